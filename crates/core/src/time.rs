@@ -1,0 +1,106 @@
+//! Time as an argument. Core never reads a clock except through [`Clock`], at the two places that
+//! `event_loop.rs` names, so the same code runs in simulated time.
+
+use std::ops::{Add, AddAssign, Sub};
+
+/// A point in time, or a span, in nanoseconds. Points count from an origin that the clock chooses
+/// and are never compared between processes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// The origin, or no time at all.
+    pub const ZERO: Self = Self(0);
+    /// Later than everything: "never".
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `n` microseconds.
+    #[inline]
+    pub const fn from_micros(n: u64) -> Self {
+        Self(n * 1_000)
+    }
+
+    /// `n` milliseconds.
+    #[inline]
+    pub const fn from_millis(n: u64) -> Self {
+        Self(n * 1_000_000)
+    }
+
+    /// `n` seconds.
+    #[inline]
+    pub const fn from_secs(n: u64) -> Self {
+        Self(n * 1_000_000_000)
+    }
+
+    /// The span from `earlier` to `self`; zero if `earlier` is later.
+    #[inline]
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The smaller of both.
+    #[inline]
+    #[must_use]
+    pub const fn min(self, other: Self) -> Self {
+        if self.0 < other.0 { self } else { other }
+    }
+
+    /// The larger of both.
+    #[inline]
+    #[must_use]
+    pub const fn max(self, other: Self) -> Self {
+        if self.0 > other.0 { self } else { other }
+    }
+
+    /// The span `n` times as long; [`Self::MAX`] if that is too long.
+    #[inline]
+    #[must_use]
+    pub const fn times(self, n: u64) -> Self {
+        Self(self.0.saturating_mul(n))
+    }
+}
+
+impl Add for Nanos {
+    type Output = Self;
+    /// Saturates, so that "never" stays "never".
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Nanos {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Nanos {
+    type Output = Self;
+    /// Saturates at zero.
+    #[inline]
+    fn sub(self, other: Self) -> Self {
+        self.since(other)
+    }
+}
+
+impl From<std::time::Duration> for Nanos {
+    /// Spans beyond 584 years become [`Nanos::MAX`].
+    fn from(span: std::time::Duration) -> Self {
+        Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Nanos> for std::time::Duration {
+    fn from(span: Nanos) -> Self {
+        Self::from_nanos(span.0)
+    }
+}
+
+/// Where an endpoint takes its time from: the time stamp counter, or a simulator.
+pub trait Clock {
+    /// The time now; never less than what an earlier call returned.
+    fn now(&mut self) -> Nanos;
+}

@@ -1,0 +1,110 @@
+//! What the endpoint asks of a transport: unreliable datagram I/O in two halves (eRPC §3, design
+//! §12). A transport moves frames; it never reads a Dunlin header, so a packet router can use it.
+//!
+//! The two halves are separate values so that the event loop can hold a frame borrowed from the
+//! RX half while a handler pushes packets towards the TX half.
+//!
+//! Ownership of what is sent: a [`TxItem`] names bytes of a msgbuf by [`BufRef`]. The endpoint
+//! keeps the msgbuf alive and unchanged until [`Tx::done`] has reached the item's place in the
+//! sequence. A transport that finds a `BufRef` revoked (its generation is old) drops the item and
+//! counts it: that is a bug of the endpoint, and the simulator fails on it.
+
+use dunlin_msgbuf::BufRef;
+use dunlin_wire::{HEADER_LEN, MAX_EXTENSION};
+
+/// A remote endpoint as one transport knows it: an index into the transport's peer table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct PeerId(pub u32);
+
+/// Most inline bytes in front of a packet's data: the header and the longest extension.
+pub const MAX_INLINE: usize = HEADER_LEN + MAX_EXTENSION;
+
+/// Most frames that one [`Rx::burst`] makes visible.
+pub const RX_BURST: usize = 32;
+
+/// One packet to send: inline bytes, then the bytes that `data` names (perhaps none).
+#[derive(Clone, Copy, Debug)]
+pub struct TxItem {
+    /// To whom.
+    pub peer: PeerId,
+    /// How many bytes of `inline` are part of the packet.
+    pub inline_len: u32,
+    /// Header and extension, at most [`MAX_INLINE`] bytes.
+    pub inline: [u8; MAX_INLINE],
+    /// What follows; [`BufRef::EMPTY`] if nothing does.
+    pub data: BufRef,
+}
+
+/// Position in the sequence of everything ever given to [`Tx::burst`]: the number of items.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct TxSeq(pub u64);
+
+/// One frame as it came in. It may hold several packets back to back.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The bytes, at no particular alignment. They do not change while they are borrowed.
+    pub bytes: &'a [u8],
+    /// The network marked the frame "congestion experienced" (ECN).
+    pub congestion: bool,
+}
+
+/// The receiving half.
+pub trait Rx {
+    /// Gives back the frames of the previous burst and makes up to [`RX_BURST`] new ones visible.
+    ///
+    /// Returns how many there are. Never blocks.
+    fn burst(&mut self) -> usize;
+
+    /// Frame `index` of the current burst, `index` below what [`Rx::burst`] returned.
+    ///
+    /// Panics if there is no such frame; the event loop never asks for one.
+    fn frame(&self, index: usize) -> Frame<'_>;
+}
+
+/// The sending half.
+pub trait Tx {
+    /// Takes over `items` in order, and returns the position after the last of them.
+    ///
+    /// Never blocks and never fails: what cannot be sent (full queue, unknown or dead peer, device
+    /// error) is dropped and counted, like a loss in the network.
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq;
+
+    /// Everything before this position has left the msgbufs it was sent from.
+    fn done(&mut self) -> TxSeq;
+
+    /// Returns when everything handed over is done. It may be slow (eRPC §4.2.2 measures 2 µs on
+    /// a NIC); the endpoint calls it only when it closes.
+    fn flush(&mut self);
+}
+
+/// A transport as a pair of types, so that `Rpc<T, …>` is monomorphic (eRPC §6, "static
+/// polymorphism"). How peers are made known to it is the business of who owns the endpoint: see
+/// `Connect` in `dunlin-transport`, and the simulator.
+pub trait Transport {
+    /// The receiving half.
+    type Rx: Rx;
+    /// The sending half.
+    type Tx: Tx;
+}
+
+/// What an endpoint must know of its transport before it can make sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Most data bytes in one packet, without header and extension.
+    pub data_size: u32,
+    /// Packets that the RX queue holds before it overflows (eRPC §4.3.1: |RQ|).
+    pub rx_queue: u32,
+    /// Rate of the link in bytes per second, from which congestion control starts.
+    pub line_rate: u64,
+}
+
+/// Both halves and the limits, as a transport is given to an endpoint.
+#[derive(Debug)]
+pub struct Halves<R, T> {
+    /// The receiving half.
+    pub rx: R,
+    /// The sending half.
+    pub tx: T,
+    /// What the transport can do.
+    pub limits: Limits,
+}

@@ -1,0 +1,4 @@
+//! placeholder
+/// placeholder
+#[derive(Clone, Copy, Debug)]
+pub struct BufRef;

@@ -1,0 +1,299 @@
+//! The fixed header in front of every packet's data (rules W1 to W12, design §4).
+//!
+//! Little-endian, 24 bytes, then an extension whose length follows from the header alone, then
+//! data whose length follows from the header and the session's data size per packet.
+
+use crate::{PktNum, ReqNum, ReqType, Residence, SessionNum, Token};
+
+/// Bytes of the fixed header.
+pub const HEADER_LEN: usize = 24;
+
+/// Version of the packet format. Others are dropped and counted.
+pub const VERSION: u8 = 1;
+
+/// Most bytes that can stand between header and data: four bitmap words.
+pub const MAX_EXTENSION: usize = 32;
+
+/// Bytes of an acknowledgement vector.
+pub const ACK_VECTOR_LEN: usize = 16;
+
+/// What a packet is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum PacketType {
+    /// A packet of a request, client to server.
+    Req = 0,
+    /// Credit return: the server has a request packet, and no response to send yet.
+    Cr = 1,
+    /// Request for response: the client asks for response packets, or probes for the first.
+    Rfr = 2,
+    /// A packet of a response.
+    Resp = 3,
+    /// The request ended without a response; the header carries the error code.
+    Err = 4,
+    /// The client no longer wants the response.
+    Cancel = 5,
+}
+
+impl PacketType {
+    const fn from_bits(bits: u8) -> Option<Self> {
+        Some(match bits {
+            0 => Self::Req,
+            1 => Self::Cr,
+            2 => Self::Rfr,
+            3 => Self::Resp,
+            4 => Self::Err,
+            5 => Self::Cancel,
+            _ => return None,
+        })
+    }
+
+    /// True for the types that a server side receives: REQ, RFR and CANCEL.
+    #[inline]
+    pub const fn is_for_server(self) -> bool {
+        matches!(self, Self::Req | Self::Rfr | Self::Cancel)
+    }
+}
+
+/// The flag byte. Unknown bits make a packet invalid, so that they can be given a meaning later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No flag.
+    pub const NONE: Self = Self(0);
+    /// The packet that this one answers was marked "congestion experienced" on its way.
+    pub const ECN_ECHO: Self = Self(1);
+    /// These bytes were sent before: no round-trip sample may be taken from the answer.
+    pub const RETRANSMISSION: Self = Self(2);
+    /// Reserved for encrypted packets; not accepted yet.
+    pub const ENCRYPTED: Self = Self(4);
+    /// An acknowledgement vector stands between header and data.
+    pub const ACK_VECTOR: Self = Self(8);
+
+    const KNOWN: u8 = Self::ECN_ECHO.0 | Self::RETRANSMISSION.0 | Self::ACK_VECTOR.0;
+
+    /// Both sets together.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// True if every flag of `other` is set.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A validated header. `aux` and `size` mean different things by type; the accessors name them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// What the packet is for.
+    pub kind: PacketType,
+    /// The flag byte.
+    pub flags: Flags,
+    /// REQ: request type. CR, RESP and ERR: residence. Otherwise 0.
+    pub aux: u16,
+    /// The receiver's number for the session.
+    pub session: SessionNum,
+    /// The receiver's token for the session.
+    pub token: Token,
+    /// REQ and RESP: bytes of the whole message. ERR: error code. CR and RFR: a cumulative
+    /// packet number in the low 24 bits and the number of bitmap words above. CANCEL: 0.
+    pub size: u32,
+    /// REQ and RESP: index of this packet. CR and RFR: index of the packet that triggered it.
+    pub pkt: PktNum,
+    /// Number of the request.
+    pub req: ReqNum,
+}
+
+/// Why 24 bytes are not a header. Every reason has its own drop counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeaderError {
+    /// Fewer bytes than the header and its extension need.
+    Short,
+    /// Another version of the format.
+    Version,
+    /// Not a packet type of this version.
+    Type,
+    /// A flag that this version does not know, or one that does not fit the type.
+    Flags,
+    /// A field that must be 0 is not, or a count is above its limit.
+    Field,
+}
+
+impl core::fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Short => "the packet is shorter than its header says",
+            Self::Version => "the packet has another version of the format",
+            Self::Type => "the packet type is unknown",
+            Self::Flags => "a flag is unknown or does not fit the packet type",
+            Self::Field => "a field that must be 0 is not, or a count is above its limit",
+        })
+    }
+}
+
+impl core::error::Error for HeaderError {}
+
+/// The session number of a packet whose header has not been validated, for prefetching.
+#[inline]
+pub fn peek_session(bytes: &[u8]) -> Option<SessionNum> {
+    let raw: &[u8; 4] = bytes.get(4..8)?.try_into().ok()?;
+    Some(SessionNum(u32::from_le_bytes(*raw)))
+}
+
+impl Header {
+    /// The request type of a REQ.
+    #[inline]
+    pub const fn req_type(&self) -> ReqType {
+        ReqType(self.aux)
+    }
+
+    /// The residence in a CR, RESP or ERR.
+    #[inline]
+    pub const fn residence(&self) -> Residence {
+        Residence(self.aux)
+    }
+
+    /// The cumulative packet number of a CR or RFR: all packets below it have arrived.
+    #[inline]
+    pub const fn cumulative(&self) -> PktNum {
+        PktNum(self.size & 0x00FF_FFFF)
+    }
+
+    /// How many bitmap words follow a CR or RFR, from 0 to 4.
+    #[inline]
+    pub const fn bitmap_words(&self) -> u32 {
+        self.size >> 24
+    }
+
+    /// Bytes between the header and the data (rule W7).
+    #[inline]
+    pub const fn extension_len(&self) -> usize {
+        let words = match self.kind {
+            PacketType::Cr | PacketType::Rfr => self.bitmap_words() as usize * 8,
+            _ => 0,
+        };
+        let acks = if self.flags.has(Flags::ACK_VECTOR) { ACK_VECTOR_LEN } else { 0 };
+        words + acks
+    }
+
+    /// Bytes of data in this packet, in a session with `data_size` bytes per packet (rule W8).
+    ///
+    /// `None` if the packet number does not exist in a message of this size.
+    #[inline]
+    pub const fn data_len(&self, data_size: u32) -> Option<u32> {
+        match self.kind {
+            PacketType::Req | PacketType::Resp => {}
+            _ => return Some(0),
+        }
+        if self.pkt.0 == 0 {
+            return Some(if self.size < data_size { self.size } else { data_size });
+        }
+        let before = self.pkt.0 as u64 * data_size as u64;
+        if before >= self.size as u64 {
+            return None;
+        }
+        let left = self.size - before as u32;
+        Some(if left < data_size { left } else { data_size })
+    }
+
+    /// The header as bytes.
+    #[inline]
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut out = [0; HEADER_LEN];
+        out[0] = VERSION << 4 | self.kind as u8;
+        out[1] = self.flags.0;
+        out[2..4].copy_from_slice(&self.aux.to_le_bytes());
+        out[4..8].copy_from_slice(&self.session.0.to_le_bytes());
+        out[8..12].copy_from_slice(&self.token.0.to_le_bytes());
+        out[12..16].copy_from_slice(&self.size.to_le_bytes());
+        out[16..20].copy_from_slice(&self.pkt.0.to_le_bytes());
+        out[20..24].copy_from_slice(&self.req.0.to_le_bytes());
+        out
+    }
+
+    /// Reads and validates the header at the start of `bytes` and the presence of its extension.
+    ///
+    /// # Errors
+    /// The first reason why this is not a packet of this version.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
+        let Some(raw) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(HeaderError::Short);
+        };
+        if raw[0] >> 4 != VERSION {
+            return Err(HeaderError::Version);
+        }
+        let Some(kind) = PacketType::from_bits(raw[0] & 0xF) else {
+            return Err(HeaderError::Type);
+        };
+        let flags = Flags(raw[1]);
+        if flags.0 & !Flags::KNOWN != 0 {
+            return Err(HeaderError::Flags);
+        }
+        let header = Self {
+            kind,
+            flags,
+            aux: u16::from_le_bytes([raw[2], raw[3]]),
+            session: SessionNum(word(raw, 4)),
+            token: Token(word(raw, 8)),
+            size: word(raw, 12),
+            pkt: PktNum(word(raw, 16)),
+            req: ReqNum(word(raw, 20)),
+        };
+        header.check_fields()?;
+        if header.extension_len() != 0 && bytes.len() < HEADER_LEN + header.extension_len() {
+            return Err(HeaderError::Short);
+        }
+        Ok(header)
+    }
+
+    /// The checks that need no session (rule W6).
+    #[inline]
+    fn check_fields(&self) -> Result<(), HeaderError> {
+        let ok = match self.kind {
+            PacketType::Req | PacketType::Resp => true,
+            PacketType::Cr | PacketType::Rfr => {
+                self.bitmap_words() <= 4 && !self.flags.has(Flags::ACK_VECTOR)
+            }
+            PacketType::Err => self.pkt.0 == 0,
+            PacketType::Cancel => self.pkt.0 == 0 && self.size == 0 && self.aux == 0,
+        };
+        if ok { Ok(()) } else { Err(HeaderError::Field) }
+    }
+}
+
+#[inline]
+fn word(raw: &[u8; HEADER_LEN], at: usize) -> u32 {
+    u32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]])
+}
+
+/// Up to four requests whose responses have arrived, in front of the data (rule W10).
+///
+/// It lets the server give back response buffers of slots that the client has no use for now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AckVector(pub [ReqNum; 4]);
+
+impl AckVector {
+    /// The vector as bytes.
+    #[inline]
+    pub fn encode(&self) -> [u8; ACK_VECTOR_LEN] {
+        let mut out = [0; ACK_VECTOR_LEN];
+        for (chunk, ack) in out.chunks_exact_mut(4).zip(self.0) {
+            chunk.copy_from_slice(&ack.0.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads the vector that starts `bytes`, or `None` if there are too few.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let raw = bytes.first_chunk::<ACK_VECTOR_LEN>()?;
+        let at = |i: usize| ReqNum(u32::from_le_bytes([raw[i], raw[i + 1], raw[i + 2], raw[i + 3]]));
+        Some(Self([at(0), at(4), at(8), at(12)]))
+    }
+}

@@ -1,0 +1,2 @@
+//! Chores of the workspace; `cargo xtask --help` lists them.
+fn main() {}
