@@ -1,1 +1,8 @@
-//! placeholder
+//! The transports of Dunlin that move packets between real processes (design §12).
+//!
+//! One folder per transport; each implements the two halves of `dunlin_core::transport` and
+//! [`connect::Connect`]. All device code and all calls to the operating system of the packet path
+//! live below here.
+
+pub mod connect;
+pub mod counters;

@@ -1,0 +1,158 @@
+//! How two endpoints become known to each other, for every transport (design §9, §12).
+//!
+//! A transport cannot reach a peer before the control plane has carried an [`Offer`] to it and an
+//! answer back. The client side calls [`Connect::offer`], the server side [`Connect::accept`], the
+//! client side [`Connect::complete`] or [`Connect::abandon`]. The nexus moves the bytes and, over
+//! a UNIX socket, the descriptors; it understands neither.
+//!
+//! Invariants:
+//! - Nothing here runs on the data path; it may allocate and call the kernel.
+//! - Both halves are arguments, so the data path needs no lock and no shared cell.
+//! - An offer comes from another process. A transport checks every byte and every descriptor of
+//!   it and answers with a [`ConnectError`]; it never panics and never blocks.
+//! - A peer is counted: one use for each `accept` and each `complete`, given back by `release`.
+//!   [`Connect::remove`] ends all uses at once. A [`PeerId`] that was released or removed is not
+//!   soon given to another peer; what is sent to it is dropped and counted.
+
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+
+use dunlin_core::transport::{PeerId, Transport};
+
+use crate::counters::Counters;
+
+/// Most bytes in an [`Offer`]; the control message that carries it has this much room.
+pub const MAX_OFFER_BYTES: usize = 256;
+
+/// Most descriptors in an [`Offer`].
+pub const MAX_OFFER_FDS: usize = 4;
+
+/// Name of an endpoint, unique over hosts, processes and restarts. The nexus makes it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EndpointUid(pub [u8; 16]);
+
+/// What one endpoint tells another through the control plane so that packets can flow.
+#[derive(Debug, Default)]
+pub struct Offer {
+    /// At most [`MAX_OFFER_BYTES`], meaningful to the transport alone.
+    pub bytes: Vec<u8>,
+    /// At most [`MAX_OFFER_FDS`]. Always empty if the peer is on another host.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// What the control plane knows about the other endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerInfo {
+    /// Which endpoint.
+    pub endpoint: EndpointUid,
+    /// It runs on this host, and the control connection can carry descriptors.
+    pub same_host: bool,
+    /// It is a thread of this process, so its memory is as trustworthy as ours.
+    pub same_process: bool,
+}
+
+/// An offer that waits for its answer: a number that only the transport which made it understands.
+///
+/// Give it to [`Connect::complete`] or [`Connect::abandon`]; if it is lost, the peer's resources
+/// stay until the endpoint closes.
+#[derive(PartialEq, Eq, Hash, Debug)]
+#[must_use = "an offer must be completed or abandoned"]
+pub struct Pending(pub u64);
+
+/// What [`Connect::arm`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arm {
+    /// Nothing has come. Whatever comes from now on makes a descriptor of [`Connect::fds`]
+    /// readable.
+    Wait,
+    /// Packets may be there already: do not block, call [`Connect::disarm`] and poll.
+    Ready,
+}
+
+/// Why two endpoints could not be made known to each other.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The transport cannot reach this peer, for example shared memory on another host.
+    #[error("this transport does not reach the peer")]
+    Unreachable,
+    /// The bytes of the offer are not what this transport sends.
+    #[error("the offer is malformed")]
+    Malformed,
+    /// The peer wants sizes that this endpoint does not accept.
+    #[error("the peer's sizes are outside the limits of this endpoint")]
+    Sizes,
+    /// A descriptor is missing, of the wrong kind, of the wrong size, or not sealed.
+    #[error("a descriptor of the offer is unusable")]
+    Descriptor,
+    /// The offer refers to a channel that is no longer there; a new offer will make another.
+    #[error("the offered channel is gone")]
+    Gone,
+    /// There are as many peers as the endpoint's options allow.
+    #[error("the endpoint has too many peers")]
+    TooManyPeers,
+    /// The operating system refused.
+    #[error("the operating system refused: {0}")]
+    Os(#[from] io::Error),
+}
+
+/// A transport whose peers are made known by offers through the control plane.
+pub trait Connect: Transport {
+    /// Names the transport in control messages: 1 shm, 2 udp, 3 auto.
+    const KIND: u8;
+
+    /// The client side begins: what it has to tell `peer`.
+    ///
+    /// # Errors
+    /// `Unreachable`, `TooManyPeers`, `Os`.
+    fn offer(
+        rx: &mut Self::Rx,
+        tx: &mut Self::Tx,
+        peer: &PeerInfo,
+    ) -> Result<(Pending, Offer), ConnectError>;
+
+    /// The server side takes an offer and answers it. It uses the channel that this pair of
+    /// endpoints already has, if the offer says so. From now on `peer` counts one use more.
+    ///
+    /// # Errors
+    /// Any; the transport is then as it was before.
+    fn accept(
+        rx: &mut Self::Rx,
+        tx: &mut Self::Tx,
+        peer: &PeerInfo,
+        offer: Offer,
+    ) -> Result<(PeerId, Offer), ConnectError>;
+
+    /// The client side ends: packets can flow. From now on the peer counts one use more.
+    ///
+    /// # Errors
+    /// `Malformed`, `Sizes`, `Descriptor`, `Gone`, `Os`; the offer is then abandoned.
+    fn complete(
+        rx: &mut Self::Rx,
+        tx: &mut Self::Tx,
+        pending: Pending,
+        answer: Offer,
+    ) -> Result<PeerId, ConnectError>;
+
+    /// No answer came, or a refusal.
+    fn abandon(rx: &mut Self::Rx, tx: &mut Self::Tx, pending: Pending);
+
+    /// One session fewer uses this peer; after the last, its resources go.
+    fn release(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
+
+    /// The peer is dead: its resources go at once, whatever they hold and whoever counts on them.
+    /// Frames of the current burst stay valid.
+    fn remove(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
+
+    /// Appends the descriptors to wait on for readability; they stay the same for the life of the
+    /// endpoint.
+    fn fds(rx: &Self::Rx, tx: &Self::Tx, out: &mut Vec<RawFd>);
+
+    /// The thread is about to block on [`Connect::fds`].
+    fn arm(rx: &mut Self::Rx, tx: &mut Self::Tx) -> Arm;
+
+    /// The thread is awake again. To be called after every `arm`, whatever it returned.
+    fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
+
+    /// What both halves have counted since the endpoint was opened.
+    fn counters(rx: &Self::Rx, tx: &Self::Tx) -> Counters;
+}

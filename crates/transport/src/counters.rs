@@ -1,0 +1,63 @@
+//! What a transport counts: the same names for every transport, so that one report reads them all.
+//!
+//! Each half fills its own fields and leaves the others 0; [`Counters::plus`] joins them.
+
+/// Plain numbers since the endpoint was opened. They wrap after centuries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Packets handed to the ring or the kernel.
+    pub tx_packets: u64,
+    /// Their bytes, as the endpoint sees them.
+    pub tx_bytes: u64,
+    /// Dropped because the peer's ring or the socket's queue was full.
+    pub tx_dropped_full: u64,
+    /// Dropped because the `BufRef` was revoked: a bug of the endpoint.
+    pub tx_dropped_stale: u64,
+    /// Dropped because there is no such peer, or no longer.
+    pub tx_dropped_peer: u64,
+    /// Dropped because the packet is larger than the transport carries: a bug of the endpoint.
+    pub tx_dropped_size: u64,
+    /// Dropped because the device or the kernel reported an error.
+    pub tx_dropped_error: u64,
+    /// Frames made visible by `burst`.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Frames lost because the receive queue overflowed, where the transport can know.
+    pub rx_overflow: u64,
+    /// Impossible contents (a ring's word or position, a frame's length): dropped, or the ring
+    /// was closed.
+    pub rx_corrupt: u64,
+    /// Frames from somebody who is not a peer.
+    pub rx_unknown: u64,
+    /// Times that this endpoint woke a sleeping peer.
+    pub wakeups_sent: u64,
+    /// Times that a peer woke this endpoint.
+    pub wakeups_received: u64,
+    /// System calls that moved packets or wake-ups.
+    pub syscalls: u64,
+}
+
+impl Counters {
+    /// Both halves together.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            tx_packets: self.tx_packets + other.tx_packets,
+            tx_bytes: self.tx_bytes + other.tx_bytes,
+            tx_dropped_full: self.tx_dropped_full + other.tx_dropped_full,
+            tx_dropped_stale: self.tx_dropped_stale + other.tx_dropped_stale,
+            tx_dropped_peer: self.tx_dropped_peer + other.tx_dropped_peer,
+            tx_dropped_size: self.tx_dropped_size + other.tx_dropped_size,
+            tx_dropped_error: self.tx_dropped_error + other.tx_dropped_error,
+            rx_packets: self.rx_packets + other.rx_packets,
+            rx_bytes: self.rx_bytes + other.rx_bytes,
+            rx_overflow: self.rx_overflow + other.rx_overflow,
+            rx_corrupt: self.rx_corrupt + other.rx_corrupt,
+            rx_unknown: self.rx_unknown + other.rx_unknown,
+            wakeups_sent: self.wakeups_sent + other.wakeups_sent,
+            wakeups_received: self.wakeups_received + other.wakeups_received,
+            syscalls: self.syscalls + other.syscalls,
+        }
+    }
+}
