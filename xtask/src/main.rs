@@ -1,2 +1,55 @@
-//! Chores of the workspace; `cargo xtask --help` lists them.
-fn main() {}
+//! Chores of the workspace: `cargo xtask tidy` checks the conventions of `STYLE.md`, `cargo xtask
+//! ci` runs every step of continuous integration. `.ci/run` installs what they need and calls the
+//! latter.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Chores of the Dunlin workspace",
+    version
+)]
+struct Args {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Checks the conventions that a compiler does not know; lists every violation.
+    Tidy,
+    /// Runs the steps of continuous integration, with the time each takes.
+    Ci(ci::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = root().and_then(|root| match Args::parse().chore {
+        Chore::Tidy => tidy::run(&root),
+        Chore::Ci(args) => ci::run(&root, &args),
+    });
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace: the parent of this crate.
+fn root() -> anyhow::Result<PathBuf> {
+    let parent = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    Ok(parent
+        .context("xtask stands inside the workspace")?
+        .to_path_buf())
+}

@@ -1,0 +1,101 @@
+//! The steps of continuous integration, in order, with the time that each takes. `.ci/run`
+//! installs what they need and calls this; a person can run a single step with `--only`.
+//!
+//! Every step runs even if an earlier one failed, so that one run shows everything that is wrong.
+
+mod discover;
+mod step;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use step::{Outcome, Step, sh};
+
+/// All steps together must stay below this on two cores.
+const TOTAL: Duration = Duration::from_secs(30 * 60);
+
+/// What `cargo xtask ci` can be told.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Runs only the steps whose name begins with this.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// Prints the steps with their commands, and runs nothing.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Prints a summary; true if every step passed within the time for all.
+pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
+    let mut steps = steps(root)?;
+    steps.retain(|step| {
+        args.only
+            .as_ref()
+            .is_none_or(|only| step.name.starts_with(only))
+    });
+    anyhow::ensure!(
+        !steps.is_empty(),
+        "no step has that name; --list shows them"
+    );
+    if args.list {
+        steps
+            .iter()
+            .for_each(|step| println!("{:<28} {}", step.name, step.script));
+        return Ok(true);
+    }
+    let begin = Instant::now();
+    let mut outcomes = Vec::new();
+    for step in &steps {
+        println!("\n=== {}: {}", step.name, step.script);
+        let begin = Instant::now();
+        let outcome = step.run(root)?;
+        outcomes.push((step, outcome, begin.elapsed()));
+    }
+    println!("\n=== summary");
+    for (step, outcome, took) in &outcomes {
+        println!("{:>7.1} s  {:<28} {outcome}", took.as_secs_f64(), step.name);
+    }
+    let total = begin.elapsed();
+    println!("{:>7.1} s  in all", total.as_secs_f64());
+    if total > TOTAL {
+        println!(
+            "that is more than the {} s that are allowed",
+            TOTAL.as_secs()
+        );
+    }
+    Ok(total <= TOTAL
+        && outcomes
+            .iter()
+            .all(|(_, outcome, _)| *outcome == Outcome::Passed))
+}
+
+/// What runs, in order. A new step is one line.
+fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
+    let metadata = crate::tidy::metadata(root)?;
+    let mut steps = vec![
+        sh("tidy", 2, "cargo xtask tidy"),
+        sh("format", 1, "cargo fmt --all --check"),
+        sh(
+            "clippy",
+            5,
+            "cargo clippy --workspace --all-targets --locked -- -D warnings",
+        ),
+        sh("test", 10, "cargo test --workspace --locked"),
+        sh(
+            "docs",
+            4,
+            "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
+        ),
+        sh(
+            "deny",
+            2,
+            "cargo deny --workspace check bans licenses sources",
+        ),
+        sh("advisories", 2, step::ADVISORIES),
+    ];
+    steps.extend(discover::loom(&metadata)?);
+    steps.extend(discover::examples(&metadata)?);
+    steps.extend(discover::readme(root)?);
+    steps.extend(discover::fuzz(root)?);
+    Ok(steps)
+}

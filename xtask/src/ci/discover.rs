@@ -1,0 +1,126 @@
+//! Steps that follow from the tree, so that nobody can forget to add them: every example, every
+//! loom test, every fuzz target, and every command that the README shows.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::step::{Step, sh};
+
+/// How long each fuzz target runs.
+const FUZZ_SECONDS: u32 = 60;
+
+/// The examples of all crates. An example is a program that ends by itself, with exit code 0.
+pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    for package in packages(metadata)? {
+        let crate_name = package["name"].as_str().context("a package has no name")?;
+        for target in package["targets"]
+            .as_array()
+            .context("a package has no targets")?
+        {
+            if target["kind"][0] == "example" {
+                let name = target["name"].as_str().context("a target has no name")?;
+                let script = format!("cargo run --quiet --locked -p {crate_name} --example {name}");
+                steps.push(sh(format!("example {name}"), 3, script));
+            }
+        }
+    }
+    Ok(steps)
+}
+
+/// The loom tests of all crates that depend on loom.
+pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    for package in packages(metadata)? {
+        let name = package["name"].as_str().context("a package has no name")?;
+        let dependencies = package["dependencies"].as_array();
+        let dependencies = dependencies.context("a package has no list of dependencies")?;
+        if dependencies
+            .iter()
+            .any(|dependency| dependency["name"] == "loom")
+        {
+            let script = format!("RUSTFLAGS='--cfg loom' cargo test --locked -p {name} --lib loom");
+            steps.push(sh(format!("loom {name}"), 5, script));
+        }
+    }
+    Ok(steps)
+}
+
+/// The fuzz targets: `fuzz/fuzz_targets` in the root and in every crate.
+pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
+    let mut homes = vec![root.to_path_buf()];
+    for entry in std::fs::read_dir(root.join("crates"))? {
+        homes.push(entry?.path());
+    }
+    let mut steps = Vec::new();
+    for fuzz in homes.iter().map(|home| home.join("fuzz")) {
+        let Ok(targets) = std::fs::read_dir(fuzz.join("fuzz_targets")) else {
+            continue;
+        };
+        let folder = fuzz.strip_prefix(root)?.display();
+        for target in targets {
+            let path = target?.path();
+            let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
+                continue;
+            };
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                let script = format!(
+                    "cargo +nightly fuzz run --fuzz-dir {folder} {name} -- \
+                     -max_total_time={FUZZ_SECONDS}"
+                );
+                steps.push(sh(format!("fuzz {name}"), 6, script));
+            }
+        }
+    }
+    steps.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(steps)
+}
+
+/// The commands of the README: every line of its `sh` blocks but comments and the steps that lead
+/// into this folder. A page that is not there is found by tidy, through the links to it.
+pub(super) fn readme(root: &Path) -> anyhow::Result<Vec<Step>> {
+    let path = root.join("README.md");
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let commands = commands(&std::fs::read_to_string(path)?);
+    Ok(commands
+        .into_iter()
+        .map(|script| sh(format!("readme: {script}"), 10, script))
+        .collect())
+}
+
+/// The commands in the `sh` blocks of a page. A line that ends in a backslash goes on.
+fn commands(page: &str) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut is_shell = false;
+    let mut goes_on = false;
+    for line in page.lines().map(str::trim) {
+        if let Some(language) = line.strip_prefix("```") {
+            is_shell = !is_shell && language == "sh";
+            continue;
+        }
+        if !is_shell || line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let part = line.trim_end_matches('\\').trim();
+        match commands.last_mut().filter(|_| goes_on) {
+            Some(command) => *command = format!("{command} {part}"),
+            None => commands.push(part.to_owned()),
+        }
+        goes_on = line.ends_with('\\');
+    }
+    commands.retain(|command| !command.starts_with("git clone ") && !command.starts_with("cd "));
+    commands
+}
+
+fn packages(metadata: &Value) -> anyhow::Result<&Vec<Value>> {
+    metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists no packages")
+}
+
+#[cfg(test)]
+mod tests;

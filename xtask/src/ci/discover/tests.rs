@@ -1,0 +1,57 @@
+//! What the tree contains becomes steps; what is no command does not.
+
+use serde_json::json;
+
+use super::*;
+
+fn scripts(steps: Vec<Step>) -> Vec<String> {
+    steps.into_iter().map(|step| step.script).collect()
+}
+
+#[test]
+fn commands_of_a_page_are_its_shell_lines() {
+    let page = "# A\n```sh\ngit clone x\ncd x\n# comment\ncargo run -- bench \\\n  --runs 5\n\
+                cargo test\n```\ntext\n```rust\nfn f() {}\n```\n```text\nout\n```\n";
+    assert_eq!(
+        commands(page),
+        ["cargo run -- bench --runs 5", "cargo test"]
+    );
+}
+
+#[test]
+fn examples_and_loom_tests_are_found_by_crate() {
+    let metadata = json!({"packages": [
+        {"name": "a", "dependencies": [{"name": "loom"}], "targets": [{"kind": ["lib"]}]},
+        {"name": "b", "dependencies": [{"name": "libc"}],
+         "targets": [{"kind": ["example"], "name": "hello"}]},
+    ]});
+    assert_eq!(
+        scripts(examples(&metadata).unwrap()),
+        ["cargo run --quiet --locked -p b --example hello"]
+    );
+    assert_eq!(
+        scripts(loom(&metadata).unwrap()),
+        ["RUSTFLAGS='--cfg loom' cargo test --locked -p a --lib loom"]
+    );
+}
+
+#[test]
+fn fuzz_targets_are_found_in_the_root_and_in_crates() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/xtask-discover");
+    for (folder, name) in [("fuzz", "endpoint"), ("crates/wire/fuzz", "header")] {
+        let targets = root.join(folder).join("fuzz_targets");
+        std::fs::create_dir_all(&targets).unwrap();
+        std::fs::write(targets.join(name).with_extension("rs"), "").unwrap();
+    }
+    let scripts = scripts(fuzz(&root).unwrap());
+    std::fs::remove_dir_all(&root).unwrap();
+    assert_eq!(scripts.len(), 2);
+    assert!(
+        scripts[0].contains("--fuzz-dir fuzz endpoint"),
+        "{scripts:?}"
+    );
+    assert!(
+        scripts[1].contains("--fuzz-dir crates/wire/fuzz header"),
+        "{scripts:?}"
+    );
+}

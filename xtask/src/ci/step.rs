@@ -1,0 +1,92 @@
+//! One step: a shell command with a time limit. A step that hangs is ended with everything that
+//! it started, so that it costs its limit and not the whole run.
+
+use std::fmt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+/// Known vulnerabilities need a database from the network. Where it cannot be fetched, the step
+/// says so and passes: the check is about dependencies, and nothing in this tree can mend it.
+pub(super) const ADVISORIES: &str = "if cargo deny fetch db; \
+    then cargo deny --workspace check advisories; \
+    else echo 'SKIPPED: the advisory database cannot be fetched from here'; fi";
+
+/// A named shell command.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) name: String,
+    /// What bash runs, in the root of the workspace.
+    pub(super) script: String,
+    limit: Duration,
+}
+
+/// How a step ended.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Passed,
+    /// The exit code; `None` if a signal ended it.
+    Failed(Option<i32>),
+    TimedOut,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Passed => f.write_str("passed"),
+            Self::Failed(Some(code)) => write!(f, "FAILED with exit code {code}"),
+            Self::Failed(None) => f.write_str("FAILED by a signal"),
+            Self::TimedOut => f.write_str("FAILED: it took too long and was ended"),
+        }
+    }
+}
+
+/// A step with a limit in minutes.
+pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String>) -> Step {
+    Step {
+        name: name.into(),
+        script: script.into(),
+        limit: Duration::from_secs(60 * minutes),
+    }
+}
+
+impl Step {
+    /// Runs the step in `root`. Its output goes where ours goes.
+    pub(super) fn run(&self, root: &Path) -> anyhow::Result<Outcome> {
+        let child = Command::new("bash")
+            .args(["-eu", "-o", "pipefail", "-c", &self.script])
+            .current_dir(root)
+            .process_group(0)
+            .spawn()
+            .context("cannot start bash")?;
+        wait(child, self.limit)
+    }
+}
+
+fn wait(mut child: Child, limit: Duration) -> anyhow::Result<Outcome> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(match status.success() {
+                true => Outcome::Passed,
+                false => Outcome::Failed(status.code()),
+            });
+        }
+        if Instant::now() > deadline {
+            // The child leads a process group of its own, and a group is named by its negative.
+            let group = format!("-{}", child.id());
+            Command::new("kill")
+                .args(["-KILL", "--", &group])
+                .status()?;
+            child.wait()?;
+            return Ok(Outcome::TimedOut);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! A step passes, fails or times out, and leaves nothing running.
+
+use super::*;
+
+fn outcome(script: &str, limit: Duration) -> Outcome {
+    let step = Step {
+        limit,
+        ..sh("test", 1, script)
+    };
+    step.run(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+#[test]
+fn exit_codes_decide() {
+    let limit = Duration::from_secs(60);
+    assert_eq!(outcome("true", limit), Outcome::Passed);
+    assert_eq!(outcome("exit 3", limit), Outcome::Failed(Some(3)));
+    assert_eq!(outcome("false; true", limit), Outcome::Failed(Some(1)));
+    assert_eq!(outcome("false | true", limit), Outcome::Failed(Some(1)));
+    assert_eq!(outcome("kill -KILL $$", limit), Outcome::Failed(None));
+}
+
+#[test]
+fn a_step_that_hangs_is_ended_with_its_children() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/xtask-hang.pid");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let script = format!("sleep 600 & echo $! > '{}'; wait", file.display());
+    assert_eq!(
+        outcome(&script, Duration::from_millis(500)),
+        Outcome::TimedOut
+    );
+    let pid = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    // A child that was ended is gone, or a zombie that nobody has waited for yet.
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    assert!(
+        stat.is_err() || stat.is_ok_and(|stat| stat.contains(" Z ")),
+        "{pid} still runs"
+    );
+}

@@ -1,0 +1,165 @@
+//! Who may depend on whom (`ARCHITECTURE.md`, "The crate graph"), from `cargo metadata`, and which
+//! crates forbid unsafe code (convention 9).
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::Finding;
+use super::tree::Tree;
+
+/// One crate of ours.
+struct Rule {
+    name: &'static str,
+    /// Which crates of ours it may depend on, in builds and in tests.
+    may_use: &'static [&'static str],
+    /// Which crates of ours its tests may use besides.
+    tests_may_use: &'static [&'static str],
+    /// Which crates of others it may be built from; `None`: any.
+    libraries: Option<&'static [&'static str]>,
+}
+
+const ALL: &[&str] = &[
+    "dunlin-wire",
+    "dunlin-msgbuf",
+    "dunlin-core",
+    "dunlin-transport",
+    "dunlin-nexus",
+    "dunlin-sim",
+    "dunlin-service",
+    "dunlin",
+    "dunlin-store",
+    "dunlin-services",
+    "dunlin-gopt",
+    "dunlin-gopt-macros",
+];
+
+const UNDER_NEXUS: &[&str] = &[
+    "dunlin-wire",
+    "dunlin-msgbuf",
+    "dunlin-core",
+    "dunlin-transport",
+];
+
+const UNDER_FACE: &[&str] = &[
+    "dunlin-wire",
+    "dunlin-msgbuf",
+    "dunlin-core",
+    "dunlin-transport",
+    "dunlin-nexus",
+    "dunlin-service",
+];
+
+/// Ours may be used by whom it says here; a crate that is not in the table is a finding.
+const RULES: &[Rule] = &[
+    Rule {
+        libraries: Some(&["zerocopy"]),
+        ..rule("dunlin-wire", &[])
+    },
+    rule("dunlin-msgbuf", &["dunlin-wire"]),
+    Rule {
+        libraries: Some(&["zerocopy"]),
+        ..rule("dunlin-core", &["dunlin-wire", "dunlin-msgbuf"])
+    },
+    rule(
+        "dunlin-transport",
+        &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+    ),
+    rule(
+        "dunlin-sim",
+        &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+    ),
+    rule(
+        "dunlin-service",
+        &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+    ),
+    rule("dunlin-nexus", UNDER_NEXUS),
+    rule("dunlin", UNDER_FACE),
+    rule("dunlin-gopt-macros", &[]),
+    rule("dunlin-gopt", &["dunlin-gopt-macros"]),
+    rule("dunlin-store", &["dunlin-gopt"]),
+    Rule {
+        tests_may_use: &["dunlin-sim"],
+        ..rule(
+            "dunlin-services",
+            &["dunlin-core", "dunlin-service", "dunlin-store"],
+        )
+    },
+    rule("dunlin-cli", ALL),
+    rule("xtask", &[]),
+];
+
+/// Crates whose root forbids unsafe code, where they exist.
+const SAFE: [&str; 6] = [
+    "crates/wire/src/lib.rs",
+    "crates/core/src/lib.rs",
+    "crates/sim/src/lib.rs",
+    "crates/service/src/lib.rs",
+    "crates/services/src/lib.rs",
+    "xtask/src/main.rs",
+];
+
+const fn rule(name: &'static str, may_use: &'static [&'static str]) -> Rule {
+    Rule {
+        name,
+        may_use,
+        tests_may_use: &[],
+        libraries: None,
+    }
+}
+
+pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<Finding>> {
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists no packages")?;
+    let names: Vec<&str> = packages
+        .iter()
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    let mut findings = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().context("a package has no name")?;
+        let found = |what: String| Finding::new("Cargo.toml", 0, what);
+        let Some(rule) = RULES.iter().find(|rule| rule.name == name) else {
+            findings.push(found(format!(
+                "`{name}` is not in the crate graph of xtask tidy"
+            )));
+            continue;
+        };
+        let dependencies = package["dependencies"].as_array();
+        for dependency in dependencies.context("a package has no list of dependencies")? {
+            findings.extend(check_edge(rule, dependency, &names).map(found));
+        }
+    }
+    Ok(findings)
+}
+
+/// Why `rule`'s crate may not have this dependency.
+fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> {
+    let name = dependency["name"].as_str()?;
+    let is_test = dependency["kind"] == "dev";
+    if ours.contains(&name) {
+        let allowed = rule.may_use.contains(&name) || is_test && rule.tests_may_use.contains(&name);
+        return (!allowed).then(|| format!("`{}` must not depend on `{name}`", rule.name));
+    }
+    let allowed = is_test
+        || dependency["target"] == "cfg(loom)"
+        || rule
+            .libraries
+            .is_none_or(|libraries| libraries.contains(&name));
+    (!allowed).then(|| format!("`{}` must not use the library `{name}`", rule.name))
+}
+
+pub(super) fn check_forbid_unsafe(tree: &Tree) -> Vec<Finding> {
+    let missing = |path: &&str| {
+        let file = tree.get(path)?;
+        let forbids = file
+            .text
+            .lines()
+            .any(|line| line == "#![forbid(unsafe_code)]");
+        (!forbids).then(|| Finding::new(path, 0, "lacks `#![forbid(unsafe_code)]`"))
+    };
+    SAFE.iter().filter_map(missing).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! How a Rust file looks from outside: its name, its first line, its length, its line lengths
+//! (conventions 1 to 3).
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+/// A file must be shorter than this many lines.
+const FILE_LINES: usize = 500;
+
+/// A line may have this many columns.
+const COLUMNS: usize = 100;
+
+/// Names that say nothing about what a file owns.
+const EMPTY_NAMES: [&str; 8] = [
+    "utils", "util", "helpers", "helper", "common", "manager", "misc", "stuff",
+];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.rust().flat_map(check_file).collect()
+}
+
+fn check_file(file: &File) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !file.text.starts_with("//!") {
+        let what = "a file opens with `//!`: what it owns, its invariants, who calls it";
+        findings.push(Finding::new(&file.path, 1, what));
+    }
+    let lines = file.text.lines().count();
+    if lines >= FILE_LINES {
+        let what = format!("{lines} lines; a file has fewer than {FILE_LINES}");
+        findings.push(Finding::new(&file.path, 0, what));
+    }
+    for (number, line) in file.text.lines().enumerate() {
+        let columns = line.chars().count();
+        if columns > COLUMNS {
+            let what = format!("{columns} columns; a line has at most {COLUMNS}");
+            findings.push(Finding::new(&file.path, number + 1, what));
+        }
+    }
+    let names = file.path.trim_end_matches(".rs").split('/');
+    for name in names.filter(|name| EMPTY_NAMES.contains(name)) {
+        let what = format!("`{name}` does not say what the file owns");
+        findings.push(Finding::new(&file.path, 0, what));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! No file names a place of the machine that it was written on: others have no such place.
+
+use super::Finding;
+use super::tree::Tree;
+
+/// First parts of absolute paths that exist by accident. Written without their slash, so that
+/// this file passes its own check.
+const ACCIDENTS: [&str; 4] = ["work", "tmp", "root", "home"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &tree.files {
+        for (number, line) in file.text.lines().enumerate() {
+            for part in ACCIDENTS
+                .into_iter()
+                .filter(|part| has_absolute(line, part))
+            {
+                let what = format!("names the absolute path `/{part}`");
+                findings.push(Finding::new(&file.path, number + 1, what));
+            }
+        }
+    }
+    findings
+}
+
+/// True if `/part` stands in the line as the beginning of a path.
+fn has_absolute(line: &str, part: &str) -> bool {
+    line.match_indices(part).any(|(at, _)| {
+        let Some(before) = line[..at].strip_suffix('/') else {
+            return false;
+        };
+        let continues = |c: char| c.is_alphanumeric() || "._-/}*~)>$".contains(c);
+        let is_inside_path = before.ends_with(continues);
+        let is_longer_name = line[at + part.len()..]
+            .starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '-');
+        !is_inside_path && !is_longer_name
+    })
+}
+
+#[cfg(test)]
+mod tests;
