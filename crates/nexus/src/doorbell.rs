@@ -1,0 +1,79 @@
+//! How one thread tells another that there is something to fetch, whether the other spins or
+//! sleeps (design §10).
+//!
+//! The thread that is rung for checks [`Doorbell::take`] once per iteration: one relaxed load
+//! while nothing happens. Only when it sleeps does ringing cost a system call.
+//!
+//! Invariant (no wake-up is lost): who rings sets `rung` and then looks at `asleep`; who goes to
+//! sleep sets `asleep` and then looks at `rung`. Both use sequentially consistent operations, so
+//! at least one of them sees the other.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::ffi::EventFd;
+
+/// A flag and a descriptor that becomes readable when a sleeper is rung.
+#[derive(Debug)]
+pub(crate) struct Doorbell {
+    rung: AtomicBool,
+    asleep: AtomicBool,
+    event: EventFd,
+}
+
+impl Doorbell {
+    /// A doorbell that has not been rung, of a thread that is awake.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            rung: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            event: EventFd::new()?,
+        })
+    }
+
+    /// Tells the owner that there is something to fetch, which must be in its place already.
+    pub(crate) fn ring(&self) {
+        // If it was rung before and not taken since, the owner is awake or has been woken.
+        if !self.rung.swap(true, Ordering::SeqCst) && self.asleep.load(Ordering::SeqCst) {
+            self.event.signal();
+        }
+    }
+
+    /// True once after any number of rings.
+    #[inline]
+    pub(crate) fn take(&self) -> bool {
+        self.rung.load(Ordering::Relaxed) && self.rung.swap(false, Ordering::SeqCst)
+    }
+
+    /// True if it was rung and not taken.
+    pub(crate) fn is_rung(&self) -> bool {
+        self.rung.load(Ordering::Relaxed)
+    }
+
+    /// Announces that the owner is going to wait for the descriptor.
+    ///
+    /// False means that it has been rung: the owner must not wait. In both cases
+    /// [`Doorbell::wake`] must follow.
+    pub(crate) fn sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        !self.rung.load(Ordering::SeqCst)
+    }
+
+    /// Ends what [`Doorbell::sleep`] began; `signalled` if the descriptor was readable.
+    pub(crate) fn wake(&self, signalled: bool) {
+        self.asleep.store(false, Ordering::SeqCst);
+        if signalled {
+            self.event.clear();
+        }
+    }
+}
+
+impl AsRawFd for Doorbell {
+    fn as_raw_fd(&self) -> RawFd {
+        self.event.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests;
