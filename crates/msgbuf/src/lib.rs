@@ -1,4 +1,40 @@
-//! placeholder
-/// placeholder
-#[derive(Clone, Copy, Debug)]
-pub struct BufRef;
+//! Message buffers of Dunlin: registered memory regions, hugepages, and ownership of the bytes
+//! that travel (design §8, eRPC §4.2).
+//!
+//! A [`Pool`] belongs to one endpoint and hands out [`MsgBuf`]s, which own their bytes. What core
+//! gives to a transport is a [`BufRef`]: plain integers that name bytes of a msgbuf as long as it
+//! is lent. [`regions`] is where transports find the bytes again, and where a name that has outlived
+//! its msgbuf is found out.
+//!
+//! This is the only crate under the protocol with unsafe code. What it rests on: blocks are
+//! disjoint and have one owner each (`pool`, `buf`), regions outlive their msgbufs (`home`), and a
+//! generation matches only while its block is lent (`region`).
+//!
+//! ```
+//! use dunlin_msgbuf::{Pool, PoolConfig};
+//!
+//! let mut pool = Pool::new(PoolConfig::default())?;
+//! let mut request = pool.alloc(5).expect("a new pool has room");
+//! request.fill(b"hello").expect("it has five bytes");
+//! let lent = request.lend(); // to a transport
+//! assert_eq!(lent.len(), 5);
+//! request.revoke(); // the transport is done
+//! pool.recycle(request);
+//! # Ok::<(), dunlin_msgbuf::PoolError>(())
+//! ```
+
+mod buf;
+mod home;
+mod large;
+mod layout;
+mod pool;
+mod prefetch;
+mod region;
+pub mod regions;
+mod sys;
+
+pub use buf::{AllocError, BufRef, MsgBuf, TooLong};
+pub use layout::{HEADROOM, MAX_MESSAGE, MIN_DATA_SIZE};
+pub use pool::{AdoptError, Hugepages, Pool, PoolConfig, PoolError};
+pub use prefetch::{prefetch_line, prefetch_lines, prefetch_read, prefetch_slice};
+pub use regions::{RegionId, RegionInfo, Stale};

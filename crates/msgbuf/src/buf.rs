@@ -1,0 +1,445 @@
+//! Message buffers: [`MsgBuf`], which owns a block of a region, and [`BufRef`], which names bytes
+//! of one in plain integers (design §8, eRPC §4.2).
+//!
+//! Invariants:
+//! - A block has at most one [`MsgBuf`]; blocks do not overlap; so a [`MsgBuf`] has exclusive
+//!   access to its bytes, and they live as long as it does.
+//! - Whoever writes to a msgbuf, or gives it back, first ends the lifetime of all `BufRef`s to it.
+//! - `len <= capacity`, and `capacity` bytes from `data` lie inside the block, initialised.
+//!
+//! Made by `pool`, held by the endpoint and its user.
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::home::Home;
+use crate::layout::{self, DATA_OFFSET, Layout, MIN_BLOCK, SMALL_CLASSES, USER_CLASS};
+use crate::region::{RegionBox, RegionPtr};
+use crate::regions::RegionId;
+
+/// Bits of [`MsgBuf::block`] that say which block it is; those above name the region in its pool.
+pub(crate) const BLOCK_BITS: u32 = 22;
+pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
+
+/// A message buffer: up to [`MsgBuf::capacity`] contiguous bytes of a registered region, with room
+/// for packet headers around them. It belongs to whoever holds it, on any thread, and goes back to
+/// its [`Pool`](crate::Pool) when it is dropped.
+///
+/// It is 32 bytes, and so is an `Option` of it.
+///
+/// ```
+/// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+/// let mut buf = pool.alloc(8).unwrap();
+/// buf.data_mut().copy_from_slice(&7_u64.to_le_bytes());
+/// assert_eq!(buf.data()[0], 7);
+/// ```
+///
+/// There is one owner, so nothing can be used after it was given back:
+///
+/// ```compile_fail,E0382
+/// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+/// let buf = pool.alloc(8).unwrap();
+/// pool.recycle(buf);
+/// buf.len();
+/// ```
+///
+/// ```compile_fail,E0599
+/// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+/// let buf = pool.alloc(8).unwrap();
+/// let second: dunlin_msgbuf::MsgBuf = buf.clone();
+/// ```
+///
+/// ```compile_fail,E0505
+/// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+/// let buf = pool.alloc(8).unwrap();
+/// let data = buf.data();
+/// pool.recycle(buf);
+/// data.len();
+/// ```
+#[derive(Debug)]
+pub struct MsgBuf {
+    region: RegionPtr,
+    data: NonNull<u8>,
+    len: u32,
+    capacity: u32,
+    /// Place of the region in its pool, then place of the block in the region.
+    block: u32,
+    class: u8,
+    /// Whether a `BufRef` may be about. Atomic only because `lend` takes `&self`.
+    lent: AtomicBool,
+}
+
+const _: () = assert!(size_of::<Option<MsgBuf>>() == 32);
+const _: () = assert!(size_of::<BufRef>() <= 24);
+
+// SAFETY: it owns its block and the block's region stays alive, whichever thread it is on.
+unsafe impl Send for MsgBuf {}
+// SAFETY: a shared msgbuf gives out shared slices and `BufRef`s. Concurrent calls of `lend` store
+// equal values into atomics.
+unsafe impl Sync for MsgBuf {}
+
+/// Names bytes of a [`MsgBuf`] while they are lent: what core hands to a transport. It keeps
+/// nothing alive; [`regions::resolve`](crate::regions::resolve) and
+/// [`regions::read`](crate::regions::read) find out whether it still holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BufRef {
+    pub(crate) region: RegionId,
+    pub(crate) block: u32,
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+    pub(crate) generation: u32,
+}
+
+/// A length beyond what a msgbuf holds. Allocate one of that length instead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooLong {
+    /// The length asked for, in bytes.
+    pub len: usize,
+    /// The longest there is, in bytes.
+    pub capacity: usize,
+}
+
+/// Why there is no msgbuf.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AllocError {
+    /// Longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE). Send it in pieces.
+    TooLarge,
+    /// The pool has reached its `max_bytes`. Give buffers back, or configure more.
+    Limit,
+    /// The system has no memory. Give buffers back, or raise the limit of the process.
+    NoMemory,
+    /// The process has as many regions as there can be. Adopt fewer buffers, or drop some.
+    TooManyRegions,
+}
+
+impl BufRef {
+    /// Names no bytes at all.
+    pub const EMPTY: Self = Self {
+        region: RegionId::NONE,
+        block: 0,
+        offset: 0,
+        len: 0,
+        generation: 0,
+    };
+
+    /// How many bytes it names.
+    #[inline]
+    pub const fn len(self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it names none.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The region that the bytes lie in.
+    #[inline]
+    pub const fn region(self) -> RegionId {
+        self.region
+    }
+
+    /// Where in the region they begin, in bytes.
+    #[inline]
+    pub const fn offset(self) -> u32 {
+        self.offset
+    }
+
+    /// Which lending of the block it belongs to.
+    #[inline]
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+impl MsgBuf {
+    /// Bytes of the message.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether the message has no bytes.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Longest message that fits, in bytes.
+    #[inline]
+    pub const fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    /// The message.
+    #[inline]
+    pub const fn data(&self) -> &[u8] {
+        // SAFETY: the block is ours and has `capacity >= len` initialised bytes from `data`; only
+        // through `&mut self` are they written.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len as usize) }
+    }
+
+    /// The message, to be written. A msgbuf that is lent is revoked by this.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        self.revoke();
+        // SAFETY: the block is ours alone and has `capacity >= len` initialised bytes from `data`.
+        // No `regions::read` is under way: it would have found the block lent, and we revoked it.
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len as usize) }
+    }
+
+    /// Sets the length of the message. Bytes that were not part of it before are what some earlier
+    /// message left there.
+    ///
+    /// # Errors
+    /// [`TooLong`] beyond [`Self::capacity`]; the length then stays as it is.
+    #[inline]
+    pub fn resize(&mut self, len: usize) -> Result<(), TooLong> {
+        match u32::try_from(len) {
+            Ok(short) if short <= self.capacity => {
+                self.len = short;
+                Ok(())
+            }
+            _ => Err(TooLong {
+                len,
+                capacity: self.capacity(),
+            }),
+        }
+    }
+
+    /// Makes `bytes` the message. A msgbuf that is lent is revoked by this.
+    ///
+    /// # Errors
+    /// [`TooLong`] beyond [`Self::capacity`]; the message then stays as it is.
+    #[inline]
+    pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+        self.resize(bytes.len())?;
+        self.data_mut().copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Names the whole message. What it returns holds until the msgbuf is revoked, written to,
+    /// recycled or dropped.
+    #[inline]
+    pub fn lend(&self) -> BufRef {
+        self.name(self.data_offset(), self.len)
+    }
+
+    /// Names `len` bytes of the message from `offset` on; `None` if it is not that long.
+    #[inline]
+    pub fn lend_range(&self, offset: usize, len: usize) -> Option<BufRef> {
+        let end = offset.checked_add(len)?;
+        if end > self.len() {
+            return None;
+        }
+        let (offset, len) = (u32::try_from(offset).ok()?, u32::try_from(len).ok()?);
+        Some(self.name(self.data_offset() + offset, len))
+    }
+
+    /// Names the header slot of a packet, with [`HEADROOM`](crate::HEADROOM) free bytes in front of
+    /// it. `None` if the message has no such packet at the pool's data size, or lies in user
+    /// memory, which has no room for headers.
+    pub fn header_ref(&self, packet: usize) -> Option<BufRef> {
+        if self.class == USER_CLASS {
+            return None;
+        }
+        // SAFETY: our region lives as long as we do.
+        let data_size = unsafe { self.region.get() }.data_size;
+        let layout = Layout::new(data_size);
+        if packet >= layout.packets(self.len()) {
+            return None;
+        }
+        let within = layout::header_offset(layout.block_size(usize::from(self.class)), packet);
+        let offset = self.block_offset() + u32::try_from(within).ok()?;
+        Some(self.name(offset, HEADER))
+    }
+
+    /// Whether `BufRef`s to this msgbuf may be about.
+    #[inline]
+    pub fn is_lent(&self) -> bool {
+        self.lent.load(Ordering::Relaxed)
+    }
+
+    /// Ends the lifetime of every [`BufRef`] lent so far: none of them resolves any more. Called by
+    /// core once the transport is done with them.
+    #[inline]
+    pub fn revoke(&mut self) {
+        if *self.lent.get_mut() {
+            *self.lent.get_mut() = false;
+            // SAFETY: our region lives as long as we do.
+            unsafe { self.region.get() }.revoke(self.block_index());
+        }
+    }
+
+    /// Gives the memory back that [`Pool::adopt`](crate::Pool::adopt) took, cut to the message.
+    ///
+    /// # Errors
+    /// A msgbuf that is not user memory comes back unchanged.
+    pub fn into_user(mut self) -> Result<Vec<u8>, Self> {
+        if self.class != USER_CLASS {
+            return Err(self);
+        }
+        self.revoke();
+        let len = self.len();
+        let region = self
+            .into_own_region()
+            .expect("user memory is a region of its own");
+        let mut memory = region
+            .into_user()
+            .expect("the class says that it is user memory");
+        memory.truncate(len);
+        Ok(memory)
+    }
+
+    /// # Safety
+    /// `block` is a block of `class` in a live region, at the place `block` says, which nothing
+    /// else uses, and which stays alive until this is gone; `data` are its first data bytes, and
+    /// `capacity >= len` of them lie inside it.
+    #[inline]
+    pub(crate) unsafe fn new(
+        region: RegionPtr,
+        data: NonNull<u8>,
+        len: u32,
+        capacity: u32,
+        block: u32,
+        class: u8,
+    ) -> Self {
+        Self {
+            region,
+            data,
+            len,
+            capacity,
+            block,
+            class,
+            lent: AtomicBool::new(false),
+        }
+    }
+
+    /// Makes a msgbuf of all bytes of a region of user memory.
+    pub(crate) fn of_user(region: RegionBox) -> Self {
+        let (base, len) = (region.get().base, region.get().len);
+        let len = u32::try_from(len).expect("longer memory is not adopted");
+        // SAFETY: the region has one block, from its first byte on, and we become its owner.
+        unsafe { Self::new(region.release(), base, len, len, 0, USER_CLASS) }
+    }
+
+    /// Whether this msgbuf came from the pool of that home.
+    #[inline]
+    pub(crate) fn is_from(&self, home: &Home) -> bool {
+        // SAFETY: our region lives as long as we do.
+        let own = unsafe { self.region.get() }.home.as_deref();
+        own.is_some_and(|own| std::ptr::eq(own, home))
+    }
+
+    #[inline]
+    pub(crate) fn class(&self) -> u8 {
+        self.class
+    }
+
+    /// Takes the msgbuf apart, without sending it home: what is left is its block.
+    #[inline]
+    pub(crate) fn into_block(mut self) -> u32 {
+        self.revoke();
+        ManuallyDrop::new(self).block
+    }
+
+    /// Takes the msgbuf apart, without sending it home: what is left is its region, if it is the
+    /// only msgbuf of that.
+    pub(crate) fn into_own_region(mut self) -> Option<RegionBox> {
+        self.revoke();
+        let this = ManuallyDrop::new(self);
+        // SAFETY: a msgbuf of such a class was made from a region that was released to it.
+        (usize::from(this.class) >= SMALL_CLASSES)
+            .then(|| unsafe { RegionBox::from_released(this.region) })
+    }
+
+    #[inline]
+    fn block_index(&self) -> u32 {
+        self.block & BLOCK_MASK
+    }
+
+    #[inline]
+    fn block_offset(&self) -> u32 {
+        self.block_index() * BLOCK
+    }
+
+    #[inline]
+    fn data_offset(&self) -> u32 {
+        self.block_offset() + if self.class == USER_CLASS { 0 } else { DATA }
+    }
+
+    #[inline]
+    fn name(&self, offset: u32, len: u32) -> BufRef {
+        self.lent.store(true, Ordering::Relaxed);
+        let block = self.block_index();
+        // SAFETY: our region lives as long as we do.
+        let region = unsafe { self.region.get() };
+        BufRef {
+            region: region.id,
+            block,
+            offset,
+            len,
+            generation: region.lend(block),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "layout constants below 2^16"
+)]
+const BLOCK: u32 = MIN_BLOCK as u32;
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "layout constants below 2^16"
+)]
+const DATA: u32 = DATA_OFFSET as u32;
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "layout constants below 2^16"
+)]
+const HEADER: u32 = dunlin_wire::HEADER_LEN as u32;
+
+impl Drop for MsgBuf {
+    fn drop(&mut self) {
+        self.revoke();
+        // SAFETY: no field of a msgbuf has drop glue, so after this function only the twin is left.
+        let twin = unsafe { std::ptr::read(self) };
+        // The clone keeps the home alive when its last region goes.
+        // SAFETY: our region lives as long as the twin does.
+        match unsafe { twin.region.get() }.home.clone() {
+            Some(home) => home.take(twin),
+            None => drop(twin.into_own_region()),
+        }
+    }
+}
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { len, capacity } = self;
+        write!(
+            f,
+            "{len} bytes in a msgbuf of {capacity}; allocate one of that length instead"
+        )
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+impl std::fmt::Display for AllocError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::TooLarge => "a message has at most 1 GiB; send it in pieces",
+            Self::Limit => "the pool is at its max_bytes; give msgbufs back or configure more",
+            Self::NoMemory => "the system has no memory for a region; give msgbufs back",
+            Self::TooManyRegions => "too many regions in this process; drop adopted msgbufs",
+        })
+    }
+}
+
+impl std::error::Error for AllocError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Where the msgbufs of a pool go when they are dropped, on whichever thread: a list that the pool
+//! empties when it runs out. When the pool is gone, the home keeps its regions until the last of
+//! their msgbufs has come back.
+//!
+//! Invariant: once the pool is gone, `outstanding` counts the msgbufs that are still out, and the
+//! regions are freed by whoever brings it to zero. So no msgbuf needs a reference count of its own.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::buf::MsgBuf;
+use crate::region::RegionBox;
+
+/// What a pool shares with its msgbufs.
+#[derive(Debug, Default)]
+pub(crate) struct Home {
+    /// Length of the list of returned msgbufs, as a hint that costs no lock.
+    waiting: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    returned: Vec<MsgBuf>,
+    orphans: Option<Orphans>,
+}
+
+/// What a pool leaves behind.
+#[derive(Debug)]
+struct Orphans {
+    outstanding: usize,
+    regions: Vec<RegionBox>,
+}
+
+impl Home {
+    /// Msgbufs that were dropped and wait to be collected.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// Moves all returned msgbufs into `into`, which is empty and whose memory the list goes on
+    /// using, so that neither side allocates each time.
+    pub(crate) fn collect(&self, into: &mut Vec<MsgBuf>) {
+        debug_assert!(into.is_empty());
+        let mut state = self.lock();
+        std::mem::swap(&mut state.returned, into);
+        self.waiting.store(0, Ordering::Release);
+    }
+
+    /// Takes a msgbuf that was dropped.
+    pub(crate) fn take(&self, buf: MsgBuf) {
+        let mut state = self.lock();
+        let Some(orphans) = &mut state.orphans else {
+            state.returned.push(buf);
+            self.waiting.store(state.returned.len(), Ordering::Release);
+            return;
+        };
+        orphans.outstanding -= 1;
+        let regions = if orphans.outstanding == 0 {
+            std::mem::take(&mut orphans.regions)
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        // Unmapping takes long, and it drops the last references to this home but the caller's.
+        drop(buf.into_own_region());
+        drop(regions);
+    }
+
+    /// The pool is gone. `outstanding` msgbufs are out, those of the returned list included.
+    pub(crate) fn orphan(&self, outstanding: usize, regions: Vec<RegionBox>) {
+        let mut state = self.lock();
+        let returned = std::mem::take(&mut state.returned);
+        let outstanding = outstanding - returned.len();
+        let regions = if outstanding == 0 {
+            regions
+        } else {
+            state.orphans = Some(Orphans {
+                outstanding,
+                regions,
+            });
+            Vec::new()
+        };
+        drop(state);
+        for buf in returned {
+            drop(buf.into_own_region());
+        }
+        drop(regions);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code here leaves the state half changed when it panics.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

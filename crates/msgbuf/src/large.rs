@@ -1,0 +1,43 @@
+//! Free regions that hold a single large block each: kept for the next message of their class up
+//! to a bound in bytes, given back to the system beyond it. Owned by `pool`.
+
+use crate::layout::{LARGE_CLASSES, SMALL_CLASSES};
+use crate::region::RegionBox;
+
+/// Most bytes kept, so that a stream of messages of 16 MiB reuses its buffers, and a burst of
+/// large ones does not stay mapped for ever.
+pub(crate) const MAX_CACHED: usize = 128 << 20;
+
+/// Free large regions by class, last in first out.
+#[derive(Debug, Default)]
+pub(crate) struct LargeCache {
+    free: [Vec<RegionBox>; LARGE_CLASSES],
+    bytes: usize,
+}
+
+impl LargeCache {
+    /// Takes a region of `class` out.
+    pub(crate) fn pop(&mut self, class: usize) -> Option<RegionBox> {
+        let region = self.free[class - SMALL_CLASSES].pop()?;
+        self.bytes -= region.get().len;
+        Some(region)
+    }
+
+    /// Puts a region of `class` in, or returns it if that would be too much.
+    #[must_use = "a region that is not kept is to be accounted for"]
+    pub(crate) fn push(&mut self, class: usize, region: RegionBox) -> Option<RegionBox> {
+        let bytes = self.bytes + region.get().len;
+        if bytes > MAX_CACHED {
+            return Some(region);
+        }
+        self.bytes = bytes;
+        self.free[class - SMALL_CLASSES].push(region);
+        None
+    }
+
+    /// Takes the largest region out.
+    pub(crate) fn evict(&mut self) -> Option<RegionBox> {
+        let class = self.free.iter().rposition(|list| !list.is_empty())?;
+        self.pop(class + SMALL_CLASSES)
+    }
+}

@@ -1,0 +1,470 @@
+//! The pool of one endpoint: hands out msgbufs and takes them back, by size class (design §8).
+//!
+//! A message of up to 64 KiB with its headers gets a block of the next power of two, carved from a
+//! region when it is first needed and kept on a last-in-first-out list afterwards, so that memory
+//! is touched only as far as it is used and the block that is still in the cache is used next.
+//! Blocks are neither split nor joined. A longer message gets a region of its own, of which the
+//! pool keeps a bounded amount for the next one.
+//!
+//! Invariants: every block of a region is out, on exactly one free list, or not carved yet; `out`
+//! counts the msgbufs of each class that did not come back to this pool, those that wait in its
+//! home included. Owned by one endpoint thread; nothing here is shared but the home.
+
+use std::sync::Arc;
+
+use crate::buf::{AllocError, BLOCK_BITS, BLOCK_MASK, MsgBuf};
+use crate::home::Home;
+use crate::large::LargeCache;
+use crate::layout::{
+    self, CLASSES, DATA_OFFSET, Layout, MAX_BLOCK, MAX_MESSAGE, MIN_BLOCK, MIN_BLOCK_SHIFT,
+    MIN_DATA_SIZE, SMALL_CLASSES,
+};
+use crate::region::{RegionBox, RegionOptions};
+
+/// Whether regions are put into hugepages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Hugepages {
+    /// If the system has any; else ordinary pages.
+    #[default]
+    Try,
+    /// Ordinary pages.
+    Never,
+}
+
+/// How a [`Pool`] gets its memory.
+///
+/// ```
+/// use dunlin_msgbuf::{Hugepages, Pool, PoolConfig};
+/// let config = PoolConfig { hugepages: Hugepages::Never, ..PoolConfig::default() };
+/// let pool = Pool::new(config)?;
+/// # Ok::<(), dunlin_msgbuf::PoolError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolConfig {
+    /// Whether regions are put into hugepages.
+    pub hugepages: Hugepages,
+    /// Size of the first region in bytes, rounded up to 64 KiB; each further one is twice as large,
+    /// up to 64 MiB. It is mapped at once, but takes memory only as it is used.
+    pub first_region_bytes: usize,
+    /// Most bytes of regions, mapped but not necessarily used.
+    pub max_bytes: usize,
+    /// Data bytes per packet, which says where the headers of later packets lie: the least that any
+    /// session negotiates. At least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    pub data_size: u32,
+    /// Whether other processes can map the regions, which then cost a file descriptor each.
+    pub shared: bool,
+    /// Whether [`regions::read`](crate::regions::read) works, for simulators. Revoking then takes a
+    /// lock.
+    pub readable: bool,
+}
+
+impl Default for PoolConfig {
+    /// A first region of 1 MiB, at most 4 GiB, packets of 1440 bytes as over UDP, shared.
+    fn default() -> Self {
+        Self {
+            hugepages: Hugepages::Try,
+            first_region_bytes: 1 << 20,
+            max_bytes: 4 << 30,
+            data_size: 1440,
+            shared: true,
+            readable: false,
+        }
+    }
+}
+
+/// Why there is no pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PoolError {
+    /// `data_size` is below [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    DataSize,
+    /// `first_region_bytes` is more than 64 MiB, or more than `max_bytes`.
+    FirstRegion,
+    /// The first region could not be made.
+    Alloc(AllocError),
+}
+
+/// Why user memory was not adopted, and the memory.
+#[derive(Debug)]
+pub struct AdoptError {
+    /// Why.
+    pub reason: AllocError,
+    /// The memory, unchanged.
+    pub memory: Vec<u8>,
+}
+
+/// Message buffers for one endpoint. It may go before its msgbufs: their memory lives until the
+/// last of them is dropped.
+///
+/// ```
+/// use dunlin_msgbuf::{Pool, PoolConfig};
+/// let mut pool = Pool::new(PoolConfig::default())?;
+/// let mut request = pool.alloc(32).expect("a new pool has room");
+/// request.data_mut().fill(7);
+/// pool.recycle(request);
+/// assert_eq!(pool.outstanding(), 0);
+/// # Ok::<(), dunlin_msgbuf::PoolError>(())
+/// ```
+#[derive(Debug)]
+pub struct Pool {
+    /// Free blocks by class, as `MsgBuf::block` names them.
+    free: [Vec<u32>; SMALL_CLASSES],
+    /// Msgbufs out, by class.
+    out: [usize; CLASSES],
+    /// Longest message by class of carved blocks.
+    capacity: [u32; SMALL_CLASSES],
+    /// Longest message that `alloc` finds the class of without counting packets.
+    single_limit: usize,
+    regions: Vec<RegionBox>,
+    home: Arc<Home>,
+    /// Smallest blocks carved from the last region.
+    carved: u32,
+    large: LargeCache,
+    layout: Layout,
+    options: RegionOptions,
+    max_bytes: usize,
+    mapped: usize,
+    /// Empty; its memory changes places with the list of the home.
+    collected: Vec<MsgBuf>,
+}
+
+/// Largest region that blocks are carved from.
+const MAX_REGION: usize = 64 << 20;
+
+const _: () = {
+    // A block's place in its region, and a region's place in its pool, share 32 bits.
+    assert!(MAX_REGION / MIN_BLOCK <= 1 << BLOCK_BITS);
+    assert!(MAX_REGION.is_multiple_of(crate::sys::HUGEPAGE));
+};
+/// Most regions that a pool carves blocks from: 64 GiB of the largest.
+const MAX_REGIONS: usize = 1 << (32 - BLOCK_BITS);
+
+impl Pool {
+    /// Makes a pool with its first region. Without hugepages it uses ordinary pages.
+    ///
+    /// # Errors
+    /// See [`PoolError`].
+    pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
+        if config.data_size < MIN_DATA_SIZE {
+            return Err(PoolError::DataSize);
+        }
+        if config.first_region_bytes > MAX_REGION {
+            return Err(PoolError::FirstRegion);
+        }
+        let first = config.first_region_bytes.max(1).next_multiple_of(MAX_BLOCK);
+        if first > config.max_bytes {
+            return Err(PoolError::FirstRegion);
+        }
+        let layout = Layout::new(config.data_size);
+        let mut pool = Self {
+            free: [const { Vec::new() }; SMALL_CLASSES],
+            out: [0; CLASSES],
+            capacity: std::array::from_fn(|class| as_u32(layout.capacity(MIN_BLOCK << class))),
+            single_limit: layout.single_limit(),
+            regions: Vec::new(),
+            home: Arc::default(),
+            carved: 0,
+            large: LargeCache::default(),
+            layout,
+            options: RegionOptions {
+                hugepages: config.hugepages == Hugepages::Try,
+                shared: config.shared,
+                readable: config.readable,
+                data_size: config.data_size,
+            },
+            max_bytes: config.max_bytes,
+            mapped: 0,
+            collected: Vec::new(),
+        };
+        pool.add_region(first).map_err(PoolError::Alloc)?;
+        Ok(pool)
+    }
+
+    /// A msgbuf with a message of `len` bytes, which hold what an earlier message left there.
+    ///
+    /// # Errors
+    /// See [`AllocError`].
+    #[inline]
+    pub fn alloc(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
+        if len <= self.single_limit {
+            let class = layout::small_class(DATA_OFFSET + len);
+            if let Some(block) = self.free[class].pop() {
+                return Ok(self.issue(class, block, len));
+            }
+        }
+        self.alloc_slow(len)
+    }
+
+    /// Takes a msgbuf back, to be used again next. One of another pool goes home as if dropped.
+    #[inline]
+    pub fn recycle(&mut self, buf: MsgBuf) {
+        let class = usize::from(buf.class());
+        if class < SMALL_CLASSES && buf.is_from(&self.home) {
+            self.out[class] -= 1;
+            self.free[class].push(buf.into_block());
+        } else {
+            self.recycle_slow(buf);
+        }
+    }
+
+    /// Makes a msgbuf of the user's memory, which becomes a region of its own and is given back by
+    /// [`MsgBuf::into_user`] or freed with the msgbuf. It has no room for headers, so transports
+    /// that need it in registered memory copy it.
+    ///
+    /// # Errors
+    /// The memory comes back if it is longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE), or if there
+    /// are too many regions.
+    ///
+    /// ```
+    /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+    /// let buf = pool.adopt(vec![1, 2, 3]).expect("it is short");
+    /// assert_eq!(buf.data(), [1, 2, 3]);
+    /// assert_eq!(buf.into_user().expect("it is the user's"), [1, 2, 3]);
+    /// ```
+    pub fn adopt(&mut self, memory: impl Into<Vec<u8>>) -> Result<MsgBuf, AdoptError> {
+        let memory = memory.into();
+        if memory.len() > MAX_MESSAGE {
+            return Err(AdoptError {
+                reason: AllocError::TooLarge,
+                memory,
+            });
+        }
+        match RegionBox::adopt(memory, self.options.readable) {
+            Ok(region) => Ok(MsgBuf::of_user(region)),
+            Err(memory) => Err(AdoptError {
+                reason: AllocError::TooManyRegions,
+                memory,
+            }),
+        }
+    }
+
+    /// Bytes of the blocks that are out; adopted memory is not counted.
+    pub fn bytes_in_use(&mut self) -> usize {
+        self.collect();
+        let sizes = (0..CLASSES).map(|class| self.layout.block_size(class));
+        self.out
+            .iter()
+            .zip(sizes)
+            .map(|(&out, size)| out * size)
+            .sum()
+    }
+
+    /// Bytes of all regions, used or not; adopted memory is not counted.
+    pub fn bytes_mapped(&self) -> usize {
+        self.mapped
+    }
+
+    /// Msgbufs that are out; adopted memory is not counted.
+    pub fn outstanding(&self) -> usize {
+        self.out.iter().sum::<usize>() - self.home.waiting()
+    }
+
+    /// Makes a msgbuf of a free block of `class`.
+    #[inline]
+    fn issue(&mut self, class: usize, block: u32, len: usize) -> MsgBuf {
+        self.out[class] += 1;
+        let region = &self.regions[(block >> BLOCK_BITS) as usize];
+        let offset = ((block & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
+        let capacity = self.capacity[class];
+        debug_assert!(len <= capacity as usize);
+        #[expect(clippy::cast_possible_truncation, reason = "the class fits the length")]
+        let (len, class) = (len as u32, class as u8);
+        // SAFETY: the block lies in the region, is of this class, and was on the free list, so that
+        // nothing else uses it. The region goes only when all its msgbufs are back.
+        unsafe {
+            let data = region.get().base.add(offset + DATA_OFFSET);
+            MsgBuf::new(region.ptr(), data, len, capacity, block, class)
+        }
+    }
+
+    /// The rest of [`Self::alloc`]: messages of several packets, and classes that have run out.
+    #[cold]
+    #[inline(never)]
+    fn alloc_slow(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
+        let class = self.layout.class(len).ok_or(AllocError::TooLarge)?;
+        if class >= SMALL_CLASSES {
+            return self.alloc_large(class, len);
+        }
+        if self.free[class].is_empty() {
+            self.collect();
+        }
+        let block = match self.free[class].pop() {
+            Some(block) => block,
+            None => self.carve(class)?,
+        };
+        Ok(self.issue(class, block, len))
+    }
+
+    fn alloc_large(&mut self, class: usize, len: usize) -> Result<MsgBuf, AllocError> {
+        self.collect();
+        let region = match self.large.pop(class) {
+            Some(region) => region,
+            None => {
+                let size = self.layout.block_size(class);
+                self.make_room(size)?;
+                let region = RegionBox::map(size, true, self.options, &self.home)?;
+                self.mapped += region.get().len;
+                region
+            }
+        };
+        self.out[class] += 1;
+        let capacity = as_u32(self.layout.capacity(self.layout.block_size(class)));
+        let class = u8::try_from(class).expect("there are few classes");
+        // SAFETY: the region has one block, of this class, and the msgbuf becomes its owner.
+        unsafe {
+            let data = region.get().base.add(DATA_OFFSET);
+            Ok(MsgBuf::new(
+                region.release(),
+                data,
+                as_u32(len),
+                capacity,
+                0,
+                class,
+            ))
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn recycle_slow(&mut self, buf: MsgBuf) {
+        let class = usize::from(buf.class());
+        if !buf.is_from(&self.home) {
+            return drop(buf);
+        }
+        self.out[class] -= 1;
+        let region = buf
+            .into_own_region()
+            .expect("a large class has a region of its own");
+        if let Some(surplus) = self.large.push(class, region) {
+            self.mapped -= surplus.get().len;
+        }
+    }
+
+    /// Takes back what was dropped rather than recycled.
+    fn collect(&mut self) {
+        if self.home.waiting() == 0 {
+            return;
+        }
+        let mut collected = std::mem::take(&mut self.collected);
+        self.home.collect(&mut collected);
+        for buf in collected.drain(..) {
+            self.recycle(buf);
+        }
+        self.collected = collected;
+    }
+
+    /// A block that was never used.
+    fn carve(&mut self, class: usize) -> Result<u32, AllocError> {
+        let units = 1 << class;
+        if self.units_left() < units {
+            let last = self
+                .regions
+                .last()
+                .map_or(MAX_BLOCK, |region| region.get().len);
+            self.grow((last * 2).min(MAX_REGION))?;
+        }
+        Ok(self.cut(units))
+    }
+
+    /// Adds a region of `size` bytes, or less if the pool is near its limit.
+    fn grow(&mut self, size: usize) -> Result<(), AllocError> {
+        if self.regions.len() == MAX_REGIONS {
+            return Err(AllocError::Limit);
+        }
+        if self.make_room(size).is_err() {
+            let rest = self.max_bytes.saturating_sub(self.mapped);
+            let size = rest - rest % MAX_BLOCK;
+            return if size == 0 {
+                Err(AllocError::Limit)
+            } else {
+                self.add_region(size)
+            };
+        }
+        self.add_region(size)
+    }
+
+    fn add_region(&mut self, size: usize) -> Result<(), AllocError> {
+        let region = RegionBox::map(size, false, self.options, &self.home)?;
+        self.shelve_rest();
+        self.mapped += region.get().len;
+        self.regions.push(region);
+        self.carved = 0;
+        Ok(())
+    }
+
+    /// Makes free blocks of what was not carved from the last region, which gets a successor.
+    fn shelve_rest(&mut self) {
+        while self.units_left() > 0 {
+            let class = (self.units_left().ilog2() as usize).min(SMALL_CLASSES - 1);
+            let block = self.cut(1 << class);
+            self.free[class].push(block);
+        }
+    }
+
+    /// Smallest blocks not carved from the last region.
+    fn units_left(&self) -> u32 {
+        let units = self
+            .regions
+            .last()
+            .map_or(0, |region| region.get().len / MIN_BLOCK);
+        as_u32(units) - self.carved
+    }
+
+    /// Carves `units` smallest blocks in a row, which are left, from the last region.
+    fn cut(&mut self, units: u32) -> u32 {
+        let first = self.carved;
+        self.carved += units;
+        (as_u32(self.regions.len() - 1) << BLOCK_BITS) | first
+    }
+
+    /// Sees to it that `size` more bytes can be mapped, if need be by freeing what is cached.
+    fn make_room(&mut self, size: usize) -> Result<(), AllocError> {
+        while self.mapped.saturating_add(size) > self.max_bytes {
+            let freed = self.large.evict().ok_or(AllocError::Limit)?;
+            self.mapped -= freed.get().len;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let outstanding = self.out.iter().sum();
+        self.home
+            .orphan(outstanding, std::mem::take(&mut self.regions));
+    }
+}
+
+impl std::fmt::Display for PoolError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::DataSize => write!(f, "data_size must be at least {MIN_DATA_SIZE} bytes"),
+            Self::FirstRegion => {
+                f.write_str("first_region_bytes must be at most 64 MiB and at most max_bytes")
+            }
+            Self::Alloc(error) => write!(f, "no first region: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PoolError {}
+
+impl std::fmt::Display for AdoptError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "memory of {} bytes was not adopted: {}",
+            self.memory.len(),
+            self.reason
+        )
+    }
+}
+
+impl std::error::Error for AdoptError {}
+
+/// For sizes and counts that the limits of this crate keep far below 2^32.
+fn as_u32(n: usize) -> u32 {
+    u32::try_from(n).expect("offsets, lengths and counts in a region fit 32 bits")
+}
+
+#[cfg(test)]
+mod tests;

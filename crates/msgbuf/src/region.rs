@@ -1,0 +1,254 @@
+//! A region: memory with an id, and the generations of its blocks. Shared by the pool and the
+//! msgbufs through [`RegionPtr`], owned by one [`RegionBox`] (design §8).
+//!
+//! Invariants:
+//! - A region is in the table of `regions` from its creation until its [`RegionBox`] is dropped,
+//!   and a [`RegionBox`] is dropped only when no msgbuf of the region is left. The owner is the
+//!   pool, or the home of the buffers that outlived it, or the only msgbuf of the region.
+//! - Every byte of the memory is initialised.
+//! - A generation is odd while its block is lent and even otherwise, so that a `BufRef`, which
+//!   always carries an odd one, matches only a block that is lent now. Only the owner of the block
+//!   writes it, with one exception to be safe for readers: see [`Region::revoke`].
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::buf::AllocError;
+use crate::home::Home;
+use crate::layout::MIN_BLOCK;
+use crate::regions::{self, RegionId};
+use crate::sys::{self, Backing, Mapping};
+
+/// How a region is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RegionOptions {
+    /// See `PoolConfig::hugepages`.
+    pub(crate) hugepages: bool,
+    /// See `PoolConfig::shared`.
+    pub(crate) shared: bool,
+    /// See `PoolConfig::readable`.
+    pub(crate) readable: bool,
+    /// See `PoolConfig::data_size`.
+    pub(crate) data_size: u32,
+}
+
+/// Memory and what is known about it.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Region {
+    pub(crate) base: NonNull<u8>,
+    generations: Box<[AtomicU32]>,
+    pub(crate) len: usize,
+    pub(crate) id: RegionId,
+    pub(crate) data_size: u32,
+    pub(crate) readable: bool,
+    pub(crate) numa_node: Option<u32>,
+    /// Where its msgbufs go when they are dropped; user memory has no home.
+    pub(crate) home: Option<Arc<Home>>,
+    memory: Memory,
+}
+
+/// What the region frees in the end.
+#[derive(Debug)]
+enum Memory {
+    Mapped(Mapping),
+    User(Vec<u8>),
+}
+
+// SAFETY: the memory is not tied to a thread; who may read and write which bytes of it is settled
+// by the ownership of msgbufs. Everything else in a region is `Send`.
+unsafe impl Send for Region {}
+// SAFETY: through a shared region one reads plain values, and the generations, which are atomic.
+// The `Vec` of user memory is touched only when the region is taken apart.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// The generation of the block at `block`, if there is such a block.
+    #[inline]
+    pub(crate) fn generation(&self, block: u32) -> Option<u32> {
+        let generation = self.generations.get(block as usize)?;
+        // Pairs with the release in `revoke`: who sees the old generation sees the old contents.
+        Some(generation.load(Ordering::Acquire))
+    }
+
+    /// Marks a block as lent, if it is not, and returns the generation of its `BufRef`s.
+    ///
+    /// Called only by the owner of the block; several threads may do so at once, and then all of
+    /// them write the same.
+    #[inline]
+    pub(crate) fn lend(&self, block: u32) -> u32 {
+        let generation = &self.generations[block as usize];
+        let lent = generation.load(Ordering::Relaxed) | 1;
+        generation.store(lent, Ordering::Release);
+        lent
+    }
+
+    /// Moves the generation of a lent block on, so that no `BufRef` to it resolves any more.
+    ///
+    /// Called only by the owner of the block, with exclusive access to it. In a readable region
+    /// it waits for a `regions::read` that is under way.
+    #[inline]
+    pub(crate) fn revoke(&self, block: u32) {
+        if self.readable {
+            let _no_reader = regions::lock(self.id);
+            self.advance(block);
+        } else {
+            self.advance(block);
+        }
+    }
+
+    #[inline]
+    fn advance(&self, block: u32) {
+        let generation = &self.generations[block as usize];
+        let lent = generation.load(Ordering::Relaxed);
+        debug_assert_eq!(lent & 1, 1, "only a lent block is revoked");
+        generation.store(lent.wrapping_add(1), Ordering::Release);
+    }
+
+    pub(crate) fn backing(&self) -> Backing {
+        match &self.memory {
+            Memory::Mapped(mapping) => mapping.backing(),
+            Memory::User(_) => Backing::User,
+        }
+    }
+
+    pub(crate) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        match &self.memory {
+            Memory::Mapped(mapping) => mapping.fd(),
+            Memory::User(_) => None,
+        }
+    }
+}
+
+/// A region that somebody else keeps alive: a pool, a home, or the msgbuf that this is part of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RegionPtr(NonNull<Region>);
+
+// SAFETY: it is a shared reference to a region in all but the lifetime, and `Region` is `Sync`.
+unsafe impl Send for RegionPtr {}
+// SAFETY: as above.
+unsafe impl Sync for RegionPtr {}
+
+impl RegionPtr {
+    /// # Safety
+    /// The region must live as long as the reference is used.
+    #[inline]
+    pub(crate) unsafe fn get<'a>(self) -> &'a Region {
+        // SAFETY: the pointer comes from a `RegionBox` that is alive, as the caller promises.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The owner of a region. Dropping it takes the region out of the table and frees the memory.
+#[derive(Debug)]
+pub(crate) struct RegionBox(RegionPtr);
+
+impl RegionBox {
+    /// Maps a region of at least `len` bytes with a generation for each of its smallest blocks,
+    /// or with only one if it is to hold a single block.
+    pub(crate) fn map(
+        len: usize,
+        single: bool,
+        options: RegionOptions,
+        home: &Arc<Home>,
+    ) -> Result<Self, AllocError> {
+        let mapping = Mapping::new(len, options.shared, options.hugepages);
+        let mapping = mapping.ok_or(AllocError::NoMemory)?;
+        let blocks = if single { 1 } else { mapping.len() / MIN_BLOCK };
+        Self::publish(Region {
+            base: mapping.base(),
+            generations: generations(blocks),
+            len: mapping.len(),
+            id: RegionId::NONE,
+            data_size: options.data_size,
+            readable: options.readable,
+            numa_node: sys::current_node(),
+            home: Some(home.clone()),
+            memory: Memory::Mapped(mapping),
+        })
+        .map_err(|_full| AllocError::TooManyRegions)
+    }
+
+    /// Makes a region of the user's memory; gives it back if there are too many regions.
+    pub(crate) fn adopt(mut memory: Vec<u8>, readable: bool) -> Result<Self, Vec<u8>> {
+        let region = Region {
+            base: NonNull::new(memory.as_mut_ptr()).expect("a Vec has no null pointer"),
+            generations: generations(1),
+            len: memory.len(),
+            id: RegionId::NONE,
+            data_size: u32::MAX,
+            readable,
+            numa_node: None,
+            home: None,
+            memory: Memory::User(memory),
+        };
+        Self::publish(region).map_err(|region| match region.memory {
+            Memory::User(memory) => memory,
+            Memory::Mapped(_) => Vec::new(),
+        })
+    }
+
+    /// # Safety
+    /// The region must have been released by [`Self::release`], once.
+    pub(crate) unsafe fn from_released(region: RegionPtr) -> Self {
+        Self(region)
+    }
+
+    /// Hands the ownership over to whoever keeps the pointer.
+    pub(crate) fn release(self) -> RegionPtr {
+        std::mem::ManuallyDrop::new(self).0
+    }
+
+    #[inline]
+    pub(crate) fn ptr(&self) -> RegionPtr {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> &Region {
+        // SAFETY: the region lives as long as its owner, from which this borrows.
+        unsafe { self.0.get() }
+    }
+
+    /// Takes a region of user memory apart; `None` for every other, which is freed.
+    pub(crate) fn into_user(self) -> Option<Vec<u8>> {
+        let region = self.release();
+        match withdraw(region).memory {
+            Memory::User(memory) => Some(memory),
+            Memory::Mapped(_) => None,
+        }
+    }
+
+    fn publish(region: Region) -> Result<Self, Box<Region>> {
+        let raw = NonNull::from(Box::leak(Box::new(region)));
+        // SAFETY: the region was just leaked; nobody else knows it until it is in the table.
+        match unsafe { regions::insert(raw) } {
+            true => Ok(Self(RegionPtr(raw))),
+            // SAFETY: as above, and the table did not take it.
+            false => Err(unsafe { Box::from_raw(raw.as_ptr()) }),
+        }
+    }
+}
+
+impl Drop for RegionBox {
+    fn drop(&mut self) {
+        drop(withdraw(self.0));
+    }
+}
+
+/// Takes a region out of the table and back into a box; called by its owner, who gives it up.
+fn withdraw(region: RegionPtr) -> Box<Region> {
+    // SAFETY: the owner calls, so the region is alive.
+    regions::remove(unsafe { region.get() }.id);
+    // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, who
+    // was the last to know it, gives it up.
+    unsafe { Box::from_raw(region.0.as_ptr()) }
+}
+
+/// Generations, all even: nothing is lent. The allocator takes large ones from zero pages.
+fn generations(blocks: usize) -> Box<[AtomicU32]> {
+    let zeroed = Box::<[AtomicU32]>::new_zeroed_slice(blocks);
+    // SAFETY: an `AtomicU32` is valid when all of its bytes are zero.
+    unsafe { zeroed.assume_init() }
+}

@@ -1,0 +1,236 @@
+//! The table of all regions of the process: region id to region, looked up without a lock.
+//!
+//! Transports find the bytes that a [`BufRef`] names here ([`resolve`]); the simulator copies them
+//! in safe code ([`read`]); whoever registers memory with a device or maps it into another process
+//! asks for its description ([`info`]).
+//!
+//! Invariants: an entry is null or points to a live region, whose id leads to that entry. Entries
+//! change under the lock of their id, which [`read`] and [`info`] hold while they use the region.
+//! An id comes back only after 2³² regions, so a `BufRef` never finds a later region in the place
+//! of its own.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::buf::BufRef;
+use crate::region::Region;
+pub use crate::sys::Backing;
+
+/// Names a region of this process; zero names none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct RegionId(pub u32);
+
+impl RegionId {
+    /// The id of no region.
+    pub const NONE: Self = Self(0);
+
+    /// Several ids share a slot of the table, never two live ones.
+    #[inline]
+    const fn slot(self) -> usize {
+        self.0 as usize % SLOTS
+    }
+}
+
+/// Why [`read`] copied nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stale {
+    /// The msgbuf was revoked, written to, recycled or dropped since it was lent. Keep it until
+    /// the transport is done with it.
+    Revoked,
+    /// The region is not safe to read from elsewhere. Make its pool with
+    /// [`PoolConfig::readable`](crate::PoolConfig::readable).
+    NotReadable,
+}
+
+impl std::fmt::Display for Stale {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Revoked => {
+                "the msgbuf has been revoked since it was lent; keep it until the transport is done"
+            }
+            Self::NotReadable => {
+                "the region is not readable; make the pool with PoolConfig { readable: true, .. }"
+            }
+        })
+    }
+}
+
+impl std::error::Error for Stale {}
+
+/// What [`info`] tells about a region.
+#[derive(Debug)]
+pub struct RegionInfo {
+    /// Length in bytes; every offset of a [`BufRef`] is below it.
+    pub len: usize,
+    /// NUMA node of the thread that made the region; `None` if unknown.
+    pub numa_node: Option<u32>,
+    /// What kind of memory it is.
+    pub backing: Backing,
+    /// A descriptor of the memory that another process can map for reading, from offset 0; `None`
+    /// for private and user memory, or if the process has no descriptor left.
+    pub fd: Option<OwnedFd>,
+}
+
+/// Most regions alive at once.
+const SLOTS: usize = 1 << 16;
+/// Locks of the table; two regions rarely share one.
+const LOCKS: usize = 64;
+
+static TABLE: [AtomicPtr<Region>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
+static LOCK: [Mutex<()>; LOCKS] = [const { Mutex::new(()) }; LOCKS];
+static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+
+/// Finds the bytes that `buf` names, for the transport that is to send them.
+///
+/// `None` if the msgbuf is not lent any more, or was never: the caller drops the packet and counts
+/// it. That goes for [`BufRef::EMPTY`] as well, so a caller asks [`BufRef::is_empty`] first. The
+/// pointer is good for reading `buf.len()` bytes until the msgbuf is revoked.
+///
+/// # Safety
+/// No other thread may end the life of the region during the call. This holds if the caller owns
+/// the msgbuf behind `buf`, or acts for its owner, as a transport does for its endpoint; a `buf`
+/// that the owner has revoked is safe as long as the owner's pool is alive.
+///
+/// ```
+/// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+/// use dunlin_msgbuf::regions;
+/// let mut buf = pool.alloc(5).unwrap();
+/// buf.fill(b"hello").unwrap();
+/// let lent = buf.lend();
+/// // SAFETY: this thread owns the msgbuf.
+/// let found = unsafe { regions::resolve(lent) };
+/// assert_eq!(found.unwrap().as_ptr().cast_const(), buf.data().as_ptr());
+/// buf.revoke();
+/// // SAFETY: this thread owns the msgbuf.
+/// assert!(unsafe { regions::resolve(lent) }.is_none());
+/// ```
+#[inline]
+pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
+    let region = NonNull::new(TABLE[buf.region.slot()].load(Ordering::Acquire))?;
+    // SAFETY: an entry points to a live region, and the caller promises that it lives on.
+    let region = unsafe { region.as_ref() };
+    names_lent_bytes(region, buf).then(|| {
+        // SAFETY: the offset is within the region, as was just checked.
+        unsafe { region.base.add(buf.offset as usize) }
+    })
+}
+
+/// Appends the bytes that `buf` names to `out`: [`resolve`] for safe code, at the price of a lock.
+///
+/// It may be called from any thread at any time. Without harm it finds that a msgbuf has been
+/// revoked; but its pool must have been made [`readable`](crate::PoolConfig::readable), so that
+/// revoking waits for readers.
+///
+/// # Errors
+/// See [`Stale`]. `out` is then as it was.
+///
+/// ```
+/// use dunlin_msgbuf::{Pool, PoolConfig, regions, regions::Stale};
+/// let mut pool = Pool::new(PoolConfig { readable: true, ..PoolConfig::default() }).unwrap();
+/// let mut buf = pool.alloc(5).unwrap();
+/// buf.fill(b"hello").unwrap();
+/// let lent = buf.lend();
+/// let mut out = Vec::new();
+/// assert_eq!(regions::read(lent, &mut out), Ok(()));
+/// assert_eq!(out, b"hello");
+/// drop(buf);
+/// assert_eq!(regions::read(lent, &mut out), Err(Stale::Revoked));
+/// ```
+pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
+    if buf.is_empty() {
+        return Ok(());
+    }
+    // Before the lock is taken, because the allocator may do anything.
+    out.reserve(buf.len());
+    let _region_lives = lock(buf.region);
+    let entry = TABLE[buf.region.slot()].load(Ordering::Acquire);
+    // SAFETY: an entry points to a live region, which cannot leave the table while we hold its
+    // lock, and is not freed before it has left.
+    let region = unsafe { entry.as_ref() }.ok_or(Stale::Revoked)?;
+    if !names_lent_bytes(region, buf) {
+        return Err(Stale::Revoked);
+    }
+    if !region.readable {
+        return Err(Stale::NotReadable);
+    }
+    // SAFETY: the bytes lie within the region and are initialised. They belong to a lent block, and
+    // the owner writes to a lent block only after `Region::revoke`, which takes the lock we hold.
+    let bytes = unsafe {
+        std::slice::from_raw_parts(region.base.as_ptr().add(buf.offset as usize), buf.len())
+    };
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Describes a region; `None` if there is none of that id.
+///
+/// ```
+/// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+/// let lent = pool.alloc(32).unwrap().lend();
+/// let info = dunlin_msgbuf::regions::info(lent.region()).unwrap();
+/// assert!(lent.offset() as usize + lent.len() <= info.len);
+/// ```
+pub fn info(id: RegionId) -> Option<RegionInfo> {
+    let _region_lives = lock(id);
+    let entry = TABLE[id.slot()].load(Ordering::Acquire);
+    // SAFETY: as in `read`.
+    let region = unsafe { entry.as_ref() }.filter(|region| region.id == id)?;
+    Some(RegionInfo {
+        len: region.len,
+        numa_node: region.numa_node,
+        backing: region.backing(),
+        fd: region
+            .fd()
+            .as_ref()
+            .and_then(|fd| BorrowedFd::try_clone_to_owned(fd).ok()),
+    })
+}
+
+/// Holds off removal of the region, and in a readable region revocation of its blocks.
+pub(crate) fn lock(id: RegionId) -> MutexGuard<'static, ()> {
+    // There is nothing behind the lock that a panic could leave half done.
+    LOCK[id.slot() % LOCKS]
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives a region an id and puts it into the table; `false` if the table is full.
+///
+/// # Safety
+/// The region must be alive, and known to the caller alone. It must stay alive until [`remove`].
+pub(crate) unsafe fn insert(mut region: NonNull<Region>) -> bool {
+    for _ in 0..SLOTS {
+        let id = RegionId(NEXT_ID.fetch_add(1, Ordering::Relaxed));
+        // Slot 0 stays empty: it belongs to `RegionId::NONE`.
+        if id.slot() == 0 {
+            continue;
+        }
+        let _entry_is_ours = lock(id);
+        let entry = &TABLE[id.slot()];
+        if entry.load(Ordering::Relaxed).is_null() {
+            // SAFETY: nobody else knows the region yet, as the caller promises.
+            unsafe { region.as_mut() }.id = id;
+            entry.store(region.as_ptr(), Ordering::Release);
+            return true;
+        }
+    }
+    false
+}
+
+/// Takes a region out of the table. Afterwards no reader holds it.
+pub(crate) fn remove(id: RegionId) {
+    let _no_reader = lock(id);
+    TABLE[id.slot()].store(ptr::null_mut(), Ordering::Release);
+}
+
+#[inline]
+fn names_lent_bytes(region: &Region, buf: BufRef) -> bool {
+    region.id == buf.region
+        && region.generation(buf.block) == Some(buf.generation)
+        && buf.offset as usize + buf.len as usize <= region.len
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! Memory from the operating system, and nothing else: `memfd_create` and `mmap`, with hugepages
+//! if there are any, else ordinary pages, else anonymous memory (design §8). Other systems than
+//! Linux, and Miri, take zeroed memory from the allocator.
+//!
+//! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. Pages come into being when
+//! they are first touched. Only `region` calls this.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// Bytes of the hugepages that are tried.
+pub(crate) const HUGEPAGE: usize = 2 << 20;
+
+/// What stands behind the memory of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Backing {
+    /// Shared memory in hugepages of 2 MiB.
+    Hugepages,
+    /// Shared memory in ordinary pages.
+    Pages,
+    /// Memory of this process alone, without a file descriptor.
+    Private,
+    /// Memory that the user brought.
+    User,
+}
+
+/// Memory that is unmapped when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    fd: Option<OwnedFd>,
+    backing: Backing,
+}
+
+// SAFETY: a mapping is memory and a descriptor; neither is tied to a thread. All access to the
+// memory goes through raw pointers, whose users answer for it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; a shared `Mapping` gives out nothing but its address and descriptor.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps at least `len` bytes, which is not zero; `None` if the system refuses. `shared` asks
+    /// for memory that other processes can map, and is not insisted on.
+    pub(crate) fn new(len: usize, shared: bool, hugepages: bool) -> Option<Self> {
+        debug_assert!(len > 0);
+        os::map(len, shared, hugepages)
+    }
+
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn backing(&self) -> Backing {
+        self.backing
+    }
+
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: base and length are those of the mapping, which nothing uses any more: whoever
+        // drops a region has seen to it that no msgbuf of it is left.
+        unsafe { os::unmap(self.base, self.len) };
+    }
+}
+
+/// NUMA node that the calling thread runs on, where its first touch of a page takes it from.
+pub(crate) fn current_node() -> Option<u32> {
+    os::current_node()
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod os {
+    use super::{Backing, HUGEPAGE, Mapping};
+    use std::ffi::c_int;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::ptr::NonNull;
+
+    pub(super) fn map(len: usize, shared: bool, hugepages: bool) -> Option<Mapping> {
+        if !shared {
+            return map_with(len, None, Backing::Private);
+        }
+        // A mapping that is small beside one hugepage would waste the most of it.
+        let huge = if hugepages && len >= HUGEPAGE / 2 {
+            let huge_len = len.next_multiple_of(HUGEPAGE);
+            memfd(huge_len, libc::MFD_HUGETLB | libc::MFD_HUGE_2MB)
+                .and_then(|fd| map_with(huge_len, Some(fd), Backing::Hugepages))
+        } else {
+            None
+        };
+        huge.or_else(|| memfd(len, 0).and_then(|fd| map_with(len, Some(fd), Backing::Pages)))
+            .or_else(|| map_with(len, None, Backing::Private))
+    }
+
+    fn memfd(len: usize, flags: libc::c_uint) -> Option<OwnedFd> {
+        let flags = flags | libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+        // SAFETY: the name is a C string; the call touches no other memory of ours.
+        let fd = unsafe { libc::memfd_create(c"dunlin".as_ptr(), flags) };
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: the descriptor is new and nobody else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let len = libc::off_t::try_from(len).ok()?;
+        // SAFETY: a plain system call on a descriptor that we own.
+        (unsafe { libc::ftruncate(fd.as_raw_fd(), len) } == 0).then_some(fd)
+    }
+
+    fn map_with(len: usize, fd: Option<OwnedFd>, backing: Backing) -> Option<Mapping> {
+        let (flags, raw) = match &fd {
+            Some(fd) => (libc::MAP_SHARED, fd.as_raw_fd()),
+            None => (
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+            ),
+        };
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice, over nothing of ours.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, raw, 0) };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        if let Some(fd) = &fd {
+            seal(fd);
+        }
+        Some(Mapping {
+            base: NonNull::new(base.cast())?,
+            len,
+            fd,
+            backing,
+        })
+    }
+
+    /// Whoever receives the descriptor can neither shrink the file under our feet nor write to it,
+    /// and can see that we cannot shrink it under his. A kernel that refuses a seal still works.
+    fn seal(fd: &OwnedFd) {
+        let size: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+        for seals in [size, libc::F_SEAL_FUTURE_WRITE, libc::F_SEAL_SEAL] {
+            // SAFETY: a plain system call on a descriptor that we own.
+            unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) };
+        }
+    }
+
+    /// # Safety
+    /// `base` and `len` are those of a mapping of [`map`] that nothing uses any more.
+    pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
+        // SAFETY: promised by the caller. It can only fail for arguments that are not a mapping.
+        let rc = unsafe { libc::munmap(base.as_ptr().cast(), len) };
+        debug_assert_eq!(rc, 0, "a mapping can be unmapped");
+    }
+
+    pub(super) fn current_node() -> Option<u32> {
+        let (mut cpu, mut node) = (0, 0);
+        // SAFETY: both pointers are to integers of the kernel's type that outlive the call.
+        let rc = unsafe { libc::syscall(libc::SYS_getcpu, &raw mut cpu, &raw mut node, 0_usize) };
+        let _: u32 = cpu;
+        (rc == 0).then_some(node)
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod os {
+    use super::{Backing, Mapping};
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::ptr::NonNull;
+
+    const PAGE: usize = 4096;
+
+    pub(super) fn map(len: usize, _shared: bool, _hugepages: bool) -> Option<Mapping> {
+        let layout = Layout::from_size_align(len, PAGE).ok()?;
+        // SAFETY: the length is not zero.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Mapping {
+            base,
+            len,
+            fd: None,
+            backing: Backing::Private,
+        })
+    }
+
+    /// # Safety
+    /// `base` and `len` are those of a mapping of [`map`] that nothing uses any more.
+    pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
+        let layout = Layout::from_size_align(len, PAGE).expect("it was valid when it was mapped");
+        // SAFETY: promised by the caller; the layout is the one it was allocated with.
+        unsafe { dealloc(base.as_ptr(), layout) };
+    }
+
+    pub(super) fn current_node() -> Option<u32> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;
