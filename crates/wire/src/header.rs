@@ -3,21 +3,25 @@
 //! Little-endian, 24 bytes, then an extension whose length follows from the header alone, then
 //! data whose length follows from the header and the session's data size per packet.
 
+use crate::extension::{ACK_VECTOR_LEN, MAX_BITMAP_WORDS};
 use crate::{PktNum, ReqNum, ReqType, Residence, SessionNum, Token};
+
+#[cfg(test)]
+mod tests;
 
 /// Bytes of the fixed header.
 pub const HEADER_LEN: usize = 24;
 
-/// Version of the packet format. Others are dropped and counted.
+/// Version of the packet format. Others are dropped and counted (rule W2).
 pub const VERSION: u8 = 1;
 
-/// Most bytes that can stand between header and data: four bitmap words.
-pub const MAX_EXTENSION: usize = 32;
+/// Bits of the cumulative number in the `size` field of a CR or RFR.
+const CUMULATIVE_BITS: u32 = 24;
+const CUMULATIVE_MASK: u32 = (1 << CUMULATIVE_BITS) - 1;
 
-/// Bytes of an acknowledgement vector.
-pub const ACK_VECTOR_LEN: usize = 16;
+const _: () = assert!(CUMULATIVE_MASK == crate::control::MAX_PACKETS);
 
-/// What a packet is for.
+/// What a packet is for (rule W3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum PacketType {
@@ -71,7 +75,10 @@ impl Flags {
     /// An acknowledgement vector stands between header and data.
     pub const ACK_VECTOR: Self = Self(8);
 
-    const KNOWN: u8 = Self::ECN_ECHO.0 | Self::RETRANSMISSION.0 | Self::ACK_VECTOR.0;
+    /// The flags that a CR or RFR may have: a bitmap stands where the vector would (rule W7).
+    const WITH_BITMAP: Self = Self::ECN_ECHO.with(Self::RETRANSMISSION);
+    /// The flags that every other packet may have.
+    const KNOWN: Self = Self::WITH_BITMAP.with(Self::ACK_VECTOR);
 
     /// Both sets together.
     #[inline]
@@ -88,7 +95,11 @@ impl Flags {
 }
 
 /// A validated header. `aux` and `size` mean different things by type; the accessors name them.
+///
+/// The fields lie in memory as on the wire, so that encoding and decoding are plain copies on
+/// little-endian machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub struct Header {
     /// What the packet is for.
     pub kind: PacketType,
@@ -109,7 +120,9 @@ pub struct Header {
     pub req: ReqNum,
 }
 
-/// Why 24 bytes are not a header. Every reason has its own drop counter.
+const _: () = assert!(size_of::<Header>() == HEADER_LEN);
+
+/// Why 24 bytes are not a header. Every reason has its own drop counter (rule W12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HeaderError {
     /// Fewer bytes than the header and its extension need.
@@ -161,13 +174,13 @@ impl Header {
     /// The cumulative packet number of a CR or RFR: all packets below it have arrived.
     #[inline]
     pub const fn cumulative(&self) -> PktNum {
-        PktNum(self.size & 0x00FF_FFFF)
+        PktNum(self.size & CUMULATIVE_MASK)
     }
 
     /// How many bitmap words follow a CR or RFR, from 0 to 4.
     #[inline]
     pub const fn bitmap_words(&self) -> u32 {
-        self.size >> 24
+        self.size >> CUMULATIVE_BITS
     }
 
     /// Bytes between the header and the data (rule W7).
@@ -177,7 +190,11 @@ impl Header {
             PacketType::Cr | PacketType::Rfr => self.bitmap_words() as usize * 8,
             _ => 0,
         };
-        let acks = if self.flags.has(Flags::ACK_VECTOR) { ACK_VECTOR_LEN } else { 0 };
+        let acks = if self.flags.has(Flags::ACK_VECTOR) {
+            ACK_VECTOR_LEN
+        } else {
+            0
+        };
         words + acks
     }
 
@@ -190,15 +207,36 @@ impl Header {
             PacketType::Req | PacketType::Resp => {}
             _ => return Some(0),
         }
-        if self.pkt.0 == 0 {
-            return Some(if self.size < data_size { self.size } else { data_size });
-        }
-        let before = self.pkt.0 as u64 * data_size as u64;
-        if before >= self.size as u64 {
-            return None;
-        }
-        let left = self.size - before as u32;
+        // An empty message is one packet without data, so packet 0 always exists.
+        let before = match self.pkt.0.checked_mul(data_size) {
+            Some(before) if before < self.size || self.pkt.0 == 0 => before,
+            _ => return None,
+        };
+        let left = self.size - before;
         Some(if left < data_size { left } else { data_size })
+    }
+
+    /// Bytes of the whole packet, in a session with `data_size` bytes per packet: where the next
+    /// packet of the same frame begins (rule W11).
+    ///
+    /// `None` if the packet number does not exist in a message of this size.
+    #[inline]
+    pub const fn packet_len(&self, data_size: u32) -> Option<usize> {
+        match self.data_len(data_size) {
+            Some(data) => Some(HEADER_LEN + self.extension_len() + data as usize),
+            None => None,
+        }
+    }
+
+    /// The `size` field of a CR or RFR: all packets below `cumulative` have arrived, and `words`
+    /// words of a bitmap follow (rule W7).
+    ///
+    /// `cumulative` is below 2²⁴ and `words` at most [`MAX_BITMAP_WORDS`]; a session's limits see
+    /// to both.
+    #[inline]
+    pub const fn arrivals(cumulative: PktNum, words: u32) -> u32 {
+        debug_assert!(cumulative.0 <= CUMULATIVE_MASK && words <= MAX_BITMAP_WORDS);
+        words << CUMULATIVE_BITS | cumulative.0 & CUMULATIVE_MASK
     }
 
     /// The header as bytes.
@@ -219,7 +257,7 @@ impl Header {
     /// Reads and validates the header at the start of `bytes` and the presence of its extension.
     ///
     /// # Errors
-    /// The first reason why this is not a packet of this version.
+    /// The first reason why this is not a packet of this version (rule W12).
     #[inline]
     pub fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         let Some(raw) = bytes.first_chunk::<HEADER_LEN>() else {
@@ -231,13 +269,9 @@ impl Header {
         let Some(kind) = PacketType::from_bits(raw[0] & 0xF) else {
             return Err(HeaderError::Type);
         };
-        let flags = Flags(raw[1]);
-        if flags.0 & !Flags::KNOWN != 0 {
-            return Err(HeaderError::Flags);
-        }
         let header = Self {
             kind,
-            flags,
+            flags: Flags(raw[1]),
             aux: u16::from_le_bytes([raw[2], raw[3]]),
             session: SessionNum(word(raw, 4)),
             token: Token(word(raw, 8)),
@@ -246,7 +280,7 @@ impl Header {
             req: ReqNum(word(raw, 20)),
         };
         header.check_fields()?;
-        if header.extension_len() != 0 && bytes.len() < HEADER_LEN + header.extension_len() {
+        if bytes.len() < HEADER_LEN + header.extension_len() {
             return Err(HeaderError::Short);
         }
         Ok(header)
@@ -255,45 +289,31 @@ impl Header {
     /// The checks that need no session (rule W6).
     #[inline]
     fn check_fields(&self) -> Result<(), HeaderError> {
-        let ok = match self.kind {
-            PacketType::Req | PacketType::Resp => true,
-            PacketType::Cr | PacketType::Rfr => {
-                self.bitmap_words() <= 4 && !self.flags.has(Flags::ACK_VECTOR)
-            }
-            PacketType::Err => self.pkt.0 == 0,
-            PacketType::Cancel => self.pkt.0 == 0 && self.size == 0 && self.aux == 0,
+        let (flags, fields_fit) = match self.kind {
+            PacketType::Req | PacketType::Resp => (Flags::KNOWN, true),
+            PacketType::Cr => (Flags::WITH_BITMAP, self.bitmap_words() <= MAX_BITMAP_WORDS),
+            PacketType::Rfr => (
+                Flags::WITH_BITMAP,
+                self.bitmap_words() <= MAX_BITMAP_WORDS && self.aux == 0,
+            ),
+            PacketType::Err => (Flags::KNOWN, self.pkt.0 == 0),
+            PacketType::Cancel => (
+                Flags::KNOWN,
+                self.pkt.0 == 0 && self.size == 0 && self.aux == 0,
+            ),
         };
-        if ok { Ok(()) } else { Err(HeaderError::Field) }
+        if !flags.has(self.flags) {
+            return Err(HeaderError::Flags);
+        }
+        if fields_fit {
+            Ok(())
+        } else {
+            Err(HeaderError::Field)
+        }
     }
 }
 
 #[inline]
 fn word(raw: &[u8; HEADER_LEN], at: usize) -> u32 {
     u32::from_le_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]])
-}
-
-/// Up to four requests whose responses have arrived, in front of the data (rule W10).
-///
-/// It lets the server give back response buffers of slots that the client has no use for now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AckVector(pub [ReqNum; 4]);
-
-impl AckVector {
-    /// The vector as bytes.
-    #[inline]
-    pub fn encode(&self) -> [u8; ACK_VECTOR_LEN] {
-        let mut out = [0; ACK_VECTOR_LEN];
-        for (chunk, ack) in out.chunks_exact_mut(4).zip(self.0) {
-            chunk.copy_from_slice(&ack.0.to_le_bytes());
-        }
-        out
-    }
-
-    /// Reads the vector that starts `bytes`, or `None` if there are too few.
-    #[inline]
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let raw = bytes.first_chunk::<ACK_VECTOR_LEN>()?;
-        let at = |i: usize| ReqNum(u32::from_le_bytes([raw[i], raw[i + 1], raw[i + 2], raw[i + 3]]));
-        Some(Self([at(0), at(4), at(8), at(12)]))
-    }
 }

@@ -1,19 +1,32 @@
 //! What travels between Dunlin endpoints and between their nexus processes: the 24-byte packet
 //! header (`docs/protocol.md`, rules W1 to W12) and the control messages (rules C1 to C9).
 //!
-//! Everything here is a pure function of bytes. Nothing allocates on the packet path, nothing
-//! panics on any input, and nothing knows about sessions: whether a number makes sense for a
-//! session is decided by `dunlin-core`.
+//! Everything here is a pure function of bytes. Nothing allocates, nothing panics on any input, and
+//! nothing knows about sessions: whether a number makes sense for a session is decided by
+//! `dunlin-core`.
+//!
+//! The golden vectors in `vectors/` say the same to implementations in other languages.
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
+pub mod control;
+
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
+
+mod error_code;
+mod extension;
 mod header;
 mod numbers;
 mod residence;
 
-pub use header::{
-    ACK_VECTOR_LEN, AckVector, Flags, HEADER_LEN, Header, HeaderError, MAX_EXTENSION, PacketType, VERSION,
-    peek_session,
+pub use error_code::ErrorCode;
+pub use extension::{
+    ACK_VECTOR_LEN, AckVector, Bitmap, MAX_BITMAP_BITS, MAX_BITMAP_WORDS, MAX_EXTENSION,
 };
+pub use header::{Flags, HEADER_LEN, Header, HeaderError, PacketType, VERSION, peek_session};
 pub use numbers::{PktNum, ReqNum, ReqType, SessionNum, Token};
 pub use residence::Residence;

@@ -1,6 +1,10 @@
-//! The numbers of the protocol as types, so that a session number is never taken for a token.
+//! The numbers of the protocol as types, so that a session number is never taken for a token
+//! (rules W5, W9 and S1). Used by every crate that touches a packet.
 
 use core::fmt;
+
+#[cfg(test)]
+mod tests;
 
 /// Number of a session at the side that receives the packet: an index into its session table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

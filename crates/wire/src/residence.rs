@@ -1,7 +1,10 @@
-//! Residence: the time that a request spent in the server, as a 16-bit float (rule W4).
+//! Residence: the time that a request spent in the server, as a 16-bit float (rules W4 and S10).
 //!
 //! The client subtracts it from what it measured, so that a slow handler is not taken for a slow
 //! network (design §6; eRPC counted handler time as round-trip time).
+
+#[cfg(test)]
+mod tests;
 
 /// A duration in nanoseconds with 5 bits of exponent and 11 bits of mantissa.
 ///
@@ -22,6 +25,10 @@ impl Residence {
 
     /// Encodes `nanos`, rounding down; what is too large to encode becomes [`Self::NO_SAMPLE`].
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "what is cast has at most 11 bits, the exponent at most 5"
+    )]
     pub const fn from_nanos(nanos: u64) -> Self {
         if nanos < 1 << MANTISSA_BITS {
             return Self(nanos as u16);

@@ -1,0 +1,200 @@
+//! What must hold for any bytes whatever: the properties that the property tests of this crate and
+//! the fuzz targets in `fuzz/` share, so that each is written once.
+//!
+//! Every function panics if its property does not hold, and returns quietly otherwise. Built for
+//! tests, for fuzzing, and with the feature `check`.
+
+use crate::control::{ControlError, LENGTH_LEN, MAX_FRAME, Message, frame_len};
+use crate::{
+    AckVector, Bitmap, Flags, HEADER_LEN, Header, HeaderError, PacketType, Residence, VERSION,
+    peek_session,
+};
+
+/// Sizes of data per packet that real sessions have, and the extremes.
+const DATA_SIZES: [u32; 6] = [1, 16, 1440, 4096, 1 << 20, u32::MAX];
+
+/// Bytes as a packet: what is accepted means what it says, what is refused has a reason.
+pub fn packet(bytes: &[u8]) {
+    match Header::decode(bytes) {
+        Ok(header) => accepted_header(&header, bytes),
+        Err(error) => refused_header(error, bytes),
+    }
+    assert_eq!(
+        peek_session(bytes).is_some(),
+        bytes.len() >= 8,
+        "peeking needs 8 bytes"
+    );
+}
+
+/// Bytes as a stream of control messages, read until it ends or a connection would be closed.
+pub fn control_stream(mut bytes: &[u8]) {
+    loop {
+        match frame_len(bytes) {
+            Ok(Some(len)) => {
+                assert!(
+                    len <= bytes.len() && len <= MAX_FRAME,
+                    "the frame lies in the stream"
+                );
+                if control_frame(&bytes[..len]).is_err() {
+                    return;
+                }
+                bytes = &bytes[len..];
+            }
+            Ok(None) => {
+                assert!(
+                    bytes.len() < MAX_FRAME,
+                    "a reader never waits with a full buffer"
+                );
+                assert!(
+                    Message::decode(bytes).is_err(),
+                    "half a frame is no message"
+                );
+                return;
+            }
+            Err(error) => {
+                assert_eq!(
+                    error,
+                    ControlError::Length,
+                    "framing fails for one reason only"
+                );
+                assert_eq!(Message::decode(bytes), Err(ControlError::Length));
+                return;
+            }
+        }
+    }
+}
+
+/// A residence is never above the time it stands for, and close below it.
+pub fn residence(nanos: u64) {
+    let residence = Residence::from_nanos(nanos);
+    let Some(decoded) = residence.to_nanos() else {
+        assert!(
+            nanos >= 2047 << 31,
+            "only what is too large has no residence"
+        );
+        return;
+    };
+    assert!(decoded <= nanos, "a residence is never above the time");
+    // The mantissa keeps 11 bits of which the first is set, so the loss is below 2⁻¹⁰.
+    assert!(
+        u128::from(nanos - decoded) * 1024 <= u128::from(nanos),
+        "the loss is bounded"
+    );
+    assert_eq!(
+        Residence::from_nanos(decoded),
+        residence,
+        "what was decoded is exact"
+    );
+    if let Some(next) = Residence::from_nanos(nanos + 1).to_nanos() {
+        assert!(next >= decoded, "a longer time has no smaller residence");
+    }
+}
+
+fn accepted_header(header: &Header, bytes: &[u8]) {
+    let encoded = header.encode();
+    assert!(
+        bytes.starts_with(&encoded),
+        "encoding gives the bytes that were decoded"
+    );
+    assert_eq!(peek_session(bytes), Some(header.session));
+    let extended = HEADER_LEN + header.extension_len();
+    assert!(extended <= bytes.len(), "the extension is there");
+    assert_eq!(
+        Header::decode(&bytes[..extended]),
+        Ok(*header),
+        "data has no say"
+    );
+    assert_eq!(
+        Header::decode(&bytes[..extended - 1]),
+        Err(HeaderError::Short)
+    );
+    extension(header, &bytes[HEADER_LEN..extended]);
+    for data_size in DATA_SIZES {
+        data_of_packet(header, data_size);
+    }
+}
+
+fn extension(header: &Header, bytes: &[u8]) {
+    if header.flags.has(Flags::ACK_VECTOR) {
+        let acks = AckVector::decode(bytes).expect("the header says that it is there");
+        assert_eq!(acks.encode(), bytes);
+    } else if matches!(header.kind, PacketType::Cr | PacketType::Rfr) {
+        let words = header.bitmap_words();
+        let bitmap = Bitmap::decode(bytes, words).expect("the header says that it is there");
+        assert!(
+            bitmap.encode().starts_with(bytes),
+            "encoding gives what was decoded"
+        );
+        assert!(bitmap.words() <= words);
+        assert_eq!(Header::arrivals(header.cumulative(), words), header.size);
+    } else {
+        assert!(
+            bytes.is_empty(),
+            "nothing stands between this header and its data"
+        );
+    }
+}
+
+fn data_of_packet(header: &Header, data_size: u32) {
+    let carries_data = matches!(header.kind, PacketType::Req | PacketType::Resp);
+    let before = u64::from(header.pkt.0) * u64::from(data_size);
+    let exists = !carries_data || before < u64::from(header.size) || header.pkt.0 == 0;
+    let Some(data) = header.data_len(data_size) else {
+        assert!(!exists, "a packet of the message has a length");
+        assert_eq!(header.packet_len(data_size), None);
+        return;
+    };
+    assert!(exists, "a packet behind the message's end has no length");
+    assert!(data <= data_size && (carries_data || data == 0));
+    if carries_data {
+        let end = before + u64::from(data);
+        let is_last = end == u64::from(header.size);
+        assert!(is_last || data == data_size && end < u64::from(header.size));
+    }
+    let whole = HEADER_LEN + header.extension_len() + data as usize;
+    assert_eq!(header.packet_len(data_size), Some(whole));
+}
+
+fn refused_header(error: HeaderError, bytes: &[u8]) {
+    let kind = bytes.first().map(|byte| byte & 0xF);
+    let has_reason = match error {
+        HeaderError::Short => bytes.len() < HEADER_LEN + crate::MAX_EXTENSION,
+        HeaderError::Version => bytes[0] >> 4 != VERSION,
+        HeaderError::Type => kind > Some(PacketType::Cancel as u8),
+        HeaderError::Flags => bytes[1] & !(Flags::ECN_ECHO.0 | Flags::RETRANSMISSION.0) != 0,
+        HeaderError::Field => {
+            kind.is_some_and(|kind| kind != PacketType::Req as u8 && kind != PacketType::Resp as u8)
+        }
+    };
+    assert!(
+        has_reason,
+        "{error:?} is not a reason to refuse {bytes:02x?}"
+    );
+}
+
+/// Bytes as one frame: what decodes encodes to the same bytes, in no less space.
+fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
+    let message = Message::decode(frame).inspect_err(|error| {
+        assert_ne!(*error, ControlError::Space, "decoding needs no space");
+    })?;
+    let mut out = [0; MAX_FRAME];
+    let len = message
+        .encode(&mut out)
+        .expect("what was decoded is in its limits");
+    assert_eq!(
+        &out[..len],
+        frame,
+        "encoding gives the bytes that were decoded"
+    );
+    assert_eq!(
+        message.encode(&mut out[..len - 1]),
+        Err(ControlError::Space)
+    );
+    assert_eq!(
+        frame_len(&frame[..len - 1]),
+        Ok(None),
+        "a frame is whole with its last byte"
+    );
+    assert!(len > LENGTH_LEN);
+    Ok(())
+}

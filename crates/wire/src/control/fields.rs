@@ -1,0 +1,177 @@
+//! The identities and reasons in control messages as types (rules C2, C4 to C6 and C9).
+//!
+//! Identities are opaque numbers; reasons are closed sets, so that a number nobody has given a
+//! meaning to is an error at the side that reads it.
+
+use super::codec::{Reader, Writer};
+use super::{ControlError, Field};
+
+/// Names one boot of one host: two processes with the same boot id share a kernel (rule C3).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct BootId(pub [u8; 16]);
+
+/// Random number that a process draws when it starts, so that a restarted process at the same
+/// address is not taken for the one before it (rule C8).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Incarnation(pub u64);
+
+/// Optional abilities, one bit each. Two processes use what both have; no bit is assigned yet, and
+/// unknown bits are ignored (rule C2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Features(pub u32);
+
+/// Names one attempt to connect, chosen by the side that asks; its repetitions keep it (rule C4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct AttemptId(pub u64);
+
+/// Names one endpoint, over all processes and restarts: random, drawn when it is made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EndpointUid(pub [u8; 16]);
+
+/// Which endpoint of a process a connect is for: its index in the nexus (rule C4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct EndpointIndex(pub u16);
+
+impl EndpointIndex {
+    /// Whichever endpoint the nexus likes; it spreads sessions over its endpoints.
+    pub const ANY: Self = Self(u16::MAX);
+}
+
+/// Why a connect was refused (rule C5).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum RefuseCode {
+    /// No endpoint has the index asked for, or there is none at all yet. Worth a retry.
+    NoSuchEndpoint = 1,
+    /// The endpoint has as many sessions as it may have, or its strict credits are used up.
+    TooManySessions = 2,
+    /// None of the transports offered is one that the endpoint can use.
+    NoCommonTransport = 3,
+    /// The processes have no version in common.
+    Version = 4,
+    /// The endpoint cannot answer now. Worth a retry.
+    Busy = 5,
+    /// A parameter is in its limits but not acceptable here; the detail names it.
+    BadParameters = 6,
+    /// The endpoint or its process is closing.
+    Closing = 7,
+}
+
+/// Why a session was reset (rule C6).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum ResetReason {
+    /// The sender has no session with the number and token that it was asked about.
+    UnknownSession = 1,
+    /// The endpoint that owned the session was closed.
+    EndpointClosed = 2,
+    /// The sender had declared the receiver failed (rule C8).
+    DeclaredFailed = 3,
+    /// The session's packets broke the protocol in a way that it cannot continue from.
+    Protocol = 4,
+}
+
+/// Why a connection is closed (rule C9).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum GoodbyeReason {
+    /// The process is closing.
+    Shutdown = 1,
+    /// The processes have no version in common.
+    Version = 2,
+    /// The receiver sent something that is not a control message, or not one to be sent then.
+    BadMessage = 3,
+    /// The sender has declared the receiver failed (rule C8).
+    DeclaredFailed = 4,
+    /// The sender has as many connections as it may have.
+    TooManyConnections = 5,
+    /// Another connection between the two processes takes over: the UNIX socket (rule C3).
+    Replaced = 6,
+    /// The receiver did not say hello in time.
+    Silent = 7,
+}
+
+impl RefuseCode {
+    pub(super) const ALL: [Self; 7] = [
+        Self::NoSuchEndpoint,
+        Self::TooManySessions,
+        Self::NoCommonTransport,
+        Self::Version,
+        Self::Busy,
+        Self::BadParameters,
+        Self::Closing,
+    ];
+
+    /// The code as a word or two, for messages to people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoSuchEndpoint => "no such endpoint",
+            Self::TooManySessions => "too many sessions",
+            Self::NoCommonTransport => "no common transport",
+            Self::Version => "no common version",
+            Self::Busy => "busy",
+            Self::BadParameters => "bad parameters",
+            Self::Closing => "closing",
+        }
+    }
+
+    pub(super) fn read(body: &mut Reader<'_>) -> Result<Self, ControlError> {
+        numbered(&Self::ALL, body.u8(Field::Code)?, Field::Code)
+    }
+
+    pub(super) fn write(self, out: &mut Writer<'_>) -> Result<(), ControlError> {
+        out.u8(self as u8)
+    }
+}
+
+impl core::fmt::Display for RefuseCode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ResetReason {
+    pub(super) const ALL: [Self; 4] = [
+        Self::UnknownSession,
+        Self::EndpointClosed,
+        Self::DeclaredFailed,
+        Self::Protocol,
+    ];
+
+    pub(super) fn read(body: &mut Reader<'_>) -> Result<Self, ControlError> {
+        numbered(&Self::ALL, body.u8(Field::Reason)?, Field::Reason)
+    }
+
+    pub(super) fn write(self, out: &mut Writer<'_>) -> Result<(), ControlError> {
+        out.u8(self as u8)
+    }
+}
+
+impl GoodbyeReason {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Shutdown,
+        Self::Version,
+        Self::BadMessage,
+        Self::DeclaredFailed,
+        Self::TooManyConnections,
+        Self::Replaced,
+        Self::Silent,
+    ];
+
+    pub(super) fn read(body: &mut Reader<'_>) -> Result<Self, ControlError> {
+        numbered(&Self::ALL, body.u8(Field::Reason)?, Field::Reason)
+    }
+
+    pub(super) fn write(self, out: &mut Writer<'_>) -> Result<(), ControlError> {
+        out.u8(self as u8)
+    }
+}
+
+/// The value with this number, where `all` lists the values from number 1 without a gap.
+fn numbered<T: Copy>(all: &[T], number: u8, field: Field) -> Result<T, ControlError> {
+    let index = usize::from(number).checked_sub(1);
+    index
+        .and_then(|i| all.get(i))
+        .copied()
+        .ok_or(ControlError::Value(field))
+}

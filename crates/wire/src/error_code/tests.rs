@@ -1,0 +1,44 @@
+//! Error codes: the numbers are the protocol's, and the two ranges do not meet.
+
+use std::collections::BTreeSet;
+use std::string::ToString;
+
+use super::ErrorCode;
+
+const OWN: [(ErrorCode, u32); 7] = [
+    (ErrorCode::UNKNOWN_TYPE, 1),
+    (ErrorCode::TOO_LARGE, 2),
+    (ErrorCode::RESPONSE_TOO_LARGE, 3),
+    (ErrorCode::OVERLOADED, 4),
+    (ErrorCode::HANDLER_FAILED, 5),
+    (ErrorCode::RESPONSE_GONE, 6),
+    (ErrorCode::CANCELLED, 7),
+];
+
+#[test]
+fn the_protocols_own_codes_have_the_numbers_of_the_table() {
+    for (code, number) in OWN {
+        assert_eq!(code.0, number);
+        assert_eq!(code.as_application(), None);
+    }
+    let words: BTreeSet<_> = OWN.iter().map(|(code, _)| code.to_string()).collect();
+    assert_eq!(words.len(), OWN.len(), "every code has a name of its own");
+}
+
+#[test]
+fn application_codes_fill_their_range() {
+    assert_eq!(ErrorCode::application(0).0, 0x1_0000);
+    assert_eq!(ErrorCode::application(u16::MAX).0, 0x1_FFFF);
+    for code in 0..=u16::MAX {
+        assert_eq!(ErrorCode::application(code).as_application(), Some(code));
+    }
+    for other in [0, 8, 0xFFFF, 0x2_0000, u32::MAX] {
+        assert_eq!(ErrorCode(other).as_application(), None);
+    }
+}
+
+#[test]
+fn codes_that_nobody_has_named_can_still_be_shown() {
+    assert_eq!(ErrorCode(0x99).to_string(), "error 0x99");
+    assert_eq!(ErrorCode::application(7).to_string(), "application error 7");
+}

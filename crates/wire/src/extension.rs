@@ -1,0 +1,131 @@
+//! What can stand between a packet's header and its data: the bitmap of a CR or RFR (rule W7), or
+//! an acknowledgement vector (rule W10). The header alone says which, and how long it is; the
+//! endpoint reads and writes them when the header says so.
+
+use crate::ReqNum;
+
+#[cfg(test)]
+mod tests;
+
+/// Most words of a bitmap.
+pub const MAX_BITMAP_WORDS: u32 = 4;
+
+/// Packets that a bitmap of full length speaks of. A sender never has packets in flight that lie
+/// further behind the cumulative number (design §4).
+pub const MAX_BITMAP_BITS: u32 = MAX_BITMAP_WORDS * u64::BITS;
+
+/// Most bytes that can stand between header and data: four bitmap words.
+pub const MAX_EXTENSION: usize = 32;
+
+/// Bytes of an acknowledgement vector.
+pub const ACK_VECTOR_LEN: usize = 16;
+
+const _: () = assert!(MAX_BITMAP_BITS as usize == MAX_EXTENSION * 8);
+const _: () = assert!(ACK_VECTOR_LEN <= MAX_EXTENSION);
+
+/// Up to four requests whose responses have arrived, in front of the data (rule W10).
+///
+/// It lets the server give back response buffers of slots that the client has no use for now.
+/// Whoever has fewer than four to name repeats one of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AckVector(pub [ReqNum; 4]);
+
+/// Which packets have arrived behind the cumulative number of a CR or RFR (rule W7).
+///
+/// Bit `i` of word `w` stands for packet `cumulative + 64 w + i`. Only the words up to the last
+/// one that is not zero need to be sent.
+///
+/// ```
+/// use dunlin_wire::Bitmap;
+///
+/// let mut arrived = Bitmap::EMPTY;
+/// assert!(arrived.insert(70));
+/// assert!(!arrived.insert(256), "further than a sender may be ahead");
+/// assert_eq!(arrived.words(), 2);
+///
+/// let bytes = arrived.encode();
+/// assert_eq!(Bitmap::decode(&bytes, arrived.words()), Some(arrived));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Bitmap {
+    words: [u64; MAX_BITMAP_WORDS as usize],
+}
+
+impl AckVector {
+    /// The vector as bytes.
+    #[inline]
+    pub fn encode(&self) -> [u8; ACK_VECTOR_LEN] {
+        let mut out = [0; ACK_VECTOR_LEN];
+        for (place, ack) in out.as_chunks_mut::<4>().0.iter_mut().zip(self.0) {
+            *place = ack.0.to_le_bytes();
+        }
+        out
+    }
+
+    /// Reads the vector that starts `bytes`, or `None` if there are too few.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let raw = bytes.first_chunk::<ACK_VECTOR_LEN>()?;
+        let mut acks = [ReqNum(0); 4];
+        for (ack, place) in acks.iter_mut().zip(raw.as_chunks::<4>().0) {
+            *ack = ReqNum(u32::from_le_bytes(*place));
+        }
+        Some(Self(acks))
+    }
+}
+
+impl Bitmap {
+    /// Nothing has arrived behind the cumulative number.
+    pub const EMPTY: Self = Self {
+        words: [0; MAX_BITMAP_WORDS as usize],
+    };
+
+    /// Notes that packet `cumulative + offset` has arrived.
+    ///
+    /// False, and without effect, if the bitmap does not reach that far.
+    #[inline]
+    pub fn insert(&mut self, offset: u32) -> bool {
+        let Some(word) = self.words.get_mut((offset / u64::BITS) as usize) else {
+            return false;
+        };
+        *word |= 1 << (offset % u64::BITS);
+        true
+    }
+
+    /// True if packet `cumulative + offset` has arrived.
+    #[inline]
+    pub fn contains(&self, offset: u32) -> bool {
+        let word = self.words.get((offset / u64::BITS) as usize);
+        word.is_some_and(|word| word >> (offset % u64::BITS) & 1 == 1)
+    }
+
+    /// How many words need to be sent: from 0 to [`MAX_BITMAP_WORDS`].
+    #[inline]
+    pub fn words(&self) -> u32 {
+        let zeros = self.words.iter().rev().take_while(|word| **word == 0);
+        zeros.fold(MAX_BITMAP_WORDS, |words, _| words - 1)
+    }
+
+    /// All words as bytes; send as many of them as [`Self::words`] says.
+    #[inline]
+    pub fn encode(&self) -> [u8; MAX_EXTENSION] {
+        let mut out = [0; MAX_EXTENSION];
+        for (place, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(self.words) {
+            *place = word.to_le_bytes();
+        }
+        out
+    }
+
+    /// Reads the `words` words that start `bytes`, or `None` if there are too few bytes or too many
+    /// words.
+    #[inline]
+    pub fn decode(bytes: &[u8], words: u32) -> Option<Self> {
+        let mut bitmap = Self::EMPTY;
+        let places = bitmap.words.get_mut(..words as usize)?;
+        let raw = bytes.as_chunks::<8>().0.get(..words as usize)?;
+        for (word, place) in places.iter_mut().zip(raw) {
+            *word = u64::from_le_bytes(*place);
+        }
+        Some(bitmap)
+    }
+}

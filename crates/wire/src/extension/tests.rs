@@ -1,0 +1,52 @@
+//! Bitmaps and acknowledgement vectors against the sets that they stand for.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::{ACK_VECTOR_LEN, AckVector, Bitmap, MAX_BITMAP_BITS, MAX_BITMAP_WORDS};
+use crate::ReqNum;
+
+proptest! {
+    #[test]
+    fn a_bitmap_is_the_set_of_what_was_inserted(
+        offsets in prop::collection::btree_set(0..MAX_BITMAP_BITS, 0..40),
+    ) {
+        let mut bitmap = Bitmap::EMPTY;
+        for offset in &offsets {
+            prop_assert!(bitmap.insert(*offset));
+        }
+        let found: BTreeSet<u32> = (0..MAX_BITMAP_BITS).filter(|o| bitmap.contains(*o)).collect();
+        prop_assert_eq!(&found, &offsets);
+
+        let words = bitmap.words();
+        prop_assert_eq!(words, offsets.last().map_or(0, |last| last / 64 + 1));
+        let bytes = bitmap.encode();
+        let sent = &bytes[..words as usize * 8];
+        prop_assert_eq!(Bitmap::decode(sent, words), Some(bitmap));
+        if words > 0 {
+            prop_assert_eq!(Bitmap::decode(&sent[1..], words), None);
+        }
+    }
+
+    #[test]
+    fn an_ack_vector_survives(acks in any::<[u32; 4]>(), behind in 0_usize..4) {
+        let vector = AckVector(acks.map(ReqNum));
+        let mut bytes = vector.encode().to_vec();
+        bytes.resize(ACK_VECTOR_LEN + behind, 0xFF);
+        prop_assert_eq!(AckVector::decode(&bytes), Some(vector));
+        prop_assert_eq!(AckVector::decode(&bytes[..ACK_VECTOR_LEN - 1]), None);
+    }
+}
+
+#[test]
+fn a_bitmap_ends_at_256_packets() {
+    let mut bitmap = Bitmap::EMPTY;
+    for beyond in [MAX_BITMAP_BITS, MAX_BITMAP_BITS + 1, u32::MAX] {
+        assert!(!bitmap.insert(beyond));
+        assert!(!bitmap.contains(beyond));
+    }
+    assert_eq!(bitmap, Bitmap::EMPTY);
+    assert_eq!(Bitmap::decode(&[0; 64], MAX_BITMAP_WORDS + 1), None);
+    assert_eq!(Bitmap::decode(&[0; 64], u32::MAX), None);
+}

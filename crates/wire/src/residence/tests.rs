@@ -1,0 +1,51 @@
+//! Residence against the time it stands for: every code, and any time.
+
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::Residence;
+use crate::check;
+
+#[test]
+fn every_code_names_one_time_and_grows_with_it() {
+    let canonical = |bits: &u16| {
+        let residence = Residence(*bits);
+        residence.to_nanos().map(Residence::from_nanos) == Some(residence)
+    };
+    let codes: Vec<u16> = (0..u16::MAX).filter(canonical).collect();
+    // Exponent 0 uses all 2048 mantissas, the other 31 only those with the first bit set, and the
+    // last code of all says "no sample".
+    assert_eq!(codes.len(), 2048 + 31 * 1024 - 1);
+    for pair in codes.windows(2) {
+        assert!(Residence(pair[0]).to_nanos() < Residence(pair[1]).to_nanos());
+    }
+}
+
+#[test]
+fn times_below_2048_ns_are_exact() {
+    for nanos in 0..2048 {
+        assert_eq!(Residence::from_nanos(nanos).to_nanos(), Some(nanos));
+    }
+}
+
+#[test]
+fn the_edges_of_the_range() {
+    let largest = 2046 << 31;
+    assert_eq!(Residence::from_nanos(largest).to_nanos(), Some(largest));
+    assert_eq!(
+        Residence::from_nanos((2047 << 31) - 1).to_nanos(),
+        Some(largest)
+    );
+    assert_eq!(Residence::from_nanos(2047 << 31), Residence::NO_SAMPLE);
+    assert_eq!(Residence::from_nanos(u64::MAX), Residence::NO_SAMPLE);
+    assert_eq!(Residence::NO_SAMPLE.to_nanos(), None);
+    assert_eq!(Residence::ZERO.to_nanos(), Some(0));
+}
+
+proptest! {
+    #[test]
+    fn a_residence_is_monotone_close_and_never_above(shift in 0_u32..64, nanos in any::<u64>()) {
+        check::residence((nanos >> shift).min(u64::MAX - 1));
+    }
+}
