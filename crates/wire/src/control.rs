@@ -24,7 +24,7 @@ pub use fields::{
 pub use hello::{Hello, MAX_UNIX_NAME};
 pub use offers::{MAX_OFFER_BYTES, MAX_OFFER_FDS, MAX_OFFERS, Offer, Offers, TransportKind};
 pub use session::{
-    Accept, Connect, MAX_DATA_SIZE, MAX_DETAIL, MAX_MESSAGE, MAX_PACKETS, MAX_WINDOW_LOG2,
+    Accept, Connect, Found, Lookup, MAX_DATA_SIZE, MAX_DETAIL, MAX_MESSAGE, MAX_PACKETS, MAX_WINDOW_LOG2,
     MIN_DATA_SIZE, Refuse, SessionRef, SessionSide,
 };
 
@@ -87,6 +87,10 @@ pub enum Message<'a> {
         /// Why the sender closes the connection.
         reason: GoodbyeReason,
     },
+    /// Asks which endpoint an index names, before anything is offered to it (rule C4).
+    Lookup(Lookup),
+    /// Answers a look-up; a refusal answers one that found nothing (rule C4).
+    Found(Found),
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
@@ -181,6 +185,8 @@ impl<'a> Message<'a> {
             Self::Heartbeat { .. } => 9,
             Self::HeartbeatAck { .. } => 10,
             Self::Goodbye { .. } => 11,
+            Self::Lookup(_) => 12,
+            Self::Found(_) => 13,
         }
     }
 
@@ -206,6 +212,8 @@ impl<'a> Message<'a> {
             11 => Self::Goodbye {
                 reason: GoodbyeReason::read(body)?,
             },
+            12 => Self::Lookup(Lookup::read(body)?),
+            13 => Self::Found(Found::read(body)?),
             _ => return Err(ControlError::Type),
         })
     }
@@ -223,6 +231,8 @@ impl<'a> Message<'a> {
             }
             Self::Heartbeat { counter } | Self::HeartbeatAck { counter } => out.u64(*counter),
             Self::Goodbye { reason } => reason.write(out),
+            Self::Lookup(lookup) => lookup.write(out),
+            Self::Found(found) => found.write(out),
         }
     }
 }

@@ -49,6 +49,29 @@ pub struct SessionSide<'a> {
     pub offers: Offers<'a>,
 }
 
+/// Asks which endpoint an index names.
+///
+/// A transport must know the endpoint before it makes an offer, because two endpoints share one
+/// channel for all of their sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lookup {
+    /// Names the attempt that the answer is for; the connect that follows keeps it.
+    pub attempt: AttemptId,
+    /// The index; [`EndpointIndex::ANY`] lets the other nexus choose.
+    pub target: EndpointIndex,
+}
+
+/// Answers a look-up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The attempt that this answers.
+    pub attempt: AttemptId,
+    /// The index of the endpoint that was found; never [`EndpointIndex::ANY`].
+    pub target: EndpointIndex,
+    /// The endpoint that has this index now.
+    pub endpoint: EndpointUid,
+}
+
 /// Asks for a session with an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connect<'a> {
@@ -146,6 +169,46 @@ impl<'a> SessionSide<'a> {
         }
         if self.first_req.slot(self.window()) != 0 {
             return bad(Field::FirstReq);
+        }
+        Ok(())
+    }
+}
+
+impl Lookup {
+    pub(super) fn read(body: &mut Reader<'_>) -> Result<Self, ControlError> {
+        Ok(Self {
+            attempt: AttemptId(body.u64(Field::Attempt)?),
+            target: EndpointIndex(body.u16(Field::Target)?),
+        })
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) -> Result<(), ControlError> {
+        out.u64(self.attempt.0)?;
+        out.u16(self.target.0)
+    }
+}
+
+impl Found {
+    pub(super) fn read(body: &mut Reader<'_>) -> Result<Self, ControlError> {
+        let found = Self {
+            attempt: AttemptId(body.u64(Field::Attempt)?),
+            target: EndpointIndex(body.u16(Field::Target)?),
+            endpoint: EndpointUid(body.array(Field::EndpointUid)?),
+        };
+        found.check()?;
+        Ok(found)
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) -> Result<(), ControlError> {
+        self.check()?;
+        out.u64(self.attempt.0)?;
+        out.u16(self.target.0)?;
+        out.bytes(&self.endpoint.0)
+    }
+
+    fn check(&self) -> Result<(), ControlError> {
+        if self.target == EndpointIndex::ANY {
+            return Err(ControlError::Value(Field::Target));
         }
         Ok(())
     }

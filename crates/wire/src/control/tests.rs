@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{ReqNum, SessionNum, Token, check};
 
-const MESSAGE_TYPES: u8 = 11;
+const MESSAGE_TYPES: u8 = 13;
 
 /// Everything that any message can be made of. Messages borrow from it.
 #[derive(Clone, Debug)]
@@ -146,9 +146,15 @@ impl Material {
             }
             9 => Message::Heartbeat { counter },
             10 => Message::HeartbeatAck { counter },
-            _ => {
+            11 => {
                 let reason = GoodbyeReason::ALL[pick % GoodbyeReason::ALL.len()];
                 Message::Goodbye { reason }
+            }
+            12 => Message::Lookup(Lookup { attempt, target: EndpointIndex(self.small) }),
+            _ => {
+                let target = EndpointIndex(self.small - 1);
+                let endpoint = EndpointUid(self.id);
+                Message::Found(Found { attempt, target, endpoint })
             }
         }
     }
