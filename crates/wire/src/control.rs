@@ -24,8 +24,8 @@ pub use fields::{
 pub use hello::{Hello, MAX_UNIX_NAME};
 pub use offers::{MAX_OFFER_BYTES, MAX_OFFER_FDS, MAX_OFFERS, Offer, Offers, TransportKind};
 pub use session::{
-    Accept, Connect, Found, Lookup, MAX_DATA_SIZE, MAX_DETAIL, MAX_MESSAGE, MAX_PACKETS, MAX_WINDOW_LOG2,
-    MIN_DATA_SIZE, Refuse, SessionRef, SessionSide,
+    Accept, Connect, Found, Lookup, MAX_DATA_SIZE, MAX_DETAIL, MAX_MESSAGE, MAX_PACKETS,
+    MAX_WINDOW_LOG2, MIN_DATA_SIZE, Refuse, SessionRef, SessionSide,
 };
 
 use codec::{Reader, Writer};
@@ -63,7 +63,7 @@ pub enum Message<'a> {
     Refuse(Refuse<'a>),
     /// Closes the receiver's session in order (rule C6).
     Disconnect(SessionRef),
-    /// The session that `Disconnect` named is gone at the other side (rule C6).
+    /// The session that `Disconnect` named is gone; it is named as there (rule C6).
     DisconnectAck(SessionRef),
     /// The receiver's session does not exist any more at the sender (rule C6).
     Reset {

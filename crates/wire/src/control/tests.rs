@@ -150,11 +150,18 @@ impl Material {
                 let reason = GoodbyeReason::ALL[pick % GoodbyeReason::ALL.len()];
                 Message::Goodbye { reason }
             }
-            12 => Message::Lookup(Lookup { attempt, target: EndpointIndex(self.small) }),
+            12 => Message::Lookup(Lookup {
+                attempt,
+                target: EndpointIndex(self.small),
+            }),
             _ => {
                 let target = EndpointIndex(self.small - 1);
                 let endpoint = EndpointUid(self.id);
-                Message::Found(Found { attempt, target, endpoint })
+                Message::Found(Found {
+                    attempt,
+                    target,
+                    endpoint,
+                })
             }
         }
     }
@@ -478,6 +485,23 @@ fn numbers_without_a_meaning_are_refused() {
             );
         }
     }
+}
+
+#[test]
+fn what_was_found_is_one_endpoint() {
+    let mut frame = encoded(&sample(13).message());
+    let target_at = 4 + 2 + 8;
+    frame[target_at..target_at + 2].copy_from_slice(&EndpointIndex::ANY.0.to_le_bytes());
+    let bad = Err(ControlError::Value(Field::Target));
+    assert_eq!(Message::decode(&frame), bad);
+    let Message::Found(found) = sample(13).message() else {
+        panic!("type 13 is Found");
+    };
+    let any = Message::Found(Found {
+        target: EndpointIndex::ANY,
+        ..found
+    });
+    assert_eq!(any.encode(&mut [0; MAX_FRAME]).err(), bad.err());
 }
 
 #[test]
