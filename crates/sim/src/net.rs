@@ -1,0 +1,362 @@
+//! The network: hosts with one cable each to one switch, ports (the NIC queues of one endpoint)
+//! on the hosts, frames under way, and what goes wrong with them (design §12, §13).
+//!
+//! A frame's path: the endpoint's burst; DMA, some time later, in order; the host's uplink; the
+//! switch, where faults strike; the receiver's downlink, whose queue is bounded; the port's
+//! bounded RX queue. Invariant: nothing here reads a frame. Called by `world`, which runs the
+//! endpoints, and through [`SimRx`] and [`SimTx`] by the endpoints themselves.
+
+mod faults;
+mod link;
+mod path;
+mod port;
+mod transport;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+
+pub use faults::FaultRates;
+pub use transport::{SimRx, SimTransport, SimTx};
+
+use crate::clock::SimClock;
+use crate::events::EventQueue;
+use crate::hostile::Tap;
+use crate::rng::Rng;
+use crate::trace::Trace;
+use link::Link;
+use port::Port;
+
+/// A simulated machine.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct HostId(pub usize);
+
+/// The queues of one endpoint; a `PeerId` of the simulated transport is its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PortId(pub usize);
+
+/// What the network is made of. Times are in nanoseconds, rates in bytes per second.
+#[derive(Clone, Debug)]
+pub struct NetConfig {
+    /// Rate of every cable.
+    pub line_rate: u64,
+    /// Time that a bit needs from one end of a cable to the other.
+    pub cable: Nanos,
+    /// Bytes that wait at most for each cable: the queue of the switch and of the NIC.
+    pub queue_bytes: u64,
+    /// Frames that meet a longer queue are marked "congestion experienced".
+    pub mark_bytes: u64,
+    /// Frames that a port holds for its endpoint.
+    pub rx_queue: u32,
+    /// Most data bytes in one packet.
+    pub data_size: u32,
+    /// Packets to the same port from one burst share a frame of up to so many bytes.
+    pub frame_bytes: usize,
+    /// A burst is read from memory after this time at the earliest and at the latest.
+    pub dma: (Nanos, Nanos),
+    /// What moving frames costs the endpoint's thread.
+    pub cpu: CpuCosts,
+    /// Bytes of a frame that damage may hit unnoticed; see `faults::damage`.
+    pub reach: Range<usize>,
+    /// How a frame looks in the trace: the network itself cannot read it.
+    pub describe: fn(&[u8]) -> String,
+}
+
+/// What an endpoint's thread pays.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuCosts {
+    /// For an iteration of its event loop.
+    pub iteration: Nanos,
+    /// For each packet or frame, sent or received.
+    pub packet: Nanos,
+    /// For 1024 bytes received or sent.
+    pub kilobyte: Nanos,
+}
+
+impl Default for NetConfig {
+    /// A rack at 10 Gb/s with 1 µs between any two hosts.
+    fn default() -> Self {
+        Self {
+            line_rate: 1_250_000_000,
+            cable: Nanos(500),
+            queue_bytes: 1 << 20,
+            mark_bytes: 100_000,
+            rx_queue: 1024,
+            data_size: 1024,
+            frame_bytes: 1472,
+            dma: (Nanos(200), Nanos(2000)),
+            cpu: CpuCosts {
+                iteration: Nanos(50),
+                packet: Nanos(50),
+                kilobyte: Nanos(100),
+            },
+            reach: 0..0,
+            describe: |bytes| format!("{} bytes", bytes.len()),
+        }
+    }
+}
+
+/// What happened to all frames of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetCounters {
+    /// Frames that left a NIC.
+    pub sent: u64,
+    /// Frames that reached an RX queue, second copies and hostile ones included.
+    pub delivered: u64,
+    /// Second copies.
+    pub duplicated: u64,
+    /// Frames taken out of their order.
+    pub reordered: u64,
+    /// Damaged frames that were delivered.
+    pub damaged: u64,
+    /// Frames that somebody else put on the wire.
+    pub hostile: u64,
+    /// Lost by the loss rate.
+    pub lost: u64,
+    /// Dropped for a wrong checksum.
+    pub checksum: u64,
+    /// Dropped at a cable that is down or a direction that is blocked.
+    pub cut: u64,
+    /// Dropped by a full queue of the switch or the NIC.
+    pub queue_full: u64,
+    /// Dropped by a full RX queue.
+    pub rx_full: u64,
+    /// Sent to a port where no process listens.
+    pub nobody: u64,
+}
+
+/// What the world must react to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// A frame lies in the RX queue of this port.
+    Arrived(PortId),
+    /// The transport is done with a burst of this port.
+    Sent(PortId),
+    /// A time that the world asked for has come; the number is the world's.
+    Due(u64),
+    /// Something inside the network.
+    Inside,
+}
+
+/// The network, shared by the world and by all halves of transports.
+pub type NetHandle = Rc<RefCell<Net>>;
+
+/// State of the network.
+#[derive(Debug)]
+pub struct Net {
+    config: NetConfig,
+    time: Rc<Cell<Nanos>>,
+    events: EventQueue<Event>,
+    rng: Rng,
+    rates: FaultRates,
+    hosts: Vec<Host>,
+    ports: Vec<Port>,
+    blocked: BTreeSet<(HostId, HostId)>,
+    tap: Tap,
+    /// Buffers of frames that are gone, for those to come.
+    spare: Vec<Vec<u8>>,
+    /// What happened so far.
+    pub counters: NetCounters,
+    /// What happened last.
+    pub trace: Trace,
+    violation: Option<String>,
+}
+
+#[derive(Debug)]
+struct Host {
+    up: Link,
+    down: Link,
+    connected: bool,
+}
+
+/// A frame under way.
+#[derive(Clone, Debug)]
+struct Flight {
+    from: PortId,
+    to: PortId,
+    bytes: Vec<u8>,
+    congestion: bool,
+}
+
+#[derive(Debug)]
+enum Event {
+    Dma(PortId, u32),
+    AtSwitch(Flight),
+    Deliver(Flight),
+    Due(u64),
+}
+
+impl Net {
+    /// A network without hosts.
+    pub fn new(config: NetConfig, seed: u64, trace: Trace) -> NetHandle {
+        Rc::new(RefCell::new(Self {
+            config,
+            time: Rc::default(),
+            events: EventQueue::default(),
+            rng: Rng::new(seed),
+            rates: FaultRates::NONE,
+            hosts: Vec::new(),
+            ports: Vec::new(),
+            blocked: BTreeSet::new(),
+            tap: Tap::default(),
+            spare: Vec::new(),
+            counters: NetCounters::default(),
+            trace,
+            violation: None,
+        }))
+    }
+
+    /// Adds a host and its cable.
+    pub fn add_host(&mut self) -> HostId {
+        let link = Link::new(self.config.line_rate, self.config.queue_bytes);
+        self.hosts.push(Host {
+            up: link.clone(),
+            down: link,
+            connected: true,
+        });
+        HostId(self.hosts.len() - 1)
+    }
+
+    /// Adds a port to `host`. Nobody listens on it before [`SimTransport::open`].
+    pub fn add_port(&mut self, host: HostId) -> PortId {
+        self.ports
+            .push(Port::new(host, SimClock::new(Rc::clone(&self.time))));
+        PortId(self.ports.len() - 1)
+    }
+
+    /// The time of the world.
+    pub fn now(&self) -> Nanos {
+        self.time.get()
+    }
+
+    /// What an iteration of an event loop costs at least.
+    pub fn iteration_cost(&self) -> Nanos {
+        self.config.cpu.iteration
+    }
+
+    /// The clock of the thread behind `port`.
+    pub fn clock(&self, port: PortId) -> SimClock {
+        self.ports[port.0].clock.clone()
+    }
+
+    /// The host of `port`.
+    pub fn host_of(&self, port: PortId) -> HostId {
+        self.ports[port.0].host
+    }
+
+    /// Frames that wait in the RX queue of `port`.
+    pub fn waiting(&self, port: PortId) -> usize {
+        self.ports[port.0].rx.len()
+    }
+
+    /// Sets how often faults strike from now on.
+    pub fn set_rates(&mut self, rates: FaultRates) {
+        self.rates = rates;
+    }
+
+    /// Pulls the cable of `host` or puts it back.
+    pub fn set_connected(&mut self, host: HostId, connected: bool) {
+        self.hosts[host.0].connected = connected;
+    }
+
+    /// Drops everything that `from` sends to `to`, in this direction only, or stops doing so.
+    pub fn set_blocked(&mut self, from: HostId, to: HostId, blocked: bool) {
+        if blocked {
+            self.blocked.insert((from, to));
+        } else {
+            self.blocked.remove(&(from, to));
+        }
+    }
+
+    /// True if a frame from `from` has a way to `to` now.
+    pub fn has_path(&self, from: HostId, to: HostId) -> bool {
+        let connected = self.hosts[from.0].connected && self.hosts[to.0].connected;
+        connected && !self.blocked.contains(&(from, to))
+    }
+
+    /// Ends every fault that lasts: the network is sound from now on.
+    pub fn heal(&mut self) {
+        self.rates = FaultRates::NONE;
+        self.blocked.clear();
+        for host in &mut self.hosts {
+            host.connected = true;
+        }
+    }
+
+    /// The process behind `port` dies: its queues are gone, what it was sending too.
+    pub fn kill(&mut self, port: PortId) {
+        self.ports[port.0].kill();
+    }
+
+    /// Asks for [`Happening::Due`] at `at`.
+    pub fn schedule(&mut self, at: Nanos, number: u64) {
+        self.events.push(at, Event::Due(number));
+    }
+
+    /// Moves the time to the next event and handles it. `None` if there is none until `end`; the
+    /// time is `end` then.
+    pub fn step(&mut self, end: Nanos) -> Option<Happening> {
+        match self.events.next_at() {
+            Some(at) if at <= end => {}
+            _ => {
+                self.time.set(self.time.get().max(end));
+                return None;
+            }
+        }
+        let (at, event) = self.events.pop()?;
+        self.time.set(self.time.get().max(at));
+        Some(match event {
+            Event::Dma(port, life) => self.on_dma(port, life),
+            Event::AtSwitch(flight) => {
+                self.at_switch(flight);
+                Happening::Inside
+            }
+            Event::Deliver(flight) => self.deliver(flight),
+            Event::Due(number) => Happening::Due(number),
+        })
+    }
+
+    /// Puts a frame on the wire towards `to` that no endpoint sent.
+    pub fn inject(&mut self, to: PortId, bytes: &[u8]) {
+        self.counters.hostile += 1;
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(bytes);
+        let flight = Flight {
+            from: to,
+            to,
+            bytes: copy,
+            congestion: false,
+        };
+        self.events.push(self.now(), Event::Deliver(flight));
+    }
+
+    /// What somebody who listens at the switch has recorded.
+    pub fn tap(&mut self) -> &mut Tap {
+        &mut self.tap
+    }
+
+    /// Records that an invariant was broken. The first report counts.
+    pub fn violate(&mut self, what: String) {
+        let now = self.now();
+        self.trace.note(now, || format!("VIOLATION {what}"));
+        self.violation.get_or_insert(what);
+    }
+
+    /// The first broken invariant.
+    pub fn violation(&self) -> Option<&str> {
+        self.violation.as_deref()
+    }
+
+    /// Adds a line to the trace at the present time.
+    pub fn note(&mut self, what: impl FnOnce() -> String) {
+        let now = self.time.get();
+        self.trace.note(now, what);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! The queues of one endpoint at its NIC: what it received and what it is sending.
+//!
+//! Invariant: bursts are read from memory in their order, later than they were handed over, and
+//! `done` moves only then. A msgbuf that is no longer what it was when it was handed over is
+//! reported: the endpoint released it before done (design §12). Called by `net` and `transport`.
+
+use std::collections::VecDeque;
+
+use dunlin_core::Nanos;
+use dunlin_core::transport::{TxItem, TxSeq};
+use dunlin_msgbuf::regions;
+
+use crate::clock::SimClock;
+use crate::net::{HostId, PortId};
+
+/// One endpoint's NIC queues.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) host: HostId,
+    pub(super) clock: SimClock,
+    /// A process listens here.
+    pub(super) alive: bool,
+    /// Counts the processes that have listened here, so that events of dead ones are ignored.
+    pub(super) life: u32,
+    /// Frames for the endpoint, with their congestion marks.
+    pub(super) rx: VecDeque<(Vec<u8>, bool)>,
+    tx: VecDeque<Pending>,
+    /// Items handed over by the present process.
+    handed: TxSeq,
+    /// Items read from memory.
+    pub(super) done: TxSeq,
+    /// When the last burst handed over will be read.
+    last_dma: Nanos,
+}
+
+#[derive(Debug)]
+struct Pending {
+    item: TxItem,
+    due: Nanos,
+    /// It goes into the same frame as the item before it.
+    joins: bool,
+}
+
+/// A frame as it leaves the host.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) to: PortId,
+    pub(super) bytes: Vec<u8>,
+    /// Msgbufs that had changed before they were read.
+    pub(super) problems: Vec<String>,
+}
+
+impl Port {
+    pub(super) fn new(host: HostId, clock: SimClock) -> Self {
+        Self {
+            host,
+            clock,
+            alive: false,
+            life: 0,
+            rx: VecDeque::new(),
+            tx: VecDeque::new(),
+            handed: TxSeq(0),
+            done: TxSeq(0),
+            last_dma: Nanos::ZERO,
+        }
+    }
+
+    /// A new process listens here.
+    pub(super) fn start(&mut self) {
+        self.kill();
+        self.alive = true;
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.alive = false;
+        self.life += 1;
+        self.rx.clear();
+        self.tx.clear();
+        self.handed = TxSeq(0);
+        self.done = TxSeq(0);
+    }
+
+    /// Takes a burst over, to be read at `due` or after what was handed over before. Returns the
+    /// position after it and when it will be read.
+    pub(super) fn hand_over(
+        &mut self,
+        items: &[TxItem],
+        due: Nanos,
+        frame_bytes: usize,
+    ) -> (TxSeq, Nanos) {
+        self.last_dma = self.last_dma.max(due);
+        let mut room: Option<(u32, usize)> = None;
+        for item in items {
+            let len = packet_len(item);
+            let joins = matches!(room, Some((to, left)) if to == item.peer.0 && len <= left);
+            let left = match room {
+                Some((_, left)) if joins => left - len,
+                _ => frame_bytes.saturating_sub(len),
+            };
+            room = Some((item.peer.0, left));
+            self.tx.push_back(Pending {
+                item: *item,
+                due: self.last_dma,
+                joins,
+            });
+        }
+        self.handed.0 += items.len() as u64;
+        (self.handed, self.last_dma)
+    }
+
+    /// Reads the next frame that is due by `until` into `bytes`.
+    pub(super) fn next_frame(&mut self, until: Nanos, mut bytes: Vec<u8>) -> Option<Outgoing> {
+        let first = self.tx.front().filter(|pending| pending.due <= until)?;
+        let to = PortId(first.item.peer.0 as usize);
+        bytes.clear();
+        let mut out = Outgoing {
+            to,
+            bytes,
+            problems: Vec::new(),
+        };
+        let mut take = true;
+        while take && let Some(pending) = self.tx.pop_front() {
+            out.append(&pending.item);
+            self.done.0 += 1;
+            take = self
+                .tx
+                .front()
+                .is_some_and(|next| next.joins && next.due <= until);
+        }
+        Some(out)
+    }
+}
+
+impl Outgoing {
+    fn append(&mut self, item: &TxItem) {
+        self.bytes
+            .extend_from_slice(&item.inline[..item.inline_len as usize]);
+        if item.data.is_empty() {
+            return;
+        }
+        if let Err(why) = regions::read(item.data, &mut self.bytes) {
+            self.problems
+                .push(format!("msgbuf released before done: {why}"));
+        }
+    }
+}
+
+fn packet_len(item: &TxItem) -> usize {
+    item.inline_len as usize + item.data.len()
+}

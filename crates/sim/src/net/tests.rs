@@ -1,0 +1,155 @@
+//! A transport's contract, as the simulated one keeps it: DMA time, `done`, `flush`, ECN.
+
+use dunlin_core::Nanos;
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
+use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+
+use super::{Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx};
+use crate::trace::Trace;
+
+type Ends = [Halves<SimRx, SimTx>; 2];
+
+fn network(config: NetConfig) -> (NetHandle, Ends) {
+    let net = Net::new(config, 1, Trace::new(true));
+    let ends = [0, 1].map(|_| {
+        let host = net.borrow_mut().add_host();
+        let port = net.borrow_mut().add_port(host);
+        SimTransport::open(&net, port)
+    });
+    (net, ends)
+}
+
+fn item(data: BufRef) -> TxItem {
+    TxItem {
+        peer: PeerId(1),
+        inline_len: 24,
+        inline: [9; MAX_INLINE],
+        data,
+    }
+}
+
+fn message(text: &[u8]) -> (Pool, MsgBuf) {
+    let config = PoolConfig {
+        readable: true,
+        ..PoolConfig::default()
+    };
+    let mut pool = Pool::new(config).unwrap();
+    let mut buf = pool.alloc(text.len()).unwrap();
+    buf.fill(text).unwrap();
+    (pool, buf)
+}
+
+fn run(net: &NetHandle, end: Nanos) {
+    while net.borrow_mut().step(end).is_some() {}
+}
+
+#[test]
+fn a_burst_is_done_at_its_dma_time_and_arrives_later() {
+    let (net, [mut a, mut b]) = network(NetConfig::default());
+    let (_pool, buf) = message(b"hello");
+    assert_eq!(a.tx.burst(&[item(buf.lend())]), TxSeq(1));
+    assert_eq!(a.tx.done(), TxSeq(0));
+    run(&net, Nanos(2200));
+    assert_eq!(a.tx.done(), TxSeq(1));
+    run(&net, Nanos(10_000));
+    assert_eq!(b.rx.burst(), 1);
+    assert_eq!(b.rx.frame(0).bytes[24..], *b"hello");
+    assert_eq!(net.borrow().violation(), None);
+}
+
+#[test]
+fn a_msgbuf_revoked_before_done_is_reported() {
+    let (net, [mut a, _b]) = network(NetConfig::default());
+    let (_pool, mut buf) = message(b"hello");
+    a.tx.burst(&[item(buf.lend())]);
+    buf.revoke();
+    run(&net, Nanos(10_000));
+    let net = net.borrow();
+    assert!(
+        net.violation()
+            .is_some_and(|what| what.contains("released before done"))
+    );
+}
+
+#[test]
+fn flush_waits_for_the_dma_so_that_msgbufs_may_go() {
+    let (net, [mut a, _b]) = network(NetConfig::default());
+    let (_pool, mut buf) = message(b"hello");
+    let end = a.tx.burst(&[item(buf.lend())]);
+    a.tx.flush();
+    assert_eq!(a.tx.done(), end);
+    buf.revoke();
+    run(&net, Nanos(10_000));
+    assert_eq!(net.borrow().violation(), None);
+    assert_eq!(net.borrow().counters.delivered, 1);
+}
+
+#[test]
+fn packets_to_one_peer_share_a_frame_up_to_its_limit() {
+    let (net, [mut a, mut b]) = network(NetConfig {
+        frame_bytes: 100,
+        ..NetConfig::default()
+    });
+    let nobody = TxItem {
+        peer: PeerId(7),
+        ..item(BufRef::EMPTY)
+    };
+    let mut items = [item(BufRef::EMPTY); 7];
+    items[5] = nobody;
+    a.tx.burst(&items);
+    run(&net, Nanos(20_000));
+    assert_eq!(b.rx.burst(), 3);
+    let sizes = [0, 1, 2].map(|index| b.rx.frame(index).bytes.len());
+    assert_eq!(
+        sizes,
+        [96, 24, 24],
+        "four packets fit; another peer's packet ends the frame"
+    );
+    assert_eq!(net.borrow().counters.nobody, 1);
+}
+
+#[test]
+fn a_process_that_was_killed_sends_and_receives_nothing() {
+    let (net, [mut a, mut b]) = network(NetConfig::default());
+    let (_pool, buf) = message(b"hello");
+    a.tx.burst(&[item(buf.lend())]);
+    net.borrow_mut().kill(PortId(0));
+    drop(buf);
+    a.tx.burst(&[item(BufRef::EMPTY)]);
+    a.tx.flush();
+    run(&net, Nanos(20_000));
+    assert_eq!(b.rx.burst(), 0);
+    assert_eq!(a.tx.done(), TxSeq(u64::MAX));
+    assert_eq!(net.borrow().violation(), None);
+}
+
+#[test]
+fn a_long_queue_marks_and_a_full_one_drops() {
+    let config = NetConfig {
+        queue_bytes: 20_000,
+        mark_bytes: 5_000,
+        frame_bytes: 1100,
+        ..NetConfig::default()
+    };
+    let (net, [mut a, mut b]) = network(config);
+    let (_pool, buf) = message(&[1; 1024]);
+    // The sender's own cable is the bottleneck here, so that its queue overflows; what arrives
+    // meets an empty downlink.
+    a.tx.burst(&[item(buf.lend()); 40]);
+    run(&net, Nanos(1_000_000));
+    let dropped = net.borrow().counters.queue_full;
+    assert!(
+        (20..25).contains(&dropped),
+        "{dropped} of 40 frames do not fit 20000 bytes"
+    );
+    let received = b.rx.burst();
+    assert_eq!(received as u64, 40 - dropped);
+    assert!((0..received).all(|index| !b.rx.frame(index).congestion));
+    net.borrow_mut().hosts[1]
+        .down
+        .stall(Nanos(1_000_000), Nanos(15_000));
+    a.tx.burst(&[item(buf.lend()); 10]);
+    run(&net, Nanos(3_000_000));
+    let received = b.rx.burst();
+    assert!((0..received).any(|index| b.rx.frame(index).congestion));
+}

@@ -1,0 +1,141 @@
+//! The simulated transport: both halves of one port, as the endpoint sees them (design §12).
+//!
+//! Invariant: a half of a process that has been killed does nothing. Called by the endpoint.
+
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+use dunlin_core::transport::{Frame, Halves, Limits, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq};
+
+use crate::clock::SimClock;
+use crate::net::{Event, NetHandle, PortId};
+
+/// The pair of types.
+#[derive(Clone, Copy, Debug)]
+pub struct SimTransport;
+
+impl Transport for SimTransport {
+    type Rx = SimRx;
+    type Tx = SimTx;
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct SimRx {
+    half: Half,
+    burst: Vec<(Vec<u8>, bool)>,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct SimTx {
+    half: Half,
+}
+
+#[derive(Clone, Debug)]
+struct Half {
+    net: NetHandle,
+    port: PortId,
+    life: u32,
+    clock: SimClock,
+}
+
+impl SimTransport {
+    /// A process begins to listen on `port`. What an earlier one left there is gone.
+    pub fn open(net: &NetHandle, port: PortId) -> Halves<SimRx, SimTx> {
+        let mut inner = net.borrow_mut();
+        inner.ports[port.0].start();
+        let half = Half {
+            net: Rc::clone(net),
+            port,
+            life: inner.ports[port.0].life,
+            clock: inner.clock(port),
+        };
+        let limits = Limits {
+            data_size: inner.config.data_size,
+            rx_queue: inner.config.rx_queue,
+            line_rate: inner.config.line_rate,
+        };
+        let rx = SimRx {
+            half: half.clone(),
+            burst: Vec::with_capacity(RX_BURST),
+        };
+        Halves {
+            rx,
+            tx: SimTx { half },
+            limits,
+        }
+    }
+}
+
+impl Rx for SimRx {
+    fn burst(&mut self) -> usize {
+        let mut net = self.half.net.borrow_mut();
+        net.spare
+            .extend(self.burst.drain(..).map(|(bytes, _)| bytes));
+        if net.ports[self.half.port.0].life != self.half.life {
+            return 0;
+        }
+        let rx = &mut net.ports[self.half.port.0].rx;
+        let count = rx.len().min(RX_BURST);
+        self.burst.extend(rx.drain(..count));
+        let bytes: usize = self.burst.iter().map(|(bytes, _)| bytes.len()).sum();
+        self.half.charge(&net.config.cpu, count, bytes);
+        count
+    }
+
+    fn frame(&self, index: usize) -> Frame<'_> {
+        let (bytes, congestion) = &self.burst[index];
+        Frame {
+            bytes,
+            congestion: *congestion,
+        }
+    }
+}
+
+impl Tx for SimTx {
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        let mut net = self.half.net.borrow_mut();
+        let net = &mut *net;
+        let (port, life) = (self.half.port, self.half.life);
+        if net.ports[port.0].life != life {
+            return TxSeq(items.len() as u64);
+        }
+        let bytes = items.iter().map(|item| item.data.len()).sum();
+        self.half.charge(&net.config.cpu, items.len(), bytes);
+        let (least, most) = net.config.dma;
+        let delay = Nanos(net.rng.between(least.0, most.0));
+        let due = self.half.clock.read() + delay;
+        let (end, due) = net.ports[port.0].hand_over(items, due, net.config.frame_bytes);
+        if !items.is_empty() {
+            net.events.push(due, Event::Dma(port, life));
+        }
+        end
+    }
+
+    fn done(&mut self) -> TxSeq {
+        let net = self.half.net.borrow();
+        let port = &net.ports[self.half.port.0];
+        // Whatever a killed process was sending is gone from the NIC.
+        if port.life == self.half.life {
+            port.done
+        } else {
+            TxSeq(u64::MAX)
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut net = self.half.net.borrow_mut();
+        if net.ports[self.half.port.0].life == self.half.life {
+            net.read_bursts(self.half.port, Nanos::MAX);
+        }
+    }
+}
+
+impl Half {
+    fn charge(&self, cpu: &crate::net::CpuCosts, packets: usize, bytes: usize) {
+        let data = cpu.kilobyte.times(bytes as u64);
+        self.clock
+            .spend(cpu.packet.times(packets as u64) + Nanos(data.0 / 1024));
+    }
+}

@@ -1,0 +1,412 @@
+//! The world: processes on the ports of a network, run when something happens to them, in virtual
+//! time; their control plane; pauses, crashes and restarts (design §13).
+//!
+//! A process is one [`Node`] on one port. It runs when a frame or a control message arrives, when
+//! its own wake-up is due, and never while its last iteration still costs time or its host is
+//! paused. Invariant: one set of seeds is one run. Knows nothing of the protocol. Called by
+//! scenarios.
+
+mod pipes;
+
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+
+use crate::clock::SimClock;
+use crate::net::{Happening, HostId, NetHandle, PortId};
+use crate::rng::Rng;
+use pipes::{Delivery, Pipes};
+
+/// A simulated process.
+pub trait Node {
+    /// What the control plane carries between processes.
+    type Message;
+
+    /// One iteration of its event loop.
+    fn run_once(&mut self);
+
+    /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
+    fn next_wakeup(&mut self) -> Nanos;
+
+    /// A control message from the process on port `from`.
+    fn on_message(&mut self, from: PortId, message: Self::Message);
+
+    /// The control connection to the process on port `peer` broke.
+    fn on_broken(&mut self, peer: PortId);
+
+    /// Moves out what it wants the control plane to carry.
+    fn take_messages(&mut self, out: &mut Vec<(PortId, Self::Message)>);
+}
+
+/// Who makes the processes.
+pub trait Cluster {
+    /// The processes.
+    type Node: Node;
+
+    /// Starts process number `life` (from 1) of `port`.
+    fn boot(&mut self, net: &NetHandle, port: PortId, life: u32) -> Self::Node;
+
+    /// The process on `port` is about to die.
+    fn on_crash(&mut self, port: PortId);
+}
+
+/// What can be done to the world at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// No process of the host runs from now on; frames and messages pile up.
+    Pause(HostId),
+    /// They run again.
+    Resume(HostId),
+    /// The process dies; its peers' control connections break.
+    Crash(PortId),
+    /// A new process starts on the port.
+    Boot(PortId),
+    /// Frames and messages in this direction get lost and wait, respectively.
+    Block(HostId, HostId),
+    /// That is over.
+    Unblock(HostId, HostId),
+    /// The host's cable is pulled.
+    Unplug(HostId),
+    /// It is put back.
+    Plug(HostId),
+    /// Every fault is over and every process runs.
+    Heal,
+    /// The scenario wants to be asked; the number is its own.
+    Ask(u64),
+}
+
+/// The world and its processes.
+pub struct World<C: Cluster> {
+    /// Makes the processes, and is asked what the scenario wants to know.
+    pub cluster: C,
+    net: NetHandle,
+    ports: Vec<Process<C::Node>>,
+    paused: Vec<bool>,
+    pipes: Pipes<<C::Node as Node>::Message>,
+    due: Vec<Due>,
+    free: Vec<usize>,
+    outbox: Vec<(PortId, <C::Node as Node>::Message)>,
+    asked: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Process<N> {
+    node: Option<N>,
+    life: u32,
+    host: HostId,
+    clock: SimClock,
+    /// Its last iteration costs time until then.
+    busy_until: Nanos,
+    /// When it will run, and a number that makes an earlier plan void.
+    planned: Nanos,
+    ticket: u64,
+    /// Iterations in a row after which it wanted to run at once though nothing had arrived.
+    restless: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Run(PortId, u64),
+    Pipe(usize),
+    Act(Act),
+}
+
+/// An endpoint that wants to run at once so many times in a row burns a core for nothing.
+const RESTLESS_LIMIT: u32 = 2000;
+/// Time between iterations of an endpoint that spins: it grows with each one in a row.
+const SPIN: Nanos = Nanos(200);
+const SPIN_MOST: Nanos = Nanos(10_000);
+
+impl<C: Cluster> World<C> {
+    /// A world on `net` whose control plane draws its delays from `seed`.
+    pub fn new(net: &NetHandle, cluster: C, seed: u64) -> Self {
+        Self {
+            cluster,
+            net: Rc::clone(net),
+            ports: Vec::new(),
+            paused: Vec::new(),
+            pipes: Pipes::new(Rng::new(seed)),
+            due: Vec::new(),
+            free: Vec::new(),
+            outbox: Vec::new(),
+            asked: None,
+        }
+    }
+
+    /// Adds a host.
+    pub fn add_host(&mut self) -> HostId {
+        self.paused.push(false);
+        self.net.borrow_mut().add_host()
+    }
+
+    /// Adds a port to `host` and starts a process there.
+    pub fn add_process(&mut self, host: HostId) -> PortId {
+        let port = self.net.borrow_mut().add_port(host);
+        self.ports.push(Process {
+            node: None,
+            life: 0,
+            host,
+            clock: self.net.borrow().clock(port),
+            busy_until: Nanos::ZERO,
+            planned: Nanos::MAX,
+            ticket: 0,
+            restless: 0,
+        });
+        self.boot(port);
+        port
+    }
+
+    /// The process on `port`, if one lives.
+    pub fn node(&mut self, port: PortId) -> Option<&mut C::Node> {
+        self.ports[port.0].node.as_mut()
+    }
+
+    /// Which process of its port lives or has lived last, from 1.
+    pub fn life(&self, port: PortId) -> u32 {
+        self.ports[port.0].life
+    }
+
+    /// The number of ports.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The network.
+    pub fn net(&self) -> &NetHandle {
+        &self.net
+    }
+
+    /// The time.
+    pub fn now(&self) -> Nanos {
+        self.net.borrow().now()
+    }
+
+    /// Does `act` at time `at`.
+    pub fn at(&mut self, at: Nanos, act: Act) {
+        self.plan(at, Due::Act(act));
+    }
+
+    /// Runs the process on `port` as soon as it can: its user wants something of it.
+    pub fn poke(&mut self, port: PortId) {
+        let now = self.now();
+        self.plan_run(port, now);
+    }
+
+    /// Lets the world run until `end`, until the scenario is asked something (the number of the
+    /// [`Act::Ask`] is returned), or until an invariant is broken (`None`, before `end`).
+    pub fn run_until(&mut self, end: Nanos) -> Option<u64> {
+        loop {
+            let happening = {
+                let mut net = self.net.borrow_mut();
+                if net.violation().is_some() {
+                    return None;
+                }
+                net.step(end)?
+            };
+            match happening {
+                Happening::Inside => {}
+                Happening::Arrived(port) => self.on_arrival(port),
+                Happening::Sent(port) => self.on_sent(port),
+                Happening::Due(number) => self.on_due(number),
+            }
+            if let Some(number) = self.asked.take() {
+                return Some(number);
+            }
+        }
+    }
+
+    /// Does `act` now.
+    pub fn act(&mut self, act: Act) {
+        self.net.borrow_mut().note(|| format!("{act:?}"));
+        match act {
+            Act::Pause(host) => self.paused[host.0] = true,
+            Act::Resume(host) => self.resume(host),
+            Act::Crash(port) => self.crash(port),
+            Act::Boot(port) => self.boot(port),
+            Act::Block(from, to) => self.net.borrow_mut().set_blocked(from, to, true),
+            Act::Unblock(from, to) => self.net.borrow_mut().set_blocked(from, to, false),
+            Act::Unplug(host) => self.net.borrow_mut().set_connected(host, false),
+            Act::Plug(host) => self.net.borrow_mut().set_connected(host, true),
+            Act::Heal => self.heal(),
+            Act::Ask(number) => self.asked = Some(number),
+        }
+    }
+
+    fn heal(&mut self) {
+        self.net.borrow_mut().heal();
+        for host in 0..self.paused.len() {
+            self.resume(HostId(host));
+        }
+        for port in 0..self.ports.len() {
+            self.boot(PortId(port));
+        }
+    }
+
+    fn resume(&mut self, host: HostId) {
+        self.paused[host.0] = false;
+        for port in 0..self.ports.len() {
+            if self.ports[port].host == host {
+                self.poke(PortId(port));
+            }
+        }
+    }
+
+    fn crash(&mut self, port: PortId) {
+        if self.ports[port.0].node.is_none() {
+            return;
+        }
+        self.cluster.on_crash(port);
+        // The NIC forgets the process first: what its memory held is gone without a trace.
+        self.net.borrow_mut().kill(port);
+        self.ports[port.0].node = None;
+        for peer in (0..self.ports.len()).filter(|&peer| peer != port.0) {
+            self.send(port, PortId(peer), Delivery::Broken);
+        }
+    }
+
+    fn boot(&mut self, port: PortId) {
+        if self.ports[port.0].node.is_some() {
+            return;
+        }
+        let process = &mut self.ports[port.0];
+        process.life += 1;
+        process.busy_until = Nanos::ZERO;
+        let node = self.cluster.boot(&self.net, port, process.life);
+        process.node = Some(node);
+        self.poke(port);
+    }
+
+    fn on_arrival(&mut self, port: PortId) {
+        self.ports[port.0].restless = 0;
+        self.poke(port);
+    }
+
+    /// An endpoint that spins may spin for this: see [`Self::run`].
+    fn on_sent(&mut self, port: PortId) {
+        if self.ports[port.0].restless > 0 {
+            self.poke(port);
+        }
+    }
+
+    fn on_due(&mut self, number: u64) {
+        let at = usize::try_from(number).expect("it was an index");
+        self.free.push(at);
+        match self.due[at] {
+            Due::Run(port, ticket) if self.ports[port.0].ticket == ticket => self.run(port),
+            Due::Run(..) => {}
+            Due::Pipe(pipe) => self.deliver(pipe),
+            Due::Act(act) => self.act(act),
+        }
+    }
+
+    /// One iteration of the process on `port`.
+    ///
+    /// A process that wants to run again at once spins until the transport is done with something.
+    /// It is run when that happens; iterations in between would change nothing, so only few of
+    /// them are simulated.
+    fn run(&mut self, port: PortId) {
+        let process = &mut self.ports[port.0];
+        process.planned = Nanos::MAX;
+        let Some(node) = process
+            .node
+            .as_mut()
+            .filter(|_| !self.paused[process.host.0])
+        else {
+            return;
+        };
+        node.run_once();
+        let next = node.next_wakeup();
+        let now = self.net.borrow().now();
+        process.busy_until = now + process.clock.settle() + self.net.borrow().iteration_cost();
+        process.restless = if next > now { 0 } else { process.restless + 1 };
+        if process.restless > RESTLESS_LIMIT {
+            let what = format!("port {} wants to run at once, for ever", port.0);
+            self.net.borrow_mut().violate(what);
+        }
+        let spin = SPIN.times(u64::from(process.restless)).min(SPIN_MOST);
+        let waits = self.net.borrow().waiting(port) != 0;
+        let next = if waits { now } else { next.max(now + spin) };
+        self.plan_run(port, next);
+        self.collect(port);
+    }
+
+    /// Takes what the process on `port` wants to send over the control plane.
+    fn collect(&mut self, port: PortId) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        if let Some(node) = self.node(port) {
+            node.take_messages(&mut outbox);
+        }
+        for (to, message) in outbox.drain(..) {
+            self.send(port, to, Delivery::Message(message));
+        }
+        self.outbox = outbox;
+    }
+
+    fn send(&mut self, from: PortId, to: PortId, what: Delivery<<C::Node as Node>::Message>) {
+        let (now, life) = (self.now(), self.ports[to.0].life);
+        if let Some((pipe, at)) = self.pipes.send(from, to, life, what, now) {
+            self.plan(at, Due::Pipe(pipe));
+        }
+    }
+
+    /// The first item of a control connection is due.
+    fn deliver(&mut self, pipe: usize) {
+        let now = self.now();
+        let (from, to) = self.pipes.ends(pipe);
+        let hosts = (self.ports[from.0].host, self.ports[to.0].host);
+        let open = self.net.borrow().has_path(hosts.0, hosts.1) && !self.paused[hosts.1.0];
+        let (item, next) = self.pipes.take(pipe, open, now);
+        if let Some(at) = next {
+            self.plan(at, Due::Pipe(pipe));
+        }
+        let Some((life, what)) = item else { return };
+        let process = &mut self.ports[to.0];
+        let current = process.life == life;
+        let Some(node) = process.node.as_mut().filter(|_| current) else {
+            // A message to a process that is gone: the sender's connection breaks.
+            if matches!(what, Delivery::Message(_)) {
+                self.send(to, from, Delivery::Broken);
+            }
+            return;
+        };
+        match what {
+            Delivery::Message(message) => node.on_message(from, message),
+            Delivery::Broken => node.on_broken(from),
+        }
+        self.ports[to.0].restless = 0;
+        self.collect(to);
+        self.poke(to);
+    }
+
+    fn plan_run(&mut self, port: PortId, at: Nanos) {
+        let process = &mut self.ports[port.0];
+        let at = at.max(process.busy_until).max(self.net.borrow().now());
+        if at >= process.planned {
+            return;
+        }
+        process.planned = at;
+        process.ticket += 1;
+        let ticket = process.ticket;
+        self.plan(at, Due::Run(port, ticket));
+    }
+
+    fn plan(&mut self, at: Nanos, due: Due) {
+        if at == Nanos::MAX {
+            return;
+        }
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.due[number] = due;
+                number
+            }
+            None => {
+                self.due.push(due);
+                self.due.len() - 1
+            }
+        };
+        self.net.borrow_mut().schedule(at, number as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! Processes that count and echo frames without a protocol: the world's own rules.
+
+use dunlin_core::Nanos;
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
+use dunlin_msgbuf::BufRef;
+
+use super::{Act, Cluster, Node, World};
+use crate::net::{
+    FaultRates, HostId, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx,
+};
+use crate::rng::{Ppm, Rng};
+use crate::trace::Trace;
+
+/// Sends `to_send` numbered frames to its peer, and sends back whatever comes.
+struct Echo {
+    halves: Halves<SimRx, SimTx>,
+    peer: PortId,
+    echo: bool,
+    to_send: u32,
+    seen: Vec<u32>,
+    runs: u32,
+    messages: Vec<u32>,
+    broken: Vec<PortId>,
+    outbox: Vec<(PortId, u32)>,
+}
+
+struct Pair {
+    to_send: u32,
+}
+
+impl Cluster for Pair {
+    type Node = Echo;
+
+    fn boot(&mut self, net: &NetHandle, port: PortId, life: u32) -> Echo {
+        let first = port.0 == 0;
+        Echo {
+            halves: SimTransport::open(net, port),
+            peer: PortId(1 - port.0),
+            echo: !first,
+            to_send: if first && life == 1 { self.to_send } else { 0 },
+            seen: Vec::new(),
+            runs: 0,
+            messages: Vec::new(),
+            broken: Vec::new(),
+            outbox: Vec::new(),
+        }
+    }
+
+    fn on_crash(&mut self, _port: PortId) {}
+}
+
+fn packet(to: PortId, number: u32) -> TxItem {
+    let mut inline = [0; MAX_INLINE];
+    inline[..4].copy_from_slice(&number.to_le_bytes());
+    let peer = PeerId(u32::try_from(to.0).unwrap());
+    TxItem {
+        peer,
+        inline_len: 24,
+        inline,
+        data: BufRef::EMPTY,
+    }
+}
+
+impl Node for Echo {
+    type Message = u32;
+
+    fn run_once(&mut self) {
+        self.runs += 1;
+        let count = self.halves.rx.burst();
+        let mut out = Vec::new();
+        for index in 0..count {
+            // A frame may hold several packets of 24 bytes.
+            for bytes in self.halves.rx.frame(index).bytes.chunks_exact(24) {
+                let number = u32::from_le_bytes(*bytes.first_chunk().unwrap());
+                self.seen.push(number);
+                if self.echo {
+                    out.push(packet(self.peer, number));
+                }
+            }
+        }
+        if self.to_send > 0 {
+            self.to_send -= 1;
+            out.push(packet(self.peer, self.to_send));
+        }
+        if !out.is_empty() {
+            self.halves.tx.burst(&out);
+        }
+    }
+
+    fn next_wakeup(&mut self) -> Nanos {
+        if self.to_send > 0 {
+            Nanos::ZERO
+        } else {
+            Nanos::MAX
+        }
+    }
+
+    fn on_message(&mut self, _from: PortId, message: u32) {
+        self.messages.push(message);
+    }
+
+    fn on_broken(&mut self, peer: PortId) {
+        self.broken.push(peer);
+    }
+
+    fn take_messages(&mut self, out: &mut Vec<(PortId, u32)>) {
+        out.append(&mut self.outbox);
+    }
+}
+
+fn world(to_send: u32, config: NetConfig, seed: u64) -> World<Pair> {
+    let net = Net::new(config, seed, Trace::new(true));
+    let mut world = World::new(&net, Pair { to_send }, seed);
+    for _ in 0..2 {
+        let host = world.add_host();
+        world.add_process(host);
+    }
+    world
+}
+
+const END: Nanos = Nanos::from_secs(1);
+
+#[test]
+fn frames_go_there_and_back_in_order() {
+    let mut world = world(500, NetConfig::default(), 1);
+    world.run_until(END);
+    let sent: Vec<u32> = (0..500).rev().collect();
+    assert_eq!(world.node(PortId(1)).unwrap().seen, sent);
+    assert_eq!(world.node(PortId(0)).unwrap().seen, sent);
+    assert_eq!(world.net().borrow().violation(), None);
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let run = |seed| {
+        let mut world = world(300, NetConfig::default(), seed);
+        world
+            .net()
+            .borrow_mut()
+            .set_rates(FaultRates::draw(&mut Rng::new(seed)));
+        world.run_until(END);
+        world.net().borrow().trace.to_string()
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5), run(6));
+}
+
+#[test]
+fn faults_strike_and_are_counted() {
+    let mut world = world(
+        2000,
+        NetConfig {
+            reach: 0..24,
+            ..NetConfig::default()
+        },
+        2,
+    );
+    let half = Ppm::percent(20);
+    world.net().borrow_mut().set_rates(FaultRates {
+        loss: half,
+        duplicate: half,
+        reorder: half,
+        reorder_by: Nanos(20_000),
+        damage: half,
+        unnoticed: Ppm::percent(50),
+        spike: Ppm::percent(1),
+        spike_by: Nanos(10_000),
+    });
+    world.run_until(END);
+    let counters = world.net().borrow().counters;
+    assert!(counters.lost > 300 && counters.duplicated > 200 && counters.reordered > 200);
+    assert!(
+        counters.damaged > 50 && counters.checksum > 50,
+        "{counters:?}"
+    );
+    let seen = &world.node(PortId(1)).unwrap().seen;
+    assert!(
+        seen.iter().zip(seen.iter().skip(1)).any(|(a, b)| b > a),
+        "nothing was reordered"
+    );
+}
+
+#[test]
+fn a_bounded_receiver_drops_what_it_cannot_hold() {
+    let config = NetConfig {
+        rx_queue: 4,
+        frame_bytes: 24,
+        ..NetConfig::default()
+    };
+    let mut world = world(200, config, 3);
+    world.act(Act::Pause(HostId(1)));
+    world.run_until(Nanos::from_millis(100));
+    assert_eq!(world.net().borrow().counters.rx_full, 196);
+    world.act(Act::Resume(HostId(1)));
+    world.run_until(END);
+    assert_eq!(world.node(PortId(1)).unwrap().seen.len(), 4);
+}
+
+#[test]
+fn a_blocked_direction_loses_frames_and_holds_messages() {
+    let mut world = world(100, NetConfig::default(), 4);
+    world.act(Act::Block(HostId(0), HostId(1)));
+    world
+        .node(PortId(0))
+        .unwrap()
+        .outbox
+        .extend([(PortId(1), 7), (PortId(1), 8)]);
+    world.node(PortId(1)).unwrap().outbox.push((PortId(0), 9));
+    world.poke(PortId(0));
+    world.poke(PortId(1));
+    world.run_until(Nanos::from_millis(50));
+    assert_eq!(
+        world.net().borrow().counters.cut,
+        world.net().borrow().counters.sent
+    );
+    assert_eq!(world.node(PortId(1)).unwrap().messages, []);
+    assert_eq!(
+        world.node(PortId(0)).unwrap().messages,
+        [9],
+        "the other direction works"
+    );
+    world.act(Act::Heal);
+    world.run_until(END);
+    assert_eq!(world.node(PortId(1)).unwrap().messages, [7, 8]);
+}
+
+#[test]
+fn a_crash_breaks_connections_and_a_restart_is_another_process() {
+    let mut world = world(100, NetConfig::default(), 5);
+    world.at(Nanos(1000), Act::Crash(PortId(1)));
+    world.run_until(Nanos::from_millis(10));
+    assert!(world.node(PortId(1)).is_none());
+    assert_eq!(world.node(PortId(0)).unwrap().broken, [PortId(1)]);
+    assert!(world.net().borrow().counters.nobody > 50);
+    world.act(Act::Boot(PortId(1)));
+    assert_eq!(world.life(PortId(1)), 2);
+    assert!(world.node(PortId(1)).unwrap().seen.is_empty());
+}
+
+#[test]
+fn work_delays_the_next_iteration() {
+    let mut config = NetConfig::default();
+    config.cpu.iteration = Nanos::from_millis(1);
+    let mut world = world(1000, config, 6);
+    world.run_until(Nanos::from_millis(10));
+    assert!(world.node(PortId(0)).unwrap().runs <= 11);
+}
+
+#[test]
+fn an_endpoint_that_never_rests_is_reported() {
+    let mut world = world(1_000_000, NetConfig::default(), 7);
+    world.act(Act::Unplug(HostId(1)));
+    world.run_until(END);
+    let net = world.net().borrow();
+    assert!(
+        net.violation()
+            .is_some_and(|what| what.contains("wants to run at once"))
+    );
+}
+
+#[test]
+fn the_scenario_is_asked_at_its_times() {
+    let mut world = world(0, NetConfig::default(), 8);
+    world.at(Nanos(500), Act::Ask(3));
+    world.at(Nanos(900), Act::Ask(4));
+    assert_eq!(world.run_until(END), Some(3));
+    assert_eq!(world.now(), Nanos(500));
+    assert_eq!(world.run_until(END), Some(4));
+    assert_eq!(world.run_until(END), None);
+    assert_eq!(world.now(), END);
+}
