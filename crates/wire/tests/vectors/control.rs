@@ -1,0 +1,358 @@
+//! Vectors of control messages: every type, and every reason to refuse one.
+
+use dunlin_wire::control::{
+    Accept, AttemptId, BootId, Connect, ControlError, EndpointIndex, EndpointUid, Features, Found,
+    GoodbyeReason, Hello, Incarnation, Lookup, MAX_FRAME, Message, Offer, Offers, Refuse,
+    RefuseCode, ResetReason, SessionRef, SessionSide, TransportKind, frame_len,
+};
+use dunlin_wire::{ReqNum, SessionNum, Token};
+
+use crate::text::Block;
+
+const ID: [u8; 16] = [
+    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF,
+];
+const ATTEMPT: AttemptId = AttemptId(0x0102_0304_0506_0708);
+const SESSION: SessionRef = SessionRef {
+    session: SessionNum(0x0102_0304),
+    token: Token(0xA1B2_C3D4),
+};
+
+pub(crate) fn blocks() -> Vec<Block> {
+    let valid = valid()
+        .into_iter()
+        .map(|(name, message)| described(name, &encoded(&message)));
+    let invalid = invalid()
+        .into_iter()
+        .map(|(name, frame)| described(name, &frame));
+    valid.chain(invalid).collect()
+}
+
+pub(crate) fn reread(block: &Block) -> Block {
+    described(block.get("name"), &block.bytes("hex"))
+}
+
+fn encoded(message: &Message<'_>) -> Vec<u8> {
+    let mut out = [0; MAX_FRAME];
+    let len = message
+        .encode(&mut out)
+        .expect("the vectors keep the limits");
+    out[..len].to_vec()
+}
+
+fn hello(unix_name: &str) -> Hello<'_> {
+    Hello {
+        min_version: 1,
+        max_version: 3,
+        features: Features(0x8000_0001),
+        boot_id: BootId(ID),
+        incarnation: Incarnation(0xFEDC_BA98_7654_3210),
+        port: 31850,
+        unix_name,
+    }
+}
+
+fn side<'a>(offers: &[Offer<'a>]) -> SessionSide<'a> {
+    SessionSide {
+        endpoint: EndpointUid(ID),
+        session: SESSION.session,
+        token: SESSION.token,
+        window_log2: 3,
+        credits: 32,
+        data_size: 1440,
+        max_message: 16 << 20,
+        first_req: ReqNum(0xFFFF_FF98),
+        offers: Offers::new(offers).expect("the vectors keep the limits"),
+    }
+}
+
+fn valid() -> Vec<(&'static str, Message<'static>)> {
+    let shm = Offer {
+        kind: TransportKind::SHM,
+        fds: 2,
+        bytes: &[1, 2, 3],
+    };
+    let udp = Offer {
+        kind: TransportKind::UDP,
+        fds: 0,
+        bytes: &[127, 0, 0, 1, 0x6A, 0x7C],
+    };
+    let attempt = ATTEMPT;
+    let connect = |target, client| {
+        Message::Connect(Connect {
+            attempt,
+            target,
+            client,
+        })
+    };
+    let refuse = |code, detail| {
+        Message::Refuse(Refuse {
+            attempt,
+            code,
+            detail,
+        })
+    };
+    let least = SessionSide {
+        window_log2: 0,
+        credits: 1,
+        data_size: 16,
+        max_message: 0,
+        first_req: ReqNum(5),
+        ..side(&[])
+    };
+    vec![
+        ("hello", Message::Hello(hello("/run/dunlin.sock"))),
+        (
+            "hello-without-socket",
+            Message::Hello(Hello {
+                port: 0,
+                ..hello("")
+            }),
+        ),
+        (
+            "hello-ack-abstract-socket",
+            Message::HelloAck(hello("\0dunlin-31850")),
+        ),
+        (
+            "lookup-any",
+            Message::Lookup(Lookup {
+                attempt,
+                target: EndpointIndex::ANY,
+            }),
+        ),
+        (
+            "found",
+            Message::Found(Found {
+                attempt,
+                target: EndpointIndex(2),
+                endpoint: EndpointUid(ID),
+            }),
+        ),
+        ("connect", connect(EndpointIndex(2), side(&[shm, udp]))),
+        (
+            "connect-any-no-offer",
+            connect(EndpointIndex::ANY, side(&[])),
+        ),
+        ("connect-smallest-session", connect(EndpointIndex(0), least)),
+        (
+            "accept",
+            Message::Accept(Accept {
+                attempt,
+                server: side(&[udp]),
+            }),
+        ),
+        ("refuse-busy", refuse(RefuseCode::Busy, "später wieder")),
+        (
+            "refuse-without-detail",
+            refuse(RefuseCode::NoSuchEndpoint, ""),
+        ),
+        ("disconnect", Message::Disconnect(SESSION)),
+        ("disconnect-ack", Message::DisconnectAck(SESSION)),
+        (
+            "reset",
+            Message::Reset {
+                session: SESSION,
+                reason: ResetReason::DeclaredFailed,
+            },
+        ),
+        ("heartbeat", Message::Heartbeat { counter: 1 }),
+        ("heartbeat-ack", Message::HeartbeatAck { counter: u64::MAX }),
+        (
+            "goodbye",
+            Message::Goodbye {
+                reason: GoodbyeReason::Shutdown,
+            },
+        ),
+    ]
+}
+
+/// Places of fields in the frame of a connect or accept, counted from its first byte.
+const ATTEMPT_END: usize = 4 + 2 + 8;
+const CONNECT_WINDOW: usize = ATTEMPT_END + 2 + 16 + 4 + 4;
+
+fn invalid() -> Vec<(&'static str, Vec<u8>)> {
+    let valid = valid();
+    let valid = |name| {
+        let found = valid.iter().find(|(other, _)| *other == name);
+        encoded(&found.expect("there is a vector of this name").1)
+    };
+    let with = |name, at: usize, bytes: &[u8]| {
+        let mut frame: Vec<u8> = valid(name);
+        frame[at..at + bytes.len()].copy_from_slice(bytes);
+        frame
+    };
+    let offers = CONNECT_WINDOW + 1 + 2 + 4 + 4 + 4;
+    let with_length = |name, length: usize| {
+        let mut frame = valid(name);
+        frame.resize(4 + length, 0);
+        frame[..4].copy_from_slice(&u32::try_from(length).expect("short").to_le_bytes());
+        frame
+    };
+    vec![
+        ("bad-length-0", vec![0; 4]),
+        ("bad-length-1", vec![1, 0, 0, 0, 1]),
+        ("bad-length-4097", vec![0x01, 0x10, 0, 0, 1, 9]),
+        ("bad-length-huge", vec![0xFF; 4]),
+        ("bad-version-0", with("heartbeat", 4, &[0])),
+        ("bad-version-2", with("heartbeat", 4, &[2])),
+        ("bad-type-0", with("heartbeat", 5, &[0])),
+        ("bad-type-14", with("heartbeat", 5, &[14])),
+        ("bad-heartbeat-short", with_length("heartbeat", 9)),
+        ("bad-heartbeat-trailing", with_length("heartbeat", 11)),
+        ("bad-hello-version-0", with("hello", 6, &[0])),
+        ("bad-hello-empty-range", with("hello", 6, &[4])),
+        (
+            "bad-hello-name-109",
+            with("hello", 6 + 2 + 4 + 16 + 8 + 2, &[109]),
+        ),
+        (
+            "bad-hello-name-not-utf8",
+            with("hello", 6 + 2 + 4 + 16 + 8 + 3, &[0xC0]),
+        ),
+        ("bad-found-any", with("found", ATTEMPT_END, &[0xFF, 0xFF])),
+        ("bad-connect-window", with("connect", CONNECT_WINDOW, &[7])),
+        (
+            "bad-connect-credits",
+            with("connect", CONNECT_WINDOW + 1, &[0, 0]),
+        ),
+        (
+            "bad-connect-data-size",
+            with("connect", CONNECT_WINDOW + 3, &[15, 0, 0, 0]),
+        ),
+        (
+            "bad-connect-max-message",
+            with("connect", CONNECT_WINDOW + 7, &[1, 0, 0, 0x40]),
+        ),
+        (
+            "bad-connect-first-req",
+            with("connect", CONNECT_WINDOW + 11, &[4]),
+        ),
+        ("bad-connect-five-offers", with("connect", offers, &[5])),
+        (
+            "bad-connect-five-descriptors",
+            with("connect", offers + 2, &[5]),
+        ),
+        (
+            "bad-connect-offer-of-257",
+            with("connect", offers + 3, &[1, 1]),
+        ),
+        (
+            "bad-connect-offer-cut-off",
+            with("connect", offers + 3, &[200, 0]),
+        ),
+        ("bad-refuse-code-0", with("refuse-busy", ATTEMPT_END, &[0])),
+        ("bad-refuse-code-8", with("refuse-busy", ATTEMPT_END, &[8])),
+        (
+            "bad-refuse-detail-129",
+            with("refuse-busy", ATTEMPT_END + 1, &[129]),
+        ),
+        (
+            "bad-refuse-detail-escape",
+            with("refuse-busy", ATTEMPT_END + 2, &[0x1B]),
+        ),
+        ("bad-reset-reason-0", with("reset", 14, &[0])),
+        ("bad-goodbye-reason-99", with("goodbye", 6, &[99])),
+    ]
+}
+
+fn described(name: &str, frame: &[u8]) -> Block {
+    let block = Block::named(name);
+    let message = match Message::decode(frame) {
+        Ok(message) => message,
+        Err(error) => return with_error(block, error).with_bytes("hex", frame),
+    };
+    assert_eq!(frame_len(frame), Ok(Some(frame.len())), "{name}");
+    assert_eq!(encoded(&message), frame, "{name}");
+    with_fields(block, &message).with_bytes("hex", frame)
+}
+
+fn with_error(block: Block, error: ControlError) -> Block {
+    match error {
+        ControlError::Short(field) => block.with("error", "Short").with("field", field.name()),
+        ControlError::Value(field) => block.with("error", "Value").with("field", field.name()),
+        other => block.with("error", format!("{other:?}")),
+    }
+}
+
+fn with_fields(block: Block, message: &Message<'_>) -> Block {
+    match message {
+        Message::Hello(hello) => with_hello(block.with("type", "Hello"), hello),
+        Message::HelloAck(hello) => with_hello(block.with("type", "HelloAck"), hello),
+        Message::Lookup(lookup) => block
+            .with("type", "Lookup")
+            .with("attempt", lookup.attempt.0)
+            .with("target", lookup.target.0),
+        Message::Found(found) => block
+            .with("type", "Found")
+            .with("attempt", found.attempt.0)
+            .with("target", found.target.0)
+            .with_bytes("endpoint", &found.endpoint.0),
+        Message::Connect(connect) => {
+            let block = block
+                .with("type", "Connect")
+                .with("attempt", connect.attempt.0);
+            with_side(block.with("target", connect.target.0), &connect.client)
+        }
+        Message::Accept(accept) => {
+            let block = block
+                .with("type", "Accept")
+                .with("attempt", accept.attempt.0);
+            with_side(block, &accept.server)
+        }
+        Message::Refuse(refuse) => block
+            .with("type", "Refuse")
+            .with("attempt", refuse.attempt.0)
+            .with("code", format!("{:?}", refuse.code))
+            .with_text("detail", refuse.detail),
+        Message::Disconnect(session) => with_session(block.with("type", "Disconnect"), session),
+        Message::DisconnectAck(session) => {
+            with_session(block.with("type", "DisconnectAck"), session)
+        }
+        Message::Reset { session, reason } => {
+            with_session(block.with("type", "Reset"), session).with("reason", format!("{reason:?}"))
+        }
+        Message::Heartbeat { counter } => block.with("type", "Heartbeat").with("counter", counter),
+        Message::HeartbeatAck { counter } => {
+            block.with("type", "HeartbeatAck").with("counter", counter)
+        }
+        Message::Goodbye { reason } => block
+            .with("type", "Goodbye")
+            .with("reason", format!("{reason:?}")),
+    }
+}
+
+fn with_hello(block: Block, hello: &Hello<'_>) -> Block {
+    block
+        .with("min_version", hello.min_version)
+        .with("max_version", hello.max_version)
+        .with("features", hello.features.0)
+        .with_bytes("boot_id", &hello.boot_id.0)
+        .with("incarnation", hello.incarnation.0)
+        .with("port", hello.port)
+        .with_text("unix_name", hello.unix_name)
+}
+
+fn with_side(block: Block, side: &SessionSide<'_>) -> Block {
+    let block = block
+        .with_bytes("endpoint", &side.endpoint.0)
+        .with("session", side.session.0)
+        .with("token", side.token.0)
+        .with("window", side.window())
+        .with("credits", side.credits)
+        .with("data_size", side.data_size)
+        .with("max_message", side.max_message)
+        .with("first_req", side.first_req.0)
+        .with("offers", side.offers.as_slice().len());
+    side.offers.as_slice().iter().fold(block, |block, offer| {
+        block
+            .with("offer_kind", offer.kind.0)
+            .with("offer_fds", offer.fds)
+            .with_bytes("offer_bytes", offer.bytes)
+    })
+}
+
+fn with_session(block: Block, session: &SessionRef) -> Block {
+    block
+        .with("session", session.session.0)
+        .with("token", session.token.0)
+}
