@@ -18,14 +18,37 @@ const SESSION: SessionRef = SessionRef {
     token: Token(0xA1B2_C3D4),
 };
 
+/// Where the body of a frame begins.
+const BODY: usize = 6;
+
+const SHM: Offer<'static> = Offer {
+    kind: TransportKind::SHM,
+    fds: 2,
+    bytes: &[1, 2, 3],
+};
+const UDP: Offer<'static> = Offer {
+    kind: TransportKind::UDP,
+    fds: 0,
+    bytes: &[127, 0, 0, 1, 0x6A, 0x7C],
+};
+
+/// Named frames, valid or not.
+type Named = Vec<(&'static str, Vec<u8>)>;
+
 pub(crate) fn blocks() -> Vec<Block> {
-    let valid = valid()
-        .into_iter()
-        .map(|(name, message)| described(name, &encoded(&message)));
-    let invalid = invalid()
-        .into_iter()
-        .map(|(name, frame)| described(name, &frame));
-    valid.chain(invalid).collect()
+    let all = [
+        connections(),
+        attempts(),
+        sessions(),
+        bad_frames(),
+        bad_connections(),
+        bad_attempts(),
+        bad_sides(),
+    ];
+    all.concat()
+        .iter()
+        .map(|(name, frame)| described(name, frame))
+        .collect()
 }
 
 pub(crate) fn reread(block: &Block) -> Block {
@@ -52,6 +75,26 @@ fn hello(unix_name: &str) -> Hello<'_> {
     }
 }
 
+fn connect(target: EndpointIndex, client: SessionSide<'_>) -> Vec<u8> {
+    let attempt = ATTEMPT;
+    encoded(&Message::Connect(Connect {
+        attempt,
+        target,
+        client,
+    }))
+}
+
+fn smallest_side() -> SessionSide<'static> {
+    SessionSide {
+        window_log2: 0,
+        credits: 1,
+        data_size: 16,
+        max_message: 0,
+        first_req: ReqNum(5),
+        ..side(&[])
+    }
+}
+
 fn side<'a>(offers: &[Offer<'a>]) -> SessionSide<'a> {
     SessionSide {
         endpoint: EndpointUid(ID),
@@ -66,126 +109,93 @@ fn side<'a>(offers: &[Offer<'a>]) -> SessionSide<'a> {
     }
 }
 
-fn valid() -> Vec<(&'static str, Message<'static>)> {
-    let shm = Offer {
-        kind: TransportKind::SHM,
-        fds: 2,
-        bytes: &[1, 2, 3],
+fn connections() -> Named {
+    let listening = hello("/run/dunlin.sock");
+    let silent = Hello {
+        port: 0,
+        ..hello("")
     };
-    let udp = Offer {
-        kind: TransportKind::UDP,
-        fds: 0,
-        bytes: &[127, 0, 0, 1, 0x6A, 0x7C],
-    };
+    let reason = GoodbyeReason::Shutdown;
+    vec![
+        ("hello", encoded(&Message::Hello(listening))),
+        ("hello-without-socket", encoded(&Message::Hello(silent))),
+        (
+            "hello-ack-abstract-socket",
+            encoded(&Message::HelloAck(hello("\0dunlin-31850"))),
+        ),
+        ("heartbeat", encoded(&Message::Heartbeat { counter: 1 })),
+        (
+            "heartbeat-ack",
+            encoded(&Message::HeartbeatAck { counter: u64::MAX }),
+        ),
+        ("goodbye", encoded(&Message::Goodbye { reason })),
+    ]
+}
+
+fn attempts() -> Named {
     let attempt = ATTEMPT;
-    let connect = |target, client| {
-        Message::Connect(Connect {
-            attempt,
-            target,
-            client,
-        })
-    };
+    let (any, target) = (EndpointIndex::ANY, EndpointIndex(2));
+    let endpoint = EndpointUid(ID);
     let refuse = |code, detail| {
-        Message::Refuse(Refuse {
+        let refuse = Refuse {
             attempt,
             code,
             detail,
-        })
-    };
-    let least = SessionSide {
-        window_log2: 0,
-        credits: 1,
-        data_size: 16,
-        max_message: 0,
-        first_req: ReqNum(5),
-        ..side(&[])
+        };
+        encoded(&Message::Refuse(refuse))
     };
     vec![
-        ("hello", Message::Hello(hello("/run/dunlin.sock"))),
         (
-            "hello-without-socket",
-            Message::Hello(Hello {
-                port: 0,
-                ..hello("")
-            }),
-        ),
-        (
-            "hello-ack-abstract-socket",
-            Message::HelloAck(hello("\0dunlin-31850")),
+            "lookup",
+            encoded(&Message::Lookup(Lookup { attempt, target })),
         ),
         (
             "lookup-any",
-            Message::Lookup(Lookup {
+            encoded(&Message::Lookup(Lookup {
                 attempt,
-                target: EndpointIndex::ANY,
-            }),
+                target: any,
+            })),
         ),
         (
             "found",
-            Message::Found(Found {
+            encoded(&Message::Found(Found {
                 attempt,
-                target: EndpointIndex(2),
-                endpoint: EndpointUid(ID),
-            }),
+                target,
+                endpoint,
+            })),
         ),
-        ("connect", connect(EndpointIndex(2), side(&[shm, udp]))),
-        (
-            "connect-any-no-offer",
-            connect(EndpointIndex::ANY, side(&[])),
-        ),
-        ("connect-smallest-session", connect(EndpointIndex(0), least)),
+        ("connect", connect(target, side(&[SHM, UDP]))),
+        ("connect-any-no-offer", connect(any, side(&[]))),
+        ("connect-smallest-session", connect(target, smallest_side())),
         (
             "accept",
-            Message::Accept(Accept {
+            encoded(&Message::Accept(Accept {
                 attempt,
-                server: side(&[udp]),
-            }),
+                server: side(&[UDP]),
+            })),
         ),
         ("refuse-busy", refuse(RefuseCode::Busy, "später wieder")),
         (
             "refuse-without-detail",
             refuse(RefuseCode::NoSuchEndpoint, ""),
         ),
-        ("disconnect", Message::Disconnect(SESSION)),
-        ("disconnect-ack", Message::DisconnectAck(SESSION)),
-        (
-            "reset",
-            Message::Reset {
-                session: SESSION,
-                reason: ResetReason::DeclaredFailed,
-            },
-        ),
-        ("heartbeat", Message::Heartbeat { counter: 1 }),
-        ("heartbeat-ack", Message::HeartbeatAck { counter: u64::MAX }),
-        (
-            "goodbye",
-            Message::Goodbye {
-                reason: GoodbyeReason::Shutdown,
-            },
-        ),
     ]
 }
 
-/// Places of fields in the frame of a connect or accept, counted from its first byte.
-const ATTEMPT_END: usize = 4 + 2 + 8;
-const CONNECT_WINDOW: usize = ATTEMPT_END + 2 + 16 + 4 + 4;
+fn sessions() -> Named {
+    let (session, reason) = (SESSION, ResetReason::DeclaredFailed);
+    vec![
+        ("disconnect", encoded(&Message::Disconnect(session))),
+        ("disconnect-ack", encoded(&Message::DisconnectAck(session))),
+        ("reset", encoded(&Message::Reset { session, reason })),
+    ]
+}
 
-fn invalid() -> Vec<(&'static str, Vec<u8>)> {
-    let valid = valid();
-    let valid = |name| {
-        let found = valid.iter().find(|(other, _)| *other == name);
-        encoded(&found.expect("there is a vector of this name").1)
-    };
-    let with = |name, at: usize, bytes: &[u8]| {
-        let mut frame: Vec<u8> = valid(name);
-        frame[at..at + bytes.len()].copy_from_slice(bytes);
-        frame
-    };
-    let offers = CONNECT_WINDOW + 1 + 2 + 4 + 4 + 4;
-    let with_length = |name, length: usize| {
-        let mut frame = valid(name);
-        frame.resize(4 + length, 0);
-        frame[..4].copy_from_slice(&u32::try_from(length).expect("short").to_le_bytes());
+fn bad_frames() -> Named {
+    let with_length = |length: u8| {
+        let mut frame = valid("heartbeat");
+        frame.resize(4 + usize::from(length), 0);
+        frame[0] = length;
         frame
     };
     vec![
@@ -197,36 +207,59 @@ fn invalid() -> Vec<(&'static str, Vec<u8>)> {
         ("bad-version-2", with("heartbeat", 4, &[2])),
         ("bad-type-0", with("heartbeat", 5, &[0])),
         ("bad-type-14", with("heartbeat", 5, &[14])),
-        ("bad-heartbeat-short", with_length("heartbeat", 9)),
-        ("bad-heartbeat-trailing", with_length("heartbeat", 11)),
-        ("bad-hello-version-0", with("hello", 6, &[0])),
-        ("bad-hello-empty-range", with("hello", 6, &[4])),
-        (
-            "bad-hello-name-109",
-            with("hello", 6 + 2 + 4 + 16 + 8 + 2, &[109]),
-        ),
+        ("bad-heartbeat-short", with_length(9)),
+        ("bad-heartbeat-trailing", with_length(11)),
+    ]
+}
+
+fn bad_connections() -> Named {
+    let name_len = BODY + 2 + 4 + 16 + 8 + 2;
+    vec![
+        ("bad-hello-version-0", with("hello", BODY, &[0])),
+        ("bad-hello-empty-range", with("hello", BODY, &[4])),
+        ("bad-hello-name-109", with("hello", name_len, &[109])),
         (
             "bad-hello-name-not-utf8",
-            with("hello", 6 + 2 + 4 + 16 + 8 + 3, &[0xC0]),
+            with("hello", name_len + 1, &[0xC0]),
         ),
-        ("bad-found-any", with("found", ATTEMPT_END, &[0xFF, 0xFF])),
-        ("bad-connect-window", with("connect", CONNECT_WINDOW, &[7])),
+        ("bad-reset-reason-0", with("reset", BODY + 8, &[0])),
+        ("bad-goodbye-reason-99", with("goodbye", BODY, &[99])),
+    ]
+}
+
+fn bad_attempts() -> Named {
+    let answer = BODY + 8;
+    vec![
+        ("bad-found-any", with("found", answer, &[0xFF, 0xFF])),
+        ("bad-refuse-code-0", with("refuse-busy", answer, &[0])),
+        ("bad-refuse-code-8", with("refuse-busy", answer, &[8])),
         (
-            "bad-connect-credits",
-            with("connect", CONNECT_WINDOW + 1, &[0, 0]),
+            "bad-refuse-detail-129",
+            with("refuse-busy", answer + 1, &[129]),
         ),
+        (
+            "bad-refuse-detail-escape",
+            with("refuse-busy", answer + 2, &[0x1B]),
+        ),
+    ]
+}
+
+fn bad_sides() -> Named {
+    // Behind attempt and target, then behind endpoint, session and token, then behind the numbers.
+    let window = BODY + 8 + 2 + 16 + 4 + 4;
+    let offers = window + 1 + 2 + 4 + 4 + 4;
+    vec![
+        ("bad-connect-window", with("connect", window, &[7])),
+        ("bad-connect-credits", with("connect", window + 1, &[0, 0])),
         (
             "bad-connect-data-size",
-            with("connect", CONNECT_WINDOW + 3, &[15, 0, 0, 0]),
+            with("connect", window + 3, &[15, 0, 0, 0]),
         ),
         (
             "bad-connect-max-message",
-            with("connect", CONNECT_WINDOW + 7, &[1, 0, 0, 0x40]),
+            with("connect", window + 7, &[1, 0, 0, 0x40]),
         ),
-        (
-            "bad-connect-first-req",
-            with("connect", CONNECT_WINDOW + 11, &[4]),
-        ),
+        ("bad-connect-first-req", with("connect", window + 11, &[4])),
         ("bad-connect-five-offers", with("connect", offers, &[5])),
         (
             "bad-connect-five-descriptors",
@@ -240,19 +273,23 @@ fn invalid() -> Vec<(&'static str, Vec<u8>)> {
             "bad-connect-offer-cut-off",
             with("connect", offers + 3, &[200, 0]),
         ),
-        ("bad-refuse-code-0", with("refuse-busy", ATTEMPT_END, &[0])),
-        ("bad-refuse-code-8", with("refuse-busy", ATTEMPT_END, &[8])),
-        (
-            "bad-refuse-detail-129",
-            with("refuse-busy", ATTEMPT_END + 1, &[129]),
-        ),
-        (
-            "bad-refuse-detail-escape",
-            with("refuse-busy", ATTEMPT_END + 2, &[0x1B]),
-        ),
-        ("bad-reset-reason-0", with("reset", 14, &[0])),
-        ("bad-goodbye-reason-99", with("goodbye", 6, &[99])),
     ]
+}
+
+/// The valid frame of this name.
+fn valid(name: &str) -> Vec<u8> {
+    let all = [connections(), attempts(), sessions()].concat();
+    let found = all.into_iter().find(|(other, _)| *other == name);
+    found
+        .unwrap_or_else(|| panic!("no valid vector has the name {name}"))
+        .1
+}
+
+/// The valid frame of this name with other bytes at one place.
+fn with(name: &str, at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut frame = valid(name);
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+    frame
 }
 
 fn described(name: &str, frame: &[u8]) -> Block {

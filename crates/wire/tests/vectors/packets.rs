@@ -11,13 +11,10 @@ use crate::text::Block;
 const DATA_SIZE: u32 = 64;
 
 pub(crate) fn blocks() -> Vec<Block> {
-    let valid = valid()
-        .into_iter()
-        .map(|(name, packet)| described(name, &packet));
-    let invalid = invalid()
-        .into_iter()
-        .map(|(name, packet)| described(name, &packet));
-    valid.chain(invalid).collect()
+    let all = [requests(), responses(), arrivals(), invalid()].concat();
+    all.iter()
+        .map(|(name, packet)| described(name, packet))
+        .collect()
 }
 
 pub(crate) fn reread(block: &Block) -> Block {
@@ -37,6 +34,9 @@ fn base(kind: PacketType) -> Header {
     }
 }
 
+/// Named packets, valid or not.
+type Named = Vec<(&'static str, Vec<u8>)>;
+
 /// A packet with its data: as many counting bytes as the header says.
 fn packet(header: Header, extension: &[u8]) -> Vec<u8> {
     let data = header.data_len(DATA_SIZE).unwrap_or(0);
@@ -46,184 +46,118 @@ fn packet(header: Header, extension: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn valid() -> Vec<(&'static str, Vec<u8>)> {
-    let req = Header {
-        aux: 0x0123,
-        size: 32,
-        ..base(PacketType::Req)
-    };
-    let resp = Header {
-        aux: Residence::from_nanos(750).0,
-        size: 32,
-        ..base(PacketType::Resp)
-    };
-    let cr = Header {
-        aux: Residence::from_nanos(51_000).0,
-        ..base(PacketType::Cr)
-    };
-    let rfr = base(PacketType::Rfr);
-    let err = Header {
-        aux: Residence::from_nanos(2048).0,
-        ..base(PacketType::Err)
-    };
+/// A packet without extension, from a header that differs from `header` by `change`.
+fn changed(header: Header, change: impl FnOnce(&mut Header)) -> Vec<u8> {
+    let mut header = header;
+    change(&mut header);
+    packet(header, &[])
+}
+
+/// A header that carries this residence, in nanoseconds.
+fn answer(kind: PacketType, residence: u64) -> Header {
+    let aux = Residence::from_nanos(residence).0;
+    Header { aux, ..base(kind) }
+}
+
+fn requests() -> Named {
+    let mut req = base(PacketType::Req);
+    req.aux = 0x0123;
+    req.size = 32;
     let acks = AckVector([0xFFFF_FFFB, 3, 11, 11].map(ReqNum)).encode();
-    let mut arrived = Bitmap::EMPTY;
-    for offset in [1, 63, 64, 255] {
-        assert!(arrived.insert(offset));
-    }
-    let full = arrived.encode();
-    let both = Flags::ACK_VECTOR.with(Flags::RETRANSMISSION);
-    let no_sample = Residence::NO_SAMPLE.0;
+    let flags = Flags::ACK_VECTOR.with(Flags::RETRANSMISSION);
+    let with_acks = Header { flags, ..req };
+    let of_three = Header { size: 130, ..req };
     vec![
         ("req", packet(req, &[])),
-        ("req-empty", packet(Header { size: 0, ..req }, &[])),
+        ("req-empty", changed(req, |h| h.size = 0)),
         (
             "req-at-the-wrap",
-            packet(
-                Header {
-                    req: ReqNum(0xFFFF_FFFF),
-                    ..req
-                },
-                &[],
-            ),
+            changed(req, |h| h.req = ReqNum(u32::MAX)),
         ),
-        (
-            "req-again-with-acks",
-            packet(Header { flags: both, ..req }, &acks),
-        ),
-        (
-            "req-first-of-three",
-            packet(Header { size: 130, ..req }, &[]),
-        ),
+        ("req-again-with-acks", packet(with_acks, &acks)),
+        ("req-first-of-three", packet(of_three, &[])),
         (
             "req-last-of-three",
-            packet(
-                Header {
-                    size: 130,
-                    pkt: PktNum(2),
-                    ..req
-                },
-                &[],
-            ),
+            changed(of_three, |h| h.pkt = PktNum(2)),
         ),
         (
             "req-behind-the-end",
-            packet(
-                Header {
-                    size: 128,
-                    pkt: PktNum(2),
-                    ..req
-                },
-                &[],
-            ),
-        ),
-        ("resp", packet(resp, &[])),
-        (
-            "resp-without-sample",
-            packet(
-                Header {
-                    aux: no_sample,
-                    ..resp
-                },
-                &[],
-            ),
-        ),
-        (
-            "resp-congestion",
-            packet(
-                Header {
-                    flags: Flags::ECN_ECHO,
-                    ..resp
-                },
-                &[],
-            ),
-        ),
-        (
-            "cr",
-            packet(
-                Header {
-                    size: Header::arrivals(PktNum(1), 0),
-                    ..cr
-                },
-                &[],
-            ),
-        ),
-        (
-            "cr-four-words",
-            packet(
-                Header {
-                    size: Header::arrivals(PktNum(70_000), 4),
-                    pkt: PktNum(70_255),
-                    ..cr
-                },
-                &full,
-            ),
-        ),
-        ("rfr-probe", packet(rfr, &[])),
-        (
-            "rfr-one-word",
-            packet(
-                Header {
-                    size: Header::arrivals(PktNum(5), 1),
-                    pkt: PktNum(9),
-                    ..rfr
-                },
-                &full[..8],
-            ),
-        ),
-        (
-            "err-unknown-type",
-            packet(
-                Header {
-                    size: ErrorCode::UNKNOWN_TYPE.0,
-                    ..err
-                },
-                &[],
-            ),
-        ),
-        (
-            "err-cancelled",
-            packet(
-                Header {
-                    size: ErrorCode::CANCELLED.0,
-                    ..err
-                },
-                &[],
-            ),
-        ),
-        (
-            "err-application",
-            packet(
-                Header {
-                    size: ErrorCode::application(404).0,
-                    ..err
-                },
-                &[],
-            ),
+            changed(of_three, |h| h.pkt = PktNum(3)),
         ),
         ("cancel", packet(base(PacketType::Cancel), &[])),
     ]
 }
 
-fn invalid() -> Vec<(&'static str, Vec<u8>)> {
-    let req = Header {
-        aux: 0x0123,
-        size: 4,
-        ..base(PacketType::Req)
+fn responses() -> Named {
+    let mut resp = answer(PacketType::Resp, 750);
+    resp.size = 32;
+    let err = answer(PacketType::Err, 2048);
+    vec![
+        ("resp", packet(resp, &[])),
+        (
+            "resp-without-sample",
+            changed(resp, |h| h.aux = Residence::NO_SAMPLE.0),
+        ),
+        (
+            "resp-congestion",
+            changed(resp, |h| h.flags = Flags::ECN_ECHO),
+        ),
+        (
+            "err-unknown-type",
+            changed(err, |h| h.size = ErrorCode::UNKNOWN_TYPE.0),
+        ),
+        (
+            "err-cancelled",
+            changed(err, |h| h.size = ErrorCode::CANCELLED.0),
+        ),
+        (
+            "err-application",
+            changed(err, |h| h.size = ErrorCode::application(404).0),
+        ),
+    ]
+}
+
+fn arrivals() -> Named {
+    let mut arrived = Bitmap::EMPTY;
+    for offset in [1, 63, 64, 255] {
+        assert!(arrived.insert(offset));
+    }
+    let words = arrived.encode();
+    let cr = answer(PacketType::Cr, 51_000);
+    let rfr = base(PacketType::Rfr);
+    let with = |header, cumulative, pkt, words| {
+        let size = Header::arrivals(PktNum(cumulative), words);
+        Header {
+            size,
+            pkt: PktNum(pkt),
+            ..header
+        }
     };
+    vec![
+        ("cr", packet(with(cr, 1, 0, 0), &[])),
+        ("cr-four-words", packet(with(cr, 70_000, 70_255, 4), &words)),
+        ("rfr-probe", packet(rfr, &[])),
+        ("rfr-one-word", packet(with(rfr, 5, 9, 1), &words[..8])),
+    ]
+}
+
+fn invalid() -> Named {
+    let mut req = base(PacketType::Req);
+    req.size = 4;
     let with = |at: usize, byte: u8, header: Header| {
         let mut packet = packet(header, &[0; 40]);
         packet[at] = byte;
         packet
     };
+    let (cr, rfr) = (base(PacketType::Cr), base(PacketType::Rfr));
+    let (err, cancel) = (base(PacketType::Err), base(PacketType::Cancel));
     let acks = Header {
         flags: Flags::ACK_VECTOR,
-        size: 0,
-        ..req
+        ..base(PacketType::Req)
     };
     let bitmap = Header {
         size: Header::arrivals(PktNum(5), 2),
-        ..base(PacketType::Cr)
+        ..cr
     };
     vec![
         ("bad-empty", vec![]),
@@ -235,20 +169,14 @@ fn invalid() -> Vec<(&'static str, Vec<u8>)> {
         ("bad-flag-encrypted", with(1, 4, req)),
         ("bad-flag-16", with(1, 16, req)),
         ("bad-flag-128", with(1, 128, req)),
-        ("bad-cr-with-acks", with(1, 8, base(PacketType::Cr))),
-        ("bad-rfr-with-acks", with(1, 8, base(PacketType::Rfr))),
-        ("bad-rfr-with-residence", with(2, 1, base(PacketType::Rfr))),
-        ("bad-cr-five-words", with(15, 5, base(PacketType::Cr))),
-        ("bad-err-packet-1", with(16, 1, base(PacketType::Err))),
-        ("bad-cancel-packet-1", with(16, 1, base(PacketType::Cancel))),
-        (
-            "bad-cancel-with-size",
-            with(12, 1, base(PacketType::Cancel)),
-        ),
-        (
-            "bad-cancel-with-residence",
-            with(3, 1, base(PacketType::Cancel)),
-        ),
+        ("bad-cr-with-acks", with(1, 8, cr)),
+        ("bad-rfr-with-acks", with(1, 8, rfr)),
+        ("bad-rfr-with-residence", with(2, 1, rfr)),
+        ("bad-cr-five-words", with(15, 5, cr)),
+        ("bad-err-packet-1", with(16, 1, err)),
+        ("bad-cancel-packet-1", with(16, 1, cancel)),
+        ("bad-cancel-with-size", with(12, 1, cancel)),
+        ("bad-cancel-with-residence", with(3, 1, cancel)),
         ("bad-acks-cut-off", packet(acks, &[0; 15])),
         ("bad-bitmap-cut-off", packet(bitmap, &[0; 15])),
     ]
