@@ -11,7 +11,8 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::home::Home;
 use crate::layout::{self, DATA_OFFSET, Layout, MIN_BLOCK, SMALL_CLASSES, USER_CLASS};
@@ -65,9 +66,10 @@ pub struct MsgBuf {
     capacity: u32,
     /// Place of the region in its pool, then place of the block in the region.
     block: u32,
-    class: u8,
-    /// Whether a `BufRef` may be about. Atomic only because `lend` takes `&self`.
-    lent: AtomicBool,
+    class: u16,
+    /// Whether a `BufRef` may be about. Atomic only because `lend` takes `&self`, and as wide as
+    /// the class so that there is no padding, which would be copied byte by byte.
+    lent: AtomicU16,
 }
 
 const _: () = assert!(size_of::<Option<MsgBuf>>() == 32);
@@ -259,17 +261,17 @@ impl MsgBuf {
     /// Whether `BufRef`s to this msgbuf may be about.
     #[inline]
     pub fn is_lent(&self) -> bool {
-        self.lent.load(Ordering::Relaxed)
+        self.lent.load(Ordering::Relaxed) != 0
     }
 
     /// Ends the lifetime of every [`BufRef`] lent so far: none of them resolves any more. Called by
     /// core once the transport is done with them.
     #[inline]
     pub fn revoke(&mut self) {
-        if *self.lent.get_mut() {
-            *self.lent.get_mut() = false;
-            // SAFETY: our region lives as long as we do.
-            unsafe { self.region.get() }.revoke(self.block_index());
+        if *self.lent.get_mut() != 0 {
+            *self.lent.get_mut() = 0;
+            // SAFETY: our region lives as long as we do, and our block is a block of it.
+            unsafe { self.region.get().revoke(self.block_index()) };
         }
     }
 
@@ -304,7 +306,7 @@ impl MsgBuf {
         len: u32,
         capacity: u32,
         block: u32,
-        class: u8,
+        class: u16,
     ) -> Self {
         Self {
             region,
@@ -313,7 +315,7 @@ impl MsgBuf {
             capacity,
             block,
             class,
-            lent: AtomicBool::new(false),
+            lent: AtomicU16::new(0),
         }
     }
 
@@ -327,14 +329,13 @@ impl MsgBuf {
 
     /// Whether this msgbuf came from the pool of that home.
     #[inline]
-    pub(crate) fn is_from(&self, home: &Home) -> bool {
+    pub(crate) fn is_from(&self, home: &Arc<Home>) -> bool {
         // SAFETY: our region lives as long as we do.
-        let own = unsafe { self.region.get() }.home.as_deref();
-        own.is_some_and(|own| std::ptr::eq(own, home))
+        Arc::ptr_eq(&unsafe { self.region.get() }.home, home)
     }
 
     #[inline]
-    pub(crate) fn class(&self) -> u8 {
+    pub(crate) fn class(&self) -> u16 {
         self.class
     }
 
@@ -342,7 +343,9 @@ impl MsgBuf {
     #[inline]
     pub(crate) fn into_block(mut self) -> u32 {
         self.revoke();
-        ManuallyDrop::new(self).block
+        let block = self.block;
+        std::mem::forget(self);
+        block
     }
 
     /// Takes the msgbuf apart, without sending it home: what is left is its region, if it is the
@@ -372,16 +375,18 @@ impl MsgBuf {
 
     #[inline]
     fn name(&self, offset: u32, len: u32) -> BufRef {
-        self.lent.store(true, Ordering::Relaxed);
+        self.lent.store(1, Ordering::Relaxed);
         let block = self.block_index();
         // SAFETY: our region lives as long as we do.
         let region = unsafe { self.region.get() };
+        // SAFETY: our block is a block of our region.
+        let generation = unsafe { region.lend(block) };
         BufRef {
             region: region.id,
             block,
             offset,
             len,
-            generation: region.lend(block),
+            generation,
         }
     }
 }
@@ -407,12 +412,13 @@ impl Drop for MsgBuf {
         self.revoke();
         // SAFETY: no field of a msgbuf has drop glue, so after this function only the twin is left.
         let twin = unsafe { std::ptr::read(self) };
-        // The clone keeps the home alive when its last region goes.
-        // SAFETY: our region lives as long as the twin does.
-        match unsafe { twin.region.get() }.home.clone() {
-            Some(home) => home.take(twin),
-            None => drop(twin.into_own_region()),
+        if self.class == USER_CLASS {
+            return drop(twin.into_own_region());
         }
+        // SAFETY: our region lives as long as the twin does, which is until `take`. The clone keeps
+        // the home alive when its last region goes.
+        let home = unsafe { self.region.get() }.home.clone();
+        home.take(twin);
     }
 }
 

@@ -3,7 +3,7 @@
 //! A message of up to 64 KiB with its headers gets a block of the next power of two, carved from a
 //! region when it is first needed and kept on a last-in-first-out list afterwards, so that memory
 //! is touched only as far as it is used and the block that is still in the cache is used next.
-//! Blocks are neither split nor joined. A longer message gets a region of its own, of which the
+//! Free blocks are split only when the pool is at its limit, and never joined. A longer message gets a region of its own, of which the
 //! pool keeps a bounded amount for the next one.
 //!
 //! Invariants: every block of a region is out, on exactly one free list, or not carved yet; `out`
@@ -199,8 +199,9 @@ impl Pool {
     pub fn recycle(&mut self, buf: MsgBuf) {
         let class = usize::from(buf.class());
         if class < SMALL_CLASSES && buf.is_from(&self.home) {
+            let block = buf.into_block();
             self.out[class] -= 1;
-            self.free[class].push(buf.into_block());
+            self.free[class].push(block);
         } else {
             self.recycle_slow(buf);
         }
@@ -228,7 +229,7 @@ impl Pool {
                 memory,
             });
         }
-        match RegionBox::adopt(memory, self.options.readable) {
+        match RegionBox::adopt(memory, self.options, &self.home) {
             Ok(region) => Ok(MsgBuf::of_user(region)),
             Err(memory) => Err(AdoptError {
                 reason: AllocError::TooManyRegions,
@@ -262,12 +263,14 @@ impl Pool {
     #[inline]
     fn issue(&mut self, class: usize, block: u32, len: usize) -> MsgBuf {
         self.out[class] += 1;
-        let region = &self.regions[(block >> BLOCK_BITS) as usize];
+        debug_assert!(((block >> BLOCK_BITS) as usize) < self.regions.len());
+        // SAFETY: blocks on the free lists were carved from regions of this pool, which stay.
+        let region = unsafe { self.regions.get_unchecked((block >> BLOCK_BITS) as usize) };
         let offset = ((block & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
         let capacity = self.capacity[class];
         debug_assert!(len <= capacity as usize);
         #[expect(clippy::cast_possible_truncation, reason = "the class fits the length")]
-        let (len, class) = (len as u32, class as u8);
+        let (len, class) = (len as u32, class as u16);
         // SAFETY: the block lies in the region, is of this class, and was on the free list, so that
         // nothing else uses it. The region goes only when all its msgbufs are back.
         unsafe {
@@ -308,7 +311,7 @@ impl Pool {
         };
         self.out[class] += 1;
         let capacity = as_u32(self.layout.capacity(self.layout.block_size(class)));
-        let class = u8::try_from(class).expect("there are few classes");
+        let class = u16::try_from(class).expect("there are few classes");
         // SAFETY: the region has one block, of this class, and the msgbuf becomes its owner.
         unsafe {
             let data = region.get().base.add(DATA_OFFSET);
@@ -327,7 +330,8 @@ impl Pool {
     #[inline(never)]
     fn recycle_slow(&mut self, buf: MsgBuf) {
         let class = usize::from(buf.class());
-        if !buf.is_from(&self.home) {
+        if class >= CLASSES || !buf.is_from(&self.home) {
+            // User memory, or of another pool.
             return drop(buf);
         }
         self.out[class] -= 1;
@@ -360,9 +364,21 @@ impl Pool {
                 .regions
                 .last()
                 .map_or(MAX_BLOCK, |region| region.get().len);
-            self.grow((last * 2).min(MAX_REGION))?;
+            if let Err(limit) = self.grow((last * 2).min(MAX_REGION)) {
+                return self.split(class).ok_or(limit);
+            }
         }
         Ok(self.cut(units))
+    }
+
+    /// A block of `class` out of a larger free one, whose other parts become free blocks.
+    fn split(&mut self, class: usize) -> Option<u32> {
+        let from = (class + 1..SMALL_CLASSES).find(|&from| !self.free[from].is_empty())?;
+        let block = self.free[from].pop()?;
+        for half in class..from {
+            self.free[half].push(block + (1 << half));
+        }
+        Some(block)
     }
 
     /// Adds a region of `size` bytes, or less if the pool is near its limit.

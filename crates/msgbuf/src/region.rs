@@ -44,8 +44,8 @@ pub(crate) struct Region {
     pub(crate) data_size: u32,
     pub(crate) readable: bool,
     pub(crate) numa_node: Option<u32>,
-    /// Where its msgbufs go when they are dropped; user memory has no home.
-    pub(crate) home: Option<Arc<Home>>,
+    /// Where its msgbufs go when they are dropped, unless the region is user memory.
+    pub(crate) home: Arc<Home>,
     memory: Memory,
 }
 
@@ -76,9 +76,14 @@ impl Region {
     ///
     /// Called only by the owner of the block; several threads may do so at once, and then all of
     /// them write the same.
+    ///
+    /// # Safety
+    /// `block` is a block of this region.
     #[inline]
-    pub(crate) fn lend(&self, block: u32) -> u32 {
-        let generation = &self.generations[block as usize];
+    pub(crate) unsafe fn lend(&self, block: u32) -> u32 {
+        debug_assert!((block as usize) < self.generations.len());
+        // SAFETY: there is one generation for each block, and the caller names a block.
+        let generation = unsafe { self.generations.get_unchecked(block as usize) };
         let lent = generation.load(Ordering::Relaxed) | 1;
         generation.store(lent, Ordering::Release);
         lent
@@ -88,22 +93,26 @@ impl Region {
     ///
     /// Called only by the owner of the block, with exclusive access to it. In a readable region
     /// it waits for a `regions::read` that is under way.
+    ///
+    /// # Safety
+    /// `block` is a block of this region.
     #[inline]
-    pub(crate) fn revoke(&self, block: u32) {
+    pub(crate) unsafe fn revoke(&self, block: u32) {
+        debug_assert!((block as usize) < self.generations.len());
+        // SAFETY: there is one generation for each block, and the caller names a block.
+        let generation = unsafe { self.generations.get_unchecked(block as usize) };
         if self.readable {
-            let _no_reader = regions::lock(self.id);
-            self.advance(block);
+            self.revoke_from_readers(generation);
         } else {
-            self.advance(block);
+            advance(generation);
         }
     }
 
-    #[inline]
-    fn advance(&self, block: u32) {
-        let generation = &self.generations[block as usize];
-        let lent = generation.load(Ordering::Relaxed);
-        debug_assert_eq!(lent & 1, 1, "only a lent block is revoked");
-        generation.store(lent.wrapping_add(1), Ordering::Release);
+    #[cold]
+    #[inline(never)]
+    fn revoke_from_readers(&self, generation: &AtomicU32) {
+        let _no_reader = regions::lock(self.id);
+        advance(generation);
     }
 
     pub(crate) fn backing(&self) -> Backing {
@@ -164,23 +173,27 @@ impl RegionBox {
             data_size: options.data_size,
             readable: options.readable,
             numa_node: sys::current_node(),
-            home: Some(home.clone()),
+            home: home.clone(),
             memory: Memory::Mapped(mapping),
         })
         .map_err(|_full| AllocError::TooManyRegions)
     }
 
     /// Makes a region of the user's memory; gives it back if there are too many regions.
-    pub(crate) fn adopt(mut memory: Vec<u8>, readable: bool) -> Result<Self, Vec<u8>> {
+    pub(crate) fn adopt(
+        mut memory: Vec<u8>,
+        options: RegionOptions,
+        home: &Arc<Home>,
+    ) -> Result<Self, Vec<u8>> {
         let region = Region {
             base: NonNull::new(memory.as_mut_ptr()).expect("a Vec has no null pointer"),
             generations: generations(1),
             len: memory.len(),
             id: RegionId::NONE,
-            data_size: u32::MAX,
-            readable,
+            data_size: options.data_size,
+            readable: options.readable,
             numa_node: None,
-            home: None,
+            home: home.clone(),
             memory: Memory::User(memory),
         };
         Self::publish(region).map_err(|region| match region.memory {
@@ -244,6 +257,13 @@ fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, who
     // was the last to know it, gives it up.
     unsafe { Box::from_raw(region.0.as_ptr()) }
+}
+
+#[inline]
+fn advance(generation: &AtomicU32) {
+    let lent = generation.load(Ordering::Relaxed);
+    debug_assert_eq!(lent & 1, 1, "only a lent block is revoked");
+    generation.store(lent.wrapping_add(1), Ordering::Release);
 }
 
 /// Generations, all even: nothing is lent. The allocator takes large ones from zero pages.

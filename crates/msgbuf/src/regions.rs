@@ -4,13 +4,12 @@
 //! in safe code ([`read`]); whoever registers memory with a device or maps it into another process
 //! asks for its description ([`info`]).
 //!
-//! Invariants: an entry is null or points to a live region, whose id leads to that entry. Entries
-//! change under the lock of their id, which [`read`] and [`info`] hold while they use the region.
-//! An id comes back only after 2³² regions, so a `BufRef` never finds a later region in the place
-//! of its own.
+//! Invariants: an entry with an id points to the live region of that id. Entries change under the
+//! lock of their slot, which [`read`] and [`info`] hold while they use the region. An id comes back
+//! only after 2³² regions, so a `BufRef` never finds a later region in the place of its own.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -73,12 +72,19 @@ pub struct RegionInfo {
     pub fd: Option<OwnedFd>,
 }
 
+/// One slot of the table. The id stands beside the pointer, so that who looks for one region never
+/// touches another one that has got its slot, and that another thread may be about to free.
+struct Entry {
+    id: AtomicU32,
+    region: AtomicPtr<Region>,
+}
+
 /// Most regions alive at once.
 const SLOTS: usize = 1 << 16;
 /// Locks of the table; two regions rarely share one.
 const LOCKS: usize = 64;
 
-static TABLE: [AtomicPtr<Region>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
+static TABLE: [Entry; SLOTS] = [const { Entry::vacant() }; SLOTS];
 static LOCK: [Mutex<()>; LOCKS] = [const { Mutex::new(()) }; LOCKS];
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 
@@ -89,9 +95,9 @@ static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 /// pointer is good for reading `buf.len()` bytes until the msgbuf is revoked.
 ///
 /// # Safety
-/// No other thread may end the life of the region during the call. This holds if the caller owns
-/// the msgbuf behind `buf`, or acts for its owner, as a transport does for its endpoint; a `buf`
-/// that the owner has revoked is safe as long as the owner's pool is alive.
+/// No other thread may free the region of `buf` during the call. It cannot while the msgbuf behind
+/// `buf` is kept, nor, except for user memory, while its pool is; so a transport may resolve
+/// whatever the endpoint that owns it has lent to it, even if it was revoked since.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -108,8 +114,9 @@ static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 /// ```
 #[inline]
 pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
-    let region = NonNull::new(TABLE[buf.region.slot()].load(Ordering::Acquire))?;
-    // SAFETY: an entry points to a live region, and the caller promises that it lives on.
+    let region = TABLE[buf.region.slot()].find(buf.region)?;
+    // SAFETY: the entry points to the live region of that id, and the caller promises that it
+    // lives on.
     let region = unsafe { region.as_ref() };
     names_lent_bytes(region, buf).then(|| {
         // SAFETY: the offset is within the region, as was just checked.
@@ -145,10 +152,12 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
     // Before the lock is taken, because the allocator may do anything.
     out.reserve(buf.len());
     let _region_lives = lock(buf.region);
-    let entry = TABLE[buf.region.slot()].load(Ordering::Acquire);
-    // SAFETY: an entry points to a live region, which cannot leave the table while we hold its
-    // lock, and is not freed before it has left.
-    let region = unsafe { entry.as_ref() }.ok_or(Stale::Revoked)?;
+    let region = TABLE[buf.region.slot()]
+        .find(buf.region)
+        .ok_or(Stale::Revoked)?;
+    // SAFETY: the entry points to the live region of that id, which cannot leave the table while
+    // we hold its lock, and is not freed before it has left.
+    let region = unsafe { region.as_ref() };
     if !names_lent_bytes(region, buf) {
         return Err(Stale::Revoked);
     }
@@ -174,9 +183,9 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
 /// ```
 pub fn info(id: RegionId) -> Option<RegionInfo> {
     let _region_lives = lock(id);
-    let entry = TABLE[id.slot()].load(Ordering::Acquire);
+    let region = TABLE[id.slot()].find(id)?;
     // SAFETY: as in `read`.
-    let region = unsafe { entry.as_ref() }.filter(|region| region.id == id)?;
+    let region = unsafe { region.as_ref() };
     Some(RegionInfo {
         len: region.len,
         numa_node: region.numa_node,
@@ -209,10 +218,11 @@ pub(crate) unsafe fn insert(mut region: NonNull<Region>) -> bool {
         }
         let _entry_is_ours = lock(id);
         let entry = &TABLE[id.slot()];
-        if entry.load(Ordering::Relaxed).is_null() {
+        if entry.id.load(Ordering::Relaxed) == RegionId::NONE.0 {
             // SAFETY: nobody else knows the region yet, as the caller promises.
             unsafe { region.as_mut() }.id = id;
-            entry.store(region.as_ptr(), Ordering::Release);
+            entry.region.store(region.as_ptr(), Ordering::Relaxed);
+            entry.id.store(id.0, Ordering::Release);
             return true;
         }
     }
@@ -222,13 +232,33 @@ pub(crate) unsafe fn insert(mut region: NonNull<Region>) -> bool {
 /// Takes a region out of the table. Afterwards no reader holds it.
 pub(crate) fn remove(id: RegionId) {
     let _no_reader = lock(id);
-    TABLE[id.slot()].store(ptr::null_mut(), Ordering::Release);
+    TABLE[id.slot()]
+        .id
+        .store(RegionId::NONE.0, Ordering::Release);
+}
+
+impl Entry {
+    const fn vacant() -> Self {
+        let region = AtomicPtr::new(std::ptr::null_mut());
+        Self {
+            id: AtomicU32::new(RegionId::NONE.0),
+            region,
+        }
+    }
+
+    /// The region of that id, if this slot has it.
+    #[inline]
+    fn find(&self, id: RegionId) -> Option<NonNull<Region>> {
+        if self.id.load(Ordering::Acquire) != id.0 {
+            return None;
+        }
+        NonNull::new(self.region.load(Ordering::Relaxed))
+    }
 }
 
 #[inline]
 fn names_lent_bytes(region: &Region, buf: BufRef) -> bool {
-    region.id == buf.region
-        && region.generation(buf.block) == Some(buf.generation)
+    region.generation(buf.block) == Some(buf.generation)
         && buf.offset as usize + buf.len as usize <= region.len
 }
 

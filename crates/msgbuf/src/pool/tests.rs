@@ -1,1 +1,376 @@
-//! Tests of `pool`.
+//! Tests of `pool`: classes, reuse, limits, and msgbufs that outlive their pool.
+
+#![expect(clippy::cast_possible_truncation, reason = "tags and patterns wrap")]
+
+use super::*;
+use crate::large::MAX_CACHED;
+use crate::regions;
+use std::sync::mpsc;
+use std::thread;
+
+const MIB: usize = 1 << 20;
+
+fn small_config() -> PoolConfig {
+    PoolConfig {
+        first_region_bytes: MAX_BLOCK,
+        data_size: 4096,
+        ..PoolConfig::default()
+    }
+}
+
+fn pool() -> Pool {
+    Pool::new(small_config()).expect("it is valid")
+}
+
+fn alloc(pool: &mut Pool, len: usize) -> MsgBuf {
+    pool.alloc(len).expect("there is room")
+}
+
+#[test]
+fn a_pool_that_cannot_work_is_refused() {
+    let new = |config| Pool::new(config).map(drop);
+    let config = small_config();
+    assert_eq!(
+        new(PoolConfig {
+            data_size: 63,
+            ..config
+        }),
+        Err(PoolError::DataSize)
+    );
+    let huge = PoolConfig {
+        first_region_bytes: MAX_REGION + 1,
+        ..config
+    };
+    assert_eq!(new(huge), Err(PoolError::FirstRegion));
+    assert_eq!(
+        new(PoolConfig {
+            max_bytes: 1000,
+            ..config
+        }),
+        Err(PoolError::FirstRegion)
+    );
+    assert!(
+        PoolError::Alloc(AllocError::NoMemory)
+            .to_string()
+            .contains("no memory")
+    );
+}
+
+#[test]
+fn a_pool_starts_with_any_kind_of_page() {
+    for (hugepages, shared) in [
+        (Hugepages::Try, true),
+        (Hugepages::Never, true),
+        (Hugepages::Try, false),
+        (Hugepages::Never, false),
+    ] {
+        let mut pool = Pool::new(PoolConfig {
+            hugepages,
+            shared,
+            ..small_config()
+        })
+        .expect("it is valid");
+        assert_eq!(alloc(&mut pool, 100).len(), 100);
+    }
+}
+
+#[test]
+fn every_length_has_a_block_that_holds_it() {
+    let mut pool = pool();
+    let lens = [
+        0,
+        1,
+        40,
+        41,
+        168,
+        169,
+        4096,
+        4097,
+        65_000,
+        65_536,
+        MIB,
+        3 * MIB,
+    ];
+    let mut bufs: Vec<_> = lens.iter().map(|&len| alloc(&mut pool, len)).collect();
+    for (tag, (buf, &len)) in bufs.iter_mut().zip(&lens).enumerate() {
+        assert_eq!(buf.len(), len);
+        assert!(buf.capacity() >= len);
+        let capacity = if cfg!(miri) {
+            len.min(10_000)
+        } else {
+            buf.capacity()
+        };
+        buf.resize(capacity).expect("it is the capacity");
+        buf.data_mut().fill(tag as u8);
+    }
+    for (tag, buf) in bufs.iter().enumerate() {
+        assert!(
+            buf.data().iter().all(|&byte| byte == tag as u8),
+            "{} bytes",
+            buf.len()
+        );
+    }
+    assert_eq!(pool.outstanding(), lens.len());
+    assert_eq!(alloc(&mut pool, 5).capacity(), 40);
+    assert_eq!(
+        pool.alloc(MAX_MESSAGE + 1).map(drop),
+        Err(AllocError::TooLarge)
+    );
+    assert_eq!(pool.alloc(usize::MAX).map(drop), Err(AllocError::TooLarge));
+}
+
+#[test]
+fn the_block_that_came_back_last_goes_out_first() {
+    let mut pool = pool();
+    let (a, b) = (alloc(&mut pool, 32), alloc(&mut pool, 32));
+    let (at_a, at_b) = (a.data().as_ptr(), b.data().as_ptr());
+    pool.recycle(a);
+    pool.recycle(b);
+    let (first, second) = (alloc(&mut pool, 32), alloc(&mut pool, 32));
+    assert_eq!(
+        [first.data().as_ptr(), second.data().as_ptr()],
+        [at_b, at_a]
+    );
+}
+
+#[test]
+fn use_is_counted_in_blocks_of_the_class() {
+    let mut pool = pool();
+    assert_eq!((pool.outstanding(), pool.bytes_in_use()), (0, 0));
+    let mapped = pool.bytes_mapped();
+    assert!(mapped >= MAX_BLOCK);
+    let (a, b) = (alloc(&mut pool, 32), alloc(&mut pool, 2000));
+    assert_eq!((pool.outstanding(), pool.bytes_in_use()), (2, 128 + 4096));
+    drop(a);
+    assert_eq!(pool.outstanding(), 1);
+    pool.recycle(b);
+    assert_eq!((pool.outstanding(), pool.bytes_in_use()), (0, 0));
+    assert_eq!(pool.bytes_mapped(), mapped);
+}
+
+#[test]
+fn a_steady_load_takes_no_more_memory() {
+    let mut pool = pool();
+    let round = |pool: &mut Pool| {
+        let bufs: Vec<_> = (0..200).map(|i| alloc(pool, i * 40)).collect();
+        for (i, buf) in bufs.into_iter().enumerate() {
+            if i % 3 == 0 {
+                drop(buf)
+            } else {
+                pool.recycle(buf)
+            }
+        }
+    };
+    round(&mut pool);
+    let mapped = pool.bytes_mapped();
+    for _ in 0..20 {
+        round(&mut pool);
+    }
+    assert_eq!(pool.bytes_mapped(), mapped);
+    assert_eq!(pool.outstanding(), 0);
+}
+
+#[test]
+fn all_of_a_region_is_used_before_the_pool_refuses() {
+    let config = PoolConfig {
+        max_bytes: 3 * MAX_BLOCK,
+        hugepages: Hugepages::Never,
+        ..small_config()
+    };
+    let mut pool = Pool::new(config).expect("it is valid");
+    let mut bufs = vec![alloc(&mut pool, 30_000)];
+    assert_eq!(pool.bytes_mapped(), MAX_BLOCK);
+    // A block of 64 KiB needs another region; the second half of the first stays free, and is split
+    // in the end.
+    bufs.push(alloc(&mut pool, 60_000));
+    while let Ok(buf) = pool.alloc(32) {
+        bufs.push(buf);
+    }
+    assert_eq!(pool.alloc(32).map(drop), Err(AllocError::Limit));
+    assert_eq!(pool.bytes_mapped(), 3 * MAX_BLOCK);
+    assert_eq!(pool.bytes_in_use(), 3 * MAX_BLOCK, "nothing is wasted");
+    pool.recycle(bufs.pop().expect("there are many"));
+    assert!(pool.alloc(32).is_ok());
+}
+
+#[test]
+fn a_limit_reached_with_large_blocks_does_not_lock_out_small_ones() {
+    let config = PoolConfig {
+        max_bytes: 2 * MAX_BLOCK,
+        hugepages: Hugepages::Never,
+        ..small_config()
+    };
+    let mut pool = Pool::new(config).expect("it is valid");
+    let large = [alloc(&mut pool, 60_000), alloc(&mut pool, 60_000)];
+    assert_eq!(pool.alloc(32).map(drop), Err(AllocError::Limit));
+    large.into_iter().for_each(|buf| pool.recycle(buf));
+    let mut small: Vec<_> = (0..1024).map(|_| alloc(&mut pool, 32)).collect();
+    for (tag, buf) in small.iter_mut().enumerate() {
+        buf.data_mut().fill(tag as u8);
+    }
+    assert!(
+        small
+            .iter()
+            .enumerate()
+            .all(|(tag, buf)| buf.data() == [tag as u8; 32])
+    );
+    assert_eq!(pool.alloc(32).map(drop), Err(AllocError::Limit));
+}
+
+#[test]
+fn large_regions_are_kept_for_the_next_message_up_to_a_bound() {
+    let mut pool = pool();
+    let base = pool.bytes_mapped();
+    let buf = alloc(&mut pool, MIB);
+    let at = buf.data().as_ptr();
+    let mapped = pool.bytes_mapped();
+    assert!(mapped > base + MIB);
+    pool.recycle(buf);
+    assert_eq!((pool.bytes_mapped(), pool.bytes_in_use()), (mapped, 0));
+    let again = alloc(&mut pool, MIB - 5);
+    assert_eq!(again.data().as_ptr(), at);
+    drop(again);
+    assert_eq!(
+        alloc(&mut pool, MIB).data().as_ptr(),
+        at,
+        "a dropped one is found as well"
+    );
+
+    if cfg!(miri) {
+        return;
+    }
+    let bufs: Vec<_> = (0..12).map(|_| alloc(&mut pool, 16 * MIB)).collect();
+    bufs.into_iter().for_each(|buf| pool.recycle(buf));
+    assert!(pool.bytes_mapped() <= base + MAX_CACHED + 2 * MIB);
+    assert!(pool.bytes_mapped() > base + MAX_CACHED / 2);
+}
+
+#[test]
+fn cached_large_regions_make_room_for_others() {
+    let config = PoolConfig {
+        max_bytes: 4 * MIB,
+        hugepages: Hugepages::Never,
+        ..small_config()
+    };
+    let mut pool = Pool::new(config).expect("it is valid");
+    let big = alloc(&mut pool, 2 * MIB);
+    assert_eq!(pool.alloc(2 * MIB).map(drop), Err(AllocError::Limit));
+    pool.recycle(big);
+    let others = [
+        alloc(&mut pool, MIB),
+        alloc(&mut pool, MIB),
+        alloc(&mut pool, MIB),
+    ];
+    assert!(pool.bytes_mapped() <= 4 * MIB);
+    assert_eq!(others.len(), 3);
+}
+
+#[test]
+fn a_foreign_msgbuf_goes_home() {
+    let (mut ours, mut theirs) = (pool(), pool());
+    let small = alloc(&mut theirs, 32);
+    let large = alloc(&mut theirs, MIB);
+    let at = small.data().as_ptr();
+    ours.recycle(small);
+    ours.recycle(large);
+    assert_eq!((ours.outstanding(), theirs.outstanding()), (0, 0));
+    assert_ne!(alloc(&mut ours, 32).data().as_ptr(), at);
+    assert_eq!((ours.bytes_in_use(), theirs.bytes_in_use()), (0, 0));
+}
+
+#[test]
+fn what_is_dropped_elsewhere_is_used_again() {
+    let config = PoolConfig {
+        max_bytes: MAX_BLOCK,
+        hugepages: Hugepages::Never,
+        ..small_config()
+    };
+    let mut pool = Pool::new(config).expect("it is valid");
+    for _ in 0..3 {
+        let mut bufs = Vec::new();
+        while let Ok(buf) = pool.alloc(1000) {
+            bufs.push(buf);
+        }
+        assert_eq!(bufs.len(), MAX_BLOCK / 2048);
+        thread::spawn(move || drop(bufs))
+            .join()
+            .expect("it does not panic");
+        assert_eq!(pool.outstanding(), 0);
+    }
+}
+
+#[test]
+fn regions_live_until_the_last_msgbuf_is_gone() {
+    let mut pool = pool();
+    let mut bufs: Vec<_> = [32, 5000, MIB]
+        .iter()
+        .map(|&len| alloc(&mut pool, len))
+        .collect();
+    let ids: Vec<_> = bufs.iter().map(|buf| buf.lend().region()).collect();
+    drop(alloc(&mut pool, 2 * MIB));
+    drop(pool);
+    for buf in &mut bufs {
+        let len = buf.len().min(10_000);
+        buf.data_mut()[..len].fill(3);
+    }
+    assert!(ids.iter().all(|&id| regions::info(id).is_some()));
+    let small = bufs.remove(0);
+    thread::spawn(move || drop(bufs))
+        .join()
+        .expect("it does not panic");
+    assert!(regions::info(ids[0]).is_some());
+    assert!(
+        regions::info(ids[2]).is_none(),
+        "a large one goes with its only msgbuf"
+    );
+    assert!(small.data().iter().all(|&byte| byte == 3));
+    drop(small);
+    assert!(ids.iter().all(|&id| regions::info(id).is_none()));
+}
+
+#[test]
+fn an_orphan_can_be_given_to_another_pool() {
+    let mut pool_a = pool();
+    let buf = alloc(&mut pool_a, 32);
+    let id = buf.lend().region();
+    drop(pool_a);
+    pool().recycle(buf);
+    assert!(regions::info(id).is_none());
+}
+
+/// Msgbufs stream to threads that check and drop them, while the pool reuses what comes back and
+/// is dropped in the middle of it.
+#[test]
+fn threads_may_drop_while_the_pool_goes() {
+    let rounds = if cfg!(miri) { 3 } else { 50 };
+    for round in 0..rounds {
+        let mut pool = pool();
+        let (to_a, at_a) = mpsc::sync_channel::<(u8, MsgBuf)>(64);
+        let (to_b, at_b) = mpsc::sync_channel::<(u8, MsgBuf)>(64);
+        let check = |bufs: mpsc::Receiver<(u8, MsgBuf)>| {
+            for (tag, mut buf) in bufs {
+                assert!(buf.data().iter().all(|&byte| byte == tag));
+                buf.data_mut().fill(!tag);
+            }
+        };
+        let mut ids = Vec::new();
+        thread::scope(|scope| {
+            scope.spawn(move || check(at_a));
+            scope.spawn(move || check(at_b));
+            for i in 0..if cfg!(miri) { 20 } else { 300_usize } {
+                let tag = (i + round) as u8;
+                let mut buf = alloc(&mut pool, 32 + (i * 37) % 3000);
+                buf.data_mut().fill(tag);
+                ids.push(buf.lend().region());
+                let to = if i % 2 == 0 { &to_a } else { &to_b };
+                to.send((tag, buf)).expect("the thread listens");
+            }
+            drop(pool);
+            drop((to_a, to_b));
+        });
+        assert!(
+            ids.iter().all(|&id| regions::info(id).is_none()),
+            "regions are left"
+        );
+    }
+}

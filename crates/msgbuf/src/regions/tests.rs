@@ -1,1 +1,153 @@
-//! Tests of `regions`.
+//! Tests of `regions`: look-ups, ids, descriptions, and readers against a writer.
+
+use super::*;
+use crate::{MsgBuf, Pool, PoolConfig};
+
+fn pool(readable: bool) -> Pool {
+    Pool::new(PoolConfig {
+        readable,
+        ..PoolConfig::default()
+    })
+    .expect("defaults are valid")
+}
+
+fn alloc(pool: &mut Pool, len: usize) -> MsgBuf {
+    pool.alloc(len).expect("there is room")
+}
+
+#[test]
+fn a_region_is_known_as_long_as_it_lives() {
+    let mut pool = pool(true);
+    let buf = alloc(&mut pool, 8);
+    let lent = buf.lend();
+    let info = info(lent.region()).expect("it is alive");
+    assert!(info.len >= 1 << 20);
+    assert_ne!(info.backing, Backing::User);
+    assert_eq!(info.fd.is_some(), info.backing != Backing::Private);
+    drop(pool);
+    assert!(super::info(lent.region()).is_some(), "a msgbuf keeps it");
+    drop(buf);
+    assert!(super::info(lent.region()).is_none());
+    assert_eq!(read(lent, &mut Vec::new()), Err(Stale::Revoked));
+    // SAFETY: nothing frees a region meanwhile that this thread could reach.
+    assert!(unsafe { resolve(lent) }.is_none());
+}
+
+#[test]
+fn nothing_has_the_id_of_nothing() {
+    assert!(info(RegionId::NONE).is_none());
+}
+
+#[test]
+fn a_slot_of_the_table_is_used_again_under_another_id() {
+    let mut pool = pool(false);
+    let mut last = alloc(&mut pool, 1).lend().region();
+    let rounds = if cfg!(miri) { 20 } else { SLOTS + 20 };
+    let first = pool.adopt(vec![0]).expect("there is a slot").lend();
+    for _ in 0..rounds {
+        let buf = pool.adopt(vec![0]).expect("there is a slot");
+        let id = buf.lend().region();
+        assert_ne!(id.slot(), 0);
+        assert_ne!(id, last);
+        last = id;
+    }
+    assert!(info(first.region()).is_none());
+    assert_eq!(read(first, &mut Vec::new()), Err(Stale::Revoked));
+}
+
+#[test]
+fn reading_appends_and_fails_without_a_trace() {
+    let mut readable = pool(true);
+    let mut buf = alloc(&mut readable, 3);
+    buf.fill(b"abc").expect("it has room");
+    let lent = buf.lend();
+    let mut out = b"x".to_vec();
+    assert_eq!(read(lent, &mut out), Ok(()));
+    assert_eq!(out, b"xabc");
+    buf.revoke();
+    assert_eq!(read(lent, &mut out), Err(Stale::Revoked));
+    assert_eq!(out, b"xabc");
+
+    let buf = alloc(&mut pool(false), 3);
+    assert_eq!(read(buf.lend(), &mut out), Err(Stale::NotReadable));
+    assert!(Stale::NotReadable.to_string().contains("readable: true"));
+    assert!(Stale::Revoked.to_string().contains("revoked"));
+}
+
+#[test]
+fn only_lent_bytes_inside_the_region_have_a_name() {
+    let mut pool = pool(true);
+    let buf = alloc(&mut pool, 8);
+    let lent = buf.lend();
+    let len = u32::try_from(info(lent.region()).expect("it is alive").len).expect("it is short");
+    let forged = [
+        BufRef {
+            offset: len,
+            ..lent
+        },
+        BufRef {
+            offset: u32::MAX,
+            len: u32::MAX,
+            ..lent
+        },
+        BufRef {
+            block: u32::MAX,
+            ..lent
+        },
+        BufRef {
+            generation: lent.generation ^ 2,
+            ..lent
+        },
+        BufRef {
+            generation: 1,
+            block: lent.block + 1,
+            ..lent
+        },
+    ];
+    for forged in forged {
+        assert_eq!(
+            read(forged, &mut Vec::new()),
+            Err(Stale::Revoked),
+            "{forged:?}"
+        );
+        // SAFETY: this thread owns the pool, and the result is not used.
+        assert!(unsafe { resolve(forged) }.is_none(), "{forged:?}");
+    }
+}
+
+/// The writer changes the whole message between lendings while a reader copies it: a reader gets
+/// one message as it was written, or finds that the name is stale.
+#[test]
+fn a_reader_never_sees_a_message_change() {
+    let mut pool = pool(true);
+    let mut buf = alloc(&mut pool, 1000);
+    let (names, readers) = std::sync::mpsc::channel::<BufRef>();
+    let rounds = if cfg!(miri) { 30_u32 } else { 20_000 };
+    let reader = std::thread::spawn(move || {
+        let (mut seen, mut stale) = (0_u32, 0_u32);
+        let mut out = Vec::new();
+        for name in readers {
+            out.clear();
+            match read(name, &mut out) {
+                Ok(()) => {
+                    assert_eq!(out.len(), 1000);
+                    assert!(out.iter().all(|&byte| byte == out[0]), "two messages mixed");
+                    seen += 1;
+                }
+                Err(Stale::Revoked) => stale += 1,
+                Err(Stale::NotReadable) => panic!("the pool is readable"),
+            }
+        }
+        (seen, stale)
+    });
+    for round in 0..rounds {
+        buf.data_mut().fill((round % 251) as u8);
+        names.send(buf.lend()).expect("the reader listens");
+        if round % 16 == 0 {
+            std::thread::yield_now();
+        }
+    }
+    drop(names);
+    let (seen, stale) = reader.join().expect("the reader does not panic");
+    assert_eq!(seen + stale, rounds);
+}

@@ -1,1 +1,111 @@
-//! Tests of `sys`.
+//! Tests of `sys`: what a mapping promises, with and without a file descriptor.
+
+use super::*;
+
+fn bytes(mapping: &Mapping) -> &[u8] {
+    // SAFETY: the mapping is alive, and nothing writes to it meanwhile.
+    unsafe { std::slice::from_raw_parts(mapping.base().as_ptr(), mapping.len()) }
+}
+
+#[test]
+fn a_mapping_is_zeroed_and_aligned_whatever_it_is_backed_by() {
+    for (shared, hugepages) in [(false, false), (true, false), (true, true)] {
+        let mapping = Mapping::new(1 << 20, shared, hugepages).expect("a megabyte is available");
+        assert!(mapping.len() >= 1 << 20);
+        assert_eq!(mapping.base().as_ptr().addr() % 4096, 0);
+        assert!(bytes(&mapping)[..4096].iter().all(|&byte| byte == 0));
+        assert_ne!(mapping.backing(), Backing::User);
+        if !shared {
+            assert_eq!(mapping.backing(), Backing::Private);
+        }
+        assert_eq!(
+            mapping.fd().is_some(),
+            mapping.backing() != Backing::Private
+        );
+        // SAFETY: the mapping is writable, and this test alone uses it.
+        unsafe { mapping.base().as_ptr().add(mapping.len() - 1).write(7) };
+        assert_eq!(bytes(&mapping)[mapping.len() - 1], 7);
+    }
+}
+
+#[test]
+fn what_the_system_cannot_give_is_refused() {
+    assert!(Mapping::new(1 << 60, true, false).is_none());
+    assert!(Mapping::new(1 << 60, false, false).is_none());
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod descriptor {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    fn map_again(mapping: &Mapping, access: i32) -> *mut libc::c_void {
+        let fd = mapping
+            .fd()
+            .expect("shared memory has a descriptor")
+            .as_raw_fd();
+        // SAFETY: a new mapping over nothing of ours.
+        unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapping.len(),
+                access,
+                libc::MAP_SHARED,
+                fd,
+                0,
+            )
+        }
+    }
+
+    #[test]
+    fn others_can_read_but_not_write_shrink_or_unseal() {
+        let mapping = Mapping::new(1 << 16, true, false).expect("64 KiB are available");
+        let window = map_again(&mapping, libc::PROT_READ);
+        assert_ne!(window, libc::MAP_FAILED);
+        // SAFETY: our mapping is writable.
+        unsafe { mapping.base().as_ptr().add(100).write(42) };
+        // SAFETY: the window is a readable mapping of the same length.
+        assert_eq!(unsafe { window.cast::<u8>().add(100).read_volatile() }, 42);
+        // SAFETY: the window was mapped above and is not used any more.
+        assert_eq!(unsafe { libc::munmap(window, mapping.len()) }, 0);
+
+        assert_eq!(
+            map_again(&mapping, libc::PROT_READ | libc::PROT_WRITE),
+            libc::MAP_FAILED
+        );
+        let fd = mapping
+            .fd()
+            .expect("shared memory has a descriptor")
+            .as_raw_fd();
+        // SAFETY: plain system calls on a descriptor that is open.
+        unsafe {
+            assert_eq!(libc::ftruncate(fd, 0), -1);
+            assert_eq!(libc::write(fd, b"x".as_ptr().cast(), 1), -1);
+            assert_eq!(libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_WRITE), -1);
+        }
+    }
+
+    #[test]
+    fn memory_is_taken_only_where_it_is_touched() {
+        let mapping = Mapping::new(64 << 20, true, false).expect("address space is available");
+        // SAFETY: our mapping is writable.
+        unsafe { mapping.base().as_ptr().write(1) };
+        let mut resident = vec![0_u8; mapping.len() / 4096];
+        let base = mapping.base().as_ptr().cast();
+        // SAFETY: the vector has a byte for each page of the mapping.
+        let rc = unsafe { libc::mincore(base, mapping.len(), resident.as_mut_ptr()) };
+        assert_eq!(rc, 0);
+        let pages = resident.iter().filter(|&&page| page & 1 == 1).count();
+        assert!((1..=16).contains(&pages), "{pages} pages are resident");
+    }
+
+    /// A process has at most 65 530 mappings by default, and few descriptors.
+    #[test]
+    fn what_is_dropped_is_given_back() {
+        for _ in 0..70_000 {
+            let mapping = Mapping::new(1 << 16, true, false).expect("64 KiB are available");
+            let fd = mapping.fd().expect("a descriptor is available").as_raw_fd();
+            assert!(fd < 10_000, "descriptors are left open");
+        }
+    }
+}
