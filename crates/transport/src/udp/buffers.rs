@@ -1,0 +1,146 @@
+//! The memory that datagrams are received into, and the vectors that tell the kernel about it.
+//!
+//! Invariants: the vectors lead to memory of the same value and to nothing else, and the kernel
+//! writes only during [`Buffers::receive_one`] and [`Buffers::receive_many`], which take
+//! `&mut self`; so bytes that are borrowed do not change. A buffer is touched as far as datagrams
+//! reach and no further. Called by `rx` alone, which holds all decisions.
+
+use std::os::fd::BorrowedFd;
+
+use libc::{iovec, mmsghdr};
+
+use super::block::Block;
+use super::cmsg::{self, CONTROL_BYTES, Control, Notes};
+use super::ffi::{self, Errno};
+
+/// Added to the distance of buffers, so that the first lines of buffers whose size is a power of
+/// two fall into different cache sets.
+const STAGGER: usize = 17 * 64;
+
+/// A datagram, or several merged ones, that [`Buffers::receive_many`] brought.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Bytes in the buffer.
+    pub(super) len: usize,
+    /// There were more than the buffer holds.
+    pub(super) cut: bool,
+    /// What the control messages said.
+    pub(super) notes: Notes,
+}
+
+/// A number of equal buffers.
+pub(super) struct Buffers {
+    memory: Block<u8>,
+    controls: Block<Control>,
+    /// Only the kernel reads them.
+    _iovecs: Block<iovec>,
+    headers: Vec<mmsghdr>,
+    size: usize,
+}
+
+// SAFETY: every pointer of the value leads to memory that it owns and nobody else knows.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    /// `count` buffers of `size` bytes, a multiple of 64.
+    pub(super) fn new(count: usize, size: usize) -> Self {
+        assert!(size.is_multiple_of(64), "buffers start on cache lines");
+        // SAFETY: zeros are bytes, control messages of length 0, and null pointers.
+        let (memory, controls, iovecs) = unsafe {
+            let memory = Block::<u8>::zeroed(count * (size + STAGGER));
+            (
+                memory,
+                Block::<Control>::zeroed(count),
+                Block::<iovec>::zeroed(count),
+            )
+        };
+        let headers = (0..count)
+            .map(|index| {
+                let mut header = ffi::empty_header();
+                let buffer = memory.at(index * (size + STAGGER)).as_ptr();
+                let vector = iovec {
+                    iov_base: buffer.cast(),
+                    iov_len: size,
+                };
+                // SAFETY: `index` is below the number of vectors.
+                unsafe { iovecs.at(index).write(vector) };
+                header.msg_hdr.msg_iov = iovecs.at(index).as_ptr();
+                header.msg_hdr.msg_iovlen = 1;
+                header.msg_hdr.msg_control = controls.at(index).as_ptr().cast();
+                header.msg_hdr.msg_controllen = CONTROL_BYTES;
+                header
+            })
+            .collect();
+        Self {
+            memory,
+            controls,
+            _iovecs: iovecs,
+            headers,
+            size,
+        }
+    }
+
+    /// Bytes of a buffer.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Where buffer `index` begins, as [`Self::bytes`] counts.
+    #[inline]
+    pub(super) fn start(&self, index: usize) -> usize {
+        index * (self.size + STAGGER)
+    }
+
+    /// `len` bytes from `start`, all of one buffer.
+    #[inline]
+    pub(super) fn bytes(&self, start: usize, len: usize) -> &[u8] {
+        assert!(
+            start + len <= self.memory.count(),
+            "frames lie in the buffers"
+        );
+        // SAFETY: the range is within the block, which is initialised (zeroed, then written by the
+        // kernel), and nobody writes to it while `self` is borrowed.
+        unsafe { std::slice::from_raw_parts(self.memory.at(start).as_ptr(), len) }
+    }
+
+    /// Receives one datagram into buffer 0: its length, which may be beyond the buffer.
+    #[inline]
+    pub(super) fn receive_one(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
+        let base = self.memory.at(0).as_ptr();
+        // SAFETY: buffer 0 has `size` bytes, and `&mut self` says that nobody borrows them.
+        ffi::recv(fd, unsafe {
+            std::slice::from_raw_parts_mut(base, self.size)
+        })
+    }
+
+    /// Receives into as many buffers as there are datagrams: how many were filled, from buffer 0.
+    #[inline]
+    pub(super) fn receive_many(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
+        // SAFETY: the headers lead to blocks that `self` owns, and nobody borrows them now.
+        unsafe { ffi::recv_many(fd, &mut self.headers) }
+    }
+
+    /// What the last [`Self::receive_many`] put into buffer `index`. To be called once for each
+    /// buffer that was filled: it makes the buffer ready for the next time.
+    #[inline]
+    pub(super) fn arrival(&mut self, index: usize) -> Arrival {
+        let header = &mut self.headers[index];
+        let control_len = header.msg_hdr.msg_controllen.min(CONTROL_BYTES);
+        header.msg_hdr.msg_controllen = CONTROL_BYTES;
+        // SAFETY: there are as many control blocks as headers, and the kernel is not writing.
+        let control = unsafe { self.controls.at(index).as_ref() };
+        Arrival {
+            len: (header.msg_len as usize).min(self.size),
+            cut: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            notes: cmsg::parse(&control.0[..control_len]),
+        }
+    }
+}
+
+impl std::fmt::Debug for Buffers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffers")
+            .field("count", &self.headers.len())
+            .finish_non_exhaustive()
+    }
+}

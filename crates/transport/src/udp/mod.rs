@@ -1,0 +1,80 @@
+//! The `udp` transport: kernel UDP, which works everywhere (design §12).
+//!
+//! One unconnected, non-blocking socket per endpoint. Going out, packets to one peer share
+//! datagrams and datagrams share messages (`pack`), and a burst is one system call (`tx`). Coming
+//! in, datagrams are taken one by one while there are few and in batches while there are many
+//! (`rx`). Small packets are copied once into a staging buffer; large ones are gathered by the
+//! kernel from where they lie. Transmission is synchronous: when `burst` returns, the kernel has
+//! its copy.
+//!
+//! Who sent a frame is not looked at: source addresses are easily forged, and the token in each
+//! packet is what core checks. A stranger's datagram becomes a frame like any other.
+//!
+//! Nothing here blocks, spins or allocates on the data path. Whatever cannot be sent is dropped
+//! and counted. Works without GSO and GRO, which are looked for when the endpoint is opened.
+
+mod addr;
+mod block;
+mod buffers;
+mod cmsg;
+mod connect;
+mod ffi;
+mod messages;
+mod offer;
+mod options;
+mod pack;
+mod peers;
+mod rx;
+mod socket;
+mod tx;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use dunlin_core::transport::{Halves, Limits, MAX_INLINE, Transport};
+
+pub use self::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options};
+pub use self::rx::UdpRx;
+use self::socket::Socket;
+pub use self::tx::UdpTx;
+
+/// Most bytes in a packet beside its data.
+#[expect(clippy::cast_possible_truncation, reason = "56 bytes")]
+const MAX_FRAMING: u32 = MAX_INLINE as u32;
+
+/// Kernel UDP as a transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Udp;
+
+impl Transport for Udp {
+    type Rx = UdpRx;
+    type Tx = UdpTx;
+}
+
+impl Udp {
+    /// Opens an endpoint.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options outside their limits; otherwise what the kernel said to opening
+    /// or binding the socket.
+    pub fn open(options: &Options) -> io::Result<Halves<UdpRx, UdpTx>> {
+        let socket = Arc::new(Socket::open(options)?);
+        let limits = Limits {
+            data_size: options.data_size,
+            rx_queue: socket.rx_queue,
+            line_rate: options.line_rate,
+        };
+        let packet = options.data_size + MAX_FRAMING;
+        let rx = UdpRx::new(Arc::clone(&socket), packet.max(socket.datagram));
+        let tx = UdpTx::new(socket, options);
+        Ok(Halves { rx, tx, limits })
+    }
+}
+
+impl UdpRx {
+    /// Address under which the endpoint receives, as peers are told.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.socket().advertised
+    }
+}

@@ -1,0 +1,88 @@
+//! What an operator can set about the `udp` transport, with defaults that work everywhere.
+//!
+//! Pure data; read once, when the endpoint is opened. Limits are checked there, in `socket`.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Fewest bytes that a datagram may be set to hold: what every IPv4 host must accept (RFC 791).
+pub const MIN_DATAGRAM_BYTES: u32 = 576;
+
+/// Most bytes that a datagram may be set to hold: 65 535 less the headers of IPv6 and UDP.
+pub const MAX_DATAGRAM_BYTES: u32 = super::pack::MAX_MESSAGE_BYTES;
+
+/// Whether the endpoint reads the ECN bits of what it receives. It costs about 3 % of a round
+/// trip over loopback, where no router can set them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ecn {
+    /// Unless the socket is bound to a loopback address.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+/// Options of one `udp` endpoint.
+///
+/// ```
+/// use dunlin_transport::udp::{Options, Udp};
+/// let halves = Udp::open(&Options { pack: false, ..Options::default() }).unwrap();
+/// assert_eq!(halves.limits.data_size, 1440);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Address to bind, usually that of the nexus. Default: IPv4 loopback.
+    pub ip: IpAddr,
+    /// Port to bind; 0 lets the system choose.
+    pub port: u16,
+    /// Address that peers are told, where it is not the bound one: necessary if that is the
+    /// unspecified address.
+    pub advertise: Option<IpAddr>,
+    /// Most data bytes in one packet, without header and extension.
+    pub data_size: u32,
+    /// Bytes of a datagram that holds several packets; `None` fits an MTU of 1500: 1472 with
+    /// IPv4, 1452 with IPv6. A packet is never split: a larger one is sent on its own, and the
+    /// kernel fragments it if it must.
+    pub datagram_bytes: Option<u32>,
+    /// Several packets to one peer share a datagram.
+    pub pack: bool,
+    /// Several datagrams to one peer are handed over as one and cut up later (`UDP_SEGMENT`).
+    pub gso: bool,
+    /// Several datagrams may be received as one buffer (`UDP_GRO`).
+    pub gro: bool,
+    /// Whether ECN bits are read. They are always set to ECT(0) on what is sent.
+    pub ecn: Ecn,
+    /// Microseconds that the kernel polls the device when nothing waits (`SO_BUSY_POLL`); 0: not.
+    pub busy_poll_us: u32,
+    /// Bytes of the receive buffer to ask for. The kernel may grant less; `rx_queue` follows.
+    pub rcvbuf_bytes: u32,
+    /// Bytes of the send buffer to ask for. The kernel may grant less.
+    pub sndbuf_bytes: u32,
+    /// Rate of the link in bytes per second, from which congestion control starts.
+    pub line_rate: u64,
+    /// Most peers at a time.
+    pub max_peers: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 0,
+            advertise: None,
+            data_size: 1440,
+            datagram_bytes: None,
+            pack: true,
+            gso: true,
+            gro: true,
+            ecn: Ecn::Auto,
+            busy_poll_us: 0,
+            rcvbuf_bytes: 4 << 20,
+            sndbuf_bytes: 4 << 20,
+            // 25 Gbit/s.
+            line_rate: 3_125_000_000,
+            max_peers: 1 << 16,
+        }
+    }
+}

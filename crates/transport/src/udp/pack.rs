@@ -1,0 +1,119 @@
+//! Which packets share a datagram, and which datagrams share a message to the kernel.
+//!
+//! Packets to one peer lie back to back in a datagram (rule W11) until it is full; a packet is
+//! never split. Datagrams of equal size, and one shorter behind them, form one message that the
+//! kernel or the device cuts up again (GSO, `udp(7)`: `UDP_SEGMENT`).
+//!
+//! Invariant: in a message with segment size S every datagram but the last has exactly S bytes,
+//! the last has 1 to S bytes, there are at most [`MAX_SEGMENTS`] of them, and together they have
+//! at most [`MAX_MESSAGE_BYTES`]. Pure; called by `tx` with the lengths of consecutive packets.
+
+/// Most datagrams in one message (`UDP_MAX_SEGMENTS` of older kernels).
+pub(super) const MAX_SEGMENTS: u32 = 64;
+
+/// Most bytes in one message, and in one datagram: 65 535 less the headers of IPv6 and UDP.
+pub(super) const MAX_MESSAGE_BYTES: u32 = 65_535 - 48;
+
+/// Where the next packet goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// Behind the packet before it, in the same datagram.
+    Append,
+    /// Into a new datagram of the same message.
+    Segment,
+    /// Into a new message.
+    Message,
+}
+
+/// What the packets of one peer may be formed into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shape {
+    /// Most bytes in a datagram that holds several packets, or that is one of several in a
+    /// message. A single packet may be longer.
+    pub(super) datagram: u32,
+    /// Several packets may share a datagram.
+    pub(super) pack: bool,
+    /// Several datagrams may share a message.
+    pub(super) segment: bool,
+}
+
+/// Forms the packets of one peer, in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packer {
+    shape: Shape,
+    /// Bytes of the message so far; 0 before the first packet.
+    total: u32,
+    /// Bytes of the datagram so far.
+    current: u32,
+    /// Most bytes of the datagram: the segment size once the message has two.
+    limit: u32,
+    /// Datagrams of the message so far.
+    segments: u32,
+}
+
+impl Packer {
+    /// Before the first packet to a peer.
+    pub(super) const fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            total: 0,
+            current: 0,
+            limit: shape.datagram,
+            segments: 0,
+        }
+    }
+
+    /// Bytes of every datagram but the last, or 0 while the message is one datagram.
+    pub(super) const fn segment_size(&self) -> u32 {
+        if self.segments > 1 { self.limit } else { 0 }
+    }
+
+    /// Decides where a packet of `len` bytes goes, and takes it there.
+    #[inline]
+    pub(super) fn place(&mut self, len: u32) -> Place {
+        let place = self.choose(len);
+        match place {
+            Place::Append => self.current += len,
+            Place::Segment => {
+                self.limit = if self.segments == 1 {
+                    self.current
+                } else {
+                    self.limit
+                };
+                self.segments += 1;
+                self.current = len;
+            }
+            Place::Message => {
+                *self = Self::new(self.shape);
+                self.segments = 1;
+                self.current = len;
+            }
+        }
+        self.total += len;
+        place
+    }
+
+    fn choose(&self, len: u32) -> Place {
+        if self.total == 0 || self.total + len > MAX_MESSAGE_BYTES {
+            return Place::Message;
+        }
+        if self.shape.pack && self.current + len <= self.limit {
+            return Place::Append;
+        }
+        // The first datagram may be a single packet beyond the limit; it is sent on its own.
+        let full = self.segments == 1 || self.current == self.limit;
+        let size = if self.segments == 1 {
+            self.current
+        } else {
+            self.limit
+        };
+        let room = size <= self.shape.datagram && self.segments < MAX_SEGMENTS;
+        if self.shape.segment && full && room && len <= size {
+            return Place::Segment;
+        }
+        Place::Message
+    }
+}
+
+#[cfg(test)]
+mod tests;

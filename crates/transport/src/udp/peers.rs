@@ -1,0 +1,213 @@
+//! The peers of an endpoint: from [`PeerId`] to the address that packets are sent to.
+//!
+//! Owned by the TX half. A slot is reused, but under another id: the id holds the slot's index and
+//! a generation, and slots wait in a queue before they are given out again, so an id that was
+//! released finds nothing for a long time. The top bit of an id stays 0; `auto` uses it.
+//!
+//! Invariant: a slot is in the queue of free slots if and only if its uses are 0; then the key of
+//! no live peer leads to it. Called by `connect` (which changes it) and `tx` (which reads it).
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+use dunlin_core::transport::PeerId;
+
+use super::addr::RawAddr;
+use super::options::MAX_DATAGRAM_BYTES;
+use super::pack::Shape;
+use crate::connect::{EndpointUid, Pending};
+
+/// Bits of an id that are the index of its slot.
+const INDEX_BITS: u32 = 20;
+/// Bits of an id that are the generation of its slot.
+const GENERATION_BITS: u32 = 11;
+const _: () = assert!(
+    INDEX_BITS + GENERATION_BITS == 31,
+    "the top bit belongs to `auto`"
+);
+
+/// Who a peer is: a restarted process may come back under the address of its predecessor.
+pub(super) type Key = (EndpointUid, SocketAddr);
+
+/// One peer, for sending.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    /// Where to.
+    pub(super) addr: RawAddr,
+    /// What its packets may be formed into.
+    pub(super) shape: Shape,
+    /// Most bytes in one packet: the peer's buffers hold no longer datagram.
+    pub(super) max_packet: u32,
+}
+
+#[derive(Debug)]
+struct Slot {
+    peer: Peer,
+    key: Key,
+    generation: u32,
+    uses: u32,
+}
+
+/// All peers of an endpoint, and those that an offer went to.
+#[derive(Debug)]
+pub(super) struct Peers {
+    slots: Vec<Slot>,
+    free: VecDeque<u32>,
+    by_key: HashMap<Key, u32>,
+    offered: HashMap<u64, EndpointUid>,
+    next_offer: u64,
+    max: usize,
+}
+
+impl Peers {
+    /// No peers yet, and at most `max` at a time.
+    pub(super) fn new(max: u32) -> Self {
+        let max = max.min(1 << INDEX_BITS) as usize;
+        Self {
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            by_key: HashMap::new(),
+            offered: HashMap::new(),
+            next_offer: 0,
+            max,
+        }
+    }
+
+    /// Remembers to whom an offer goes; `None` if too many offers wait for answers.
+    pub(super) fn begin_offer(&mut self, endpoint: EndpointUid) -> Option<Pending> {
+        if self.offered.len() >= self.max {
+            return None;
+        }
+        self.next_offer += 1;
+        self.offered.insert(self.next_offer, endpoint);
+        Some(Pending(self.next_offer))
+    }
+
+    /// To whom an offer went; it is then forgotten. `None` if there was no such offer.
+    pub(super) fn end_offer(&mut self, pending: &Pending) -> Option<EndpointUid> {
+        self.offered.remove(&pending.0)
+    }
+
+    /// Counts one use of the peer `key`, which is made from `peer` if it is new.
+    ///
+    /// `None` if there are too many peers.
+    pub(super) fn add(&mut self, key: Key, peer: Peer) -> Option<PeerId> {
+        if let Some(&index) = self.by_key.get(&key) {
+            let slot = &mut self.slots[index as usize];
+            slot.uses = slot.uses.checked_add(1)?;
+            return Some(id(index, slot.generation));
+        }
+        let index = self.take_slot(key, peer)?;
+        self.by_key.insert(key, index);
+        Some(id(index, self.slots[index as usize].generation))
+    }
+
+    /// One use fewer; the last one frees the slot. Ids that name no peer are ignored.
+    pub(super) fn release(&mut self, peer: PeerId) {
+        let Some(slot) = self.slot_mut(peer) else {
+            return;
+        };
+        slot.uses -= 1;
+        if slot.uses == 0 {
+            self.free_slot(peer);
+        }
+    }
+
+    /// All uses end. Ids that name no peer are ignored.
+    pub(super) fn remove(&mut self, peer: PeerId) {
+        if let Some(slot) = self.slot_mut(peer) {
+            slot.uses = 0;
+            self.free_slot(peer);
+        }
+    }
+
+    /// The peer of an id, unless it was released.
+    #[inline]
+    pub(super) fn get(&self, peer: PeerId) -> Option<&Peer> {
+        let slot = self.slots.get(index_of(peer))?;
+        slot.is_named(peer).then_some(&slot.peer)
+    }
+
+    /// Segmentation failed on the way to this peer; it is not tried again.
+    pub(super) fn stop_segmenting(&mut self, peer: PeerId) {
+        if let Some(slot) = self.slot_mut(peer) {
+            slot.peer.shape.segment = false;
+        }
+    }
+
+    fn take_slot(&mut self, key: Key, peer: Peer) -> Option<u32> {
+        // A fresh slot is preferred while there are few, so that an id rests before it comes back.
+        if self.slots.len() < self.max.min(RESTING) || self.free.is_empty() {
+            if self.slots.len() == self.max {
+                return None;
+            }
+            let index = u32::try_from(self.slots.len()).ok()?;
+            self.slots.push(Slot {
+                peer,
+                key,
+                generation: 0,
+                uses: 1,
+            });
+            return Some(index);
+        }
+        let index = self.free.pop_front()?;
+        let slot = &mut self.slots[index as usize];
+        let generation = (slot.generation + 1) % (1 << GENERATION_BITS);
+        *slot = Slot {
+            peer,
+            key,
+            generation,
+            uses: 1,
+        };
+        Some(index)
+    }
+
+    fn free_slot(&mut self, peer: PeerId) {
+        let index = index_of(peer);
+        self.by_key.remove(&self.slots[index].key);
+        self.free.push_back(peer.0 & ((1 << INDEX_BITS) - 1));
+    }
+
+    fn slot_mut(&mut self, peer: PeerId) -> Option<&mut Slot> {
+        self.slots
+            .get_mut(index_of(peer))
+            .filter(|slot| slot.is_named(peer))
+    }
+}
+
+impl Slot {
+    #[inline]
+    fn is_named(&self, peer: PeerId) -> bool {
+        self.uses > 0 && peer.0 >> INDEX_BITS == self.generation
+    }
+}
+
+impl Peer {
+    /// A peer at `addr` whose buffers hold datagrams of `buffer` bytes, and what we would form.
+    pub(super) fn new(addr: SocketAddr, shape: Shape, buffer: u32) -> Self {
+        let shape = Shape {
+            datagram: shape.datagram.min(buffer),
+            ..shape
+        };
+        Self {
+            addr: RawAddr::new(addr),
+            shape,
+            max_packet: buffer.min(MAX_DATAGRAM_BYTES),
+        }
+    }
+}
+
+/// Slots that are made before the first is reused.
+const RESTING: usize = 64;
+
+fn id(index: u32, generation: u32) -> PeerId {
+    PeerId(generation << INDEX_BITS | index)
+}
+
+#[inline]
+fn index_of(peer: PeerId) -> usize {
+    (peer.0 & ((1 << INDEX_BITS) - 1)) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Tests of `peers`: uses, ids that do not come back soon, and a model.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SHAPE: Shape = Shape {
+    datagram: 1472,
+    pack: true,
+    segment: true,
+};
+
+fn key(n: u16) -> Key {
+    (
+        EndpointUid([n.to_le_bytes()[0]; 16]),
+        SocketAddr::from(([127, 0, 0, 1], 1 + n)),
+    )
+}
+
+fn add(peers: &mut Peers, n: u16) -> Option<PeerId> {
+    peers.add(key(n), Peer::new(key(n).1, SHAPE, 65536))
+}
+
+#[test]
+fn the_same_endpoint_is_the_same_peer_until_its_last_use_ends() {
+    let mut peers = Peers::new(10);
+    let id = add(&mut peers, 1).unwrap();
+    assert_eq!(add(&mut peers, 1), Some(id));
+    assert_ne!(add(&mut peers, 2), Some(id));
+    peers.release(id);
+    assert!(peers.get(id).is_some());
+    peers.release(id);
+    assert!(peers.get(id).is_none());
+    peers.release(id);
+    peers.remove(id);
+    assert_ne!(add(&mut peers, 1), Some(id));
+}
+
+#[test]
+fn removal_ends_all_uses() {
+    let mut peers = Peers::new(10);
+    let id = add(&mut peers, 1).unwrap();
+    add(&mut peers, 1).unwrap();
+    peers.remove(id);
+    assert!(peers.get(id).is_none());
+    let again = add(&mut peers, 1).unwrap();
+    peers.remove(id);
+    assert!(
+        peers.get(again).is_some(),
+        "an old id must not remove a new peer"
+    );
+}
+
+#[test]
+fn a_restarted_endpoint_under_the_same_address_is_another_peer() {
+    let mut peers = Peers::new(10);
+    let addr = key(1).1;
+    let old = add(&mut peers, 1).unwrap();
+    let reborn = (EndpointUid([99; 16]), addr);
+    let new = peers.add(reborn, Peer::new(addr, SHAPE, 65536)).unwrap();
+    assert_ne!(old, new);
+    peers.remove(old);
+    assert!(peers.get(new).is_some());
+}
+
+#[test]
+fn an_id_does_not_come_back_soon() {
+    let mut peers = Peers::new(1 << 16);
+    let first = add(&mut peers, 1).unwrap();
+    peers.release(first);
+    for _ in 0..100_000 {
+        let id = add(&mut peers, 2).unwrap();
+        assert_ne!(id, first);
+        assert_eq!(id.0 >> 31, 0, "the top bit belongs to `auto`");
+        peers.release(id);
+    }
+    assert!(peers.get(first).is_none());
+}
+
+#[test]
+fn there_are_at_most_so_many_peers_and_offers() {
+    let mut peers = Peers::new(2);
+    let ids: Vec<_> = (0..2).map(|n| add(&mut peers, n).unwrap()).collect();
+    assert_eq!(add(&mut peers, 2), None);
+    peers.release(ids[0]);
+    assert!(add(&mut peers, 2).is_some());
+
+    let first = peers.begin_offer(EndpointUid([1; 16])).unwrap();
+    let second = peers.begin_offer(EndpointUid([2; 16])).unwrap();
+    assert_eq!(peers.begin_offer(EndpointUid([3; 16])), None);
+    assert_eq!(peers.end_offer(&first), Some(EndpointUid([1; 16])));
+    assert_eq!(peers.end_offer(&first), None);
+    assert_eq!(peers.end_offer(&second), Some(EndpointUid([2; 16])));
+}
+
+#[test]
+fn ids_out_of_nowhere_find_nothing() {
+    let mut peers = Peers::new(10);
+    add(&mut peers, 1).unwrap();
+    for id in [1, 1 << INDEX_BITS, 1 << 31, u32::MAX] {
+        assert!(peers.get(PeerId(id)).is_none());
+        peers.release(PeerId(id));
+        peers.remove(PeerId(id));
+    }
+}
+
+#[test]
+fn a_peer_with_small_buffers_gets_small_datagrams() {
+    let peer = Peer::new(key(1).1, SHAPE, 1000);
+    assert_eq!((peer.shape.datagram, peer.max_packet), (1000, 1000));
+    let peer = Peer::new(key(1).1, SHAPE, u32::MAX);
+    assert_eq!(
+        (peer.shape.datagram, peer.max_packet),
+        (1472, MAX_DATAGRAM_BYTES)
+    );
+}
+
+proptest! {
+    #[test]
+    fn uses_are_counted_as_in_a_model(
+        ops in prop::collection::vec((0..3_u8, 0..6_u16), 1..400),
+    ) {
+        let mut peers = Peers::new(4);
+        let mut model: HashMap<u16, (PeerId, u32)> = HashMap::new();
+        for (op, n) in ops {
+            match (op, model.get_mut(&n)) {
+                (0, Some((id, uses))) => {
+                    prop_assert_eq!(add(&mut peers, n), Some(*id));
+                    *uses += 1;
+                }
+                (0, None) => match add(&mut peers, n) {
+                    Some(id) => drop(model.insert(n, (id, 1))),
+                    None => prop_assert_eq!(model.len(), 4),
+                },
+                (1, Some((id, uses))) => {
+                    peers.release(*id);
+                    *uses -= 1;
+                }
+                (2, Some((id, uses))) => {
+                    peers.remove(*id);
+                    *uses = 0;
+                }
+                _ => {}
+            }
+            if model.get(&n).is_some_and(|(_, uses)| *uses == 0) {
+                let (id, _) = model.remove(&n).unwrap();
+                prop_assert!(peers.get(id).is_none());
+            }
+            for (n, (id, _)) in &model {
+                let peer = peers.get(*id);
+                prop_assert_eq!(peer.map(|peer| peer.addr), Some(RawAddr::new(key(*n).1)));
+            }
+        }
+    }
+}

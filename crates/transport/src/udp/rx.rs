@@ -1,0 +1,269 @@
+//! The receiving half: from datagrams in the socket to frames.
+//!
+//! There are two ways to ask the kernel, and the traffic chooses ([`Mode`]):
+//! - *sparse*: `recv`, one datagram into one buffer. It is the cheapest call that finds nothing or
+//!   one datagram, and that is what a ping-pong does.
+//! - *dense*: `recvmmsg` into all buffers, with GRO on: the kernel may put several datagrams of one
+//!   size into one buffer, and a control message tells the size; each becomes one frame.
+//!
+//! ECN bits come in control messages too, so an endpoint that reads them is always dense. GRO is
+//! off while sparse, because `recv` cannot tell the size. (A datagram that another core delivers in
+//! the very moment of the switch may still come merged; then the frame holds the packets of several
+//! datagrams back to back, which is a valid frame.)
+//!
+//! Invariant: datagrams beyond [`RX_BURST`] stay where they are for the next burst; the kernel is
+//! asked again only when all have been given out. Called by the event loop, and by `connect`.
+
+use std::sync::Arc;
+
+use dunlin_core::transport::{Frame, RX_BURST, Rx};
+
+use super::buffers::{Arrival, Buffers};
+use super::cmsg::Notes;
+use super::ffi::{self, Errno};
+use super::socket::Socket;
+use crate::counters::Counters;
+
+/// Bytes of a buffer that can take whatever GRO merges.
+const GRO_BUFFER: usize = 1 << 16;
+/// Consecutive bursts that found something, after which traffic counts as dense.
+const DENSE_AFTER: u32 = 4;
+/// Consecutive bursts that found less than two datagrams, after which it counts as sparse.
+const SPARSE_AFTER: u32 = 256;
+
+/// Which call asks the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// `recv`; so many consecutive bursts found something.
+    Sparse(u32),
+    /// `recvmmsg`; so many consecutive bursts found less than two datagrams.
+    Dense(u32),
+}
+
+/// Where a frame of this burst lies.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    start: usize,
+    len: usize,
+    congestion: bool,
+}
+
+/// What is left of a buffer that the kernel filled; never empty.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    start: usize,
+    end: usize,
+    /// Bytes of each datagram but the last; never 0.
+    segment: usize,
+    congestion: bool,
+}
+
+/// The receiving half of a `udp` endpoint.
+#[derive(Debug)]
+pub struct UdpRx {
+    socket: Arc<Socket>,
+    mode: Mode,
+    buffers: Buffers,
+    /// Buffers that the last call filled, and the first of them that is not yet used up.
+    rests: [Rest; RX_BURST],
+    filled: usize,
+    next: usize,
+    frames: [Place; RX_BURST],
+    visible: usize,
+    counters: Counters,
+}
+
+impl UdpRx {
+    /// With buffers of at least `datagram` bytes; of 64 KB where GRO may fill them.
+    pub(super) fn new(socket: Arc<Socket>, datagram: u32) -> Self {
+        let at_least = if socket.gro {
+            GRO_BUFFER
+        } else {
+            datagram as usize
+        };
+        let mut rx = Self {
+            mode: Mode::Sparse(0),
+            buffers: Buffers::new(RX_BURST, at_least.next_multiple_of(64)),
+            rests: [Rest::default(); RX_BURST],
+            filled: 0,
+            next: 0,
+            frames: [Place::default(); RX_BURST],
+            visible: 0,
+            counters: Counters::default(),
+            socket,
+        };
+        if rx.socket.ecn {
+            rx.enter_dense();
+        }
+        rx
+    }
+
+    /// The socket of both halves.
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Longest datagram that is received whole.
+    pub(super) fn buffer_bytes(&self) -> u32 {
+        u32::try_from(self.buffers.size()).expect("buffers have at most 64 KB")
+    }
+
+    /// True if the next burst would find something.
+    pub(super) fn has_more(&self) -> bool {
+        self.next < self.filled || ffi::is_readable(self.socket.fd())
+    }
+
+    /// What this half has counted.
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            rx_overflow: ffi::receive_drops(self.socket.fd()),
+            ..self.counters
+        }
+    }
+
+    fn enter_dense(&mut self) {
+        if self.socket.gro {
+            // If the kernel refuses now, datagrams come one by one: slower, not wrong.
+            self.socket.set_gro(true);
+        }
+        self.mode = Mode::Dense(0);
+    }
+
+    fn enter_sparse(&mut self) {
+        if !self.socket.gro || self.socket.set_gro(false) {
+            self.mode = Mode::Sparse(0);
+        }
+    }
+
+    /// Asks for one datagram. `found`: how many bursts before this one found something.
+    #[inline]
+    fn fill_sparse(&mut self, found: u32) {
+        match self.buffers.receive_one(self.socket.fd()) {
+            Ok(len) => {
+                self.mode = Mode::Sparse(found + 1);
+                let cut = len > self.buffers.size();
+                self.take(
+                    0,
+                    Arrival {
+                        len,
+                        cut,
+                        notes: Notes::default(),
+                    },
+                );
+                if found + 1 >= DENSE_AFTER {
+                    self.enter_dense();
+                }
+            }
+            Err(errno) => {
+                self.mode = Mode::Sparse(0);
+                self.count_error(errno);
+            }
+        }
+    }
+
+    /// Asks for as many datagrams as there are buffers. `calm`: how many bursts before this one
+    /// found less than two.
+    fn fill_dense(&mut self, calm: u32) {
+        let filled = self
+            .buffers
+            .receive_many(self.socket.fd())
+            .unwrap_or_else(|errno| {
+                self.count_error(errno);
+                0
+            });
+        let mut many = filled > 1;
+        for index in 0..filled {
+            let arrival = self.buffers.arrival(index);
+            many |= arrival.notes.segment != 0;
+            self.take(index, arrival);
+        }
+        self.mode = Mode::Dense(if many { 0 } else { calm.saturating_add(1) });
+        if !many && calm >= SPARSE_AFTER && !self.socket.ecn {
+            self.enter_sparse();
+        }
+    }
+
+    /// Notes what the kernel put into buffer `index`.
+    #[inline]
+    fn take(&mut self, index: usize, arrival: Arrival) {
+        let Arrival { len, cut, notes } = arrival;
+        if cut || len == 0 {
+            // Cut: longer than anything that a peer sends us. Empty: it holds no packet.
+            self.counters.rx_corrupt += 1;
+            return;
+        }
+        let start = self.buffers.start(index);
+        let segment = if notes.segment == 0 {
+            len
+        } else {
+            notes.segment
+        };
+        let congestion = notes.congestion;
+        self.rests[self.filled] = Rest {
+            start,
+            end: start + len,
+            segment,
+            congestion,
+        };
+        self.filled += 1;
+    }
+
+    /// Makes datagrams visible until the burst is full or all have been given out.
+    #[inline]
+    fn show(&mut self) {
+        while self.next < self.filled && self.visible < RX_BURST {
+            let rest = &mut self.rests[self.next];
+            let len = rest.segment.min(rest.end - rest.start);
+            let congestion = rest.congestion;
+            self.frames[self.visible] = Place {
+                start: rest.start,
+                len,
+                congestion,
+            };
+            self.visible += 1;
+            self.counters.rx_bytes += len as u64;
+            rest.start += len;
+            self.next += usize::from(rest.start == rest.end);
+        }
+        self.counters.rx_packets += self.visible as u64;
+    }
+
+    fn count_error(&mut self, errno: Errno) {
+        // An empty queue is no event. Anything else is as if a datagram had been unreadable.
+        if !matches!(errno.0, libc::EAGAIN | libc::EINTR) {
+            self.counters.rx_corrupt += 1;
+        }
+    }
+}
+
+impl Rx for UdpRx {
+    #[inline]
+    fn burst(&mut self) -> usize {
+        self.visible = 0;
+        if self.next == self.filled {
+            self.next = 0;
+            self.filled = 0;
+            self.counters.syscalls += 1;
+            match self.mode {
+                Mode::Sparse(found) => self.fill_sparse(found),
+                Mode::Dense(calm) => self.fill_dense(calm),
+            }
+        }
+        if self.filled > 0 {
+            self.show();
+        }
+        self.visible
+    }
+
+    #[inline]
+    fn frame(&self, index: usize) -> Frame<'_> {
+        let place = self.frames[..self.visible][index];
+        Frame {
+            bytes: self.buffers.bytes(place.start, place.len),
+            congestion: place.congestion,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! The socket of an endpoint: opened once, shared by both halves, closed with the second of them.
+//!
+//! Owns the descriptor and what was found out about the kernel when it was opened. Invariant: the
+//! socket is bound, unconnected and non-blocking, so an error that a network reports about one
+//! peer (ICMP) does not show up in a call that concerns another. Called by `mod`, `tx` and `rx`.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use libc::c_int;
+
+use super::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options};
+use super::{MAX_FRAMING, ffi};
+
+/// "ECN-capable transport (0)" in both ECN bits (RFC 3168).
+const ECT_0: c_int = 0b10;
+/// What the kernel charges the receive buffer for a datagram of one packet: the data, rounded up,
+/// and its `sk_buff`. Measured on Linux 6: 768 bytes for an empty one, 2304 for a full one.
+const CHARGE_PER_DATAGRAM: u32 = 2304;
+
+/// A bound socket and what it can do.
+#[derive(Debug)]
+pub(super) struct Socket {
+    fd: OwnedFd,
+    /// Address that peers are told.
+    pub(super) advertised: SocketAddr,
+    /// `UDP_SEGMENT` is wanted and known to the kernel.
+    pub(super) gso: bool,
+    /// `UDP_GRO` is wanted and known to the kernel. It is off until `rx` turns it on.
+    pub(super) gro: bool,
+    /// ECN bits are read.
+    pub(super) ecn: bool,
+    /// Bytes of a datagram that holds several packets.
+    pub(super) datagram: u32,
+    /// Datagrams that fit into the receive buffer, at least 1.
+    pub(super) rx_queue: u32,
+}
+
+impl Socket {
+    /// Opens, tunes and binds the socket.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options that contradict each other or a limit; else the kernel's.
+    pub(super) fn open(options: &Options) -> io::Result<Self> {
+        let datagram = datagram_bytes(options)?;
+        let is_v6 = options.ip.is_ipv6();
+        let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
+        let owned = ffi::datagram_socket(family)?;
+        let fd = owned.as_fd();
+        let ecn = match options.ecn {
+            Ecn::Auto => !options.ip.is_loopback(),
+            Ecn::On => true,
+            Ecn::Off => false,
+        };
+        let ecn = mark_ecn(fd, is_v6, ecn);
+        if options.busy_poll_us > 0 {
+            let micros = c_int::try_from(options.busy_poll_us).map_err(|_| invalid("busy poll"))?;
+            ffi::set_option(fd, libc::SOL_SOCKET, libc::SO_BUSY_POLL, micros)?;
+        }
+        ask_for_buffer(
+            fd,
+            libc::SO_SNDBUF,
+            libc::SO_SNDBUFFORCE,
+            options.sndbuf_bytes,
+        );
+        ask_for_buffer(
+            fd,
+            libc::SO_RCVBUF,
+            libc::SO_RCVBUFFORCE,
+            options.rcvbuf_bytes,
+        );
+        let granted = ffi::option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF)?;
+        let gso = options.gso && ffi::set_option(fd, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+        let gro = options.gro && ffi::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 0).is_ok();
+        ffi::bind(fd, SocketAddr::new(options.ip, options.port))?;
+        let mut advertised = ffi::local_addr(fd)?;
+        if let Some(ip) = options.advertise {
+            advertised.set_ip(ip);
+        }
+        if advertised.ip().is_unspecified() || advertised.is_ipv6() != is_v6 {
+            return Err(invalid(
+                "peers need an address of the socket's family to send to",
+            ));
+        }
+        let granted = u32::try_from(granted).unwrap_or(0);
+        let rx_queue = (granted / CHARGE_PER_DATAGRAM).max(1);
+        Ok(Self {
+            fd: owned,
+            advertised,
+            gso,
+            gro,
+            ecn,
+            datagram,
+            rx_queue,
+        })
+    }
+
+    /// The descriptor.
+    #[inline]
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Turns `UDP_GRO` on or off; `false` if the kernel refused.
+    pub(super) fn set_gro(&self, on: bool) -> bool {
+        ffi::set_option(self.fd(), libc::SOL_UDP, libc::UDP_GRO, c_int::from(on)).is_ok()
+    }
+}
+
+/// Bytes of a datagram, from the options.
+fn datagram_bytes(options: &Options) -> io::Result<u32> {
+    let fits_mtu_1500 = match options.ip {
+        IpAddr::V4(_) => 1500 - 20 - 8,
+        IpAddr::V6(_) => 1500 - 40 - 8,
+    };
+    let datagram = options.datagram_bytes.unwrap_or(fits_mtu_1500);
+    if !(MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES).contains(&datagram) {
+        return Err(invalid("datagram_bytes is outside its limits"));
+    }
+    if options.data_size == 0 || options.data_size > MAX_DATAGRAM_BYTES - MAX_FRAMING {
+        return Err(invalid("data_size is outside its limits"));
+    }
+    Ok(datagram)
+}
+
+/// Sets ECT(0) on what is sent, and asks for the bits of what comes. False if they do not come.
+fn mark_ecn(fd: BorrowedFd<'_>, is_v6: bool, read: bool) -> bool {
+    let (level, send, receive) = if is_v6 {
+        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS)
+    } else {
+        (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_RECVTOS)
+    };
+    // Without the mark the network drops where it could have marked: slower, not wrong.
+    let _ = ffi::set_option(fd, level, send, ECT_0);
+    read && ffi::set_option(fd, level, receive, 1).is_ok()
+}
+
+/// Asks for a buffer size: beyond the system's limit if we may, up to it otherwise.
+fn ask_for_buffer(fd: BorrowedFd<'_>, name: c_int, forced: c_int, bytes: u32) {
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    if ffi::set_option(fd, libc::SOL_SOCKET, forced, bytes).is_err() {
+        // What was granted is read back, so a refusal here needs no answer.
+        let _ = ffi::set_option(fd, libc::SOL_SOCKET, name, bytes);
+    }
+}
+
+fn invalid(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
