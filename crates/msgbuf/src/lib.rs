@@ -24,6 +24,7 @@
 //! ```
 
 mod buf;
+mod config;
 mod home;
 mod large;
 mod layout;
@@ -34,7 +35,8 @@ pub mod regions;
 mod sys;
 
 pub use buf::{AllocError, BufRef, MsgBuf, TooLong};
+pub use config::{Hugepages, PoolConfig, PoolError};
 pub use layout::{HEADROOM, MAX_MESSAGE, MIN_DATA_SIZE};
-pub use pool::{AdoptError, Hugepages, Pool, PoolConfig, PoolError};
+pub use pool::{AdoptError, Pool};
 pub use prefetch::{prefetch_line, prefetch_lines, prefetch_read, prefetch_slice};
 pub use regions::{RegionId, RegionInfo, Stale};

@@ -13,75 +13,14 @@
 use std::sync::Arc;
 
 use crate::buf::{AllocError, BLOCK_BITS, BLOCK_MASK, MsgBuf};
+use crate::config::{MAX_REGION, PoolConfig, PoolError};
 use crate::home::Home;
 use crate::large::LargeCache;
 use crate::layout::{
     self, CLASSES, DATA_OFFSET, Layout, MAX_BLOCK, MAX_MESSAGE, MIN_BLOCK, MIN_BLOCK_SHIFT,
-    MIN_DATA_SIZE, SMALL_CLASSES,
+    SMALL_CLASSES,
 };
 use crate::region::{RegionBox, RegionOptions};
-
-/// Whether regions are put into hugepages.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Hugepages {
-    /// If the system has any; else ordinary pages.
-    #[default]
-    Try,
-    /// Ordinary pages.
-    Never,
-}
-
-/// How a [`Pool`] gets its memory.
-///
-/// ```
-/// use dunlin_msgbuf::{Hugepages, Pool, PoolConfig};
-/// let config = PoolConfig { hugepages: Hugepages::Never, ..PoolConfig::default() };
-/// let pool = Pool::new(config)?;
-/// # Ok::<(), dunlin_msgbuf::PoolError>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PoolConfig {
-    /// Whether regions are put into hugepages.
-    pub hugepages: Hugepages,
-    /// Size of the first region in bytes, rounded up to 64 KiB; each further one is twice as large,
-    /// up to 64 MiB. It is mapped at once, but takes memory only as it is used.
-    pub first_region_bytes: usize,
-    /// Most bytes of regions, mapped but not necessarily used.
-    pub max_bytes: usize,
-    /// Data bytes per packet, which says where the headers of later packets lie: the least that any
-    /// session negotiates. At least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
-    pub data_size: u32,
-    /// Whether other processes can map the regions, which then cost a file descriptor each.
-    pub shared: bool,
-    /// Whether [`regions::read`](crate::regions::read) works, for simulators. Revoking then takes a
-    /// lock.
-    pub readable: bool,
-}
-
-impl Default for PoolConfig {
-    /// A first region of 1 MiB, at most 4 GiB, packets of 1440 bytes as over UDP, shared.
-    fn default() -> Self {
-        Self {
-            hugepages: Hugepages::Try,
-            first_region_bytes: 1 << 20,
-            max_bytes: 4 << 30,
-            data_size: 1440,
-            shared: true,
-            readable: false,
-        }
-    }
-}
-
-/// Why there is no pool.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PoolError {
-    /// `data_size` is below [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
-    DataSize,
-    /// `first_region_bytes` is more than 64 MiB, or more than `max_bytes`.
-    FirstRegion,
-    /// The first region could not be made.
-    Alloc(AllocError),
-}
 
 /// Why user memory was not adopted, and the memory.
 #[derive(Debug)]
@@ -127,14 +66,12 @@ pub struct Pool {
     collected: Vec<MsgBuf>,
 }
 
-/// Largest region that blocks are carved from.
-const MAX_REGION: usize = 64 << 20;
-
 const _: () = {
     // A block's place in its region, and a region's place in its pool, share 32 bits.
     assert!(MAX_REGION / MIN_BLOCK <= 1 << BLOCK_BITS);
     assert!(MAX_REGION.is_multiple_of(crate::sys::HUGEPAGE));
 };
+
 /// Most regions that a pool carves blocks from: 64 GiB of the largest.
 const MAX_REGIONS: usize = 1 << (32 - BLOCK_BITS);
 
@@ -144,16 +81,7 @@ impl Pool {
     /// # Errors
     /// See [`PoolError`].
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
-        if config.data_size < MIN_DATA_SIZE {
-            return Err(PoolError::DataSize);
-        }
-        if config.first_region_bytes > MAX_REGION {
-            return Err(PoolError::FirstRegion);
-        }
-        let first = config.first_region_bytes.max(1).next_multiple_of(MAX_BLOCK);
-        if first > config.max_bytes {
-            return Err(PoolError::FirstRegion);
-        }
+        let first = config.check()?;
         let layout = Layout::new(config.data_size);
         let mut pool = Self {
             free: [const { Vec::new() }; SMALL_CLASSES],
@@ -165,12 +93,7 @@ impl Pool {
             carved: 0,
             large: LargeCache::default(),
             layout,
-            options: RegionOptions {
-                hugepages: config.hugepages == Hugepages::Try,
-                shared: config.shared,
-                readable: config.readable,
-                data_size: config.data_size,
-            },
+            options: config.region_options(),
             max_bytes: config.max_bytes,
             mapped: 0,
             collected: Vec::new(),
@@ -449,20 +372,6 @@ impl Drop for Pool {
             .orphan(outstanding, std::mem::take(&mut self.regions));
     }
 }
-
-impl std::fmt::Display for PoolError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::DataSize => write!(f, "data_size must be at least {MIN_DATA_SIZE} bytes"),
-            Self::FirstRegion => {
-                f.write_str("first_region_bytes must be at most 64 MiB and at most max_bytes")
-            }
-            Self::Alloc(error) => write!(f, "no first region: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for PoolError {}
 
 impl std::fmt::Display for AdoptError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

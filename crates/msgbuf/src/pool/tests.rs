@@ -3,6 +3,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "tags and patterns wrap")]
 
 use super::*;
+use crate::config::Hugepages;
 use crate::large::MAX_CACHED;
 use crate::regions;
 use std::sync::mpsc;

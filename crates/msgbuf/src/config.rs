@@ -1,0 +1,111 @@
+//! What is configured about a pool, and its limits. Read by `pool` alone.
+
+use crate::buf::AllocError;
+use crate::layout::{MAX_BLOCK, MIN_DATA_SIZE};
+use crate::region::RegionOptions;
+
+/// Whether regions are put into hugepages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Hugepages {
+    /// If the system has any; else ordinary pages.
+    #[default]
+    Try,
+    /// Ordinary pages.
+    Never,
+}
+
+/// How a [`Pool`] gets its memory.
+///
+/// ```
+/// use dunlin_msgbuf::{Hugepages, Pool, PoolConfig};
+/// let config = PoolConfig { hugepages: Hugepages::Never, ..PoolConfig::default() };
+/// let pool = Pool::new(config)?;
+/// # Ok::<(), dunlin_msgbuf::PoolError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolConfig {
+    /// Whether regions are put into hugepages.
+    pub hugepages: Hugepages,
+    /// Size of the first region in bytes, rounded up to 64 KiB; each further one is twice as large,
+    /// up to 64 MiB. It is mapped at once, but takes memory only as it is used.
+    pub first_region_bytes: usize,
+    /// Most bytes of regions, mapped but not necessarily used.
+    pub max_bytes: usize,
+    /// Data bytes per packet, which says where the headers of later packets lie: the least that any
+    /// session negotiates. At least [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    pub data_size: u32,
+    /// Whether other processes can map the regions, which then cost a file descriptor each.
+    pub shared: bool,
+    /// Whether [`regions::read`](crate::regions::read) works, for simulators. Revoking then takes a
+    /// lock.
+    pub readable: bool,
+}
+
+impl Default for PoolConfig {
+    /// A first region of 1 MiB, at most 4 GiB, packets of 1440 bytes as over UDP, shared.
+    fn default() -> Self {
+        Self {
+            hugepages: Hugepages::Try,
+            first_region_bytes: 1 << 20,
+            max_bytes: 4 << 30,
+            data_size: 1440,
+            shared: true,
+            readable: false,
+        }
+    }
+}
+
+/// Why there is no pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PoolError {
+    /// `data_size` is below [`MIN_DATA_SIZE`](crate::MIN_DATA_SIZE).
+    DataSize,
+    /// `first_region_bytes` is more than 64 MiB, or more than `max_bytes`.
+    FirstRegion,
+    /// The first region could not be made.
+    Alloc(AllocError),
+}
+
+/// Largest region that blocks are carved from, in bytes.
+pub(crate) const MAX_REGION: usize = 64 << 20;
+
+impl PoolConfig {
+    /// Size of the first region, if a pool can work with this configuration.
+    pub(crate) fn check(&self) -> Result<usize, PoolError> {
+        if self.data_size < MIN_DATA_SIZE {
+            return Err(PoolError::DataSize);
+        }
+        if self.first_region_bytes > MAX_REGION {
+            return Err(PoolError::FirstRegion);
+        }
+        let first = self.first_region_bytes.max(1).next_multiple_of(MAX_BLOCK);
+        if first > self.max_bytes {
+            Err(PoolError::FirstRegion)
+        } else {
+            Ok(first)
+        }
+    }
+
+    pub(crate) fn region_options(&self) -> RegionOptions {
+        RegionOptions {
+            hugepages: self.hugepages == Hugepages::Try,
+            shared: self.shared,
+            readable: self.readable,
+            data_size: self.data_size,
+        }
+    }
+}
+
+impl std::fmt::Display for PoolError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::DataSize => write!(f, "data_size must be at least {MIN_DATA_SIZE} bytes"),
+            Self::FirstRegion => {
+                f.write_str("first_region_bytes must be at most 64 MiB and at most max_bytes")
+            }
+            Self::Alloc(error) => write!(f, "no first region: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PoolError {}
