@@ -1,0 +1,146 @@
+//! Background handlers: requests that worker threads run, so that they do not hold up the
+//! dispatch thread (eRPC §3.2).
+//!
+//! The request is copied out of the RX frame into a msgbuf, and the response is written into one;
+//! both travel with the job by value. The executor is passed in ([`Workers`]): threads in the
+//! nexus, virtual time in the simulator.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use dunlin_msgbuf::{MsgBuf, TooLong};
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::work::WorkId;
+
+/// A handler that runs in a worker thread.
+pub(crate) type BackgroundFn = Arc<dyn Fn(BackgroundRequest<'_>) + Send + Sync>;
+
+/// Runs jobs somewhere else, and gives them back when they have run. Neither call blocks.
+pub trait Workers: Send {
+    /// Takes a job.
+    ///
+    /// # Errors
+    /// Gives the job back if the queue is full.
+    fn submit(&mut self, job: Job) -> Result<(), Job>;
+
+    /// A job of this endpoint that has run, if there is one.
+    fn poll(&mut self) -> Option<Job>;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Unanswered,
+    Replied,
+    Rejected(ErrorCode),
+    Panicked,
+}
+
+/// One background request on its way to a worker and back.
+pub struct Job {
+    pub(crate) id: WorkId,
+    req_type: ReqType,
+    handler: BackgroundFn,
+    request: MsgBuf,
+    response: MsgBuf,
+    outcome: Outcome,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("req_type", &self.req_type)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What has become of a job.
+pub(crate) enum JobResult {
+    Reply(MsgBuf),
+    Reject(ErrorCode, MsgBuf),
+    Panic(MsgBuf),
+}
+
+impl Job {
+    pub(crate) fn new(
+        id: WorkId,
+        req_type: ReqType,
+        handler: BackgroundFn,
+        request: MsgBuf,
+        response: MsgBuf,
+    ) -> Self {
+        Self {
+            id,
+            req_type,
+            handler,
+            request,
+            response,
+            outcome: Outcome::Unanswered,
+        }
+    }
+
+    /// Runs the handler. A panic is caught and becomes the request's error.
+    pub fn run(&mut self) {
+        let handler = Arc::clone(&self.handler);
+        let request = BackgroundRequest { job: self };
+        if catch_unwind(AssertUnwindSafe(|| handler(request))).is_err() {
+            self.outcome = Outcome::Panicked;
+        }
+    }
+
+    /// The request's buffer, and the answer.
+    pub(crate) fn into_result(self) -> (WorkId, MsgBuf, JobResult) {
+        let result = match self.outcome {
+            Outcome::Replied => JobResult::Reply(self.response),
+            Outcome::Rejected(code) => JobResult::Reject(code, self.response),
+            Outcome::Unanswered => JobResult::Reject(ErrorCode::HANDLER_FAILED, self.response),
+            Outcome::Panicked => JobResult::Panic(self.response),
+        };
+        (self.id, self.request, result)
+    }
+
+    /// Both buffers, of a job that was not taken.
+    pub(crate) fn into_bufs(self) -> [MsgBuf; 2] {
+        [self.request, self.response]
+    }
+}
+
+/// A request as a background handler sees it. Dropping it unanswered answers an error.
+#[derive(Debug)]
+pub struct BackgroundRequest<'a> {
+    job: &'a mut Job,
+}
+
+impl BackgroundRequest<'_> {
+    /// The request's bytes.
+    pub fn data(&self) -> &[u8] {
+        self.job.request.data()
+    }
+
+    /// The type that the client gave.
+    pub fn req_type(&self) -> ReqType {
+        self.job.req_type
+    }
+
+    /// Answers with `len` bytes that `write` fills from the request's bytes.
+    ///
+    /// # Errors
+    /// If `len` is more than the handler was registered for; the client gets
+    /// [`ErrorCode::RESPONSE_TOO_LARGE`].
+    pub fn reply(self, len: usize, write: impl FnOnce(&[u8], &mut [u8])) -> Result<(), TooLong> {
+        let job = self.job;
+        if let Err(too_long) = job.response.resize(len) {
+            job.outcome = Outcome::Rejected(ErrorCode::RESPONSE_TOO_LARGE);
+            return Err(too_long);
+        }
+        write(job.request.data(), job.response.data_mut());
+        job.outcome = Outcome::Replied;
+        Ok(())
+    }
+
+    /// Answers with an error code.
+    pub fn reject(self, code: ErrorCode) {
+        self.job.outcome = Outcome::Rejected(code);
+    }
+}

@@ -1,0 +1,113 @@
+//! Batch handlers: all requests of one type in an RX burst at once, so that the handler can hide
+//! memory latency across them (HERD §4.1.1, design §5).
+//!
+//! Items are disjoint and own their reply buffers: a handler may work on several at a time.
+//! The entries live in a vector that is reused, so a batch costs no allocation.
+
+use dunlin_msgbuf::{MsgBuf, TooLong};
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::context::Cx;
+use crate::request::Held;
+use crate::session::Session;
+use crate::work::WorkIdx;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    None,
+    Reply,
+    Reject(ErrorCode),
+    Deferred,
+}
+
+/// A request that waits for the end of the burst: where its data lies, and its answer.
+#[derive(Debug)]
+pub(crate) struct BatchEntry {
+    pub(crate) req_type: ReqType,
+    pub(crate) work: WorkIdx,
+    pub(crate) session: Session,
+    pub(crate) frame: usize,
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+    pub(crate) response: Option<MsgBuf>,
+    pub(crate) answer: Answer,
+}
+
+/// Requests of one type, at most [`crate::config::MAX_BATCH`].
+#[derive(Debug)]
+pub struct Batch<'a> {
+    pub(crate) entries: &'a mut [BatchEntry],
+    pub(crate) data: &'a [&'a [u8]],
+}
+
+impl<'a> Batch<'a> {
+    /// How many requests there are, at least one.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Never true: a handler is not called without requests.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The requests in the order in which they came. They are disjoint: all of them can be held
+    /// at the same time.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = BatchItem<'_>> {
+        let data = self.data;
+        self.entries
+            .iter_mut()
+            .zip(data)
+            .map(|(entry, data)| BatchItem { entry, data })
+    }
+}
+
+/// One request of a batch. What is left unanswered at the handler's end fails.
+#[derive(Debug)]
+pub struct BatchItem<'a> {
+    entry: &'a mut BatchEntry,
+    data: &'a [u8],
+}
+
+impl<'a> BatchItem<'a> {
+    /// The request's bytes, in the RX frame.
+    #[inline]
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The session that it came on.
+    pub fn session(&self) -> Session {
+        self.entry.session
+    }
+
+    /// Answers with `len` bytes, which `write` fills. The buffer holds old bytes before.
+    ///
+    /// # Errors
+    /// If `len` is more than the handler was registered for; the client gets
+    /// [`ErrorCode::RESPONSE_TOO_LARGE`].
+    #[inline]
+    pub fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), TooLong> {
+        let Some(response) = &mut self.entry.response else {
+            return Ok(());
+        };
+        if let Err(too_long) = response.resize(len) {
+            self.entry.answer = Answer::Reject(ErrorCode::RESPONSE_TOO_LARGE);
+            return Err(too_long);
+        }
+        write(response.data_mut());
+        self.entry.answer = Answer::Reply;
+        Ok(())
+    }
+
+    /// Answers with an error code.
+    pub fn reject(self, code: ErrorCode) {
+        self.entry.answer = Answer::Reject(code);
+    }
+
+    /// Keeps the request to be answered later.
+    pub fn defer(self, cx: &mut Cx<'_>) -> Held {
+        self.entry.answer = Answer::Deferred;
+        cx.hold(self.entry.work, self.entry.session)
+    }
+}

@@ -1,0 +1,193 @@
+//! Calls: the working state of requests that this side issued, from `call` to completion.
+//!
+//! ```text
+//!          no slot or credit          slot and credit
+//! call ──▶ Queued ─────────────▶ Sent ──CR──▶ Accepted ──RESP/ERR──▶ (completion) Free
+//!            │ deadline, cancel    │ RESP/ERR       │ deadline, cancel
+//!            ▼                     ▼                ▼
+//!         Dropped               (completion)     Zombie ──RESP/ERR──▶ Free
+//! ```
+//! A zombie has been completed to the user; it keeps slot and credit and resends CANCEL until the
+//! server has answered (rule S6). A dropped call waits to be unlinked from its backlog.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ReqNum, ReqType};
+
+use crate::error::RpcError;
+use crate::session::{NONE, Session};
+use crate::time::Nanos;
+use crate::transport::TxSeq;
+
+/// What the user gives with a call and gets back with its completion.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Tag(pub u64);
+
+/// Names a call, to cancel it. Identifiers of completed calls are recognised, not reused.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CallId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// What a call may be told beside its message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CallOptions {
+    /// Complete with [`RpcError::DeadlinePassed`] when this span has passed without a response.
+    /// It is checked once per `scan_interval`.
+    pub deadline: Option<Nanos>,
+}
+
+/// The end of a call. Exactly one comes for each call that was taken.
+#[derive(Debug)]
+pub struct Done {
+    /// The session of the call.
+    pub session: Session,
+    /// What the user gave with the call.
+    pub tag: Tag,
+    /// `Ok` if `response` holds the response.
+    pub result: Result<(), RpcError>,
+    /// The request's buffer, unchanged.
+    pub request: MsgBuf,
+    /// The response, or the untouched buffer if `result` is an error.
+    pub response: MsgBuf,
+}
+
+/// Index of a call in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CallIdx(pub(crate) u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum CallState {
+    #[default]
+    Free,
+    Queued,
+    Dropped,
+    Sent,
+    Accepted,
+    Zombie,
+}
+
+impl CallState {
+    /// The call holds a slot and a credit.
+    pub(crate) fn has_slot(self) -> bool {
+        matches!(self, Self::Sent | Self::Accepted | Self::Zombie)
+    }
+}
+
+/// One call.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) state: CallState,
+    /// Retransmissions, probes or CANCELs since the state was entered.
+    pub(crate) attempts: u8,
+    /// The request was sent once, so that its answer gives a round-trip sample.
+    pub(crate) sample: bool,
+    pub(crate) req_type: ReqType,
+    pub(crate) req: ReqNum,
+    pub(crate) session: u32,
+    pub(crate) generation: u32,
+    /// The next call of the session's backlog.
+    pub(crate) next: u32,
+    pub(crate) tag: Tag,
+    pub(crate) request: Option<MsgBuf>,
+    pub(crate) response: Option<MsgBuf>,
+    /// When the last packet was sent.
+    pub(crate) sent: Nanos,
+    /// When the first was.
+    pub(crate) first_sent: Nanos,
+    pub(crate) deadline: Nanos,
+    /// The transport is done with the request once it has come this far.
+    pub(crate) tx_end: TxSeq,
+}
+
+/// A call that has ended while the transport may still read its request (rule S12).
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) done: Done,
+    pub(crate) tx_end: TxSeq,
+}
+
+/// All calls of an endpoint. Free entries are reused last in, first out, so that few are hot.
+#[derive(Debug, Default)]
+pub(crate) struct CallTable {
+    calls: Vec<Call>,
+    free: Vec<u32>,
+    live: usize,
+}
+
+impl CallTable {
+    /// Calls that are not free.
+    #[inline]
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// One more than the highest index ever used.
+    pub(crate) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    #[inline]
+    pub(crate) fn insert(&mut self) -> CallIdx {
+        self.live += 1;
+        if let Some(index) = self.free.pop() {
+            return CallIdx(index);
+        }
+        self.grow()
+    }
+
+    #[cold]
+    fn grow(&mut self) -> CallIdx {
+        let index = u32::try_from(self.calls.len()).expect("fewer than 2^32 calls fit in memory");
+        self.calls.push(Call::default());
+        // Freeing must never allocate: the list has room for every entry.
+        self.free.reserve(self.calls.capacity() - self.free.len());
+        CallIdx(index)
+    }
+
+    /// Gives the entry back; its buffers must have been taken.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: CallIdx) {
+        let call = self.at_mut(index);
+        debug_assert!(call.request.is_none() && call.response.is_none());
+        call.state = CallState::Free;
+        call.generation = call.generation.wrapping_add(1);
+        call.next = NONE;
+        self.free.push(index.0);
+        self.live -= 1;
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: CallIdx) -> &Call {
+        &self.calls[index.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: CallIdx) -> &mut Call {
+        &mut self.calls[index.0 as usize]
+    }
+
+    /// The call that an identifier names, unless it has completed.
+    pub(crate) fn find(&self, id: CallId) -> Option<CallIdx> {
+        let call = self.calls.get(id.index as usize)?;
+        let live = call.generation == id.generation
+            && matches!(
+                call.state,
+                CallState::Queued | CallState::Sent | CallState::Accepted
+            );
+        live.then_some(CallIdx(id.index))
+    }
+
+    pub(crate) fn id(&self, index: CallIdx) -> CallId {
+        CallId {
+            index: index.0,
+            generation: self.at(index).generation,
+        }
+    }
+
+    /// The entry for prefetching, if the index is one.
+    #[inline]
+    pub(crate) fn peek(&self, index: u32) -> Option<&Call> {
+        self.calls.get(index as usize)
+    }
+}

@@ -1,0 +1,487 @@
+//! The client side of the protocol: issuing requests, and what their answers do (rules S1, S5,
+//! S6, S7, S8, S10, S12).
+//!
+//! Called by `Cx` (call, cancel), by the loop for CR, RESP and ERR, and by `scan.rs` when time
+//! has passed. Nothing here calls user code: completions are returned or queued.
+
+use dunlin_msgbuf::{BufRef, MsgBuf};
+use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType};
+
+use crate::call::{CallId, CallIdx, CallOptions, CallState, Done, Tag};
+use crate::congestion::Sample;
+use crate::error::{CallError, CallErrorKind, CloseReason, RpcError};
+use crate::proto::Proto;
+use crate::rtt::away_limit;
+use crate::session::{NONE, Session, State};
+use crate::time::Nanos;
+use crate::transport::TxSeq;
+use crate::tx_queue::Stamp;
+
+/// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
+const ACKS_WORTH_SENDING: u32 = 4;
+/// Shortest time between two acknowledgement vectors of a session.
+const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
+
+impl Proto {
+    /// Takes a request. It is sent when the session has a slot and a credit for it.
+    #[inline]
+    pub(crate) fn call(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+        options: CallOptions,
+    ) -> Result<CallId, CallError> {
+        let refuse = |kind, request, response| {
+            Err(CallError {
+                kind,
+                request,
+                response,
+            })
+        };
+        let Some(index) = self.sessions.find(session) else {
+            return refuse(CallErrorKind::NoSession, request, response);
+        };
+        let state = self.sessions.at(index);
+        if request.len() > state.max_message as usize {
+            let limit = state.max_message;
+            return refuse(CallErrorKind::TooLarge { limit }, request, response);
+        }
+        let direct = state.can_send() && state.backlog_len == 0;
+        if !direct && state.backlog_len >= self.config.backlog {
+            return refuse(CallErrorKind::Overloaded, request, response);
+        }
+        let call_idx = self.calls.insert();
+        let call = self.calls.at_mut(call_idx);
+        call.session = index;
+        call.req_type = req_type;
+        call.tag = tag;
+        call.request = Some(request);
+        call.response = Some(response);
+        call.deadline = options.deadline.map_or(Nanos::MAX, |span| self.now + span);
+        self.schedule.on_call(self.now, self.config.scan_interval);
+        if direct && self.admit(index, call_idx) {
+            self.start(index, call_idx);
+        } else {
+            self.enqueue(index, call_idx);
+        }
+        Ok(self.calls.id(call_idx))
+    }
+
+    /// True if pacing lets the session send this request now.
+    #[inline]
+    fn admit(&mut self, session: u32, call: CallIdx) -> bool {
+        if self.controls.is_empty() {
+            return true;
+        }
+        let len = self.calls.at(call).request.as_ref().map_or(0, MsgBuf::len);
+        let bytes = u32::try_from(len).unwrap_or(u32::MAX);
+        self.controls.admit(session, bytes, self.now)
+    }
+
+    /// Puts the call at the end of its session's backlog.
+    fn enqueue(&mut self, session: u32, idx: CallIdx) {
+        let call = self.calls.at_mut(idx);
+        call.state = CallState::Queued;
+        call.next = NONE;
+        self.counters.stalls += 1;
+        let state = self.sessions.at_mut(session);
+        let tail = std::mem::replace(&mut state.backlog_tail, idx.0);
+        state.backlog_len += 1;
+        if tail == NONE {
+            state.backlog_head = idx.0;
+        } else {
+            self.calls.at_mut(CallIdx(tail)).next = idx.0;
+        }
+    }
+
+    /// Sends what the session's backlog, slots, credits and pace allow.
+    pub(crate) fn drain_backlog(&mut self, session: u32) {
+        while let Some(idx) = self.next_in_backlog(session) {
+            if !self.sessions.at(session).can_send() || !self.admit(session, idx) {
+                return;
+            }
+            self.pop_backlog(session);
+            self.sessions.at_mut(session).backlog_len -= 1;
+            self.start(session, idx);
+        }
+    }
+
+    /// The first call that still waits; those that were dropped before it are freed.
+    fn next_in_backlog(&mut self, session: u32) -> Option<CallIdx> {
+        loop {
+            let head = self.sessions.at(session).backlog_head;
+            if head == NONE {
+                return None;
+            }
+            let idx = CallIdx(head);
+            if self.calls.at(idx).state == CallState::Queued {
+                return Some(idx);
+            }
+            self.pop_backlog(session);
+            self.calls.remove(idx);
+        }
+    }
+
+    fn pop_backlog(&mut self, session: u32) {
+        let state = self.sessions.at_mut(session);
+        state.backlog_head = self.calls.at(CallIdx(state.backlog_head)).next;
+        if state.backlog_head == NONE {
+            state.backlog_tail = NONE;
+        }
+    }
+
+    /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
+    #[inline]
+    fn start(&mut self, session: u32, idx: CallIdx) {
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let slot = state.free.trailing_zeros();
+        let bit = 1_u64 << slot;
+        state.free &= !bit;
+        state.unacked &= !bit;
+        state.credits -= 1;
+        state.in_flight += 1;
+        let client_slot = &mut slots[slot as usize];
+        client_slot.call = idx.0;
+        let req = client_slot.req;
+        let call = self.calls.at_mut(idx);
+        call.state = CallState::Sent;
+        call.req = req;
+        call.attempts = 0;
+        call.sample = true;
+        call.first_sent = self.now;
+        self.counters.requests_sent += 1;
+        self.send_request(session, idx, Flags::NONE);
+    }
+
+    /// Queues the request's packet.
+    #[inline]
+    fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
+        let state = self.sessions.at(session);
+        let call = self.calls.at_mut(idx);
+        let Some(request) = &call.request else { return };
+        let mut header = Self::header(state, PacketType::Req, call.req);
+        header.flags = flags;
+        header.aux = call.req_type.0;
+        header.size = message_size(request);
+        let data = request.lend();
+        let stamp = Stamp::SentAt(idx);
+        if state.unacked.count_ones() < ACKS_WORTH_SENDING
+            || self.now.since(state.acked) < ACK_INTERVAL
+        {
+            call.tx_end = self.tx.push(state.peer, &header, data, stamp);
+        } else {
+            self.send_request_with_acks(session, idx, header, data);
+        }
+    }
+
+    /// Tells the server beside a request which responses have arrived (rules S9 and W10).
+    fn send_request_with_acks(
+        &mut self,
+        session: u32,
+        idx: CallIdx,
+        mut header: Header,
+        data: BufRef,
+    ) {
+        let acks = self.take_acks(session);
+        let peer = self.sessions.at(session).peer;
+        header.flags = header.flags.with(Flags::ACK_VECTOR);
+        let end = self
+            .tx
+            .push_with_acks(peer, &header, acks, data, Stamp::SentAt(idx));
+        self.calls.at_mut(idx).tx_end = end;
+    }
+
+    /// Four of the completed requests that the server may not know of.
+    fn take_acks(&mut self, session: u32) -> AckVector {
+        let now = self.now;
+        let (state, slots) = self.sessions.with_client_slots(session);
+        state.acked = now;
+        let window = u32::from(state.window);
+        let mut acks = [ReqNum(0); 4];
+        for ack in &mut acks {
+            let slot = state.unacked.trailing_zeros();
+            state.unacked &= state.unacked - 1;
+            *ack = slots[slot as usize].req.previous(window);
+        }
+        AckVector(acks)
+    }
+
+    /// The pending call that an answer with this request number is for.
+    #[inline]
+    fn answered_call(&mut self, session: u32, req: ReqNum) -> Option<CallIdx> {
+        let state = self.sessions.at(session);
+        let slot = req.slot(u32::from(state.window));
+        let client_slot = self.sessions.client_slots[(state.slots + slot) as usize];
+        if client_slot.call == NONE || client_slot.req != req {
+            self.counters.drops.unexpected += 1;
+            return None;
+        }
+        Some(CallIdx(client_slot.call))
+    }
+
+    /// RESP or ERR: the call is over. Returns its completion, unless the user has had it already
+    /// or the transport still reads the request.
+    #[inline]
+    pub(crate) fn on_answer(&mut self, session: u32, header: &Header, data: &[u8]) -> Option<Done> {
+        if header.kind == PacketType::Resp && header.size > self.sessions.at(session).max_message {
+            self.counters.drops.size += 1;
+            return None;
+        }
+        let idx = self.answered_call(session, header.req)?;
+        self.take_sample(session, idx, header);
+        #[cfg(feature = "mutants")]
+        let leak =
+            header.kind == PacketType::Err && self.shows(crate::mutant::Mutant::CreditLeaked);
+        self.free_slot(session, header.req);
+        #[cfg(feature = "mutants")]
+        if leak {
+            self.sessions.at_mut(session).credits -= 1;
+        }
+        let call = self.calls.at_mut(idx);
+        if call.state == CallState::Zombie {
+            self.calls.remove(idx);
+            return None;
+        }
+        let result = match header.kind {
+            PacketType::Resp => fill_response(call.response.as_mut(), data),
+            _ => Err(RpcError::Rejected(ErrorCode(header.size))),
+        };
+        self.finish(idx, result)
+    }
+
+    /// Ends a call that holds no slot any more: returns its completion, or queues it until the
+    /// transport is done with the request (rule S12).
+    #[inline]
+    fn finish(&mut self, idx: CallIdx, result: Result<(), RpcError>) -> Option<Done> {
+        let tx_end = self.calls.at(idx).tx_end;
+        let mut done = self.take_done(idx, result)?;
+        self.calls.remove(idx);
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::ReleasedBeforeDone) {
+            done.request.revoke();
+            return Some(done);
+        }
+        if tx_end <= self.tx_done {
+            done.request.revoke();
+            self.counters.completions += 1;
+            return Some(done);
+        }
+        self.end(done, tx_end);
+        None
+    }
+
+    /// Takes the buffers out of a call, as its completion.
+    #[inline]
+    fn take_done(&mut self, idx: CallIdx, result: Result<(), RpcError>) -> Option<Done> {
+        let call = self.calls.at_mut(idx);
+        let (request, response) = (call.request.take()?, call.response.take()?);
+        let (tag, index) = (call.tag, call.session);
+        Some(Done {
+            session: self.sessions.handle(index),
+            tag,
+            result,
+            request,
+            response,
+        })
+    }
+
+    /// Gives slot and credit back; the slot steps to its next number (rules S1, S7).
+    #[inline]
+    fn free_slot(&mut self, session: u32, req: ReqNum) {
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let window = u32::from(state.window);
+        let slot = req.slot(window);
+        let bit = 1_u64 << slot;
+        state.free |= bit;
+        state.unacked |= bit;
+        state.credits += 1;
+        state.in_flight -= 1;
+        let client_slot = &mut slots[slot as usize];
+        client_slot.req = req.next(window);
+        client_slot.call = NONE;
+        self.wake(session);
+    }
+
+    /// Measures the round trip if this answer allows it (rule S10).
+    #[inline]
+    fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
+        let call = self.calls.at(idx);
+        let residence = header.residence().to_nanos();
+        let mut sample = None;
+        if let Some(residence_ns) = residence
+            && call.sample
+            && !header.flags.has(Flags::RETRANSMISSION)
+        {
+            let rtt = self.now.since(call.sent).since(Nanos(residence_ns));
+            let rtt_state = &mut self.sessions.at_mut(session).rtt;
+            rtt_state.on_residence(residence_ns);
+            if self.away <= away_limit(rtt) {
+                rtt_state.on_sample(rtt);
+                self.counters.rtt_samples += 1;
+                sample = Some(rtt);
+            } else {
+                self.counters.rtt_away += 1;
+            }
+        }
+        if !self.controls.is_empty() {
+            let congestion = header.flags.has(Flags::ECN_ECHO);
+            self.controls.on_answer(
+                session,
+                Sample {
+                    rtt: sample,
+                    congestion,
+                    now: self.now,
+                },
+            );
+        }
+    }
+
+    /// CR: the server has the request and will answer in its own time (rule S5).
+    pub(crate) fn on_credit_return(&mut self, session: u32, header: &Header) {
+        let Some(idx) = self.answered_call(session, header.req) else {
+            return;
+        };
+        if self.calls.at(idx).state == CallState::Sent {
+            self.take_sample(session, idx, header);
+            let call = self.calls.at_mut(idx);
+            call.state = CallState::Accepted;
+            call.attempts = 0;
+            call.sent = self.now;
+        }
+        // What comes later measures the handler, not the network.
+        self.calls.at_mut(idx).sample = false;
+    }
+
+    /// Sends the request again after a timeout (rule S8).
+    pub(crate) fn retransmit(&mut self, idx: CallIdx) {
+        let call = self.calls.at_mut(idx);
+        let session = call.session;
+        call.attempts = call.attempts.saturating_add(1);
+        call.sample = false;
+        self.counters.retransmissions += 1;
+        self.controls.on_timeout(session, self.now);
+        self.send_request(session, idx, Flags::RETRANSMISSION);
+    }
+
+    /// Asks for the first response packet of an accepted request (rule S5).
+    pub(crate) fn probe(&mut self, idx: CallIdx) {
+        self.counters.probes += 1;
+        self.send_bare(idx, PacketType::Rfr);
+    }
+
+    /// Tells the server that nobody waits any more (rule S6).
+    pub(crate) fn send_cancel(&mut self, idx: CallIdx) {
+        self.counters.cancels += 1;
+        self.send_bare(idx, PacketType::Cancel);
+    }
+
+    fn send_bare(&mut self, idx: CallIdx, kind: PacketType) {
+        let call = self.calls.at_mut(idx);
+        call.attempts = call.attempts.saturating_add(1);
+        let (session, req) = (call.session, call.req);
+        let header = Self::header(self.sessions.at(session), kind, req);
+        self.push_bare(session, &header, Stamp::SentAt(idx));
+    }
+
+    /// Cancels a call; its completion follows. False if it has completed already.
+    pub(crate) fn cancel(&mut self, id: CallId) -> bool {
+        let Some(idx) = self.calls.find(id) else {
+            return false;
+        };
+        self.abort(idx, RpcError::Cancelled);
+        true
+    }
+
+    /// Completes a call to the user before the server has answered (rule S6).
+    pub(crate) fn abort(&mut self, idx: CallIdx, error: RpcError) {
+        let (state, session) = (self.calls.at(idx).state, self.calls.at(idx).session);
+        let tx_end = self.calls.at(idx).tx_end;
+        let Some(done) = self.take_done(idx, Err(error)) else {
+            return;
+        };
+        if state == CallState::Queued {
+            self.calls.at_mut(idx).state = CallState::Dropped;
+            self.sessions.at_mut(session).backlog_len -= 1;
+            self.end(done, TxSeq(0));
+            return;
+        }
+        self.end(done, tx_end);
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::FreeOnCancel) {
+            let req = self.calls.at(idx).req;
+            self.free_slot(session, req);
+            self.calls.remove(idx);
+            return;
+        }
+        let call = self.calls.at_mut(idx);
+        call.state = CallState::Zombie;
+        call.attempts = 0;
+        self.send_cancel(idx);
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::SlotReusedEarly) {
+            let (req, window) = (self.calls.at(idx).req, self.sessions.at(session).window);
+            self.free_slot(session, req.previous(u32::from(window)));
+            self.calls.remove(idx);
+        }
+    }
+
+    /// Ends every call of a session that closes, in the order in which they were issued to slots,
+    /// then the backlog.
+    pub(crate) fn end_calls(&mut self, session: u32, reason: CloseReason) {
+        let error = match reason {
+            CloseReason::PeerFailed => RpcError::PeerFailed,
+            other => RpcError::SessionClosed(other),
+        };
+        let state = self.sessions.at_mut(session);
+        let (slots, window) = (state.slots, u32::from(state.window));
+        for at in slots..slots + window {
+            let call = self.sessions.client_slots[at as usize].call;
+            if call != NONE {
+                self.end_call(CallIdx(call), error);
+            }
+        }
+        while let Some(idx) = self.next_in_backlog(session) {
+            self.pop_backlog(session);
+            self.end_call(idx, error);
+        }
+        let state = self.sessions.at_mut(session);
+        state.backlog_len = 0;
+        state.in_flight = 0;
+        debug_assert!(state.state != State::Free);
+    }
+
+    fn end_call(&mut self, idx: CallIdx, error: RpcError) {
+        let tx_end = self.calls.at(idx).tx_end;
+        let in_slot = self.calls.at(idx).state.has_slot();
+        if let Some(done) = self.take_done(idx, Err(error)) {
+            #[cfg(feature = "mutants")]
+            if self.shows(crate::mutant::Mutant::LostCompletion) {
+                self.calls.remove(idx);
+                return;
+            }
+            let tx_end = if in_slot { tx_end } else { TxSeq(0) };
+            self.end(done, tx_end);
+        }
+        self.calls.remove(idx);
+    }
+}
+
+/// Bytes of a message whose length was checked against the session's limit.
+#[inline]
+fn message_size(message: &MsgBuf) -> u32 {
+    u32::try_from(message.len()).unwrap_or(u32::MAX)
+}
+
+/// Copies the response into the user's buffer.
+#[inline]
+fn fill_response(response: Option<&mut MsgBuf>, data: &[u8]) -> Result<(), RpcError> {
+    let too_large = RpcError::ResponseTooLarge {
+        size: u32::try_from(data.len()).unwrap_or(u32::MAX),
+    };
+    response
+        .and_then(|buf| buf.fill(data).ok())
+        .ok_or(too_large)
+}

@@ -1,0 +1,210 @@
+//! Every limit and every default of the endpoint, in one place, with the relations between them.
+//!
+//! Owned by the endpoint from its start; a running endpoint's configuration does not change.
+
+use dunlin_wire::ReqNum;
+
+use crate::time::Nanos;
+use crate::transport::RX_BURST;
+
+/// Most concurrent requests of a session in one direction (rule S1).
+pub const MAX_WINDOW: u32 = 64;
+/// Concurrent requests of a session in one direction, unless asked otherwise (eRPC §4.3).
+pub const DEFAULT_WINDOW: u32 = 8;
+/// Packets in flight of a session, unless asked otherwise (eRPC §6.4 uses 32).
+pub const DEFAULT_CREDITS: u32 = 32;
+/// Most packets in flight of a session.
+pub const MAX_CREDITS: u32 = 4096;
+/// Largest message that an endpoint accepts, unless asked otherwise: 16 MiB (design §8).
+pub const DEFAULT_MAX_MESSAGE: u32 = 16 << 20;
+/// Most requests that one call of a batch handler gets: two RX bursts' worth of packed frames.
+pub const MAX_BATCH: usize = 64;
+/// Idle iterations between two readings of the clock (design §3).
+pub const IDLE_CLOCK_MASK: u32 = 63;
+/// Most live calls that one loss scan visits; the next scan goes on from there.
+pub const SCAN_LIMIT: usize = 4096;
+/// Parts in which held responses are swept, so that no sweep takes long.
+pub const SWEEP_PARTS: usize = 64;
+/// Most request types: the table of handlers is indexed by type and never grows beyond this.
+pub const MAX_REQ_TYPES: usize = 1 << 16;
+/// Most sessions of an endpoint: the index must fit beside a generation in a handle.
+pub const MAX_SESSIONS: usize = 1 << 24;
+
+const _: () = {
+    assert!(MAX_WINDOW.is_power_of_two() && DEFAULT_WINDOW.is_power_of_two());
+    // A session's free slots are one 64-bit word.
+    assert!(MAX_WINDOW <= u64::BITS && DEFAULT_WINDOW <= MAX_WINDOW);
+    assert!(DEFAULT_CREDITS >= DEFAULT_WINDOW && DEFAULT_CREDITS <= MAX_CREDITS);
+    assert!(MAX_BATCH >= RX_BURST);
+    assert!((IDLE_CLOCK_MASK + 1).is_power_of_two());
+};
+
+/// How an endpoint behaves. Every field can be set; the defaults work.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Sessions that the endpoint takes part in, as client or server side.
+    pub max_sessions: usize,
+    /// Requests that may wait per session for a slot or a credit; then `call` is refused.
+    pub backlog: u32,
+    /// Largest message in bytes, as request and as response.
+    pub max_message: u32,
+    /// Refuse sessions whose credits could overflow the RX queue (eRPC §4.3.1).
+    pub strict_credits: bool,
+    /// Smallest retransmission timeout. The default of 5 ms suits kernel transports (eRPC §5.2.3).
+    pub rto_floor: Nanos,
+    /// Retransmission timeout before the first round-trip sample.
+    pub rto_initial: Nanos,
+    /// Time after which an unanswered background or deferred request is acknowledged (rule S4).
+    pub ack_delay: Nanos,
+    /// Time for which a response is kept for the case that the client asks again (rule S9).
+    pub response_hold: Nanos,
+    /// A peer that has been silent for so long, although it was asked, has failed (rule S11).
+    pub failure_timeout: Nanos,
+    /// Time between two scans for lost packets and passed deadlines while calls are pending.
+    pub scan_interval: Nanos,
+    /// Longest time between two probes of a request that the server has accepted.
+    pub probe_max: Nanos,
+    /// Memory of the endpoint's pool in bytes.
+    pub pool_bytes: usize,
+    /// Use huge pages for message buffers if the system has any.
+    pub hugepages: bool,
+    /// Message buffers can be read by safe code through `dunlin_msgbuf::regions::read`, at the
+    /// price of a lock for each release. For simulated transports and tests.
+    pub readable_buffers: bool,
+    /// Start of the request numbers; both sides must agree. Tests start just below the wrap.
+    pub first_req: ReqNum,
+    /// The planted bug that this endpoint shows, for tests of the checkers.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<crate::mutant::Mutant>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            max_sessions: 1 << 16,
+            backlog: 1024,
+            max_message: DEFAULT_MAX_MESSAGE,
+            strict_credits: false,
+            rto_floor: Nanos::from_millis(5),
+            rto_initial: Nanos::from_millis(20),
+            ack_delay: Nanos::from_micros(50),
+            response_hold: Nanos::from_secs(1),
+            failure_timeout: Nanos::from_secs(1),
+            scan_interval: Nanos::from_micros(250),
+            probe_max: Nanos::from_millis(100),
+            pool_bytes: 1 << 30,
+            hugepages: true,
+            readable_buffers: false,
+            first_req: ReqNum(0),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+}
+
+/// Why a configuration or a session's options are refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConfigError {
+    /// `max_sessions` is 0 or above [`MAX_SESSIONS`].
+    MaxSessions(usize),
+    /// The window is not a power of two from 1 to [`MAX_WINDOW`].
+    Window(u32),
+    /// The credits are 0 or above [`MAX_CREDITS`].
+    Credits(u32),
+    /// A time that must not be zero is zero; names the option.
+    ZeroTime(&'static str),
+    /// `max_message` is 0 or above 1 GiB.
+    MaxMessage(u32),
+    /// `first_req` is not a multiple of [`MAX_WINDOW`].
+    FirstReq(u32),
+    /// The pool could not get memory for its first region.
+    Memory,
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::MaxSessions(n) => write!(f, "max_sessions is {n}; use 1 to {MAX_SESSIONS}"),
+            Self::Window(n) => {
+                write!(
+                    f,
+                    "a session's window is {n}; use a power of two from 1 to {MAX_WINDOW}"
+                )
+            }
+            Self::Credits(n) => write!(f, "a session's credits are {n}; use 1 to {MAX_CREDITS}"),
+            Self::ZeroTime(name) => write!(f, "{name} is zero; use at least one microsecond"),
+            Self::MaxMessage(n) => write!(f, "max_message is {n} bytes; use 1 byte to 1 GiB"),
+            Self::FirstReq(n) => write!(f, "first_req is {n}; use a multiple of {MAX_WINDOW}"),
+            Self::Memory => f.write_str(
+                "no memory for message buffers; lower pool_bytes or raise the memory limit",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Checks every option against its range.
+    ///
+    /// # Errors
+    /// The first option that is out of range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
+            return Err(ConfigError::MaxSessions(self.max_sessions));
+        }
+        if self.max_message == 0 || self.max_message > 1 << 30 {
+            return Err(ConfigError::MaxMessage(self.max_message));
+        }
+        if !self.first_req.0.is_multiple_of(MAX_WINDOW) {
+            return Err(ConfigError::FirstReq(self.first_req.0));
+        }
+        let times = [
+            ("rto_floor", self.rto_floor),
+            ("rto_initial", self.rto_initial),
+            ("ack_delay", self.ack_delay),
+            ("response_hold", self.response_hold),
+            ("failure_timeout", self.failure_timeout),
+            ("scan_interval", self.scan_interval),
+            ("probe_max", self.probe_max),
+        ];
+        match times.iter().find(|(_, time)| *time < Nanos::from_micros(1)) {
+            Some((name, _)) => Err(ConfigError::ZeroTime(name)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a session is asked for at its opening. The server side may lower it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionOptions {
+    /// Concurrent requests in each direction: a power of two from 1 to [`MAX_WINDOW`].
+    pub window: u32,
+    /// Packets in flight, from 1 to [`MAX_CREDITS`].
+    pub credits: u32,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            window: DEFAULT_WINDOW,
+            credits: DEFAULT_CREDITS,
+        }
+    }
+}
+
+impl SessionOptions {
+    /// Checks both numbers.
+    ///
+    /// # Errors
+    /// The first that is out of range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if !self.window.is_power_of_two() || self.window > MAX_WINDOW {
+            return Err(ConfigError::Window(self.window));
+        }
+        if self.credits == 0 || self.credits > MAX_CREDITS {
+            return Err(ConfigError::Credits(self.credits));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! What a handler or a continuation can do: [`Cx`]. It borrows the protocol and the queue towards
+//! the transport directly, so a refused call gives its msgbufs back at once.
+//!
+//! Services use nothing else of the outside world (no clock, no randomness, no threads of their
+//! own), so that the simulator can run them.
+
+use std::sync::Arc;
+
+use dunlin_msgbuf::{AllocError, MsgBuf};
+use dunlin_wire::ReqType;
+
+use crate::call::{CallId, CallOptions, Tag};
+use crate::error::{CallError, CloseReason};
+use crate::lifecycle::SessionInfo;
+use crate::proto::Proto;
+use crate::request::{DroppedList, Held};
+use crate::rng::Rng;
+use crate::session::Session;
+use crate::time::Nanos;
+use crate::timers::TimerToken;
+use crate::work::WorkIdx;
+
+/// The endpoint, as far as a handler may use it.
+#[derive(Debug)]
+pub struct Cx<'a> {
+    pub(crate) proto: &'a mut Proto,
+    pub(crate) dropped: &'a Arc<DroppedList>,
+}
+
+impl Cx<'_> {
+    /// The time of this iteration of the event loop.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.proto.now
+    }
+
+    /// The endpoint's random numbers. They are not for secrets.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.proto.rng
+    }
+
+    /// Calls the endpoint's timer function with `token` at `at` or soon after.
+    pub fn timer(&mut self, at: Nanos, token: TimerToken) {
+        self.proto.timers.insert(at, token);
+    }
+
+    /// A msgbuf of `len` bytes, whose content is arbitrary.
+    ///
+    /// # Errors
+    /// If the pool's memory is used up.
+    #[inline]
+    pub fn buf(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
+        self.proto.pool.alloc(len)
+    }
+
+    /// A msgbuf with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// If the pool's memory is used up.
+    pub fn copy(&mut self, bytes: &[u8]) -> Result<MsgBuf, AllocError> {
+        let mut buf = self.proto.pool.alloc(bytes.len())?;
+        buf.data_mut().copy_from_slice(bytes);
+        Ok(buf)
+    }
+
+    /// Gives msgbufs back to the pool, faster than dropping them.
+    #[inline]
+    pub fn recycle(&mut self, bufs: impl IntoIterator<Item = MsgBuf>) {
+        for buf in bufs {
+            self.proto.pool.recycle(buf);
+        }
+    }
+
+    /// Issues a request. `response` must have room for the response. Both msgbufs come back with
+    /// the completion.
+    ///
+    /// # Errors
+    /// If the session is gone, its backlog full, or the request too large; with the msgbufs.
+    #[inline]
+    pub fn call(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+    ) -> Result<CallId, CallError> {
+        self.proto.call(
+            session,
+            req_type,
+            request,
+            response,
+            tag,
+            CallOptions::default(),
+        )
+    }
+
+    /// Issues a request with options; see [`Self::call`].
+    ///
+    /// # Errors
+    /// As for [`Self::call`].
+    pub fn call_with(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+        options: CallOptions,
+    ) -> Result<CallId, CallError> {
+        self.proto
+            .call(session, req_type, request, response, tag, options)
+    }
+
+    /// Cancels a call: its completion comes at once, with `Cancelled`. False if it has completed.
+    pub fn cancel(&mut self, call: CallId) -> bool {
+        self.proto.cancel(call)
+    }
+
+    /// Ends a session. Its calls complete with an error; the other side is told.
+    pub fn disconnect(&mut self, session: Session) -> bool {
+        self.proto.close(session, CloseReason::Disconnected, true)
+    }
+
+    /// What is known of a session; `None` if it has ended.
+    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+        let index = self.proto.sessions.find(session)?;
+        Some(self.proto.sessions.at(index).into())
+    }
+
+    pub(crate) fn hold(&mut self, work: WorkIdx, session: Session) -> Held {
+        let id = self.proto.detach(work);
+        Held {
+            id,
+            session,
+            dropped: Some(Arc::clone(self.dropped)),
+        }
+    }
+}

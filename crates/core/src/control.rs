@@ -1,0 +1,29 @@
+//! The control plane of one process as state machines without input or output (design §9): links
+//! to other processes, the handshake of sessions, heartbeats, and who is told when a peer fails.
+//!
+//! [`Plane`] is the whole of it. `dunlin-nexus` moves its bytes over sockets, the simulator over
+//! simulated links; both call the same few functions with the time as an argument, and carry out
+//! the [`Action`]s that come back. Descriptors are values of a type `F` that the plane hands on and
+//! never looks at. Given the same calls and the same seed, the plane does the same.
+//!
+//! Invariants:
+//! - A wrong message closes the connection it came over and nothing else (rule C9).
+//! - Everything that a remote process can make grow has a limit in [`PlaneConfig`].
+//! - Every session that an endpoint was told of ends with exactly one [`Event::Closed`], unless
+//!   the endpoint ended it itself.
+
+mod config;
+mod handshake;
+mod heartbeat;
+mod link;
+mod plane;
+mod route;
+mod types;
+
+pub use config::{PlaneConfig, PlaneCounters};
+pub use heartbeat::{Detector, HeartbeatConfig, Verdict, WrongAck};
+pub use plane::{AddError, Plane};
+pub use types::{
+    Action, Command, ConnectFailure, Event, Identity, LinkId, PeerIdentity, SessionKey, Side,
+    Target, Ticket, TransportOffer,
+};

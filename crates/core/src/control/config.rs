@@ -1,0 +1,100 @@
+//! The limits and times of the control plane, in one place, and what it counts.
+
+use super::HeartbeatConfig;
+use crate::time::Nanos;
+
+/// How the control plane behaves. Every field can be set; the defaults work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlaneConfig {
+    /// The failure detector.
+    pub heartbeat: HeartbeatConfig,
+    /// Time from a connection's beginning until hello must have come (rule C2).
+    pub hello_timeout: Nanos,
+    /// Time that one attempt to reach an address may take.
+    pub dial_timeout: Nanos,
+    /// Wait before the second try of something that failed; doubles with each further one.
+    pub backoff_min: Nanos,
+    /// Longest such wait.
+    pub backoff_max: Nanos,
+    /// Time for which a connection without sessions is kept by the side that made it.
+    pub linger: Nanos,
+    /// Connections of all kinds.
+    pub max_links: usize,
+    /// Incoming connections that have not said hello.
+    pub max_half_open: usize,
+    /// Remote addresses that this process connects to.
+    pub max_routes: usize,
+    /// Sessions that this process is connecting.
+    pub max_attempts: usize,
+    /// Look-ups of one connection that wait for their answer; further ones wait here.
+    pub max_lookups: usize,
+    /// Requests for a session, over one connection, that endpoints have not answered.
+    pub max_pending_per_link: usize,
+    /// Requests for a session that one endpoint has not answered.
+    pub max_pending_per_endpoint: usize,
+    /// Sessions over one connection.
+    pub max_sessions_per_link: usize,
+}
+
+impl Default for PlaneConfig {
+    fn default() -> Self {
+        Self {
+            heartbeat: HeartbeatConfig::default(),
+            hello_timeout: Nanos::from_secs(1),
+            dial_timeout: Nanos::from_secs(1),
+            backoff_min: Nanos::from_millis(1),
+            backoff_max: Nanos::from_millis(100),
+            linger: Nanos::from_secs(10),
+            max_links: 512,
+            max_half_open: 64,
+            max_routes: 4096,
+            max_attempts: 1 << 16,
+            max_lookups: 64,
+            max_pending_per_link: 256,
+            max_pending_per_endpoint: 1024,
+            max_sessions_per_link: 1 << 16,
+        }
+    }
+}
+
+const _: () = {
+    // One connection must not be able to fill an endpoint's queue alone.
+    let (per_link, per_endpoint) = (256, 1024);
+    assert!(per_link < per_endpoint);
+};
+
+impl PlaneConfig {
+    /// The wait before try number `retries + 1`: doubling, and between half and all of it at
+    /// random, so that many clients of one server do not come back at the same moment.
+    pub(super) fn backoff(&self, retries: u32, random: u32) -> Nanos {
+        let doubled = self.backoff_min.0.saturating_mul(1 << retries.min(20));
+        let wait = doubled.min(self.backoff_max.0).max(2);
+        let spread = u128::from(wait / 2) * u128::from(random) >> 32;
+        Nanos(wait - wait / 2 + u64::try_from(spread).unwrap_or(0))
+    }
+}
+
+/// What the control plane has counted since its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PlaneCounters {
+    /// Connections closed because of a wrong message.
+    pub bad_messages: u64,
+    /// Connections closed because no version was common.
+    pub version_mismatches: u64,
+    /// Incoming connections closed because hello did not come in time.
+    pub silent: u64,
+    /// Incoming connections closed, before hello, to make room for newer ones.
+    pub half_open_evicted: u64,
+    /// Connections without sessions closed to make room for newer ones.
+    pub idle_evicted: u64,
+    /// Incoming connections refused because there were too many.
+    pub links_refused: u64,
+    /// Peers declared failed by the failure detector.
+    pub peers_failed: u64,
+    /// Messages about a session that does not exist; ignored.
+    pub unknown_sessions: u64,
+    /// Requests for a session refused because too many were waiting.
+    pub busy_refusals: u64,
+    /// Connections that moved from TCP to a UNIX socket.
+    pub upgrades: u64,
+}

@@ -1,0 +1,179 @@
+//! One session on its way to being made, at the side that asks (rules C4 and C5).
+//!
+//! ```text
+//!            link up               Found              Offer
+//! Waiting ────────────▶ LookingUp ───────▶ Offering ────────▶ Connecting ──Accept──▶ (open)
+//!    ▲  ▲                   │                 │                   │
+//!    │  └──── link lost ────┴─────────────────┴───────────────────┤
+//!    └─────── after a wait ◀── Backoff ◀── refused, worth a retry ┘
+//! ```
+//! From every state the deadline, a final refusal or the user ends the attempt. `connect` may come
+//! before the server listens: then the attempt waits for the link, which is dialled again and
+//! again (`route.rs`), or is refused with a code that is worth a retry.
+//!
+//! Owned and called by `plane`.
+
+use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
+
+use super::route::RouteId;
+use super::types::{ConnectFailure, LinkId, SessionKey};
+use crate::time::Nanos;
+
+/// Where an attempt is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AttemptState {
+    /// For a link, or for its turn to use it.
+    Waiting,
+    /// The other nexus was asked for the endpoint.
+    LookingUp(LinkId),
+    /// This endpoint was asked for its offer to the other.
+    Offering(LinkId),
+    /// The other endpoint was asked for the session.
+    Connecting(LinkId),
+    /// It was refused and tries again at this time.
+    Backoff(Nanos),
+}
+
+/// One attempt to make a session.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub(super) key: SessionKey,
+    pub(super) route: RouteId,
+    pub(super) target: EndpointIndex,
+    pub(super) deadline: Nanos,
+    pub(super) state: AttemptState,
+    /// The endpoint that was found, if the target was looked up.
+    pub(super) peer: EndpointUid,
+    /// The endpoint's index that was found.
+    pub(super) found: EndpointIndex,
+    retries: u32,
+    last_refusal: Option<RefuseCode>,
+    had_link: bool,
+}
+
+/// A message that does not fit the state: the peer is to blame for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct OutOfTurn;
+
+/// What follows from a refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AfterRefusal {
+    /// Wait for so many retries' backoff.
+    Retry(u32),
+    /// The attempt has failed.
+    Failed(ConnectFailure),
+}
+
+impl Attempt {
+    pub(super) fn new(
+        key: SessionKey,
+        route: RouteId,
+        target: EndpointIndex,
+        deadline: Nanos,
+    ) -> Self {
+        Self {
+            key,
+            route,
+            target,
+            deadline,
+            state: AttemptState::Waiting,
+            peer: EndpointUid::default(),
+            found: target,
+            retries: 0,
+            last_refusal: None,
+            had_link: false,
+        }
+    }
+
+    /// The link that the attempt uses now.
+    pub(super) const fn link(&self) -> Option<LinkId> {
+        match self.state {
+            AttemptState::LookingUp(link)
+            | AttemptState::Offering(link)
+            | AttemptState::Connecting(link) => Some(link),
+            AttemptState::Waiting | AttemptState::Backoff(_) => None,
+        }
+    }
+
+    /// When the attempt wants to be looked at.
+    pub(super) fn due(&self) -> Nanos {
+        match self.state {
+            AttemptState::Backoff(until) => until.min(self.deadline),
+            _ => self.deadline,
+        }
+    }
+
+    /// The endpoint holds an offer that nobody will answer once the link is gone.
+    pub(super) const fn has_offer(&self) -> bool {
+        matches!(
+            self.state,
+            AttemptState::Offering(_) | AttemptState::Connecting(_)
+        )
+    }
+
+    /// It is the attempt's turn to use the link.
+    pub(super) fn on_turn(&mut self, link: LinkId) {
+        debug_assert_eq!(self.state, AttemptState::Waiting);
+        self.had_link = true;
+        self.state = AttemptState::LookingUp(link);
+    }
+
+    /// The look-up was answered.
+    pub(super) fn on_found(
+        &mut self,
+        from: LinkId,
+        index: EndpointIndex,
+        peer: EndpointUid,
+    ) -> Result<(), OutOfTurn> {
+        if self.state != AttemptState::LookingUp(from) {
+            return Err(OutOfTurn);
+        }
+        self.state = AttemptState::Offering(from);
+        (self.found, self.peer) = (index, peer);
+        Ok(())
+    }
+
+    /// The endpoint made its offer, for this link. False if that link is gone.
+    pub(super) fn on_offer(&mut self, via: LinkId) -> bool {
+        let expected = self.state == AttemptState::Offering(via);
+        if expected {
+            self.state = AttemptState::Connecting(via);
+        }
+        expected
+    }
+
+    /// The session was granted: the attempt is over if this is right.
+    pub(super) fn on_accept(&self, from: LinkId, peer: EndpointUid) -> Result<(), OutOfTurn> {
+        let expected = self.state == AttemptState::Connecting(from) && self.peer == peer;
+        if expected { Ok(()) } else { Err(OutOfTurn) }
+    }
+
+    /// The look-up or the session was refused.
+    pub(super) fn on_refuse(
+        &mut self,
+        from: LinkId,
+        code: RefuseCode,
+    ) -> Result<AfterRefusal, OutOfTurn> {
+        match self.state {
+            AttemptState::LookingUp(link) | AttemptState::Connecting(link) if link == from => {}
+            _ => return Err(OutOfTurn),
+        }
+        self.last_refusal = Some(code);
+        let worth_a_retry = matches!(code, RefuseCode::NoSuchEndpoint | RefuseCode::Busy);
+        if !worth_a_retry {
+            return Ok(AfterRefusal::Failed(ConnectFailure::Refused(code)));
+        }
+        let retries = self.retries;
+        self.retries = self.retries.saturating_add(1);
+        Ok(AfterRefusal::Retry(retries))
+    }
+
+    /// What the user is told when the deadline has passed.
+    pub(super) const fn timeout(&self) -> ConnectFailure {
+        if self.had_link {
+            ConnectFailure::TimedOut(self.last_refusal)
+        } else {
+            ConnectFailure::Unreachable
+        }
+    }
+}

@@ -1,0 +1,198 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const CONFIG: HeartbeatConfig = HeartbeatConfig {
+    timeout: Nanos::from_secs(1),
+    beats: 5,
+};
+
+/// Runs a detector, from `start` on, against a peer that acknowledges each heartbeat after
+/// `delay` as long as `answers` says so. Returns when it declared the failure, before `end`.
+fn run(
+    detector: &mut Detector,
+    start: Nanos,
+    end: Nanos,
+    delay: Nanos,
+    answers: impl Fn(Nanos) -> bool,
+) -> Option<Nanos> {
+    let mut on_the_way: Vec<(Nanos, u64)> = Vec::new();
+    let mut now = start;
+    while now < end {
+        let (due, rest): (Vec<_>, Vec<_>) = on_the_way.into_iter().partition(|(at, _)| *at <= now);
+        on_the_way = rest;
+        for (_, counter) in due {
+            detector.on_ack(counter).unwrap();
+        }
+        match detector.poll(now) {
+            Verdict::Failed => return Some(now),
+            Verdict::Send(counter) if answers(now) => on_the_way.push((now + delay, counter)),
+            Verdict::Send(_) | Verdict::Quiet => {}
+        }
+        let next = on_the_way
+            .iter()
+            .map(|(at, _)| *at)
+            .min()
+            .unwrap_or(Nanos::MAX);
+        now = detector.next_wakeup().min(next).max(now + Nanos(1));
+    }
+    None
+}
+
+#[test]
+fn a_peer_that_answers_is_never_declared_failed() {
+    let mut detector = Detector::new(&CONFIG, Nanos(7));
+    let delay = Nanos::from_millis(150);
+    assert_eq!(
+        run(
+            &mut detector,
+            Nanos(7),
+            Nanos::from_secs(600),
+            delay,
+            |_| true
+        ),
+        None
+    );
+}
+
+#[test]
+fn a_peer_that_stops_answering_fails_within_the_timeout() {
+    for stop_ms in [0, 1, 199, 200, 201, 5_000, 5_117] {
+        let stop = Nanos::from_millis(stop_ms);
+        let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+        let end = Nanos::from_secs(60);
+        let failed = run(
+            &mut detector,
+            Nanos::ZERO,
+            end,
+            Nanos::from_micros(50),
+            |t| t < stop,
+        );
+        let took = failed.expect("it must be found").since(stop);
+        assert!(took <= CONFIG.timeout, "{took:?} after {stop:?}");
+    }
+}
+
+#[test]
+fn heartbeats_come_once_per_interval_and_count_from_one() {
+    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    assert_eq!(detector.poll(Nanos::from_millis(199)), Verdict::Quiet);
+    assert_eq!(detector.next_wakeup(), Nanos::from_millis(200));
+    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Send(1));
+    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Quiet);
+    assert_eq!(detector.poll(Nanos::from_millis(400)), Verdict::Send(2));
+}
+
+#[test]
+fn wrong_acknowledgements_are_errors() {
+    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    assert_eq!(detector.on_ack(0), Err(WrongAck));
+    assert_eq!(detector.on_ack(1), Err(WrongAck));
+    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Send(1));
+    assert_eq!(detector.on_ack(2), Err(WrongAck));
+    assert_eq!(detector.on_ack(1), Ok(()));
+    assert_eq!(detector.on_ack(1), Err(WrongAck));
+}
+
+#[test]
+fn who_was_stopped_gives_the_peer_a_full_round() {
+    // The last acknowledgement is as old as it may be when this process stops.
+    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    let failed = run(
+        &mut detector,
+        Nanos::ZERO,
+        Nanos::from_millis(799),
+        Nanos(1),
+        |_| false,
+    );
+    assert_eq!(failed, None);
+    let back = Nanos::from_secs(60);
+    let verdict = detector.poll(back);
+    assert!(matches!(verdict, Verdict::Send(_)), "{verdict:?}");
+    assert_eq!(detector.poll(back + CONFIG.interval()), Verdict::Send(5));
+    // An answer to the heartbeat that was sent after coming back is proof enough.
+    let Verdict::Send(counter) = verdict else {
+        unreachable!()
+    };
+    detector.on_ack(counter).unwrap();
+    let end = back + Nanos::from_secs(10);
+    let start = back + CONFIG.interval();
+    let answered = run(&mut detector, start, end, Nanos::from_millis(1), |_| true);
+    assert_eq!(answered, None);
+}
+
+#[test]
+fn who_was_stopped_still_finds_a_dead_peer_soon() {
+    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    let back = Nanos::from_secs(60);
+    let failed = run(&mut detector, back, Nanos::from_secs(90), Nanos(1), |_| {
+        false
+    });
+    assert!(failed.expect("it must be found").since(back) <= CONFIG.timeout);
+}
+
+#[test]
+fn a_process_that_is_always_late_still_finds_a_dead_peer() {
+    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    let mut polls = 0;
+    let mut now = Nanos::ZERO;
+    loop {
+        now += Nanos::from_secs(3);
+        polls += 1;
+        if detector.poll(now) == Verdict::Failed {
+            break;
+        }
+        assert!(polls < 10, "it never finds out");
+    }
+    assert!(polls >= 3, "the peer had no round to answer in");
+}
+
+#[test]
+fn a_time_that_goes_back_changes_nothing() {
+    let mut detector = Detector::new(&CONFIG, Nanos::from_secs(5));
+    assert_eq!(detector.poll(Nanos::from_secs(1)), Verdict::Quiet);
+    assert_eq!(detector.poll(Nanos::from_millis(5_200)), Verdict::Send(1));
+}
+
+#[test]
+fn odd_settings_still_give_a_working_detector() {
+    for (timeout, beats) in [(0, 0), (1, 1), (1_000, 2), (u64::MAX, 3), (10, u32::MAX)] {
+        let config = HeartbeatConfig {
+            timeout: Nanos(timeout),
+            beats,
+        };
+        let mut detector = Detector::new(&config, Nanos::ZERO);
+        let at = detector.next_wakeup();
+        assert!(at > Nanos::ZERO);
+        assert_eq!(detector.poll(at), Verdict::Send(1));
+    }
+}
+
+proptest! {
+    /// Whatever the times of the polls are: no failure while every heartbeat is answered before
+    /// the next poll, and a failure within a bounded number of polls once answers end.
+    #[test]
+    fn verdicts_follow_the_answers(steps in prop::collection::vec((0_u64..1_500, any::<bool>()), 1..80)) {
+        let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+        let mut now = Nanos::ZERO;
+        for (millis, _) in &steps {
+            now += Nanos::from_millis(*millis);
+            let verdict = detector.poll(now);
+            prop_assert_ne!(verdict, Verdict::Failed);
+            if let Verdict::Send(counter) = verdict {
+                prop_assert_eq!(detector.on_ack(counter), Ok(()));
+            }
+        }
+        let mut unanswered = Nanos::ZERO;
+        for _ in 0..40 {
+            let step = detector.next_wakeup().since(now).max(Nanos(1));
+            now += step;
+            unanswered += step;
+            if detector.poll(now) == Verdict::Failed {
+                prop_assert!(unanswered <= CONFIG.timeout);
+                return Ok(());
+            }
+        }
+        prop_assert!(false, "no failure after {:?}", unanswered);
+    }
+}

@@ -1,0 +1,196 @@
+//! One control connection: hello, then heartbeats until it ends (rules C2, C7, C8).
+//!
+//! ```text
+//! accepted ─▶ Fresh ────Hello────▶ Up
+//! dialled ──▶ Dialling ─▶ Greeting ──HelloAck──▶ Up
+//! ```
+//! Every phase but `Up` has a time limit, and `Up` has the failure detector, so that no connection
+//! stays without a live peer. What a link carries is counted here; the tables are in `plane`.
+//!
+//! Owned and called by `plane`.
+
+use dunlin_wire::control::{BootId, GoodbyeReason, Hello, Incarnation};
+
+use super::config::PlaneConfig;
+use super::heartbeat::{Detector, Verdict};
+use super::route::RouteId;
+use super::types::Identity;
+use crate::time::Nanos;
+
+/// Where a link is.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Its connection is being made.
+    Dialling,
+    /// We said hello and wait for the answer.
+    Greeting,
+    /// The other side has to say hello.
+    Fresh,
+    /// Both know each other.
+    Up(Detector),
+}
+
+/// The process at the other end, as it says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Peer {
+    pub(super) incarnation: Incarnation,
+    pub(super) boot_id: BootId,
+    pub(super) unix_name: String,
+}
+
+/// One connection.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    phase: Phase,
+    /// When the phase has lasted too long; of no meaning in `Up`.
+    until: Nanos,
+    /// Descriptors can be sent over it.
+    pub(super) carries_fds: bool,
+    /// The route that dialled it; `None` if the other side did.
+    pub(super) route: Option<RouteId>,
+    /// Known once hello has come.
+    pub(super) peer: Option<Peer>,
+    /// Sessions over it.
+    pub(super) sessions: usize,
+    /// Requests for sessions over it that endpoints have not answered.
+    pub(super) pending: usize,
+    /// Look-ups of ours that the other side has not answered.
+    pub(super) lookups: usize,
+    /// Since when nothing uses it.
+    pub(super) idle_since: Option<Nanos>,
+}
+
+/// What a link asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LinkStep {
+    Quiet,
+    Heartbeat(u64),
+    End(GoodbyeReason),
+}
+
+impl Link {
+    /// The other side has connected.
+    pub(super) fn accepted(carries_fds: bool, now: Nanos, config: &PlaneConfig) -> Self {
+        Self::new(Phase::Fresh, None, carries_fds, now + config.hello_timeout)
+    }
+
+    /// This side begins to connect.
+    pub(super) fn dialling(
+        route: RouteId,
+        carries_fds: bool,
+        now: Nanos,
+        config: &PlaneConfig,
+    ) -> Self {
+        Self::new(
+            Phase::Dialling,
+            Some(route),
+            carries_fds,
+            now + config.dial_timeout,
+        )
+    }
+
+    const fn new(phase: Phase, route: Option<RouteId>, carries_fds: bool, until: Nanos) -> Self {
+        Self {
+            phase,
+            until,
+            carries_fds,
+            route,
+            peer: None,
+            sessions: 0,
+            pending: 0,
+            lookups: 0,
+            idle_since: None,
+        }
+    }
+
+    /// The connection is made: hello is to be said. False if nobody was dialling.
+    pub(super) fn on_dialled(&mut self, now: Nanos, config: &PlaneConfig) -> bool {
+        let dialling = matches!(self.phase, Phase::Dialling);
+        if dialling {
+            self.phase = Phase::Greeting;
+            self.until = now + config.hello_timeout;
+        }
+        dialling
+    }
+
+    /// Hello came, or its answer.
+    ///
+    /// # Errors
+    /// The reason to close: it was not its turn, or there is no common version.
+    pub(super) fn on_hello(
+        &mut self,
+        hello: &Hello<'_>,
+        is_answer: bool,
+        us: &Identity,
+        now: Nanos,
+        config: &PlaneConfig,
+    ) -> Result<(), GoodbyeReason> {
+        match (&self.phase, is_answer) {
+            (Phase::Fresh, false) | (Phase::Greeting, true) => {}
+            _ => return Err(GoodbyeReason::BadMessage),
+        }
+        if us.hello().common_version(hello).is_none() {
+            return Err(GoodbyeReason::Version);
+        }
+        self.peer = Some(Peer {
+            incarnation: hello.incarnation,
+            boot_id: hello.boot_id,
+            unix_name: hello.unix_name.to_owned(),
+        });
+        self.phase = Phase::Up(Detector::new(&config.heartbeat, now));
+        Ok(())
+    }
+
+    /// A heartbeat was acknowledged.
+    ///
+    /// # Errors
+    /// The reason to close: no such heartbeat was sent.
+    pub(super) fn on_heartbeat_ack(&mut self, counter: u64) -> Result<(), GoodbyeReason> {
+        match &mut self.phase {
+            Phase::Up(detector) => detector
+                .on_ack(counter)
+                .map_err(|_| GoodbyeReason::BadMessage),
+            _ => Err(GoodbyeReason::BadMessage),
+        }
+    }
+
+    /// What is due now.
+    pub(super) fn poll(&mut self, now: Nanos) -> LinkStep {
+        match &mut self.phase {
+            Phase::Up(detector) => match detector.poll(now) {
+                Verdict::Quiet => LinkStep::Quiet,
+                Verdict::Send(counter) => LinkStep::Heartbeat(counter),
+                Verdict::Failed => LinkStep::End(GoodbyeReason::DeclaredFailed),
+            },
+            _ if now >= self.until => LinkStep::End(GoodbyeReason::Silent),
+            _ => LinkStep::Quiet,
+        }
+    }
+
+    /// When [`Link::poll`] is due.
+    pub(super) fn next_wakeup(&self) -> Nanos {
+        match &self.phase {
+            Phase::Up(detector) => detector.next_wakeup(),
+            _ => self.until,
+        }
+    }
+
+    pub(super) const fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Up(_))
+    }
+
+    /// Somebody connected and has not said hello.
+    pub(super) const fn is_half_open(&self) -> bool {
+        matches!(self.phase, Phase::Fresh)
+    }
+
+    /// Nothing can be sent before the connection is made.
+    pub(super) const fn can_send(&self) -> bool {
+        !matches!(self.phase, Phase::Dialling)
+    }
+
+    /// No session needs it, and none is being made by the other side.
+    pub(super) const fn is_unused(&self) -> bool {
+        self.sessions == 0 && self.pending == 0
+    }
+}

@@ -1,0 +1,305 @@
+//! The whole control plane of one process: links, routes, endpoints, sessions being made and
+//! sessions that are open.
+//!
+//! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
+//! beginning to its end, `plane/outgoing.rs` the sessions that this side asks for, and
+//! `plane/incoming.rs` those that the other side asks for and the end of all of them.
+//!
+//! Called by the control thread of `dunlin-nexus` and by the simulator.
+
+mod incoming;
+mod links;
+mod outgoing;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use dunlin_wire::control::{
+    AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, MAX_FRAME, Message,
+};
+
+use super::config::{PlaneConfig, PlaneCounters};
+use super::handshake::Attempt;
+use super::link::Link;
+use super::route::{Route, RouteId};
+use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};
+use crate::rng::Rng;
+use crate::time::Nanos;
+use incoming::{Incoming, Open};
+
+/// The control plane of one process. `F` stands for a descriptor.
+#[derive(Debug)]
+pub struct Plane<F> {
+    config: PlaneConfig,
+    us: Identity,
+    rng: Rng,
+    counters: PlaneCounters,
+    endpoints: BTreeMap<EndpointIndex, LocalEndpoint>,
+    links: BTreeMap<LinkId, Link>,
+    routes: BTreeMap<RouteId, Route>,
+    route_to: BTreeMap<Vec<SocketAddr>, RouteId>,
+    attempts: BTreeMap<AttemptId, Attempt>,
+    attempt_for: BTreeMap<SessionKey, AttemptId>,
+    /// Every attempt once, at the time at which it wants to be looked at.
+    due: BTreeSet<(Nanos, AttemptId)>,
+    tickets: BTreeMap<Ticket, Incoming>,
+    sessions: BTreeMap<SessionKey, Open>,
+    actions: VecDeque<Action<F>>,
+    last_id: u64,
+    /// Where the search for "any endpoint" begins.
+    next_any: EndpointIndex,
+}
+
+/// An endpoint of this process.
+#[derive(Clone, Debug)]
+struct LocalEndpoint {
+    uid: EndpointUid,
+    /// Requests for a session that it has not answered.
+    pending: usize,
+}
+
+/// Why an endpoint cannot be added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddError {
+    /// Another endpoint of this process has the index.
+    Taken(EndpointIndex),
+    /// No index is free.
+    TooMany,
+}
+
+impl std::fmt::Display for AddError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Taken(index) => write!(f, "another endpoint has the index {}", index.0),
+            Self::TooMany => f.write_str("the process has as many endpoints as there are indices"),
+        }
+    }
+}
+
+impl std::error::Error for AddError {}
+
+impl<F> Plane<F> {
+    /// A plane without endpoints and connections. `seed` chooses how retries are spread in time.
+    pub fn new(config: PlaneConfig, us: Identity, seed: u64) -> Self {
+        Self {
+            config,
+            us,
+            rng: Rng::new(seed),
+            counters: PlaneCounters::default(),
+            endpoints: BTreeMap::new(),
+            links: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            route_to: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            attempt_for: BTreeMap::new(),
+            due: BTreeSet::new(),
+            tickets: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            actions: VecDeque::new(),
+            last_id: 0,
+            next_any: EndpointIndex(0),
+        }
+    }
+
+    /// What this process says of itself.
+    pub const fn identity(&self) -> &Identity {
+        &self.us
+    }
+
+    /// What was counted since the start.
+    pub const fn counters(&self) -> &PlaneCounters {
+        &self.counters
+    }
+
+    /// Sessions that are open.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Connections in any state.
+    pub fn link_count(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Makes an endpoint known, so that others can connect to it and it can connect to others.
+    /// Without an index it gets the lowest that is free.
+    ///
+    /// # Errors
+    /// The index is taken, or none is free.
+    pub fn add_endpoint(
+        &mut self,
+        index: Option<EndpointIndex>,
+        uid: EndpointUid,
+    ) -> Result<EndpointIndex, AddError> {
+        let free = |index: &EndpointIndex| !self.endpoints.contains_key(index);
+        let index = match index {
+            Some(EndpointIndex::ANY) => return Err(AddError::Taken(EndpointIndex::ANY)),
+            Some(index) if free(&index) => index,
+            Some(index) => return Err(AddError::Taken(index)),
+            None => (0..EndpointIndex::ANY.0)
+                .map(EndpointIndex)
+                .find(free)
+                .ok_or(AddError::TooMany)?,
+        };
+        self.endpoints
+            .insert(index, LocalEndpoint { uid, pending: 0 });
+        Ok(index)
+    }
+
+    /// An endpoint goes away: the other sides of its sessions are told, whatever it had under way
+    /// is given up, and it hears nothing any more.
+    pub fn remove_endpoint(&mut self, endpoint: EndpointIndex, now: Nanos) {
+        if self.endpoints.remove(&endpoint).is_none() {
+            return;
+        }
+        self.abandon_attempts_of(endpoint, now);
+        self.refuse_tickets_of(endpoint);
+        self.reset_sessions_of(endpoint);
+    }
+
+    /// An endpoint asks for something. Commands about what has ended meanwhile are ignored.
+    pub fn on_command(&mut self, command: Command<F>, now: Nanos) {
+        match command {
+            Command::Connect {
+                key,
+                to,
+                target,
+                deadline,
+            } => {
+                self.connect(key, to, target, deadline, now);
+            }
+            Command::Offer { key, via, side } => self.offer(key, via, side, now),
+            Command::Abandon { key } => self.abandon(key, now),
+            Command::Accept { ticket, key, side } => self.accept(ticket, key, side),
+            Command::Refuse { ticket, code } => self.refuse(ticket, code),
+            Command::Disconnect { key, reason } => self.disconnect(key, reason),
+        }
+    }
+
+    /// One frame came over a connection, with the descriptors that came up to its end and were
+    /// not taken before; those that belong to the frame are taken.
+    pub fn on_frame(&mut self, link: LinkId, frame: &[u8], fds: &mut Vec<F>, now: Nanos) {
+        if !self.links.contains_key(&link) {
+            return;
+        }
+        let result = match Message::decode(frame) {
+            Ok(message) => self.on_message(link, &message, fds, now),
+            Err(ControlError::Version) => Err(GoodbyeReason::Version),
+            Err(_) => Err(GoodbyeReason::BadMessage),
+        };
+        if let Err(reason) = result {
+            self.close_link(link, reason, now);
+        }
+    }
+
+    /// Time passes: to be called at [`Plane::next_wakeup`], after everything that has come was
+    /// handed over. Calling it more often does no harm.
+    pub fn on_tick(&mut self, now: Nanos) {
+        self.poll_links(now);
+        self.poll_attempts(now);
+        self.poll_routes(now);
+    }
+
+    /// When [`Plane::on_tick`] is due.
+    pub fn next_wakeup(&self) -> Nanos {
+        let links = self.links.values().map(Link::next_wakeup).min();
+        let routes = self.routes.values().map(Route::next_wakeup).min();
+        let attempts = self.due.first().map(|(at, _)| *at);
+        [links, routes, attempts]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Nanos::MAX)
+    }
+
+    /// What is to be done next, in order.
+    pub fn next_action(&mut self) -> Option<Action<F>> {
+        self.actions.pop_front()
+    }
+
+    /// The process ends: everybody is told.
+    pub fn shut_down(&mut self, now: Nanos) {
+        while let Some(endpoint) = self.endpoints.keys().next().copied() {
+            self.remove_endpoint(endpoint, now);
+        }
+        while let Some(link) = self.links.keys().next().copied() {
+            self.close_link(link, GoodbyeReason::Shutdown, now);
+        }
+    }
+
+    /// The parent of all messages: which leaf each goes to.
+    fn on_message(
+        &mut self,
+        link: LinkId,
+        message: &Message<'_>,
+        fds: &mut Vec<F>,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        match message {
+            Message::Hello(hello) => return self.on_hello(link, hello, now),
+            Message::HelloAck(hello) => return self.on_hello_ack(link, hello, now),
+            Message::Goodbye { reason } => {
+                self.lose_link(link, Some(*reason), now);
+                return Ok(());
+            }
+            _ => {}
+        }
+        if !self.links.get(&link).is_some_and(Link::is_up) {
+            return Err(GoodbyeReason::BadMessage);
+        }
+        match message {
+            Message::Lookup(lookup) => self.on_lookup(link, lookup),
+            Message::Found(found) => return self.on_found(link, found, now),
+            Message::Connect(connect) => return self.on_connect(link, connect, fds),
+            Message::Accept(accept) => return self.on_accept(link, accept, fds, now),
+            Message::Refuse(refuse) => return self.on_refuse(link, refuse, now),
+            Message::Disconnect(session) => self.on_disconnect(link, *session),
+            Message::Reset { session, .. } => self.on_reset(link, *session),
+            // The session was forgotten when `Disconnect` was sent.
+            Message::DisconnectAck(_) => {}
+            Message::Heartbeat { counter } => {
+                self.send(
+                    link,
+                    &Message::HeartbeatAck { counter: *counter },
+                    Vec::new(),
+                );
+            }
+            Message::HeartbeatAck { counter } => {
+                let link = self.links.get_mut(&link).ok_or(GoodbyeReason::BadMessage)?;
+                return link.on_heartbeat_ack(*counter);
+            }
+            Message::Hello(_) | Message::HelloAck(_) | Message::Goodbye { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Sends a message. False if a field of it is above its limit, which only the numbers and
+    /// offers of an endpoint of this process can be.
+    fn send(&mut self, link: LinkId, message: &Message<'_>, fds: Vec<F>) -> bool {
+        let mut out = [0; MAX_FRAME];
+        let Ok(length) = message.encode(&mut out) else {
+            return false;
+        };
+        self.actions.push_back(Action::Send {
+            link,
+            frame: out[..length].to_vec(),
+            fds,
+        });
+        true
+    }
+
+    /// Tells an endpoint, if it is still there.
+    fn tell(&mut self, endpoint: EndpointIndex, event: Event<F>) {
+        if self.endpoints.contains_key(&endpoint) {
+            self.actions.push_back(Action::Tell { endpoint, event });
+        }
+    }
+
+    const fn fresh_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+}
+
+#[cfg(test)]
+mod tests;

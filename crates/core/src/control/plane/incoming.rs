@@ -1,0 +1,416 @@
+//! Sessions that other processes ask for, and open sessions until their end (rules C4 to C6).
+
+use dunlin_wire::control::{
+    Accept, AttemptId, Connect, EndpointIndex, EndpointUid, Found, GoodbyeReason, Lookup, Message,
+    Offer, Offers, Refuse, RefuseCode, ResetReason, SessionRef, SessionSide,
+};
+
+use super::super::types::{Event, LinkId, PeerIdentity, SessionKey, Side, Ticket, TransportOffer};
+use super::Plane;
+use crate::error::CloseReason;
+use crate::lifecycle::SessionOffer;
+
+/// A request for a session that an endpoint has to answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    link: LinkId,
+    attempt: AttemptId,
+    endpoint: EndpointIndex,
+    remote: SessionRef,
+}
+
+/// An open session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    /// Over which connection it was made; it ends with it.
+    pub(super) link: LinkId,
+    /// What the other side calls it.
+    pub(super) remote: SessionRef,
+}
+
+impl<F> Plane<F> {
+    pub(super) fn on_lookup(&mut self, link: LinkId, lookup: &Lookup) {
+        let attempt = lookup.attempt;
+        let Some((target, uid)) = self.choose(lookup.target) else {
+            self.send_refusal(link, attempt, RefuseCode::NoSuchEndpoint);
+            return;
+        };
+        let found = Found {
+            attempt,
+            target,
+            endpoint: uid,
+        };
+        self.send(link, &Message::Found(found), Vec::new());
+    }
+
+    pub(super) fn on_connect(
+        &mut self,
+        link: LinkId,
+        connect: &Connect<'_>,
+        fds: &mut Vec<F>,
+    ) -> Result<(), GoodbyeReason> {
+        let side = self.take_side(link, &connect.client, fds)?;
+        let peer = self
+            .peer_over(link, connect.client.endpoint)
+            .ok_or(GoodbyeReason::BadMessage)?;
+        match self.admit(link, connect.target) {
+            Err(code) => self.send_refusal(link, connect.attempt, code),
+            Ok(endpoint) => {
+                let ticket = Ticket(self.fresh_id());
+                let remote = SessionRef {
+                    session: connect.client.session,
+                    token: connect.client.token,
+                };
+                let attempt = connect.attempt;
+                self.tickets.insert(
+                    ticket,
+                    Incoming {
+                        link,
+                        attempt,
+                        endpoint,
+                        remote,
+                    },
+                );
+                self.tell(endpoint, Event::Incoming { ticket, peer, side });
+            }
+        }
+        Ok(())
+    }
+
+    /// An endpoint grants a session.
+    pub(super) fn accept(&mut self, ticket: Ticket, key: SessionKey, side: Side<F>) {
+        let Some(incoming) = self.take_ticket(ticket) else {
+            // The connection ended before the endpoint had answered.
+            self.tell(
+                key.endpoint,
+                Event::Closed {
+                    key,
+                    reason: CloseReason::PeerFailed,
+                },
+            );
+            return;
+        };
+        let (link, attempt) = (incoming.link, incoming.attempt);
+        let Some(uid) = self
+            .endpoints
+            .get(&key.endpoint)
+            .map(|endpoint| endpoint.uid)
+        else {
+            self.send_refusal(link, attempt, RefuseCode::Closing);
+            return;
+        };
+        let carries_fds = self.links.get(&link).is_some_and(|link| link.carries_fds);
+        let code = if !self.insert_session(
+            key,
+            Open {
+                link,
+                remote: incoming.remote,
+            },
+        ) {
+            RefuseCode::Busy
+        } else if side.send_as(uid, carries_fds, |server, fds| {
+            self.send(link, &Message::Accept(Accept { attempt, server }), fds)
+        }) {
+            return;
+        } else {
+            self.forget_session(key);
+            RefuseCode::BadParameters
+        };
+        self.send_refusal(link, attempt, code);
+        self.tell(
+            key.endpoint,
+            Event::Closed {
+                key,
+                reason: CloseReason::Reset,
+            },
+        );
+    }
+
+    /// An endpoint declines a session.
+    pub(super) fn refuse(&mut self, ticket: Ticket, code: RefuseCode) {
+        if let Some(incoming) = self.take_ticket(ticket) {
+            self.send_refusal(incoming.link, incoming.attempt, code);
+        }
+    }
+
+    /// An endpoint has ended a session.
+    pub(super) fn disconnect(&mut self, key: SessionKey, reason: CloseReason) {
+        let Some(open) = self.forget_session(key) else {
+            return;
+        };
+        let reason = match reason {
+            CloseReason::Disconnected => {
+                self.send(open.link, &Message::Disconnect(open.remote), Vec::new());
+                return;
+            }
+            CloseReason::EndpointClosed => ResetReason::EndpointClosed,
+            CloseReason::PeerFailed => ResetReason::DeclaredFailed,
+            _ => ResetReason::UnknownSession,
+        };
+        self.reset_remote(open.link, open.remote, reason);
+    }
+
+    pub(super) fn on_disconnect(&mut self, link: LinkId, session: SessionRef) {
+        let Some((key, open)) = self.take_named(link, session) else {
+            return;
+        };
+        self.send(link, &Message::DisconnectAck(open.remote), Vec::new());
+        self.tell(
+            key.endpoint,
+            Event::Closed {
+                key,
+                reason: CloseReason::Disconnected,
+            },
+        );
+    }
+
+    pub(super) fn on_reset(&mut self, link: LinkId, session: SessionRef) {
+        if let Some((key, _)) = self.take_named(link, session) {
+            self.tell(
+                key.endpoint,
+                Event::Closed {
+                    key,
+                    reason: CloseReason::Reset,
+                },
+            );
+        }
+    }
+
+    pub(super) fn refuse_tickets_of(&mut self, endpoint: EndpointIndex) {
+        let of: Vec<Ticket> = self
+            .tickets
+            .iter()
+            .filter(|(_, incoming)| incoming.endpoint == endpoint)
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        for ticket in of {
+            self.refuse(ticket, RefuseCode::Closing);
+        }
+    }
+
+    pub(super) fn reset_sessions_of(&mut self, endpoint: EndpointIndex) {
+        let of: Vec<SessionKey> = self
+            .sessions
+            .keys()
+            .filter(|key| key.endpoint == endpoint)
+            .copied()
+            .collect();
+        for key in of {
+            self.disconnect(key, CloseReason::EndpointClosed);
+        }
+    }
+
+    /// The link is gone: its requests are answered into the void.
+    pub(super) fn drop_tickets_of(&mut self, link: LinkId) {
+        let of: Vec<Ticket> = self
+            .tickets
+            .iter()
+            .filter(|(_, incoming)| incoming.link == link)
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        for ticket in of {
+            self.take_ticket(ticket);
+        }
+    }
+
+    /// Enters an open session. False if the other side could not tell it from another session
+    /// over the same link: two endpoints have drawn the same number and token.
+    pub(super) fn insert_session(&mut self, key: SessionKey, open: Open) -> bool {
+        if self.sessions.contains_key(&key) || self.find(open.link, key.as_ref()).is_some() {
+            return false;
+        }
+        let Some(link) = self.links.get_mut(&open.link) else {
+            return false;
+        };
+        link.sessions += 1;
+        self.sessions.insert(key, open);
+        true
+    }
+
+    /// Who is at the other side of a session made over this link.
+    pub(super) fn peer_over(&self, link: LinkId, endpoint: EndpointUid) -> Option<PeerIdentity> {
+        let link = self.links.get(&link)?;
+        let incarnation = link.peer.as_ref()?.incarnation;
+        Some(PeerIdentity {
+            endpoint,
+            incarnation,
+            same_host: link.carries_fds,
+            same_process: incarnation == self.us.incarnation,
+        })
+    }
+
+    /// A side as the endpoint gets it, with its descriptors.
+    pub(super) fn take_side(
+        &self,
+        link: LinkId,
+        side: &SessionSide<'_>,
+        fds: &mut Vec<F>,
+    ) -> Result<Side<F>, GoodbyeReason> {
+        let count = side.offers.fd_count();
+        let carries_fds = self.links.get(&link).is_some_and(|link| link.carries_fds);
+        if count > fds.len() || (count > 0 && !carries_fds) {
+            return Err(GoodbyeReason::BadMessage);
+        }
+        let mut fds = fds.drain(..count);
+        let transports = side.offers.as_slice().iter().map(|offer| TransportOffer {
+            kind: offer.kind,
+            bytes: offer.bytes.to_vec(),
+            fds: fds.by_ref().take(usize::from(offer.fds)).collect(),
+        });
+        Ok(Side {
+            transports: transports.collect(),
+            offer: offer_in(side),
+        })
+    }
+
+    fn choose(&mut self, target: EndpointIndex) -> Option<(EndpointIndex, EndpointUid)> {
+        if target != EndpointIndex::ANY {
+            return self
+                .endpoints
+                .get(&target)
+                .map(|endpoint| (target, endpoint.uid));
+        }
+        let after = self.endpoints.range(self.next_any..).next();
+        let (index, endpoint) = after.or_else(|| self.endpoints.first_key_value())?;
+        self.next_any = EndpointIndex(index.0.wrapping_add(1));
+        Some((*index, endpoint.uid))
+    }
+
+    /// Whether one more request for a session may wait for an endpoint.
+    fn admit(&mut self, link: LinkId, target: EndpointIndex) -> Result<EndpointIndex, RefuseCode> {
+        let (index, _) = self.choose(target).ok_or(RefuseCode::NoSuchEndpoint)?;
+        let endpoint = self
+            .endpoints
+            .get_mut(&index)
+            .ok_or(RefuseCode::NoSuchEndpoint)?;
+        let link = self.links.get_mut(&link).ok_or(RefuseCode::Closing)?;
+        if link.sessions + link.pending >= self.config.max_sessions_per_link {
+            return Err(RefuseCode::TooManySessions);
+        }
+        if link.pending >= self.config.max_pending_per_link
+            || endpoint.pending >= self.config.max_pending_per_endpoint
+        {
+            self.counters.busy_refusals += 1;
+            return Err(RefuseCode::Busy);
+        }
+        link.pending += 1;
+        endpoint.pending += 1;
+        Ok(index)
+    }
+
+    fn take_ticket(&mut self, ticket: Ticket) -> Option<Incoming> {
+        let incoming = self.tickets.remove(&ticket)?;
+        if let Some(link) = self.links.get_mut(&incoming.link) {
+            link.pending -= 1;
+        }
+        if let Some(endpoint) = self.endpoints.get_mut(&incoming.endpoint) {
+            endpoint.pending -= 1;
+        }
+        Some(incoming)
+    }
+
+    fn send_refusal(&mut self, link: LinkId, attempt: AttemptId, code: RefuseCode) {
+        let refuse = Refuse {
+            attempt,
+            code,
+            detail: "",
+        };
+        self.send(link, &Message::Refuse(refuse), Vec::new());
+    }
+
+    fn forget_session(&mut self, key: SessionKey) -> Option<Open> {
+        let open = self.sessions.remove(&key)?;
+        if let Some(link) = self.links.get_mut(&open.link) {
+            link.sessions -= 1;
+        }
+        Some(open)
+    }
+
+    /// The session that a message over `link` names; one of another link is not named by it.
+    fn find(&self, link: LinkId, named: SessionRef) -> Option<SessionKey> {
+        let SessionRef { session, token } = named;
+        self.endpoints
+            .keys()
+            .map(|endpoint| SessionKey {
+                endpoint: *endpoint,
+                session,
+                token,
+            })
+            .find(|key| self.sessions.get(key).is_some_and(|open| open.link == link))
+    }
+
+    fn take_named(&mut self, link: LinkId, named: SessionRef) -> Option<(SessionKey, Open)> {
+        let Some(key) = self.find(link, named) else {
+            self.counters.unknown_sessions += 1;
+            return None;
+        };
+        Some((key, self.forget_session(key)?))
+    }
+}
+
+impl<F> Side<F> {
+    /// Gives this side, as the messages have it, and its descriptors to `send`. False if `send`
+    /// says so, or if the numbers or offers are above the limits of the messages.
+    pub(super) fn send_as(
+        self,
+        endpoint: EndpointUid,
+        carries_fds: bool,
+        send: impl FnOnce(SessionSide<'_>, Vec<F>) -> bool,
+    ) -> bool {
+        let mut fds = Vec::new();
+        let mut kept = Vec::new();
+        for mut transport in self.transports {
+            let count = u8::try_from(transport.fds.len()).unwrap_or(u8::MAX);
+            fds.append(&mut transport.fds);
+            kept.push((transport.kind, count, transport.bytes));
+        }
+        let offers: Vec<Offer<'_>> = kept
+            .iter()
+            .map(|(kind, fds, bytes)| Offer {
+                kind: *kind,
+                fds: *fds,
+                bytes,
+            })
+            .collect();
+        let Ok(offers) = Offers::new(&offers) else {
+            return false;
+        };
+        let Some(side) = side_of(endpoint, &self.offer, offers) else {
+            return false;
+        };
+        (carries_fds || fds.is_empty()) && send(side, fds)
+    }
+}
+
+fn side_of<'a>(
+    endpoint: EndpointUid,
+    offer: &SessionOffer,
+    offers: Offers<'a>,
+) -> Option<SessionSide<'a>> {
+    if !offer.window.is_power_of_two() {
+        return None;
+    }
+    Some(SessionSide {
+        endpoint,
+        session: offer.session,
+        token: offer.token,
+        window_log2: u8::try_from(offer.window.trailing_zeros()).ok()?,
+        credits: u16::try_from(offer.credits).ok()?,
+        data_size: offer.data_size,
+        max_message: offer.max_message,
+        first_req: offer.first_req,
+        offers,
+    })
+}
+
+fn offer_in(side: &SessionSide<'_>) -> SessionOffer {
+    SessionOffer {
+        session: side.session,
+        token: side.token,
+        window: side.window(),
+        credits: u32::from(side.credits),
+        data_size: side.data_size,
+        max_message: side.max_message,
+        first_req: side.first_req,
+    }
+}

@@ -1,0 +1,361 @@
+//! A connection from its beginning to its end: accepted or dialled, greeted, perhaps replaced by
+//! a UNIX connection, closed; and what its end means for everything that it carried.
+
+use dunlin_wire::control::{GoodbyeReason, Hello, Message};
+
+use super::super::link::{Link, LinkStep};
+use super::super::route::{AfterLoss, RouteId, RouteState};
+use super::super::types::{Action, Event, LinkId, Target};
+use super::Plane;
+use crate::error::CloseReason;
+use crate::time::Nanos;
+
+/// The name of a UNIX socket that is dialled must begin so: a process must not be led to other
+/// programs' sockets by a hello.
+pub(super) const UNIX_PREFIX: &str = "\0dunlin-";
+
+/// Who ended a connection, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// This side, which says goodbye.
+    Ours(GoodbyeReason),
+    /// The other side, with or without a goodbye.
+    Theirs(Option<GoodbyeReason>),
+}
+
+impl End {
+    /// What its sessions are told.
+    const fn close_reason(self) -> CloseReason {
+        match self {
+            Self::Ours(GoodbyeReason::Shutdown) => CloseReason::EndpointClosed,
+            Self::Ours(_) | Self::Theirs(None) => CloseReason::PeerFailed,
+            Self::Theirs(Some(GoodbyeReason::Shutdown)) => CloseReason::Disconnected,
+            Self::Theirs(Some(_)) => CloseReason::Reset,
+        }
+    }
+
+    const fn goodbye(self) -> Option<GoodbyeReason> {
+        match self {
+            Self::Ours(reason) => Some(reason),
+            Self::Theirs(reason) => reason,
+        }
+    }
+}
+
+impl<F> Plane<F> {
+    /// Somebody has connected. `None`: there are too many connections, close it.
+    ///
+    /// A new connection takes the place of the oldest one that has not said hello, or else of one
+    /// that carries nothing. Whoever says hello at once is therefore served, however many
+    /// connections somebody else opens and leaves.
+    pub fn on_accepted(&mut self, carries_fds: bool, now: Nanos) -> Option<LinkId> {
+        let half_open = |link: &Link| link.is_half_open();
+        if self.count_accepted(half_open) >= self.config.max_half_open {
+            self.counters.half_open_evicted += 1;
+            self.evict(half_open, now);
+        }
+        if self.count_accepted(|_| true) >= self.config.max_links {
+            self.counters.idle_evicted += 1;
+            if !self.evict(Link::is_unused, now) {
+                self.counters.idle_evicted -= 1;
+                self.counters.links_refused += 1;
+                return None;
+            }
+        }
+        let id = LinkId(self.fresh_id());
+        self.links
+            .insert(id, Link::accepted(carries_fds, now, &self.config));
+        Some(id)
+    }
+
+    /// A connection that was to be dialled is made.
+    pub fn on_dialled(&mut self, id: LinkId, now: Nanos) {
+        let config = &self.config;
+        if self
+            .links
+            .get_mut(&id)
+            .is_some_and(|link| link.on_dialled(now, config))
+        {
+            self.say_hello(id, false);
+        }
+    }
+
+    /// A connection is gone, or could not be made.
+    pub fn on_closed(&mut self, id: LinkId, now: Nanos) {
+        if self.links.contains_key(&id) {
+            self.lose_link(id, None, now);
+        }
+    }
+
+    /// This side closes a connection.
+    pub(super) fn close_link(&mut self, id: LinkId, reason: GoodbyeReason, now: Nanos) {
+        let counter = match reason {
+            GoodbyeReason::BadMessage => &mut self.counters.bad_messages,
+            GoodbyeReason::Version => &mut self.counters.version_mismatches,
+            GoodbyeReason::DeclaredFailed => &mut self.counters.peers_failed,
+            GoodbyeReason::Silent => &mut self.counters.silent,
+            _ => &mut 0,
+        };
+        *counter += 1;
+        self.end_link(id, End::Ours(reason), now);
+    }
+
+    /// The other side has closed a connection.
+    pub(super) fn lose_link(&mut self, id: LinkId, goodbye: Option<GoodbyeReason>, now: Nanos) {
+        self.end_link(id, End::Theirs(goodbye), now);
+    }
+
+    pub(super) fn on_hello(
+        &mut self,
+        id: LinkId,
+        hello: &Hello<'_>,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
+        link.on_hello(hello, false, &self.us, now, &self.config)?;
+        self.say_hello(id, true);
+        Ok(())
+    }
+
+    pub(super) fn on_hello_ack(
+        &mut self,
+        id: LinkId,
+        hello: &Hello<'_>,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
+        link.on_hello(hello, true, &self.us, now, &self.config)?;
+        let Some(route) = link.route else {
+            return Err(GoodbyeReason::BadMessage);
+        };
+        self.on_link_up(id, route, now);
+        Ok(())
+    }
+
+    /// Heartbeats, and connections whose time is over.
+    pub(super) fn poll_links(&mut self, now: Nanos) {
+        let ids: Vec<LinkId> = self.links.keys().copied().collect();
+        for id in ids {
+            match self.links.get_mut(&id).map(|link| link.poll(now)) {
+                Some(LinkStep::Heartbeat(counter)) => {
+                    self.send(id, &Message::Heartbeat { counter }, Vec::new());
+                }
+                Some(LinkStep::End(reason)) => self.close_link(id, reason, now),
+                Some(LinkStep::Quiet) | None => {}
+            }
+        }
+    }
+
+    /// Routes that are to be dialled again, and those that nobody has needed for a while.
+    pub(super) fn poll_routes(&mut self, now: Nanos) {
+        let ids: Vec<RouteId> = self.routes.keys().copied().collect();
+        for id in ids {
+            self.tend_route(id, now);
+        }
+    }
+
+    /// Brings a route into the state that its attempts and sessions want.
+    pub(super) fn tend_route(&mut self, id: RouteId, now: Nanos) {
+        let Some(route) = self.routes.get(&id) else {
+            return;
+        };
+        if route.wants_dial(now) {
+            self.dial(id, now);
+            return;
+        }
+        let unwanted = route.attempts == 0;
+        match route.state {
+            RouteState::Up(link) => {
+                self.pump(id, link);
+                self.close_if_idle(link, unwanted, now);
+            }
+            RouteState::Down | RouteState::Backoff(_) if unwanted => self.remove_route(id),
+            _ => {}
+        }
+    }
+
+    fn count_accepted(&self, which: impl Fn(&Link) -> bool) -> usize {
+        self.links
+            .values()
+            .filter(|link| link.route.is_none() && which(link))
+            .count()
+    }
+
+    /// Closes the oldest accepted connection of a kind; false if there is none.
+    fn evict(&mut self, which: impl Fn(&Link) -> bool, now: Nanos) -> bool {
+        let oldest = self
+            .links
+            .iter()
+            .find(|(_, link)| link.route.is_none() && which(link))
+            .map(|(id, _)| *id);
+        let Some(id) = oldest else { return false };
+        self.close_link(id, GoodbyeReason::TooManyConnections, now);
+        true
+    }
+
+    fn say_hello(&mut self, id: LinkId, answer: bool) {
+        let us = self.us.clone();
+        let hello = us.hello();
+        let message = if answer {
+            Message::HelloAck(hello)
+        } else {
+            Message::Hello(hello)
+        };
+        let sent = self.send(id, &message, Vec::new());
+        debug_assert!(sent, "the nexus gives itself a short name");
+    }
+
+    fn dial(&mut self, id: RouteId, now: Nanos) {
+        let link = LinkId(self.fresh_id());
+        let Some(address) = self
+            .routes
+            .get_mut(&id)
+            .and_then(|route| route.on_dial(link))
+        else {
+            return;
+        };
+        self.links
+            .insert(link, Link::dialling(id, false, now, &self.config));
+        self.actions.push_back(Action::Dial {
+            link,
+            to: Target::Tcp(address),
+        });
+    }
+
+    /// A dialled connection has been greeted by both sides.
+    fn on_link_up(&mut self, id: LinkId, route_id: RouteId, now: Nanos) {
+        let upgrade_to = self.unix_name_behind(id);
+        let Some(route) = self.routes.get_mut(&route_id) else {
+            return;
+        };
+        match (route.state, upgrade_to) {
+            (RouteState::Dialling(_), Some(name)) => {
+                self.last_id += 1;
+                let unix = LinkId(self.last_id);
+                route.on_upgrade(id, unix);
+                self.links
+                    .insert(unix, Link::dialling(route_id, true, now, &self.config));
+                self.actions.push_back(Action::Dial {
+                    link: unix,
+                    to: Target::Unix(name),
+                });
+            }
+            (RouteState::Upgrading { tcp, unix }, _) if unix == id => {
+                if self.same_process(tcp, unix) {
+                    self.use_link(route_id, id, now);
+                } else {
+                    self.close_link(id, GoodbyeReason::BadMessage, now);
+                }
+            }
+            _ => self.use_link(route_id, id, now),
+        }
+    }
+
+    fn use_link(&mut self, route_id: RouteId, id: LinkId, now: Nanos) {
+        let replaced = self
+            .routes
+            .get_mut(&route_id)
+            .and_then(|route| route.on_up(id));
+        if let Some(tcp) = replaced {
+            self.counters.upgrades += 1;
+            self.close_link(tcp, GoodbyeReason::Replaced, now);
+        }
+        self.pump(route_id, id);
+    }
+
+    /// The UNIX socket of the process at the other end of a TCP link, if it is on this host.
+    fn unix_name_behind(&self, id: LinkId) -> Option<String> {
+        let link = self.links.get(&id)?;
+        let peer = link.peer.as_ref()?;
+        let here = !link.carries_fds && peer.boot_id == self.us.boot_id;
+        // A process without a UNIX socket cannot pass descriptors itself.
+        let both = here && !self.us.unix_name.is_empty();
+        (both && peer.unix_name.starts_with(UNIX_PREFIX)).then(|| peer.unix_name.clone())
+    }
+
+    fn same_process(&self, one: LinkId, other: LinkId) -> bool {
+        let incarnation = |id| {
+            let link: Option<&Link> = self.links.get(&id);
+            link.and_then(|link| link.peer.as_ref())
+                .map(|peer| peer.incarnation)
+        };
+        incarnation(one).is_some() && incarnation(one) == incarnation(other)
+    }
+
+    fn close_if_idle(&mut self, id: LinkId, unwanted: bool, now: Nanos) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if !(unwanted && link.is_unused()) {
+            link.idle_since = None;
+            return;
+        }
+        let since = *link.idle_since.get_or_insert(now);
+        if now.since(since) >= self.config.linger {
+            self.close_link(id, GoodbyeReason::Shutdown, now);
+        }
+    }
+
+    fn remove_route(&mut self, id: RouteId) {
+        if let Some(route) = self.routes.remove(&id) {
+            self.route_to.remove(&route.addrs);
+        }
+    }
+
+    /// The end of a connection, whoever caused it, and of everything that it carried.
+    fn end_link(&mut self, id: LinkId, end: End, now: Nanos) {
+        let Some(link) = self.links.remove(&id) else {
+            return;
+        };
+        if let (End::Ours(reason), true) = (end, link.can_send()) {
+            self.send(id, &Message::Goodbye { reason }, Vec::new());
+        }
+        self.actions.push_back(Action::Close { link: id });
+        if link.sessions > 0 {
+            self.end_sessions_over(id, end.close_reason());
+        }
+        if link.pending > 0 {
+            self.drop_tickets_of(id);
+        }
+        if let Some(route) = link.route {
+            self.on_route_lost(route, id, end, now);
+        }
+    }
+
+    fn end_sessions_over(&mut self, id: LinkId, reason: CloseReason) {
+        let over: Vec<_> = self
+            .sessions
+            .iter()
+            .filter(|(_, open)| open.link == id)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in over {
+            self.sessions.remove(&key);
+            self.tell(key.endpoint, Event::Closed { key, reason });
+        }
+    }
+
+    fn on_route_lost(&mut self, route_id: RouteId, id: LinkId, end: End, now: Nanos) {
+        let Some(route) = self.routes.get_mut(&route_id) else {
+            return;
+        };
+        let after = route.on_lost(id);
+        match after {
+            AfterLoss::Nothing => {}
+            AfterLoss::StayWith(tcp) => self.pump(route_id, tcp),
+            AfterLoss::Redial { retries, close } => {
+                let wait = self.config.backoff(retries, self.rng.next_u32());
+                route.state = RouteState::Backoff(now + wait);
+                if end.goodbye() == Some(GoodbyeReason::Version) {
+                    self.fail_attempts_over(route_id, now);
+                } else {
+                    self.requeue_attempts_over(id);
+                }
+                if let Some(unix) = close {
+                    self.close_link(unix, GoodbyeReason::Replaced, now);
+                }
+                self.tend_route(route_id, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Sessions that endpoints of this process ask for: the commands and messages that move an
+//! `Attempt` (`handshake.rs`) on, and its end.
+
+use std::net::SocketAddr;
+
+use dunlin_wire::control::{
+    Accept, AttemptId, Connect, EndpointIndex, Found, GoodbyeReason, Lookup, Message, Refuse,
+    RefuseCode, ResetReason, SessionRef,
+};
+
+use super::super::handshake::{AfterRefusal, Attempt, AttemptState};
+use super::super::route::{Route, RouteId};
+use super::super::types::{ConnectFailure, Event, LinkId, SessionKey, Side};
+use super::Plane;
+use super::incoming::Open;
+use crate::error::CloseReason;
+use crate::time::Nanos;
+
+impl<F> Plane<F> {
+    /// An endpoint asks for a session with another.
+    pub(super) fn connect(
+        &mut self,
+        key: SessionKey,
+        to: Vec<SocketAddr>,
+        target: EndpointIndex,
+        deadline: Nanos,
+        now: Nanos,
+    ) {
+        if to.is_empty() {
+            self.tell_failure(key, ConnectFailure::Unreachable);
+            return;
+        }
+        let full =
+            self.attempts.len() >= self.config.max_attempts || self.attempt_for.contains_key(&key);
+        let route = if full { None } else { self.route_for(to) };
+        let Some(route_id) = route else {
+            self.tell_failure(key, ConnectFailure::TooMany);
+            return;
+        };
+        let id = AttemptId(self.fresh_id());
+        self.attempts
+            .insert(id, Attempt::new(key, route_id, target, deadline));
+        self.attempt_for.insert(key, id);
+        self.due.insert((deadline, id));
+        if let Some(route) = self.routes.get_mut(&route_id) {
+            route.attempts += 1;
+            route.waiting.insert(id);
+        }
+        self.tend_route(route_id, now);
+    }
+
+    /// An endpoint has made its offer to the endpoint that was found.
+    pub(super) fn offer(&mut self, key: SessionKey, link: LinkId, side: Side<F>, now: Nanos) {
+        let Some(id) = self.attempt_for.get(&key).copied() else {
+            return;
+        };
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            return;
+        };
+        if !attempt.on_offer(link) {
+            return;
+        }
+        let target = attempt.found;
+        let Some(local) = self.endpoints.get(&key.endpoint) else {
+            return;
+        };
+        let uid = local.uid;
+        let carries_fds = self.links.get(&link).is_some_and(|link| link.carries_fds);
+        let sent = side.send_as(uid, carries_fds, |client, fds| {
+            self.send(
+                link,
+                &Message::Connect(Connect {
+                    attempt: id,
+                    target,
+                    client,
+                }),
+                fds,
+            )
+        });
+        if !sent {
+            self.fail_attempt(id, ConnectFailure::Refused(RefuseCode::BadParameters), now);
+        }
+    }
+
+    /// An endpoint no longer wants a session. If it is granted later, the grant is answered with
+    /// a reset.
+    pub(super) fn abandon(&mut self, key: SessionKey, now: Nanos) {
+        match self.attempt_for.get(&key).copied() {
+            Some(id) => {
+                self.finish_attempt(id, now);
+            }
+            None => self.disconnect(key, CloseReason::Disconnected),
+        }
+    }
+
+    pub(super) fn abandon_attempts_of(&mut self, endpoint: EndpointIndex, now: Nanos) {
+        let of: Vec<SessionKey> = self
+            .attempt_for
+            .keys()
+            .filter(|key| key.endpoint == endpoint)
+            .copied()
+            .collect();
+        for key in of {
+            self.abandon(key, now);
+        }
+    }
+
+    pub(super) fn on_found(
+        &mut self,
+        link: LinkId,
+        found: &Found,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        // The attempt may have been given up; its answer is then no news.
+        let Some(attempt) = self.attempts.get_mut(&found.attempt) else {
+            return Ok(());
+        };
+        attempt
+            .on_found(link, found.target, found.endpoint)
+            .map_err(|_| GoodbyeReason::BadMessage)?;
+        let (key, route) = (attempt.key, attempt.route);
+        let peer = self
+            .peer_over(link, found.endpoint)
+            .ok_or(GoodbyeReason::BadMessage)?;
+        self.tell(
+            key.endpoint,
+            Event::Found {
+                key,
+                via: link,
+                peer,
+            },
+        );
+        self.on_lookup_answered(link);
+        self.tend_route(route, now);
+        Ok(())
+    }
+
+    pub(super) fn on_refuse(
+        &mut self,
+        link: LinkId,
+        refuse: &Refuse<'_>,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        let Some(attempt) = self.attempts.get_mut(&refuse.attempt) else {
+            return Ok(());
+        };
+        let before = attempt.state;
+        let had_offer = attempt.has_offer();
+        let after = attempt
+            .on_refuse(link, refuse.code)
+            .map_err(|_| GoodbyeReason::BadMessage)?;
+        let (key, route, due) = (attempt.key, attempt.route, attempt.due());
+        match after {
+            AfterRefusal::Failed(failure) => self.fail_attempt(refuse.attempt, failure, now),
+            AfterRefusal::Retry(retries) => {
+                let until = now + self.config.backoff(retries, self.rng.next_u32());
+                attempt.state = AttemptState::Backoff(until);
+                let next = attempt.due();
+                self.due.remove(&(due, refuse.attempt));
+                self.due.insert((next, refuse.attempt));
+                if had_offer {
+                    self.tell(key.endpoint, Event::OfferVoid { key });
+                }
+                if let AttemptState::LookingUp(link) = before {
+                    self.on_lookup_answered(link);
+                }
+                self.tend_route(route, now);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_accept(
+        &mut self,
+        link: LinkId,
+        accept: &Accept<'_>,
+        fds: &mut Vec<F>,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        let side = self.take_side(link, &accept.server, fds)?;
+        let remote = SessionRef {
+            session: accept.server.session,
+            token: accept.server.token,
+        };
+        let Some(attempt) = self.attempts.get(&accept.attempt) else {
+            self.reset_remote(link, remote, ResetReason::UnknownSession);
+            return Ok(());
+        };
+        attempt
+            .on_accept(link, accept.server.endpoint)
+            .map_err(|_| GoodbyeReason::BadMessage)?;
+        let key = attempt.key;
+        if !self.insert_session(key, Open { link, remote }) {
+            self.reset_remote(link, remote, ResetReason::UnknownSession);
+            self.fail_attempt(
+                accept.attempt,
+                ConnectFailure::Refused(RefuseCode::Busy),
+                now,
+            );
+            return Ok(());
+        }
+        self.tell(key.endpoint, Event::Accepted { key, side });
+        self.finish_attempt(accept.attempt, now);
+        Ok(())
+    }
+
+    /// Attempts whose deadline or whose wait is over.
+    pub(super) fn poll_attempts(&mut self, now: Nanos) {
+        while let Some((at, id)) = self.due.first().copied() {
+            if at > now {
+                return;
+            }
+            self.due.remove(&(at, id));
+            let Some(attempt) = self.attempts.get_mut(&id) else {
+                continue;
+            };
+            if now >= attempt.deadline {
+                let failure = attempt.timeout();
+                self.fail_attempt(id, failure, now);
+                continue;
+            }
+            self.requeue(id);
+            if let Some(route) = self.attempts.get(&id).map(|attempt| attempt.route) {
+                self.tend_route(route, now);
+            }
+        }
+    }
+
+    /// Lets attempts use the link of their route, as many at a time as it may have look-ups.
+    pub(super) fn pump(&mut self, route_id: RouteId, id: LinkId) {
+        loop {
+            let Some(link) = self.links.get_mut(&id) else {
+                return;
+            };
+            if link.lookups >= self.config.max_lookups {
+                return;
+            }
+            let Some(route) = self.routes.get_mut(&route_id) else {
+                return;
+            };
+            let Some(attempt_id) = route.waiting.pop_first() else {
+                return;
+            };
+            let Some(attempt) = self.attempts.get_mut(&attempt_id) else {
+                continue;
+            };
+            link.lookups += 1;
+            attempt.on_turn(id);
+            let lookup = Lookup {
+                attempt: attempt_id,
+                target: attempt.target,
+            };
+            self.send(id, &Message::Lookup(lookup), Vec::new());
+        }
+    }
+
+    /// The link is gone: what used it waits for the next one.
+    pub(super) fn requeue_attempts_over(&mut self, id: LinkId) {
+        let over: Vec<AttemptId> = self
+            .attempts
+            .iter()
+            .filter(|(_, attempt)| attempt.link() == Some(id))
+            .map(|(id, _)| *id)
+            .collect();
+        for attempt_id in over {
+            let Some(attempt) = self.attempts.get(&attempt_id) else {
+                continue;
+            };
+            let (key, due) = (attempt.key, attempt.due());
+            if attempt.has_offer() {
+                self.tell(key.endpoint, Event::OfferVoid { key });
+            }
+            self.due.remove(&(due, attempt_id));
+            self.requeue(attempt_id);
+        }
+    }
+
+    /// The other side speaks no version of ours: waiting would not help.
+    pub(super) fn fail_attempts_over(&mut self, route: RouteId, now: Nanos) {
+        let over: Vec<AttemptId> = self
+            .attempts
+            .iter()
+            .filter(|(_, attempt)| attempt.route == route)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in over {
+            self.fail_attempt(id, ConnectFailure::Refused(RefuseCode::Version), now);
+        }
+    }
+
+    /// The attempt waits for its turn again.
+    fn requeue(&mut self, id: AttemptId) {
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            return;
+        };
+        attempt.state = AttemptState::Waiting;
+        self.due.insert((attempt.deadline, id));
+        if let Some(route) = self.routes.get_mut(&attempt.route) {
+            route.waiting.insert(id);
+        }
+    }
+
+    fn on_lookup_answered(&mut self, link: LinkId) {
+        if let Some(link) = self.links.get_mut(&link) {
+            link.lookups = link.lookups.saturating_sub(1);
+        }
+    }
+
+    fn fail_attempt(&mut self, id: AttemptId, failure: ConnectFailure, now: Nanos) {
+        if let Some(key) = self.finish_attempt(id, now) {
+            self.tell_failure(key, failure);
+        }
+    }
+
+    fn tell_failure(&mut self, key: SessionKey, failure: ConnectFailure) {
+        self.tell(key.endpoint, Event::ConnectFailed { key, failure });
+    }
+
+    /// Takes an attempt out of every table.
+    fn finish_attempt(&mut self, id: AttemptId, now: Nanos) -> Option<SessionKey> {
+        let attempt = self.attempts.remove(&id)?;
+        self.attempt_for.remove(&attempt.key);
+        self.due.remove(&(attempt.due(), id));
+        if let AttemptState::LookingUp(link) = attempt.state {
+            self.on_lookup_answered(link);
+        }
+        if let Some(route) = self.routes.get_mut(&attempt.route) {
+            route.waiting.remove(&id);
+            route.attempts -= 1;
+        }
+        self.tend_route(attempt.route, now);
+        Some(attempt.key)
+    }
+
+    /// The route to these addresses, a new one if there is none; `None` if there are too many.
+    fn route_for(&mut self, to: Vec<SocketAddr>) -> Option<RouteId> {
+        if let Some(id) = self.route_to.get(&to) {
+            return Some(*id);
+        }
+        if self.routes.len() >= self.config.max_routes {
+            return None;
+        }
+        let id = RouteId(self.fresh_id());
+        self.route_to.insert(to.clone(), id);
+        self.routes.insert(id, Route::new(to));
+        Some(id)
+    }
+
+    /// Tells the other side that its session has nothing behind it at this side.
+    pub(super) fn reset_remote(&mut self, link: LinkId, session: SessionRef, reason: ResetReason) {
+        self.send(link, &Message::Reset { session, reason }, Vec::new());
+    }
+}

@@ -1,0 +1,553 @@
+//! Several processes with their planes, endpoints that answer what they are asked, and streams
+//! between them that delay but never lose; all in simulated time and from one seed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation, TransportKind};
+use dunlin_wire::{ReqNum, SessionNum, Token};
+
+use crate::control::{
+    Action, Command, ConnectFailure, Event, Identity, LinkId, Plane, PlaneConfig, SessionKey, Side,
+    Target, TransportOffer,
+};
+use crate::error::CloseReason;
+use crate::lifecycle::SessionOffer;
+use crate::rng::Rng;
+use crate::time::Nanos;
+
+/// What an endpoint knows of one of its sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Seen {
+    Connecting,
+    Open { remote: (SessionNum, Token) },
+    Failed(ConnectFailure),
+    Closed(CloseReason),
+}
+
+pub(super) struct Node {
+    pub(super) plane: Option<Plane<u64>>,
+    pub(super) address: SocketAddr,
+    pub(super) host: u8,
+    pub(super) seen: BTreeMap<SessionKey, Seen>,
+    /// Requests for a session are left unanswered.
+    pub(super) mute: bool,
+    /// Descriptors that arrived.
+    pub(super) fds: Vec<u64>,
+    /// Neither reads nor runs until then.
+    pub(super) stopped_until: Nanos,
+    sessions: u32,
+}
+
+struct End {
+    node: usize,
+    link: LinkId,
+    /// Still reports and accepts.
+    open: bool,
+    inbox: VecDeque<(Nanos, Vec<u8>, Vec<u64>)>,
+    /// When the end of the stream is seen.
+    eof: Option<Nanos>,
+}
+
+pub(super) struct Stream {
+    ends: [End; 2],
+    /// Frames towards end 1 and end 0 stand still.
+    pub(super) cut: [bool; 2],
+}
+
+pub(super) struct World {
+    pub(super) now: Nanos,
+    pub(super) nodes: Vec<Node>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) rng: Rng,
+    pub(super) config: PlaneConfig,
+    /// UNIX sockets cannot be reached, as between containers.
+    pub(super) no_unix: bool,
+    dialled: Vec<(usize, LinkId, bool)>,
+    delays: Nanos,
+    last_fd: u64,
+    incarnations: u64,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            now: Nanos(1),
+            nodes: Vec::new(),
+            streams: Vec::new(),
+            rng: Rng::new(seed),
+            config: PlaneConfig::default(),
+            no_unix: false,
+            dialled: Vec::new(),
+            delays: Nanos::from_micros(100),
+            last_fd: 0,
+            incarnations: 0,
+        }
+    }
+
+    pub(super) fn address(node: usize) -> SocketAddr {
+        let port = 31_850 + u16::try_from(node).unwrap();
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+    }
+
+    /// A process on a host, with so many endpoints.
+    pub(super) fn node(&mut self, host: u8, endpoints: u16) -> usize {
+        let index = self.nodes.len();
+        self.nodes.push(Node {
+            plane: None,
+            address: Self::address(index),
+            host,
+            seen: BTreeMap::new(),
+            mute: false,
+            fds: Vec::new(),
+            stopped_until: Nanos::ZERO,
+            sessions: 0,
+        });
+        self.start(index, endpoints);
+        index
+    }
+
+    /// Starts a process, for the first time or again.
+    pub(super) fn start(&mut self, index: usize, endpoints: u16) {
+        self.incarnations += 1;
+        let node = &mut self.nodes[index];
+        let us = Identity {
+            boot_id: BootId([node.host; 16]),
+            incarnation: Incarnation(self.incarnations),
+            port: node.address.port(),
+            unix_name: format!("\0dunlin-{index}"),
+        };
+        let mut plane = Plane::new(self.config, us, self.rng.next_u64());
+        for endpoint in 0..endpoints {
+            let mut uid = [0; 16];
+            uid[..8].copy_from_slice(&self.incarnations.to_le_bytes());
+            uid[8..10].copy_from_slice(&endpoint.to_le_bytes());
+            plane.add_endpoint(None, EndpointUid(uid)).unwrap();
+        }
+        node.plane = Some(plane);
+    }
+
+    /// The process dies; its kernel closes its streams.
+    pub(super) fn kill(&mut self, index: usize) {
+        self.nodes[index].plane = None;
+        self.nodes[index].seen.clear();
+        for stream in 0..self.streams.len() {
+            for side in 0..2 {
+                if self.streams[stream].ends[side].node == index {
+                    self.hang_up(stream, side);
+                }
+            }
+        }
+    }
+
+    pub(super) fn plane(&mut self, index: usize) -> &mut Plane<u64> {
+        self.nodes[index].plane.as_mut().expect("the process runs")
+    }
+
+    /// A fresh session of an endpoint.
+    pub(super) fn session(&mut self, node: usize, endpoint: u16) -> SessionKey {
+        let token = Token(self.rng.next_u32());
+        let sessions = &mut self.nodes[node].sessions;
+        *sessions += 1;
+        SessionKey {
+            endpoint: EndpointIndex(endpoint),
+            session: SessionNum(*sessions),
+            token,
+        }
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        from: usize,
+        to: usize,
+        target: EndpointIndex,
+        patience: Nanos,
+    ) -> SessionKey {
+        let key = self.session(from, 0);
+        self.nodes[from].seen.insert(key, Seen::Connecting);
+        let deadline = self.now + patience;
+        let command = Command::Connect {
+            key,
+            to: vec![Self::address(to)],
+            target,
+            deadline,
+        };
+        let now = self.now;
+        self.plane(from).on_command(command, now);
+        self.settle();
+        key
+    }
+
+    pub(super) fn disconnect(&mut self, node: usize, key: SessionKey) {
+        let now = self.now;
+        let seen = self.nodes[node].seen.remove(&key);
+        let command = match seen {
+            Some(Seen::Connecting) => Command::Abandon { key },
+            _ => Command::Disconnect {
+                key,
+                reason: CloseReason::Disconnected,
+            },
+        };
+        self.plane(node).on_command(command, now);
+        self.settle();
+    }
+
+    pub(super) fn seen(&self, node: usize, key: SessionKey) -> Option<Seen> {
+        self.nodes[node].seen.get(&key).copied()
+    }
+
+    /// Sessions that endpoints of this node hold open.
+    pub(super) fn open(&self, node: usize) -> BTreeSet<SessionKey> {
+        let is_open = |seen: &Seen| matches!(seen, Seen::Open { .. });
+        self.nodes[node]
+            .seen
+            .iter()
+            .filter(|(_, seen)| is_open(seen))
+            .map(|(key, _)| *key)
+            .collect()
+    }
+
+    /// A stream to a node whose other end is not a plane: the caller writes to it.
+    pub(super) fn raw(&mut self, to: usize, unix: bool) -> Option<usize> {
+        let now = self.now;
+        let link = self.plane(to).on_accepted(unix, now);
+        self.settle();
+        let link = link?;
+        self.streams
+            .push(Stream::between((usize::MAX, LinkId(0)), (to, link)));
+        Some(self.streams.len() - 1)
+    }
+
+    /// Writes to a raw stream.
+    pub(super) fn write(&mut self, stream: usize, frame: Vec<u8>) {
+        let at = self.now + self.delays;
+        self.streams[stream].ends[1]
+            .inbox
+            .push_back((at, frame, Vec::new()));
+    }
+
+    /// True if the plane's end of a raw stream is closed.
+    pub(super) fn is_closed(&self, stream: usize) -> bool {
+        !self.streams[stream].ends[1].open
+    }
+
+    /// Frames that a plane has sent to a raw stream.
+    pub(super) fn read(&mut self, stream: usize) -> Vec<Vec<u8>> {
+        self.streams[stream].ends[0]
+            .inbox
+            .drain(..)
+            .map(|(_, frame, _)| frame)
+            .collect()
+    }
+
+    /// Lets so much time pass.
+    pub(super) fn run(&mut self, span: Nanos) {
+        let end = self.now + span;
+        loop {
+            self.settle();
+            let next = self.next_event();
+            if next > end {
+                self.now = end;
+                return;
+            }
+            self.now = self.now.max(next);
+            self.step();
+        }
+    }
+
+    fn next_event(&self) -> Nanos {
+        let frames = self.streams.iter().flat_map(|stream| {
+            stream
+                .ends
+                .iter()
+                .enumerate()
+                .filter(|(_, end)| end.open && end.node != usize::MAX)
+                .map(|(side, end)| {
+                    let frame = end.inbox.front().map(|(at, ..)| *at);
+                    let next = if stream.cut[side] {
+                        None
+                    } else {
+                        frame.or(end.eof)
+                    };
+                    next.unwrap_or(Nanos::MAX)
+                        .max(self.nodes[end.node].stopped_until)
+                })
+        });
+        let ticks = self
+            .nodes
+            .iter()
+            .filter_map(|node| Some(node.plane.as_ref()?.next_wakeup().max(node.stopped_until)));
+        frames.chain(ticks).min().unwrap_or(Nanos::MAX)
+    }
+
+    /// Everything that is due now: arrivals first, then time.
+    fn step(&mut self) {
+        for stream in 0..self.streams.len() {
+            for side in 0..2 {
+                self.deliver(stream, side);
+            }
+        }
+        let now = self.now;
+        for node in &mut self.nodes {
+            if let (Some(plane), true) = (&mut node.plane, node.stopped_until <= now) {
+                plane.on_tick(now);
+            }
+        }
+        self.settle();
+    }
+
+    fn deliver(&mut self, stream: usize, side: usize) {
+        loop {
+            let end = &mut self.streams[stream].ends[side];
+            let (node, link) = (end.node, end.link);
+            if !end.open || node == usize::MAX || self.streams[stream].cut[side] {
+                return;
+            }
+            if self.nodes[node].stopped_until > self.now {
+                return;
+            }
+            let end = &mut self.streams[stream].ends[side];
+            let due = |at: &Nanos| *at <= self.now;
+            if end.inbox.front().is_some_and(|(at, ..)| due(at)) {
+                let (_, frame, mut fds) = end.inbox.pop_front().unwrap();
+                let now = self.now;
+                if let Some(plane) = &mut self.nodes[node].plane {
+                    plane.on_frame(link, &frame, &mut fds, now);
+                }
+                assert!(
+                    fds.is_empty(),
+                    "a plane leaves the descriptors of a right message"
+                );
+                self.settle();
+            } else if end.inbox.is_empty() && end.eof.as_ref().is_some_and(due) {
+                end.open = false;
+                let now = self.now;
+                if let Some(plane) = &mut self.nodes[node].plane {
+                    plane.on_closed(link, now);
+                }
+                self.settle();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Carries out everything that the planes ask for, until they ask for nothing.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let mut quiet = true;
+            for index in 0..self.nodes.len() {
+                if self.nodes[index].stopped_until > self.now {
+                    continue;
+                }
+                while let Some(action) = self.nodes[index]
+                    .plane
+                    .as_mut()
+                    .and_then(Plane::next_action)
+                {
+                    quiet = false;
+                    self.act(index, action);
+                }
+            }
+            for (node, link, made) in std::mem::take(&mut self.dialled) {
+                quiet = false;
+                let now = self.now;
+                if let Some(plane) = &mut self.nodes[node].plane {
+                    if made {
+                        plane.on_dialled(link, now)
+                    } else {
+                        plane.on_closed(link, now)
+                    }
+                }
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    fn act(&mut self, index: usize, action: Action<u64>) {
+        match action {
+            Action::Dial { link, to } => {
+                let made = self.dial(index, link, &to);
+                self.dialled.push((index, link, made));
+            }
+            Action::Send { link, frame, fds } => self.send(index, link, frame, fds),
+            Action::Close { link } => {
+                if let Some((stream, side)) = self.stream_of(index, link) {
+                    self.hang_up(stream, side);
+                }
+            }
+            Action::Tell { endpoint, event } => self.tell(index, endpoint, event),
+        }
+    }
+
+    fn dial(&mut self, from: usize, link: LinkId, to: &Target) -> bool {
+        let (host, now) = (self.nodes[from].host, self.now);
+        let (unix, found) = match to {
+            Target::Tcp(address) => (
+                false,
+                self.nodes.iter().position(|node| node.address == *address),
+            ),
+            Target::Unix(name) => {
+                let index = name
+                    .strip_prefix("\0dunlin-")
+                    .and_then(|rest| rest.parse().ok());
+                let here = index.filter(|i: &usize| self.nodes[*i].host == host);
+                (true, here.filter(|_| !self.no_unix))
+            }
+        };
+        let Some(index) = found else { return false };
+        let Some(plane) = &mut self.nodes[index].plane else {
+            return false;
+        };
+        let Some(theirs) = plane.on_accepted(unix, now) else {
+            return false;
+        };
+        self.streams
+            .push(Stream::between((from, link), (index, theirs)));
+        true
+    }
+
+    fn send(&mut self, index: usize, link: LinkId, frame: Vec<u8>, fds: Vec<u64>) {
+        let Some((stream, side)) = self.stream_of(index, link) else {
+            return;
+        };
+        let delay = Nanos(1 + u64::from(self.rng.below(1 + u32::try_from(self.delays.0).unwrap())));
+        let other = &mut self.streams[stream].ends[1 - side];
+        let after = other.inbox.back().map_or(Nanos::ZERO, |(at, ..)| *at);
+        other
+            .inbox
+            .push_back((after.max(self.now + delay), frame, fds));
+    }
+
+    fn stream_of(&self, node: usize, link: LinkId) -> Option<(usize, usize)> {
+        self.streams.iter().enumerate().find_map(|(index, stream)| {
+            let is_it = |end: &End| end.node == node && end.link == link && end.open;
+            stream.ends.iter().position(is_it).map(|side| (index, side))
+        })
+    }
+
+    /// One end closes: the other sees what was sent, then the end.
+    fn hang_up(&mut self, stream: usize, side: usize) {
+        let now = self.now;
+        let ends = &mut self.streams[stream].ends;
+        ends[side].open = false;
+        let last = ends[1 - side].inbox.back().map_or(now, |(at, ..)| *at);
+        ends[1 - side].eof.get_or_insert(last + Nanos(1));
+    }
+
+    fn tell(&mut self, node: usize, endpoint: EndpointIndex, event: Event<u64>) {
+        let now = self.now;
+        match event {
+            Event::Found { key, via, peer } => {
+                let fds = if peer.same_host {
+                    vec![self.fresh_fd()]
+                } else {
+                    Vec::new()
+                };
+                let side = side_of(key, fds);
+                self.plane(node)
+                    .on_command(Command::Offer { key, via, side }, now);
+            }
+            Event::OfferVoid { key } => {
+                assert!(!matches!(self.seen(node, key), Some(Seen::Open { .. })));
+            }
+            Event::Accepted { key, side } => {
+                let remote = (side.offer.session, side.offer.token);
+                self.keep_fds(node, &side);
+                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
+                    assert_eq!(*seen, Seen::Connecting);
+                    *seen = Seen::Open { remote };
+                }
+            }
+            Event::ConnectFailed { key, failure } => {
+                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
+                    assert_eq!(*seen, Seen::Connecting);
+                    *seen = Seen::Failed(failure);
+                }
+            }
+            Event::Incoming { ticket, peer, side } => {
+                self.keep_fds(node, &side);
+                if self.nodes[node].mute {
+                    return;
+                }
+                let key = self.session(node, endpoint.0);
+                let remote = (side.offer.session, side.offer.token);
+                self.nodes[node].seen.insert(key, Seen::Open { remote });
+                let fds = if peer.same_host {
+                    vec![self.fresh_fd()]
+                } else {
+                    Vec::new()
+                };
+                let side = side_of(key, fds);
+                self.plane(node)
+                    .on_command(Command::Accept { ticket, key, side }, now);
+            }
+            Event::Closed { key, reason } => {
+                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
+                    assert!(matches!(seen, Seen::Open { .. }), "closed twice: {seen:?}");
+                    *seen = Seen::Closed(reason);
+                }
+            }
+        }
+    }
+
+    fn fresh_fd(&mut self) -> u64 {
+        self.last_fd += 1;
+        self.last_fd
+    }
+
+    fn keep_fds(&mut self, node: usize, side: &Side<u64>) {
+        for transport in &side.transports {
+            assert_eq!(transport.bytes, b"here");
+            self.nodes[node].fds.extend(&transport.fds);
+        }
+    }
+}
+
+impl Stream {
+    fn between(one: (usize, LinkId), other: (usize, LinkId)) -> Self {
+        let end = |(node, link)| End {
+            node,
+            link,
+            open: true,
+            inbox: VecDeque::new(),
+            eof: None,
+        };
+        Self {
+            ends: [end(one), end(other)],
+            cut: [false; 2],
+        }
+    }
+
+    /// The nodes at both ends.
+    pub(super) fn nodes(&self) -> (usize, usize) {
+        (self.ends[0].node, self.ends[1].node)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.ends.iter().any(|end| end.open)
+    }
+}
+
+pub(super) fn side_of(key: SessionKey, fds: Vec<u64>) -> Side<u64> {
+    let transport = TransportOffer {
+        kind: TransportKind::SIM,
+        bytes: b"here".to_vec(),
+        fds,
+    };
+    let offer = SessionOffer {
+        session: key.session,
+        token: key.token,
+        window: 8,
+        credits: 32,
+        data_size: 1440,
+        max_message: 1440,
+        first_req: ReqNum(0),
+    };
+    Side {
+        offer,
+        transports: vec![transport],
+    }
+}

@@ -1,0 +1,145 @@
+//! The way to one remote nexus: dialling its addresses in turn, again and again while somebody
+//! wants it, and moving from TCP to its UNIX socket if it is on this host (rule C3).
+//!
+//! ```text
+//! Down ─wanted─▶ Dialling ──up──▶ Up ◀──── unix up, same process ────┐
+//!   ▲              │    └──up, same host──▶ Upgrading ─unix gone─▶ Up (tcp)
+//!   └── not wanted │                          │
+//!     Backoff ◀────┴──── connection gone ─────┘
+//! ```
+//! A route has one connection that sessions use, or none. Owned and called by `plane`.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use dunlin_wire::control::AttemptId;
+
+use super::types::LinkId;
+use crate::time::Nanos;
+
+/// Names a route.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct RouteId(pub(super) u64);
+
+/// Where a route is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RouteState {
+    /// Nobody wants it.
+    Down,
+    /// A TCP connection is being made or greeted.
+    Dialling(LinkId),
+    /// The TCP connection is up; a UNIX connection is being made or greeted.
+    Upgrading { tcp: LinkId, unix: LinkId },
+    /// Sessions can be made over this connection.
+    Up(LinkId),
+    /// To be dialled again at this time.
+    Backoff(Nanos),
+}
+
+/// One remote nexus.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    pub(super) addrs: Vec<SocketAddr>,
+    pub(super) state: RouteState,
+    /// Attempts that have not ended.
+    pub(super) attempts: usize,
+    /// Those of them that wait for their turn, oldest first.
+    pub(super) waiting: BTreeSet<AttemptId>,
+    next_addr: usize,
+    retries: u32,
+}
+
+/// What follows from the end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AfterLoss {
+    /// It was of no importance.
+    Nothing,
+    /// The TCP connection is used after all.
+    StayWith(LinkId),
+    /// The route is to be dialled again, after so many retries' backoff; the UNIX connection under
+    /// way, if there is one, is to be closed.
+    Redial { retries: u32, close: Option<LinkId> },
+}
+
+impl Route {
+    pub(super) fn new(addrs: Vec<SocketAddr>) -> Self {
+        Self {
+            addrs,
+            state: RouteState::Down,
+            attempts: 0,
+            waiting: BTreeSet::new(),
+            next_addr: 0,
+            retries: 0,
+        }
+    }
+
+    /// The connection that sessions use.
+    pub(super) const fn up(&self) -> Option<LinkId> {
+        match self.state {
+            RouteState::Up(link) => Some(link),
+            _ => None,
+        }
+    }
+
+    /// Somebody waits for a connection, and none is being made.
+    pub(super) fn wants_dial(&self, now: Nanos) -> bool {
+        let ready = match self.state {
+            RouteState::Down => true,
+            RouteState::Backoff(until) => now >= until,
+            _ => false,
+        };
+        ready && self.attempts > 0
+    }
+
+    /// A connection is being made now; returns the address to dial.
+    pub(super) fn on_dial(&mut self, link: LinkId) -> Option<SocketAddr> {
+        let turn = self.next_addr.checked_rem(self.addrs.len())?;
+        self.next_addr = turn + 1;
+        self.state = RouteState::Dialling(link);
+        self.addrs.get(turn).copied()
+    }
+
+    /// A UNIX connection to the same process is being made.
+    pub(super) fn on_upgrade(&mut self, tcp: LinkId, unix: LinkId) {
+        debug_assert_eq!(self.state, RouteState::Dialling(tcp));
+        self.state = RouteState::Upgrading { tcp, unix };
+    }
+
+    /// Both sides have said hello on this connection, which is to be used. Returns the one that
+    /// it replaces.
+    pub(super) fn on_up(&mut self, link: LinkId) -> Option<LinkId> {
+        let replaced = match self.state {
+            RouteState::Upgrading { tcp, unix } if unix == link => Some(tcp),
+            _ => None,
+        };
+        self.state = RouteState::Up(link);
+        self.retries = 0;
+        replaced
+    }
+
+    /// A connection has ended.
+    pub(super) fn on_lost(&mut self, link: LinkId) -> AfterLoss {
+        let close = match self.state {
+            RouteState::Upgrading { tcp, unix } if unix == link => {
+                self.state = RouteState::Up(tcp);
+                self.retries = 0;
+                return AfterLoss::StayWith(tcp);
+            }
+            RouteState::Upgrading { tcp, unix } if tcp == link => Some(unix),
+            RouteState::Dialling(current) | RouteState::Up(current) if current == link => None,
+            _ => return AfterLoss::Nothing,
+        };
+        self.state = RouteState::Down;
+        let retries = self.retries;
+        self.retries = self.retries.saturating_add(1);
+        AfterLoss::Redial { retries, close }
+    }
+
+    /// When the route wants to be looked at.
+    pub(super) fn next_wakeup(&self) -> Nanos {
+        match self.state {
+            RouteState::Backoff(until) => until,
+            _ => Nanos::MAX,
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What goes into and comes out of the control plane: identities, commands of endpoints, events
+//! for them, and actions for whoever moves the bytes.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::net::SocketAddr;
+
+use dunlin_wire::control::{
+    BootId, EndpointIndex, EndpointUid, Features, Hello, Incarnation, RefuseCode, SessionRef,
+    TransportKind,
+};
+use dunlin_wire::{SessionNum, Token, VERSION};
+
+use crate::error::CloseReason;
+use crate::lifecycle::SessionOffer;
+use crate::time::Nanos;
+
+/// One connection to a remote nexus: a TCP or UNIX stream, or one in the simulator. Never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LinkId(pub u64);
+
+/// A request for a session that waits for the answer of an endpoint. Never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub u64);
+
+/// Names a session at this side, over all endpoints of the process. The token tells a session
+/// from an earlier one with the same number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SessionKey {
+    /// The endpoint that owns it.
+    pub endpoint: EndpointIndex,
+    /// Its number there.
+    pub session: SessionNum,
+    /// Its token there.
+    pub token: Token,
+}
+
+impl SessionKey {
+    /// The session as the other side names it in messages to us.
+    pub const fn as_ref(&self) -> SessionRef {
+        SessionRef {
+            session: self.session,
+            token: self.token,
+        }
+    }
+
+    const fn in_order(&self) -> (u16, u32, u32) {
+        (self.endpoint.0, self.session.0, self.token.0)
+    }
+}
+
+impl Ord for SessionKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.in_order().cmp(&other.in_order())
+    }
+}
+
+impl PartialOrd for SessionKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What this process says of itself in hello (rule C2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// This boot of this host.
+    pub boot_id: BootId,
+    /// This start of this process.
+    pub incarnation: Incarnation,
+    /// Where it listens.
+    pub port: u16,
+    /// Its UNIX socket; empty if it has none. A first NUL means the abstract namespace.
+    pub unix_name: String,
+}
+
+impl Identity {
+    pub(super) fn hello(&self) -> Hello<'_> {
+        Hello {
+            min_version: VERSION,
+            max_version: VERSION,
+            features: Features::default(),
+            boot_id: self.boot_id,
+            incarnation: self.incarnation,
+            port: self.port,
+            unix_name: &self.unix_name,
+        }
+    }
+}
+
+/// Which endpoint is at the other side, as transports want to know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerIdentity {
+    /// The endpoint.
+    pub endpoint: EndpointUid,
+    /// The process that it belongs to.
+    pub incarnation: Incarnation,
+    /// It runs on this host, and the link carries descriptors.
+    pub same_host: bool,
+    /// It is an endpoint of this very process.
+    pub same_process: bool,
+}
+
+/// What one side says about how it can be reached by one transport.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TransportOffer<F> {
+    /// Which transport understands it.
+    pub kind: TransportKind,
+    /// For the transport alone.
+    pub bytes: Vec<u8>,
+    /// Descriptors that go with it.
+    pub fds: Vec<F>,
+}
+
+/// One side of a session to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Side<F> {
+    /// Numbers of the session at that side.
+    pub offer: SessionOffer,
+    /// How to reach it.
+    pub transports: Vec<TransportOffer<F>>,
+}
+
+/// What an endpoint asks of the plane.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command<F> {
+    /// Make a session with an endpoint of the nexus at one of these addresses. Answered by
+    /// [`Event::Found`] any number of times, then one of `Accepted` and `ConnectFailed`.
+    Connect {
+        /// The session at this side, which is connecting.
+        key: SessionKey,
+        /// Addresses of the same nexus; they are tried in turn.
+        to: Vec<SocketAddr>,
+        /// Which of its endpoints.
+        target: EndpointIndex,
+        /// When to give up.
+        deadline: Nanos,
+    },
+    /// Answers [`Event::Found`].
+    Offer {
+        /// The session at this side.
+        key: SessionKey,
+        /// The connection that `Found` named; if it is gone meanwhile, the offer is void.
+        via: LinkId,
+        /// This side.
+        side: Side<F>,
+    },
+    /// The session that was to be made is not wanted any more, or cannot be. If it was made
+    /// meanwhile, it is disconnected.
+    Abandon {
+        /// The session at this side.
+        key: SessionKey,
+    },
+    /// Answers [`Event::Incoming`].
+    Accept {
+        /// Which request.
+        ticket: Ticket,
+        /// The session at this side, which is open.
+        key: SessionKey,
+        /// This side.
+        side: Side<F>,
+    },
+    /// Answers [`Event::Incoming`].
+    Refuse {
+        /// Which request.
+        ticket: Ticket,
+        /// Why.
+        code: RefuseCode,
+    },
+    /// An open session has ended at this side.
+    Disconnect {
+        /// The session at this side.
+        key: SessionKey,
+        /// The other side is told the difference between an orderly end and a failure.
+        reason: CloseReason,
+    },
+}
+
+/// What the plane tells an endpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event<F> {
+    /// The endpoint to connect to is there: make an offer for it.
+    Found {
+        /// The session at this side.
+        key: SessionKey,
+        /// To be given back with the offer.
+        via: LinkId,
+        /// Who it is.
+        peer: PeerIdentity,
+    },
+    /// The offer made after `Found` reached nobody: give up what it holds. Another `Found` may
+    /// come.
+    OfferVoid {
+        /// The session at this side.
+        key: SessionKey,
+    },
+    /// The session was granted.
+    Accepted {
+        /// The session at this side.
+        key: SessionKey,
+        /// The other side.
+        side: Side<F>,
+    },
+    /// The session will not be made; an offer that was made holds nothing any more.
+    ConnectFailed {
+        /// The session at this side.
+        key: SessionKey,
+        /// Why.
+        failure: ConnectFailure,
+    },
+    /// Somebody wants a session with this endpoint.
+    Incoming {
+        /// To be given back with the answer.
+        ticket: Ticket,
+        /// Who asks.
+        peer: PeerIdentity,
+        /// The side that asks.
+        side: Side<F>,
+    },
+    /// An open session has ended.
+    Closed {
+        /// The session at this side.
+        key: SessionKey,
+        /// Why.
+        reason: CloseReason,
+    },
+}
+
+/// Why a session could not be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConnectFailure {
+    /// The other side declined.
+    Refused(RefuseCode),
+    /// The deadline passed; no nexus could be reached until then.
+    Unreachable,
+    /// The deadline passed; a nexus was there, but nobody accepted. Holds its last refusal.
+    TimedOut(Option<RefuseCode>),
+    /// This process has as many connections under way as it may have.
+    TooMany,
+}
+
+impl fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(code) => write!(f, "the server refused the session: {code}"),
+            Self::Unreachable => f.write_str(
+                "no server could be reached before the deadline; is it running at this address?",
+            ),
+            Self::TimedOut(Some(code)) => {
+                write!(
+                    f,
+                    "the server did not accept before the deadline; last it said: {code}"
+                )
+            }
+            Self::TimedOut(None) => f.write_str("the server did not answer before the deadline"),
+            Self::TooMany => f.write_str("this process has too many connects under way"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectFailure {}
+
+/// Where a link leads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// A TCP listener.
+    Tcp(SocketAddr),
+    /// A UNIX listener of the same user on this host, with the name from hello.
+    Unix(String),
+}
+
+/// What is to be done with the outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action<F> {
+    /// Begin to connect; report `on_dialled` or `on_closed`.
+    Dial {
+        /// The name of the connection from now on.
+        link: LinkId,
+        /// Where to.
+        to: Target,
+    },
+    /// Send one frame and, beside its first byte, descriptors.
+    Send {
+        /// Over which connection.
+        link: LinkId,
+        /// A whole frame.
+        frame: Vec<u8>,
+        /// Descriptors; only ever on links that carry them.
+        fds: Vec<F>,
+    },
+    /// Close the connection, after what was sent before if that is possible at once. Nothing may
+    /// be reported about it any more.
+    Close {
+        /// Which.
+        link: LinkId,
+    },
+    /// Give an event to an endpoint.
+    Tell {
+        /// Which.
+        endpoint: EndpointIndex,
+        /// What.
+        event: Event<F>,
+    },
+}

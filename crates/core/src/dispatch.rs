@@ -1,0 +1,311 @@
+//! Running the user's handlers: in the dispatch thread, as a batch at the end of the burst, or as
+//! a job for a worker thread. A panic ends one request, never the endpoint (design §5).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::background::{Job, JobResult};
+use crate::batch::{Answer, Batch, BatchEntry};
+use crate::config::MAX_BATCH;
+use crate::context::Cx;
+use crate::handlers::{DispatchFn, Handler, Handlers};
+use crate::proto::Proto;
+use crate::request::Request;
+use crate::rpc::{Engine, Rpc};
+use crate::rx::Packet;
+use crate::time::Clock;
+use crate::transport::{Rx, Transport, Tx};
+use crate::work::WorkIdx;
+
+/// Where a packet lies: which frame of the burst, and from which byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) frame: usize,
+    pub(crate) offset: usize,
+    pub(crate) congestion: bool,
+}
+
+impl<X: Tx, C: Clock, App> Engine<X, C, App> {
+    /// Starts the handler of a new request.
+    #[inline]
+    pub(crate) fn run_handler(&mut self, packet: &Packet<'_>, place: Place, work: WorkIdx) {
+        let req_type = packet.header.req_type();
+        let Some(entry) = self.handlers.get(req_type) else {
+            return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
+        };
+        match &entry.handler {
+            Handler::Dispatch(run) => {
+                let (run, slow) = (*run, entry.slow);
+                if slow {
+                    self.run_slow(packet, work, run);
+                } else {
+                    self.run_dispatch(packet, work, run);
+                }
+            }
+            Handler::Batch { max_response, .. } => {
+                let max_response = *max_response;
+                self.keep_for_batch(packet, place, work, max_response);
+            }
+            Handler::Background { .. } => self.submit_job(packet, work),
+        }
+    }
+
+    #[inline]
+    fn run_dispatch(&mut self, packet: &Packet<'_>, work: WorkIdx, run: DispatchFn<App>) {
+        let Self {
+            proto,
+            app,
+            dropped,
+            ..
+        } = self;
+        let request = Request {
+            data: packet.data,
+            work,
+            req_type: packet.header.req_type(),
+            session: proto.sessions.handle(packet.session),
+        };
+        self.dispatched = Some(request.req_type);
+        let mut cx = Cx { proto, dropped };
+        if catch_unwind(AssertUnwindSafe(|| run(app, request, &mut cx))).is_err() {
+            proto.counters.handler_panics += 1;
+        }
+        proto.after_handler(work);
+    }
+
+    /// Runs a handler that was slow before: its client is told first, so that it does not take
+    /// the silence for a loss (rule S4), and it is measured, so that it can become fast again.
+    #[cold]
+    fn run_slow(&mut self, packet: &Packet<'_>, work: WorkIdx, run: DispatchFn<App>) {
+        self.proto.announce_slow(work);
+        self.transmit();
+        let start = self.clock.now();
+        self.proto.now = start;
+        self.run_dispatch(packet, work, run);
+        // The iteration as a whole says nothing about this type now.
+        self.dispatched = None;
+        let end = self.clock.now();
+        self.proto.now = end;
+        let slow = end.since(start) > self.proto.config.ack_delay;
+        self.handlers.set_slow(packet.header.req_type(), slow);
+        self.transmit();
+    }
+
+    fn keep_for_batch(
+        &mut self,
+        packet: &Packet<'_>,
+        place: Place,
+        work: WorkIdx,
+        max_response: usize,
+    ) {
+        let response = self.proto.take_response(work, max_response);
+        if response.is_none() {
+            return self.proto.reject(work, ErrorCode::OVERLOADED);
+        }
+        let len = packet.data.len();
+        self.batch.push(BatchEntry {
+            req_type: packet.header.req_type(),
+            work,
+            session: self.proto.sessions.handle(packet.session),
+            frame: place.frame,
+            offset: place.offset + packet.len - len,
+            len,
+            response,
+            answer: Answer::None,
+        });
+    }
+
+    fn submit_job(&mut self, packet: &Packet<'_>, work: WorkIdx) {
+        let Self {
+            proto,
+            handlers,
+            workers,
+            ..
+        } = self;
+        let entry = handlers.get(packet.header.req_type());
+        let Some(Handler::Background { run, max_response }) = entry.map(|entry| &entry.handler)
+        else {
+            return proto.reject(work, ErrorCode::UNKNOWN_TYPE);
+        };
+        let (Some(workers), Some(bufs)) = (workers, proto.job_bufs(packet.data, *max_response))
+        else {
+            return proto.reject(work, ErrorCode::OVERLOADED);
+        };
+        let [request, response] = bufs;
+        let id = proto.detach(work);
+        let job = Job::new(id, packet.header.req_type(), run.clone(), request, response);
+        match workers.submit(job) {
+            Ok(()) => proto.jobs += 1,
+            Err(job) => {
+                for buf in job.into_bufs() {
+                    proto.pool.recycle(buf);
+                }
+                proto.reject(work, ErrorCode::OVERLOADED);
+            }
+        }
+    }
+
+    /// Answers the requests whose jobs have run.
+    pub(crate) fn collect_jobs(&mut self) {
+        let Self {
+            proto,
+            workers: Some(workers),
+            ..
+        } = self
+        else {
+            return;
+        };
+        while let Some(job) = workers.poll() {
+            proto.jobs -= 1;
+            proto.finish_job(job);
+        }
+    }
+
+    /// Answers the held requests that were dropped.
+    #[cold]
+    pub(crate) fn reject_dropped(&mut self) {
+        while let Some(id) = self.dropped.pop() {
+            if let Some(work) = self.proto.works.find(id) {
+                self.proto.counters.unanswered += 1;
+                self.proto.reject(work, ErrorCode::HANDLER_FAILED);
+            }
+        }
+    }
+}
+
+impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+    /// Runs the batch handlers on what the burst brought them, one type after the other.
+    #[inline]
+    pub(crate) fn run_batches(&mut self) {
+        while !self.engine.batch.is_empty() {
+            let (engine, rx) = (&mut self.engine, &self.rx);
+            let count = gather(&mut engine.batch);
+            let mut data: [&[u8]; MAX_BATCH] = [&[]; MAX_BATCH];
+            for (data, entry) in data.iter_mut().zip(&engine.batch[..count]) {
+                *data = &rx.frame(entry.frame).bytes[entry.offset..entry.offset + entry.len];
+            }
+            engine.run_batch(count, &data[..count]);
+        }
+    }
+}
+
+/// After a long iteration: the type that ran last in it is taken for slow until it is measured.
+#[cold]
+pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Option<ReqType>) {
+    if let Some(req_type) = last.take() {
+        handlers.set_slow(req_type, true);
+    }
+}
+
+/// Moves the entries of the first one's type to the front, in order; returns how many, at most
+/// [`MAX_BATCH`].
+fn gather(entries: &mut [BatchEntry]) -> usize {
+    let Some(first) = entries.first() else {
+        return 0;
+    };
+    let req_type = first.req_type;
+    let mut count = 1;
+    for index in 1..entries.len() {
+        if count == MAX_BATCH {
+            break;
+        }
+        if entries[index].req_type == req_type {
+            // A rotation, unlike a swap, keeps the others in order too.
+            entries[count..=index].rotate_right(1);
+            count += 1;
+        }
+    }
+    count
+}
+
+impl<X: Tx, C: Clock, App> Engine<X, C, App> {
+    /// Runs one batch: the first `count` entries.
+    fn run_batch(&mut self, count: usize, data: &[&[u8]]) {
+        let Self {
+            proto,
+            app,
+            handlers,
+            dropped,
+            batch,
+            ..
+        } = self;
+        let entries = &mut batch[..count];
+        let req_type = entries[0].req_type;
+        if let Some(Handler::Batch { run, .. }) = handlers.get(req_type).map(|entry| &entry.handler)
+        {
+            let batch = Batch { entries, data };
+            let mut cx = Cx { proto, dropped };
+            if catch_unwind(AssertUnwindSafe(|| run(app, batch, &mut cx))).is_err() {
+                proto.counters.handler_panics += 1;
+            }
+        }
+        for entry in batch.drain(..count) {
+            proto.answer_batched(entry);
+        }
+    }
+}
+
+impl Proto {
+    /// The work's response buffer with room for `capacity` bytes, for a handler that has no access
+    /// to the pool.
+    fn take_response(&mut self, work: WorkIdx, capacity: usize) -> Option<MsgBuf> {
+        match self.works.at_mut(work).response.take() {
+            Some(response) if response.capacity() >= capacity => Some(response),
+            Some(response) => {
+                self.pool.recycle(response);
+                self.pool.alloc(capacity).ok()
+            }
+            None => self.pool.alloc(capacity).ok(),
+        }
+    }
+
+    /// Copies a request for a worker thread, with a buffer for the response.
+    fn job_bufs(&mut self, data: &[u8], max_response: usize) -> Option<[MsgBuf; 2]> {
+        let mut request = self.pool.alloc(data.len()).ok()?;
+        request.data_mut().copy_from_slice(data);
+        match self.pool.alloc(max_response) {
+            Ok(response) => Some([request, response]),
+            Err(_) => {
+                self.pool.recycle(request);
+                None
+            }
+        }
+    }
+
+    fn finish_job(&mut self, job: Job) {
+        let (id, request, result) = job.into_result();
+        self.pool.recycle(request);
+        let work = self.works.find(id);
+        let (code, response) = match result {
+            JobResult::Reply(response) => match work {
+                Some(work) => return self.reply_with(work, response),
+                None => (ErrorCode::HANDLER_FAILED, response),
+            },
+            JobResult::Reject(code, response) => (code, response),
+            JobResult::Panic(response) => {
+                self.counters.handler_panics += 1;
+                (ErrorCode::HANDLER_FAILED, response)
+            }
+        };
+        self.pool.recycle(response);
+        if let Some(work) = work {
+            self.reject(work, code);
+        }
+    }
+
+    /// Sends what the handler of a batch has left in an entry.
+    fn answer_batched(&mut self, entry: BatchEntry) {
+        let work = entry.work;
+        match (entry.answer, entry.response) {
+            (Answer::Reply, Some(response)) => return self.reply_with(work, response),
+            (_, Some(response)) => self.works.at_mut(work).response = Some(response),
+            (_, None) => {}
+        }
+        match entry.answer {
+            Answer::Reject(code) => self.reject(work, code),
+            Answer::Deferred => {}
+            Answer::None | Answer::Reply => self.after_handler(work),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! How a call, a session or an opening can fail. Small `Copy` values: nothing here allocates.
+
+use std::fmt;
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::ErrorCode;
+
+/// How a call ended without a response. Exactly one of this or a response comes for every call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RpcError {
+    /// The deadline passed first. The server may or may not have run the handler.
+    DeadlinePassed,
+    /// This side cancelled the call. The server may or may not have run the handler.
+    Cancelled,
+    /// The peer was declared failed. The server may or may not have run the handler.
+    PeerFailed,
+    /// The session was reset or closed. The server may or may not have run the handler.
+    SessionClosed(CloseReason),
+    /// The server answered with an error code.
+    Rejected(ErrorCode),
+    /// The response is larger than the buffer that was given for it.
+    ResponseTooLarge {
+        /// Bytes of the response.
+        size: u32,
+    },
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeadlinePassed => f.write_str("the deadline passed before the response came"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::PeerFailed => f.write_str("the peer has failed; connect again"),
+            Self::SessionClosed(reason) => write!(f, "the session is closed: {reason}"),
+            Self::Rejected(code) => write!(f, "the server rejected the request: {code}"),
+            Self::ResponseTooLarge { size } => {
+                write!(
+                    f,
+                    "the response has {size} bytes, more than its buffer holds"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for RpcError {}
+
+/// Why a session ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CloseReason {
+    /// One of the sides disconnected it.
+    Disconnected,
+    /// The peer was declared failed.
+    PeerFailed,
+    /// The other side no longer knows the session: it restarted, or had declared us failed.
+    Reset,
+    /// The server refused the session.
+    Refused,
+    /// Nobody answered before the deadline of the connect.
+    ConnectTimeout,
+    /// This endpoint is going away.
+    EndpointClosed,
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Disconnected => "disconnected",
+            Self::PeerFailed => "the peer has failed",
+            Self::Reset => "the peer no longer knows the session",
+            Self::Refused => "the server refused the session",
+            Self::ConnectTimeout => "no server answered before the deadline of the connect",
+            Self::EndpointClosed => "the endpoint was closed",
+        })
+    }
+}
+
+/// Why `call` did not take a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallErrorKind {
+    /// The session's backlog is full. Wait for a completion, then try again.
+    Overloaded,
+    /// There is no such session any more.
+    NoSession,
+    /// The request is larger than the session allows.
+    TooLarge {
+        /// Most bytes that the session takes.
+        limit: u32,
+    },
+}
+
+/// A refused call, with its buffers.
+#[derive(Debug)]
+pub struct CallError {
+    /// Why.
+    pub kind: CallErrorKind,
+    /// The request, unchanged.
+    pub request: MsgBuf,
+    /// The response buffer.
+    pub response: MsgBuf,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            CallErrorKind::Overloaded => {
+                f.write_str("the session's backlog is full; wait for a completion and try again")
+            }
+            CallErrorKind::NoSession => f.write_str("the session is closed; connect again"),
+            CallErrorKind::TooLarge { limit } => write!(
+                f,
+                "the request has {} bytes and the session takes {limit}",
+                self.request.len()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+/// Why a session cannot be opened, accepted or completed at this side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// `max_sessions` are in use.
+    TooManySessions,
+    /// `strict_credits`: the RX queue cannot hold the packets of one more session.
+    NoCredits,
+    /// The other side's numbers are out of range or do not fit what was asked.
+    BadOffer,
+    /// There is no such session, or it is not waiting for an answer.
+    NoSession,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooManySessions => {
+                "the endpoint has max_sessions sessions; raise it or close one"
+            }
+            Self::NoCredits => {
+                "strict_credits: the RX queue is promised to other sessions; ask for fewer credits"
+            }
+            Self::BadOffer => "the other side's session parameters are out of range",
+            Self::NoSession => "the session is closed or was already answered",
+        })
+    }
+}
+
+impl std::error::Error for OpenError {}

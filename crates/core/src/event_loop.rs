@@ -1,0 +1,266 @@
+//! One iteration of the endpoint's event loop, from top to bottom. This is the packet path.
+//!
+//! ```text
+//! rx.burst → prefetch sessions and slots of the burst → parse and validate → session → slot
+//!   → handler or continuation → batch handlers → finished jobs → what is due
+//!   → completions that waited → stall queue → tx.burst
+//! ```
+//! Slots never call user code and never see the transport: they push packets and return events,
+//! and the control flow is here and in `dispatch.rs`. The clock is read at the two places marked
+//! CLOCK, and in every 64th idle iteration; everything below gets the time.
+//!
+//! Nanosecond budget of a 32-byte RPC on shared memory, per side, at 2.1 GHz:
+//!
+//! | step | ns |
+//! |---|---|
+//! | `rx.burst`: find and copy one cell | 15 |
+//! | clock | 15 |
+//! | parse, session, slot | 15 |
+//! | handler or continuation, buffers | 20 |
+//! | clock | 15 |
+//! | `tx.burst`: one cell, one store that publishes | 15 |
+
+use dunlin_wire::{PacketType, peek_session};
+
+use crate::config::IDLE_CLOCK_MASK;
+use crate::context::Cx;
+use crate::dispatch::{Place, suspect_slow};
+use crate::proto::Proto;
+use crate::rpc::{Engine, Rpc};
+use crate::rx::Packet;
+use crate::session::NONE;
+use crate::time::{Clock, Nanos};
+use crate::transport::{RX_BURST, Rx, Transport, Tx};
+
+/// Bursts from this size on are worth prefetching.
+const PREFETCH_FROM: usize = 4;
+
+/// What one iteration did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Frames that came in.
+    pub frames: usize,
+    /// The iteration did more than to look for frames and time.
+    pub busy: bool,
+}
+
+impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+    /// One iteration. Never blocks.
+    pub fn run_once(&mut self) -> Progress {
+        let frames = self.rx.burst();
+        if frames == 0 && !self.engine.must_run() {
+            return Progress {
+                frames: 0,
+                busy: false,
+            };
+        }
+        let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
+        self.engine.begin(now, frames);
+        if frames != 0 {
+            self.prefetch(frames);
+            self.receive(frames);
+            self.run_batches();
+        }
+        self.engine.finish(frames < RX_BURST);
+        Progress { frames, busy: true }
+    }
+
+    /// Asks for the sessions of the burst's packets, then for their slots, then for their calls
+    /// and work, so that the misses of a burst overlap.
+    #[inline]
+    fn prefetch(&mut self, frames: usize) {
+        if frames < PREFETCH_FROM {
+            return;
+        }
+        let proto = &self.engine.proto;
+        let mut sessions = [NONE; RX_BURST];
+        for (index, session) in sessions.iter_mut().enumerate().take(frames) {
+            if let Some(number) = peek_session(self.rx.frame(index).bytes) {
+                *session = number.0;
+                proto.prefetch_session(number.0);
+            }
+        }
+        for session in &sessions[..frames] {
+            proto.prefetch_slots(*session);
+        }
+        for (index, session) in sessions.iter().enumerate().take(frames) {
+            proto.prefetch_state(*session, self.rx.frame(index).bytes);
+        }
+    }
+
+    /// Every packet of every frame. A frame may hold many (rule W11).
+    #[inline]
+    fn receive(&mut self, frames: usize) {
+        for index in 0..frames {
+            let frame = self.rx.frame(index);
+            let mut offset = 0;
+            while offset < frame.bytes.len() {
+                let bytes = &frame.bytes[offset..];
+                let Some(packet) = self.engine.proto.next_packet(bytes) else {
+                    break;
+                };
+                let place = Place {
+                    frame: index,
+                    offset,
+                    congestion: frame.congestion,
+                };
+                self.engine.on_packet(&packet, bytes, place);
+                offset += packet.len;
+            }
+        }
+    }
+}
+
+impl<X: Tx, C: Clock, App> Engine<X, C, App> {
+    /// True if an iteration without frames has something to do. Looks at the clock now and then.
+    #[inline]
+    fn must_run(&mut self) -> bool {
+        self.idle_iterations = self.idle_iterations.wrapping_add(1);
+        if self.proto.has_work() || self.proto.jobs != 0 || self.dropped.any() {
+            return true;
+        }
+        if self.idle_iterations & IDLE_CLOCK_MASK != 0 {
+            return false;
+        }
+        let now = self.clock.now();
+        self.last_burst = now;
+        self.proto.now = now;
+        self.proto.next_due() <= now
+    }
+
+    #[inline]
+    fn begin(&mut self, now: Nanos, frames: usize) {
+        self.proto.away = now.since(self.last_burst);
+        self.proto.now = now;
+        self.proto.tx_done = self.tx.done();
+        self.proto.counters.rx_frames += frames as u64;
+        self.last_burst = now;
+    }
+
+    /// One valid packet of an open session.
+    #[inline]
+    fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
+        let Self {
+            proto,
+            app,
+            handlers,
+            dropped,
+            ..
+        } = self;
+        let (session, header) = (packet.session, &packet.header);
+        if let Some(acks) = Proto::acks_of(packet, bytes) {
+            proto.on_acks(session, acks);
+        }
+        match header.kind {
+            PacketType::Req => {
+                if let Some(work) = proto.on_request(session, header, place.congestion) {
+                    self.run_handler(packet, place, work);
+                }
+            }
+            PacketType::Resp | PacketType::Err => {
+                if let Some(done) = proto.on_answer(session, header, packet.data) {
+                    (handlers.completion)(app, done, &mut Cx { proto, dropped });
+                }
+            }
+            PacketType::Cr => proto.on_credit_return(session, header),
+            PacketType::Rfr => proto.on_probe(session, header),
+            PacketType::Cancel => proto.on_cancel(session, header),
+        }
+    }
+
+    /// Everything of an iteration that does not come from frames.
+    #[inline]
+    fn finish(&mut self, queue_empty: bool) {
+        if self.proto.jobs != 0 {
+            self.collect_jobs();
+        }
+        if self.dropped.any() {
+            self.reject_dropped();
+        }
+        if self.proto.next_due() <= self.proto.now {
+            self.proto.on_time(queue_empty);
+            self.deliver_timers();
+        }
+        self.deliver();
+        while let Some(session) = self.proto.stall.pop_front() {
+            self.proto.resume(session);
+        }
+        self.proto.expect_sweep();
+        self.transmit();
+    }
+
+    /// Completions that were not answers, or that waited for the transport, and session events.
+    #[inline]
+    fn deliver(&mut self) {
+        if !self.proto.lingering.is_empty() {
+            self.proto.recycle_lingering();
+        }
+        if !self.proto.ending.is_empty() {
+            self.deliver_endings();
+        }
+        while let Some(event) = self.proto.events.pop_front() {
+            let Self {
+                proto,
+                app,
+                handlers,
+                dropped,
+                ..
+            } = self;
+            (handlers.session)(app, event, &mut Cx { proto, dropped });
+        }
+    }
+
+    fn deliver_endings(&mut self) {
+        for _ in 0..self.proto.ending.len() {
+            let Self {
+                proto,
+                app,
+                handlers,
+                dropped,
+                ..
+            } = self;
+            let Some(mut ending) = proto.ending.pop_front() else {
+                return;
+            };
+            if ending.tx_end > proto.tx_done {
+                proto.ending.push_back(ending);
+                continue;
+            }
+            ending.done.request.revoke();
+            proto.counters.completions += 1;
+            (handlers.completion)(app, ending.done, &mut Cx { proto, dropped });
+        }
+    }
+
+    fn deliver_timers(&mut self) {
+        while let Some(token) = self.proto.timers.pop_due(self.proto.now) {
+            let Self {
+                proto,
+                app,
+                handlers,
+                dropped,
+                ..
+            } = self;
+            (handlers.timer)(app, token, &mut Cx { proto, dropped });
+        }
+    }
+
+    /// Gives the iteration's packets to the transport.
+    #[inline]
+    pub(crate) fn transmit(&mut self) {
+        let proto = &mut self.proto;
+        if proto.tx.is_empty() {
+            return;
+        }
+        let now = self.clock.now(); // CLOCK 2: the packets leave at this time.
+        if now.since(proto.now) > proto.config.ack_delay {
+            suspect_slow(&mut self.handlers, &mut self.dispatched);
+        }
+        proto.counters.tx_packets += proto.tx.len() as u64;
+        let calls = &mut proto.calls;
+        proto.tx.stamp(now, |call| calls.at_mut(call).sent = now);
+        let end = self.tx.burst(proto.tx.items());
+        proto.tx.clear(end);
+        proto.tx_done = self.tx.done();
+    }
+}

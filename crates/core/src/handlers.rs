@@ -1,0 +1,101 @@
+//! The user's functions: plain functions in a table that is indexed by request type, so that
+//! finding one is a load and calling it is a call (design §3).
+
+use std::fmt;
+
+use dunlin_wire::ReqType;
+
+use crate::background::BackgroundFn;
+use crate::batch::Batch;
+use crate::call::Done;
+use crate::context::Cx;
+use crate::lifecycle::SessionEvent;
+use crate::request::Request;
+use crate::timers::TimerToken;
+
+/// A handler that runs in the dispatch thread.
+pub type DispatchFn<App> = fn(&mut App, Request<'_>, &mut Cx<'_>);
+/// A handler that gets all requests of its type in a burst.
+pub type BatchFn<App> = fn(&mut App, Batch<'_>, &mut Cx<'_>);
+/// The continuation: called once for each call that has ended.
+pub type CompletionFn<App> = fn(&mut App, Done, &mut Cx<'_>);
+/// Called when sessions come and go.
+pub type SessionFn<App> = fn(&mut App, SessionEvent, &mut Cx<'_>);
+/// Called when a timer is due.
+pub type TimerFn<App> = fn(&mut App, TimerToken, &mut Cx<'_>);
+
+/// What runs for a request type.
+pub(crate) enum Handler<App> {
+    Dispatch(DispatchFn<App>),
+    Batch {
+        run: BatchFn<App>,
+        max_response: usize,
+    },
+    Background {
+        run: BackgroundFn,
+        max_response: usize,
+    },
+}
+
+/// An entry of the table.
+pub(crate) struct Entry<App> {
+    pub(crate) handler: Handler<App>,
+    /// A dispatch handler that has taken longer than `ack_delay` before. Its clients are told
+    /// before it starts (rule S4).
+    pub(crate) slow: bool,
+}
+
+/// All functions of an endpoint.
+pub(crate) struct Handlers<App> {
+    by_type: Vec<Option<Entry<App>>>,
+    pub(crate) completion: CompletionFn<App>,
+    pub(crate) session: SessionFn<App>,
+    pub(crate) timer: TimerFn<App>,
+}
+
+impl<App> fmt::Debug for Handlers<App> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.by_type.iter().flatten().count();
+        f.debug_struct("Handlers")
+            .field("types", &count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<App> Default for Handlers<App> {
+    /// No handlers; completions give their msgbufs back to the pool.
+    fn default() -> Self {
+        Self {
+            by_type: Vec::new(),
+            completion: |_, done, cx| cx.recycle([done.request, done.response]),
+            session: |_, _, _| {},
+            timer: |_, _, _| {},
+        }
+    }
+}
+
+impl<App> Handlers<App> {
+    pub(crate) fn set(&mut self, req_type: ReqType, handler: Handler<App>) {
+        let index = usize::from(req_type.0);
+        if self.by_type.len() <= index {
+            self.by_type.resize_with(index + 1, || None);
+        }
+        self.by_type[index] = Some(Entry {
+            handler,
+            slow: false,
+        });
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, req_type: ReqType) -> Option<&Entry<App>> {
+        self.by_type.get(usize::from(req_type.0))?.as_ref()
+    }
+
+    /// Remembers whether a dispatch handler is slow.
+    #[cold]
+    pub(crate) fn set_slow(&mut self, req_type: ReqType, slow: bool) {
+        if let Some(Some(entry)) = self.by_type.get_mut(usize::from(req_type.0)) {
+            entry.slow = slow;
+        }
+    }
+}

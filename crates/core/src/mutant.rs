@@ -1,0 +1,58 @@
+//! Planted bugs, to prove that the simulator's checkers see (design §13). Only with the feature
+//! `mutants`; a build without it has none of this.
+
+macro_rules! mutants {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// A planted bug.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Mutant {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Mutant {
+            /// Every planted bug.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The name on the command line.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+
+            /// The bug with this name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|mutant| mutant.name() == name)
+            }
+        }
+    };
+}
+
+mutants! {
+    /// A msgbuf is given back although the transport is not done with it.
+    ReleasedBeforeDone = "released-before-done",
+    /// A response is rewritten while an earlier transmission of it is not done.
+    SkippedFlush = "skipped-flush",
+    /// A client slot is used again although its zombie has not been answered.
+    SlotReusedEarly = "slot-reused-early",
+    /// A server takes a duplicate for a new request.
+    DuplicateCheckDropped = "duplicate-check-dropped",
+    /// An error answer does not give its credit back.
+    CreditLeaked = "credit-leaked",
+    /// Packets are accepted whatever their token is.
+    TokenIgnored = "token-ignored",
+    /// A session that waits for a slot is not looked at when one is free.
+    LostWakeup = "lost-wakeup",
+    /// After `response_hold` a duplicate runs the handler again.
+    RunAgainAfterHold = "run-again-after-hold",
+    /// Cancelling frees the slot at once.
+    FreeOnCancel = "free-on-cancel",
+    /// Request numbers are compared as plain integers.
+    WrongWrap = "wrong-wrap",
+    /// A timer acts on a request that was answered before.
+    TimerAfterCompletion = "timer-after-completion",
+    /// A packet of an earlier session with the same number is accepted.
+    StaleIncarnation = "stale-incarnation",
+    /// A higher request number is taken as the slot's new position.
+    FutureAccepted = "future-accepted",
+    /// A failed peer's calls are forgotten instead of completed.
+    LostCompletion = "lost-completion",
+}

@@ -1,0 +1,249 @@
+//! The protocol state of an endpoint: everything but the user's state, the handlers and the
+//! transport. It is not generic; `event_loop.rs` drives it, `client.rs`, `server.rs`, `scan.rs`
+//! and `lifecycle.rs` implement its actions, and `Cx` lends it to handlers.
+
+use std::collections::VecDeque;
+
+use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
+
+use crate::call::{CallTable, Done, Ending};
+use crate::config::{Config, ConfigError};
+use crate::congestion::Controls;
+use crate::counters::Counters;
+use crate::lifecycle::{Closed, SessionEvent};
+use crate::rng::Rng;
+use crate::scan::Schedule;
+use crate::session::{SessionState, SessionTable};
+use crate::time::Nanos;
+use crate::timers::Timers;
+use crate::transport::{Limits, TxSeq};
+use crate::tx_queue::{Stamp, TxQueue};
+use crate::work::{WorkId, WorkTable};
+
+/// Packets that the queue towards the transport holds before its memory grows.
+const TX_QUEUE_START: usize = 256;
+
+/// The protocol state of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Proto {
+    pub(crate) config: Config,
+    pub(crate) limits: Limits,
+    /// The time of this iteration.
+    pub(crate) now: Nanos,
+    /// How long ago the previous burst was taken, for round-trip samples (rule S10).
+    pub(crate) away: Nanos,
+    pub(crate) sessions: SessionTable,
+    pub(crate) calls: CallTable,
+    pub(crate) works: WorkTable,
+    pub(crate) pool: Pool,
+    pub(crate) tx: TxQueue,
+    /// How far the transport has come.
+    pub(crate) tx_done: TxSeq,
+    /// Completions for the loop to deliver, once the transport is done with their requests.
+    pub(crate) ending: VecDeque<Ending>,
+    /// Responses that wait for the transport before they go back to the pool.
+    pub(crate) lingering: VecDeque<(TxSeq, MsgBuf)>,
+    /// Sessions to look at before the burst: a slot or a credit may be free for their backlog.
+    pub(crate) stall: VecDeque<u32>,
+    /// What the user is told about sessions.
+    pub(crate) events: VecDeque<SessionEvent>,
+    /// What the nexus is told about sessions that ended here.
+    pub(crate) closed: VecDeque<Closed>,
+    /// Detached work in order of the time at which it must be acknowledged (rule S4).
+    pub(crate) ack_due: VecDeque<(Nanos, WorkId)>,
+    pub(crate) timers: Timers,
+    pub(crate) controls: Controls,
+    pub(crate) schedule: Schedule,
+    /// Jobs that worker threads have.
+    pub(crate) jobs: usize,
+    /// Packets in flight that all sessions together may have (rule S7).
+    pub(crate) promised: u64,
+    pub(crate) rng: Rng,
+    pub(crate) counters: Counters,
+}
+
+impl Proto {
+    pub(crate) fn new(config: Config, limits: Limits, seed: u64) -> Result<Self, ConfigError> {
+        config.check()?;
+        let pool = Pool::new(PoolConfig {
+            hugepages: if config.hugepages {
+                dunlin_msgbuf::Hugepages::Try
+            } else {
+                dunlin_msgbuf::Hugepages::Never
+            },
+            max_bytes: config.pool_bytes,
+            data_size: limits.data_size,
+            readable: config.readable_buffers,
+            ..PoolConfig::default()
+        })
+        .map_err(|_| ConfigError::Memory)?;
+        Ok(Self {
+            sessions: SessionTable::new(config.max_sessions),
+            schedule: Schedule::new(&config),
+            config,
+            limits,
+            now: Nanos::ZERO,
+            away: Nanos::ZERO,
+            calls: CallTable::default(),
+            works: WorkTable::default(),
+            pool,
+            tx: TxQueue::with_capacity(TX_QUEUE_START),
+            tx_done: TxSeq(0),
+            ending: VecDeque::new(),
+            lingering: VecDeque::new(),
+            stall: VecDeque::new(),
+            events: VecDeque::new(),
+            closed: VecDeque::new(),
+            ack_due: VecDeque::new(),
+            timers: Timers::default(),
+            controls: Controls::default(),
+            jobs: 0,
+            promised: 0,
+            rng: Rng::new(seed),
+            counters: Counters::default(),
+        })
+    }
+
+    /// True if this build has planted bugs and this endpoint shows `mutant`.
+    #[cfg(feature = "mutants")]
+    #[inline]
+    pub(crate) fn shows(&self, mutant: crate::mutant::Mutant) -> bool {
+        self.config.mutant == Some(mutant)
+    }
+
+    /// Something waits for the loop although no frame came in.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        !(self.tx.is_empty()
+            && self.stall.is_empty()
+            && self.ending.is_empty()
+            && self.lingering.is_empty()
+            && self.events.is_empty())
+    }
+
+    /// A header of this session towards its other side.
+    #[inline]
+    pub(crate) fn header(session: &SessionState, kind: PacketType, req: ReqNum) -> Header {
+        Header {
+            kind,
+            flags: Flags::NONE,
+            aux: 0,
+            session: session.remote,
+            token: session.remote_token,
+            size: 0,
+            pkt: PktNum(0),
+            req,
+        }
+    }
+
+    /// Queues a packet that is only a header.
+    #[inline]
+    pub(crate) fn push_bare(&mut self, session: u32, header: &Header, stamp: Stamp) -> TxSeq {
+        let peer = self.sessions.at(session).peer;
+        self.tx.push(peer, header, BufRef::EMPTY, stamp)
+    }
+
+    /// Puts the session before the loop if it has a backlog that could move.
+    #[inline]
+    pub(crate) fn wake(&mut self, session: u32) {
+        let state = self.sessions.at_mut(session);
+        if state.backlog_len != 0 && !state.stalled && state.can_send() {
+            #[cfg(feature = "mutants")]
+            if self.config.mutant == Some(crate::mutant::Mutant::LostWakeup) {
+                return;
+            }
+            state.stalled = true;
+            self.stall.push_back(session);
+        }
+    }
+
+    /// Hands a completion to the loop, which delivers it when the transport is done.
+    pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
+        self.ending.push_back(Ending { done, tx_end });
+    }
+
+    /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
+    pub(crate) fn recycle_sent(&mut self, mut buf: MsgBuf, tx_end: TxSeq) {
+        if tx_end <= self.tx_done {
+            buf.revoke();
+            self.pool.recycle(buf);
+        } else {
+            self.lingering.push_back((tx_end, buf));
+        }
+    }
+
+    /// Gives back what lingered and is done. The queue is nearly in order; what is behind an
+    /// unfinished entry waits for it.
+    pub(crate) fn recycle_lingering(&mut self) {
+        while let Some((tx_end, _)) = self.lingering.front() {
+            if *tx_end > self.tx_done {
+                return;
+            }
+            if let Some((_, mut buf)) = self.lingering.pop_front() {
+                buf.revoke();
+                self.pool.recycle(buf);
+            }
+        }
+    }
+}
+
+impl Proto {
+    /// Asks for the memory of a session that a packet names.
+    #[inline]
+    pub(crate) fn prefetch_session(&self, index: u32) {
+        if let Some(session) = self.sessions.get(index) {
+            dunlin_msgbuf::prefetch_lines(session, 2);
+        }
+    }
+
+    /// Asks for the session's slots; its own memory has been asked for.
+    #[inline]
+    pub(crate) fn prefetch_slots(&self, index: u32) {
+        if let Some(session) = self.sessions.get(index) {
+            let at = session.slots as usize;
+            dunlin_msgbuf::prefetch_slice(&self.sessions.client_slots, at);
+            dunlin_msgbuf::prefetch_slice(&self.sessions.server_slots, at);
+        }
+    }
+
+    /// Asks for the call or the work that the packet is for.
+    #[inline]
+    pub(crate) fn prefetch_state(&self, index: u32, bytes: &[u8]) {
+        let Some(session) = self.sessions.get(index) else {
+            return;
+        };
+        let Ok(header) = Header::decode(bytes) else {
+            return;
+        };
+        let at = (session.slots + header.req.slot(u32::from(session.window))) as usize;
+        if header.kind.is_for_server() {
+            let work = self
+                .sessions
+                .server_slots
+                .get(at)
+                .and_then(|slot| self.works.peek(slot.work));
+            if let Some(work) = work {
+                dunlin_msgbuf::prefetch_lines(work, 2);
+            }
+        } else {
+            let call = self
+                .sessions
+                .client_slots
+                .get(at)
+                .and_then(|slot| self.calls.peek(slot.call));
+            if let Some(call) = call {
+                dunlin_msgbuf::prefetch_lines(call, 2);
+            }
+        }
+    }
+
+    /// Looks at a session of the stall queue.
+    pub(crate) fn resume(&mut self, session: u32) {
+        let state = self.sessions.at_mut(session);
+        state.stalled = false;
+        if state.is_open() {
+            self.drain_backlog(session);
+        }
+    }
+}

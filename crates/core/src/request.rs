@@ -1,0 +1,163 @@
+//! A request as its handler sees it: borrowed from the RX frame, answered once, or kept.
+//!
+//! The types carry the rules. A [`Request`] cannot outlive its handler and is consumed by its
+//! answer; a [`Held`] can be kept, is not `Clone`, and answers with an error when it is dropped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::context::Cx;
+use crate::session::Session;
+use crate::work::{WorkId, WorkIdx};
+
+/// A request whose data lies in the RX frame (zero copy, eRPC §4.2.3).
+///
+/// A handler that returns without answering or keeping it answers
+/// [`ErrorCode::HANDLER_FAILED`].
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) work: WorkIdx,
+    pub(crate) req_type: ReqType,
+    pub(crate) session: Session,
+}
+
+impl<'a> Request<'a> {
+    /// The request's bytes, at no particular alignment.
+    #[inline]
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The type that the client gave.
+    #[inline]
+    pub fn req_type(&self) -> ReqType {
+        self.req_type
+    }
+
+    /// The session that it came on. The handler may call back on it.
+    #[inline]
+    pub fn session(&self) -> Session {
+        self.session
+    }
+
+    /// Answers with `len` bytes, which `write` fills. The buffer holds old bytes before.
+    ///
+    /// More bytes than the session's largest message become an error answer
+    /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` is not called; nor is it if the client has
+    /// cancelled.
+    #[inline]
+    pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
+        cx.proto.reply(self.work, len, write);
+    }
+
+    /// Answers with a copy of `bytes`.
+    #[inline]
+    pub fn reply_bytes(self, cx: &mut Cx<'_>, bytes: &[u8]) {
+        self.reply(cx, bytes.len(), |out| out.copy_from_slice(bytes));
+    }
+
+    /// Answers with an error code.
+    pub fn reject(self, cx: &mut Cx<'_>, code: ErrorCode) {
+        cx.proto.reject(self.work, code);
+    }
+
+    /// Keeps the request to be answered later, when nested calls have completed. Its data must be
+    /// copied before, if it is needed (`cx.copy(req.data())`).
+    pub fn defer(self, cx: &mut Cx<'_>) -> Held {
+        cx.hold(self.work, self.session)
+    }
+}
+
+/// A request that outlives its handler.
+#[derive(Debug)]
+#[must_use = "dropping it answers the client with an error"]
+pub struct Held {
+    pub(crate) id: WorkId,
+    pub(crate) session: Session,
+    /// Where to report that nobody can answer any more; `None` once it is answered.
+    pub(crate) dropped: Option<Arc<DroppedList>>,
+}
+
+impl Held {
+    /// Answers with `len` bytes, which `write` fills; see [`Request::reply`].
+    ///
+    /// If the session has closed meanwhile, nothing is sent.
+    pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
+        self.dropped = None;
+        if let Some(idx) = cx.proto.works.find(self.id) {
+            cx.proto.reply(idx, len, write);
+        }
+    }
+
+    /// Answers with a copy of `bytes`.
+    pub fn reply_bytes(self, cx: &mut Cx<'_>, bytes: &[u8]) {
+        self.reply(cx, bytes.len(), |out| out.copy_from_slice(bytes));
+    }
+
+    /// Answers with an error code.
+    pub fn reject(mut self, cx: &mut Cx<'_>, code: ErrorCode) {
+        self.dropped = None;
+        if let Some(idx) = cx.proto.works.find(self.id) {
+            cx.proto.reject(idx, code);
+        }
+    }
+
+    /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
+    pub fn is_cancelled(&self, cx: &Cx<'_>) -> bool {
+        match cx.proto.works.find(self.id) {
+            Some(idx) => {
+                let work = cx.proto.works.at(idx);
+                work.cancelled || work.orphan
+            }
+            None => true,
+        }
+    }
+
+    /// The session that the request came on.
+    pub fn session(&self) -> Session {
+        self.session
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(dropped) = self.dropped.take() {
+            dropped.push(self.id);
+        }
+    }
+}
+
+/// Held requests that were dropped without an answer, from wherever they were dropped.
+#[derive(Debug, Default)]
+pub(crate) struct DroppedList {
+    any: AtomicBool,
+    list: Mutex<Vec<WorkId>>,
+}
+
+impl DroppedList {
+    fn push(&self, id: WorkId) {
+        self.list
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(id);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// True if [`Self::pop`] would find something.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn pop(&self) -> Option<WorkId> {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = list.pop();
+        if list.is_empty() {
+            self.any.store(false, Ordering::Release);
+        }
+        id
+    }
+}

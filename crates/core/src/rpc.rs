@@ -1,0 +1,340 @@
+//! The endpoint: an RX and a TX half, the protocol, the user's state and functions (design §3).
+//!
+//! One endpoint belongs to one thread. The nexus or the simulator makes it, tells it of sessions,
+//! and calls `run_once` (in `event_loop.rs`).
+
+use std::sync::Arc;
+
+use dunlin_msgbuf::{AllocError, MsgBuf};
+use dunlin_wire::ReqType;
+
+use crate::background::{BackgroundFn, BackgroundRequest, Workers};
+use crate::batch::BatchEntry;
+use crate::call::{CallId, CallOptions, Tag};
+use crate::config::{Config, ConfigError, SessionOptions};
+use crate::congestion::CongestionControl;
+use crate::context::Cx;
+use crate::counters::Counters;
+use crate::error::{CallError, CloseReason, OpenError};
+use crate::handlers::{BatchFn, CompletionFn, DispatchFn, Handler, Handlers, SessionFn, TimerFn};
+use crate::lifecycle::{Closed, SessionInfo, SessionOffer};
+use crate::proto::Proto;
+use crate::request::DroppedList;
+use crate::session::Session;
+use crate::time::{Clock, Nanos};
+use crate::transport::{Halves, PeerId, Transport, Tx};
+
+/// An endpoint over transport `T` with clock `C` and the user's state `App`.
+#[derive(Debug)]
+pub struct Rpc<T: Transport, C, App> {
+    pub(crate) rx: T::Rx,
+    pub(crate) engine: Engine<T::Tx, C, App>,
+}
+
+/// Everything but the RX half, so that a packet can be borrowed from that while this changes.
+pub(crate) struct Engine<X, C, App> {
+    pub(crate) app: App,
+    pub(crate) handlers: Handlers<App>,
+    pub(crate) proto: Proto,
+    pub(crate) tx: X,
+    pub(crate) clock: C,
+    pub(crate) workers: Option<Box<dyn Workers>>,
+    /// Requests of batch handlers within an iteration.
+    pub(crate) batch: Vec<BatchEntry>,
+    pub(crate) dropped: Arc<DroppedList>,
+    pub(crate) idle_iterations: u32,
+    /// When the RX queue was looked at last, to the precision of the clock readings.
+    pub(crate) last_burst: Nanos,
+    /// The type whose dispatch handler ran last in this iteration.
+    pub(crate) dispatched: Option<ReqType>,
+}
+
+impl<X, C, App> std::fmt::Debug for Engine<X, C, App> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("proto", &self.proto)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+    /// An endpoint without sessions. `seed` determines its tokens and random numbers.
+    ///
+    /// # Errors
+    /// If an option is out of range, or there is no memory for message buffers.
+    pub fn new(
+        app: App,
+        mut clock: C,
+        halves: Halves<T::Rx, T::Tx>,
+        config: Config,
+        seed: u64,
+        workers: Option<Box<dyn Workers>>,
+    ) -> Result<Self, ConfigError> {
+        let mut proto = Proto::new(config, halves.limits, seed)?;
+        proto.now = clock.now();
+        let engine = Engine {
+            app,
+            handlers: Handlers::default(),
+            last_burst: proto.now,
+            proto,
+            tx: halves.tx,
+            clock,
+            workers,
+            batch: Vec::with_capacity(crate::config::MAX_BATCH),
+            dropped: Arc::default(),
+            idle_iterations: 0,
+            dispatched: None,
+        };
+        Ok(Self {
+            rx: halves.rx,
+            engine,
+        })
+    }
+
+    /// Registers a handler that runs in this thread, between two packets. Use it for what takes
+    /// up to a few hundred nanoseconds (eRPC §3.2).
+    pub fn on(&mut self, req_type: ReqType, run: DispatchFn<App>) {
+        self.engine.handlers.set(req_type, Handler::Dispatch(run));
+    }
+
+    /// Registers a handler that gets all requests of its type in an RX burst at once. Responses
+    /// may have as many bytes as a packet.
+    pub fn on_batch(&mut self, req_type: ReqType, run: BatchFn<App>) {
+        let max_response = self.engine.proto.limits.data_size as usize;
+        self.on_batch_up_to(req_type, max_response, run);
+    }
+
+    /// Like [`Self::on_batch`], with room for responses of `max_response` bytes, which saves
+    /// memory if they are small.
+    pub fn on_batch_up_to(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>) {
+        self.engine
+            .handlers
+            .set(req_type, Handler::Batch { run, max_response });
+    }
+
+    /// Registers a handler that worker threads run, with room for responses of `max_response`
+    /// bytes. Without workers its requests are rejected as overloaded.
+    pub fn on_background(
+        &mut self,
+        req_type: ReqType,
+        max_response: usize,
+        run: impl Fn(BackgroundRequest<'_>) + Send + Sync + 'static,
+    ) {
+        let run: BackgroundFn = Arc::new(run);
+        self.engine
+            .handlers
+            .set(req_type, Handler::Background { run, max_response });
+    }
+
+    /// Sets the continuation: it gets every call's end. Without one, msgbufs go to the pool.
+    pub fn on_completion(&mut self, run: CompletionFn<App>) {
+        self.engine.handlers.completion = run;
+    }
+
+    /// Sets the function that hears of sessions coming and going, on both sides.
+    pub fn on_session(&mut self, run: SessionFn<App>) {
+        self.engine.handlers.session = run;
+    }
+
+    /// Sets the function that timers call.
+    pub fn on_timer(&mut self, run: TimerFn<App>) {
+        self.engine.handlers.timer = run;
+    }
+
+    /// The user's state.
+    pub fn app(&self) -> &App {
+        &self.engine.app
+    }
+
+    /// The user's state, to change it.
+    pub fn app_mut(&mut self) -> &mut App {
+        &mut self.engine.app
+    }
+
+    /// What handlers get, for use outside of them. Packets leave with the next `run_once`.
+    pub fn cx(&mut self) -> Cx<'_> {
+        self.with().1
+    }
+
+    /// The user's state and what handlers get, together.
+    pub fn with(&mut self) -> (&mut App, Cx<'_>) {
+        let engine = &mut self.engine;
+        // Deadlines count from now, not from the last iteration.
+        engine.proto.now = engine.clock.now();
+        (
+            &mut engine.app,
+            Cx {
+                proto: &mut engine.proto,
+                dropped: &engine.dropped,
+            },
+        )
+    }
+
+    /// Issues a request; see [`Cx::call`].
+    ///
+    /// # Errors
+    /// As for [`Cx::call`].
+    pub fn call(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+    ) -> Result<CallId, CallError> {
+        self.cx().call(session, req_type, request, response, tag)
+    }
+
+    /// Issues a request with options; see [`Cx::call`].
+    ///
+    /// # Errors
+    /// As for [`Cx::call`].
+    pub fn call_with(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+        options: CallOptions,
+    ) -> Result<CallId, CallError> {
+        self.cx()
+            .call_with(session, req_type, request, response, tag, options)
+    }
+
+    /// A msgbuf of `len` bytes, whose content is arbitrary.
+    ///
+    /// # Errors
+    /// If the pool's memory is used up.
+    pub fn buf(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
+        self.engine.proto.pool.alloc(len)
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.engine.proto.counters
+    }
+
+    /// What is known of a session; `None` if it has ended.
+    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+        let proto = &self.engine.proto;
+        proto
+            .sessions
+            .find(session)
+            .map(|index| proto.sessions.at(index).into())
+    }
+
+    /// Sessions that are connecting or open.
+    pub fn sessions(&self) -> impl Iterator<Item = Session> + '_ {
+        self.engine.proto.live_sessions()
+    }
+
+    /// How many sessions are connecting or open.
+    pub fn session_count(&self) -> usize {
+        self.engine.proto.sessions.live()
+    }
+
+    /// Bytes of msgbufs that are in use, their headers included, and how many there are.
+    pub fn pool_use(&mut self) -> (usize, usize) {
+        let pool = &mut self.engine.proto.pool;
+        (pool.bytes_in_use(), pool.outstanding())
+    }
+
+    /// Gives a session a congestion control scheme (design §7). False if the session has ended.
+    pub fn control(&mut self, session: Session, scheme: Box<dyn CongestionControl>) -> bool {
+        let proto = &mut self.engine.proto;
+        let found = proto.sessions.find(session);
+        if let Some(index) = found {
+            proto.controls.set(index, scheme);
+        }
+        found.is_some()
+    }
+
+    /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
+    pub fn next_wakeup(&self) -> Nanos {
+        let engine = &self.engine;
+        if engine.proto.has_work() || engine.dropped.any() {
+            return Nanos::ZERO;
+        }
+        engine.proto.next_due()
+    }
+
+    /// The time now, from the endpoint's clock.
+    pub fn now(&mut self) -> Nanos {
+        self.engine.clock.now()
+    }
+}
+
+/// What the control plane does with an endpoint.
+impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+    /// A new session that waits for the other side's answer. Calls on it wait in its backlog.
+    ///
+    /// # Errors
+    /// If there are too many sessions, or the options are out of range.
+    pub fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
+        self.engine.proto.now = self.engine.clock.now();
+        self.engine.proto.open(options)
+    }
+
+    /// What the other side must know of a session.
+    pub fn offer_of(&self, session: Session) -> Option<SessionOffer> {
+        self.engine.proto.offer_of(session)
+    }
+
+    /// The other side has accepted.
+    ///
+    /// # Errors
+    /// If the session has ended or is open, or the answer does not fit the offer.
+    pub fn opened(
+        &mut self,
+        session: Session,
+        peer: PeerId,
+        answer: &SessionOffer,
+    ) -> Result<(), OpenError> {
+        self.engine.proto.now = self.engine.clock.now();
+        self.engine.proto.opened(session, peer, answer)
+    }
+
+    /// The other side asks for a session.
+    ///
+    /// # Errors
+    /// If there are too many sessions, or the offer is out of range.
+    pub fn accept(
+        &mut self,
+        peer: PeerId,
+        offer: &SessionOffer,
+    ) -> Result<(Session, SessionOffer), OpenError> {
+        self.engine.proto.now = self.engine.clock.now();
+        self.engine.proto.accept(peer, offer)
+    }
+
+    /// Ends a session because the control plane says so. False if it had ended before.
+    pub fn close(&mut self, session: Session, reason: CloseReason) -> bool {
+        self.engine.proto.now = self.engine.clock.now();
+        self.engine.proto.close(session, reason, false)
+    }
+
+    /// Ends a session because the user says so; the other side is to be told.
+    pub fn disconnect(&mut self, session: Session) -> bool {
+        self.engine.proto.now = self.engine.clock.now();
+        self.engine
+            .proto
+            .close(session, CloseReason::Disconnected, true)
+    }
+
+    /// The next session that has ended at this side.
+    pub fn take_closed(&mut self) -> Option<Closed> {
+        self.engine.proto.closed.pop_front()
+    }
+
+    /// Both halves of the transport, to make peers known to it.
+    pub fn halves_mut(&mut self) -> (&mut T::Rx, &mut T::Tx) {
+        (&mut self.rx, &mut self.engine.tx)
+    }
+
+    /// Sends what is queued and waits until the transport is done: before the endpoint goes away.
+    pub fn flush(&mut self) {
+        self.engine.transmit();
+        self.engine.tx.flush();
+    }
+}

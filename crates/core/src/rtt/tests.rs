@@ -1,0 +1,48 @@
+use super::*;
+
+const FLOOR: Nanos = Nanos::from_millis(1);
+const INITIAL: Nanos = Nanos::from_millis(20);
+
+#[test]
+fn timeout_is_initial_before_the_first_sample_and_the_floor_after_fast_ones() {
+    let mut rtt = Rtt::default();
+    assert_eq!(rtt.timeout(FLOOR, INITIAL), INITIAL);
+    for _ in 0..100 {
+        rtt.on_sample(Nanos(400));
+    }
+    assert_eq!(rtt.timeout(FLOOR, INITIAL), FLOOR);
+    assert!(rtt.smoothed().unwrap().0.abs_diff(400) < 10);
+}
+
+#[test]
+fn timeout_follows_slow_and_varying_samples() {
+    let mut rtt = Rtt::default();
+    for i in 0..1000 {
+        rtt.on_sample(Nanos::from_millis(if i % 2 == 0 { 10 } else { 20 }));
+    }
+    let timeout = rtt.timeout(FLOOR, INITIAL);
+    assert!(timeout > Nanos::from_millis(20), "{timeout:?}");
+    assert!(timeout < Nanos::from_millis(60), "{timeout:?}");
+}
+
+#[test]
+fn a_slow_handler_raises_the_timeout_and_is_forgotten() {
+    let mut rtt = Rtt::default();
+    rtt.on_sample(Nanos(1000));
+    rtt.on_residence(10_000_000);
+    assert!(rtt.timeout(FLOOR, INITIAL) >= Nanos::from_millis(11));
+    for _ in 0..100 {
+        rtt.on_residence(0);
+    }
+    assert!(rtt.timeout(FLOOR, INITIAL) < Nanos(FLOOR.0 + 1000));
+}
+
+#[test]
+fn absurd_samples_do_not_overflow() {
+    let mut rtt = Rtt::default();
+    for _ in 0..100 {
+        rtt.on_sample(Nanos::MAX);
+        rtt.on_residence(u64::MAX);
+    }
+    assert!(rtt.timeout(FLOOR, INITIAL) < Nanos::from_secs(60));
+}

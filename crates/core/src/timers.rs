@@ -1,0 +1,33 @@
+//! The user's timers (`Cx::timer`): a heap, because they are few and never cancelled.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::time::Nanos;
+
+/// What the user gives with a timer and gets back when it fires.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct TimerToken(pub u64);
+
+/// Timers in order of time; equal times fire in the order of their tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BinaryHeap<Reverse<(Nanos, TimerToken)>>);
+
+impl Timers {
+    pub(crate) fn insert(&mut self, at: Nanos, token: TimerToken) {
+        self.0.push(Reverse((at, token)));
+    }
+
+    /// The next timer that is due.
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<TimerToken> {
+        if self.next_due() > now {
+            return None;
+        }
+        self.0.pop().map(|Reverse((_, token))| token)
+    }
+
+    #[inline]
+    pub(crate) fn next_due(&self) -> Nanos {
+        self.0.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at)
+    }
+}

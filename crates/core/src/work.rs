@@ -1,0 +1,139 @@
+//! Work: the working state of requests that the other side issued, from acceptance until the
+//! response is known to have arrived, or `response_hold` has passed (rule S9).
+//!
+//! ```text
+//! accept ──▶ Running ──reply, reject, end of handler──▶ Done ──next request, ack, hold──▶ Free
+//! ```
+//! `Running` has a mode: a dispatch handler ends before the next packet is looked at; deferred and
+//! background requests outlive the iteration. When a session closes under running work, the work
+//! stays as an orphan until its handler has let go of it: a slot never has two live handlers.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqNum, ReqType};
+
+use crate::time::Nanos;
+use crate::transport::TxSeq;
+
+/// Names work, for handles that outlive the iteration. Stale ones are recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct WorkId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+/// Index of work in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WorkIdx(pub(crate) u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum WorkState {
+    #[default]
+    Free,
+    /// A dispatch or batch handler has it, within this iteration.
+    Dispatched,
+    /// A `Held` handle or a background job has it.
+    Detached,
+    /// Answered; the answer is kept for duplicates.
+    Done,
+}
+
+/// One request at the server.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) state: WorkState,
+    /// The client has asked to cancel.
+    pub(crate) cancelled: bool,
+    /// The request came with a congestion mark, which the answer echoes.
+    pub(crate) congestion: bool,
+    /// The session is gone: nobody waits for the answer.
+    pub(crate) orphan: bool,
+    pub(crate) req_type: ReqType,
+    pub(crate) req: ReqNum,
+    pub(crate) session: u32,
+    pub(crate) generation: u32,
+    /// `Done`: the error that was answered, or `None` for a response.
+    pub(crate) error: Option<ErrorCode>,
+    /// The response. It stays here between requests of the slot, to be written again.
+    pub(crate) response: Option<MsgBuf>,
+    /// When the request came.
+    pub(crate) arrived: Nanos,
+    /// When it was answered.
+    pub(crate) answered: Nanos,
+    /// The transport is done with the response once it has come this far.
+    pub(crate) tx_end: TxSeq,
+}
+
+/// All work of an endpoint. Free entries are reused last in, first out.
+#[derive(Debug, Default)]
+pub(crate) struct WorkTable {
+    works: Vec<Work>,
+    free: Vec<u32>,
+    live: usize,
+}
+
+impl WorkTable {
+    /// Entries that are not free.
+    #[inline]
+    pub(crate) fn live(&self) -> usize {
+        self.live
+    }
+
+    /// One more than the highest index ever used.
+    pub(crate) fn len(&self) -> usize {
+        self.works.len()
+    }
+
+    pub(crate) fn insert(&mut self) -> WorkIdx {
+        self.live += 1;
+        if let Some(index) = self.free.pop() {
+            return WorkIdx(index);
+        }
+        let index = u32::try_from(self.works.len()).expect("fewer than 2^32 fit in memory");
+        self.works.push(Work::default());
+        // Freeing must never allocate: the list has room for every entry.
+        self.free.reserve(self.works.capacity() - self.free.len());
+        WorkIdx(index)
+    }
+
+    /// Gives the entry back; its response must have been taken.
+    pub(crate) fn remove(&mut self, index: WorkIdx) {
+        let work = self.at_mut(index);
+        debug_assert!(work.response.is_none());
+        work.state = WorkState::Free;
+        work.generation = work.generation.wrapping_add(1);
+        self.free.push(index.0);
+        self.live -= 1;
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: WorkIdx) -> &Work {
+        &self.works[index.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: WorkIdx) -> &mut Work {
+        &mut self.works[index.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn id(&self, index: WorkIdx) -> WorkId {
+        WorkId {
+            index: index.0,
+            generation: self.at(index).generation,
+        }
+    }
+
+    /// The work that a handle names, if it is still unanswered.
+    pub(crate) fn find(&self, id: WorkId) -> Option<WorkIdx> {
+        let work = self.works.get(id.index as usize)?;
+        let live = work.generation == id.generation
+            && matches!(work.state, WorkState::Dispatched | WorkState::Detached);
+        live.then_some(WorkIdx(id.index))
+    }
+
+    /// The entry for prefetching, if the index is one.
+    #[inline]
+    pub(crate) fn peek(&self, index: u32) -> Option<&Work> {
+        self.works.get(index as usize)
+    }
+}

@@ -1,0 +1,297 @@
+//! Calls: order, backlog, limits, deadlines, cancellation.
+
+use dunlin_core::{CallErrorKind, Config, Nanos, RpcError, SessionOptions, Tag};
+use dunlin_wire::{ErrorCode, PacketType};
+
+use crate::world::*;
+
+#[test]
+fn a_call_is_answered_with_two_packets() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"hello", 1);
+    pair.step_client();
+    let request = pair.client.out.borrow()[0].clone();
+    assert_eq!((pair.client.out.borrow().len(), request.len()), (1, 24 + 5));
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"hello".to_vec()))]);
+    assert_eq!(pair.client.rpc.counters().tx_packets, 1);
+    assert_eq!(pair.server.rpc.counters().tx_packets, 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn both_sides_may_call_on_one_session() {
+    let mut pair = Pair::new();
+    let request = pair.server.rpc.buf(3).unwrap();
+    let response = pair.server.rpc.buf(3).unwrap();
+    pair.server
+        .rpc
+        .call(pair.back, ECHO, request, response, Tag(5))
+        .unwrap();
+    pair.call(ECHO, b"x", 1);
+    pair.run();
+    assert_eq!(pair.server.rpc.app().done.len(), 1);
+    assert_eq!(pair.done().len(), 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn calls_beyond_the_window_wait_in_order_and_beyond_the_backlog_are_refused() {
+    let config = Config {
+        backlog: 3,
+        ..Config::default()
+    };
+    let mut pair = Pair::with(
+        config,
+        SessionOptions {
+            window: 2,
+            credits: 32,
+        },
+    );
+    for tag in 0..5 {
+        pair.call(ECHO, &[tag], u64::from(tag));
+    }
+    let request = pair.client.rpc.buf(9).unwrap();
+    let response = pair.client.rpc.buf(9).unwrap();
+    let refused = pair
+        .client
+        .rpc
+        .call(pair.session, ECHO, request, response, Tag(9))
+        .unwrap_err();
+    assert_eq!(refused.kind, CallErrorKind::Overloaded);
+    assert_eq!(refused.request.len(), 9);
+    drop(refused);
+    pair.run();
+    let tags: Vec<u64> = pair.done().iter().map(|(tag, _)| tag.0).collect();
+    assert_eq!(tags, [0, 1, 2, 3, 4]);
+    pair.assert_clean();
+}
+
+#[test]
+fn one_credit_allows_one_packet_in_flight() {
+    let mut pair = Pair::with(
+        Config::default(),
+        SessionOptions {
+            window: 8,
+            credits: 1,
+        },
+    );
+    for tag in 0..4 {
+        pair.call(ECHO, b"x", tag);
+    }
+    pair.step_client();
+    assert_eq!(pair.client.out.borrow().len(), 1);
+    pair.run();
+    assert_eq!(pair.done().len(), 4);
+    pair.assert_clean();
+}
+
+#[test]
+fn request_numbers_wrap() {
+    let first_req = dunlin_wire::ReqNum(0_u32.wrapping_sub(64));
+    let config = Config {
+        first_req,
+        ..Config::default()
+    };
+    let mut pair = Pair::with(
+        config,
+        SessionOptions {
+            window: 4,
+            credits: 32,
+        },
+    );
+    for tag in 0..200 {
+        pair.call(ECHO, b"x", tag);
+        pair.run();
+    }
+    assert_eq!(pair.done().len(), 200);
+    assert!(pair.done().iter().all(|(_, result)| result.is_ok()));
+    pair.assert_clean();
+}
+
+#[test]
+fn a_request_above_the_limit_is_refused_with_its_buffers() {
+    let mut pair = Pair::new();
+    let request = pair.client.rpc.buf(DATA_SIZE as usize + 1).unwrap();
+    let response = pair.client.rpc.buf(1).unwrap();
+    let refused = pair
+        .client
+        .rpc
+        .call(pair.session, ECHO, request, response, Tag(9))
+        .unwrap_err();
+    assert_eq!(refused.kind, CallErrorKind::TooLarge { limit: DATA_SIZE });
+    assert_eq!(refused.request.len(), DATA_SIZE as usize + 1);
+}
+
+#[test]
+fn a_response_larger_than_its_buffer_is_an_error() {
+    let mut pair = Pair::new();
+    let mut request = pair.client.rpc.buf(500).unwrap();
+    request.data_mut().fill(1);
+    let response = pair.client.rpc.buf(10).unwrap();
+    pair.client
+        .rpc
+        .call(pair.session, ECHO, request, response, Tag(1))
+        .unwrap();
+    pair.run();
+    assert_eq!(
+        pair.done()[0].1,
+        Err(RpcError::ResponseTooLarge { size: 500 })
+    );
+    pair.assert_clean();
+}
+
+#[test]
+fn a_deadline_completes_at_once_and_the_slot_waits_for_the_server() {
+    let mut pair = Pair::with(
+        Config::default(),
+        SessionOptions {
+            window: 1,
+            credits: 1,
+        },
+    );
+    pair.call_for(HOLD, b"slow", 1, Some(Nanos::from_millis(1)));
+    pair.run();
+    pair.pass(Nanos::from_millis(3));
+    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::DeadlinePassed))]);
+    // The server still has the request: the only slot must not be used.
+    pair.call(ECHO, b"next", 2);
+    pair.pass(Nanos::from_millis(3));
+    assert_eq!(pair.done().len(), 1);
+    let held = pair.server.rpc.app_mut().held.pop().unwrap();
+    assert!(held.is_cancelled(&pair.server.rpc.cx()));
+    held.reply_bytes(&mut pair.server.rpc.cx(), b"too late");
+    pair.run();
+    assert_eq!(pair.done()[1], (Tag(2), Ok(b"next".to_vec())));
+    pair.assert_clean();
+}
+
+#[test]
+fn cancelling_a_request_that_never_arrived_uses_its_number_up() {
+    let mut pair = Pair::with(
+        Config::default(),
+        SessionOptions {
+            window: 1,
+            credits: 1,
+        },
+    );
+    let id = pair.call(ECHO, b"lost", 1);
+    pair.step_client();
+    let request = pair.client.out.borrow_mut().pop_front().unwrap();
+    assert!(pair.client.rpc.cx().cancel(id));
+    assert!(!pair.client.rpc.cx().cancel(id));
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::Cancelled))]);
+    // The request comes after its cancellation: it must not run.
+    pair.server.inbox.borrow_mut().push_back(request);
+    pair.run();
+    assert_eq!(pair.ran(), 0);
+    pair.call(ECHO, b"next", 2);
+    pair.run();
+    assert_eq!(pair.done()[1], (Tag(2), Ok(b"next".to_vec())));
+    pair.assert_clean();
+}
+
+#[test]
+fn cancelling_in_the_backlog_sends_nothing() {
+    let mut pair = Pair::with(
+        Config::default(),
+        SessionOptions {
+            window: 1,
+            credits: 1,
+        },
+    );
+    pair.call(ECHO, b"a", 1);
+    let id = pair.call(ECHO, b"b", 2);
+    pair.call(ECHO, b"c", 3);
+    assert!(pair.client.rpc.cx().cancel(id));
+    pair.run();
+    let tags: Vec<u64> = pair.done().iter().map(|(tag, _)| tag.0).collect();
+    assert_eq!(tags, [2, 1, 3]);
+    assert_eq!(pair.ran(), 2);
+    pair.assert_clean();
+}
+
+#[test]
+fn cancel_is_resent_until_it_is_answered() {
+    let mut pair = Pair::new();
+    let id = pair.call(ECHO, b"x", 1);
+    pair.step_client();
+    pair.client.out.borrow_mut().clear();
+    pair.client.rpc.cx().cancel(id);
+    let lost = pair.pass_alone(Nanos::from_millis(200));
+    assert!(lost.len() >= 3, "{lost:?}");
+    assert!(lost.iter().all(|header| header.kind == PacketType::Cancel));
+    pair.assert_clean();
+}
+
+#[test]
+fn a_msgbuf_comes_back_only_when_the_transport_is_done() {
+    let mut pair = Pair::new();
+    pair.client.stuck.set(true);
+    let id = pair.call(ECHO, b"x", 1);
+    pair.run();
+    assert!(
+        pair.done().is_empty(),
+        "the response came, but the transport still has the request"
+    );
+    assert!(
+        !pair.client.rpc.cx().cancel(id),
+        "it is over, only not delivered yet"
+    );
+    pair.client.stuck.set(false);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_response_buffer_is_not_rewritten_while_the_transport_reads_it() {
+    let mut pair = Pair::with(
+        Config::default(),
+        SessionOptions {
+            window: 1,
+            credits: 1,
+        },
+    );
+    pair.server.stuck.set(true);
+    for tag in 0..10 {
+        pair.call(ECHO, b"x", tag);
+        pair.run();
+    }
+    assert_eq!(pair.done().len(), 10);
+    assert!(pair.server.rpc.pool_use().1 >= 10);
+    pair.server.stuck.set(false);
+    pair.assert_clean();
+}
+
+#[test]
+fn rejections_carry_their_code() {
+    let mut pair = Pair::new();
+    pair.call(REJECT, b"", 1);
+    pair.call(UNKNOWN, b"", 2);
+    pair.run();
+    assert_eq!(
+        pair.done()[0].1,
+        Err(RpcError::Rejected(ErrorCode::application(42)))
+    );
+    assert_eq!(
+        pair.done()[1].1,
+        Err(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE))
+    );
+    pair.assert_clean();
+}
+
+#[test]
+fn timers_fire_in_order() {
+    use dunlin_core::TimerToken;
+    let mut pair = Pair::new();
+    let mut cx = pair.client.rpc.cx();
+    let now = cx.now();
+    cx.timer(now + Nanos::from_millis(2), TimerToken(2));
+    cx.timer(now + Nanos::from_millis(1), TimerToken(1));
+    pair.pass(Nanos::from_millis(1));
+    assert_eq!(pair.client.rpc.app().timers, [TimerToken(1)]);
+    pair.pass(Nanos::from_millis(1));
+    assert_eq!(pair.client.rpc.app().timers, [TimerToken(1), TimerToken(2)]);
+}

@@ -1,0 +1,257 @@
+//! All kinds of handlers, and what happens when they fail.
+
+use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
+use dunlin_wire::{ErrorCode, PacketType};
+
+use crate::world::*;
+
+const FAILED: RpcError = RpcError::Rejected(ErrorCode::HANDLER_FAILED);
+
+#[test]
+fn a_panic_ends_one_request_and_not_the_endpoint() {
+    let mut pair = Pair::new();
+    pair.call(PANIC, b"", 1);
+    pair.call(ECHO, b"after", 2);
+    pair.run();
+    assert_eq!(
+        pair.done(),
+        [(Tag(1), Err(FAILED)), (Tag(2), Ok(b"after".to_vec()))]
+    );
+    assert_eq!(pair.server.rpc.counters().handler_panics, 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_handler_that_does_not_answer_fails_its_request() {
+    let mut pair = Pair::new();
+    pair.call(SILENT, b"", 1);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Err(FAILED))]);
+    assert_eq!(pair.server.rpc.counters().unanswered, 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_held_request_is_acknowledged_and_answered_later() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.run();
+    assert_eq!(pair.server.rpc.counters().credit_returns, 0);
+    pair.pass(Nanos::from_micros(100));
+    assert_eq!(pair.server.rpc.counters().credit_returns, 1);
+    pair.pass(Nanos::from_millis(500));
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
+    assert!(pair.client.rpc.counters().probes >= 3);
+    let held = pair.server.rpc.app_mut().held.pop().unwrap();
+    held.reply_bytes(&mut pair.server.rpc.cx(), b"late");
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"late".to_vec()))]);
+    assert_eq!(pair.ran(), 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_dropped_held_request_answers_an_error() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.run();
+    pair.server.rpc.app_mut().held.clear();
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Err(FAILED))]);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_handler_may_call_back_on_the_same_session() {
+    let mut pair = Pair::with(
+        Config::default(),
+        SessionOptions {
+            window: 1,
+            credits: 1,
+        },
+    );
+    pair.call(CALL_BACK, b"nested", 1);
+    pair.run();
+    assert_eq!(pair.client.rpc.app().ran, [b"nested".to_vec()]);
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"nested".to_vec()))]);
+    pair.assert_clean();
+}
+
+#[test]
+fn background_requests_run_elsewhere_and_do_not_block_others() {
+    let mut pair = Pair::new();
+    pair.call(BACKGROUND, b"slow", 1);
+    pair.call(ECHO, b"fast", 2);
+    pair.pass(Nanos::from_millis(50));
+    assert_eq!(pair.done(), [(Tag(2), Ok(b"fast".to_vec()))]);
+    pair.run_jobs();
+    pair.run();
+    assert_eq!(pair.done()[1], (Tag(1), Ok(b"slow".to_vec())));
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
+    pair.assert_clean();
+}
+
+#[test]
+fn background_failures_are_typed() {
+    let mut pair = Pair::new();
+    for (tag, data) in [(1, &b"panic"[..]), (2, b"large"), (3, b"drop")] {
+        pair.call(BACKGROUND, data, tag);
+    }
+    pair.run();
+    pair.run_jobs();
+    pair.run();
+    let mut done = pair.done().to_vec();
+    done.sort_by_key(|(tag, _)| *tag);
+    let too_large = RpcError::Rejected(ErrorCode::RESPONSE_TOO_LARGE);
+    assert_eq!(
+        done,
+        [
+            (Tag(1), Err(FAILED)),
+            (Tag(2), Err(too_large)),
+            (Tag(3), Err(FAILED))
+        ]
+    );
+    assert_eq!(pair.server.rpc.counters().handler_panics, 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_full_queue_of_jobs_is_overload() {
+    let mut pair = Pair::new();
+    for tag in 0..6 {
+        pair.call(BACKGROUND, b"x", tag);
+    }
+    pair.run();
+    let overloaded = Err(RpcError::Rejected(ErrorCode::OVERLOADED));
+    assert_eq!(
+        pair.done()
+            .iter()
+            .filter(|(_, result)| *result == overloaded)
+            .count(),
+        2
+    );
+    pair.run_jobs();
+    pair.run();
+    assert_eq!(pair.done().len(), 6);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_job_whose_session_has_closed_is_forgotten() {
+    let mut pair = Pair::new();
+    pair.call(BACKGROUND, b"x", 1);
+    pair.call(HOLD, b"y", 2);
+    pair.run();
+    pair.server.rpc.disconnect(pair.back);
+    pair.run_jobs();
+    pair.run();
+    let held = pair.server.rpc.app_mut().held.pop().unwrap();
+    assert!(held.is_cancelled(&pair.server.rpc.cx()));
+    held.reply_bytes(&mut pair.server.rpc.cx(), b"nobody waits");
+    pair.client
+        .rpc
+        .close(pair.session, dunlin_core::CloseReason::Disconnected);
+    pair.run();
+    assert_eq!(pair.done().len(), 2);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_batch_handler_gets_the_burst_at_once() {
+    let mut pair = Pair::new();
+    for (tag, data) in [(1, &b"a"[..]), (2, b"b"), (3, b"none"), (4, b"reject")] {
+        pair.call(BATCH, data, tag);
+    }
+    pair.call(ECHO, b"e", 5);
+    pair.run();
+    assert_eq!(pair.server.rpc.app().batches, [4]);
+    let mut done = pair.done().to_vec();
+    done.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(done[0].1, Ok(b"a".to_vec()));
+    assert_eq!(done[1].1, Ok(b"b".to_vec()));
+    assert_eq!(done[2].1, Err(FAILED));
+    assert_eq!(
+        done[3].1,
+        Err(RpcError::Rejected(ErrorCode::application(1)))
+    );
+    assert_eq!(done[4].1, Ok(b"e".to_vec()));
+    pair.assert_clean();
+}
+
+#[test]
+fn a_panic_in_a_batch_fails_only_what_was_not_answered() {
+    let mut pair = Pair::new();
+    for (tag, data) in [(1, &b"a"[..]), (2, b"panic"), (3, b"c")] {
+        pair.call(BATCH, data, tag);
+    }
+    pair.run();
+    let mut done = pair.done().to_vec();
+    done.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(
+        done,
+        [
+            (Tag(1), Ok(b"a".to_vec())),
+            (Tag(2), Err(FAILED)),
+            (Tag(3), Err(FAILED))
+        ]
+    );
+    pair.assert_clean();
+}
+
+#[test]
+fn several_packets_in_one_frame_are_one_batch() {
+    let mut pair = Pair::new();
+    for tag in 0..5 {
+        pair.call(BATCH, &[b'0' + u8::try_from(tag).unwrap()], tag);
+    }
+    pair.step_client();
+    let packed: Vec<u8> = pair.client.out.borrow_mut().drain(..).flatten().collect();
+    pair.server.inbox.borrow_mut().push_back(packed);
+    pair.run();
+    assert_eq!(pair.server.rpc.app().batches, [5]);
+    assert_eq!(pair.done().len(), 5);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_slow_dispatch_handler_is_announced_from_its_second_run_on() {
+    let mut pair = Pair::new();
+    pair.server.rpc.on(HOLD, |_, req, cx| {
+        SLOW_CLOCK.with(|clock| {
+            let clock = clock.borrow();
+            let clock = clock.as_ref().unwrap();
+            clock.set(clock.get() + 10_000_000);
+        });
+        req.reply_bytes(cx, b"slow");
+    });
+    SLOW_CLOCK.with(|slot| *slot.borrow_mut() = Some(pair.clock.clone()));
+    for tag in 0..3 {
+        pair.call(HOLD, b"x", tag);
+        pair.step_client();
+        let request = pair.client.out.borrow_mut().drain(..).next().unwrap();
+        pair.server.inbox.borrow_mut().push_back(request);
+        pair.step_server();
+        let sent = kinds(
+            &pair
+                .server
+                .out
+                .borrow()
+                .iter()
+                .map(|f| dunlin_wire::Header::decode(f).unwrap())
+                .collect::<Vec<_>>(),
+        );
+        let expected = if tag == 0 {
+            vec![PacketType::Resp]
+        } else {
+            vec![PacketType::Cr, PacketType::Resp]
+        };
+        assert_eq!(sent, expected, "run {tag}");
+        pair.run();
+    }
+    assert_eq!(pair.done().len(), 3);
+}
+
+thread_local! {
+    static SLOW_CLOCK: std::cell::RefCell<Option<std::rc::Rc<std::cell::Cell<u64>>>> =
+        const { std::cell::RefCell::new(None) };
+}

@@ -1,0 +1,199 @@
+//! Lost, duplicated and late packets; silent peers.
+
+use dunlin_core::{CloseReason, Config, Nanos, RpcError, SessionEvent, SessionOptions, Tag};
+use dunlin_wire::{ErrorCode, Flags, PacketType};
+
+use crate::world::*;
+
+#[test]
+fn a_lost_request_is_sent_again_with_backoff() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"x", 1);
+    let lost = pair.pass_alone(Nanos::from_millis(70));
+    assert_eq!(lost.len(), 3, "at 0, 20 and 60 ms: {lost:?}");
+    assert!(lost[0].flags == Flags::NONE && lost[1].flags == Flags::RETRANSMISSION);
+    pair.pass(Nanos::from_millis(100));
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
+    assert_eq!(pair.ran(), 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_lost_response_is_sent_again_without_a_second_run() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"x", 1);
+    pair.step_client();
+    let request: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.inbox.borrow_mut().extend(request);
+    pair.step_server();
+    assert_eq!(kinds(&take(&pair.server.out)), [PacketType::Resp]);
+    pair.pass(Nanos::from_millis(30));
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
+    assert_eq!(
+        (pair.ran(), pair.server.rpc.counters().responses_resent),
+        (1, 1)
+    );
+    assert_eq!(
+        pair.client.rpc.counters().rtt_samples,
+        0,
+        "a retransmission gives no sample"
+    );
+    pair.assert_clean();
+}
+
+#[test]
+fn after_the_hold_a_duplicate_gets_an_error_and_no_second_run() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"x", 1);
+    pair.step_client();
+    let request: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.inbox.borrow_mut().extend(request.clone());
+    pair.step_server();
+    take(&pair.server.out);
+    // Only the server lives through the hold.
+    for _ in 0..2000 {
+        pair.clock.set(pair.clock.get() + 1_000_000);
+        pair.step_server();
+    }
+    assert_eq!(pair.server.rpc.pool_use().1, 0);
+    pair.server.inbox.borrow_mut().extend(request);
+    pair.run();
+    let gone = Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE));
+    assert_eq!(pair.done(), [(Tag(1), gone)]);
+    assert_eq!(pair.ran(), 1);
+    pair.call(ECHO, b"y", 2);
+    pair.run();
+    assert_eq!(pair.done()[1], (Tag(2), Ok(b"y".to_vec())));
+}
+
+#[test]
+fn a_duplicate_of_a_running_request_gets_a_credit_return() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.step_client();
+    let request: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    for _ in 0..3 {
+        pair.server.inbox.borrow_mut().extend(request.clone());
+    }
+    pair.step_server();
+    assert_eq!(
+        kinds(&take(&pair.server.out)),
+        [PacketType::Cr, PacketType::Cr]
+    );
+    assert_eq!(pair.ran(), 1);
+}
+
+#[test]
+fn probes_go_on_while_the_server_answers_them() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.pass(Nanos::from_secs(10));
+    assert!(pair.done().is_empty(), "a slow handler is no failure");
+    let counters = *pair.client.rpc.counters();
+    assert_eq!(counters.retransmissions, 0);
+    assert!((50..=200).contains(&counters.probes), "{}", counters.probes);
+}
+
+#[test]
+fn a_silent_peer_fails_in_time_and_is_told() {
+    let mut pair = Pair::new();
+    for tag in 0..20 {
+        pair.call(ECHO, b"x", tag);
+    }
+    pair.pass_alone(Nanos::from_millis(900));
+    assert!(pair.done().is_empty());
+    pair.pass_alone(Nanos::from_millis(300));
+    assert_eq!(pair.done().len(), 20);
+    assert!(
+        pair.done()
+            .iter()
+            .all(|(_, result)| *result == Err(RpcError::PeerFailed))
+    );
+    let closed = SessionEvent::Closed {
+        session: pair.session,
+        reason: CloseReason::PeerFailed,
+    };
+    assert_eq!(pair.client.rpc.app().events.last(), Some(&closed));
+    let closed = pair.client.rpc.take_closed().unwrap();
+    assert!(closed.tell && closed.session == pair.session && closed.remote.is_some());
+    assert!(pair.client.rpc.take_closed().is_none());
+    pair.assert_clean();
+}
+
+#[test]
+fn an_endpoint_that_was_away_blames_nobody() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"x", 1);
+    pair.run();
+    pair.call(HOLD, b"y", 2);
+    pair.step_client();
+    // The client stands still for 5 s, and then everything is there at once.
+    pair.clock.set(pair.clock.get() + 5_000_000_000);
+    pair.run();
+    pair.pass(Nanos::from_millis(20));
+    assert_eq!(pair.done().len(), 1);
+    let held = pair.server.rpc.app_mut().held.pop().unwrap();
+    held.reply_bytes(&mut pair.server.rpc.cx(), b"z");
+    pair.run();
+    assert_eq!(pair.done()[1], (Tag(2), Ok(b"z".to_vec())));
+}
+
+#[test]
+fn idle_time_is_not_taken_for_loss() {
+    let mut pair = Pair::new();
+    for tag in 0..10 {
+        pair.call(ECHO, b"x", tag);
+        pair.run();
+        pair.pass(Nanos::from_secs(5));
+    }
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
+    assert_eq!(pair.done().len(), 10);
+}
+
+#[test]
+fn responses_wait_in_the_queue_while_the_client_is_away_and_nothing_is_resent() {
+    let mut pair = Pair::new();
+    for tag in 0..8 {
+        pair.call(ECHO, b"x", tag);
+    }
+    pair.step_client();
+    let requests: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.inbox.borrow_mut().extend(requests);
+    pair.step_server();
+    let responses: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
+    pair.client.inbox.borrow_mut().extend(responses);
+    pair.clock.set(pair.clock.get() + 100_000_000);
+    pair.run();
+    assert_eq!(pair.done().len(), 8);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
+    assert_eq!(
+        pair.client.rpc.counters().rtt_samples,
+        0,
+        "the client measured its own absence"
+    );
+}
+
+#[test]
+fn acknowledgement_vectors_free_responses_of_idle_slots() {
+    let mut pair = Pair::with(
+        Config::default(),
+        SessionOptions {
+            window: 8,
+            credits: 32,
+        },
+    );
+    for tag in 0..8 {
+        pair.call(ECHO, b"x", tag);
+    }
+    pair.run();
+    assert_eq!(pair.server.rpc.pool_use().1, 8);
+    pair.pass(Nanos::from_millis(2));
+    pair.call(ECHO, b"y", 8);
+    pair.run();
+    assert_eq!(
+        pair.server.rpc.pool_use().1,
+        4,
+        "four responses were acknowledged"
+    );
+    pair.assert_clean();
+}

@@ -1,0 +1,9 @@
+//! Two endpoints, one clock that the test sets, and a wire that the test can look into: every
+//! rule of the slot protocol as a story of packets.
+
+mod calls;
+mod handlers;
+mod loss;
+mod packets;
+mod sessions;
+mod world;

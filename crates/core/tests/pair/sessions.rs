@@ -1,0 +1,270 @@
+//! Sessions: negotiation, limits, events, numbers that are used again.
+
+use dunlin_core::transport::PeerId;
+use dunlin_core::{
+    CallErrorKind, CloseReason, Config, OpenError, RpcError, SessionEvent, SessionOptions, Tag,
+};
+
+use crate::world::*;
+
+#[test]
+fn both_sides_hear_of_a_session() {
+    let mut pair = Pair::new();
+    pair.run();
+    assert_eq!(
+        pair.client.rpc.app().events,
+        [SessionEvent::Connected(pair.session)]
+    );
+    assert_eq!(
+        pair.server.rpc.app().events,
+        [SessionEvent::Accepted(pair.back)]
+    );
+}
+
+#[test]
+fn calls_before_the_answer_wait_for_it() {
+    let mut pair = Pair::new();
+    let options = SessionOptions::default();
+    let session = pair.client.rpc.open(&options).unwrap();
+    let request = pair.client.rpc.buf(1).unwrap();
+    let response = pair.client.rpc.buf(1).unwrap();
+    pair.client
+        .rpc
+        .call(session, ECHO, request, response, Tag(1))
+        .unwrap();
+    pair.run();
+    assert!(pair.done().is_empty());
+    let offer = pair.client.rpc.offer_of(session).unwrap();
+    let (_, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
+    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    pair.run();
+    assert_eq!(pair.done().len(), 1);
+    assert_eq!(
+        pair.client.rpc.opened(session, PeerId(7), &answer),
+        Err(OpenError::NoSession)
+    );
+    pair.assert_clean();
+}
+
+#[test]
+fn a_refused_session_ends_its_calls() {
+    let mut pair = Pair::new();
+    let session = pair.client.rpc.open(&SessionOptions::default()).unwrap();
+    let request = pair.client.rpc.buf(1).unwrap();
+    let response = pair.client.rpc.buf(1).unwrap();
+    pair.client
+        .rpc
+        .call(session, ECHO, request, response, Tag(1))
+        .unwrap();
+    assert!(pair.client.rpc.close(session, CloseReason::Refused));
+    assert!(!pair.client.rpc.close(session, CloseReason::Refused));
+    pair.run();
+    assert_eq!(
+        pair.done(),
+        [(Tag(1), Err(RpcError::SessionClosed(CloseReason::Refused)))]
+    );
+    pair.assert_clean();
+}
+
+#[test]
+fn the_server_may_lower_window_credits_and_sizes() {
+    let mut pair = Pair::new();
+    let session = pair
+        .client
+        .rpc
+        .open(&SessionOptions {
+            window: 16,
+            credits: 64,
+        })
+        .unwrap();
+    let offer = pair.client.rpc.offer_of(session).unwrap();
+    let lower = dunlin_core::SessionOffer {
+        window: 2,
+        credits: 5,
+        max_message: 100,
+        ..offer
+    };
+    let (_, answer) = pair.server.rpc.accept(PeerId(7), &lower).unwrap();
+    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    let info = pair.client.rpc.session_info(session).unwrap();
+    assert_eq!(
+        (
+            info.window,
+            info.credits,
+            info.credit_limit,
+            info.max_message
+        ),
+        (2, 5, 5, 100)
+    );
+    let higher = dunlin_core::SessionOffer {
+        window: 32,
+        ..answer
+    };
+    let again = pair
+        .client
+        .rpc
+        .open(&SessionOptions {
+            window: 16,
+            credits: 64,
+        })
+        .unwrap();
+    assert_eq!(
+        pair.client.rpc.opened(again, PeerId(7), &higher),
+        Err(OpenError::BadOffer)
+    );
+}
+
+#[test]
+fn absurd_offers_are_refused() {
+    let mut pair = Pair::new();
+    let offer = pair.client.rpc.offer_of(pair.session).unwrap();
+    let absurd = [
+        dunlin_core::SessionOffer { window: 3, ..offer },
+        dunlin_core::SessionOffer { window: 0, ..offer },
+        dunlin_core::SessionOffer {
+            window: 1 << 31,
+            ..offer
+        },
+        dunlin_core::SessionOffer {
+            credits: 0,
+            ..offer
+        },
+        dunlin_core::SessionOffer {
+            credits: u32::MAX,
+            ..offer
+        },
+        dunlin_core::SessionOffer {
+            data_size: 0,
+            ..offer
+        },
+        dunlin_core::SessionOffer {
+            max_message: 0,
+            ..offer
+        },
+        dunlin_core::SessionOffer {
+            first_req: dunlin_wire::ReqNum(3),
+            ..offer
+        },
+    ];
+    for offer in absurd {
+        assert_eq!(
+            pair.server.rpc.accept(PeerId(7), &offer),
+            Err(OpenError::BadOffer),
+            "{offer:?}"
+        );
+    }
+    assert_eq!(pair.server.rpc.session_count(), 1);
+}
+
+#[test]
+fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
+    let config = Config {
+        max_sessions: 3,
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    let mut tokens = Vec::new();
+    for _ in 0..10 {
+        let a = pair.client.rpc.open(&SessionOptions::default()).unwrap();
+        let b = pair
+            .client
+            .rpc
+            .open(&SessionOptions {
+                window: 64,
+                credits: 1,
+            })
+            .unwrap();
+        assert_eq!(
+            pair.client.rpc.open(&SessionOptions::default()),
+            Err(OpenError::TooManySessions)
+        );
+        tokens.push(pair.client.rpc.offer_of(a).unwrap().token.0);
+        assert!(pair.client.rpc.disconnect(a) && pair.client.rpc.disconnect(b));
+        assert!(pair.client.rpc.session_info(a).is_none());
+        let request = pair.client.rpc.buf(1).unwrap();
+        let response = pair.client.rpc.buf(1).unwrap();
+        let refused = pair
+            .client
+            .rpc
+            .call(a, ECHO, request, response, Tag(1))
+            .unwrap_err();
+        assert_eq!(refused.kind, CallErrorKind::NoSession);
+    }
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 10);
+    pair.assert_clean();
+}
+
+#[test]
+fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
+    let config = Config {
+        strict_credits: true,
+        ..Config::default()
+    };
+    // 1024 entries, 2 × 64 for each session: eight fit, and the pair has one already.
+    let mut pair = Pair::with(
+        config,
+        SessionOptions {
+            window: 8,
+            credits: 64,
+        },
+    );
+    let options = SessionOptions {
+        window: 8,
+        credits: 64,
+    };
+    let opened: Vec<_> = (0..7)
+        .map(|_| pair.client.rpc.open(&options).unwrap())
+        .collect();
+    assert_eq!(pair.client.rpc.open(&options), Err(OpenError::NoCredits));
+    pair.client.rpc.disconnect(opened[3]);
+    assert!(pair.client.rpc.open(&options).is_ok());
+}
+
+#[test]
+fn disconnecting_inside_a_handler_is_safe() {
+    let mut pair = Pair::new();
+    pair.server.rpc.on(HOLD, |_, req, cx| {
+        assert!(cx.disconnect(req.session()));
+        req.reply_bytes(cx, b"nobody hears this");
+    });
+    for tag in 0..4 {
+        pair.call(HOLD, b"x", tag);
+    }
+    pair.run();
+    assert_eq!(pair.server.rpc.session_count(), 0);
+    let closed = pair.server.rpc.take_closed().unwrap();
+    assert_eq!(
+        (closed.session, closed.reason),
+        (pair.back, CloseReason::Disconnected)
+    );
+    pair.client
+        .rpc
+        .close(pair.session, CloseReason::Disconnected);
+    pair.run();
+    assert_eq!(pair.done().len(), 4);
+    pair.assert_clean();
+}
+
+#[test]
+fn packets_of_an_earlier_session_with_the_same_number_are_dropped() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"old", 1);
+    pair.step_client();
+    let old: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.rpc.disconnect(pair.back);
+    pair.client
+        .rpc
+        .close(pair.session, CloseReason::Disconnected);
+    let session = pair.client.rpc.open(&SessionOptions::default()).unwrap();
+    let offer = pair.client.rpc.offer_of(session).unwrap();
+    let (back, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
+    assert_eq!(back.number(), pair.back.number());
+    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    pair.server.inbox.borrow_mut().extend(old);
+    pair.run();
+    assert_eq!(pair.ran(), 0);
+    assert_eq!(pair.server.rpc.counters().drops.token, 1);
+    pair.assert_clean();
+}
