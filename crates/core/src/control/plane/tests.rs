@@ -1,18 +1,17 @@
-//! The control plane against others of its kind, and against those who break its rules.
+//! The control plane against others of its kind.
 
+mod endpoints;
+mod hostile;
 mod random;
 mod world;
 
-use dunlin_wire::control::{
-    BootId, Connect, EndpointIndex, EndpointUid, Features, GoodbyeReason, Hello, Incarnation,
-    Lookup, MAX_FRAME, Message, RefuseCode, ResetReason, SessionRef,
-};
-use dunlin_wire::{SessionNum, Token};
+use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
 
 use super::*;
-use crate::control::{ConnectFailure, Side};
+use crate::control::ConnectFailure;
 use crate::error::CloseReason;
-use world::{Seen, World};
+use endpoints::Seen;
+use world::World;
 
 const PATIENCE: Nanos = Nanos::from_secs(5);
 const FIRST: EndpointIndex = EndpointIndex(0);
@@ -22,33 +21,6 @@ const SOON: Nanos = Nanos::from_millis(20);
 
 fn is_open(seen: Option<Seen>) -> bool {
     matches!(seen, Some(Seen::Open { .. }))
-}
-
-fn frame(message: &Message<'_>) -> Vec<u8> {
-    let mut out = [0; MAX_FRAME];
-    let length = message.encode(&mut out).unwrap();
-    out[..length].to_vec()
-}
-
-fn hello(version: u8) -> Hello<'static> {
-    Hello {
-        min_version: version,
-        max_version: version,
-        features: Features::default(),
-        boot_id: BootId([77; 16]),
-        incarnation: Incarnation(4711),
-        port: 0,
-        unix_name: "",
-    }
-}
-
-/// A raw stream that has said hello.
-fn greeted(world: &mut World, to: usize, unix: bool) -> usize {
-    let stream = world.raw(to, unix).unwrap();
-    world.write(stream, frame(&Message::Hello(hello(1))));
-    world.run(SOON);
-    world.read(stream);
-    stream
 }
 
 #[test]
@@ -320,181 +292,6 @@ fn a_closing_process_tells_everybody() {
 }
 
 #[test]
-fn wrong_messages_close_their_connection_and_nothing_else() {
-    let mut world = World::new(16);
-    let (client, server) = (world.node(1, 1), world.node(2, 1));
-    let key = world.connect(client, server, FIRST, PATIENCE);
-    world.run(SOON);
-    let mut junk = frame(&Message::Heartbeat { counter: 1 });
-    junk[5] = 200;
-    let known = SessionRef {
-        session: SessionNum(1),
-        token: Token(1),
-    };
-    let wrong = [
-        junk,
-        frame(&Message::HeartbeatAck { counter: 5 }),
-        frame(&Message::Hello(hello(1))),
-        frame(&Message::HelloAck(hello(1))),
-    ];
-    for frame in wrong {
-        let stream = greeted(&mut world, server, false);
-        world.write(stream, frame);
-        world.run(SOON);
-        assert!(world.is_closed(stream));
-    }
-    let early = [
-        Message::Heartbeat { counter: 1 },
-        Message::Disconnect(known),
-    ];
-    for message in early {
-        let stream = world.raw(server, false).unwrap();
-        world.write(stream, frame(&message));
-        world.run(SOON);
-        assert!(world.is_closed(stream));
-    }
-    assert_eq!(world.plane(server).counters().bad_messages, 6);
-    assert!(is_open(world.seen(client, key)));
-}
-
-#[test]
-fn another_version_is_told_so() {
-    let mut world = World::new(17);
-    let server = world.node(1, 1);
-    let stream = world.raw(server, false).unwrap();
-    world.write(stream, frame(&Message::Hello(hello(9))));
-    world.run(SOON);
-    let goodbye = frame(&Message::Goodbye {
-        reason: GoodbyeReason::Version,
-    });
-    assert_eq!(world.read(stream), [goodbye]);
-    assert!(world.is_closed(stream));
-    assert_eq!(world.plane(server).counters().version_mismatches, 1);
-}
-
-#[test]
-fn messages_about_others_sessions_are_only_counted() {
-    let mut world = World::new(18);
-    let (client, server) = (world.node(1, 1), world.node(2, 1));
-    let key = world.connect(client, server, FIRST, PATIENCE);
-    world.run(SOON);
-    let theirs = *world.open(server).first().unwrap();
-    let stream = greeted(&mut world, server, false);
-    // The right name, even, but over another connection than the session was made over.
-    let named = SessionRef {
-        session: theirs.session,
-        token: theirs.token,
-    };
-    world.write(stream, frame(&Message::Disconnect(named)));
-    let reason = ResetReason::Protocol;
-    world.write(
-        stream,
-        frame(&Message::Reset {
-            session: named,
-            reason,
-        }),
-    );
-    world.run(SOON);
-    assert!(is_open(world.seen(server, theirs)));
-    assert!(is_open(world.seen(client, key)));
-    assert_eq!(world.plane(server).counters().unknown_sessions, 2);
-    assert!(!world.is_closed(stream));
-}
-
-#[test]
-fn silent_connections_end_in_time_and_never_fill_the_tables() {
-    let mut world = World::new(19);
-    let server = world.node(1, 1);
-    let limit = world.config.max_half_open;
-    for _ in 0..10_000 {
-        world.raw(server, false).unwrap();
-        assert!(world.plane(server).link_count() <= limit);
-        world.streams.retain(world::Stream::is_open);
-        world.streams.truncate(1);
-    }
-    assert!(world.plane(server).counters().half_open_evicted >= 9_900);
-    let client = world.node(2, 1);
-    let key = world.connect(client, server, FIRST, PATIENCE);
-    world.run(SOON);
-    assert!(is_open(world.seen(client, key)));
-    world.run(Nanos::from_secs(2));
-    assert_eq!(world.plane(server).link_count(), 1);
-}
-
-#[test]
-fn connections_that_greet_and_do_nothing_make_room() {
-    let mut world = World::new(20);
-    world.config.max_links = 8;
-    let (client, server) = (world.node(1, 1), world.node(2, 1));
-    let key = world.connect(client, server, FIRST, PATIENCE);
-    world.run(SOON);
-    for _ in 0..50 {
-        greeted(&mut world, server, false);
-        assert!(world.plane(server).link_count() <= 8);
-    }
-    assert!(
-        is_open(world.seen(client, key)),
-        "the one with a session stays"
-    );
-}
-
-#[test]
-fn requests_that_nobody_answers_are_bounded() {
-    let mut world = World::new(21);
-    let server = world.node(1, 1);
-    world.nodes[server].mute = true;
-    let stream = greeted(&mut world, server, false);
-    let limit = world.config.max_pending_per_link;
-    for attempt in 0..u64::try_from(limit).unwrap() + 50 {
-        let key = world.session(server, 0);
-        let side: Side<u64> = world::side_of(key, Vec::new());
-        let attempt = dunlin_wire::control::AttemptId(attempt);
-        assert!(side.send_as(EndpointUid([1; 16]), false, |client, _| {
-            world.write(
-                stream,
-                frame(&Message::Connect(Connect {
-                    attempt,
-                    target: FIRST,
-                    client,
-                })),
-            );
-            true
-        }));
-        // A peer that lives acknowledges heartbeats.
-        world.run(Nanos::from_micros(200));
-    }
-    assert_eq!(world.plane(server).tickets.len(), limit);
-    assert_eq!(world.plane(server).counters().busy_refusals, 50);
-    world.run(Nanos::from_secs(2));
-    assert!(world.is_closed(stream), "it acknowledges no heartbeats");
-    assert!(world.plane(server).tickets.is_empty());
-}
-
-#[test]
-fn descriptors_are_not_taken_from_connections_that_cannot_carry_them() {
-    let mut world = World::new(22);
-    let server = world.node(1, 1);
-    let stream = greeted(&mut world, server, true);
-    let key = world.session(server, 0);
-    let side = world::side_of(key, vec![1, 2]);
-    let attempt = dunlin_wire::control::AttemptId(1);
-    // The message announces two descriptors and none came with it.
-    side.send_as(EndpointUid([1; 16]), true, |client, _| {
-        world.write(
-            stream,
-            frame(&Message::Connect(Connect {
-                attempt,
-                target: FIRST,
-                client,
-            })),
-        );
-        true
-    });
-    world.run(SOON);
-    assert!(world.is_closed(stream));
-}
-
-#[test]
 fn any_endpoint_means_each_in_turn() {
     let mut world = World::new(23);
     let (client, server) = (world.node(1, 1), world.node(2, 3));
@@ -563,26 +360,4 @@ fn look_ups_under_way_are_bounded_and_all_are_answered() {
         assert!(is_open(world.seen(client, key)));
     }
     assert_eq!(world.plane(server).session_count(), 1_000);
-}
-
-#[test]
-fn a_look_up_of_nothing_is_refused() {
-    let mut world = World::new(27);
-    let server = world.node(1, 0);
-    let stream = greeted(&mut world, server, false);
-    let attempt = dunlin_wire::control::AttemptId(3);
-    let lookup = Lookup {
-        attempt,
-        target: EndpointIndex::ANY,
-    };
-    world.write(stream, frame(&Message::Lookup(lookup)));
-    world.run(SOON);
-    let frames = world.read(stream);
-    let Ok(Message::Refuse(refuse)) = Message::decode(&frames[0]) else {
-        panic!("no refusal")
-    };
-    assert_eq!(
-        (refuse.attempt, refuse.code),
-        (attempt, RefuseCode::NoSuchEndpoint)
-    );
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use dunlin_wire::control::EndpointIndex;
 use proptest::prelude::*;
 
-use super::world::{Seen, World};
+use super::endpoints::Seen;
+use super::world::World;
 use crate::control::SessionKey;
 use crate::time::Nanos;
 

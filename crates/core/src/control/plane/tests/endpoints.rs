@@ -1,0 +1,111 @@
+//! Endpoints of the simulated processes: they answer what they are asked, and remember what they
+//! were told.
+
+use dunlin_wire::control::{EndpointIndex, TransportKind};
+use dunlin_wire::{ReqNum, SessionNum, Token};
+
+use super::world::World;
+use crate::control::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
+use crate::error::CloseReason;
+use crate::lifecycle::SessionOffer;
+
+/// What an endpoint knows of one of its sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Seen {
+    Connecting,
+    Open { remote: (SessionNum, Token) },
+    Failed(ConnectFailure),
+    Closed(CloseReason),
+}
+
+impl World {
+    /// An endpoint of a node gets an event.
+    pub(super) fn tell(&mut self, node: usize, endpoint: EndpointIndex, event: Event<u64>) {
+        let now = self.now;
+        match event {
+            Event::Found { key, via, peer } => {
+                let fds = if peer.same_host {
+                    vec![self.fresh_fd()]
+                } else {
+                    Vec::new()
+                };
+                let side = side_of(key, fds);
+                self.plane(node)
+                    .on_command(Command::Offer { key, via, side }, now);
+            }
+            Event::OfferVoid { key } => {
+                assert!(!matches!(self.seen(node, key), Some(Seen::Open { .. })));
+            }
+            Event::Accepted { key, side } => {
+                let remote = (side.offer.session, side.offer.token);
+                self.keep_fds(node, &side);
+                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
+                    assert_eq!(*seen, Seen::Connecting);
+                    *seen = Seen::Open { remote };
+                }
+            }
+            Event::ConnectFailed { key, failure } => {
+                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
+                    assert_eq!(*seen, Seen::Connecting);
+                    *seen = Seen::Failed(failure);
+                }
+            }
+            Event::Incoming { ticket, peer, side } => {
+                self.keep_fds(node, &side);
+                if self.nodes[node].mute {
+                    return;
+                }
+                let key = self.session(node, endpoint.0);
+                let remote = (side.offer.session, side.offer.token);
+                self.nodes[node].seen.insert(key, Seen::Open { remote });
+                let fds = if peer.same_host {
+                    vec![self.fresh_fd()]
+                } else {
+                    Vec::new()
+                };
+                let side = side_of(key, fds);
+                self.plane(node)
+                    .on_command(Command::Accept { ticket, key, side }, now);
+            }
+            Event::Closed { key, reason } => {
+                if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
+                    assert!(matches!(seen, Seen::Open { .. }), "closed twice: {seen:?}");
+                    *seen = Seen::Closed(reason);
+                }
+            }
+        }
+    }
+
+    fn fresh_fd(&mut self) -> u64 {
+        self.last_fd += 1;
+        self.last_fd
+    }
+
+    fn keep_fds(&mut self, node: usize, side: &Side<u64>) {
+        for transport in &side.transports {
+            assert_eq!(transport.bytes, b"here");
+            self.nodes[node].fds.extend(&transport.fds);
+        }
+    }
+}
+
+pub(super) fn side_of(key: SessionKey, fds: Vec<u64>) -> Side<u64> {
+    let transport = TransportOffer {
+        kind: TransportKind::SIM,
+        bytes: b"here".to_vec(),
+        fds,
+    };
+    let offer = SessionOffer {
+        session: key.session,
+        token: key.token,
+        window: 8,
+        credits: 32,
+        data_size: 1440,
+        max_message: 1440,
+        first_req: ReqNum(0),
+    };
+    Side {
+        offer,
+        transports: vec![transport],
+    }
+}
