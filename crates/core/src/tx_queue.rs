@@ -11,6 +11,14 @@ use crate::call::CallIdx;
 use crate::time::Nanos;
 use crate::transport::{MAX_INLINE, PeerId, TxItem, TxSeq};
 
+/// Inline bytes of a packet that is a header and nothing else in front of its data.
+const BARE_LEN: u32 = 24;
+/// Inline bytes of a packet with an acknowledgement vector.
+const ACKS_LEN: u32 = 40;
+
+const _: () = assert!(BARE_LEN as usize == HEADER_LEN);
+const _: () = assert!(ACKS_LEN as usize == HEADER_LEN + ACK_VECTOR_LEN);
+
 /// What to fill in when a packet leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stamp {
@@ -55,7 +63,7 @@ impl TxQueue {
         self.push_item(
             TxItem {
                 peer,
-                inline_len: HEADER_LEN as u32,
+                inline_len: BARE_LEN,
                 inline,
                 data,
             },
@@ -80,7 +88,7 @@ impl TxQueue {
         self.push_item(
             TxItem {
                 peer,
-                inline_len: END as u32,
+                inline_len: ACKS_LEN,
                 inline,
                 data,
             },

@@ -69,7 +69,7 @@ impl PlaneConfig {
     pub(super) fn backoff(&self, retries: u32, random: u32) -> Nanos {
         let doubled = self.backoff_min.0.saturating_mul(1 << retries.min(20));
         let wait = doubled.min(self.backoff_max.0).max(2);
-        let spread = u128::from(wait / 2) * u128::from(random) >> 32;
+        let spread = (u128::from(wait / 2) * u128::from(random)) >> 32;
         Nanos(wait - wait / 2 + u64::try_from(spread).unwrap_or(0))
     }
 }

@@ -73,14 +73,6 @@ impl Route {
         }
     }
 
-    /// The connection that sessions use.
-    pub(super) const fn up(&self) -> Option<LinkId> {
-        match self.state {
-            RouteState::Up(link) => Some(link),
-            _ => None,
-        }
-    }
-
     /// Somebody waits for a connection, and none is being made.
     pub(super) fn wants_dial(&self, now: Nanos) -> bool {
         let ready = match self.state {
