@@ -1,0 +1,115 @@
+//! Rounds, ratios and validity, with probes whose values are known.
+
+use super::super::probe::Metric;
+use super::*;
+
+const METRICS: [Metric; 2] = [
+    Metric {
+        name: "rtt",
+        unit: "ns",
+        baseline: Some(1),
+    },
+    Metric {
+        name: "losses",
+        unit: "count",
+        baseline: None,
+    },
+];
+
+/// Returns the next of its values for each metric; fails when there are no more.
+struct Script(Vec<f64>, bool);
+
+impl Probe for Script {
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn measure(&mut self, _: Duration) -> anyhow::Result<Vec<f64>> {
+        anyhow::ensure!(!self.0.is_empty(), "no more values");
+        let value = self.0.remove(0);
+        Ok(vec![value, value * 10.0])
+    }
+
+    fn is_plausible(&self, medians: &[f64]) -> bool {
+        assert_eq!(medians.len(), 2);
+        self.1
+    }
+}
+
+fn case(subject: &[f64], baseline: &[f64], plausible: bool) -> Case {
+    let mut case = Case::new(
+        "test",
+        "shm",
+        &[("size", 8)],
+        Script(subject.to_vec(), !plausible),
+    );
+    case.baseline = Some(Measured::new(Script(baseline.to_vec(), plausible)));
+    case
+}
+
+#[test]
+fn rows_are_medians_over_rounds_and_ratios_to_the_named_figure() {
+    let mut cases = [case(&[5.0, 40.0, 6.0], &[1.0, 2.0, 3.0], true)];
+    run(&mut cases, 3, Duration::from_millis(1)).unwrap();
+    let rows = cases[0].rows();
+    assert_eq!(
+        (rows[0].median, rows[0].min, rows[0].max, rows[0].runs),
+        (6.0, 5.0, 40.0, 3)
+    );
+    assert_eq!((rows[0].baseline, rows[0].ratio), (Some(20.0), Some(0.3)));
+    assert_eq!(
+        (rows[1].median, rows[1].baseline, rows[1].ratio),
+        (60.0, None, None)
+    );
+    assert_eq!(rows[1].baseline_name, None);
+}
+
+#[test]
+fn the_baseline_decides_whether_a_row_is_valid() {
+    for plausible in [true, false] {
+        let mut cases = [case(&[1.0], &[1.0], plausible)];
+        run(&mut cases, 1, Duration::from_millis(1)).unwrap();
+        assert!(cases[0].rows().iter().all(|row| row.valid == plausible));
+    }
+    let mut alone = [Case::new("raw", "shm", &[], Script(vec![1.0], false))];
+    run(&mut alone, 1, Duration::from_millis(1)).unwrap();
+    assert!(
+        !alone[0].rows()[0].valid,
+        "without a baseline the subject itself decides"
+    );
+}
+
+#[test]
+fn what_was_measured_before_a_failure_stays() {
+    let mut cases = [
+        case(&[1.0, 2.0], &[1.0, 1.0], true),
+        case(&[1.0], &[1.0, 1.0], true),
+    ];
+    let error = run(&mut cases, 3, Duration::from_millis(1)).unwrap_err();
+    assert_eq!(error.to_string(), "no more values");
+    assert_eq!(cases[0].rows()[0].runs, 2);
+    assert_eq!(cases[1].rows()[0].runs, 1);
+    assert_eq!(cases[1].baseline.as_ref().unwrap().rounds.len(), 1);
+}
+
+#[test]
+fn no_round_means_no_rows() {
+    assert_eq!(case(&[], &[], true).rows().len(), 0);
+}
+
+#[test]
+fn measurements_share_the_time_that_is_left() {
+    assert_eq!(
+        span(Duration::from_secs(10), 10),
+        Duration::from_secs(1) - SET_UP
+    );
+    assert_eq!(span(Duration::ZERO, 10), SHORTEST);
+    assert_eq!(
+        span(Duration::from_secs(1), 0),
+        Duration::from_secs(1) - SET_UP
+    );
+}

@@ -1,0 +1,33 @@
+//! What a baseline must reach for its rows to count (design §14). A machine of today reaches all
+//! of it when it is quiet; a figure beyond says that other work took the processors.
+
+/// Largest plausible round trip of one cache line between two processes, in ns.
+const SHM_RTT_NS: f64 = 320.0;
+
+/// What each further cache line of a packet may add to that, in ns, both ways together. Lines that
+/// follow the first are fetched side by side, so they cost less than it does.
+const SHM_RTT_LINE_NS: f64 = 60.0;
+
+/// Smallest plausible rate of a ring of cache lines, in cells per second.
+const RING_CELLS: f64 = 40e6;
+
+/// Smallest plausible rate of a copy, in GB/s.
+const COPY_GB: f64 = 9.0;
+
+/// A round trip through shared memory of packets of `lines` cache lines.
+pub(super) fn shm_rtt(p50_ns: f64, lines: u32) -> bool {
+    p50_ns <= SHM_RTT_NS + SHM_RTT_LINE_NS * f64::from(lines.saturating_sub(1))
+}
+
+/// A ring between two processes.
+pub(super) fn ring(cells_per_s: f64) -> bool {
+    cells_per_s >= RING_CELLS
+}
+
+/// A copy of memory.
+pub(super) fn copy(gb_per_s: f64) -> bool {
+    gb_per_s >= COPY_GB
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! The limits of design §14, on both sides.
+
+use super::*;
+
+#[test]
+fn the_limits_themselves_are_plausible_and_what_lies_beyond_is_not() {
+    assert!(shm_rtt(320.0, 1) && !shm_rtt(320.1, 1));
+    assert!(shm_rtt(320.1, 2) && !shm_rtt(381.0, 2));
+    assert!(ring(40e6) && !ring(39.9e6));
+    assert!(copy(9.0) && !copy(8.9));
+}
+
+#[test]
+fn no_number_is_not_plausible() {
+    assert!(!shm_rtt(f64::NAN, 1) && !ring(f64::NAN) && !copy(f64::NAN));
+}

@@ -1,0 +1,68 @@
+//! Progress of a run on the standard error: a bar on a terminal, a line for each round elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+const TEMPLATE: &str = "{bar:30} {pos}/{len} {per_sec} eta {eta}  {msg}";
+
+/// Progress of one run; the bar goes when it is dropped.
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+    begin: Instant,
+    rounds: u32,
+}
+
+impl Progress {
+    /// A run of `measurements` in `rounds`.
+    pub(super) fn start(measurements: u64, rounds: u32) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template(TEMPLATE).expect("the template is valid");
+            let bar = ProgressBar::new(measurements).with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Self {
+            bar,
+            begin: Instant::now(),
+            rounds,
+        }
+    }
+
+    /// What is measured now.
+    pub(super) fn measuring(&self, round: u32, label: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!("round {round}: {label}"));
+        }
+    }
+
+    /// So many measurements more are done.
+    pub(super) fn advance(&self, measurements: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(measurements);
+        }
+    }
+
+    /// A round is done.
+    pub(super) fn round_done(&self, round: u32) {
+        if self.bar.is_none() {
+            let elapsed = self.begin.elapsed();
+            let left = elapsed / round * (self.rounds - round);
+            eprintln!(
+                "round {round} of {} done after {:.1} s, about {:.1} s to go",
+                self.rounds,
+                elapsed.as_secs_f64(),
+                left.as_secs_f64()
+            );
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What this machine can do without the library: the baselines of all experiments, and an
+//! experiment of their own. None of this uses the other crates.
+
+mod cells;
+pub(crate) mod clock;
+pub(crate) mod copy;
+pub(crate) mod ring;
+pub(crate) mod shm_rtt;
+pub(crate) mod udp_rate;
+pub(crate) mod udp_rtt;
+
+use super::Transport;
+use super::plan::Case;
+
+/// Bytes of the packets whose round trips are measured.
+const RTT_SIZES: [u32; 5] = [8, 32, 64, 256, 1024];
+
+/// How many datagrams one write is cut into; 1: no segmentation.
+const SEGMENTS: [u32; 3] = [1, 8, 64];
+
+/// Two buffers of the first size fit into a second-level cache, of the second into none.
+const COPY_SIZES: [u32; 2] = [256 << 10, 8 << 20];
+
+/// Every baseline over these transports, and those of the machine itself.
+pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let params = |size: u32| [("size", u64::from(size))];
+    if transports.contains(&Transport::Shm) {
+        for size in RTT_SIZES {
+            cases.push(Case::new(
+                "raw",
+                "shm",
+                &params(size),
+                shm_rtt::ShmRtt { size },
+            ));
+        }
+        cases.push(Case::new(
+            "raw",
+            "shm",
+            &params(ring::CELL_SIZE),
+            ring::Ring,
+        ));
+    }
+    if transports.contains(&Transport::Udp) {
+        for size in RTT_SIZES {
+            cases.push(Case::new(
+                "raw",
+                "udp",
+                &params(size),
+                udp_rtt::UdpRtt { size },
+            ));
+        }
+        for segments in SEGMENTS {
+            let params = [
+                ("size", udp_rate::SIZE.into()),
+                ("segments", segments.into()),
+            ];
+            cases.push(Case::new(
+                "raw",
+                "udp",
+                &params,
+                udp_rate::UdpRate { segments },
+            ));
+        }
+    }
+    for size in COPY_SIZES {
+        cases.push(Case::new("raw", "none", &params(size), copy::Copy { size }));
+    }
+    cases.push(Case::new("raw", "none", &[], clock::Clock));
+    cases
+}

@@ -1,0 +1,71 @@
+//! A lane delivers every message once and in order, never more than fit, at every cell size.
+
+use super::*;
+use crate::sys;
+
+fn with_lane(shape: Shape, body: impl FnOnce(Writer<'_>, Reader<'_>)) {
+    let (_file, name) = sys::create_shared(shape.bytes()).unwrap();
+    let (ours, theirs) = (
+        Shared::map(&name, shape.bytes()).unwrap(),
+        Shared::map(&name, shape.bytes()).unwrap(),
+    );
+    // SAFETY: this is the only pair of ends of a lane that was just made.
+    unsafe { body(Writer::new(&ours, 0, shape), Reader::new(&theirs, 0, shape)) };
+}
+
+#[test]
+fn a_cell_has_as_many_lines_as_its_message_needs() {
+    let lines = |size| Shape { cells: 8, size }.lines();
+    assert_eq!([8, 56, 64, 120, 256, 1024].map(lines), [1, 1, 2, 2, 5, 17]);
+}
+
+#[test]
+fn a_full_ring_refuses_and_an_empty_one_has_nothing() {
+    with_lane(Shape { cells: 8, size: 8 }, |mut writer, mut reader| {
+        assert_eq!(reader.read(|_| ()), None);
+        for lap in 0..3 {
+            for number in 0..8 {
+                assert!(writer.write(|out| out.fill(lap * 8 + number)));
+            }
+            assert!(!writer.write(|_| panic!("there is no room to write to")));
+            for number in 0..8 {
+                assert_eq!(reader.read(|bytes| bytes[7]), Some(lap * 8 + number));
+            }
+            assert_eq!(reader.read(|_| ()), None);
+        }
+    });
+}
+
+#[test]
+fn messages_cross_threads_whole_and_in_order() {
+    let shape = Shape {
+        cells: 16,
+        size: 120,
+    };
+    let (_file, name) = sys::create_shared(shape.bytes()).unwrap();
+    const MESSAGES: u64 = 20_000;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let memory = Shared::map(&name, shape.bytes()).unwrap();
+            // SAFETY: the only writer of this lane.
+            let mut writer = unsafe { Writer::new(&memory, 0, shape) };
+            for number in 0..MESSAGES {
+                while !writer.write(|out| crate::bench::work::fill(out, number)) {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let memory = Shared::map(&name, shape.bytes()).unwrap();
+        // SAFETY: the only reader of this lane.
+        let mut reader = unsafe { Reader::new(&memory, 0, shape) };
+        for number in 0..MESSAGES {
+            let is_right = loop {
+                match reader.read(|bytes| crate::bench::work::is_request(bytes, number)) {
+                    Some(is_right) => break is_right,
+                    None => std::thread::yield_now(),
+                }
+            };
+            assert!(is_right, "message {number}");
+        }
+    });
+}

@@ -1,0 +1,72 @@
+//! How fast one core copies memory, inside its second-level cache and beyond.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+
+use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::{plausible, work};
+use crate::process::{Parent, Process, Role};
+
+const METRICS: [Metric; 1] = [Metric {
+    name: "copied",
+    unit: "GB/s",
+    baseline: Some(0),
+}];
+
+/// Copies of `size` bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    pub(crate) size: u32,
+}
+
+impl Probe for Copy {
+    fn name(&self) -> &'static str {
+        "memcpy"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+        let mut process = Process::spawn(Role::Copy, Cpus::pick().client, &(self.size, span))?;
+        Ok(vec![process.receive(patience(span))?])
+    }
+
+    fn is_plausible(&self, medians: &[f64]) -> bool {
+        plausible::copy(medians[0])
+    }
+}
+
+/// Copies for the span. Every copy begins with a fresh word; the last one is checked in full.
+///
+/// # Errors
+/// The copy differs from its source.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes of a run are far below 2^53"
+)]
+pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+    let (size, span): (u32, Duration) = parent.receive()?;
+    let mut from = vec![0; size as usize];
+    let mut to = vec![0; size as usize];
+    work::fill(&mut from, 1);
+    to.copy_from_slice(&from);
+    let begin = Instant::now();
+    let mut copies: u64 = 0;
+    while begin.elapsed() < span {
+        work::fill(&mut from[..8], copies);
+        black_box(&mut to[..]).copy_from_slice(black_box(&from));
+        copies += 1;
+    }
+    let took = begin.elapsed();
+    work::fill(&mut from, copies);
+    to.copy_from_slice(&from);
+    ensure!(
+        work::is_request(&to, copies),
+        "a copy differs from its source"
+    );
+    parent.say(&(copies as f64 * f64::from(size) / took.as_secs_f64() / 1e9))
+}

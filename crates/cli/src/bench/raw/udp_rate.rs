@@ -1,0 +1,138 @@
+//! Small datagrams through the kernel over loopback, one way, as fast as it takes them: 32 in one
+//! system call, and with segmentation, where the kernel handles many as one until the socket.
+
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::work;
+use crate::process::{Parent, Process, Role};
+use crate::sys::{self, Datagrams};
+
+/// Bytes of a datagram: a 32-byte RPC with its framing.
+pub(super) const SIZE: u16 = 64;
+
+/// Messages in one system call.
+const BATCH: usize = 32;
+
+/// Bytes that the receiver's socket may hold; what comes when it is full is lost, and not counted.
+const RECEIVE_BUFFER: i32 = 4 << 20;
+
+/// The largest thing that segmentation joins datagrams into.
+const LARGEST: usize = 1 << 16;
+
+/// Datagrams before the first that counts.
+const WARM_UP: u64 = 10_000;
+
+const METRICS: [Metric; 1] = [Metric {
+    name: "packets_per_s",
+    unit: "1/s",
+    baseline: Some(0),
+}];
+
+/// The rate of datagrams, `segments` of them in one message to the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UdpRate {
+    pub(crate) segments: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Params {
+    receiver: SocketAddrV4,
+    segments: u32,
+}
+
+impl Probe for UdpRate {
+    fn name(&self) -> &'static str {
+        "raw UDP datagrams"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+        let cpus = Cpus::pick();
+        let params = (self.segments, span);
+        let mut receiving = Process::spawn(Role::UdpReceive, cpus.server, &params)?;
+        let receiver = receiving.receive(patience(Duration::ZERO))?;
+        let params = Params {
+            receiver,
+            segments: self.segments,
+        };
+        let _sending = Process::spawn(Role::UdpSend, cpus.client, &params)?;
+        Ok(vec![receiving.receive(patience(span))?])
+    }
+}
+
+/// Sends until the parent kills it. Every datagram holds a fresh counter.
+///
+/// # Errors
+/// The socket fails.
+pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    if params.segments > 1 {
+        sys::set_segment_size(&socket, SIZE).context("the kernel has no segmentation (GSO)")?;
+    }
+    let size = usize::from(SIZE);
+    let message = size * params.segments as usize;
+    let mut datagrams = Datagrams::new(BATCH, message, Some(params.receiver));
+    let mut counter = 0;
+    loop {
+        for request in datagrams.bytes_mut().chunks_exact_mut(size) {
+            work::fill(request, counter);
+            counter += 1;
+        }
+        datagrams.send(&socket)?;
+    }
+}
+
+/// Receives and checks for the span, and reports the rate.
+///
+/// # Errors
+/// The socket fails, or a datagram is not one that was sent.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
+    let (segments, span): (u32, Duration) = parent.receive()?;
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    sys::set_receive_buffer(&socket, RECEIVE_BUFFER)?;
+    let mut largest = usize::from(SIZE);
+    if segments > 1 {
+        sys::set_gro(&socket).context("the kernel does not join segments (GRO)")?;
+        largest = LARGEST;
+    }
+    parent.say(&socket.local_addr()?)?;
+    let mut datagrams = Datagrams::new(BATCH, largest, None);
+    let mut count = 0;
+    while count < WARM_UP {
+        count += take(&socket, &mut datagrams)?;
+    }
+    let begin = Instant::now();
+    count = 0;
+    while begin.elapsed() < span {
+        count += take(&socket, &mut datagrams)?;
+    }
+    parent.say(&(count as f64 / begin.elapsed().as_secs_f64()))
+}
+
+/// Takes what has come, and returns how many datagrams it was.
+fn take(socket: &UdpSocket, datagrams: &mut Datagrams) -> anyhow::Result<u64> {
+    let mut count = 0;
+    for index in 0..datagrams.receive(socket)? {
+        for datagram in datagrams.received(index).chunks(SIZE.into()) {
+            let counter = work::counter(datagram).context("a short datagram")?;
+            let is_right = datagram.len() == usize::from(SIZE);
+            let is_right = is_right && work::is_request(datagram, counter);
+            ensure!(is_right, "a datagram is not one that was sent");
+            count += 1;
+        }
+    }
+    Ok(count)
+}

@@ -1,0 +1,69 @@
+//! The median of both parities, and the exact form of a JSON row.
+
+use super::*;
+
+#[test]
+fn the_spread_of_nothing_is_nothing() {
+    assert_eq!(Spread::of(std::iter::empty()), None);
+}
+
+#[test]
+fn the_median_stands_in_the_middle() {
+    let spread = |values: &[f64]| Spread::of(values.iter().copied()).unwrap();
+    assert_eq!(
+        spread(&[7.0]),
+        Spread {
+            median: 7.0,
+            min: 7.0,
+            max: 7.0
+        }
+    );
+    assert_eq!(
+        spread(&[9.0, 1.0, 5.0]),
+        Spread {
+            median: 5.0,
+            min: 1.0,
+            max: 9.0
+        }
+    );
+    assert_eq!(
+        spread(&[4.0, 1.0, 9.0, 2.0]),
+        Spread {
+            median: 3.0,
+            min: 1.0,
+            max: 9.0
+        }
+    );
+}
+
+#[test]
+fn a_row_is_one_line_with_its_fields_in_order() {
+    let mut row = Row {
+        experiment: "latency",
+        transport: "shm",
+        params: Map::from_iter([("size".to_owned(), Value::from(32))]),
+        metric: "rtt_p50",
+        unit: "ns",
+        median: 400.0,
+        min: 390.5,
+        max: 410.0,
+        runs: 5,
+        baseline: Some(200.0),
+        baseline_name: Some("raw ping-pong"),
+        ratio: Some(2.0),
+        valid: true,
+    };
+    assert_eq!(
+        serde_json::to_string(&row).unwrap(),
+        r#"{"experiment":"latency","transport":"shm","params":{"size":32},"metric":"rtt_p50","#
+            .to_owned()
+            + r#""unit":"ns","median":400.0,"min":390.5,"max":410.0,"runs":5,"baseline":200.0,"#
+            + r#""baseline_name":"raw ping-pong","ratio":2.0,"valid":true}"#
+    );
+    (row.baseline, row.baseline_name, row.ratio) = (None, None, None);
+    let text = serde_json::to_string(&row).unwrap();
+    assert!(
+        text.contains(r#""baseline":null,"baseline_name":null,"ratio":null"#),
+        "{text}"
+    );
+}

@@ -1,0 +1,90 @@
+//! Rows as a table for people.
+
+use super::row::Row;
+
+const HEADINGS: [&str; 10] = [
+    "experiment",
+    "transport",
+    "parameters",
+    "metric",
+    "median",
+    "min",
+    "max",
+    "baseline",
+    "ratio",
+    "",
+];
+
+/// Columns from here on hold numbers and stand at the right.
+const FIRST_NUMBER: usize = 4;
+
+/// The table, every line with its end. Columns without a figure are left out.
+pub(super) fn render(rows: &[Row]) -> String {
+    let mut lines = vec![HEADINGS.map(str::to_owned)];
+    lines.extend(rows.iter().map(cells));
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
+    let is_used = |&column: &usize| lines[1..].iter().any(|line| !line[column].is_empty());
+    let columns: Vec<(usize, usize)> = (0..HEADINGS.len())
+        .filter(is_used)
+        .map(|column| (column, width(column).unwrap_or(0)))
+        .collect();
+    let mut text = String::new();
+    for line in &lines {
+        let padded = columns
+            .iter()
+            .map(|&(column, width)| match column < FIRST_NUMBER {
+                true => format!("{:width$}", line[column]),
+                false => format!("{:>width$}", line[column]),
+            });
+        text += padded.collect::<Vec<_>>().join("  ").trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn cells(row: &Row) -> [String; HEADINGS.len()] {
+    let params = row.params.iter().map(|(name, value)| match value.as_str() {
+        Some(text) => format!("{name} {text}"),
+        None => format!("{name} {value}"),
+    });
+    [
+        row.experiment.to_owned(),
+        row.transport.to_owned(),
+        params.collect::<Vec<_>>().join(", "),
+        row.metric.to_owned(),
+        figure(row.median, row.unit),
+        figure(row.min, row.unit),
+        figure(row.max, row.unit),
+        row.baseline
+            .map_or_else(String::new, |baseline| figure(baseline, row.unit)),
+        row.ratio
+            .map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+        if row.valid {
+            String::new()
+        } else {
+            "INVALID".to_owned()
+        },
+    ]
+}
+
+/// A value with three significant digits and its unit, in the size that reads best.
+fn figure(value: f64, unit: &str) -> String {
+    let (scaled, unit) = match unit {
+        "ns" if value >= 1e9 => (value / 1e9, "s"),
+        "ns" if value >= 1e6 => (value / 1e6, "ms"),
+        "ns" if value >= 1e3 => (value / 1e3, "µs"),
+        "1/s" if value >= 1e6 => (value / 1e6, "M/s"),
+        "1/s" if value >= 1e3 => (value / 1e3, "k/s"),
+        "1/s" => (value, "/s"),
+        unit => (value, unit),
+    };
+    let decimals = match scaled.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{scaled:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What requests and responses contain, so that no measurement is of empty work: the client
+//! writes every word of a request from a fresh counter, the server reads every word and answers
+//! with a function of all of them, and the client checks every word of the answer.
+//!
+//! Sizes are multiples of eight bytes; the bytes may lie at any alignment.
+
+/// Writes request number `counter`.
+#[inline]
+pub(super) fn fill(request: &mut [u8], counter: u64) {
+    write(request, counter);
+}
+
+/// True if `bytes` are request number `counter`, every word of them.
+#[inline]
+pub(super) fn is_request(bytes: &[u8], counter: u64) -> bool {
+    check(bytes, counter)
+}
+
+/// The counter that begins a request; `None` if it is shorter than a word.
+#[inline]
+pub(super) fn counter(request: &[u8]) -> Option<u64> {
+    request.first_chunk().copied().map(u64::from_le_bytes)
+}
+
+/// Reads the whole request and writes the response to it.
+#[inline]
+pub(super) fn answer(request: &[u8], response: &mut [u8]) {
+    let words = request.chunks_exact(8).map(word);
+    write(response, !words.fold(0, u64::wrapping_add));
+}
+
+/// True if `response` answers request number `counter` of `request_len` bytes.
+#[inline]
+pub(super) fn is_answer(response: &[u8], request_len: usize, counter: u64) -> bool {
+    let words = request_len as u64 / 8;
+    let steps = words * words.saturating_sub(1) / 2;
+    check(response, !counter.wrapping_mul(words).wrapping_add(steps))
+}
+
+/// `first`, `first + 1`, and so on.
+#[inline]
+fn write(bytes: &mut [u8], first: u64) {
+    for (chunk, index) in bytes.chunks_exact_mut(8).zip(0..) {
+        chunk.copy_from_slice(&first.wrapping_add(index).to_le_bytes());
+    }
+}
+
+/// Every word is looked at, without a branch for each.
+#[inline]
+fn check(bytes: &[u8], first: u64) -> bool {
+    let differs = |(chunk, index)| word(chunk) ^ first.wrapping_add(index);
+    bytes
+        .chunks_exact(8)
+        .zip(0..)
+        .map(differs)
+        .fold(0, |all, word| all | word)
+        == 0
+}
+
+#[inline]
+fn word(chunk: &[u8]) -> u64 {
+    u64::from_le_bytes(chunk.try_into().expect("chunks have eight bytes"))
+}
+
+#[cfg(test)]
+mod tests;

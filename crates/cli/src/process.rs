@@ -1,0 +1,135 @@
+//! The processes of an experiment. The parent starts copies of this program with a hidden
+//! subcommand, gives each its parameters as a line of JSON on its standard input, and reads what
+//! it reports as lines of JSON from its standard output. A child ends when the parent drops it, on
+//! every path, and when the parent dies.
+
+mod child;
+mod role;
+
+pub(crate) use child::Parent;
+pub(crate) use role::{Role, RoleArgs, SUBCOMMAND, run_role};
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::signal;
+
+/// How often a wait looks whether the user pressed Ctrl-C.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What a child says in one line.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line<T> {
+    /// What its role reports.
+    Said(T),
+    /// Why it ends.
+    Failed(String),
+}
+
+/// A running child.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    role: Role,
+}
+
+impl Process {
+    /// Starts a child in `role`, pinned to `cpu` if one is given.
+    ///
+    /// # Errors
+    /// The system cannot start another process.
+    pub(crate) fn spawn<P: Serialize>(
+        role: Role,
+        cpu: Option<usize>,
+        params: &P,
+    ) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(SUBCOMMAND).arg(role.name());
+        if let Some(cpu) = cpu {
+            command.arg("--cpu").arg(cpu.to_string());
+        }
+        // A process group of its own keeps the terminal's Ctrl-C away: the parent ends it.
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0);
+        let mut child = command.spawn().context("cannot start another process")?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("the child's output is a pipe")?;
+        let (tx, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            // The loop ends when the child does, or when nobody listens any more.
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if tx.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut process = Self { child, lines, role };
+        process.send(params)?;
+        Ok(process)
+    }
+
+    /// Gives the child one line of JSON.
+    ///
+    /// # Errors
+    /// The child has ended.
+    pub(crate) fn send<T: Serialize>(&mut self, message: &T) -> anyhow::Result<()> {
+        let mut line = serde_json::to_string(message)?;
+        line.push('\n');
+        let stdin = self
+            .child
+            .stdin
+            .as_mut()
+            .context("the child's input is a pipe")?;
+        stdin
+            .write_all(line.as_bytes())
+            .with_context(|| format!("{} has ended", self.role.name()))
+    }
+
+    /// Waits for the child's next report, at most for `limit`.
+    ///
+    /// # Errors
+    /// [`signal::Interrupted`]; or the child failed, ended, took too long, or said nonsense.
+    pub(crate) fn receive<T: DeserializeOwned>(&mut self, limit: Duration) -> anyhow::Result<T> {
+        let name = self.role.name();
+        let deadline = Instant::now() + limit;
+        let line = loop {
+            signal::check()?;
+            match self.lines.recv_timeout(GLANCE) {
+                Ok(line) => break line,
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("{name} has reported nothing for {} s", limit.as_secs())
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("{name} ended without a report: {}", self.child.wait()?)
+                }
+            }
+        };
+        match serde_json::from_str(&line) {
+            Ok(Line::Said(report)) => Ok(report),
+            Ok(Line::Failed(why)) => Err(anyhow!("{name}: {why}")),
+            Err(error) => Err(error).with_context(|| format!("{name} said {line:?}")),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Errors mean that the child has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,85 @@
+//! What a child can be started as. A new role is a line in the enum and a line in `run`.
+
+use clap::ValueEnum;
+
+use super::Parent;
+use crate::bench::raw;
+use crate::sys;
+
+/// The hidden subcommand that starts a role.
+pub(crate) const SUBCOMMAND: &str = "__role";
+
+/// What a child does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Role {
+    /// Reads the clocks.
+    Clock,
+    /// Copies memory.
+    Copy,
+    /// Measures round trips through shared memory.
+    ShmPing,
+    /// Answers them.
+    ShmEcho,
+    /// Writes cells into a ring.
+    RingWrite,
+    /// Reads them, and counts.
+    RingRead,
+    /// Measures round trips through kernel UDP.
+    UdpPing,
+    /// Answers them.
+    UdpEcho,
+    /// Sends datagrams as fast as it can.
+    UdpSend,
+    /// Receives and counts them.
+    UdpReceive,
+}
+
+/// Arguments of the hidden subcommand.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RoleArgs {
+    role: Role,
+    /// The processor to run on.
+    #[arg(long)]
+    cpu: Option<usize>,
+}
+
+impl Role {
+    /// The role's name on the command line.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    fn run(self, parent: &Parent) -> anyhow::Result<()> {
+        match self {
+            Self::Clock => raw::clock::run(parent),
+            Self::Copy => raw::copy::run(parent),
+            Self::ShmPing => raw::shm_rtt::ping(parent),
+            Self::ShmEcho => raw::shm_rtt::echo(parent),
+            Self::RingWrite => raw::ring::write(parent),
+            Self::RingRead => raw::ring::read(parent),
+            Self::UdpPing => raw::udp_rtt::ping(parent),
+            Self::UdpEcho => raw::udp_rtt::echo(parent),
+            Self::UdpSend => raw::udp_rate::send(parent),
+            Self::UdpReceive => raw::udp_rate::receive(parent),
+        }
+    }
+}
+
+/// What `main` does in a child: the role, until it ends or the parent kills it. What goes wrong
+/// is reported to the parent.
+///
+/// # Errors
+/// The parent could not be told.
+pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<()> {
+    sys::die_with_parent()?;
+    let parent = Parent;
+    let pinned = args
+        .cpu
+        .map_or(Ok(()), sys::pin_to)
+        .map_err(anyhow::Error::from);
+    match pinned.and_then(|()| args.role.run(&parent)) {
+        Ok(()) => Ok(()),
+        Err(error) => parent.fail(&error),
+    }
+}

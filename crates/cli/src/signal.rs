@@ -1,0 +1,36 @@
+//! Ctrl-C as a flag that long waits look at, so that a run stops cleanly and shows what it has.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::sys;
+
+/// The user pressed Ctrl-C (or the system asked us to end).
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("stopped by a signal")]
+pub(crate) struct Interrupted;
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on SIGINT and SIGTERM set the flag; a second one ends the process at once.
+///
+/// # Errors
+/// The system refuses the handler.
+pub(crate) fn watch() -> std::io::Result<()> {
+    sys::handle_once(libc::SIGINT, on_signal)?;
+    sys::handle_once(libc::SIGTERM, on_signal)
+}
+
+/// # Errors
+/// [`Interrupted`] if a signal has come.
+pub(crate) fn check() -> Result<(), Interrupted> {
+    if INTERRUPTED.load(Ordering::Relaxed) {
+        Err(Interrupted)
+    } else {
+        Ok(())
+    }
+}
+
+/// Runs in the signal handler: it may do nothing but this.
+extern "C" fn on_signal(_: libc::c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}

@@ -1,0 +1,23 @@
+//! What the standard library does not offer: signals, processor affinity, shared memory, and many
+//! datagrams in one system call. Every unsafe block that calls the system stands below here.
+
+mod affinity;
+mod datagrams;
+mod shared;
+mod signals;
+
+pub(crate) use affinity::{allowed_cpus, pin_to};
+pub(crate) use datagrams::{Datagrams, set_gro, set_receive_buffer, set_segment_size};
+pub(crate) use shared::{Shared, create_shared};
+pub(crate) use signals::{die_with_parent, handle_once};
+
+use std::io;
+
+/// The result of a system call that returns -1 and sets `errno` when it fails.
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,42 @@
+//! Which processors this process may use, and pinning a thread to one of them.
+
+use std::io;
+use std::mem;
+
+use super::checked;
+
+/// The processors that the calling thread may run on, in order.
+///
+/// # Errors
+/// The system does not say.
+pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
+    let mut set = empty_set();
+    // SAFETY: `set` is valid for writes of the size that is given, and 0 means this thread.
+    checked(unsafe { libc::sched_getaffinity(0, mem::size_of_val(&set), &raw mut set) })?;
+    let bits = 8 * mem::size_of_val(&set);
+    // SAFETY: every index is below the number of bits in the set.
+    Ok((0..bits)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect())
+}
+
+/// The calling thread runs on `cpu` alone from now on.
+///
+/// # Errors
+/// There is no such processor, or this process may not use it.
+pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
+    let mut set = empty_set();
+    if cpu >= 8 * mem::size_of_val(&set) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: the index is below the number of bits in the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: `set` is valid for reads of the size that is given, and 0 means this thread.
+    checked(unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set) })?;
+    Ok(())
+}
+
+fn empty_set() -> libc::cpu_set_t {
+    // SAFETY: a processor set is an array of integers; all zero is the empty set.
+    unsafe { mem::zeroed() }
+}
