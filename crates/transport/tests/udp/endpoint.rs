@@ -1,0 +1,215 @@
+//! Endpoints for tests, and packets that say what they are: length, number and a pattern, so that a
+//! frame can be cut into packets and each byte be checked.
+
+use std::time::{Duration, Instant};
+
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
+use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::counters::Counters;
+use dunlin_transport::udp::{Options, Udp, UdpRx, UdpTx};
+
+/// Bytes of the length and the number, and so of the shortest packet.
+pub(crate) const SHORTEST: usize = 8;
+/// Longest time that loopback may need.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) struct Endpoint {
+    pub(crate) halves: Halves<UdpRx, UdpTx>,
+    pub(crate) uid: EndpointUid,
+    pool: Pool,
+}
+
+/// One packet to send: how long, and how many of its bytes are inline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    pub(crate) peer: PeerId,
+    pub(crate) number: u32,
+    pub(crate) len: usize,
+    pub(crate) inline: usize,
+}
+
+/// Packets without data options that turn everything off.
+pub(crate) fn plain() -> Options {
+    Options {
+        pack: false,
+        gso: false,
+        gro: false,
+        ..Options::default()
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(options: &Options) -> Self {
+        let halves = Udp::open(options).unwrap();
+        let port = halves.rx.local_addr().port().to_le_bytes();
+        let mut uid = EndpointUid::default();
+        uid.0[..2].copy_from_slice(&port);
+        Self {
+            halves,
+            uid,
+            pool: Pool::new(PoolConfig::default()).unwrap(),
+        }
+    }
+
+    pub(crate) fn info(&self) -> PeerInfo {
+        PeerInfo {
+            endpoint: self.uid,
+            same_host: true,
+            same_process: true,
+        }
+    }
+
+    /// Sends one burst. The bytes of the msgbufs change before this returns.
+    pub(crate) fn send(&mut self, packets: &[Packet]) -> TxSeq {
+        let mut bufs: Vec<MsgBuf> = packets.iter().map(|packet| self.data(packet)).collect();
+        let items: Vec<TxItem> = packets
+            .iter()
+            .zip(&bufs)
+            .map(|(packet, buf)| item(packet, buf))
+            .collect();
+        let seq = self.halves.tx.burst(&items);
+        assert_eq!(
+            self.halves.tx.done(),
+            seq,
+            "udp is done when `burst` returns"
+        );
+        for buf in &mut bufs {
+            buf.revoke();
+            buf.data_mut().fill(0xEE);
+        }
+        seq
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        Udp::counters(&self.halves.rx, &self.halves.tx)
+    }
+
+    /// Bursts until there is one with frames; their bytes.
+    pub(crate) fn frames(&mut self) -> Vec<Vec<u8>> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let count = self.halves.rx.burst();
+            if count > 0 {
+                return (0..count)
+                    .map(|i| self.halves.rx.frame(i).bytes.to_vec())
+                    .collect();
+            }
+        }
+        panic!("no frame came within {PATIENCE:?}");
+    }
+
+    /// The next `count` frames.
+    pub(crate) fn take_frames(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        while frames.len() < count {
+            frames.extend(self.frames());
+        }
+        frames
+    }
+
+    /// Numbers and lengths of the next `count` packets, whose bytes are checked.
+    pub(crate) fn take_packets(&mut self, count: usize) -> Vec<(u32, usize)> {
+        let mut packets = Vec::new();
+        while packets.len() < count {
+            for frame in self.frames() {
+                packets.extend(cut(&frame));
+            }
+        }
+        packets
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn assert_silent(&mut self) {
+        for _ in 0..10 {
+            assert_eq!(self.halves.rx.burst(), 0);
+        }
+    }
+
+    fn data(&mut self, packet: &Packet) -> MsgBuf {
+        let bytes = &contents(packet.number, packet.len)[packet.inline.min(packet.len)..];
+        let mut buf = self.pool.alloc(bytes.len()).unwrap();
+        buf.fill(bytes).unwrap();
+        buf
+    }
+}
+
+/// Makes both known to each other: how the first calls the second, and the reverse.
+pub(crate) fn connect(a: &mut Endpoint, b: &mut Endpoint) -> (PeerId, PeerId) {
+    let (info_a, info_b) = (a.info(), b.info());
+    let (a, b) = (&mut a.halves, &mut b.halves);
+    let (pending, offer) = Udp::offer(&mut a.rx, &mut a.tx, &info_b).unwrap();
+    let (to_a, answer) = Udp::accept(&mut b.rx, &mut b.tx, &info_a, offer).unwrap();
+    let to_b = Udp::complete(&mut a.rx, &mut a.tx, pending, answer).unwrap();
+    (to_b, to_a)
+}
+
+/// Two endpoints, and how the first calls the second.
+pub(crate) fn pair(options: &Options) -> (Endpoint, Endpoint, PeerId) {
+    let (mut a, mut b) = (Endpoint::new(options), Endpoint::new(options));
+    let (to_b, _) = connect(&mut a, &mut b);
+    (a, b, to_b)
+}
+
+/// `count` packets of `len` bytes, 24 of them inline.
+pub(crate) fn packets(peer: PeerId, count: u32, len: usize) -> Vec<Packet> {
+    (0..count)
+        .map(|number| Packet {
+            peer,
+            number,
+            len,
+            inline: 24.min(len),
+        })
+        .collect()
+}
+
+/// A packet of inline bytes alone.
+pub(crate) fn bare(peer: PeerId, inline_len: u32) -> TxItem {
+    TxItem {
+        peer,
+        inline_len,
+        inline: [0x5A; MAX_INLINE],
+        data: BufRef::EMPTY,
+    }
+}
+
+/// Cuts a frame into packets and checks their bytes.
+pub(crate) fn cut(mut frame: &[u8]) -> Vec<(u32, usize)> {
+    let mut packets = Vec::new();
+    while !frame.is_empty() {
+        let len = u32::from_le_bytes(frame[..4].try_into().unwrap()) as usize;
+        let number = u32::from_le_bytes(frame[4..8].try_into().unwrap());
+        assert_eq!(
+            frame[..len],
+            contents(number, len),
+            "packet {number} of {len} bytes"
+        );
+        packets.push((number, len));
+        frame = &frame[len..];
+    }
+    packets
+}
+
+fn contents(number: u32, len: usize) -> Vec<u8> {
+    assert!(len >= SHORTEST);
+    let mut bytes = u32::try_from(len).unwrap().to_le_bytes().to_vec();
+    bytes.extend(number.to_le_bytes());
+    let mut state = number.wrapping_mul(0x9E37_79B9) | 1;
+    bytes.extend((SHORTEST..len).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_le_bytes()[3]
+    }));
+    bytes
+}
+
+fn item(packet: &Packet, buf: &MsgBuf) -> TxItem {
+    let mut item = bare(packet.peer, u32::try_from(packet.inline).unwrap());
+    let bytes = contents(packet.number, packet.len);
+    item.inline[..packet.inline].copy_from_slice(&bytes[..packet.inline]);
+    item.data = if buf.is_empty() {
+        BufRef::EMPTY
+    } else {
+        buf.lend()
+    };
+    item
+}

@@ -1,0 +1,196 @@
+//! How endpoints become known to each other, and offers that no endpoint makes.
+
+use std::net::Ipv6Addr;
+
+use dunlin_core::transport::PeerId;
+use dunlin_transport::connect::{Connect, ConnectError, EndpointUid, Offer, PeerInfo, Pending};
+use dunlin_transport::udp::{MAX_DATAGRAM_BYTES, Options, Udp};
+
+use crate::endpoint::{Endpoint, connect, packets, pair};
+
+fn stranger() -> PeerInfo {
+    PeerInfo {
+        endpoint: EndpointUid([9; 16]),
+        same_host: false,
+        same_process: false,
+    }
+}
+
+fn accept(endpoint: &mut Endpoint, offer: Offer) -> Result<(PeerId, Offer), ConnectError> {
+    Udp::accept(
+        &mut endpoint.halves.rx,
+        &mut endpoint.halves.tx,
+        &stranger(),
+        offer,
+    )
+}
+
+fn offer(endpoint: &mut Endpoint) -> (Pending, Offer) {
+    Udp::offer(
+        &mut endpoint.halves.rx,
+        &mut endpoint.halves.tx,
+        &stranger(),
+    )
+    .unwrap()
+}
+
+#[test]
+fn both_sides_can_call_each_other_at_once() {
+    let (mut a, mut b) = (
+        Endpoint::new(&Options::default()),
+        Endpoint::new(&Options::default()),
+    );
+    let (to_b, to_a) = connect(&mut a, &mut b);
+    a.send(&packets(to_b, 2, 56));
+    b.send(&packets(to_a, 2, 56));
+    assert_eq!(b.take_packets(2), [(0, 56), (1, 56)]);
+    assert_eq!(a.take_packets(2), [(0, 56), (1, 56)]);
+}
+
+#[test]
+fn a_second_session_uses_the_same_peer_until_both_are_gone() {
+    let (mut a, mut b, to_b) = pair(&Options::default());
+    assert_eq!(connect(&mut a, &mut b).0, to_b);
+    Udp::release(&mut a.halves.rx, &mut a.halves.tx, to_b);
+    a.send(&packets(to_b, 1, 56));
+    assert_eq!(b.take_packets(1), [(0, 56)]);
+    Udp::release(&mut a.halves.rx, &mut a.halves.tx, to_b);
+    a.send(&packets(to_b, 1, 56));
+    b.assert_silent();
+    assert_ne!(connect(&mut a, &mut b).0, to_b);
+}
+
+#[test]
+fn an_answer_belongs_to_one_offer() {
+    let (mut a, mut b) = (
+        Endpoint::new(&Options::default()),
+        Endpoint::new(&Options::default()),
+    );
+    let (pending, offered) = offer(&mut a);
+    let spent = Pending(pending.0);
+    let (_, answer) = accept(&mut b, offered).unwrap();
+    let again = Offer {
+        bytes: answer.bytes.clone(),
+        fds: Vec::new(),
+    };
+    let (rx, tx) = (&mut a.halves.rx, &mut a.halves.tx);
+    Udp::complete(rx, tx, pending, answer).unwrap();
+    assert!(matches!(
+        Udp::complete(rx, tx, spent, again),
+        Err(ConnectError::Gone)
+    ));
+    Udp::abandon(rx, tx, Pending(12345));
+}
+
+#[test]
+fn a_bad_answer_abandons_the_offer() {
+    let mut a = Endpoint::new(&Options {
+        max_peers: 1,
+        ..Options::default()
+    });
+    for _ in 0..3 {
+        let (pending, _) = offer(&mut a);
+        let (rx, tx) = (&mut a.halves.rx, &mut a.halves.tx);
+        let bad = Udp::complete(rx, tx, pending, Offer::default());
+        assert!(matches!(bad, Err(ConnectError::Malformed)));
+    }
+    let (pending, _) = offer(&mut a);
+    let (rx, tx) = (&mut a.halves.rx, &mut a.halves.tx);
+    assert!(matches!(
+        Udp::offer(rx, tx, &stranger()),
+        Err(ConnectError::TooManyPeers)
+    ));
+    Udp::abandon(rx, tx, pending);
+    let _pending = offer(&mut a);
+}
+
+#[test]
+fn offers_of_another_family_reach_nobody() {
+    let mut v4 = Endpoint::new(&Options::default());
+    let ip = Ipv6Addr::LOCALHOST.into();
+    let mut v6 = Endpoint::new(&Options {
+        ip,
+        ..Options::default()
+    });
+    let (_pending, offered) = offer(&mut v6);
+    assert!(matches!(
+        accept(&mut v4, offered),
+        Err(ConnectError::Unreachable)
+    ));
+}
+
+#[test]
+fn a_hundred_thousand_bad_offers_leave_nothing_behind() {
+    let mut a = Endpoint::new(&Options {
+        max_peers: 2,
+        ..Options::default()
+    });
+    let mut b = Endpoint::new(&Options::default());
+    let (_pending, good) = offer(&mut b);
+    for n in 0..100_000_usize {
+        let mut bytes = good.bytes.clone();
+        bytes[n % good.bytes.len()] ^= (n % 255 + 1).to_le_bytes()[0];
+        bytes.truncate(n % 40);
+        if let Ok((id, _)) = accept(
+            &mut a,
+            Offer {
+                bytes,
+                fds: Vec::new(),
+            },
+        ) {
+            Udp::release(&mut a.halves.rx, &mut a.halves.tx, id);
+        }
+    }
+    let (to_b, _) = connect(&mut a, &mut b);
+    a.send(&packets(to_b, 1, 56));
+    assert_eq!(b.take_packets(1), [(0, 56)]);
+}
+
+#[test]
+fn options_outside_their_limits_are_refused() {
+    let good = Options::default;
+    let unspecified = "0.0.0.0".parse().unwrap();
+    let bad = [
+        Options {
+            datagram_bytes: Some(575),
+            ..good()
+        },
+        Options {
+            datagram_bytes: Some(MAX_DATAGRAM_BYTES + 1),
+            ..good()
+        },
+        Options {
+            data_size: 0,
+            ..good()
+        },
+        Options {
+            data_size: MAX_DATAGRAM_BYTES,
+            ..good()
+        },
+        Options {
+            ip: unspecified,
+            ..good()
+        },
+        Options {
+            ip: unspecified,
+            advertise: Some("::1".parse().unwrap()),
+            ..good()
+        },
+    ];
+    for options in bad {
+        let error = Udp::open(&options).unwrap_err();
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::InvalidInput,
+            "{options:?}"
+        );
+    }
+    let advertise = Some("127.0.0.1".parse().unwrap());
+    let (mut a, mut b, to_b) = pair(&Options {
+        ip: unspecified,
+        advertise,
+        ..good()
+    });
+    a.send(&packets(to_b, 1, 56));
+    assert_eq!(b.take_packets(1), [(0, 56)]);
+}
