@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+/// The exit code of a step that cannot run here, as automake has it.
+const CANNOT_RUN: i32 = 77;
+
 /// Known vulnerabilities need a database from the network. Where it cannot be fetched, the step
-/// says so and passes: the check is about dependencies, and nothing in this tree can mend it.
-pub(super) const ADVISORIES: &str = "if cargo deny fetch db; \
-    then cargo deny --workspace check advisories; \
-    else echo 'SKIPPED: the advisory database cannot be fetched from here'; fi";
+/// says so: the check is about dependencies, and nothing in this tree can mend it.
+pub(super) const ADVISORIES: &str =
+    "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
 
 /// A named shell command.
 #[derive(Debug)]
@@ -22,12 +24,15 @@ pub(super) struct Step {
     /// What bash runs, in the root of the workspace.
     pub(super) script: String,
     limit: Duration,
+    may_skip: bool,
 }
 
 /// How a step ended.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Passed,
+    /// It cannot run here, and that is allowed for this step.
+    Skipped,
     /// The exit code; `None` if a signal ended it.
     Failed(Option<i32>),
     TimedOut,
@@ -37,6 +42,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passed => f.write_str("passed"),
+            Self::Skipped => f.write_str("skipped: it cannot run here"),
             Self::Failed(Some(code)) => write!(f, "FAILED with exit code {code}"),
             Self::Failed(None) => f.write_str("FAILED by a signal"),
             Self::TimedOut => f.write_str("FAILED: it took too long and was ended"),
@@ -54,6 +60,14 @@ pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String
 }
 
 impl Step {
+    /// The same step, which may say with exit code 77 that it cannot run here.
+    pub(super) fn may_skip(self) -> Self {
+        Self {
+            may_skip: true,
+            ..self
+        }
+    }
+
     /// Runs the step in `root`. Its output goes where ours goes.
     pub(super) fn run(&self, root: &Path) -> anyhow::Result<Outcome> {
         let child = Command::new("bash")
@@ -62,7 +76,10 @@ impl Step {
             .process_group(0)
             .spawn()
             .context("cannot start bash")?;
-        wait(child, self.limit)
+        Ok(match wait(child, self.limit)? {
+            Outcome::Failed(Some(CANNOT_RUN)) if self.may_skip => Outcome::Skipped,
+            outcome => outcome,
+        })
     }
 }
 

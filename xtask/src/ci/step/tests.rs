@@ -21,6 +21,21 @@ fn exit_codes_decide() {
 }
 
 #[test]
+fn only_a_step_that_may_be_skipped_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let outcome = |step: Step| step.run(root).unwrap();
+    assert_eq!(outcome(sh("test", 1, "exit 77")), Outcome::Failed(Some(77)));
+    assert_eq!(
+        outcome(sh("test", 1, "exit 77").may_skip()),
+        Outcome::Skipped
+    );
+    assert_eq!(
+        outcome(sh("test", 1, "exit 78").may_skip()),
+        Outcome::Failed(Some(78))
+    );
+}
+
+#[test]
 fn a_step_that_hangs_is_ended_with_its_children() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/xtask-hang.pid");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
