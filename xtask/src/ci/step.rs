@@ -52,10 +52,12 @@ impl fmt::Display for Outcome {
 
 /// A step with a limit in minutes.
 pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String>) -> Step {
+    let limit = Duration::from_secs(60 * minutes);
     Step {
         name: name.into(),
         script: script.into(),
-        limit: Duration::from_secs(60 * minutes),
+        limit,
+        may_skip: false,
     }
 }
 
