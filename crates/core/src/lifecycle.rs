@@ -51,6 +51,8 @@ pub enum SessionEvent {
 pub struct Closed {
     /// Which.
     pub session: Session,
+    /// The token that this side had given it.
+    pub token: Token,
     /// Why.
     pub reason: CloseReason,
     /// Who was on the other side; `None` if the session was never connected.
@@ -213,6 +215,7 @@ impl Proto {
         self.end_calls(index, reason);
         self.orphan_works(index);
         let state = self.sessions.at(index);
+        let token = state.token;
         let remote = state.is_open().then_some(Remote {
             peer: state.peer,
             session: state.remote,
@@ -225,6 +228,7 @@ impl Proto {
             .push_back(SessionEvent::Closed { session, reason });
         self.closed.push_back(Closed {
             session,
+            token,
             reason,
             remote,
             tell,

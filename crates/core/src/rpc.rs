@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use dunlin_msgbuf::{AllocError, MsgBuf};
-use dunlin_wire::ReqType;
+use dunlin_wire::{ReqType, SessionNum, Token};
 
 use crate::background::{BackgroundFn, BackgroundRequest, Workers};
 use crate::batch::BatchEntry;
@@ -20,7 +20,7 @@ use crate::handlers::{BatchFn, CompletionFn, DispatchFn, Handler, Handlers, Sess
 use crate::lifecycle::{Closed, SessionInfo, SessionOffer};
 use crate::proto::Proto;
 use crate::request::DroppedList;
-use crate::session::Session;
+use crate::session::{Session, State};
 use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, PeerId, Transport, Tx};
 
@@ -279,6 +279,14 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// What the other side must know of a session.
     pub fn offer_of(&self, session: Session) -> Option<SessionOffer> {
         self.engine.proto.offer_of(session)
+    }
+
+    /// The live session that has this number and token at this side.
+    pub fn session_named(&self, number: SessionNum, token: Token) -> Option<Session> {
+        let sessions = &self.engine.proto.sessions;
+        let state = sessions.get(number.0)?;
+        let live = state.state != State::Free && state.token == token;
+        live.then(|| sessions.handle(number.0))
     }
 
     /// The other side has accepted.
