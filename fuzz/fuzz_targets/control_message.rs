@@ -1,7 +1,8 @@
-//! Any bytes as a stream of control messages (rules C1 to C9). What must hold stands in
+//! Any bytes as a stream of control messages, and as one of them (rules C1 to C9). What must hold stands in
 //! `dunlin_wire::check`, which the property tests of the wire crate share.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     dunlin_wire::check::control_stream(bytes);
+    dunlin_wire::check::control_body(bytes.get(4..).unwrap_or_default());
 });

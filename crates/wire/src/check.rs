@@ -64,6 +64,18 @@ pub fn control_stream(mut bytes: &[u8]) {
     }
 }
 
+/// Bytes as version, type and body of one frame, with the length that they have.
+///
+/// A fuzzer that changes the length of an input seldom changes the length in front of it as well.
+pub fn control_body(body: &[u8]) {
+    let body = &body[..body.len().min(MAX_FRAME - LENGTH_LEN)];
+    let mut frame = [0; MAX_FRAME];
+    let length = u32::try_from(body.len()).expect("cut off above");
+    frame[..LENGTH_LEN].copy_from_slice(&length.to_le_bytes());
+    frame[LENGTH_LEN..][..body.len()].copy_from_slice(body);
+    control_stream(&frame[..LENGTH_LEN + body.len()]);
+}
+
 /// A residence is never above the time it stands for, and close below it.
 pub fn residence(nanos: u64) {
     let residence = Residence::from_nanos(nanos);

@@ -2,8 +2,8 @@
 
 use dunlin_wire::control::{
     Accept, AttemptId, BootId, Connect, ControlError, EndpointIndex, EndpointUid, Features, Found,
-    GoodbyeReason, Hello, Incarnation, Lookup, MAX_FRAME, Message, Offer, Offers, Refuse,
-    RefuseCode, ResetReason, SessionRef, SessionSide, TransportKind, frame_len,
+    GoodbyeReason, Hello, Incarnation, Lookup, MAX_FRAME, MAX_OFFER_BYTES, Message, Offer, Offers,
+    Refuse, RefuseCode, ResetReason, SessionRef, SessionSide, TransportKind, frame_len,
 };
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
@@ -31,6 +31,11 @@ const UDP: Offer<'static> = Offer {
     fds: 0,
     bytes: &[127, 0, 0, 1, 0x6A, 0x7C],
 };
+
+/// A name of 108 bytes.
+const LONGEST_NAME: &str = "\
+    /run/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/0123456789/\
+    dunlin-31850.sk";
 
 /// Named frames, valid or not.
 type Named = Vec<(&'static str, Vec<u8>)>;
@@ -120,6 +125,10 @@ fn connections() -> Named {
         ("hello", encoded(&Message::Hello(listening))),
         ("hello-without-socket", encoded(&Message::Hello(silent))),
         (
+            "hello-longest-name",
+            encoded(&Message::Hello(hello(LONGEST_NAME))),
+        ),
+        (
             "hello-ack-abstract-socket",
             encoded(&Message::HelloAck(hello("\0dunlin-31850"))),
         ),
@@ -136,6 +145,10 @@ fn attempts() -> Named {
     let attempt = ATTEMPT;
     let (any, target) = (EndpointIndex::ANY, EndpointIndex(2));
     let endpoint = EndpointUid(ID);
+    let longest_offer = Offer {
+        bytes: &[0xEE; MAX_OFFER_BYTES],
+        ..UDP
+    };
     let refuse = |code, detail| {
         let refuse = Refuse {
             attempt,
@@ -165,6 +178,10 @@ fn attempts() -> Named {
             })),
         ),
         ("connect", connect(target, side(&[SHM, UDP]))),
+        (
+            "connect-longest-offer",
+            connect(target, side(&[longest_offer])),
+        ),
         ("connect-any-no-offer", connect(any, side(&[]))),
         ("connect-smallest-session", connect(target, smallest_side())),
         (
@@ -175,6 +192,10 @@ fn attempts() -> Named {
             })),
         ),
         ("refuse-busy", refuse(RefuseCode::Busy, "später wieder")),
+        (
+            "refuse-longest-detail",
+            refuse(RefuseCode::BadParameters, &"ä".repeat(64)),
+        ),
         (
             "refuse-without-detail",
             refuse(RefuseCode::NoSuchEndpoint, ""),
@@ -217,7 +238,10 @@ fn bad_connections() -> Named {
     vec![
         ("bad-hello-version-0", with("hello", BODY, &[0])),
         ("bad-hello-empty-range", with("hello", BODY, &[4])),
-        ("bad-hello-name-109", with("hello", name_len, &[109])),
+        (
+            "bad-hello-name-109",
+            lengthened("hello-longest-name", name_len),
+        ),
         (
             "bad-hello-name-not-utf8",
             with("hello", name_len + 1, &[0xC0]),
@@ -235,7 +259,7 @@ fn bad_attempts() -> Named {
         ("bad-refuse-code-8", with("refuse-busy", answer, &[8])),
         (
             "bad-refuse-detail-129",
-            with("refuse-busy", answer + 1, &[129]),
+            lengthened("refuse-longest-detail", answer + 1),
         ),
         (
             "bad-refuse-detail-escape",
@@ -267,7 +291,7 @@ fn bad_sides() -> Named {
         ),
         (
             "bad-connect-offer-of-257",
-            with("connect", offers + 3, &[1, 1]),
+            lengthened("connect-longest-offer", offers + 3),
         ),
         (
             "bad-connect-offer-cut-off",
@@ -283,6 +307,17 @@ fn valid(name: &str) -> Vec<u8> {
     found
         .unwrap_or_else(|| panic!("no valid vector has the name {name}"))
         .1
+}
+
+/// The valid frame of this name, which ends with a text or with bytes, with one byte more of them.
+/// `length_at` is the place of the lowest byte of their length.
+fn lengthened(name: &str, length_at: usize) -> Vec<u8> {
+    let mut frame = valid(name);
+    frame.push(b'x');
+    frame[length_at] += 1;
+    let body = u32::try_from(frame.len() - 4).expect("short");
+    frame[..4].copy_from_slice(&body.to_le_bytes());
+    frame
 }
 
 /// The valid frame of this name with other bytes at one place.
