@@ -17,7 +17,7 @@ use crate::rpc::{Engine, Rpc};
 use crate::rx::Packet;
 use crate::time::Clock;
 use crate::transport::{Rx, Transport, Tx};
-use crate::work::WorkIdx;
+use crate::work::{WorkIdx, WorkState};
 
 /// Where a packet lies: which frame of the burst, and from which byte.
 #[derive(Clone, Copy, Debug)]
@@ -294,12 +294,24 @@ impl Proto {
         }
     }
 
+    /// Puts an unused response buffer back into the work for the slot's next request. A handler
+    /// that kept the request may have answered it already: then the work has another one, which
+    /// the transport may be reading, or is gone.
+    fn keep_response(&mut self, idx: WorkIdx, unused: MsgBuf) {
+        let work = self.works.at_mut(idx);
+        if work.state == WorkState::Free || work.response.is_some() {
+            self.pool.recycle(unused);
+        } else {
+            work.response = Some(unused);
+        }
+    }
+
     /// Sends what the handler of a batch has left in an entry.
     fn answer_batched(&mut self, entry: BatchEntry) {
         let work = entry.work;
         match (entry.answer, entry.response) {
             (Answer::Reply, Some(response)) => return self.reply_with(work, response),
-            (_, Some(response)) => self.works.at_mut(work).response = Some(response),
+            (_, Some(response)) => self.keep_response(work, response),
             (_, None) => {}
         }
         match entry.answer {
