@@ -6,3 +6,5 @@
 
 pub mod connect;
 pub mod counters;
+pub mod shm;
+pub mod udp;

@@ -1,0 +1,355 @@
+//! Measures the shared-memory transport through its two traits against the bare hardware: a
+//! ping-pong of one cache line, and a ring of cache lines with the sequence number inside.
+//!
+//! ```text
+//! cargo run --release -p dunlin-transport --example shm_pingpong [runs]
+//! ```
+//!
+//! Every run measures the bare hardware and the transport in turn, between two threads and between
+//! two processes; the medians and their ratio are printed. Each packet carries a fresh counter
+//! that the other side reads and answers with a function of.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
+use dunlin_msgbuf::{BufRef, Pool, PoolConfig};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::shm::{Options, Shm, ShmRx, ShmTx};
+
+type End = (Halves<ShmRx, ShmTx>, PeerId);
+
+const ROUND_TRIPS: u64 = 300_000;
+const PACKETS: u64 = 8_000_000;
+const RING: usize = 2048;
+/// Packets that may be under way before the sender hears of their arrival.
+const WINDOW: u64 = 1536;
+const ACK_EVERY: u64 = 256;
+
+#[repr(align(64))]
+struct Cell {
+    word: AtomicU64,
+    body: [AtomicU64; 7],
+}
+
+struct Raw {
+    there: Vec<Cell>,
+    back: Vec<Cell>,
+}
+
+fn main() {
+    let runs = std::env::args()
+        .nth(1)
+        .and_then(|runs| runs.parse().ok())
+        .unwrap_or(7);
+    let mut rows: Vec<(&str, &str, Vec<f64>, Vec<f64>)> = Vec::new();
+    for _ in 0..runs {
+        let raw = raw_ping_pong();
+        record(
+            &mut rows,
+            "round trip, threads",
+            "ns",
+            raw,
+            threads(ping, echo),
+        );
+        record(
+            &mut rows,
+            "round trip, processes",
+            "ns",
+            raw,
+            processes(ping, echo),
+        );
+        let raw = raw_one_way();
+        for (name, burst) in [("burst 32", 32), ("burst 3", 3), ("burst 1", 1)] {
+            let send = move |end: &mut End| stream(end, burst);
+            let name: &str = match burst {
+                32 => "one way, threads, burst 32",
+                3 => "one way, threads, burst 3",
+                _ => name,
+            };
+            record(&mut rows, name, "M/s", raw, threads(send, sink));
+        }
+        let send = |end: &mut End| stream(end, 32);
+        record(
+            &mut rows,
+            "one way, processes, burst 32",
+            "M/s",
+            raw,
+            processes(send, sink),
+        );
+    }
+    println!("{:32} {:>10} {:>10} {:>8}", "", "raw", "transport", "ratio");
+    for (name, unit, raw, own) in &mut rows {
+        let ratio = &mut raw
+            .iter()
+            .zip(own.iter())
+            .map(|(r, o)| o / r)
+            .collect::<Vec<_>>();
+        let (raw, own, ratio) = (median(raw), median(own), median(ratio));
+        println!("{name:32} {raw:>10.1} {own:>10.1} {ratio:>8.2}  {unit}");
+    }
+}
+
+fn record(
+    rows: &mut Vec<(&'static str, &'static str, Vec<f64>, Vec<f64>)>,
+    name: &'static str,
+    unit: &'static str,
+    raw: f64,
+    own: f64,
+) {
+    if !rows.iter().any(|row| row.0 == name) {
+        rows.push((name, unit, Vec::new(), Vec::new()));
+    }
+    let row = rows
+        .iter_mut()
+        .find(|row| row.0 == name)
+        .expect("it was just added");
+    row.2.push(raw);
+    row.3.push(own);
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn pin(core: usize) {
+    run_on(&[core]);
+}
+
+/// Where this thread may run, and every thread that it makes from now on.
+fn run_on(cores: &[usize]) {
+    // SAFETY: the set is plain data, and the call reads as much as it is told.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &core in cores {
+            libc::CPU_SET(core, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+fn cells() -> Vec<Cell> {
+    let cell = || Cell {
+        word: AtomicU64::new(0),
+        body: Default::default(),
+    };
+    std::iter::repeat_with(cell).take(RING).collect()
+}
+
+impl Raw {
+    fn put(cells: &[Cell], n: u64) {
+        let cell = &cells[n as usize % RING];
+        for (i, word) in cell.body.iter().enumerate() {
+            word.store(n + i as u64, Ordering::Relaxed);
+        }
+        cell.word.store(n / RING as u64 + 1, Ordering::Release);
+    }
+
+    fn try_get(cells: &[Cell], n: u64) -> Option<u64> {
+        let cell = &cells[n as usize % RING];
+        if cell.word.load(Ordering::Acquire) != n / RING as u64 + 1 {
+            return None;
+        }
+        let sum = cell.body.iter().map(|word| word.load(Ordering::Relaxed));
+        Some(sum.fold(0, u64::wrapping_add))
+    }
+
+    fn get(cells: &[Cell], n: u64) -> u64 {
+        loop {
+            if let Some(got) = Self::try_get(cells, n) {
+                return got;
+            }
+        }
+    }
+}
+
+fn raw_ping_pong() -> f64 {
+    run_on(&[0, 1]);
+    let raw = Raw {
+        there: cells(),
+        back: cells(),
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(1);
+            for n in 0..ROUND_TRIPS {
+                Raw::get(&raw.there, n);
+                Raw::put(&raw.back, n);
+            }
+        });
+        pin(0);
+        let start = Instant::now();
+        for n in 0..ROUND_TRIPS {
+            Raw::put(&raw.there, n);
+            assert_eq!(Raw::get(&raw.back, n), 7 * n + 21);
+        }
+        start.elapsed().as_nanos() as f64 / ROUND_TRIPS as f64
+    })
+}
+
+fn raw_one_way() -> f64 {
+    run_on(&[0, 1]);
+    let raw = Raw {
+        there: cells(),
+        back: Vec::new(),
+    };
+    let consumed = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            pin(1);
+            let mut sum = 0_u64;
+            for n in 0..PACKETS {
+                sum = sum.wrapping_add(Raw::get(&raw.there, n));
+                if n % ACK_EVERY == 0 {
+                    consumed.store(n, Ordering::Release);
+                }
+            }
+            consumed.store(PACKETS, Ordering::Release);
+            assert_eq!(sum, 7 * (PACKETS * (PACKETS - 1) / 2) + 21 * PACKETS);
+        });
+        pin(0);
+        let start = Instant::now();
+        let mut seen = 0;
+        for n in 0..PACKETS {
+            while n - seen >= WINDOW {
+                seen = consumed.load(Ordering::Acquire);
+            }
+            Raw::put(&raw.there, n);
+        }
+        while consumed.load(Ordering::Acquire) < PACKETS {}
+        PACKETS as f64 / start.elapsed().as_nanos() as f64 * 1e3
+    })
+}
+
+fn pair() -> (End, End) {
+    let open = || Shm::open(Options::default()).expect("the defaults fit");
+    let (mut a, mut b) = (open(), open());
+    let info = |uid| PeerInfo {
+        endpoint: EndpointUid([uid; 16]),
+        same_host: true,
+        same_process: false,
+    };
+    let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
+    let (to_a, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");
+    let to_b = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("a good answer");
+    ((a, to_b), (b, to_a))
+}
+
+fn threads(client: impl FnOnce(&mut End) -> f64, server: impl FnOnce(&mut End) + Send) -> f64 {
+    run_on(&[0, 1]);
+    let (mut a, mut b) = pair();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            pin(1);
+            server(&mut b);
+        });
+        pin(0);
+        client(&mut a)
+    })
+}
+
+fn processes(client: impl FnOnce(&mut End) -> f64, server: impl FnOnce(&mut End)) -> f64 {
+    run_on(&[0, 1]);
+    let (mut a, mut b) = pair();
+    // SAFETY: this process has one thread now, so the child may do whatever it likes.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "fork");
+    if child == 0 {
+        pin(1);
+        server(&mut b);
+        std::process::exit(0);
+    }
+    pin(0);
+    let result = client(&mut a);
+    let mut status = 0;
+    // SAFETY: the status outlives the call.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "the server failed");
+    result
+}
+
+fn item(peer: PeerId, n: u64, data: BufRef) -> TxItem {
+    let mut inline = [0; MAX_INLINE];
+    inline[..8].copy_from_slice(&n.to_le_bytes());
+    TxItem {
+        peer,
+        inline_len: 24,
+        inline,
+        data,
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(
+        *bytes
+            .first_chunk()
+            .expect("every packet begins with a number"),
+    )
+}
+
+fn wait_one(rx: &mut ShmRx) -> u64 {
+    while rx.burst() == 0 {}
+    let bytes = rx.frame(0).bytes;
+    number(bytes).wrapping_add(number(&bytes[48..]))
+}
+
+fn ping((end, peer): &mut End) -> f64 {
+    let mut pool = Pool::new(PoolConfig::default()).expect("memory");
+    let mut buf = pool.alloc(32).expect("memory");
+    let start = Instant::now();
+    for n in 0..ROUND_TRIPS {
+        buf.data_mut()[24..].copy_from_slice(&n.to_le_bytes());
+        end.tx.burst(&[item(*peer, n, buf.lend())]);
+        assert_eq!(wait_one(&mut end.rx), 4 * n + 1);
+    }
+    start.elapsed().as_nanos() as f64 / ROUND_TRIPS as f64
+}
+
+fn echo((end, peer): &mut End) {
+    let mut pool = Pool::new(PoolConfig::default()).expect("memory");
+    let mut buf = pool.alloc(32).expect("memory");
+    for _ in 0..ROUND_TRIPS {
+        let sum = wait_one(&mut end.rx);
+        buf.data_mut()[24..].copy_from_slice(&(sum + 1).to_le_bytes());
+        end.tx.burst(&[item(*peer, sum, buf.lend())]);
+    }
+}
+
+fn stream((end, peer): &mut End, burst: usize) -> f64 {
+    let mut pool = Pool::new(PoolConfig::default()).expect("memory");
+    let buf = pool.alloc(32).expect("memory");
+    let mut items = vec![item(*peer, 0, buf.lend()); burst];
+    let start = Instant::now();
+    let (mut sent, mut arrived) = (0, 0);
+    while arrived < PACKETS {
+        if sent < PACKETS && sent - arrived + burst as u64 <= WINDOW {
+            for item in &mut items {
+                item.inline[..8].copy_from_slice(&sent.to_le_bytes());
+                sent += 1;
+            }
+            end.tx.burst(&items);
+        } else {
+            for i in 0..end.rx.burst() {
+                arrived = number(end.rx.frame(i).bytes);
+            }
+        }
+    }
+    assert_eq!(end.tx.counters().tx_dropped_full, 0);
+    PACKETS as f64 / start.elapsed().as_nanos() as f64 * 1e3
+}
+
+fn sink((end, peer): &mut End) {
+    let mut received = 0;
+    while received < PACKETS {
+        let frames = end.rx.burst();
+        for i in 0..frames {
+            let bytes = end.rx.frame(i).bytes;
+            assert_eq!(number(bytes), received);
+            received += 1;
+            if received % ACK_EVERY == 0 || received == PACKETS {
+                end.tx.burst(&[item(*peer, received, BufRef::EMPTY)]);
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The memory of a ring: cells of 64 bytes, one cache line each.
+//!
+//! The first eight bytes of a packet's first cell are its *word*; the packet's bytes stand behind
+//! it and run on over the following cells, whose first eight bytes are then plain data. A 24-byte
+//! header and 32 bytes of data are exactly one cell (design §4).
+//!
+//! Invariants: the cells outlive this view of them; indices are below the count; who may write
+//! where, and when, is the business of `ring`, which is the only caller.
+
+use std::ptr::NonNull;
+
+use super::sync::AtomicU64;
+
+/// Bytes of a cell.
+pub(super) const CELL: usize = 64;
+
+/// Bytes of a cell's word.
+pub(super) const WORD: usize = 8;
+
+/// Most bytes of a packet that takes one cell.
+pub(super) const ONE_CELL: usize = CELL - WORD;
+
+/// How many cells a packet of `len` bytes takes.
+#[inline]
+pub(super) const fn cells_of(len: u32) -> u32 {
+    const ROUND_UP: u32 = 8 + 63;
+    const { assert!(CELL == 64 && ROUND_UP as usize == WORD + CELL - 1) };
+    (len + ROUND_UP) / 64
+}
+
+#[cfg(not(loom))]
+type Body = std::cell::UnsafeCell<[u8; ONE_CELL]>;
+#[cfg(loom)]
+type Body = loom::cell::UnsafeCell<[u8; ONE_CELL]>;
+
+/// One cell. All zeros is an empty one.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(super) struct Cell {
+    word: AtomicU64,
+    body: Body,
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Cell>() == CELL && align_of::<Cell>() == CELL);
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            body: Body::new([0; ONE_CELL]),
+        }
+    }
+}
+
+/// A power of two of cells in a row.
+#[derive(Debug)]
+pub(super) struct Cells {
+    first: NonNull<Cell>,
+    mask: u32,
+    shift: u32,
+}
+
+impl Cells {
+    /// # Safety
+    /// `first` is the first of `count` cells that outlive the value; `count` is a power of two.
+    pub(super) unsafe fn new(first: NonNull<Cell>, count: u32) -> Self {
+        assert!(count.is_power_of_two(), "positions are masked");
+        Self {
+            first,
+            mask: count - 1,
+            shift: count.trailing_zeros(),
+        }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(super) const fn count(&self) -> u32 {
+        self.mask + 1
+    }
+
+    /// The cell of a position that counts on for ever.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]
+    pub(super) const fn index(&self, position: u64) -> u32 {
+        position as u32 & self.mask
+    }
+
+    /// How often the ring has been gone round at a position.
+    #[inline]
+    pub(super) const fn lap(&self, position: u64) -> u64 {
+        position >> self.shift
+    }
+
+    /// The word of a cell.
+    #[inline]
+    pub(super) fn word(&self, at: u32) -> &AtomicU64 {
+        &self.cell(at).word
+    }
+
+    #[inline]
+    fn cell(&self, at: u32) -> &Cell {
+        debug_assert!(at <= self.mask);
+        // SAFETY: the index is below the count, and the cells outlive us. What other threads and
+        // processes change lies in atomics and in an `UnsafeCell`.
+        unsafe { self.first.add(at as usize).as_ref() }
+    }
+}
+
+#[cfg(not(loom))]
+impl Cells {
+    /// Where the bytes of a packet begin whose first cell is `at`.
+    #[inline]
+    pub(super) fn bytes(&self, at: u32) -> NonNull<u8> {
+        debug_assert!(at <= self.mask);
+        // SAFETY: the index is below the count, and a cell is longer than its word.
+        unsafe { self.first.add(at as usize).cast::<u8>().add(WORD) }
+    }
+
+    /// Writes bytes of the packet whose first cell is `at`, from its byte `offset` on.
+    ///
+    /// # Safety
+    /// `from` is good for reading `len` bytes, which lie outside the ring. The packet's cells do
+    /// not reach beyond the last, belong to the caller, and contain the bytes written.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, at: u32, offset: usize, from: *const u8, len: usize) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let to = self.bytes(at).as_ptr().add(offset);
+            if len <= super::copy::SHORT {
+                super::copy::short(from, to, len);
+            } else {
+                std::ptr::copy_nonoverlapping(from, to, len);
+            }
+        }
+    }
+
+    /// Prefetches a cell for writing.
+    #[inline]
+    pub(super) fn prefetch_write(&self, at: u32) {
+        let cell = std::ptr::from_ref(self.cell(at));
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch reads nothing, and every x86-64 since 2013 takes the instruction.
+        unsafe {
+            std::arch::asm!("prefetchw [{}]", in(reg) cell, options(nostack, preserves_flags));
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = cell;
+    }
+}
+
+#[cfg(loom)]
+mod modelled;

@@ -1,0 +1,55 @@
+//! The accesses to a packet's bytes as loom must see them: the words of continuation cells are
+//! atomics, and bodies are cells that report two accesses at once.
+
+use super::super::sync::Ordering;
+use super::{CELL, Cells, WORD};
+
+impl Cells {
+    /// As in the real build.
+    ///
+    /// # Safety
+    /// `from` is good for reading `len` bytes.
+    pub(in super::super) unsafe fn write(
+        &self,
+        at: u32,
+        offset: usize,
+        from: *const u8,
+        len: usize,
+    ) {
+        // SAFETY: as the caller promises.
+        let bytes = unsafe { std::slice::from_raw_parts(from, len) };
+        let start = WORD + offset;
+        for cell in start / CELL..(start + len).div_ceil(CELL) {
+            let at = self.cell(at + u32::try_from(cell).unwrap());
+            let overlap = |low: usize, high: usize| {
+                let low = (cell * CELL + low).max(start);
+                let high = (cell * CELL + high).min(start + len);
+                (low < high).then(|| (low % CELL, &bytes[low - start..high - start]))
+            };
+            if let Some((first, piece)) = overlap(0, WORD) {
+                let mut word = at.word.load(Ordering::Relaxed).to_le_bytes();
+                word[first..first + piece.len()].copy_from_slice(piece);
+                at.word.store(u64::from_le_bytes(word), Ordering::Relaxed);
+            }
+            if let Some((first, piece)) = overlap(WORD, CELL) {
+                at.body.with_mut(|body| {
+                    // SAFETY: loom has checked that nobody else uses the body now.
+                    let body = unsafe { &mut *body };
+                    body[first - WORD..][..piece.len()].copy_from_slice(piece);
+                });
+            }
+        }
+    }
+
+    /// The `len` bytes of the packet whose first cell is `at`.
+    pub(in super::super) fn read(&self, at: u32, len: usize) -> Vec<u8> {
+        let mut out = Vec::with_capacity(WORD + len);
+        for cell in 0..(WORD + len).div_ceil(CELL) {
+            let at = self.cell(at + u32::try_from(cell).unwrap());
+            out.extend(at.word.load(Ordering::Relaxed).to_le_bytes());
+            // SAFETY: loom has checked that nobody writes to the body now.
+            at.body.with(|body| out.extend(unsafe { &*body }));
+        }
+        out[WORD..WORD + len].to_vec()
+    }
+}

@@ -1,0 +1,224 @@
+//! A channel: what one pair of endpoints shares. Two rings, one for each direction, the lines in
+//! which the consumers answer, a word that says who still uses it, and a wake-up line.
+//!
+//! Invariants:
+//! - The layout is a function of the number of cells alone; both sides check the length.
+//! - Each side leaves the channel when its last session is gone, and may come back as long as the
+//!   other has not left too: who leaves second frees its side, who left first learns of it later.
+//!   So a reuse offered by a side that has not left always finds the other side (`setup`).
+//!
+//! Called by `setup`; `rx` and `tx` keep it alive while they use its rings.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::cells::{CELL, Cell, Cells};
+use super::doorbell::Doorbell;
+use super::memory::SharedMemory;
+use super::ring::{Consumer, ConsumerLine, Producer};
+use crate::connect::{ConnectError, EndpointUid};
+
+/// Which end of a channel an endpoint is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub(super) enum Role {
+    /// It made the channel.
+    Creator = 0,
+    /// It was offered the channel.
+    Acceptor = 1,
+}
+
+/// Random name of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct ChannelId(pub(super) [u8; 16]);
+
+/// One side's view of a channel.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) id: ChannelId,
+    pub(super) role: Role,
+    pub(super) peer: EndpointUid,
+    pub(super) cells: u32,
+    /// Its memory may be read in place, and its content believed to be ours.
+    pub(super) trusted: bool,
+    line: OwnedFd,
+    memory: SharedMemory,
+}
+
+/// A mapped doorbell: our own, or a peer's.
+#[derive(Debug)]
+pub(super) struct Bell(SharedMemory);
+
+/// What is left of a channel after one side has left it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Left {
+    /// The other side still uses it and may ask us back.
+    First,
+    /// Nobody uses it; it can go.
+    Last,
+}
+
+const PAGE: usize = 4096;
+const NAME: &CStr = c"dunlin-channel";
+const BELL_NAME: &CStr = c"dunlin-doorbell";
+
+/// Lines of different writers are two cache lines apart: processors fetch them in pairs.
+const STATE: usize = 0;
+const LINES: [usize; 2] = [128, 256];
+
+/// Bits of the state: who has left, and that one side has died or was given up.
+const GONE: u32 = 4;
+
+impl Role {
+    /// The other end.
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Creator => Self::Acceptor,
+            Self::Acceptor => Self::Creator,
+        }
+    }
+
+    const fn left(self) -> u32 {
+        1 << self as u32
+    }
+
+    /// The ring that this end sends on.
+    const fn ring(self) -> usize {
+        self as usize
+    }
+}
+
+impl Channel {
+    /// Makes a channel of rings of `cells` cells, and the descriptor of its memory for the peer.
+    pub(super) fn create(
+        id: ChannelId,
+        peer: EndpointUid,
+        cells: u32,
+        line: OwnedFd,
+        trusted: bool,
+    ) -> io::Result<(Self, OwnedFd)> {
+        let (memory, fd) = SharedMemory::create(NAME, memory_len(cells))?;
+        let role = Role::Creator;
+        Ok((Self { id, role, peer, cells, trusted, line, memory }, fd))
+    }
+
+    /// Maps the channel that a peer has made. `cells` must be a power of two.
+    pub(super) fn open(
+        id: ChannelId,
+        peer: EndpointUid,
+        cells: u32,
+        [memory, line]: [OwnedFd; 2],
+        trusted: bool,
+    ) -> Result<Self, ConnectError> {
+        let memory = SharedMemory::open(&memory, memory_len(cells))?;
+        let role = Role::Acceptor;
+        Ok(Self { id, role, peer, cells, trusted, line, memory })
+    }
+
+    /// Our end of the wake-up line.
+    pub(super) fn line(&self) -> RawFd {
+        self.line.as_raw_fd()
+    }
+
+    /// The end that we send with.
+    ///
+    /// # Safety
+    /// To be called once in the life of the channel; the value must not outlive the channel.
+    pub(super) unsafe fn producer(&self, longest: u32) -> Producer {
+        let (cells, line) = self.ring(self.role);
+        // SAFETY: the memory lives as long as the channel, and there is one producer a side.
+        unsafe { Producer::new(cells, line, longest) }
+    }
+
+    /// The end that we receive with.
+    ///
+    /// # Safety
+    /// As for [`Self::producer`].
+    pub(super) unsafe fn consumer(&self, longest: u32) -> Consumer {
+        let (cells, line) = self.ring(self.role.other());
+        // SAFETY: the memory lives as long as the channel, and there is one consumer a side.
+        unsafe { Consumer::new(cells, line, longest) }
+    }
+
+    /// Our last session is gone.
+    pub(super) fn leave(&self) -> Left {
+        let before = self.state().fetch_or(self.role.left(), Ordering::AcqRel);
+        if before & (self.role.other().left() | GONE) == 0 { Left::First } else { Left::Last }
+    }
+
+    /// We use the channel again after we had left it. Returns false if it is gone by now.
+    pub(super) fn come_back(&self) -> bool {
+        let still_there = |state| {
+            let gone = state & (self.role.other().left() | GONE) != 0;
+            (!gone).then_some(state & !self.role.left())
+        };
+        let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
+        self.state().fetch_update(set, fetch, still_there).is_ok()
+    }
+
+    /// One side is dead, or gave the other up.
+    pub(super) fn give_up(&self) {
+        self.state().fetch_or(GONE, Ordering::AcqRel);
+    }
+
+    /// True if the other side gave the channel up.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.state().load(Ordering::Acquire) & GONE != 0
+    }
+
+    /// True if the other side has left the channel or has given it up.
+    pub(super) fn other_has_left(&self) -> bool {
+        self.state().load(Ordering::Acquire) & (self.role.other().left() | GONE) != 0
+    }
+
+    fn ring(&self, sender: Role) -> (Cells, NonNull<ConsumerLine>) {
+        let ring_len = self.cells as usize * CELL;
+        let start = PAGE + sender.ring() * ring_len;
+        let first: NonNull<Cell> = self.memory.at(start);
+        // The last cell is inside as well.
+        let _: NonNull<Cell> = self.memory.at(start + ring_len - CELL);
+        // SAFETY: the cells are inside the memory, which lives as long as the channel.
+        let cells = unsafe { Cells::new(first, self.cells) };
+        (cells, self.memory.at(LINES[sender.ring()]))
+    }
+
+    fn state(&self) -> &AtomicU32 {
+        // SAFETY: it is inside the memory, which lives as long as we do, and is an atomic.
+        unsafe { self.memory.at::<AtomicU32>(STATE).as_ref() }
+    }
+}
+
+impl Bell {
+    /// Makes a doorbell, and the descriptor to give to peers.
+    pub(super) fn create() -> io::Result<(Self, OwnedFd)> {
+        let (memory, fd) = SharedMemory::create(BELL_NAME, bell_len())?;
+        Ok((Self(memory), fd))
+    }
+
+    /// Maps a peer's doorbell.
+    pub(super) fn open(fd: &OwnedFd) -> Result<Self, ConnectError> {
+        Ok(Self(SharedMemory::open(fd, bell_len())?))
+    }
+}
+
+impl std::ops::Deref for Bell {
+    type Target = Doorbell;
+
+    #[inline]
+    fn deref(&self) -> &Doorbell {
+        // SAFETY: it is inside the memory, which lives as long as we do, and consists of atomics.
+        unsafe { self.0.at::<Doorbell>(0).as_ref() }
+    }
+}
+
+const fn memory_len(cells: u32) -> usize {
+    PAGE + 2 * cells as usize * CELL
+}
+
+const fn bell_len() -> usize {
+    size_of::<Doorbell>().next_multiple_of(PAGE)
+}
+

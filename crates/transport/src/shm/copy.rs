@@ -1,0 +1,46 @@
+//! Copies of a few bytes without a call: the lengths are those of a small packet, and `memcpy`
+//! costs as much as the packet itself. Called by `cells`.
+
+use std::ptr;
+
+/// Longest copy that [`short`] makes.
+pub(super) const SHORT: usize = 64;
+
+/// Copies `len` bytes, at most [`SHORT`]: two moves that overlap, whatever the length.
+///
+/// # Safety
+/// `from` is good for reading and `to` for writing `len` bytes, and they do not overlap.
+#[inline(always)]
+pub(super) unsafe fn short(from: *const u8, to: *mut u8, len: usize) {
+    debug_assert!(len <= SHORT);
+    // SAFETY: each arm moves the first and the last bytes of a range that is at least as long as
+    // its type, and at most twice as long, so that the moves stay inside and leave no gap.
+    unsafe {
+        match len {
+            32.. => both_ends::<[u8; 32]>(from, to, len),
+            16..32 => both_ends::<[u8; 16]>(from, to, len),
+            8..16 => both_ends::<[u8; 8]>(from, to, len),
+            4..8 => both_ends::<[u8; 4]>(from, to, len),
+            2..4 => both_ends::<[u8; 2]>(from, to, len),
+            1 => both_ends::<[u8; 1]>(from, to, len),
+            0 => {}
+        }
+    }
+}
+
+/// # Safety
+/// As for [`short`], and `len` is from one to two times the size of `T`.
+#[inline(always)]
+unsafe fn both_ends<T: Copy>(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller promises that the range is at least as long as `T`.
+    unsafe {
+        let last = len - size_of::<T>();
+        let head: T = ptr::read_unaligned(from.cast());
+        let tail: T = ptr::read_unaligned(from.add(last).cast());
+        ptr::write_unaligned(to.cast(), head);
+        ptr::write_unaligned(to.add(last).cast(), tail);
+    }
+}
+
+#[cfg(test)]
+mod tests;

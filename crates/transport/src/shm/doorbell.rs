@@ -1,0 +1,106 @@
+//! The doorbell of a receiver: which of its parked rings have something, and whether it sleeps.
+//!
+//! One per endpoint, in memory that it shares with all of its peers. A peer that finds its ring
+//! parked sets its bit here; when the receiver sleeps, the peer wakes it through the channel's
+//! socket as well. One word summarises 64 words of bits, so a look costs one cache line.
+//!
+//! Invariants:
+//! - Bit before summary, summary before the look at `sleeping`; the receiver takes the summary
+//!   before the bits, and looks at the summary after it has set `sleeping`. So a bit is never left
+//!   behind by a receiver that sleeps.
+//! - A peer can write anything here. It can cause needless looks, and it can delay other peers'
+//!   packets until the receiver's next round over its parked rings; it can do no more.
+
+use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Most bits in a doorbell, and so most peers of an endpoint.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+pub(super) const MAX_BITS: u32 = WORDS as u32 * 64;
+
+#[cfg(not(loom))]
+const WORDS: usize = 64;
+#[cfg(loom)]
+const WORDS: usize = 2;
+
+/// What the receiver and its peers share. All zeros is a receiver that is awake.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Doorbell {
+    summary: Line<AtomicU64>,
+    sleeping: Line<AtomicU32>,
+    bits: Line<[AtomicU64; WORDS]>,
+}
+
+/// Two cache lines at a time: processors fetch them in pairs.
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Line<T>(T);
+
+impl Default for Doorbell {
+    fn default() -> Self {
+        Self {
+            summary: Line(AtomicU64::new(0)),
+            sleeping: Line(AtomicU32::new(0)),
+            bits: Line(std::array::from_fn(|_| AtomicU64::new(0))),
+        }
+    }
+}
+
+impl Doorbell {
+    /// Sets a peer's bit. Returns true if the receiver sleeps and has to be woken.
+    ///
+    /// A `bit` beyond the last rings nothing; `channel` refuses peers that claim one.
+    pub(super) fn ring(&self, bit: u32) -> bool {
+        let word = bit as usize / 64;
+        let Some(bits) = self.bits.0.get(word) else {
+            return false;
+        };
+        // Release: what the peer put into its ring is visible to who takes the bit.
+        bits.fetch_or(1 << (bit % 64), Ordering::Release);
+        self.summary.0.fetch_or(1 << word, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.sleeping.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// True if some bit may be set.
+    #[inline]
+    pub(super) fn has_rung(&self) -> bool {
+        self.summary.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Takes all bits, in rising order.
+    pub(super) fn take(&self, mut each: impl FnMut(u32)) {
+        let mut words = self.summary.0.swap(0, Ordering::Acquire);
+        while words != 0 {
+            let word = words.trailing_zeros();
+            words &= words - 1;
+            let Some(bits) = self.bits.0.get(word as usize) else {
+                return;
+            };
+            let mut bits = bits.swap(0, Ordering::Acquire);
+            while bits != 0 {
+                each(word * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// The receiver is about to sleep. Returns false if it must not, because a bit is set.
+    #[must_use]
+    pub(super) fn fall_asleep(&self) -> bool {
+        self.sleeping.0.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        !self.has_rung()
+    }
+
+    /// The receiver is awake.
+    pub(super) fn wake_up(&self) {
+        self.sleeping.0.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(all(test, loom))]
+mod modelled;

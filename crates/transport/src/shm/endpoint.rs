@@ -1,0 +1,173 @@
+//! The transport as its users see it: options, [`Shm::open`], and [`Connect`].
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::fd::RawFd;
+
+use dunlin_core::transport::{Halves, Limits, MAX_INLINE, PeerId, Transport};
+
+use super::cells::cells_of;
+use super::channel::Bell;
+use super::doorbell::MAX_BITS;
+use super::ring::longest_packet;
+use super::rx::ShmRx;
+use super::setup::{self, Setup};
+use super::tx::ShmTx;
+use crate::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
+use crate::counters::Counters;
+
+/// How an endpoint uses shared memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Most data bytes in one packet. Two endpoints use the smaller of theirs.
+    pub data_size: u32,
+    /// Cells of 64 bytes in each ring of the channels that this endpoint makes: a power of two
+    /// from 64 to 65 536. A channel takes 128 bytes a cell.
+    pub cells: u32,
+    /// Most peers, from 1 to 4096.
+    pub max_peers: u32,
+    /// Believe peers in other processes as if they were threads of this one: packets longer than a
+    /// cell are then not copied before they are validated. A peer that changes a packet while it
+    /// is being looked at can then do harm.
+    pub trust_peer: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            data_size: 4096,
+            cells: 2048,
+            max_peers: 1024,
+            trust_peer: false,
+        }
+    }
+}
+
+/// Why an endpoint could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// `cells` is not a power of two from 64 to 65 536.
+    #[error("the cells of a ring must be a power of two from 64 to 65536, not {0}")]
+    Cells(u32),
+    /// `data_size` does not fit: a packet may take half of a ring, and not over 64 KiB.
+    #[error("packets of {0} data bytes do not fit into the rings; take more cells or less data")]
+    DataSize(u32),
+    /// `max_peers` is 0 or more than 4096.
+    #[error("an endpoint has from 1 to 4096 peers, not {0}")]
+    MaxPeers(u32),
+    /// The operating system refused.
+    #[error("the operating system refused: {0}")]
+    Os(#[from] io::Error),
+}
+
+/// The shared-memory transport.
+#[derive(Clone, Copy, Debug)]
+pub struct Shm;
+
+/// Cells that a ring may have.
+pub(super) const CELLS: RangeInclusive<u32> = 64..=65_536;
+
+/// Most bytes of a packet besides its data.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+pub(super) const INLINE: u32 = MAX_INLINE as u32;
+
+/// What a core writes to its second-level cache, about, in bytes a second.
+const LINE_RATE: u64 = 10_000_000_000;
+
+impl Shm {
+    /// Makes an endpoint that has no peers yet.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(options: Options) -> Result<Halves<ShmRx, ShmTx>, OpenError> {
+        let Options { data_size, cells, max_peers, .. } = options;
+        if !CELLS.contains(&cells) || !cells.is_power_of_two() {
+            return Err(OpenError::Cells(cells));
+        }
+        let longest = data_size.saturating_add(INLINE);
+        if longest > longest_packet(cells) {
+            return Err(OpenError::DataSize(data_size));
+        }
+        if !(1..=MAX_BITS).contains(&max_peers) {
+            return Err(OpenError::MaxPeers(max_peers));
+        }
+        let (bell, bell_fd) = Bell::create()?;
+        Ok(Halves {
+            rx: ShmRx::new(bell, longest),
+            tx: ShmTx::new(Setup::new(options, bell_fd)?),
+            limits: Limits {
+                data_size,
+                // An eighth may be used up before the sender hears of it.
+                rx_queue: (cells - cells / 8) / cells_of(longest),
+                line_rate: LINE_RATE,
+            },
+        })
+    }
+}
+
+impl Transport for Shm {
+    type Rx = ShmRx;
+    type Tx = ShmTx;
+}
+
+impl Connect for Shm {
+    const KIND: u8 = 1;
+
+    fn offer(
+        rx: &mut ShmRx,
+        tx: &mut ShmTx,
+        peer: &PeerInfo,
+    ) -> Result<(Pending, Offer), ConnectError> {
+        setup::offer(rx, tx, peer)
+    }
+
+    fn accept(
+        rx: &mut ShmRx,
+        tx: &mut ShmTx,
+        peer: &PeerInfo,
+        offer: Offer,
+    ) -> Result<(PeerId, Offer), ConnectError> {
+        setup::accept(rx, tx, peer, offer)
+    }
+
+    fn complete(
+        rx: &mut ShmRx,
+        tx: &mut ShmTx,
+        pending: Pending,
+        answer: Offer,
+    ) -> Result<PeerId, ConnectError> {
+        setup::complete(rx, tx, pending, answer)
+    }
+
+    fn abandon(rx: &mut ShmRx, tx: &mut ShmTx, pending: Pending) {
+        setup::abandon(rx, tx, pending);
+    }
+
+    fn release(rx: &mut ShmRx, tx: &mut ShmTx, peer: PeerId) {
+        setup::release(rx, tx, peer);
+    }
+
+    fn remove(rx: &mut ShmRx, tx: &mut ShmTx, peer: PeerId) {
+        setup::remove(rx, tx, peer);
+    }
+
+    fn fds(_rx: &ShmRx, tx: &ShmTx, out: &mut Vec<RawFd>) {
+        out.push(tx.setup.wake_fd());
+    }
+
+    fn arm(rx: &mut ShmRx, tx: &mut ShmTx) -> Arm {
+        tx.setup.armed = rx.fall_asleep();
+        if tx.setup.armed { Arm::Wait } else { Arm::Ready }
+    }
+
+    fn disarm(rx: &mut ShmRx, tx: &mut ShmTx) {
+        rx.wake_up();
+        if std::mem::take(&mut tx.setup.armed) {
+            setup::drain_lines(rx, tx);
+        }
+    }
+
+    fn counters(rx: &ShmRx, tx: &ShmTx) -> Counters {
+        rx.counters().plus(tx.counters())
+    }
+}

@@ -1,0 +1,161 @@
+//! The calls to the operating system: shared memory, socket pairs, one epoll.
+//!
+//! Invariants: no call here blocks, whatever a peer does with the other end of a descriptor, and
+//! no descriptor survives an `exec`. Called by `memory`, `channel` and `setup`; from the data path
+//! only [`wake`].
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::{self, NonNull};
+
+/// Most ready descriptors that [`ready`] reports at once.
+const READY: i32 = 32;
+
+/// Makes anonymous shared memory of `len` bytes, all zeros, whose size nobody can change.
+pub(super) fn create_memory(name: &CStr, len: usize) -> io::Result<OwnedFd> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a string that ends; the kernel keeps a copy.
+    let fd = owned(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
+    let size = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: plain integers.
+    check(unsafe { libc::ftruncate(fd.as_raw_fd(), size) })?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: plain integers.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(fd)
+}
+
+/// True if this is shared memory of `len` bytes in ordinary pages that nobody can make shorter,
+/// so that an access to a mapping of it cannot fail.
+pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
+    let mut stat = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the structure is the caller's to fill.
+    if unsafe { libc::fstat(fd.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has filled it.
+    let stat = unsafe { stat.assume_init() };
+    // SAFETY: plain integers. Only memory files have seals.
+    let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
+    // SAFETY: plain integers.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // Huge pages may be missing when they are touched, which is a bus error.
+    let ordinary = i128::from(stat.st_blksize) == i128::from(page);
+    seals >= 0
+        && seals & libc::F_SEAL_SHRINK != 0
+        && ordinary
+        && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
+}
+
+/// Maps shared memory for reading and writing, all pages present.
+pub(super) fn map(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+    // SAFETY: a new mapping at a place that the kernel chooses.
+    let base = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, fd.as_raw_fd(), 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+}
+
+/// Takes a mapping away.
+///
+/// # Safety
+/// `base` and `len` are those of a mapping by [`map`], which nobody uses any more.
+pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
+    // SAFETY: as the caller promises. It fails only for arguments that are no mapping.
+    unsafe { libc::munmap(base.as_ptr().cast(), len) };
+}
+
+/// Makes the two ends of a wake-up line.
+pub(super) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [-1; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the kernel writes two descriptors.
+    check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
+    // SAFETY: the call has made both; nobody else owns them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Wakes whoever waits at the other end of the line.
+///
+/// A `send` that does not wait cannot block, even if the peer gave us something that is not a
+/// socket pair, or changes the flags of it; a `write` to an eventfd could. What goes wrong is the
+/// peer's loss. A full line is a peer that has been woken and has not looked yet.
+#[inline]
+pub(super) fn wake(line: RawFd) {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: the byte outlives the call.
+    unsafe { libc::send(line, ptr::from_ref(&1_u8).cast(), 1, flags) };
+}
+
+/// Takes what woke us from the line. Returns false if the other end is gone or never was one.
+pub(super) fn drain(line: RawFd) -> bool {
+    let mut bytes = [0_u8; 64];
+    // SAFETY: the buffer is as long as we say.
+    let got = unsafe { libc::recv(line, bytes.as_mut_ptr().cast(), 64, libc::MSG_DONTWAIT) };
+    match got {
+        1.. => true,
+        0 => false,
+        _ => {
+            let kind = io::Error::last_os_error().kind();
+            matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        }
+    }
+}
+
+/// Makes the one descriptor that an endpoint waits on for all of its lines.
+pub(super) fn create_epoll() -> io::Result<OwnedFd> {
+    // SAFETY: plain integers.
+    owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+}
+
+/// Adds a line to an epoll, with a number that [`ready`] reports.
+pub(super) fn watch(epoll: &OwnedFd, line: RawFd, number: u32) -> io::Result<()> {
+    let mut event = libc::epoll_event {
+        events: libc::EPOLLIN as u32,
+        u64: u64::from(number),
+    };
+    let epoll = epoll.as_raw_fd();
+    // SAFETY: the structure outlives the call.
+    check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, line, &raw mut event) })
+}
+
+/// Removes a line from an epoll.
+pub(super) fn unwatch(epoll: &OwnedFd, line: RawFd) {
+    let epoll = epoll.as_raw_fd();
+    // SAFETY: plain integers. It fails only if the line was not there, which is what we want.
+    unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, line, ptr::null_mut()) };
+}
+
+/// Calls `each` with the number of every line that has something, of the first few.
+pub(super) fn ready(epoll: &OwnedFd, mut each: impl FnMut(u32)) {
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; READY as usize];
+    // SAFETY: the array is as long as we say.
+    let found =
+        unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), READY, 0) };
+    for event in events.iter().take(usize::try_from(found).unwrap_or(0)) {
+        each(u32::try_from(event.u64).expect("watch gave 32 bits"));
+    }
+}
+
+/// Random bytes, to name a channel.
+pub(super) fn random() -> io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    // SAFETY: the buffer is as long as we say.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got == 16 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    check(fd)?;
+    // SAFETY: the kernel has just made it; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

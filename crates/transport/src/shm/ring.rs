@@ -1,0 +1,364 @@
+//! The ring: one producer, one consumer, packets of whole cells (`docs/decisions/shm-ring.md`).
+//!
+//! A packet is published by one store of its word, after all of its bytes. The consumer looks at
+//! one place only, the word of the cell at its head, so a small packet costs one cache line on its
+//! way. The word holds the lap, so nobody has to erase what was read.
+//!
+//! Invariants:
+//! - The word at the producer's tail never looks published: it was written in an earlier lap, or
+//!   it is zero. Continuation cells hold arbitrary bytes, so the producer remembers which cells
+//!   those are (`dirty`) and zeroes the next word before it publishes.
+//! - At least one cell is free, so that zeroing never touches an unread packet.
+//! - Packets do not wrap: a marker sends the consumer to the first cell. No packet is longer than
+//!   half of the ring, so an empty ring has room for every packet.
+//! - Nothing that the other side can write is trusted: the consumer checks length and place of
+//!   each packet, the producer that the consumer's position is possible.
+//!
+//! Called by `rx` and `tx`; both ends in one process or in two.
+
+use std::ptr::NonNull;
+
+use super::cells::{Cells, ONE_CELL, cells_of};
+use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// What the consumer tells the producer, in a cache line of its own.
+#[repr(C, align(64))]
+#[derive(Debug, Default)]
+pub(super) struct ConsumerLine {
+    /// Everything before this position may be overwritten. It lags by up to an eighth of the ring.
+    consumed: AtomicU64,
+    /// Not zero: the consumer does not look at the ring until its doorbell rings.
+    parked: AtomicU32,
+}
+
+/// Why a packet was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// There is no room for it.
+    Full,
+    /// It is longer than the ring carries.
+    TooLong,
+    /// The consumer claims an impossible position; the ring is of no use any more.
+    Broken,
+}
+
+/// What stands at the consumer's head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// Nothing yet.
+    Nothing,
+    /// A packet of `len` bytes whose first cell is `at`. It stays until it is given back.
+    Packet {
+        /// Index of the first cell.
+        at: u32,
+        /// Bytes of the packet.
+        len: u32,
+    },
+    /// Something that no producer of ours writes; the ring is of no use any more.
+    Corrupt,
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub(super) struct Producer {
+    cells: Cells,
+    line: NonNull<ConsumerLine>,
+    tail: u64,
+    /// The tail plus one free cell may come up to here without another look at `consumed`.
+    limit: u64,
+    longest: u32,
+    broken: bool,
+    /// A bit for each cell that holds continuation bytes.
+    dirty: Box<[u64]>,
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    cells: Cells,
+    line: NonNull<ConsumerLine>,
+    head: u64,
+    given_back: u64,
+    longest: u32,
+}
+
+// SAFETY: the ends own nothing that is bound to a thread; what they share is made of atomics and
+// of cells that belong to one end at a time.
+unsafe impl Send for Producer {}
+// SAFETY: as above.
+unsafe impl Send for Consumer {}
+
+/// The consumer gives cells back when they are this part of the ring.
+const GIVE_BACK_PART: u64 = 8;
+
+const LEN_SHIFT: u32 = 32;
+const FLAGS_SHIFT: u32 = 48;
+const WRAP: u64 = 1 << FLAGS_SHIFT;
+
+/// Longest packet that a ring of `cells` cells carries, in bytes.
+pub(super) const fn longest_packet(cells: u32) -> u32 {
+    // Half of the ring, less one word. The word has 16 bits for the length.
+    let half = cells.saturating_mul(32) - 8;
+    if half < 0xFFFF { half } else { 0xFFFF }
+}
+
+impl Producer {
+    /// The sending end of an empty ring whose packets have at most `longest` bytes.
+    ///
+    /// # Safety
+    /// `line` outlives the value, and there is no other producer of these cells.
+    pub(super) unsafe fn new(cells: Cells, line: NonNull<ConsumerLine>, longest: u32) -> Self {
+        assert!(longest <= longest_packet(cells.count()), "the ring is too small");
+        Self {
+            limit: u64::from(cells.count()),
+            dirty: vec![0; cells.count().div_ceil(64) as usize].into(),
+            cells,
+            line,
+            tail: 0,
+            longest,
+            broken: false,
+        }
+    }
+
+    /// Sends a packet that consists of `head` and of `data_len` bytes behind `data`.
+    ///
+    /// # Errors
+    /// See [`Refused`]; nothing is sent then, and nothing waits.
+    ///
+    /// # Safety
+    /// `data` is good for reading `data_len` bytes, which lie outside the ring.
+    #[inline]
+    pub(super) unsafe fn push(
+        &mut self,
+        head: &[u8],
+        data: *const u8,
+        data_len: usize,
+    ) -> Result<(), Refused> {
+        if head.len() + data_len > ONE_CELL || self.tail + 2 > self.limit {
+            // SAFETY: as the caller promises.
+            return unsafe { self.push_slowly(head, data, data_len) };
+        }
+        let at = self.cells.index(self.tail);
+        // SAFETY: the cell is free, because the tail is below the limit, and holds the packet.
+        unsafe {
+            self.cells.write(at, 0, head.as_ptr(), head.len());
+            self.cells.write(at, head.len(), data, data_len);
+        }
+        self.publish(self.tail, 1, head.len() + data_len);
+        Ok(())
+    }
+
+    /// True if the consumer has parked the ring, so that its doorbell has to be rung.
+    ///
+    /// The fence orders the publication before the look: either the consumer, which looks once
+    /// more after it has set the mark, sees the packet, or we see the mark.
+    #[inline]
+    pub(super) fn is_parked(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.line().parked.load(Ordering::Relaxed) != 0
+    }
+
+    /// Packets of several cells, packets that need a look at the consumer's position, refusals.
+    #[inline(never)]
+    unsafe fn push_slowly(
+        &mut self,
+        head: &[u8],
+        data: *const u8,
+        data_len: usize,
+    ) -> Result<(), Refused> {
+        let total = head.len().saturating_add(data_len);
+        let len = u32::try_from(total).map_err(|_| Refused::TooLong)?;
+        if len > self.longest {
+            return Err(Refused::TooLong);
+        }
+        let cells = cells_of(len);
+        let to_the_end = self.cells.count() - self.cells.index(self.tail);
+        let skipped = if cells > to_the_end { to_the_end } else { 0 };
+        self.reserve(u64::from(skipped + cells))?;
+        let start = self.tail + u64::from(skipped);
+        self.clean(start);
+        let at = self.cells.index(start);
+        // SAFETY: the cells are free, do not reach beyond the last, and hold the packet.
+        unsafe {
+            self.cells.write(at, 0, head.as_ptr(), head.len());
+            self.cells.write(at, head.len(), data, data_len);
+        }
+        for cell in at + 1..at + cells {
+            self.dirty[cell as usize / 64] |= 1 << (cell % 64);
+        }
+        let marker = self.tail;
+        self.publish(start, cells, total);
+        if skipped > 0 {
+            let word = self.sequence(marker) | WRAP;
+            let at = self.cells.index(marker);
+            self.cells.word(at).store(word, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes the packet at `start` visible and moves the tail behind it.
+    #[inline]
+    fn publish(&mut self, start: u64, cells: u32, len: usize) {
+        self.tail = start + u64::from(cells);
+        self.clean(self.tail);
+        let word = self.sequence(start) | (len as u64) << LEN_SHIFT;
+        let at = self.cells.index(start);
+        self.cells.word(at).store(word, Ordering::Release);
+    }
+
+    /// Makes sure that the word at `position`, which is about to become the tail, is not taken
+    /// for a packet.
+    #[inline]
+    fn clean(&mut self, position: u64) {
+        let at = self.cells.index(position);
+        let (bits, bit) = (&mut self.dirty[at as usize / 64], 1 << (at % 64));
+        if *bits & bit != 0 {
+            *bits &= !bit;
+            self.cells.word(at).store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Finds out whether `cells` cells and one more are free.
+    #[inline]
+    fn reserve(&mut self, cells: u64) -> Result<(), Refused> {
+        let needed = self.tail + cells + 1;
+        if needed <= self.limit {
+            return Ok(());
+        }
+        // Acquire: the consumer has read what it gives back before we overwrite it.
+        let consumed = self.line().consumed.load(Ordering::Acquire);
+        let count = u64::from(self.cells.count());
+        if self.broken || consumed > self.tail || consumed < self.limit - count {
+            self.broken = true;
+            return Err(Refused::Broken);
+        }
+        self.limit = consumed + count;
+        if needed <= self.limit { Ok(()) } else { Err(Refused::Full) }
+    }
+
+    #[inline]
+    fn sequence(&self, position: u64) -> u64 {
+        sequence(&self.cells, position)
+    }
+
+    #[inline]
+    fn line(&self) -> &ConsumerLine {
+        // SAFETY: the line outlives us and consists of atomics.
+        unsafe { self.line.as_ref() }
+    }
+}
+
+impl Consumer {
+    /// The receiving end of an empty ring whose packets have at most `longest` bytes.
+    ///
+    /// # Safety
+    /// `line` outlives the value, and there is no other consumer of these cells.
+    pub(super) unsafe fn new(cells: Cells, line: NonNull<ConsumerLine>, longest: u32) -> Self {
+        assert!(longest <= longest_packet(cells.count()), "the ring is too small");
+        assert!(longest as usize >= ONE_CELL, "the fast path takes what fits into a cell");
+        Self {
+            cells,
+            line,
+            head: 0,
+            given_back: 0,
+            longest,
+        }
+    }
+
+    /// The cells, to read a packet from.
+    #[inline]
+    pub(super) const fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// Takes the packet at the head, if there is one.
+    #[inline]
+    pub(super) fn next(&mut self) -> Next {
+        let at = self.cells.index(self.head);
+        // Acquire: the packet's bytes were written before its word.
+        let word = self.cells.word(at).load(Ordering::Acquire);
+        if low(word) != low(sequence(&self.cells, self.head)) {
+            return Next::Nothing;
+        }
+        let len = low(word >> LEN_SHIFT);
+        // Flags stand above the length, so this also says that there are none.
+        if len as usize <= ONE_CELL {
+            self.head += 1;
+            return Next::Packet { at, len };
+        }
+        self.next_long(at, word)
+    }
+
+    /// True if something stands at the head.
+    #[inline]
+    pub(super) fn has_next(&self) -> bool {
+        let word = self.cells.word(self.cells.index(self.head)).load(Ordering::Acquire);
+        low(word) == low(sequence(&self.cells, self.head))
+    }
+
+    /// Gives the cells of all packets taken so far back to the producer, now and then.
+    #[inline]
+    pub(super) fn give_back(&mut self) {
+        let part = u64::from(self.cells.count()) / GIVE_BACK_PART;
+        if self.head - self.given_back >= part {
+            self.given_back = self.head;
+            // Release: we have read the packets before the producer overwrites them.
+            self.line().consumed.store(self.head, Ordering::Release);
+        }
+    }
+
+    /// Tells the producer to ring the doorbell, or no longer to. After it has said so for one or
+    /// for several rings, the caller runs a sequentially consistent fence and looks once more.
+    #[inline]
+    pub(super) fn set_parked(&self, parked: bool) {
+        self.line().parked.store(u32::from(parked), Ordering::Relaxed);
+    }
+
+    #[inline(never)]
+    fn next_long(&mut self, at: u32, word: u64) -> Next {
+        let (mut at, mut word) = (at, word);
+        if word & !u64::from(u32::MAX) == WRAP {
+            // At the first cell there is nothing to skip; an endless chain of markers ends here.
+            if at == 0 {
+                return Next::Corrupt;
+            }
+            self.head += u64::from(self.cells.count() - at);
+            at = 0;
+            word = self.cells.word(at).load(Ordering::Acquire);
+            if low(word) != low(sequence(&self.cells, self.head)) {
+                return Next::Nothing;
+            }
+        }
+        let len = low(word >> LEN_SHIFT);
+        if len > self.longest || cells_of(len) > self.cells.count() - at {
+            return Next::Corrupt;
+        }
+        self.head += u64::from(cells_of(len));
+        Next::Packet { at, len }
+    }
+
+    #[inline]
+    fn line(&self) -> &ConsumerLine {
+        // SAFETY: the line outlives us and consists of atomics.
+        unsafe { self.line.as_ref() }
+    }
+}
+
+/// What the low half of a published word at `position` is: the lap, shifted so that it is odd and
+/// a word of zero is never a packet. It repeats after 2³¹ laps; no cell keeps a word that long.
+#[inline]
+fn sequence(cells: &Cells, position: u64) -> u64 {
+    u64::from(low(cells.lap(position) << 1 | 1))
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what it is for")]
+const fn low(word: u64) -> u32 {
+    word as u32
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+#[cfg(all(test, loom))]
+mod modelled;

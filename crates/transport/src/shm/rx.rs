@@ -1,0 +1,378 @@
+//! The receiving half: polls the rings that have been busy lately, and looks at the doorbell for
+//! those that have not.
+//!
+//! A ring is *active*, and polled by every burst, or *parked*, and left alone until its peer rings
+//! the doorbell. A lonely ring stays active as long as the thread is awake, so that a packet costs
+//! the one cache line that it lies in; when there are many, those that stay empty are parked.
+//!
+//! Invariants:
+//! - Before a ring leaves the active list, its mark is set, a fence has run, and it was found
+//!   empty once more. So a packet is seen here, or its sender sees the mark.
+//! - Packets are copied out of the ring before anybody looks at them, because the peer can write
+//!   there; longer ones stay in place if the channel is trusted. A ring's cells are given back by
+//!   a later burst than the one that showed their packets.
+//! - The work of a burst is bounded, whatever stands in rings and doorbell.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, compiler_fence, fence};
+
+use dunlin_core::transport::{Frame, RX_BURST, Rx};
+
+use super::cells::{CELL, ONE_CELL, WORD, cells_of};
+use super::channel::{Bell, Channel};
+use super::ring::{Consumer, Next};
+use crate::counters::Counters;
+
+/// The receiving half of an endpoint on shared memory.
+#[derive(Debug)]
+pub struct ShmRx {
+    frames: [Place; RX_BURST],
+    count: usize,
+    staging: Box<[Line]>,
+    /// Lines of `staging` that hold frames of this burst.
+    staged: usize,
+    /// Lines that the longest packet takes.
+    longest_lines: usize,
+    /// By index of the peer.
+    rings: Vec<Option<Incoming>>,
+    /// Indices of the rings that every burst polls.
+    active: Vec<u32>,
+    /// Where the next burst begins in `active`, so that no ring is always last.
+    first: usize,
+    bursts: u32,
+    /// Which ring the next round over parked rings looks at.
+    round: usize,
+    /// Rings that were removed while their frames may still be borrowed.
+    retired: Vec<Incoming>,
+    bell: Bell,
+    counters: Counters,
+}
+
+/// A ring from a peer.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    ring: Consumer,
+    trusted: bool,
+    active: bool,
+    /// How many polls in a row found nothing.
+    idle: u32,
+    /// Last, so that it is dropped after what lies in its memory.
+    _channel: Arc<Channel>,
+}
+
+/// Where a frame lies: in `staging`, or in a trusted ring.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    bytes: NonNull<u8>,
+    len: u32,
+}
+
+/// A cache line of private memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Line([u8; CELL]);
+
+// SAFETY: the places point into memory that the half owns or keeps mapped, and move with it.
+unsafe impl Send for ShmRx {}
+
+/// Long packets that fit into one burst besides small ones; more come with the next, so that what
+/// was copied is still in the first-level cache when it is read.
+const LONG_FRAMES: usize = 4;
+
+/// Bursts between two rounds of housekeeping.
+const HOUSEKEEPING: u32 = 64;
+
+/// Up to so many active rings cost less to poll than to park.
+const FEW: usize = 8;
+
+/// Empty polls after which a ring is parked if there are more than [`FEW`].
+const IDLE: u32 = 64;
+
+impl ShmRx {
+    pub(super) fn new(bell: Bell, longest: u32) -> Self {
+        let longest_lines = cells_of(longest) as usize;
+        let lines = RX_BURST + LONG_FRAMES * longest_lines;
+        Self {
+            frames: [Place { bytes: NonNull::dangling(), len: 0 }; RX_BURST],
+            count: 0,
+            staging: vec![Line([0; CELL]); lines].into(),
+            staged: 0,
+            longest_lines,
+            rings: Vec::new(),
+            active: Vec::new(),
+            first: 0,
+            bursts: 0,
+            round: 0,
+            retired: Vec::new(),
+            bell,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What this half has counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Polls a ring from now on.
+    pub(super) fn add(&mut self, index: usize, ring: Consumer, channel: Arc<Channel>) {
+        if self.rings.len() <= index {
+            self.rings.resize_with(index + 1, || None);
+        }
+        self.rings[index] = Some(Incoming {
+            ring,
+            trusted: channel.trusted,
+            active: false,
+            idle: 0,
+            _channel: channel,
+        });
+        self.activate(index);
+    }
+
+    /// Polls a ring no longer. Frames of the current burst stay valid.
+    pub(super) fn remove(&mut self, index: usize) {
+        if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
+            self.active.retain(|&active| active as usize != index);
+            self.retired.push(ring);
+        }
+    }
+
+    /// Parks all rings and marks the endpoint as asleep. Returns false, with all rings as they
+    /// were, if something has come.
+    pub(super) fn fall_asleep(&mut self) -> bool {
+        if !self.active.is_empty() {
+            self.mark_active(true);
+            fence(Ordering::SeqCst);
+            if self.active().any(|ring| ring.ring.has_next()) {
+                self.mark_active(false);
+                return false;
+            }
+        }
+        if !self.bell.fall_asleep() {
+            self.mark_active(false);
+            return false;
+        }
+        while let Some(index) = self.active.pop() {
+            if let Some(Some(ring)) = self.rings.get_mut(index as usize) {
+                ring.active = false;
+            }
+        }
+        true
+    }
+
+    /// The thread runs again.
+    pub(super) fn wake_up(&mut self) {
+        self.bell.wake_up();
+    }
+
+    /// A peer woke us.
+    pub(super) fn count_wakeup(&mut self) {
+        self.counters.wakeups_received += 1;
+    }
+
+    fn activate(&mut self, index: usize) {
+        // The doorbell is in the hands of peers, so the index may be anything.
+        let Some(Some(ring)) = self.rings.get_mut(index) else {
+            return;
+        };
+        ring.idle = 0;
+        if !ring.active {
+            ring.active = true;
+            ring.ring.set_parked(false);
+            self.active.push(u32::try_from(index).expect("there are few peers"));
+        }
+    }
+
+    fn active(&self) -> impl Iterator<Item = &Incoming> {
+        let rings = &self.rings;
+        self.active.iter().filter_map(|&index| rings[index as usize].as_ref())
+    }
+
+    fn mark_active(&self, parked: bool) {
+        self.active().for_each(|ring| ring.ring.set_parked(parked));
+    }
+
+    /// Activates the rings whose peers have rung.
+    #[cold]
+    fn answer_bell(&mut self) {
+        let mut rung = [0_u64; super::doorbell::MAX_BITS as usize / 64];
+        self.bell.take(|bit| rung[bit as usize / 64] |= 1 << (bit % 64));
+        for (word, mut bits) in rung.into_iter().enumerate() {
+            while bits != 0 {
+                self.activate(word * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Parks what stayed empty, if there is much to poll, and looks at one parked ring: a peer
+    /// that writes into the doorbell cannot hide another's packets for long.
+    #[cold]
+    fn keep_house(&mut self) {
+        if self.active.len() > FEW {
+            self.park_idle();
+        }
+        if self.rings.is_empty() {
+            return;
+        }
+        self.round = (self.round + 1) % self.rings.len();
+        if let Some(ring) = &self.rings[self.round]
+            && !ring.active
+            && ring.ring.has_next()
+        {
+            self.activate(self.round);
+        }
+    }
+
+    fn park_idle(&mut self) {
+        let rings = &mut self.rings;
+        let is_idle = |ring: &Incoming| ring.idle >= IDLE;
+        let mut marked = false;
+        for &index in &self.active {
+            if let Some(ring) = rings[index as usize].as_ref().filter(|ring| is_idle(ring)) {
+                ring.ring.set_parked(true);
+                marked = true;
+            }
+        }
+        if !marked {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        self.active.retain(|&index| {
+            let Some(ring) = rings[index as usize].as_mut() else {
+                return false;
+            };
+            if is_idle(ring) {
+                ring.active = ring.ring.has_next();
+                ring.idle = 0;
+                ring.ring.set_parked(!ring.active);
+            }
+            ring.active
+        });
+    }
+
+    /// Takes what a ring has, as far as there is room in this burst. Returns false if the ring is
+    /// corrupt.
+    #[inline]
+    fn drain(&mut self, index: usize) -> bool {
+        let Some(Some(incoming)) = self.rings.get_mut(index) else {
+            return true;
+        };
+        incoming.ring.give_back();
+        let before = self.count;
+        while self.count < RX_BURST && self.staged + self.longest_lines <= self.staging.len() {
+            let (at, len) = match incoming.ring.next() {
+                Next::Packet { at, len } => (at, len),
+                Next::Nothing => break,
+                Next::Corrupt => return false,
+            };
+            let from = incoming.ring.cells().bytes(at);
+            let bytes = if len as usize <= ONE_CELL {
+                // SAFETY: a cell is as long as a line, and there is room for one.
+                unsafe { copy_cell(from, &mut self.staging[self.staged]) };
+                self.staged += 1;
+                line_bytes(&mut self.staging[self.staged - 1])
+            } else if incoming.trusted {
+                from
+            } else {
+                let lines = &mut self.staging[self.staged..];
+                self.staged += cells_of(len) as usize;
+                // SAFETY: the packet lies inside the ring, and there is room for the longest.
+                unsafe { copy_long(from, lines, len as usize) }
+            };
+            self.frames[self.count] = Place { bytes, len };
+            self.count += 1;
+            self.counters.rx_bytes += u64::from(len);
+        }
+        let taken = self.count - before;
+        self.counters.rx_packets += taken as u64;
+        incoming.idle = if taken == 0 { incoming.idle.saturating_add(1) } else { 0 };
+        true
+    }
+
+    #[cold]
+    fn close_corrupt(&mut self, index: usize) {
+        self.counters.rx_corrupt += 1;
+        self.remove(index);
+    }
+}
+
+impl Rx for ShmRx {
+    #[inline]
+    fn burst(&mut self) -> usize {
+        self.count = 0;
+        self.staged = 0;
+        if !self.retired.is_empty() {
+            self.retired.clear();
+        }
+        if self.bell.has_rung() {
+            self.answer_bell();
+        }
+        self.bursts = self.bursts.wrapping_add(1);
+        if self.bursts.is_multiple_of(HOUSEKEEPING) {
+            self.keep_house();
+        }
+        let mut corrupt = None;
+        let rings = self.active.len();
+        let mut place = self.first;
+        for _ in 0..rings {
+            place = if place + 1 < rings { place + 1 } else { 0 };
+            let index = self.active[place] as usize;
+            if !self.drain(index) {
+                corrupt = Some(index);
+            }
+        }
+        self.first = if self.first + 1 < rings { self.first + 1 } else { 0 };
+        if let Some(index) = corrupt {
+            self.close_corrupt(index);
+        }
+        self.count
+    }
+
+    #[inline]
+    fn frame(&self, index: usize) -> Frame<'_> {
+        let place = self.frames[..self.count][index];
+        // SAFETY: the bytes lie in staging memory, or in a trusted ring whose cells are given back
+        // by a later burst, which needs `&mut self`.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(place.bytes.as_ptr(), place.len as usize)
+        };
+        Frame { bytes, congestion: false }
+    }
+}
+
+/// Copies the cell whose packet bytes begin at `from`, word and all: two moves of 32 bytes.
+///
+/// # Safety
+/// `from` points behind the word of a cell that is mapped.
+#[inline(always)]
+unsafe fn copy_cell(from: NonNull<u8>, to: &mut Line) {
+    // SAFETY: the cell begins before its packet and is as long as a line.
+    unsafe { *to = from.sub(WORD).cast::<Line>().read() };
+    // What is read later is the copy: the compiler may not go back to the ring for it.
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// Copies a packet of several cells. Returns where its bytes are.
+///
+/// # Safety
+/// `len` bytes from `from` are mapped, and the lines hold the word and them.
+#[inline(never)]
+unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line], len: usize) -> NonNull<u8> {
+    debug_assert!(WORD + len <= size_of_val(to));
+    let first: NonNull<u8> = NonNull::from(to).cast();
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { first.add(WORD) };
+    // SAFETY: as the caller promises; a ring and private memory do not overlap.
+    unsafe { bytes.copy_from_nonoverlapping(from, len) };
+    compiler_fence(Ordering::SeqCst);
+    bytes
+}
+
+/// Where a packet begins that was copied with its word.
+#[inline(always)]
+fn line_bytes(line: &mut Line) -> NonNull<u8> {
+    // SAFETY: a line is longer than a word.
+    unsafe { NonNull::from(line).cast::<u8>().add(WORD) }
+}

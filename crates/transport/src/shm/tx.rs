@@ -1,0 +1,161 @@
+//! The sending half: packets go straight from the msgbufs into the peers' rings.
+//!
+//! Invariants: nothing is kept back, so everything handed over is done at once; nothing waits for
+//! a peer: what finds no room is dropped and counted; after each run of packets to one peer, and
+//! not before, it is found out whether that peer has to be woken.
+
+use std::sync::Arc;
+
+use dunlin_core::transport::{MAX_INLINE, PeerId, Tx, TxItem, TxSeq};
+use dunlin_msgbuf::regions;
+
+use super::channel::{Bell, Channel};
+use super::ffi;
+use super::ring::{Producer, Refused};
+use super::setup::Setup;
+use crate::counters::Counters;
+
+/// The sending half of an endpoint on shared memory.
+#[derive(Debug)]
+pub struct ShmTx {
+    /// By the index in the [`PeerId`].
+    peers: Vec<Option<Outgoing>>,
+    handed_over: u64,
+    counters: Counters,
+    /// The control plane's part; it is here because it has to be somewhere.
+    pub(super) setup: Setup,
+}
+
+/// A ring to a peer, and how to tell the peer about it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) peer: PeerId,
+    pub(super) ring: Producer,
+    /// Our bit in the peer's doorbell.
+    pub(super) bit: u32,
+    pub(super) bell: Bell,
+    /// Last, so that it is dropped after what lies in its memory.
+    pub(super) channel: Arc<Channel>,
+}
+
+impl ShmTx {
+    pub(super) fn new(setup: Setup) -> Self {
+        Self {
+            peers: Vec::new(),
+            handed_over: 0,
+            counters: Counters::default(),
+            setup,
+        }
+    }
+
+    /// What this half has counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Sends on a ring from now on.
+    pub(super) fn add(&mut self, index: usize, outgoing: Outgoing) {
+        if self.peers.len() <= index {
+            self.peers.resize_with(index + 1, || None);
+        }
+        self.peers[index] = Some(outgoing);
+    }
+
+    /// Sends on a ring no longer.
+    pub(super) fn remove(&mut self, index: usize) {
+        if let Some(peer) = self.peers.get_mut(index) {
+            *peer = None;
+        }
+    }
+}
+
+impl Tx for ShmTx {
+    #[inline]
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        let mut rest = items;
+        while let Some(first) = rest.first() {
+            let run = rest.iter().take_while(|item| item.peer == first.peer).count();
+            let (to_one_peer, others) = rest.split_at(run);
+            rest = others;
+            match self.peers.get_mut(index_of(first.peer)) {
+                Some(Some(peer)) if peer.peer == first.peer => {
+                    peer.send(to_one_peer, &mut self.counters);
+                }
+                _ => self.counters.tx_dropped_peer += run as u64,
+            }
+        }
+        self.handed_over += items.len() as u64;
+        TxSeq(self.handed_over)
+    }
+
+    #[inline]
+    fn done(&mut self) -> TxSeq {
+        TxSeq(self.handed_over)
+    }
+
+    #[inline]
+    fn flush(&mut self) {}
+}
+
+impl Outgoing {
+    #[inline]
+    fn send(&mut self, items: &[TxItem], counters: &mut Counters) {
+        for item in items {
+            self.push(item, counters);
+        }
+        if self.ring.is_parked() {
+            self.ring_bell(counters);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, item: &TxItem, counters: &mut Counters) {
+        let Some(inline) = item.inline.get(..item.inline_len as usize) else {
+            counters.tx_dropped_size += 1;
+            return;
+        };
+        let mut data = inline.as_ptr();
+        if !item.data.is_empty() {
+            // SAFETY: we act for the endpoint, which owns the msgbuf and is inside this call.
+            let Some(found) = (unsafe { regions::resolve(item.data) }) else {
+                counters.tx_dropped_stale += 1;
+                return;
+            };
+            data = found.as_ptr();
+        }
+        // SAFETY: the bytes stay as they are until the endpoint learns that we are done, and a
+        // msgbuf never lies in a ring. Without data nothing is read.
+        let result = unsafe { self.ring.push(inline, data, item.data.len()) };
+        match result {
+            Ok(()) => {
+                counters.tx_packets += 1;
+                counters.tx_bytes += (inline.len() + item.data.len()) as u64;
+            }
+            Err(Refused::Full) => counters.tx_dropped_full += 1,
+            Err(Refused::TooLong) => counters.tx_dropped_size += 1,
+            Err(Refused::Broken) => counters.tx_dropped_peer += 1,
+        }
+    }
+
+    #[cold]
+    fn ring_bell(&self, counters: &mut Counters) {
+        if self.bell.ring(self.bit) {
+            ffi::wake(self.channel.line());
+            counters.wakeups_sent += 1;
+            counters.syscalls += 1;
+        }
+    }
+}
+
+/// The place of a peer in the tables.
+#[inline]
+pub(super) const fn index_of(peer: PeerId) -> usize {
+    (peer.0 & ((1 << INDEX_BITS) - 1)) as usize
+}
+
+/// Bits of a [`PeerId`] that are the index; those above are the generation, but for the topmost,
+/// which stays 0 for `auto`.
+pub(super) const INDEX_BITS: u32 = 12;
+
+const _: () = assert!(super::doorbell::MAX_BITS <= 1 << INDEX_BITS);
+const _: () = assert!(MAX_INLINE >= super::cells::ONE_CELL);
