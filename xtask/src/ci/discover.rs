@@ -48,34 +48,53 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The fuzz targets: `fuzz/fuzz_targets` in the root and in every crate.
+/// The fuzz targets: `fuzz/fuzz_targets` in the root and in every crate. What a run finds goes to
+/// a folder under `target`; the corpus in the tree is where it begins, and stays as it is.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut homes = vec![root.to_path_buf()];
     for entry in std::fs::read_dir(root.join("crates"))? {
         homes.push(entry?.path());
     }
+    homes.sort();
     let mut steps = Vec::new();
     for fuzz in homes.iter().map(|home| home.join("fuzz")) {
-        let Ok(targets) = std::fs::read_dir(fuzz.join("fuzz_targets")) else {
+        let names = fuzz_targets(&fuzz)?;
+        if names.is_empty() {
             continue;
-        };
+        }
         let folder = fuzz.strip_prefix(root)?.display();
-        for target in targets {
-            let path = target?.path();
-            let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
-                continue;
-            };
-            if path.extension().is_some_and(|extension| extension == "rs") {
-                let script = format!(
-                    "cargo +nightly fuzz run --fuzz-dir {folder} {name} -- \
-                     -max_total_time={FUZZ_SECONDS}"
-                );
-                steps.push(sh(format!("fuzz {name}"), 6, script));
-            }
+        let build = format!("cargo +nightly fuzz build --fuzz-dir {folder}");
+        steps.push(sh(format!("build {folder}"), 8, build));
+        for name in names {
+            let found = format!("target/fuzz-found/{name}");
+            let script = format!(
+                "mkdir -p {found} && cargo +nightly fuzz run --fuzz-dir {folder} {name} {found} \
+                 {folder}/corpus/{name} -- -max_total_time={FUZZ_SECONDS}"
+            );
+            steps.push(sh(format!("fuzz {name}"), 3, script));
         }
     }
-    steps.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(steps)
+}
+
+/// Names of the targets in one fuzz folder, in order; none if there is no such folder.
+fn fuzz_targets(fuzz: &Path) -> anyhow::Result<Vec<String>> {
+    let Ok(entries) = std::fs::read_dir(fuzz.join("fuzz_targets")) else {
+        return Ok(Vec::new());
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(
+                path.file_stem()
+                    .and_then(|stem| stem.to_str())
+                    .map(str::to_owned),
+            );
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// The commands of the README: every line of its `sh` blocks but comments and the steps that lead
