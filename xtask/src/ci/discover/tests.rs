@@ -46,14 +46,12 @@ fn fuzz_targets_are_found_in_the_root_and_in_crates() {
     let scripts = scripts(fuzz(&root).unwrap());
     std::fs::remove_dir_all(&root).unwrap();
     assert_eq!(scripts.len(), 4);
-    assert!(
-        scripts[0].ends_with("build --fuzz-dir crates/wire/fuzz"),
-        "{scripts:?}"
+    let has = |index: usize, part: &str| assert!(scripts[index].contains(part), "{scripts:?}");
+    has(0, "build --fuzz-dir fuzz");
+    has(1, "target/fuzz-found/endpoint fuzz/corpus/endpoint -- -max");
+    has(2, "build --fuzz-dir crates/wire/fuzz");
+    has(
+        3,
+        "--fuzz-dir crates/wire/fuzz header target/fuzz-found/header crates",
     );
-    assert!(
-        scripts[1].contains("--fuzz-dir crates/wire/fuzz header target/fuzz-found/header crates"),
-        "{scripts:?}"
-    );
-    assert!(scripts[2].ends_with("build --fuzz-dir fuzz"), "{scripts:?}");
-    assert!(scripts[3].contains("target/fuzz-found/endpoint fuzz/corpus/endpoint -- -max"));
 }
