@@ -50,7 +50,10 @@ impl Rx for MemoryRx {
 
     fn frame(&self, index: usize) -> Frame<'_> {
         let (bytes, len) = &self.burst[index];
-        Frame { bytes: &bytes[..*len], congestion: false }
+        Frame {
+            bytes: &bytes[..*len],
+            congestion: false,
+        }
     }
 }
 
@@ -65,7 +68,8 @@ impl Tx for MemoryTx {
         let mut to = self.to.borrow_mut();
         for item in items {
             self.scratch.clear();
-            self.scratch.extend_from_slice(&item.inline[..item.inline_len as usize]);
+            self.scratch
+                .extend_from_slice(&item.inline[..item.inline_len as usize]);
             dunlin_msgbuf::regions::read(item.data, &mut self.scratch).expect("it is lent");
             let mut frame = [0; FRAME];
             frame[..self.scratch.len()].copy_from_slice(&self.scratch);
@@ -103,11 +107,25 @@ type Endpoint = Rpc<Memory, Steps, App>;
 
 fn endpoint(from: &Shared, to: &Shared, seed: u64) -> Endpoint {
     let halves = Halves {
-        rx: MemoryRx { from: Rc::clone(from), burst: Vec::with_capacity(RX_BURST) },
-        tx: MemoryTx { to: Rc::clone(to), sent: 0, scratch: Vec::with_capacity(FRAME) },
-        limits: Limits { data_size: 1024, rx_queue: 4096, line_rate: 1 << 33 },
+        rx: MemoryRx {
+            from: Rc::clone(from),
+            burst: Vec::with_capacity(RX_BURST),
+        },
+        tx: MemoryTx {
+            to: Rc::clone(to),
+            sent: 0,
+            scratch: Vec::with_capacity(FRAME),
+        },
+        limits: Limits {
+            data_size: 1024,
+            rx_queue: 4096,
+            line_rate: 1 << 33,
+        },
     };
-    let config = Config { readable_buffers: true, ..Config::default() };
+    let config = Config {
+        readable_buffers: true,
+        ..Config::default()
+    };
     let mut rpc: Endpoint = Rpc::new(App::default(), Steps(0), halves, config, seed, None)
         .expect("the default configuration is valid");
     rpc.on(ECHO, |app, req, cx| {
@@ -130,21 +148,35 @@ fn endpoint(from: &Shared, to: &Shared, seed: u64) -> Endpoint {
 }
 
 fn main() {
-    let count: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2_000_000);
-    let in_flight: u64 = std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(1);
+    let count: u64 = std::env::args()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(2_000_000);
+    let in_flight: u64 = std::env::args()
+        .nth(2)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(1);
     let (there, back) = (Shared::default(), Shared::default());
     let mut client = endpoint(&back, &there, 1);
     let mut server = endpoint(&there, &back, 2);
-    let session = client.open(&SessionOptions::default()).expect("there is room for one");
+    let session = client
+        .open(&SessionOptions::default())
+        .expect("there is room for one");
     let offer = client.offer_of(session).expect("it was just opened");
-    let (_, answer) = server.accept(PeerId(0), &offer).expect("the offer is valid");
-    client.opened(session, PeerId(0), &answer).expect("the answer fits");
+    let (_, answer) = server
+        .accept(PeerId(0), &offer)
+        .expect("the offer is valid");
+    client
+        .opened(session, PeerId(0), &answer)
+        .expect("the answer fits");
     client.app_mut().next = Some(session);
     client.app_mut().left = count;
     for tag in 0..in_flight {
         let request = client.buf(32).expect("a new pool has room");
         let response = client.buf(32).expect("a new pool has room");
-        client.call(session, ECHO, request, response, Tag(tag)).expect("a new session has slots");
+        client
+            .call(session, ECHO, request, response, Tag(tag))
+            .expect("a new session has slots");
     }
     let start = Instant::now();
     while client.counters().completions < count {

@@ -127,22 +127,24 @@ impl CallTable {
         self.calls.len()
     }
 
+    /// A free entry, whose fields are those of its last call.
     #[inline]
-    pub(crate) fn insert(&mut self) -> CallIdx {
+    pub(crate) fn insert(&mut self) -> (CallIdx, &mut Call) {
         self.live += 1;
-        if let Some(index) = self.free.pop() {
-            return CallIdx(index);
-        }
-        self.grow()
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.grow(),
+        };
+        (CallIdx(index), &mut self.calls[index as usize])
     }
 
     #[cold]
-    fn grow(&mut self) -> CallIdx {
+    fn grow(&mut self) -> u32 {
         let index = u32::try_from(self.calls.len()).expect("fewer than 2^32 calls fit in memory");
         self.calls.push(Call::default());
         // Freeing must never allocate: the list has room for every entry.
         self.free.reserve(self.calls.capacity() - self.free.len());
-        CallIdx(index)
+        index
     }
 
     /// Gives the entry back; its buffers must have been taken.
@@ -176,13 +178,6 @@ impl CallTable {
                 CallState::Queued | CallState::Sent | CallState::Accepted
             );
         live.then_some(CallIdx(id.index))
-    }
-
-    pub(crate) fn id(&self, index: CallIdx) -> CallId {
-        CallId {
-            index: index.0,
-            generation: self.at(index).generation,
-        }
     }
 
     /// The entry for prefetching, if the index is one.

@@ -12,10 +12,9 @@ use crate::congestion::Sample;
 use crate::error::{CallError, CallErrorKind, CloseReason, RpcError};
 use crate::proto::Proto;
 use crate::rtt::away_limit;
-use crate::session::{NONE, Session, State};
+use crate::session::{ClientSlot, NONE, Session, State};
 use crate::time::Nanos;
 use crate::transport::TxSeq;
-use crate::tx_queue::Stamp;
 
 /// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
 const ACKS_WORTH_SENDING: u32 = 4;
@@ -41,33 +40,38 @@ impl Proto {
                 response,
             })
         };
-        let Some(index) = self.sessions.find(session) else {
+        let Some(state) = self.sessions.find_state(session) else {
             return refuse(CallErrorKind::NoSession, request, response);
         };
-        let state = self.sessions.at(index);
         if request.len() > state.max_message as usize {
             let limit = state.max_message;
             return refuse(CallErrorKind::TooLarge { limit }, request, response);
         }
-        let direct = state.can_send() && state.backlog_len == 0;
+        let mut direct = state.can_send() && state.backlog_len == 0;
         if !direct && state.backlog_len >= self.config.backlog {
             return refuse(CallErrorKind::Overloaded, request, response);
         }
-        let call_idx = self.calls.insert();
-        let call = self.calls.at_mut(call_idx);
-        call.session = index;
+        let (idx, call) = self.calls.insert();
+        call.session = session.index;
         call.req_type = req_type;
         call.tag = tag;
         call.request = Some(request);
         call.response = Some(response);
         call.deadline = options.deadline.map_or(Nanos::MAX, |span| self.now + span);
+        let id = CallId {
+            index: idx.0,
+            generation: call.generation,
+        };
         self.schedule.on_call(self.now, self.config.scan_interval);
-        if direct && self.admit(index, call_idx) {
-            self.start(index, call_idx);
-        } else {
-            self.enqueue(index, call_idx);
+        if !self.controls.is_empty() {
+            direct = direct && self.admit(session.index, idx);
         }
-        Ok(self.calls.id(call_idx))
+        if direct {
+            self.start(session.index, idx);
+        } else {
+            self.enqueue(session.index, idx);
+        }
+        Ok(id)
     }
 
     /// True if pacing lets the session send this request now.
@@ -145,10 +149,9 @@ impl Proto {
         state.in_flight += 1;
         let client_slot = &mut slots[slot as usize];
         client_slot.call = idx.0;
-        let req = client_slot.req;
         let call = self.calls.at_mut(idx);
         call.state = CallState::Sent;
-        call.req = req;
+        call.req = client_slot.req;
         call.attempts = 0;
         call.sample = true;
         call.first_sent = self.now;
@@ -167,17 +170,16 @@ impl Proto {
         header.aux = call.req_type.0;
         header.size = message_size(request);
         let data = request.lend();
-        let stamp = Stamp::SentAt(idx);
-        if state.unacked.count_ones() < ACKS_WORTH_SENDING
-            || self.now.since(state.acked) < ACK_INTERVAL
-        {
-            call.tx_end = self.tx.push(state.peer, &header, data, stamp);
+        let few = state.unacked.count_ones() < ACKS_WORTH_SENDING;
+        if few || self.now.since(state.acked) < ACK_INTERVAL {
+            call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
         } else {
             self.send_request_with_acks(session, idx, header, data);
         }
     }
 
     /// Tells the server beside a request which responses have arrived (rules S9 and W10).
+    #[cold]
     fn send_request_with_acks(
         &mut self,
         session: u32,
@@ -188,9 +190,8 @@ impl Proto {
         let acks = self.take_acks(session);
         let peer = self.sessions.at(session).peer;
         header.flags = header.flags.with(Flags::ACK_VECTOR);
-        let end = self
-            .tx
-            .push_with_acks(peer, &header, acks, data, Stamp::SentAt(idx));
+        let end = self.tx.push_request(peer, &header, data, idx);
+        self.tx.add_acks(acks);
         self.calls.at_mut(idx).tx_end = end;
     }
 
@@ -212,60 +213,59 @@ impl Proto {
     /// The pending call that an answer with this request number is for.
     #[inline]
     fn answered_call(&mut self, session: u32, req: ReqNum) -> Option<CallIdx> {
-        let state = self.sessions.at(session);
-        let slot = req.slot(u32::from(state.window));
-        let client_slot = self.sessions.client_slots[(state.slots + slot) as usize];
-        if client_slot.call == NONE || client_slot.req != req {
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let slot = slots[req.slot(u32::from(state.window)) as usize];
+        if slot.call == NONE || slot.req != req {
             self.counters.drops.unexpected += 1;
             return None;
         }
-        Some(CallIdx(client_slot.call))
+        Some(CallIdx(slot.call))
     }
 
     /// RESP or ERR: the call is over. Returns its completion, unless the user has had it already
     /// or the transport still reads the request.
     #[inline]
     pub(crate) fn on_answer(&mut self, session: u32, header: &Header, data: &[u8]) -> Option<Done> {
-        if header.kind == PacketType::Resp && header.size > self.sessions.at(session).max_message {
+        let is_response = header.kind == PacketType::Resp;
+        if is_response && header.size > self.sessions.at(session).max_message {
             self.counters.drops.size += 1;
             return None;
         }
         let idx = self.answered_call(session, header.req)?;
         self.take_sample(session, idx, header);
-        #[cfg(feature = "mutants")]
-        let leak =
-            header.kind == PacketType::Err && self.shows(crate::mutant::Mutant::CreditLeaked);
         self.free_slot(session, header.req);
         #[cfg(feature = "mutants")]
-        if leak {
+        if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
             self.sessions.at_mut(session).credits -= 1;
         }
         let call = self.calls.at_mut(idx);
-        if call.state == CallState::Zombie {
+        let (Some(mut request), Some(mut response)) = (call.request.take(), call.response.take())
+        else {
+            // A zombie: the user has been told.
             self.calls.remove(idx);
             return None;
-        }
-        let result = match header.kind {
-            PacketType::Resp => fill_response(call.response.as_mut(), data),
-            _ => Err(RpcError::Rejected(ErrorCode(header.size))),
         };
-        self.finish(idx, result)
-    }
-
-    /// Ends a call that holds no slot any more: returns its completion, or queues it until the
-    /// transport is done with the request (rule S12).
-    #[inline]
-    fn finish(&mut self, idx: CallIdx, result: Result<(), RpcError>) -> Option<Done> {
-        let tx_end = self.calls.at(idx).tx_end;
-        let mut done = self.take_done(idx, result)?;
+        let result = if is_response {
+            fill_response(&mut response, data)
+        } else {
+            Err(RpcError::Rejected(ErrorCode(header.size)))
+        };
+        let (tag, tx_end) = (call.tag, call.tx_end);
         self.calls.remove(idx);
+        let finished = tx_end <= self.tx_done;
         #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::ReleasedBeforeDone) {
-            done.request.revoke();
-            return Some(done);
+        let finished = finished || self.shows(crate::mutant::Mutant::ReleasedBeforeDone);
+        if finished {
+            request.revoke();
         }
-        if tx_end <= self.tx_done {
-            done.request.revoke();
+        let done = Done {
+            session: self.sessions.handle(session),
+            tag,
+            result,
+            request,
+            response,
+        };
+        if finished {
             self.counters.completions += 1;
             return Some(done);
         }
@@ -274,7 +274,6 @@ impl Proto {
     }
 
     /// Takes the buffers out of a call, as its completion.
-    #[inline]
     fn take_done(&mut self, idx: CallIdx, result: Result<(), RpcError>) -> Option<Done> {
         let call = self.calls.at_mut(idx);
         let (request, response) = (call.request.take()?, call.response.take()?);
@@ -299,27 +298,29 @@ impl Proto {
         state.unacked |= bit;
         state.credits += 1;
         state.in_flight -= 1;
-        let client_slot = &mut slots[slot as usize];
-        client_slot.req = req.next(window);
-        client_slot.call = NONE;
-        self.wake(session);
+        slots[slot as usize] = ClientSlot {
+            req: req.next(window),
+            call: NONE,
+        };
+        if state.backlog_len != 0 {
+            self.wake(session);
+        }
     }
 
     /// Measures the round trip if this answer allows it (rule S10).
     #[inline]
     fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
         let call = self.calls.at(idx);
-        let residence = header.residence().to_nanos();
         let mut sample = None;
-        if let Some(residence_ns) = residence
-            && call.sample
+        if call.sample
             && !header.flags.has(Flags::RETRANSMISSION)
+            && let Some(residence_ns) = header.residence().to_nanos()
         {
             let rtt = self.now.since(call.sent).since(Nanos(residence_ns));
-            let rtt_state = &mut self.sessions.at_mut(session).rtt;
-            rtt_state.on_residence(residence_ns);
+            let estimate = &mut self.sessions.at_mut(session).rtt;
+            estimate.on_residence(residence_ns);
             if self.away <= away_limit(rtt) {
-                rtt_state.on_sample(rtt);
+                estimate.on_sample(rtt);
                 self.counters.rtt_samples += 1;
                 sample = Some(rtt);
             } else {
@@ -382,8 +383,10 @@ impl Proto {
         let call = self.calls.at_mut(idx);
         call.attempts = call.attempts.saturating_add(1);
         let (session, req) = (call.session, call.req);
-        let header = Self::header(self.sessions.at(session), kind, req);
-        self.push_bare(session, &header, Stamp::SentAt(idx));
+        let state = self.sessions.at(session);
+        let header = Self::header(state, kind, req);
+        self.tx
+            .push_request(state.peer, &header, BufRef::EMPTY, idx);
     }
 
     /// Cancels a call; its completion follows. False if it has completed already.
@@ -477,11 +480,8 @@ fn message_size(message: &MsgBuf) -> u32 {
 
 /// Copies the response into the user's buffer.
 #[inline]
-fn fill_response(response: Option<&mut MsgBuf>, data: &[u8]) -> Result<(), RpcError> {
-    let too_large = RpcError::ResponseTooLarge {
+fn fill_response(response: &mut MsgBuf, data: &[u8]) -> Result<(), RpcError> {
+    response.fill(data).map_err(|_| RpcError::ResponseTooLarge {
         size: u32::try_from(data.len()).unwrap_or(u32::MAX),
-    };
-    response
-        .and_then(|buf| buf.fill(data).ok())
-        .ok_or(too_large)
+    })
 }

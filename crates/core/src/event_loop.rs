@@ -35,6 +35,9 @@ use crate::transport::{RX_BURST, Rx, Transport, Tx};
 /// Bursts from this size on are worth prefetching.
 const PREFETCH_FROM: usize = 4;
 
+/// Fewer sessions than this are in the cache anyway.
+const PREFETCH_SESSIONS: usize = 64;
+
 /// What one iteration did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
@@ -69,10 +72,10 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// and work, so that the misses of a burst overlap.
     #[inline]
     fn prefetch(&mut self, frames: usize) {
-        if frames < PREFETCH_FROM {
+        let proto = &self.engine.proto;
+        if frames < PREFETCH_FROM || proto.sessions.live() < PREFETCH_SESSIONS {
             return;
         }
-        let proto = &self.engine.proto;
         let mut sessions = [NONE; RX_BURST];
         for (index, session) in sessions.iter_mut().enumerate().take(frames) {
             if let Some(number) = peek_session(self.rx.frame(index).bytes) {
@@ -257,8 +260,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             suspect_slow(&mut self.handlers, &mut self.dispatched);
         }
         proto.counters.tx_packets += proto.tx.len() as u64;
-        let calls = &mut proto.calls;
-        proto.tx.stamp(now, |call| calls.at_mut(call).sent = now);
+        for call in proto.tx.drain_sent() {
+            proto.calls.at_mut(call).sent = now;
+        }
+        proto.tx.stamp_answers(now, proto.now);
         let end = self.tx.burst(proto.tx.items());
         proto.tx.clear(end);
         proto.tx_done = self.tx.done();

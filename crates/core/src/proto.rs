@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
 
 use crate::call::{CallTable, Done, Ending};
@@ -18,7 +18,7 @@ use crate::session::{SessionState, SessionTable};
 use crate::time::Nanos;
 use crate::timers::Timers;
 use crate::transport::{Limits, TxSeq};
-use crate::tx_queue::{Stamp, TxQueue};
+use crate::tx_queue::TxQueue;
 use crate::work::{WorkId, WorkTable};
 
 /// Packets that the queue towards the transport holds before its memory grows.
@@ -137,13 +137,6 @@ impl Proto {
         }
     }
 
-    /// Queues a packet that is only a header.
-    #[inline]
-    pub(crate) fn push_bare(&mut self, session: u32, header: &Header, stamp: Stamp) -> TxSeq {
-        let peer = self.sessions.at(session).peer;
-        self.tx.push(peer, header, BufRef::EMPTY, stamp)
-    }
-
     /// Puts the session before the loop if it has a backlog that could move.
     #[inline]
     pub(crate) fn wake(&mut self, session: u32) {
@@ -213,26 +206,18 @@ impl Proto {
         let Some(session) = self.sessions.get(index) else {
             return;
         };
-        let Ok(header) = Header::decode(bytes) else {
+        let Some((kind, req)) = dunlin_wire::peek_request(bytes) else {
             return;
         };
-        let at = (session.slots + header.req.slot(u32::from(session.window))) as usize;
-        if header.kind.is_for_server() {
-            let work = self
-                .sessions
-                .server_slots
-                .get(at)
-                .and_then(|slot| self.works.peek(slot.work));
-            if let Some(work) = work {
+        let at = (session.slots + req.slot(u32::from(session.window))) as usize;
+        if kind.is_for_server() {
+            let slot = self.sessions.server_slots.get(at);
+            if let Some(work) = slot.and_then(|slot| self.works.peek(slot.work)) {
                 dunlin_msgbuf::prefetch_lines(work, 2);
             }
         } else {
-            let call = self
-                .sessions
-                .client_slots
-                .get(at)
-                .and_then(|slot| self.calls.peek(slot.call));
-            if let Some(call) = call {
+            let slot = self.sessions.client_slots.get(at);
+            if let Some(call) = slot.and_then(|slot| self.calls.peek(slot.call)) {
                 dunlin_msgbuf::prefetch_lines(call, 2);
             }
         }

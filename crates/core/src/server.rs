@@ -10,7 +10,6 @@ use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType};
 use crate::proto::Proto;
 use crate::session::NONE;
 use crate::transport::TxSeq;
-use crate::tx_queue::Stamp;
 use crate::work::{WorkId, WorkIdx, WorkState};
 
 impl Proto {
@@ -132,7 +131,8 @@ impl Proto {
         answer.flags = Flags::RETRANSMISSION;
         answer.aux = dunlin_wire::Residence::NO_SAMPLE.0;
         answer.size = ErrorCode::RESPONSE_GONE.0;
-        self.push_bare(session, &answer, Stamp::None);
+        let peer = self.sessions.at(session).peer;
+        self.tx.push(peer, &answer, BufRef::EMPTY);
     }
 
     /// RFR: the client asks how its accepted request is doing (rule S5).
@@ -268,8 +268,9 @@ impl Proto {
                 BufRef::EMPTY
             }
         };
-        let stamp = Stamp::ResidenceSince(work.arrived);
-        work.tx_end = self.tx.push(session.peer, &header, data, stamp);
+        work.tx_end = self
+            .tx
+            .push_answer(session.peer, &header, data, work.arrived, self.now);
     }
 
     /// Tells the client that its request is here and takes its time.
@@ -288,7 +289,9 @@ impl Proto {
         // One packet has arrived, and there was no more to come.
         header.size = 1;
         self.counters.credit_returns += 1;
-        self.push_bare(session, &header, Stamp::ResidenceSince(arrived));
+        let peer = self.sessions.at(session).peer;
+        self.tx
+            .push_answer(peer, &header, BufRef::EMPTY, arrived, self.now);
     }
 
     /// Tells the client before a slow dispatch handler starts, because nothing can be sent while

@@ -249,6 +249,14 @@ impl SessionTable {
         current.then_some(session.index)
     }
 
+    /// The session behind a user's handle, unless it has ended.
+    #[inline]
+    pub(crate) fn find_state(&self, session: Session) -> Option<&SessionState> {
+        self.sessions
+            .get(session.index as usize)
+            .filter(|state| state.generation == session.generation && state.state != State::Free)
+    }
+
     #[inline]
     pub(crate) fn handle(&self, index: u32) -> Session {
         Session {

@@ -13,133 +13,163 @@ use crate::transport::{MAX_INLINE, PeerId, TxItem, TxSeq};
 
 /// Inline bytes of a packet that is a header and nothing else in front of its data.
 const BARE_LEN: u32 = 24;
+/// Where the residence stands in a header (rule W1).
+const RESIDENCE: std::ops::Range<usize> = 2..4;
 /// Inline bytes of a packet with an acknowledgement vector.
 const ACKS_LEN: u32 = 40;
 
 const _: () = assert!(BARE_LEN as usize == HEADER_LEN);
 const _: () = assert!(ACKS_LEN as usize == HEADER_LEN + ACK_VECTOR_LEN);
 
-/// What to fill in when a packet leaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Stamp {
-    /// Nothing.
-    None,
-    /// The time goes into this call, for round trip and timeout.
-    SentAt(CallIdx),
-    /// The time since then goes into the header as residence (rule W4).
-    ResidenceSince(Nanos),
-}
-
 /// The packets of one iteration, in order.
+///
+/// The entries are reused and written in place: an entry's inline bytes behind `inline_len` are
+/// left over from earlier packets, so building a packet touches nothing that does not travel.
 #[derive(Debug)]
 pub(crate) struct TxQueue {
     items: Vec<TxItem>,
-    stamps: Vec<Stamp>,
+    /// How many entries hold a packet.
+    len: usize,
     /// Position in the transport's sequence before the first item.
     base: TxSeq,
+    /// Calls to which the time goes at which their packet left.
+    sent: Vec<CallIdx>,
+    /// Answers that came about in the iteration in which their request arrived: their residence
+    /// is the same.
+    fresh: Vec<u32>,
+    /// Other answers, with the time at which their request arrived.
+    late: Vec<(u32, Nanos)>,
 }
+
+const EMPTY: TxItem = TxItem {
+    peer: PeerId(0),
+    inline_len: 0,
+    inline: [0; MAX_INLINE],
+    data: BufRef::EMPTY,
+};
 
 impl TxQueue {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
-            items: Vec::with_capacity(capacity),
-            stamps: Vec::with_capacity(capacity),
+            items: vec![EMPTY; capacity],
+            len: 0,
             base: TxSeq(0),
+            sent: Vec::with_capacity(capacity),
+            fresh: Vec::with_capacity(capacity),
+            late: Vec::with_capacity(capacity),
         }
     }
 
-    /// Appends a packet and returns the position after it: once the transport's `done` has
-    /// reached that, `data` may be given back.
+    /// Appends a packet as it is, and returns the position after it: once the transport's `done`
+    /// has reached that, `data` may be given back.
     #[inline]
-    pub(crate) fn push(
+    pub(crate) fn push(&mut self, peer: PeerId, header: &Header, data: BufRef) -> TxSeq {
+        if self.len == self.items.len() {
+            self.grow();
+        }
+        let item = &mut self.items[self.len];
+        item.peer = peer;
+        item.inline_len = BARE_LEN;
+        item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
+        item.data = data;
+        self.len += 1;
+        TxSeq(self.base.0 + self.len as u64)
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.items.len() * 2;
+        self.items.resize(len, EMPTY);
+    }
+
+    /// Appends a packet of a call, which learns when it left.
+    #[inline]
+    pub(crate) fn push_request(
         &mut self,
         peer: PeerId,
         header: &Header,
         data: BufRef,
-        stamp: Stamp,
+        call: CallIdx,
     ) -> TxSeq {
-        let mut inline = [0; MAX_INLINE];
-        inline[..HEADER_LEN].copy_from_slice(&header.encode());
-        self.push_item(
-            TxItem {
-                peer,
-                inline_len: BARE_LEN,
-                inline,
-                data,
-            },
-            stamp,
-        )
+        self.sent.push(call);
+        self.push(peer, header, data)
     }
 
-    /// Like [`Self::push`], with an acknowledgement vector behind the header (rule W10), whose
-    /// flag the caller has set.
-    pub(crate) fn push_with_acks(
+    /// Appends an answer, in whose header the time since the arrival will stand (rule W4).
+    #[inline]
+    pub(crate) fn push_answer(
         &mut self,
         peer: PeerId,
         header: &Header,
-        acks: AckVector,
         data: BufRef,
-        stamp: Stamp,
+        arrived: Nanos,
+        now: Nanos,
     ) -> TxSeq {
-        const END: usize = HEADER_LEN + ACK_VECTOR_LEN;
-        let mut inline = [0; MAX_INLINE];
-        inline[..HEADER_LEN].copy_from_slice(&header.encode());
-        inline[HEADER_LEN..END].copy_from_slice(&acks.encode());
-        self.push_item(
-            TxItem {
-                peer,
-                inline_len: ACKS_LEN,
-                inline,
-                data,
-            },
-            stamp,
-        )
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a burst has fewer than 2^32 packets"
+        )]
+        let place = self.len as u32;
+        if arrived == now {
+            self.fresh.push(place);
+        } else {
+            self.late.push((place, arrived));
+        }
+        self.push(peer, header, data)
     }
 
-    #[inline]
-    fn push_item(&mut self, item: TxItem, stamp: Stamp) -> TxSeq {
-        self.items.push(item);
-        self.stamps.push(stamp);
-        TxSeq(self.base.0 + self.items.len() as u64)
+    /// Adds an acknowledgement vector to the last packet (rule W10), whose header has its flag.
+    #[cold]
+    pub(crate) fn add_acks(&mut self, acks: AckVector) {
+        if let Some(item) = self.items[..self.len].last_mut() {
+            item.inline_len = ACKS_LEN;
+            item.inline[HEADER_LEN..ACKS_LEN as usize].copy_from_slice(&acks.encode());
+        }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.len == 0
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.items.len()
+        self.len
     }
 
     /// The packets, ready to go.
     #[inline]
     pub(crate) fn items(&self) -> &[TxItem] {
-        &self.items
+        &self.items[..self.len]
     }
 
-    /// Writes what is known only now into packets and calls; `sent` gets each call's time.
+    /// Writes into the answers how long their requests stayed: those of this iteration since
+    /// `arrived`, the others since their own time.
     #[inline]
-    pub(crate) fn stamp(&mut self, now: Nanos, mut sent: impl FnMut(CallIdx)) {
-        for (item, stamp) in self.items.iter_mut().zip(&self.stamps) {
-            match *stamp {
-                Stamp::None => {}
-                Stamp::SentAt(call) => sent(call),
-                Stamp::ResidenceSince(start) => {
-                    let residence = Residence::from_nanos(now.since(start).0);
-                    item.inline[2..4].copy_from_slice(&residence.0.to_le_bytes());
-                }
+    pub(crate) fn stamp_answers(&mut self, now: Nanos, arrived: Nanos) {
+        if !self.fresh.is_empty() {
+            let residence = Residence::from_nanos(now.since(arrived).0).0.to_le_bytes();
+            for place in self.fresh.drain(..) {
+                self.items[place as usize].inline[RESIDENCE].copy_from_slice(&residence);
             }
         }
+        for (place, arrived) in self.late.drain(..) {
+            let residence = Residence::from_nanos(now.since(arrived).0).0.to_le_bytes();
+            self.items[place as usize].inline[RESIDENCE].copy_from_slice(&residence);
+        }
+    }
+
+    /// The calls whose packets leave now.
+    #[inline]
+    pub(crate) fn drain_sent(&mut self) -> impl Iterator<Item = CallIdx> + '_ {
+        self.sent.drain(..)
     }
 
     /// Forgets the packets: the transport has taken them, up to `end` of its sequence.
     #[inline]
     pub(crate) fn clear(&mut self, end: TxSeq) {
-        debug_assert_eq!(end.0, self.base.0 + self.items.len() as u64);
-        self.items.clear();
-        self.stamps.clear();
+        debug_assert_eq!(end.0, self.base.0 + self.len as u64);
+        self.len = 0;
         self.base = end;
     }
 }

@@ -162,6 +162,14 @@ pub fn peek_session(bytes: &[u8]) -> Option<SessionNum> {
     Some(SessionNum(u32::from_le_bytes(*raw)))
 }
 
+/// Type and request number of a packet whose header has not been validated, for prefetching.
+#[inline]
+pub fn peek_request(bytes: &[u8]) -> Option<(PacketType, ReqNum)> {
+    let raw = bytes.first_chunk::<HEADER_LEN>()?;
+    let kind = PacketType::from_bits(raw[0] & 0xF)?;
+    Some((kind, ReqNum(word(raw, 20))))
+}
+
 impl Header {
     /// The request type of a REQ.
     #[inline]

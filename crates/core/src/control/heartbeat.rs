@@ -154,7 +154,10 @@ impl Detector {
         self.next_beat.min(self.polled + left)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "a remainder of a small number is small")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a remainder of a small number is small"
+    )]
     const fn place(counter: u64) -> usize {
         (counter % REMEMBERED as u64) as usize
     }

@@ -116,6 +116,11 @@ impl<F> Plane<F> {
         self.sessions.len()
     }
 
+    /// Whether a connection has not ended.
+    pub fn has_link(&self, link: LinkId) -> bool {
+        self.links.contains_key(&link)
+    }
+
     /// Connections in any state.
     pub fn link_count(&self) -> usize {
         self.links.len()
