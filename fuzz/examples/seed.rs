@@ -1,5 +1,5 @@
-//! Writes the golden vectors of the wire crate as inputs into the corpora, one file a vector, so that
-//! a fuzzer begins with every packet type, every message and every reason to refuse one.
+//! Writes the golden vectors of the wire crate as inputs into the corpora, one file a vector, so
+//! that a fuzzer begins with every packet type, every message and every reason to refuse one.
 //!
 //! `cargo run --manifest-path fuzz/Cargo.toml --example seed`, from anywhere; then minimise (see
 //! README.md beside this crate).
@@ -8,8 +8,10 @@ use std::path::Path;
 use std::{fs, io};
 
 /// A file of vectors, and the corpus of the target that reads such bytes.
-const SEEDS: [(&str, &str); 2] =
-    [("packets.txt", "wire_header"), ("control.txt", "control_message")];
+const SEEDS: [(&str, &str); 2] = [
+    ("packets.txt", "wire_header"),
+    ("control.txt", "control_message"),
+];
 
 fn main() -> io::Result<()> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -32,5 +34,7 @@ fn main() -> io::Result<()> {
 fn bytes(digits: &str) -> io::Result<Vec<u8>> {
     let wrong = |_| io::Error::new(io::ErrorKind::InvalidData, "a vector is not hexadecimal");
     let places = (0..digits.len()).step_by(2);
-    places.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(wrong)).collect()
+    places
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).map_err(wrong))
+        .collect()
 }

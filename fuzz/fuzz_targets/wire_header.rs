@@ -1,5 +1,5 @@
-//! Any bytes as a packet (rules W1 to W12). What must hold stands in `dunlin_wire::check`, which the
-//! property tests of the wire crate share.
+//! Any bytes as a packet (rules W1 to W12). What must hold stands in `dunlin_wire::check`, which
+//! the property tests of the wire crate share.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

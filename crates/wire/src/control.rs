@@ -63,7 +63,7 @@ pub enum Message<'a> {
     Refuse(Refuse<'a>),
     /// Closes the receiver's session in order (rule C6).
     Disconnect(SessionRef),
-    /// The session that `Disconnect` named is gone; it is named as there (rule C6).
+    /// The session that the receiver wanted to close is closed (rule C6).
     DisconnectAck(SessionRef),
     /// The receiver's session does not exist any more at the sender (rule C6).
     Reset {

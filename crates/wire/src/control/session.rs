@@ -105,12 +105,12 @@ pub struct Refuse<'a> {
     pub detail: &'a str,
 }
 
-/// Names a session at the side that is to end it, and proves to know it (rule C6).
+/// Names a session at the side that receives the message, and proves to know it (rule C6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionRef {
-    /// That side's number for the session.
+    /// The receiver's number for the session.
     pub session: SessionNum,
-    /// That side's token for the session.
+    /// The receiver's token for the session.
     pub token: Token,
 }
 
