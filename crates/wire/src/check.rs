@@ -7,7 +7,7 @@
 use crate::control::{ControlError, LENGTH_LEN, MAX_FRAME, Message, frame_len};
 use crate::{
     AckVector, Bitmap, Flags, HEADER_LEN, Header, HeaderError, PacketType, Residence, VERSION,
-    peek_session,
+    peek_request, peek_session,
 };
 
 /// Sizes of data per packet that real sessions have, and the extremes.
@@ -109,6 +109,7 @@ fn accepted_header(header: &Header, bytes: &[u8]) {
         "encoding gives the bytes that were decoded"
     );
     assert_eq!(peek_session(bytes), Some(header.session));
+    assert_eq!(peek_request(bytes), Some((header.kind, header.req)));
     let extended = HEADER_LEN + header.extension_len();
     assert!(extended <= bytes.len(), "the extension is there");
     assert_eq!(
