@@ -7,15 +7,22 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod cluster;
 pub mod events;
 pub mod hostile;
+pub mod mutants;
 pub mod net;
 pub mod packets;
+mod panics;
+pub mod plan;
 pub mod rng;
+pub mod run;
 pub mod trace;
 pub mod world;
 
 pub use clock::SimClock;
+pub use mutants::Mutant;
 pub use net::{FaultRates, HostId, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx};
 pub use rng::Rng;
+pub use run::{Failure, Options, Report, run_seed};
 pub use world::{Cluster, Node, World};

@@ -163,6 +163,7 @@ pub struct Net {
     /// What happened last.
     pub trace: Trace,
     violation: Option<String>,
+    digest: u64,
 }
 
 #[derive(Debug)]
@@ -206,6 +207,7 @@ impl Net {
             counters: NetCounters::default(),
             trace,
             violation: None,
+            digest: 0,
         }))
     }
 
@@ -349,6 +351,11 @@ impl Net {
     /// The first broken invariant.
     pub fn violation(&self) -> Option<&str> {
         self.violation.as_deref()
+    }
+
+    /// A number that follows from what was delivered to whom and when.
+    pub fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// Adds a line to the trace at the present time.

@@ -24,7 +24,7 @@ struct Line {
 
 impl Trace {
     /// Most lines kept.
-    pub const CAPACITY: usize = 4000;
+    pub const CAPACITY: usize = 50_000;
 
     /// A trace that keeps its lines only if `on`.
     pub fn new(on: bool) -> Self {

@@ -15,7 +15,25 @@ use dunlin_core::Nanos;
 use crate::clock::SimClock;
 use crate::net::{Happening, HostId, NetHandle, PortId};
 use crate::rng::Rng;
-use pipes::{Delivery, Pipes};
+use pipes::{Delivery, Item, Pipes};
+
+/// Which process: the `life`-th (from 1) on its port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ProcessId {
+    /// Where it runs.
+    pub port: PortId,
+    /// How many processes have run there, itself included.
+    pub life: u32,
+}
+
+/// To whom a control message goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Whoever listens on the port.
+    Listener(PortId),
+    /// This process, over the connection to it; nobody, if it is gone.
+    Process(ProcessId),
+}
 
 /// A simulated process.
 pub trait Node {
@@ -28,14 +46,14 @@ pub trait Node {
     /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
     fn next_wakeup(&mut self) -> Nanos;
 
-    /// A control message from the process on port `from`.
-    fn on_message(&mut self, from: PortId, message: Self::Message);
+    /// A control message from process `from`.
+    fn on_message(&mut self, from: ProcessId, message: Self::Message);
 
-    /// The control connection to the process on port `peer` broke.
-    fn on_broken(&mut self, peer: PortId);
+    /// The control connection to process `peer` broke: it is gone.
+    fn on_broken(&mut self, peer: ProcessId);
 
     /// Moves out what it wants the control plane to carry.
-    fn take_messages(&mut self, out: &mut Vec<(PortId, Self::Message)>);
+    fn take_messages(&mut self, out: &mut Vec<(Target, Self::Message)>);
 }
 
 /// Who makes the processes.
@@ -43,11 +61,11 @@ pub trait Cluster {
     /// The processes.
     type Node: Node;
 
-    /// Starts process number `life` (from 1) of `port`.
-    fn boot(&mut self, net: &NetHandle, port: PortId, life: u32) -> Self::Node;
+    /// Starts a process.
+    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
 
-    /// The process on `port` is about to die.
-    fn on_crash(&mut self, port: PortId);
+    /// A process is about to die.
+    fn on_crash(&mut self, process: ProcessId);
 }
 
 /// What can be done to the world at a time.
@@ -85,7 +103,7 @@ pub struct World<C: Cluster> {
     pipes: Pipes<<C::Node as Node>::Message>,
     due: Vec<Due>,
     free: Vec<usize>,
-    outbox: Vec<(PortId, <C::Node as Node>::Message)>,
+    outbox: Vec<(Target, <C::Node as Node>::Message)>,
     asked: Option<u64>,
 }
 
@@ -139,8 +157,8 @@ impl<C: Cluster> World<C> {
         self.net.borrow_mut().add_host()
     }
 
-    /// Adds a port to `host` and starts a process there.
-    pub fn add_process(&mut self, host: HostId) -> PortId {
+    /// Adds a port to `host`; [`Act::Boot`] starts a process there.
+    pub fn add_port(&mut self, host: HostId) -> PortId {
         let port = self.net.borrow_mut().add_port(host);
         self.ports.push(Process {
             node: None,
@@ -152,7 +170,6 @@ impl<C: Cluster> World<C> {
             ticket: 0,
             restless: 0,
         });
-        self.boot(port);
         port
     }
 
@@ -255,12 +272,13 @@ impl<C: Cluster> World<C> {
         if self.ports[port.0].node.is_none() {
             return;
         }
-        self.cluster.on_crash(port);
+        let process = self.process(port);
+        self.cluster.on_crash(process);
         // The NIC forgets the process first: what its memory held is gone without a trace.
         self.net.borrow_mut().kill(port);
         self.ports[port.0].node = None;
         for peer in (0..self.ports.len()).filter(|&peer| peer != port.0) {
-            self.send(port, PortId(peer), Delivery::Broken);
+            self.send(process, Target::Listener(PortId(peer)), Delivery::Broken);
         }
     }
 
@@ -271,8 +289,11 @@ impl<C: Cluster> World<C> {
         let process = &mut self.ports[port.0];
         process.life += 1;
         process.busy_until = Nanos::ZERO;
-        let node = self.cluster.boot(&self.net, port, process.life);
-        process.node = Some(node);
+        let id = ProcessId {
+            port,
+            life: process.life,
+        };
+        process.node = Some(self.cluster.boot(&self.net, id));
         self.poke(port);
     }
 
@@ -337,14 +358,25 @@ impl<C: Cluster> World<C> {
             node.take_messages(&mut outbox);
         }
         for (to, message) in outbox.drain(..) {
-            self.send(port, to, Delivery::Message(message));
+            self.send(self.process(port), to, Delivery::Message(message));
         }
         self.outbox = outbox;
     }
 
-    fn send(&mut self, from: PortId, to: PortId, what: Delivery<<C::Node as Node>::Message>) {
-        let (now, life) = (self.now(), self.ports[to.0].life);
-        if let Some((pipe, at)) = self.pipes.send(from, to, life, what, now) {
+    fn process(&self, port: PortId) -> ProcessId {
+        ProcessId {
+            port,
+            life: self.ports[port.0].life,
+        }
+    }
+
+    fn send(&mut self, from: ProcessId, to: Target, what: Delivery<<C::Node as Node>::Message>) {
+        let now = self.now();
+        let to = match to {
+            Target::Listener(port) => self.process(port),
+            Target::Process(process) => process,
+        };
+        if let Some((pipe, at)) = self.pipes.send(from, to, what, now) {
             self.plan(at, Due::Pipe(pipe));
         }
     }
@@ -359,13 +391,15 @@ impl<C: Cluster> World<C> {
         if let Some(at) = next {
             self.plan(at, Due::Pipe(pipe));
         }
-        let Some((life, what)) = item else { return };
-        let process = &mut self.ports[to.0];
-        let current = process.life == life;
+        let Some(Item { from, to, what, .. }) = item else {
+            return;
+        };
+        let process = &mut self.ports[to.port.0];
+        let current = process.life == to.life;
         let Some(node) = process.node.as_mut().filter(|_| current) else {
             // A message to a process that is gone: the sender's connection breaks.
             if matches!(what, Delivery::Message(_)) {
-                self.send(to, from, Delivery::Broken);
+                self.send(to, Target::Process(from), Delivery::Broken);
             }
             return;
         };
@@ -373,9 +407,9 @@ impl<C: Cluster> World<C> {
             Delivery::Message(message) => node.on_message(from, message),
             Delivery::Broken => node.on_broken(from),
         }
-        self.ports[to.0].restless = 0;
-        self.collect(to);
-        self.poke(to);
+        process.restless = 0;
+        self.collect(to.port);
+        self.poke(to.port);
     }
 
     fn plan_run(&mut self, port: PortId, at: Nanos) {

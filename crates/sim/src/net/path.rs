@@ -138,6 +138,7 @@ impl Net {
         }
         self.counters.delivered += 1;
         self.note_frame("rx", &flight);
+        self.absorb(&flight);
         self.ports[to.0]
             .rx
             .push_back((flight.bytes, flight.congestion));
@@ -154,5 +155,18 @@ impl Net {
 
     fn discard(&mut self, flight: Flight) {
         self.spare.push(flight.bytes);
+    }
+
+    /// Takes a delivered frame into the digest of the run.
+    fn absorb(&mut self, flight: &Flight) {
+        let mut words = [self.now().0, flight.to.0 as u64, 0, 0, 0];
+        for (word, bytes) in words[2..].iter_mut().zip(flight.bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        for word in words {
+            self.digest = (self.digest ^ word)
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+                .rotate_left(29);
+        }
     }
 }

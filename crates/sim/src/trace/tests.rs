@@ -24,5 +24,6 @@ fn the_newest_lines_are_kept_and_the_others_counted() {
         &text[..80]
     );
     assert_eq!(text.lines().count(), Trace::CAPACITY + 1);
-    assert!(text.ends_with(&format!("{}.000 line {}\n", 4002, 4002)));
+    let last = Trace::CAPACITY + 2;
+    assert!(text.ends_with(&format!("{last}.000 line {last}\n")));
 }

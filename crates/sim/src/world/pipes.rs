@@ -10,6 +10,7 @@ use dunlin_core::Nanos;
 
 use crate::net::PortId;
 use crate::rng::Rng;
+use crate::world::ProcessId;
 
 /// What comes out of a connection.
 #[derive(Debug)]
@@ -32,9 +33,19 @@ pub(super) struct Pipes<M> {
 struct Pipe<M> {
     from: PortId,
     to: PortId,
-    /// What is under way: when it is due, for which process, and what it is.
-    items: VecDeque<(Nanos, u32, Delivery<M>)>,
+    items: VecDeque<Item<M>>,
     last: Nanos,
+}
+
+/// Something under way.
+#[derive(Debug)]
+pub(super) struct Item<M> {
+    /// From whom, or whose end it is.
+    pub(super) from: ProcessId,
+    /// For whom.
+    pub(super) to: ProcessId,
+    pub(super) what: Delivery<M>,
+    due: Nanos,
 }
 
 /// Range of the time that a message needs: a kernel's TCP within a rack, with its wake-ups.
@@ -54,26 +65,32 @@ impl<M> Pipes<M> {
     /// Sends; returns the connection and when its first item is due, if nothing was under way.
     pub(super) fn send(
         &mut self,
-        from: PortId,
-        to: PortId,
-        life: u32,
+        from: ProcessId,
+        to: ProcessId,
         what: Delivery<M>,
         now: Nanos,
     ) -> Option<(usize, Nanos)> {
         let next = self.pipes.len();
-        let at = *self.index.entry((from, to)).or_insert(next);
+        let ends = (from.port, to.port);
+        let at = *self.index.entry(ends).or_insert(next);
         if at == next {
+            let items = VecDeque::new();
             self.pipes.push(Pipe {
-                from,
-                to,
-                items: VecDeque::new(),
+                from: ends.0,
+                to: ends.1,
+                items,
                 last: Nanos::ZERO,
             });
         }
         let delay = Nanos(self.rng.log_between(DELAY.0, DELAY.1));
         let pipe = &mut self.pipes[at];
         pipe.last = pipe.last.max(now + delay);
-        pipe.items.push_back((pipe.last, life, what));
+        pipe.items.push_back(Item {
+            from,
+            to,
+            what,
+            due: pipe.last,
+        });
         (pipe.items.len() == 1).then_some((at, pipe.last))
     }
 
@@ -88,12 +105,12 @@ impl<M> Pipes<M> {
         pipe: usize,
         open: bool,
         now: Nanos,
-    ) -> (Option<(u32, Delivery<M>)>, Option<Nanos>) {
+    ) -> (Option<Item<M>>, Option<Nanos>) {
         if !open {
             return (None, Some(now + RETRY));
         }
         let items = &mut self.pipes[pipe].items;
-        let item = items.pop_front().map(|(_, life, what)| (life, what));
-        (item, items.front().map(|(due, ..)| (*due).max(now)))
+        let item = items.pop_front();
+        (item, items.front().map(|next| next.due.max(now)))
     }
 }

@@ -4,7 +4,7 @@ use dunlin_core::Nanos;
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
 
-use super::{Act, Cluster, Node, World};
+use super::{Act, Cluster, Node, ProcessId, Target, World};
 use crate::net::{
     FaultRates, HostId, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx,
 };
@@ -20,8 +20,8 @@ struct Echo {
     seen: Vec<u32>,
     runs: u32,
     messages: Vec<u32>,
-    broken: Vec<PortId>,
-    outbox: Vec<(PortId, u32)>,
+    broken: Vec<ProcessId>,
+    outbox: Vec<(Target, u32)>,
 }
 
 struct Pair {
@@ -31,7 +31,7 @@ struct Pair {
 impl Cluster for Pair {
     type Node = Echo;
 
-    fn boot(&mut self, net: &NetHandle, port: PortId, life: u32) -> Echo {
+    fn boot(&mut self, net: &NetHandle, ProcessId { port, life }: ProcessId) -> Echo {
         let first = port.0 == 0;
         Echo {
             halves: SimTransport::open(net, port),
@@ -46,7 +46,7 @@ impl Cluster for Pair {
         }
     }
 
-    fn on_crash(&mut self, _port: PortId) {}
+    fn on_crash(&mut self, _process: ProcessId) {}
 }
 
 fn packet(to: PortId, number: u32) -> TxItem {
@@ -95,15 +95,15 @@ impl Node for Echo {
         }
     }
 
-    fn on_message(&mut self, _from: PortId, message: u32) {
+    fn on_message(&mut self, _from: ProcessId, message: u32) {
         self.messages.push(message);
     }
 
-    fn on_broken(&mut self, peer: PortId) {
+    fn on_broken(&mut self, peer: ProcessId) {
         self.broken.push(peer);
     }
 
-    fn take_messages(&mut self, out: &mut Vec<(PortId, u32)>) {
+    fn take_messages(&mut self, out: &mut Vec<(Target, u32)>) {
         out.append(&mut self.outbox);
     }
 }
@@ -113,11 +113,13 @@ fn world(to_send: u32, config: NetConfig, seed: u64) -> World<Pair> {
     let mut world = World::new(&net, Pair { to_send }, seed);
     for _ in 0..2 {
         let host = world.add_host();
-        world.add_process(host);
+        let port = world.add_port(host);
+        world.act(Act::Boot(port));
     }
     world
 }
 
+const LISTENER_1: Target = Target::Listener(PortId(1));
 const END: Nanos = Nanos::from_secs(1);
 
 #[test]
@@ -204,8 +206,12 @@ fn a_blocked_direction_loses_frames_and_holds_messages() {
         .node(PortId(0))
         .unwrap()
         .outbox
-        .extend([(PortId(1), 7), (PortId(1), 8)]);
-    world.node(PortId(1)).unwrap().outbox.push((PortId(0), 9));
+        .extend([(LISTENER_1, 7), (LISTENER_1, 8)]);
+    world
+        .node(PortId(1))
+        .unwrap()
+        .outbox
+        .push((Target::Listener(PortId(0)), 9));
     world.poke(PortId(0));
     world.poke(PortId(1));
     world.run_until(Nanos::from_millis(50));
@@ -230,7 +236,13 @@ fn a_crash_breaks_connections_and_a_restart_is_another_process() {
     world.at(Nanos(1000), Act::Crash(PortId(1)));
     world.run_until(Nanos::from_millis(10));
     assert!(world.node(PortId(1)).is_none());
-    assert_eq!(world.node(PortId(0)).unwrap().broken, [PortId(1)]);
+    assert_eq!(
+        world.node(PortId(0)).unwrap().broken,
+        [ProcessId {
+            port: PortId(1),
+            life: 1
+        }]
+    );
     assert!(world.net().borrow().counters.nobody > 50);
     world.act(Act::Boot(PortId(1)));
     assert_eq!(world.life(PortId(1)), 2);

@@ -1,0 +1,270 @@
+//! Runs seeds of the simulator: so many, for so long, one, or until each planted bug is found.
+//! `cargo xtask seeds` calls it. Exit status 1: a checker found something; 2: wrong arguments.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
+
+const USAGE: &str = "\
+Runs simulated clusters, one per seed: faults first, then a sound network; checkers throughout.
+
+usage: seeds [--count N | --minutes M | --seed N | --mutants] [--from N] [--mutant NAME]
+             [--lines N] [--json]
+
+  --count N      run N seeds (default 1000)
+  --minutes M    run seeds for M minutes
+  --seed N       run one seed, twice if it fails: the second time for its trace
+  --mutants      for each planted bug, run up to --count seeds (default 2000) until it is found
+  --from N       first seed (default 1)
+  --mutant NAME  plant this bug in every endpoint
+  --lines N      print so many lines of a failure's trace (default 120)
+  --json         one JSON object a line, for machines
+
+examples:
+  cargo xtask seeds --minutes 5
+  cargo xtask seeds --seed 4711
+  cargo xtask seeds --mutants";
+
+#[derive(Clone, Debug, Default)]
+struct Arguments {
+    count: Option<u64>,
+    minutes: Option<f64>,
+    seed: Option<u64>,
+    from: u64,
+    mutants: bool,
+    mutant: Option<Mutant>,
+    json: bool,
+    /// Lines of a failure's trace to print.
+    lines: usize,
+}
+
+fn main() -> ExitCode {
+    let arguments = match parse(std::env::args().skip(1)) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(problem) => {
+            eprintln!("{problem}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let fine = if arguments.mutants {
+        run_mutants(&arguments)
+    } else if let Some(seed) = arguments.seed {
+        run_one(&arguments, seed)
+    } else {
+        run_many(&arguments)
+    };
+    if fine {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut out = Arguments {
+        from: 1,
+        lines: 120,
+        ..Arguments::default()
+    };
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(format!("{word} needs a value"));
+        match word.as_str() {
+            "--help" | "-h" => return Ok(None),
+            "--count" => out.count = Some(number(&value()?)?),
+            "--minutes" => out.minutes = Some(number(&value()?)?),
+            "--seed" => out.seed = Some(number(&value()?)?),
+            "--from" => out.from = number(&value()?)?,
+            "--mutant" => out.mutant = Some(mutant(&value()?)?),
+            "--mutants" => out.mutants = true,
+            "--lines" => out.lines = number(&value()?)?,
+            "--json" => out.json = true,
+            _ => return Err(format!("{word}: no such option")),
+        }
+    }
+    if out.mutants && Mutant::all().is_empty() {
+        return Err("this build has no planted bugs; build with --features mutants".to_owned());
+    }
+    Ok(Some(out))
+}
+
+fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("{word}: not a number"))
+}
+
+fn mutant(name: &str) -> Result<Mutant, String> {
+    Mutant::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = Mutant::all().iter().map(|mutant| mutant.name()).collect();
+        match names.is_empty() {
+            true => "this build has no planted bugs; build with --features mutants".to_owned(),
+            false => format!(
+                "{name}: no such planted bug; there are {}",
+                names.join(", ")
+            ),
+        }
+    })
+}
+
+fn run_one(arguments: &Arguments, seed: u64) -> bool {
+    let options = Options {
+        mutant: arguments.mutant,
+        trace: false,
+    };
+    match run_seed(seed, options) {
+        Ok(report) => {
+            print_report(&report, arguments.json);
+            true
+        }
+        Err(failure) => {
+            print_failure(&failure, arguments);
+            false
+        }
+    }
+}
+
+/// Failures that are printed in full; the others are only counted.
+const FAILURES_SHOWN: u64 = 3;
+const PROGRESS: Duration = Duration::from_secs(5);
+
+fn run_many(arguments: &Arguments) -> bool {
+    let options = Options {
+        mutant: arguments.mutant,
+        trace: false,
+    };
+    let limit = arguments
+        .minutes
+        .map(|minutes| Duration::from_secs_f64(minutes.max(0.0) * 60.0));
+    let count = arguments.count.or(limit.map(|_| u64::MAX)).unwrap_or(1000);
+    let start = Instant::now();
+    let mut told = start;
+    let (mut run, mut failed, mut calls) = (0_u64, 0_u64, 0_u64);
+    while run < count && limit.is_none_or(|limit| start.elapsed() < limit) {
+        let seed = arguments.from.wrapping_add(run);
+        run += 1;
+        match run_seed(seed, options) {
+            Ok(report) => calls += report.calls.issued,
+            Err(failure) => {
+                failed += 1;
+                if failed <= FAILURES_SHOWN {
+                    print_failure(&failure, arguments);
+                } else {
+                    println!("seed {seed} failed: {}", failure.what);
+                }
+            }
+        }
+        if told.elapsed() >= PROGRESS {
+            told = Instant::now();
+            progress(run, failed, start);
+        }
+    }
+    summary(run, failed, calls, start, arguments.json);
+    failed == 0
+}
+
+fn rate(run: u64, start: Instant) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
+    let run = run as f64;
+    run / start.elapsed().as_secs_f64().max(1e-9)
+}
+
+fn progress(run: u64, failed: u64, start: Instant) {
+    eprintln!(
+        "{run} seeds, {failed} failures, {:.0} seeds/s",
+        rate(run, start)
+    );
+}
+
+fn summary(run: u64, failed: u64, calls: u64, start: Instant, json: bool) {
+    let rate = rate(run, start);
+    if json {
+        println!(
+            "{{\"seeds\":{run},\"failures\":{failed},\"calls\":{calls},\"seeds_per_s\":{rate:.1}}}"
+        );
+    } else {
+        println!("{run} seeds, {failed} failures, {calls} calls, {rate:.0} seeds/s");
+    }
+}
+
+/// Seeds that each planted bug has to be found.
+const MUTANT_SEEDS: u64 = 2000;
+
+fn run_mutants(arguments: &Arguments) -> bool {
+    let count = arguments.count.unwrap_or(MUTANT_SEEDS);
+    let chosen = arguments
+        .mutant
+        .map_or_else(Mutant::all, |mutant| vec![mutant]);
+    let mut all_found = true;
+    for mutant in chosen {
+        let options = Options {
+            mutant: Some(mutant),
+            trace: false,
+        };
+        let seeds = arguments.from..arguments.from.saturating_add(count);
+        let found = seeds
+            .into_iter()
+            .find_map(|seed| run_seed(seed, options).err());
+        all_found &= found.is_some();
+        print_mutant(mutant, found.as_deref(), arguments);
+    }
+    all_found
+}
+
+fn print_mutant(mutant: Mutant, found: Option<&Failure>, arguments: &Arguments) {
+    let name = mutant.name();
+    match (found, arguments.json) {
+        (Some(failure), false) => {
+            let seeds = failure
+                .seed
+                .saturating_sub(arguments.from)
+                .saturating_add(1);
+            println!("{name:<26} found after {seeds:>4} seeds: {}", failure.what);
+        }
+        (None, false) => println!("{name:<26} NOT FOUND"),
+        (found, true) => {
+            let seed = found.map_or("null".to_owned(), |failure| failure.seed.to_string());
+            println!(
+                "{{\"mutant\":{name:?},\"found\":{},\"seed\":{seed}}}",
+                found.is_some()
+            );
+        }
+    }
+}
+
+fn print_failure(failure: &Failure, Arguments { json, lines, .. }: &Arguments) {
+    let (json, lines) = (*json, *lines);
+    if json {
+        let (seed, what, replay) = (failure.seed, &failure.what, failure.replay());
+        println!("{{\"seed\":{seed},\"failure\":{what:?},\"replay\":{replay:?}}}");
+    } else {
+        for line in failure.last_lines(lines) {
+            println!("  {line}");
+        }
+        println!("{failure}");
+    }
+}
+
+fn print_report(report: &Report, json: bool) {
+    let Report {
+        seed,
+        calls,
+        frames,
+        virtual_time,
+        digest,
+    } = report;
+    if json {
+        println!(
+            "{{\"seed\":{seed},\"calls\":{},\"frames\":{},\"virtual_ns\":{},\"digest\":{digest}}}",
+            calls.issued, frames.delivered, virtual_time.0
+        );
+    } else {
+        println!(
+            "seed {seed}: fine after {} ms of virtual time",
+            virtual_time.0 / 1_000_000
+        );
+        println!("  {calls:?}\n  {frames:?}\n  digest {digest:016x}");
+    }
+}

@@ -1,0 +1,96 @@
+//! A cluster of endpoints with a workload and checkers: what the simulated world runs to test the
+//! protocol (design §13).
+//!
+//! Each process issues calls of every kind to the others and serves theirs; sessions go both ways,
+//! end, and are opened again. The ledger sees all of it and knows what may happen. Called by `run`.
+
+mod app;
+mod handlers;
+mod ledger;
+mod message;
+mod node;
+mod workers;
+
+use dunlin_core::Config;
+
+pub use handlers::PlannedPanic;
+pub use ledger::{Counts, Phase};
+pub use message::Kind;
+pub use node::{ControlMessage, RpcNode};
+
+use crate::net::NetHandle;
+use crate::plan::Plan;
+use crate::rng::Rng;
+use crate::world::{Cluster, ProcessId};
+use ledger::Shared;
+
+/// Starts the processes of a plan and keeps their record.
+#[derive(Debug)]
+pub struct RpcCluster {
+    plan: Plan,
+    config: Config,
+    seeds: Rng,
+    shared: Shared,
+}
+
+impl RpcCluster {
+    /// A cluster for `plan` whose endpoints have `config`. `traced`: keep notes for a trace.
+    pub fn new(plan: Plan, config: Config, seed: u64, traced: bool) -> Self {
+        let shared = Shared::new(plan.insider, traced);
+        Self {
+            plan,
+            config,
+            seeds: Rng::new(seed),
+            shared,
+        }
+    }
+
+    /// The part of the run that the processes are told of.
+    pub fn phase(&self) -> Phase {
+        self.shared.lock().phase
+    }
+
+    /// Begins a part of the run. `lossy`: losses may still happen in it.
+    pub fn set_phase(&mut self, phase: Phase, lossy: bool) {
+        let mut ledger = self.shared.lock();
+        ledger.phase = phase;
+        ledger.lossy = lossy;
+    }
+
+    /// Calls that have not ended.
+    pub fn pending(&self) -> usize {
+        self.shared.lock().pending()
+    }
+
+    /// What calls have not ended, in words.
+    pub fn stuck(&self) -> String {
+        self.shared.lock().stuck()
+    }
+
+    /// How calls have ended so far.
+    pub fn counts(&self) -> Counts {
+        self.shared.lock().counts
+    }
+
+    /// The first invariant that a checker found broken.
+    pub fn take_violation(&mut self) -> Option<String> {
+        self.shared.lock().take_violation()
+    }
+}
+
+impl Cluster for RpcCluster {
+    type Node = RpcNode;
+
+    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> RpcNode {
+        let rng = self.seeds.fork();
+        let (config, shared) = (self.config.clone(), self.shared.clone());
+        let mut node = RpcNode::boot(net, process, &self.plan, config, shared, rng);
+        let phase = self.phase();
+        node.begin(phase);
+        node
+    }
+
+    fn on_crash(&mut self, process: ProcessId) {
+        self.shared.lock().crash(process);
+    }
+}

@@ -1,0 +1,420 @@
+//! The user's side of a simulated process: it issues calls of every kind, cancels some, closes
+//! sessions and keeps requests, as its seed says.
+//!
+//! Invariant: everything here follows from the process's own stream of random numbers and what
+//! arrives. Called by the endpoint (timers, continuations, session events) and by `node`;
+//! what runs for requests is in `handlers`.
+
+use std::collections::BTreeMap;
+
+use dunlin_core::{
+    CallId, CallOptions, Cx, Done, Held, Nanos, Session, SessionEvent, Tag, TimerToken,
+};
+
+use super::ledger::{Issue, NESTED_FAILED, Phase, Shared};
+use super::message::{Ask, Kind, PREFIX};
+use crate::clock::SimClock;
+use crate::net::PortId;
+use crate::plan::Workload;
+use crate::rng::{Ppm, Rng};
+use crate::world::ProcessId;
+
+/// All user state of one process.
+#[derive(Debug)]
+pub(super) struct App {
+    pub(super) id: ProcessId,
+    pub(super) shared: Shared,
+    pub(super) rng: Rng,
+    pub(super) clock: SimClock,
+    pub(super) work: Workload,
+    /// Sessions that are connecting or open, and who is on the other side.
+    pub(super) sessions: Vec<Known>,
+    /// Sessions that have ended and whose other sides are to be told.
+    pub(super) ended: Vec<Known>,
+    /// Peers to which a session is to be opened from this time on.
+    pub(super) reopen: Vec<(Nanos, PortId)>,
+    /// Requests that wait for a nested call or a timer.
+    held: Vec<Option<Kept>>,
+    free: Vec<usize>,
+    /// Nested calls, and which kept request each is for.
+    nested: BTreeMap<u64, usize>,
+    /// Calls that may still be cancelled.
+    cancellable: BTreeMap<u64, CallId>,
+    /// Calls to issue in this phase.
+    remaining: u32,
+    phase: Phase,
+}
+
+/// A session of this process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) session: Session,
+    pub(super) peer: PortId,
+    /// Which process on that port, once it has answered.
+    pub(super) life: Option<u32>,
+    /// This process opened it, and opens another one when it ends.
+    pub(super) ours: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    held: Held,
+    ask: Ask,
+}
+
+/// What a timer is for: the high byte of its token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+enum Alarm {
+    Issue,
+    Cancel,
+    Answer,
+    Lose,
+}
+
+impl Alarm {
+    const ALL: [Self; 4] = [Self::Issue, Self::Cancel, Self::Answer, Self::Lose];
+
+    fn token(self, argument: u64) -> TimerToken {
+        TimerToken((self as u64) << 56 | argument)
+    }
+}
+
+/// Longest time until an ended session is opened again.
+const REOPEN: Nanos = Nanos::from_millis(5);
+/// Time until a process without an open session looks again.
+const NO_SESSION_WAIT: Nanos = Nanos::from_micros(200);
+/// An answer that no session carries.
+const TOO_MUCH: u32 = 100_000;
+
+impl App {
+    pub(super) fn new(
+        id: ProcessId,
+        shared: Shared,
+        rng: Rng,
+        clock: SimClock,
+        work: Workload,
+    ) -> Self {
+        Self {
+            id,
+            shared,
+            rng,
+            clock,
+            work,
+            sessions: Vec::new(),
+            ended: Vec::new(),
+            reopen: Vec::new(),
+            held: Vec::new(),
+            free: Vec::new(),
+            nested: BTreeMap::new(),
+            cancellable: BTreeMap::new(),
+            remaining: 0,
+            phase: Phase::Chaos,
+        }
+    }
+
+    /// Begins to issue this phase's calls.
+    pub(super) fn begin(&mut self, phase: Phase, cx: &mut Cx<'_>) {
+        self.phase = phase;
+        self.remaining = match phase {
+            Phase::Chaos => self.work.calls,
+            Phase::Calm => self.work.calm_calls,
+            Phase::Settle | Phase::Close => 0,
+        };
+        if self.remaining > 0 {
+            cx.timer(cx.now(), Alarm::Issue.token(0));
+        }
+    }
+
+    /// Calls of this phase that are not issued yet.
+    pub(super) fn remaining(&self) -> u32 {
+        self.remaining
+    }
+
+    /// A timer fires.
+    pub(super) fn on_timer(&mut self, token: TimerToken, cx: &mut Cx<'_>) {
+        let argument = token.0 & ((1 << 56) - 1);
+        let alarm = Alarm::ALL
+            .iter()
+            .find(|alarm| **alarm as u64 == token.0 >> 56);
+        let key = usize::try_from(argument).unwrap_or(usize::MAX);
+        match alarm {
+            Some(Alarm::Issue) => self.on_issue(cx),
+            Some(Alarm::Cancel) => self.on_cancel(argument, cx),
+            Some(Alarm::Answer) => self.answer(key, true, cx),
+            Some(Alarm::Lose) => drop(self.take(key)),
+            None => self
+                .shared
+                .lock()
+                .violate("a timer fires that nobody set".to_owned()),
+        }
+    }
+
+    /// A call has ended.
+    pub(super) fn on_completion(&mut self, done: Done, cx: &mut Cx<'_>) {
+        let call = done.tag.0;
+        self.cancellable.remove(&call);
+        {
+            let mut ledger = self.shared.lock();
+            ledger.complete(call, self.id, cx.now(), done.result, done.response.data());
+            let intact = Ask::read(done.request.data()).is_some_and(|ask| ask.call == call);
+            if !intact {
+                ledger.violate(format!(
+                    "call {call} comes back with another request's bytes"
+                ));
+            }
+        }
+        if let Some(key) = self.nested.remove(&call) {
+            self.answer(key, done.result.is_ok(), cx);
+        }
+        let session = done.session;
+        cx.recycle([done.request, done.response]);
+        if self.phase == Phase::Chaos && self.rng.chance(Ppm(self.work.disconnects.0 / 10)) {
+            cx.disconnect(session);
+        }
+    }
+
+    /// A session has come or gone.
+    pub(super) fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
+        let SessionEvent::Closed { session, .. } = event else {
+            return;
+        };
+        let Some(at) = self
+            .sessions
+            .iter()
+            .position(|known| known.session == session)
+        else {
+            return self
+                .shared
+                .lock()
+                .violate("an unknown session has closed".to_owned());
+        };
+        let known = self.sessions.remove(at);
+        self.ended.push(known);
+        if known.ours {
+            let wait = Nanos(self.rng.log_between(1_000, REOPEN.0));
+            self.reopen.push((cx.now() + wait, known.peer));
+        }
+    }
+
+    /// Keeps a request until `answer` or `take`.
+    pub(super) fn keep(&mut self, held: Held, ask: Ask) -> usize {
+        let kept = Some(Kept { held, ask });
+        match self.free.pop() {
+            Some(key) => {
+                self.held[key] = kept;
+                key
+            }
+            None => {
+                self.held.push(kept);
+                self.held.len() - 1
+            }
+        }
+    }
+
+    /// Checks that a session's kept requests are no more than its slots: a slot has at most one
+    /// live handler.
+    pub(super) fn check_kept(&self, session: Session, cx: &Cx<'_>) {
+        let Some(info) = cx.session_info(session) else {
+            return;
+        };
+        let kept = self
+            .held
+            .iter()
+            .flatten()
+            .filter(|kept| kept.held.session() == session);
+        let count = kept.count();
+        if count > info.window as usize {
+            let window = info.window;
+            let what = format!("{count} live handlers in a session of {window} slots");
+            self.shared.lock().violate(what);
+        }
+    }
+
+    /// Sets a timer that answers or drops a kept request.
+    pub(super) fn answer_later(&mut self, key: usize, lose: bool, after: Nanos, cx: &mut Cx<'_>) {
+        let alarm = if lose { Alarm::Lose } else { Alarm::Answer };
+        cx.timer(cx.now() + after, alarm.token(key as u64));
+    }
+
+    /// Answers a kept request.
+    pub(super) fn answer(&mut self, key: usize, well: bool, cx: &mut Cx<'_>) {
+        let Some(Kept { held, ask }) = self.take(key) else {
+            return self
+                .shared
+                .lock()
+                .violate(format!("request {key} is answered twice"));
+        };
+        if well {
+            held.reply(cx, ask.answer_len as usize, |out| ask.answer(out));
+        } else {
+            held.reject(cx, NESTED_FAILED);
+        }
+    }
+
+    /// Issues a call on behalf of a kept request. False if nobody takes it.
+    pub(super) fn call_for(&mut self, key: usize, cx: &mut Cx<'_>) -> bool {
+        let depth_ends = self.rng.one_in(4);
+        let kind = if depth_ends {
+            *self.rng.pick(&self.work.kinds)
+        } else {
+            Kind::Echo
+        };
+        match self.pick_session() {
+            Some(known) => self.issue(known, kind, Some(key), cx),
+            None => false,
+        }
+    }
+
+    fn take(&mut self, key: usize) -> Option<Kept> {
+        let kept = self.held.get_mut(key)?.take()?;
+        self.free.push(key);
+        Some(kept)
+    }
+
+    fn pick_session(&mut self) -> Option<Known> {
+        let at = self.rng.index(self.sessions.len());
+        self.sessions.get(at).copied()
+    }
+
+    /// Issues a burst of calls and plans the next one.
+    fn on_issue(&mut self, cx: &mut Cx<'_>) {
+        if self.remaining == 0 || self.sessions.is_empty() {
+            if self.remaining > 0 {
+                cx.timer(cx.now() + NO_SESSION_WAIT, Alarm::Issue.token(0));
+            }
+            return;
+        }
+        let burst = self
+            .rng
+            .between(1, self.work.burst)
+            .min(u64::from(self.remaining));
+        for _ in 0..burst {
+            let kind = *self.rng.pick(&self.work.kinds);
+            let Some(known) = self.pick_session() else {
+                break;
+            };
+            let taken = self.issue(known, kind, None, cx);
+            // Under faults a refused call counts: nobody waits for an overloaded peer.
+            if taken || self.phase == Phase::Chaos {
+                self.remaining -= 1;
+            }
+        }
+        if self.phase == Phase::Chaos
+            && self.rng.chance(self.work.disconnects)
+            && let Some(known) = self.pick_session()
+        {
+            cx.disconnect(known.session);
+        }
+        if self.remaining > 0 {
+            let gap = Nanos(self.rng.log_between(500, self.work.gap.0));
+            cx.timer(cx.now() + gap, Alarm::Issue.token(0));
+        }
+    }
+
+    fn on_cancel(&mut self, call: u64, cx: &mut Cx<'_>) {
+        let Some(id) = self.cancellable.remove(&call) else {
+            return;
+        };
+        // A call whose completion is on its way cannot be cancelled any more.
+        if cx.cancel(id) {
+            self.shared.lock().cancel(call);
+        }
+    }
+
+    /// Issues one call. False if the endpoint does not take it.
+    fn issue(&mut self, known: Known, kind: Kind, parent: Option<usize>, cx: &mut Cx<'_>) -> bool {
+        let Some(info) = cx.session_info(known.session) else {
+            return false;
+        };
+        let largest = u64::from(info.max_message);
+        let len = self.draw_len(PREFIX as u64, self.work.longest);
+        let answer_len = match kind {
+            Kind::TooMuch => TOO_MUCH,
+            _ => self.draw_len(0, self.work.longest.min(largest)),
+        };
+        let room = if self.rng.one_in(32) {
+            0
+        } else {
+            answer_len.min(info.max_message)
+        };
+        let (Ok(mut request), Ok(response)) = (cx.buf(len as usize), cx.buf(room as usize)) else {
+            return false;
+        };
+        let calm = self.phase == Phase::Calm;
+        let (often, longest) = self.work.deadlines;
+        // Nested calls that wait for each other's slots would wait for ever without a deadline.
+        let limited = parent.is_some() || !calm && self.rng.chance(often);
+        let deadline = limited.then(|| Nanos(self.rng.log_between(1_000, longest.0)));
+        let call = self.shared.lock().issue(Issue {
+            kind,
+            from: self.id,
+            to: known.peer,
+            at: cx.now(),
+            deadline,
+            answer_len,
+            room: u32::try_from(response.capacity()).unwrap_or(u32::MAX),
+        });
+        let param = self.draw_param(kind);
+        Ask {
+            call,
+            answer_len,
+            param,
+        }
+        .write(request.data_mut());
+        let options = CallOptions { deadline };
+        let session = known.session;
+        let taken = cx.call_with(
+            session,
+            kind.req_type(),
+            request,
+            response,
+            Tag(call),
+            options,
+        );
+        match taken {
+            Ok(id) => {
+                self.on_taken(call, id, parent, cx);
+                true
+            }
+            Err(refused) => {
+                self.shared.lock().refuse(call);
+                cx.recycle([refused.request, refused.response]);
+                false
+            }
+        }
+    }
+
+    fn on_taken(&mut self, call: u64, id: CallId, parent: Option<usize>, cx: &mut Cx<'_>) {
+        if let Some(key) = parent {
+            self.nested.insert(call, key);
+        }
+        let (often, longest) = self.work.cancels;
+        if self.phase == Phase::Chaos && self.rng.chance(often) {
+            self.cancellable.insert(call, id);
+            let after = Nanos(self.rng.log_between(1, longest.0));
+            cx.timer(cx.now() + after, Alarm::Cancel.token(call));
+        }
+    }
+
+    fn draw_len(&mut self, least: u64, most: u64) -> u32 {
+        u32::try_from(self.rng.between(least, most.max(least))).unwrap_or(u32::MAX)
+    }
+
+    /// What the handler of `kind` is told, in microseconds if it is a time.
+    fn draw_param(&mut self, kind: Kind) -> u32 {
+        let (computes, waits, _) = self.work.slow;
+        let most = match kind {
+            Kind::Slow => computes,
+            Kind::Later | Kind::Lose => waits,
+            _ => return self.rng.next_u32(),
+        };
+        // Over the sound network nobody is slow enough to be taken for dead.
+        let most = if self.phase == Phase::Calm {
+            most.min(Nanos::from_micros(50))
+        } else {
+            most
+        };
+        u32::try_from(self.rng.between(0, most.0 / 1000)).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,229 @@
+//! The handlers of every simulated process: one for each kind of request, failing ones included.
+//!
+//! Invariant: before anything else, each tells the ledger that it runs. Called by the endpoint;
+//! registered by `node`.
+
+use std::panic::resume_unwind;
+
+use dunlin_core::{BackgroundRequest, Batch, BatchItem, Cx, Nanos, Request, Rpc};
+
+use super::app::App;
+use super::ledger::{GARBAGE, REJECTED, Shared};
+use super::message::{Ask, Kind};
+use crate::clock::SimClock;
+use crate::net::{PortId, SimTransport};
+
+/// The endpoint of a simulated process.
+pub(super) type Endpoint = Rpc<SimTransport, SimClock, App>;
+
+/// What a handler panics with on purpose.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedPanic;
+
+/// Registers all of them.
+pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, largest: usize) {
+    rpc.on(Kind::Echo.req_type(), on_echo);
+    rpc.on(Kind::Nested.req_type(), on_nested);
+    rpc.on(Kind::Reject.req_type(), on_reject);
+    rpc.on(Kind::Panic.req_type(), on_panic);
+    rpc.on(Kind::Forget.req_type(), on_forget);
+    rpc.on(Kind::Slow.req_type(), on_slow);
+    rpc.on(Kind::Later.req_type(), |app, req, cx| {
+        on_kept(app, req, cx, Kind::Later)
+    });
+    rpc.on(Kind::Lose.req_type(), |app, req, cx| {
+        on_kept(app, req, cx, Kind::Lose)
+    });
+    rpc.on(Kind::TooMuch.req_type(), on_too_much);
+    rpc.on_batch(Kind::Batch.req_type(), on_batch);
+    rpc.on_batch(Kind::MixedBatch.req_type(), on_mixed_batch);
+    let kinds = [Kind::Background, Kind::FailingBackground];
+    for kind in kinds {
+        let shared = shared.clone();
+        rpc.on_background(kind.req_type(), largest, move |req| {
+            on_background(&shared, port, kind, req);
+        });
+    }
+    rpc.on_completion(App::on_completion);
+    rpc.on_session(App::on_session);
+    rpc.on_timer(App::on_timer);
+}
+
+/// Tells the ledger; `None` if the request makes no sense.
+fn begin(shared: &Shared, port: PortId, kind: Kind, data: &[u8]) -> Option<Ask> {
+    let ask = Ask::read(data);
+    let fine = shared.lock().execute(ask.map(|ask| ask.call), kind, port);
+    ask.filter(|_| fine)
+}
+
+/// What most handlers begin with: the request and what it says, or it is rejected.
+fn open<'a>(
+    app: &App,
+    req: Request<'a>,
+    cx: &mut Cx<'_>,
+    kind: Kind,
+) -> Option<(Request<'a>, Ask)> {
+    match begin(&app.shared, app.id.port, kind, req.data()) {
+        Some(ask) => Some((req, ask)),
+        None => {
+            req.reject(cx, GARBAGE);
+            None
+        }
+    }
+}
+
+fn reply(req: Request<'_>, ask: &Ask, cx: &mut Cx<'_>) {
+    req.reply(cx, ask.answer_len as usize, |out| ask.answer(out));
+}
+
+fn on_echo(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let Some((req, ask)) = open(app, req, cx, Kind::Echo) else {
+        return;
+    };
+    reply(req, &ask, cx);
+}
+
+fn on_too_much(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let Some((req, ask)) = open(app, req, cx, Kind::TooMuch) else {
+        return;
+    };
+    reply(req, &ask, cx);
+}
+
+fn on_reject(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let Some((req, _)) = open(app, req, cx, Kind::Reject) else {
+        return;
+    };
+    req.reject(cx, REJECTED);
+}
+
+fn on_panic(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    if open(app, req, cx, Kind::Panic).is_some() {
+        planned_panic();
+    }
+}
+
+fn on_forget(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    // Not answering is what this handler is for.
+    let _ = open(app, req, cx, Kind::Forget);
+}
+
+fn on_slow(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let Some((req, ask)) = open(app, req, cx, Kind::Slow) else {
+        return;
+    };
+    app.clock.spend(time_of(&ask));
+    reply(req, &ask, cx);
+}
+
+fn on_kept(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>, kind: Kind) {
+    let Some((req, ask)) = open(app, req, cx, kind) else {
+        return;
+    };
+    let session = req.session();
+    let key = app.keep(req.defer(cx), ask);
+    app.check_kept(session, cx);
+    app.answer_later(key, kind == Kind::Lose, time_of(&ask), cx);
+}
+
+fn on_nested(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let Some((req, ask)) = open(app, req, cx, Kind::Nested) else {
+        return;
+    };
+    let session = req.session();
+    let key = app.keep(req.defer(cx), ask);
+    app.check_kept(session, cx);
+    if !app.call_for(key, cx) {
+        app.answer(key, false, cx);
+    }
+}
+
+fn on_batch(app: &mut App, mut batch: Batch<'_>, _cx: &mut Cx<'_>) {
+    // The items of a batch are disjoint: all are looked at before the first is answered.
+    let items: Vec<_> = batch
+        .iter_mut()
+        .map(|item| {
+            (
+                begin(&app.shared, app.id.port, Kind::Batch, item.data()),
+                item,
+            )
+        })
+        .collect();
+    for (ask, item) in items.into_iter().rev() {
+        answer_item(item, ask, app);
+    }
+}
+
+fn on_mixed_batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
+    for item in batch.iter_mut() {
+        let Some(ask) = begin(&app.shared, app.id.port, Kind::MixedBatch, item.data()) else {
+            item.reject(GARBAGE);
+            continue;
+        };
+        let session = item.session();
+        match ask.param % 8 {
+            0 => item.reject(REJECTED),
+            // Left unanswered.
+            1 => {}
+            2 => planned_panic(),
+            3 | 4 => {
+                let key = app.keep(item.defer(cx), ask);
+                app.check_kept(session, cx);
+                let lose = ask.param % 8 == 3;
+                app.answer_later(key, lose, Nanos(u64::from(ask.param % 1_000_000)), cx);
+            }
+            5 => {
+                let held = item.defer(cx);
+                held.reply(cx, ask.answer_len as usize, |out| ask.answer(out));
+            }
+            _ => answer_item(item, Some(ask), app),
+        }
+    }
+}
+
+fn answer_item(item: BatchItem<'_>, ask: Option<Ask>, app: &App) {
+    let Some(ask) = ask else {
+        return item.reject(GARBAGE);
+    };
+    if item
+        .reply(ask.answer_len as usize, |out| ask.answer(out))
+        .is_err()
+    {
+        // The caller asks for no more than a packet, and so much was registered.
+        app.shared
+            .lock()
+            .violate("a batch item had no room for its answer".to_owned());
+    }
+}
+
+fn on_background(shared: &Shared, port: PortId, kind: Kind, req: BackgroundRequest<'_>) {
+    let Some(ask) = begin(shared, port, kind, req.data()) else {
+        return req.reject(GARBAGE);
+    };
+    if kind == Kind::FailingBackground {
+        match ask.param % 4 {
+            0 => return req.reject(REJECTED),
+            // Left unanswered.
+            1 => return,
+            2 => planned_panic(),
+            _ => {}
+        }
+    }
+    if req
+        .reply(ask.answer_len as usize, |_, out| ask.answer(out))
+        .is_err()
+    {
+        shared
+            .lock()
+            .violate("a background request had no room for its answer".to_owned());
+    }
+}
+
+fn time_of(ask: &Ask) -> Nanos {
+    Nanos::from_micros(u64::from(ask.param))
+}
+
+/// Panics without the message that a panic prints.
+fn planned_panic() -> ! {
+    resume_unwind(Box::new(PlannedPanic))
+}

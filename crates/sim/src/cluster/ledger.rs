@@ -1,0 +1,398 @@
+//! The checkers that see all processes at once: what was issued, what ran, how it ended
+//! (design §13).
+//!
+//! Checked here: a handler runs at most once per call and only where it was sent; a call ends
+//! exactly once, in a way that its handler and the faults allow; a response belongs to its
+//! request; a session has no more live handlers than its window. Called by handlers,
+//! continuations and `run`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dunlin_core::{Nanos, RpcError};
+use dunlin_wire::ErrorCode;
+
+use super::message::{Kind, is_answer_of};
+use crate::net::PortId;
+use crate::world::ProcessId;
+
+/// What part of a run it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Phase {
+    /// Faults strike.
+    Chaos,
+    /// No faults any more, and no new calls: what is pending must end.
+    Settle,
+    /// New calls over a sound network: they must succeed.
+    Calm,
+    /// Sessions close; nothing may be left.
+    Close,
+}
+
+/// The record of a run.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) phase: Phase,
+    /// Faults may have hit this phase, although it is calm: bounded queues have overflowed.
+    pub(super) lossy: bool,
+    /// Somebody who knows the tokens forges packets: what runs and what comes back is anybody's.
+    pub(super) lenient: bool,
+    calls: Vec<Call>,
+    pending: usize,
+    violation: Option<String>,
+    traced: bool,
+    /// Lines for the trace.
+    pub(super) notes: Vec<String>,
+    pub(super) counts: Counts,
+}
+
+/// How calls ended, over all processes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Calls that an endpoint took.
+    pub issued: u64,
+    /// Calls that it refused.
+    pub refused: u64,
+    /// Handlers that ran.
+    pub executed: u64,
+    /// Calls that ended with a response.
+    pub succeeded: u64,
+    /// Calls that the server rejected, whatever the code.
+    pub rejected: u64,
+    /// Calls whose deadline passed.
+    pub expired: u64,
+    /// Calls that were cancelled.
+    pub cancelled: u64,
+    /// Calls that ended with their session or peer.
+    pub failed: u64,
+    /// Calls whose process died.
+    pub void: u64,
+    /// Calls answered with "response gone".
+    pub gone: u64,
+}
+
+/// A ledger that handlers in workers can reach.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(Arc<Mutex<Ledger>>);
+
+/// One call, from its issue on.
+#[derive(Debug)]
+struct Call {
+    kind: Kind,
+    from: ProcessId,
+    to: PortId,
+    phase: Phase,
+    issued: Nanos,
+    deadline: Option<Nanos>,
+    answer_len: u32,
+    /// Most bytes of a response that the caller has room for.
+    room: u32,
+    cancelled: bool,
+    runs: u8,
+    ended: bool,
+}
+
+/// What is known when a call is issued.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Issue {
+    pub(super) kind: Kind,
+    pub(super) from: ProcessId,
+    pub(super) to: PortId,
+    /// The caller's time.
+    pub(super) at: Nanos,
+    pub(super) deadline: Option<Nanos>,
+    pub(super) answer_len: u32,
+    pub(super) room: u32,
+}
+
+impl Shared {
+    pub(super) fn new(lenient: bool, traced: bool) -> Self {
+        Self(Arc::new(Mutex::new(Ledger {
+            phase: Phase::Chaos,
+            lossy: true,
+            lenient,
+            calls: Vec::new(),
+            pending: 0,
+            violation: None,
+            traced,
+            notes: Vec::new(),
+            counts: Counts::default(),
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Ledger> {
+        // No code that panics on purpose holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ledger {
+    /// Calls that have not ended.
+    pub(super) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Takes the first broken invariant out.
+    pub(super) fn take_violation(&mut self) -> Option<String> {
+        self.violation.take()
+    }
+
+    /// Records that an invariant was broken.
+    pub(super) fn violate(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    /// A call is about to be issued. Returns its name.
+    pub(super) fn issue(&mut self, issue: Issue) -> u64 {
+        let Issue {
+            kind,
+            from,
+            to,
+            at,
+            deadline,
+            answer_len,
+            room,
+        } = issue;
+        self.counts.issued += 1;
+        self.pending += 1;
+        let name = self.calls.len();
+        self.note(|| {
+            format!(
+                "call       {}->{}: {kind:?}, call {name}",
+                from.port.0, to.0
+            )
+        });
+        self.calls.push(Call {
+            kind,
+            from,
+            to,
+            phase: self.phase,
+            issued: at,
+            deadline,
+            answer_len,
+            room,
+            cancelled: false,
+            runs: 0,
+            ended: false,
+        });
+        self.calls.len() as u64 - 1
+    }
+
+    /// The endpoint did not take the call after all.
+    pub(super) fn refuse(&mut self, call: u64) {
+        self.counts.issued -= 1;
+        self.counts.refused += 1;
+        self.end(call);
+    }
+
+    /// The caller cancels.
+    pub(super) fn cancel(&mut self, call: u64) {
+        self.note(|| format!("cancel     call {call}"));
+        if let Some(call) = self.find(call) {
+            call.cancelled = true;
+        }
+    }
+
+    /// A handler of `kind` runs at `at`. False if it should not answer as usual.
+    pub(super) fn execute(&mut self, name: Option<u64>, kind: Kind, at: PortId) -> bool {
+        self.counts.executed += 1;
+        self.note(|| format!("run        {}: {kind:?} for call {name:?}", at.0));
+        let lenient = self.lenient;
+        let Some((name, call)) = name.and_then(|name| Some((name, self.find(name)?))) else {
+            if !lenient {
+                self.violate(format!("port {}: {kind:?} runs for no call", at.0));
+            }
+            return false;
+        };
+        call.runs = call.runs.saturating_add(1);
+        let problem = if call.runs > 1 {
+            "ran more than once"
+        } else if call.to != at {
+            "ran at the wrong process"
+        } else if call.kind != kind {
+            "ran the wrong handler"
+        } else {
+            return true;
+        };
+        if !lenient {
+            self.violate(format!(
+                "call {name} ({kind:?}) {problem}, at port {}",
+                at.0
+            ));
+        }
+        true
+    }
+
+    /// A call has ended at its caller.
+    pub(super) fn complete(
+        &mut self,
+        name: u64,
+        at: ProcessId,
+        now: Nanos,
+        result: Result<(), RpcError>,
+        response: &[u8],
+    ) {
+        let (phase, lenient, lossy) = (self.phase, self.lenient, self.lossy);
+        self.count(&result);
+        self.note(|| format!("end        {}: call {name} with {result:?}", at.port.0));
+        let Some(call) = self.find(name) else {
+            return self.violate(format!("a call that nobody issued has ended: {name}"));
+        };
+        let ours = call.from == at;
+        let problem = if call.ended {
+            Some("ended twice".to_owned())
+        } else if !ours {
+            Some("ended at another process".to_owned())
+        } else if lenient {
+            None
+        } else {
+            let must_succeed = phase == Phase::Calm && call.phase == Phase::Calm && !lossy;
+            call.judge(name, &result, response, now, must_succeed)
+        };
+        let kind = call.kind;
+        self.end(name);
+        if let Some(problem) = problem {
+            self.violate(format!(
+                "call {name} ({kind:?}) {problem}; its result is {result:?}"
+            ));
+        }
+    }
+
+    /// A process dies: its calls end with it.
+    pub(super) fn crash(&mut self, process: ProcessId) {
+        for call in &mut self.calls {
+            if call.from == process && !call.ended {
+                call.ended = true;
+                self.pending -= 1;
+                self.counts.void += 1;
+            }
+        }
+    }
+
+    /// The first calls that have not ended, for a report.
+    pub(super) fn stuck(&self) -> String {
+        let mut out = format!("{} calls have not ended:", self.pending);
+        let stuck = self
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| !call.ended);
+        for (name, call) in stuck.take(5) {
+            out.push_str(&format!(
+                " [{name}: {:?} {}->{} at {} ns, ran {} times]",
+                call.kind, call.from.port.0, call.to.0, call.issued.0, call.runs
+            ));
+        }
+        out
+    }
+
+    fn end(&mut self, name: u64) {
+        if let Some(call) = self.find(name)
+            && !call.ended
+        {
+            call.ended = true;
+            self.pending -= 1;
+        }
+    }
+
+    fn note(&mut self, what: impl FnOnce() -> String) {
+        if self.traced {
+            self.notes.push(what());
+        }
+    }
+
+    fn find(&mut self, name: u64) -> Option<&mut Call> {
+        self.calls.get_mut(usize::try_from(name).ok()?)
+    }
+
+    fn count(&mut self, result: &Result<(), RpcError>) {
+        let counts = &mut self.counts;
+        let counter = match result {
+            Ok(()) => &mut counts.succeeded,
+            Err(RpcError::DeadlinePassed) => &mut counts.expired,
+            Err(RpcError::Cancelled) => &mut counts.cancelled,
+            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => &mut counts.gone,
+            Err(RpcError::Rejected(_) | RpcError::ResponseTooLarge { .. }) => &mut counts.rejected,
+            Err(_) => &mut counts.failed,
+        };
+        *counter += 1;
+    }
+}
+
+/// Application errors of the scenario's handlers.
+pub(super) const REJECTED: ErrorCode = ErrorCode::application(7);
+/// A nested call failed or was refused.
+pub(super) const NESTED_FAILED: ErrorCode = ErrorCode::application(8);
+/// The handler could not make sense of the request.
+pub(super) const GARBAGE: ErrorCode = ErrorCode::application(9);
+
+impl Call {
+    /// What is wrong with the end of this call, if anything is.
+    fn judge(
+        &self,
+        name: u64,
+        result: &Result<(), RpcError>,
+        response: &[u8],
+        now: Nanos,
+        must_succeed: bool,
+    ) -> Option<String> {
+        let fine = match result {
+            Ok(()) => return self.judge_response(name, response),
+            Err(RpcError::DeadlinePassed) => {
+                self.deadline.is_some_and(|span| now >= self.issued + span)
+            }
+            Err(RpcError::Cancelled) => self.cancelled,
+            Err(RpcError::PeerFailed | RpcError::SessionClosed(_)) => !must_succeed,
+            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => !must_succeed,
+            Err(RpcError::Rejected(code)) => self.may_be_rejected(*code),
+            Err(RpcError::ResponseTooLarge { size }) => {
+                *size == self.answer_len && self.answer_len > self.room && self.runs == 1
+            }
+        };
+        (!fine).then(|| "ended in a way that nothing explains".to_owned())
+    }
+
+    fn judge_response(&self, name: u64, response: &[u8]) -> Option<String> {
+        if self.runs != 1 {
+            return Some(format!("has a response, but ran {} times", self.runs));
+        }
+        if response.len() != self.answer_len as usize || !is_answer_of(name, response) {
+            let head = &response[..response.len().min(24)];
+            return Some(format!("has another call's response: {head:02x?}"));
+        }
+        let answers = !matches!(
+            self.kind,
+            Kind::Reject | Kind::Panic | Kind::Forget | Kind::Lose | Kind::Unknown | Kind::TooMuch
+        );
+        (!answers).then(|| "has a response that no handler gave".to_owned())
+    }
+
+    fn may_be_rejected(&self, code: ErrorCode) -> bool {
+        let ran = self.runs == 1;
+        match code {
+            ErrorCode::UNKNOWN_TYPE => self.kind == Kind::Unknown && self.runs == 0,
+            ErrorCode::RESPONSE_TOO_LARGE => ran && self.kind == Kind::TooMuch,
+            ErrorCode::HANDLER_FAILED => {
+                let fail = [
+                    Kind::Panic,
+                    Kind::Forget,
+                    Kind::Lose,
+                    Kind::FailingBackground,
+                ];
+                // The rest of a batch fails unseen when the handler panics.
+                ran && fail.contains(&self.kind) || self.kind == Kind::MixedBatch
+            }
+            ErrorCode::OVERLOADED => {
+                matches!(self.kind, Kind::Background | Kind::FailingBackground) && self.runs == 0
+            }
+            REJECTED => {
+                let rejects = [Kind::Reject, Kind::MixedBatch, Kind::FailingBackground];
+                ran && rejects.contains(&self.kind)
+            }
+            NESTED_FAILED => ran && self.kind == Kind::Nested,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The ledger sees each thing that it is there to see.
+
+use dunlin_core::{CloseReason, Nanos, RpcError};
+use dunlin_wire::ErrorCode;
+
+use super::{Issue, Ledger, Phase, Shared};
+use crate::cluster::message::{Kind, answer_of};
+use crate::net::PortId;
+use crate::world::ProcessId;
+
+const CALLER: ProcessId = ProcessId {
+    port: PortId(0),
+    life: 1,
+};
+const SERVER: PortId = PortId(1);
+
+fn issue(ledger: &mut Ledger, kind: Kind) -> u64 {
+    let deadline = Some(Nanos(100));
+    let (at, to) = (Nanos(1000), SERVER);
+    ledger.issue(Issue {
+        kind,
+        from: CALLER,
+        to,
+        at,
+        deadline,
+        answer_len: 8,
+        room: 40,
+    })
+}
+
+/// What the ledger says after `body`, which gets an issued echo.
+fn verdict(body: impl FnOnce(&mut Ledger, u64)) -> Option<String> {
+    let shared = Shared::new(false, false);
+    let mut ledger = shared.lock();
+    let call = issue(&mut ledger, Kind::Echo);
+    body(&mut ledger, call);
+    ledger.take_violation()
+}
+
+fn end(ledger: &mut Ledger, call: u64, result: Result<(), RpcError>) {
+    let mut response = [0; 8];
+    answer_of(call, &mut response);
+    ledger.complete(call, CALLER, Nanos(1050), result, &response);
+}
+
+#[test]
+fn a_call_that_runs_and_ends_once_is_fine() {
+    let verdict = verdict(|ledger, call| {
+        assert!(ledger.execute(Some(call), Kind::Echo, SERVER));
+        end(ledger, call, Ok(()));
+        assert_eq!(ledger.pending(), 0);
+    });
+    assert_eq!(verdict, None);
+}
+
+#[test]
+fn running_twice_elsewhere_or_for_nobody_is_seen() {
+    type Body = fn(&mut Ledger, u64);
+    let cases: [(&str, Body); 4] = [
+        ("more than once", |ledger, call| {
+            ledger.execute(Some(call), Kind::Echo, SERVER);
+            ledger.execute(Some(call), Kind::Echo, SERVER);
+        }),
+        ("wrong process", |ledger, call| {
+            ledger.execute(Some(call), Kind::Echo, PortId(2));
+        }),
+        ("wrong handler", |ledger, call| {
+            ledger.execute(Some(call), Kind::Later, SERVER);
+        }),
+        ("no call", |ledger, _| {
+            ledger.execute(None, Kind::Echo, SERVER);
+        }),
+    ];
+    for (expected, body) in cases {
+        let verdict = verdict(body).unwrap();
+        assert!(verdict.contains(expected), "{verdict}");
+    }
+}
+
+#[test]
+fn ends_that_nothing_explains_are_seen() {
+    let wrong = [
+        Ok(()),
+        Err(RpcError::DeadlinePassed),
+        Err(RpcError::Cancelled),
+        Err(RpcError::Rejected(ErrorCode::HANDLER_FAILED)),
+        Err(RpcError::Rejected(ErrorCode::CANCELLED)),
+        Err(RpcError::ResponseTooLarge { size: 8 }),
+    ];
+    for result in wrong {
+        assert!(
+            verdict(|ledger, call| end(ledger, call, result)).is_some(),
+            "{result:?}"
+        );
+    }
+    let allowed = [
+        Err(RpcError::PeerFailed),
+        Err(RpcError::SessionClosed(CloseReason::Reset)),
+        Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)),
+    ];
+    for result in allowed {
+        assert_eq!(
+            verdict(|ledger, call| end(ledger, call, result)),
+            None,
+            "{result:?}"
+        );
+    }
+}
+
+#[test]
+fn the_calm_allows_no_failures() {
+    let verdict = verdict(|ledger, _| {
+        (ledger.phase, ledger.lossy) = (Phase::Calm, false);
+        let call = issue(ledger, Kind::Echo);
+        end(ledger, call, Err(RpcError::PeerFailed));
+    });
+    assert!(verdict.is_some());
+}
+
+#[test]
+fn ending_twice_or_with_another_response_is_seen() {
+    let twice = verdict(|ledger, call| {
+        ledger.execute(Some(call), Kind::Echo, SERVER);
+        end(ledger, call, Ok(()));
+        end(ledger, call, Ok(()));
+    });
+    assert!(twice.is_some_and(|what| what.contains("ended twice")));
+    let mixed_up = verdict(|ledger, call| {
+        ledger.execute(Some(call), Kind::Echo, SERVER);
+        ledger.complete(call, CALLER, Nanos(1050), Ok(()), &[1; 8]);
+    });
+    assert!(mixed_up.is_some_and(|what| what.contains("another call's response")));
+}
+
+#[test]
+fn a_crash_ends_the_calls_of_that_process_alone() {
+    let shared = Shared::new(false, false);
+    let mut ledger = shared.lock();
+    issue(&mut ledger, Kind::Echo);
+    ledger.crash(ProcessId { life: 2, ..CALLER });
+    assert_eq!(ledger.pending(), 1);
+    ledger.crash(CALLER);
+    assert_eq!((ledger.pending(), ledger.counts.void), (0, 1));
+}

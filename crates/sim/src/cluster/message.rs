@@ -1,0 +1,147 @@
+//! What requests and responses of the scenario look like, and which handler a request is for.
+//!
+//! Every request names its call, and every byte after that follows from the name, so a response
+//! that belongs to another request, or to none, is recognised. Called by `app` and `ledger`.
+
+use dunlin_wire::ReqType;
+
+/// Bytes of a request before its pattern.
+pub(super) const PREFIX: usize = 16;
+/// What a response's name is xored with, so that an echo is no response.
+const ANSWER: u64 = 0xA5A5_5A5A_0F0F_F0F0;
+
+/// The handlers of every process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u16)]
+pub enum Kind {
+    /// Answers at once.
+    Echo,
+    /// Keeps the request, calls somebody else, then answers.
+    Nested,
+    /// A worker answers.
+    Background,
+    /// Answered with others of its burst.
+    Batch,
+    /// Answers an application error.
+    Reject,
+    /// Panics.
+    Panic,
+    /// Returns without an answer.
+    Forget,
+    /// Computes for a while first.
+    Slow,
+    /// Keeps the request and answers when a timer fires.
+    Later,
+    /// Keeps the request and drops it when a timer fires.
+    Lose,
+    /// Nobody handles this type.
+    Unknown,
+    /// Of a batch, some are rejected, kept or forgotten; now and then it panics.
+    MixedBatch,
+    /// A worker rejects, forgets or panics.
+    FailingBackground,
+    /// Answers with more than a packet holds.
+    TooMuch,
+}
+
+impl Kind {
+    /// All of them, in the order of their request types.
+    pub const ALL: [Self; 14] = [
+        Self::Echo,
+        Self::Nested,
+        Self::Background,
+        Self::Batch,
+        Self::Reject,
+        Self::Panic,
+        Self::Forget,
+        Self::Slow,
+        Self::Later,
+        Self::Lose,
+        Self::Unknown,
+        Self::MixedBatch,
+        Self::FailingBackground,
+        Self::TooMuch,
+    ];
+
+    /// The request type.
+    pub fn req_type(self) -> ReqType {
+        ReqType(self as u16)
+    }
+}
+
+/// What a request says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ask {
+    /// Names the call, over all processes.
+    pub(super) call: u64,
+    /// Bytes that the response is to have.
+    pub(super) answer_len: u32,
+    /// For the handler: a time in microseconds, or what to do.
+    pub(super) param: u32,
+}
+
+impl Ask {
+    /// Fills a request's buffer, which has at least [`PREFIX`] bytes.
+    pub(super) fn write(&self, out: &mut [u8]) {
+        out[..8].copy_from_slice(&self.call.to_le_bytes());
+        out[8..12].copy_from_slice(&self.answer_len.to_le_bytes());
+        out[12..16].copy_from_slice(&self.param.to_le_bytes());
+        pattern(self.call, &mut out[PREFIX..]);
+    }
+
+    /// Reads a request; `None` if no process wrote it like this.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let prefix: &[u8; PREFIX] = bytes.first_chunk()?;
+        let word = |at: usize| {
+            u32::from_le_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]])
+        };
+        let call = u64::from(word(0)) | u64::from(word(4)) << 32;
+        let ask = Self {
+            call,
+            answer_len: word(8),
+            param: word(12),
+        };
+        follows_pattern(call, &bytes[PREFIX..]).then_some(ask)
+    }
+
+    /// Fills the response to this request.
+    pub(super) fn answer(&self, out: &mut [u8]) {
+        answer_of(self.call, out);
+    }
+}
+
+/// Fills the response to a call.
+pub(super) fn answer_of(call: u64, out: &mut [u8]) {
+    let name = (call ^ ANSWER).to_le_bytes();
+    let head = out.len().min(name.len());
+    out[..head].copy_from_slice(&name[..head]);
+    pattern(!call, &mut out[head..]);
+}
+
+/// True if `bytes` is the response to `call`.
+pub(super) fn is_answer_of(call: u64, bytes: &[u8]) -> bool {
+    let name = (call ^ ANSWER).to_le_bytes();
+    let head = bytes.len().min(name.len());
+    bytes[..head] == name[..head] && follows_pattern(!call, &bytes[head..])
+}
+
+fn byte_at(seed: u64, at: usize) -> u8 {
+    let word = (seed ^ (at as u64 / 8)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    word.to_be_bytes()[at % 8]
+}
+
+fn pattern(seed: u64, out: &mut [u8]) {
+    for (at, byte) in out.iter_mut().enumerate() {
+        *byte = byte_at(seed, at);
+    }
+}
+
+fn follows_pattern(seed: u64, bytes: &[u8]) -> bool {
+    bytes
+        .iter()
+        .enumerate()
+        .all(|(at, byte)| *byte == byte_at(seed, at))
+}
+
+#[cfg(test)]
+mod tests;
