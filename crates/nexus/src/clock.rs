@@ -38,7 +38,10 @@ impl TscClock {
     /// The first call of a process takes a few milliseconds for the calibration.
     pub fn new() -> Self {
         static SOURCE: OnceLock<Source> = OnceLock::new();
-        Self { source: *SOURCE.get_or_init(calibrate), last: Nanos::ZERO }
+        Self {
+            source: *SOURCE.get_or_init(calibrate),
+            last: Nanos::ZERO,
+        }
     }
 
     /// True if the time stamp counter is used, false if it is the kernel's clock.
@@ -73,14 +76,19 @@ impl Clock for TscClock {
 
 /// Nanoseconds of `ticks`, with `scale` in units of 2⁻³² ns.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "584 years of nanoseconds fit into 64 bits")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "584 years of nanoseconds fit into 64 bits"
+)]
 fn scaled(ticks: u64, scale: u64) -> Nanos {
     Nanos(((u128::from(ticks) * u128::from(scale)) >> 32) as u64)
 }
 
 /// Measures the rate of the counter, if the processor promises that it has one rate.
 fn calibrate() -> Source {
-    let kernel = Source::Kernel { origin: Instant::now() };
+    let kernel = Source::Kernel {
+        origin: Instant::now(),
+    };
     if !counter::is_invariant() {
         return kernel;
     }
@@ -92,7 +100,10 @@ fn calibrate() -> Source {
     let ticks = u128::from(last.wrapping_sub(first));
     let nanos = end.duration_since(start).as_nanos();
     match rate(nanos, ticks) {
-        Some(scale) => Source::Counter { origin: first, scale },
+        Some(scale) => Source::Counter {
+            origin: first,
+            scale,
+        },
         None => kernel,
     }
 }

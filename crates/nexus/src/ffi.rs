@@ -1,22 +1,16 @@
-//! The system calls that the standard library does not have: epoll, eventfd, non-blocking
-//! connect, and descriptors over UNIX sockets. All unsafe code of this crate is here and in
-//! `clock.rs`.
+//! The system calls that the standard library does not have: epoll and eventfd here, sockets in
+//! `ffi/socket.rs`. All unsafe code of this crate is in these two files and in `clock.rs`.
 //!
 //! Invariant: every descriptor that comes out of here is owned, so it is closed exactly once, and
 //! none is inherited by a child program.
 
+pub(crate) mod socket;
+
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use libc::{c_int, c_void};
-
-/// Most descriptors in one message; the kernel's own limit is 253.
-pub(crate) const MAX_FDS: usize = 16;
-
-/// Space for the control data of [`MAX_FDS`] descriptors, with its header and padding.
-const CONTROL_BYTES: usize = 128;
+use libc::c_int;
 
 /// A set of descriptors to wait for.
 #[derive(Debug)]
@@ -58,7 +52,15 @@ pub(crate) struct Events {
 impl Events {
     /// No events.
     pub(crate) fn new() -> Self {
-        Self { raw: [libc::epoll_event { events: 0, u64: 0 }; WAIT_BATCH], len: 0 }
+        Self {
+            raw: [libc::epoll_event { events: 0, u64: 0 }; WAIT_BATCH],
+            len: 0,
+        }
+    }
+
+    /// The last wait found as much as it could report; there may be more.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.len == WAIT_BATCH
     }
 
     /// What the last wait found.
@@ -158,7 +160,10 @@ impl Epoll {
             Interest::ReadWrite => libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLOUT,
             Interest::Write => libc::EPOLLOUT,
         };
-        let mut event = libc::epoll_event { events: bits_of(bits), u64: token };
+        let mut event = libc::epoll_event {
+            events: bits_of(bits),
+            u64: token,
+        };
         // SAFETY: `event` lives until the call returns.
         let done = unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), op, fd, &raw mut event) };
         check(done)
@@ -200,203 +205,18 @@ impl AsRawFd for EventFd {
     }
 }
 
-/// Begins to connect a TCP socket; writable when the attempt has ended.
-pub(crate) fn dial_tcp(to: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    let socket = stream_socket(family)?;
-    match to {
-        SocketAddr::V4(v4) => {
-            let raw = libc::sockaddr_in {
-                sin_family: family_of(family),
-                sin_port: v4.port().to_be(),
-                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
-                sin_zero: [0; 8],
-            };
-            connect(&socket, &raw, size_of_val(&raw))?;
-        }
-        SocketAddr::V6(v6) => {
-            let raw = libc::sockaddr_in6 {
-                sin6_family: family_of(family),
-                sin6_port: v6.port().to_be(),
-                sin6_flowinfo: v6.flowinfo(),
-                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
-                sin6_scope_id: v6.scope_id(),
-            };
-            connect(&socket, &raw, size_of_val(&raw))?;
-        }
-    }
-    Ok(socket)
-}
-
-/// Connects a UNIX stream socket. A name that begins with NUL lies in the abstract namespace.
+/// Random bytes from the kernel.
 ///
 /// # Errors
-/// `InvalidInput` if the name is too long; otherwise what the kernel says. `WouldBlock` means that
-/// the listener's queue is full.
-pub(crate) fn dial_unix(name: &[u8]) -> io::Result<OwnedFd> {
-    let socket = stream_socket(libc::AF_UNIX)?;
-    let mut raw =
-        libc::sockaddr_un { sun_family: family_of(libc::AF_UNIX), sun_path: [0; 108] };
-    let Some(path) = raw.sun_path.get_mut(..name.len()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    for (to, from) in path.iter_mut().zip(name) {
-        *to = libc::c_char::from_ne_bytes([*from]);
-    }
-    let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
-    connect(&socket, &raw, length)?;
-    Ok(socket)
-}
-
-/// The user that the other end of a UNIX socket ran as when it connected or listened.
-pub(crate) fn peer_uid(socket: BorrowedFd<'_>) -> io::Result<u32> {
-    let mut cred = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut len = length_of(size_of_val(&cred));
-    // SAFETY: `cred` has room for `len` bytes, and both live until the call returns.
-    let done = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut cred).cast(),
-            &raw mut len,
-        )
-    };
-    check(done)?;
-    Ok(cred.uid)
-}
-
-/// The user that this process runs as.
-pub(crate) fn own_uid() -> u32 {
-    // SAFETY: the call has no arguments and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
-/// Sends bytes and, with the first of them, descriptors. Returns how many bytes were taken.
-pub(crate) fn send(
-    socket: BorrowedFd<'_>,
-    bytes: &[u8],
-    fds: &[OwnedFd],
-) -> io::Result<usize> {
-    let mut piece =
-        libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    let mut control = ControlBuffer([0; CONTROL_BYTES]);
-    let mut message = empty_message();
-    message.msg_iov = &raw mut piece;
-    message.msg_iovlen = 1;
-    if !fds.is_empty() {
-        if fds.len() > MAX_FDS {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        fill_control(&mut message, &mut control, fds);
-    }
-    // SAFETY: `message` points at `piece` and `control`, which live until the call returns; the
-    // kernel only reads through them.
-    let sent = unsafe {
-        libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL)
-    };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-}
-
-/// Receives bytes, and appends the descriptors that came with them to `fds`. Returns how many
-/// bytes came; 0 is the end.
-///
-/// # Errors
-/// `InvalidData` if descriptors were cut off because there were more than [`MAX_FDS`].
-pub(crate) fn receive(
-    socket: BorrowedFd<'_>,
-    into: &mut [u8],
-    fds: &mut Vec<OwnedFd>,
-) -> io::Result<usize> {
-    let mut piece = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let mut control = ControlBuffer([0; CONTROL_BYTES]);
-    let mut message = empty_message();
-    message.msg_iov = &raw mut piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = CONTROL_BYTES;
-    // SAFETY: `message` points at `piece` and `control`, which live until the call returns and
-    // have the lengths that it says.
-    let got = unsafe {
-        libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC)
-    };
-    let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
-    take_control(&message, fds);
-    if message.msg_flags & libc::MSG_CTRUNC != 0 {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    Ok(got)
-}
-
-/// Control data must be aligned like its header.
-#[repr(align(8))]
-struct ControlBuffer([u8; CONTROL_BYTES]);
-
-const _: () = assert!(align_of::<libc::cmsghdr>() <= 8);
-
-/// Writes one SCM_RIGHTS record into `control` and makes `message` point at it.
-fn fill_control(message: &mut libc::msghdr, control: &mut ControlBuffer, fds: &[OwnedFd]) {
-    let data = length_of(fds.len() * size_of::<RawFd>());
-    // SAFETY: both macros only compute lengths.
-    let (space, length) = unsafe { (libc::CMSG_SPACE(data), libc::CMSG_LEN(data)) };
-    assert!(space as usize <= CONTROL_BYTES, "the caller checked the number of descriptors");
-    message.msg_control = control.0.as_mut_ptr().cast();
-    message.msg_controllen = space as usize;
-    // SAFETY: the control buffer is aligned, and `space` bytes of it hold a header and the data,
-    // as the assertion above checks.
-    unsafe {
-        let header = libc::CMSG_FIRSTHDR(message);
-        (*header).cmsg_level = libc::SOL_SOCKET;
-        (*header).cmsg_type = libc::SCM_RIGHTS;
-        (*header).cmsg_len = length as usize;
-        let out = libc::CMSG_DATA(header).cast::<RawFd>();
-        for (i, fd) in fds.iter().enumerate() {
-            out.add(i).write_unaligned(fd.as_raw_fd());
-        }
-    }
-}
-
-/// Takes ownership of every descriptor in the control data that the kernel filled in.
-fn take_control(message: &libc::msghdr, fds: &mut Vec<OwnedFd>) {
-    // SAFETY: the kernel wrote well-formed records and their length; the macros walk them and
-    // stop at the end. Each descriptor in them is new and owned by nobody else.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while !header.is_null() {
-            let is_rights = (*header).cmsg_level == libc::SOL_SOCKET
-                && (*header).cmsg_type == libc::SCM_RIGHTS;
-            if is_rights {
-                let bytes = (*header).cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-                let data = libc::CMSG_DATA(header).cast::<RawFd>();
-                for i in 0..bytes / size_of::<RawFd>() {
-                    fds.push(OwnedFd::from_raw_fd(data.add(i).read_unaligned()));
-                }
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-    }
-}
-
-fn empty_message() -> libc::msghdr {
-    // SAFETY: null pointers and zero lengths are a valid message of nothing.
-    unsafe { std::mem::zeroed() }
-}
-
-fn stream_socket(family: c_int) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: no pointers are passed.
-    owned(unsafe { libc::socket(family, kind, 0) })
-}
-
-/// Begins to connect. `address` is one of the socket address structures, `length` bytes of it.
-fn connect<A>(socket: &OwnedFd, address: &A, length: usize) -> io::Result<()> {
-    assert!(length <= size_of::<A>());
-    let raw: *const c_void = std::ptr::from_ref(address).cast();
-    // SAFETY: `length` bytes of `address` are readable, and the kernel checks what they mean.
-    let done = unsafe { libc::connect(socket.as_raw_fd(), raw.cast(), length_of(length)) };
-    match check(done) {
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
-        other => other,
+/// What the kernel says; with no flags and few bytes that is only that it is very old.
+pub(crate) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // SAFETY: `bytes` has room for `N` bytes.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    if usize::try_from(got) == Ok(N) {
+        Ok(bytes)
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 
@@ -410,19 +230,15 @@ fn owned(fd: c_int) -> io::Result<OwnedFd> {
 }
 
 fn check(result: c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 fn bits_of(flags: c_int) -> u32 {
     u32::from_ne_bytes(flags.to_ne_bytes())
-}
-
-fn family_of(family: c_int) -> libc::sa_family_t {
-    libc::sa_family_t::try_from(family).expect("address families are small numbers")
-}
-
-fn length_of(length: usize) -> libc::socklen_t {
-    libc::socklen_t::try_from(length).expect("socket structures are small")
 }
 
 #[cfg(test)]

@@ -40,8 +40,12 @@ fn clocks_of_two_threads_share_an_origin() {
 
 #[test]
 fn the_kernel_clock_stands_in_for_a_counter_without_a_constant_rate() {
-    let mut clock =
-        TscClock { source: Source::Kernel { origin: Instant::now() }, last: Nanos::ZERO };
+    let mut clock = TscClock {
+        source: Source::Kernel {
+            origin: Instant::now(),
+        },
+        last: Nanos::ZERO,
+    };
     let first = clock.now();
     std::thread::sleep(Duration::from_millis(2));
     assert!(clock.now().since(first) >= Nanos::from_millis(2));
@@ -50,8 +54,14 @@ fn the_kernel_clock_stands_in_for_a_counter_without_a_constant_rate() {
 #[test]
 fn a_counter_behind_the_origin_reads_as_the_last_time() {
     let ahead = counter::read().wrapping_add(1 << 50);
-    let source = Source::Counter { origin: ahead, scale: 1 << 32 };
-    let mut clock = TscClock { source, last: Nanos(7) };
+    let source = Source::Counter {
+        origin: ahead,
+        scale: 1 << 32,
+    };
+    let mut clock = TscClock {
+        source,
+        last: Nanos(7),
+    };
     if TscClock::new().uses_counter() {
         assert_eq!(clock.now(), Nanos(7));
     }

@@ -56,7 +56,9 @@ fn no_ring_is_lost_between_a_ringer_and_a_sleeper() {
         let mut signalled = false;
         if bell.sleep() {
             // A lost wake-up would wait for the whole of this time.
-            epoll.wait(&mut events, Some(Duration::from_secs(10))).unwrap();
+            epoll
+                .wait(&mut events, Some(Duration::from_secs(10)))
+                .unwrap();
             signalled = events.iter().count() > 0;
             assert!(signalled, "nobody rang for the sleeper");
         }

@@ -1,0 +1,70 @@
+//! Dunlin: microsecond RPCs for datacenters. The same program runs over shared memory on one
+//! host, over kernel UDP anywhere, and in a simulator.
+//!
+//! One [`Nexus`] per process listens for other processes. Each thread that serves or calls has an
+//! endpoint, an [`Rpc`]: handlers are registered on it by request type, calls are issued on
+//! sessions, and nothing happens but in [`Rpc::run_once`].
+//!
+//! ```
+//! use dunlin::{Done, Nexus, ReqType, Rpc, Shm, Tag};
+//!
+//! const REVERSE: ReqType = ReqType(1);
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let nexus = Nexus::bind("127.0.0.1:0")?;
+//! let address = nexus.address();
+//! let server_nexus = nexus.clone();
+//! let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+//! let stopped = stop.clone();
+//! let server = std::thread::spawn(move || {
+//!     let mut rpc: Rpc<Shm, ()> = server_nexus.endpoint_builder().index(7).build(()).unwrap();
+//!     rpc.on(REVERSE, |(), request, cx| {
+//!         let answer: Vec<u8> = request.data().iter().rev().copied().collect();
+//!         request.reply(cx, answer.len(), |out| out.copy_from_slice(&answer));
+//!     });
+//!     rpc.run_until(|_| stopped.load(std::sync::atomic::Ordering::Relaxed));
+//! });
+//!
+//! let mut rpc: Rpc<Shm, Option<Done>> = nexus.endpoint(None)?;
+//! rpc.on_completion(|app, done, _| *app = Some(done));
+//! let options = dunlin::ConnectOptions { endpoint: Some(7), ..Default::default() };
+//! let session = rpc.connect_with(address, &options)?;
+//! let mut request = rpc.buf(5)?;
+//! request.data_mut().copy_from_slice(b"hello");
+//! let response = rpc.buf(64)?;
+//! rpc.call(session, REVERSE, request, response, Tag(0))?;
+//! rpc.run_until(|rpc| rpc.app().is_some());
+//! let done = rpc.app_mut().take().unwrap();
+//! assert!(done.result.is_ok());
+//! assert_eq!(done.response.data(), b"olleh");
+//! stop.store(true, std::sync::atomic::Ordering::Relaxed);
+//! server.join().unwrap();
+//! # Ok(())
+//! # }
+//! ```
+
+pub use dunlin_core::control::{ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters};
+pub use dunlin_core::{
+    BackgroundRequest, Batch, BatchItem, CallError, CallErrorKind, CallId, CallOptions, Clock,
+    CloseReason, Config, ConfigError, Counters, Cx, Done, Drops, Held, Nanos, OpenError, Progress,
+    Request, RpcError, Session, SessionEvent, SessionInfo, SessionOptions, Tag, TimerToken,
+};
+pub use dunlin_msgbuf::MsgBuf;
+pub use dunlin_nexus::{
+    ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, Nexus,
+    NexusBuilder, NexusError, TscClock, WorkerOptions,
+};
+pub use dunlin_transport::shm::Shm;
+pub use dunlin_transport::udp::Udp;
+pub use dunlin_wire::{ErrorCode, ReqType};
+
+/// Options of the transports.
+pub mod transport {
+    pub use dunlin_transport::counters::Counters;
+    pub use dunlin_transport::shm::Options as ShmOptions;
+    pub use dunlin_transport::udp::Options as UdpOptions;
+}
+
+/// An endpoint: everything that one thread serves and calls. It derefs to the protocol engine of
+/// `dunlin-core`, where `on`, `call` and their like are.
+pub type Rpc<T, App> = dunlin_nexus::Endpoint<T, App>;

@@ -1,0 +1,127 @@
+//! What an endpoint's thread does while nothing comes (design §10): spin, or spin for a while and
+//! then block where all its wake-ups meet, one epoll over the transport's descriptors and the
+//! doorbell that the control thread and the workers ring.
+//!
+//! No wake-up is lost: the transport is armed before it is looked at for the last time, and the
+//! doorbell has its own protocol (`doorbell.rs`).
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dunlin_core::Nanos;
+
+use crate::doorbell::Doorbell;
+use crate::ffi::{Epoll, Events, Interest};
+
+/// What a thread does while its endpoint has nothing to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Idle {
+    /// It spins for ever: lowest latency, one core.
+    Spin,
+    /// It spins for a while, then blocks: the first packet after that costs a wake-up.
+    Adaptive {
+        /// How long it spins.
+        spin: Duration,
+    },
+}
+
+impl Default for Idle {
+    /// 50 µs of spinning: ten times what a wake-up costs, so that whoever is busy never blocks,
+    /// and a server that gets one request a millisecond spins for a twentieth of its time.
+    fn default() -> Self {
+        Self::Adaptive {
+            spin: Duration::from_micros(50),
+        }
+    }
+}
+
+/// Iterations without frames between two looks at the clock; a power of two.
+const LOOK_EVERY: u32 = 64;
+
+const _: () = assert!(LOOK_EVERY.is_power_of_two());
+
+/// A block shorter than this costs more than it saves.
+pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
+
+/// Longest block. A request that another thread drops unanswered rings no doorbell; it is
+/// rejected when the endpoint runs next. Twenty wake-ups a second cost about 0.1 % of a core.
+const MAX_BLOCK: Nanos = Nanos::from_millis(50);
+
+/// When to block, and how.
+pub(crate) struct Sleeper {
+    /// `None`: never block.
+    spin: Option<Nanos>,
+    quiet: u32,
+    quiet_since: Nanos,
+    epoll: Epoll,
+    events: Events,
+    doorbell: Arc<Doorbell>,
+}
+
+const BELL: u64 = 0;
+const TRANSPORT: u64 = 1;
+
+impl Sleeper {
+    /// `fds`: what the transport makes readable while it is armed.
+    pub(crate) fn new(idle: Idle, doorbell: Arc<Doorbell>, fds: &[RawFd]) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(doorbell.as_raw_fd(), BELL, Interest::Read)?;
+        for fd in fds {
+            epoll.add(*fd, TRANSPORT, Interest::Read)?;
+        }
+        let spin = match idle {
+            Idle::Spin => None,
+            Idle::Adaptive { spin } => Some(Nanos::from(spin)),
+        };
+        let events = Events::new();
+        Ok(Self {
+            spin,
+            quiet: 0,
+            quiet_since: Nanos::ZERO,
+            epoll,
+            events,
+            doorbell,
+        })
+    }
+
+    /// Something came.
+    #[inline]
+    pub(crate) fn on_activity(&mut self) {
+        self.quiet = 0;
+    }
+
+    /// Nothing came. True if the thread has spun for long enough; `now` is asked now and then.
+    #[inline]
+    pub(crate) fn on_quiet(&mut self, now: impl FnOnce() -> Nanos) -> bool {
+        self.quiet = self.quiet.wrapping_add(1);
+        self.quiet.is_multiple_of(LOOK_EVERY) && self.has_spun(now())
+    }
+
+    #[cold]
+    fn has_spun(&mut self, now: Nanos) -> bool {
+        let Some(spin) = self.spin else { return false };
+        if self.quiet == LOOK_EVERY {
+            self.quiet_since = now;
+        }
+        now.since(self.quiet_since) >= spin
+    }
+
+    /// Blocks until a descriptor is readable, the doorbell is rung, or `span` has passed. The
+    /// transport must be armed.
+    pub(crate) fn block(&mut self, span: Nanos) {
+        let mut signalled = false;
+        if self.doorbell.sleep() {
+            let timeout = Some(span.min(MAX_BLOCK).into());
+            // The only errors are a wrong descriptor and wrong memory, which cannot be.
+            let waited = self.epoll.wait(&mut self.events, timeout);
+            debug_assert!(waited.is_ok(), "{waited:?}");
+            signalled = self.events.iter().any(|ready| ready.token == BELL);
+        }
+        self.doorbell.wake(signalled);
+    }
+}
+
+#[cfg(test)]
+mod tests;

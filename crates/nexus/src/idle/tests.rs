@@ -1,0 +1,88 @@
+use std::time::Instant;
+
+use super::*;
+use crate::ffi::EventFd;
+
+fn sleeper(idle: Idle, fds: &[RawFd]) -> (Sleeper, Arc<Doorbell>) {
+    let doorbell = Arc::new(Doorbell::new().unwrap());
+    (
+        Sleeper::new(idle, Arc::clone(&doorbell), fds).unwrap(),
+        doorbell,
+    )
+}
+
+/// How many quiet iterations of 1 µs each pass before the thread blocks.
+fn iterations(sleeper: &mut Sleeper) -> Option<u64> {
+    (1..100_000).find(|micros| sleeper.on_quiet(|| Nanos::from_micros(*micros)))
+}
+
+#[test]
+fn it_blocks_after_its_time_and_again_after_activity() {
+    let (mut sleeper, _) = sleeper(
+        Idle::Adaptive {
+            spin: Duration::from_micros(500),
+        },
+        &[],
+    );
+    let first = iterations(&mut sleeper).unwrap();
+    assert!(
+        (500..=500 + 2 * u64::from(LOOK_EVERY)).contains(&first),
+        "{first}"
+    );
+    sleeper.on_activity();
+    let again = iterations(&mut sleeper).unwrap();
+    assert!(again >= 500, "{again}");
+}
+
+#[test]
+fn it_never_blocks_when_it_is_to_spin() {
+    let (mut sleeper, _) = sleeper(Idle::Spin, &[]);
+    assert_eq!(iterations(&mut sleeper), None);
+}
+
+#[test]
+fn activity_starts_the_time_anew() {
+    let (mut sleeper, _) = sleeper(
+        Idle::Adaptive {
+            spin: Duration::from_micros(500),
+        },
+        &[],
+    );
+    for micros in 1..10_000 {
+        assert!(!sleeper.on_quiet(|| Nanos::from_micros(micros)));
+        if micros % 300 == 0 {
+            sleeper.on_activity();
+        }
+    }
+}
+
+#[test]
+fn everything_that_can_happen_ends_a_block() {
+    let event = EventFd::new().unwrap();
+    let (mut sleeper, doorbell) = sleeper(Idle::default(), &[event.as_raw_fd()]);
+    let span = Nanos::from_millis(5);
+    let start = Instant::now();
+    sleeper.block(span);
+    assert!(start.elapsed() >= Duration::from_millis(5), "time");
+
+    // Each of these would otherwise last as long as a block may.
+    let start = Instant::now();
+    doorbell.ring();
+    sleeper.block(Nanos::MAX);
+    assert!(doorbell.take());
+    event.signal();
+    sleeper.block(Nanos::MAX);
+    event.clear();
+    assert!(
+        start.elapsed() < Duration::from_millis(40),
+        "{:?}",
+        start.elapsed()
+    );
+
+    let ringer = Arc::clone(&doorbell);
+    let thread = std::thread::spawn(move || ringer.ring());
+    while !doorbell.take() {
+        sleeper.block(Nanos::MAX);
+    }
+    thread.join().unwrap();
+}

@@ -1,0 +1,71 @@
+//! The queues between the control thread and the endpoints. Both directions are slow path, so a
+//! lock will do; the fast path looks at a doorbell, which is one relaxed load.
+//!
+//! The queues are bounded by what they carry: an endpoint gets at most a handful of events per
+//! session that it has or asks for and per request that it may leave unanswered
+//! (`PlaneConfig::max_pending_per_endpoint`), and it sends at most one command for each of these
+//! and for each of its sessions' ends. Both numbers have limits.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dunlin_core::control::{AddError, Command, Event, PlaneCounters};
+use dunlin_wire::control::{EndpointIndex, EndpointUid};
+
+use crate::doorbell::Doorbell;
+
+/// A queue whose reader is rung when something comes.
+#[derive(Debug)]
+pub(crate) struct Mailbox<M> {
+    queue: Mutex<VecDeque<M>>,
+    pub(crate) doorbell: Arc<Doorbell>,
+}
+
+/// What the control thread is asked for.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// An endpoint's command for the plane.
+    Plane(Command<OwnedFd>),
+    /// A new endpoint.
+    Add {
+        index: Option<EndpointIndex>,
+        uid: EndpointUid,
+        events: Arc<Mailbox<Event<OwnedFd>>>,
+        answer: SyncSender<Result<EndpointIndex, AddError>>,
+    },
+    /// An endpoint goes away.
+    Remove(EndpointIndex),
+    /// What was counted.
+    Counters(SyncSender<PlaneCounters>),
+    /// The nexus ends.
+    Stop,
+}
+
+impl<M> Mailbox<M> {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            queue: Mutex::default(),
+            doorbell: Arc::new(Doorbell::new()?),
+        })
+    }
+
+    /// Puts a message in and rings.
+    pub(crate) fn send(&self, message: M) {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(message);
+        self.doorbell.ring();
+    }
+
+    /// The oldest message.
+    pub(crate) fn receive(&self) -> Option<M> {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+}

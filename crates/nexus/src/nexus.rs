@@ -1,0 +1,290 @@
+//! The nexus: one per process. It listens for other processes, runs the control thread and the
+//! worker threads, and makes endpoints (design §9).
+//!
+//! A [`Nexus`] is a handle; endpoints hold one too. When the last of them goes, the other
+//! processes are told, and all threads are joined.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use dunlin_core::control::{HeartbeatConfig, Identity, Plane, PlaneConfig, PlaneCounters};
+use dunlin_core::{Job, Nanos};
+use dunlin_wire::control::{BootId, Incarnation};
+
+use crate::endpoint::{Endpoint, EndpointBuilder};
+use crate::error::{EndpointError, NexusError};
+use crate::ffi;
+use crate::mailbox::{Mailbox, Request};
+use crate::reactor::Reactor;
+use crate::transports::Open;
+use crate::workers::{Pool, WorkerOptions};
+
+/// The port that a nexus listens on unless told otherwise.
+pub const DEFAULT_PORT: u16 = 31_850;
+
+/// How to start a nexus.
+///
+/// ```
+/// use std::time::Duration;
+/// use dunlin_nexus::Nexus;
+///
+/// let nexus = Nexus::builder()
+///     .failure_timeout(Duration::from_millis(500))
+///     .workers(4)
+///     .bind("127.0.0.1:0")?;
+/// assert_ne!(nexus.address().port(), 0);
+/// # Ok::<(), dunlin_nexus::NexusError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct NexusBuilder {
+    exact_port: bool,
+    without_unix: bool,
+    plane: PlaneConfig,
+    workers: WorkerOptions,
+}
+
+/// Ports that are tried if the first is taken.
+const PORTS_TRIED: u16 = 100;
+
+/// A running nexus. Clones are handles of the same one.
+#[derive(Clone, Debug)]
+pub struct Nexus {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    address: SocketAddr,
+    plane: PlaneConfig,
+    requests: Arc<Mailbox<Request>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    pool: Pool<Job>,
+}
+
+impl NexusBuilder {
+    /// If the port is taken, fail instead of taking the next free one.
+    #[must_use]
+    pub const fn exact_port(mut self, exact: bool) -> Self {
+        self.exact_port = exact;
+        self
+    }
+
+    /// Worker threads for background handlers.
+    #[must_use]
+    pub const fn workers(mut self, threads: usize) -> Self {
+        self.workers.threads = threads;
+        self
+    }
+
+    /// Everything about worker threads.
+    #[must_use]
+    pub const fn worker_options(mut self, options: WorkerOptions) -> Self {
+        self.workers = options;
+        self
+    }
+
+    /// Time from a peer's failure until its sessions fail, at the latest.
+    #[must_use]
+    pub fn failure_timeout(mut self, timeout: Duration) -> Self {
+        self.plane.heartbeat.timeout = timeout.into();
+        self
+    }
+
+    /// Everything about the failure detector.
+    #[must_use]
+    pub const fn heartbeat(mut self, config: HeartbeatConfig) -> Self {
+        self.plane.heartbeat = config;
+        self
+    }
+
+    /// Every limit and time of the control plane.
+    #[must_use]
+    pub const fn limits(mut self, config: PlaneConfig) -> Self {
+        self.plane = config;
+        self
+    }
+
+    /// Do without the UNIX socket: no shared memory with other processes.
+    #[must_use]
+    pub const fn without_unix(mut self, without: bool) -> Self {
+        self.without_unix = without;
+        self
+    }
+
+    /// Starts the nexus at a host and port.
+    ///
+    /// # Errors
+    /// The address is not one, no port is free, or the system refused.
+    pub fn bind(self, address: impl ToSocketAddrs + std::fmt::Debug) -> Result<Nexus, NexusError> {
+        let tcp = self.listen(&address)?;
+        let address = tcp.local_addr()?;
+        let (unix, unix_name) = if self.without_unix {
+            (None, String::new())
+        } else {
+            unix()?
+        };
+        let us = Identity {
+            boot_id: boot_id()?,
+            incarnation: Incarnation(random()?),
+            port: address.port(),
+            unix_name,
+        };
+        let plane = Plane::new(self.plane, us, random()?);
+        let requests = Arc::new(Mailbox::new()?);
+        let pool = Pool::new(self.workers)?;
+        let reactor = Reactor::new(plane, tcp, unix, Arc::clone(&requests))?;
+        let thread = std::thread::Builder::new()
+            .name("dunlin-nexus".into())
+            .spawn(move || reactor.run())?;
+        let thread = Mutex::new(Some(thread));
+        let plane = self.plane;
+        Ok(Nexus {
+            inner: Arc::new(Inner {
+                address,
+                plane,
+                requests,
+                thread,
+                pool,
+            }),
+        })
+    }
+
+    fn listen(
+        &self,
+        address: &(impl ToSocketAddrs + std::fmt::Debug),
+    ) -> Result<TcpListener, NexusError> {
+        let wrong = |source| NexusError::Address {
+            address: format!("{address:?}"),
+            source,
+        };
+        let mut resolved = address.to_socket_addrs().map_err(wrong)?;
+        let first = resolved
+            .next()
+            .ok_or_else(|| wrong(io::ErrorKind::NotFound.into()))?;
+        let tries = if self.exact_port || first.port() == 0 {
+            1
+        } else {
+            PORTS_TRIED
+        };
+        let mut address = first;
+        for offset in 0..tries {
+            let Some(port) = first.port().checked_add(offset) else {
+                break;
+            };
+            address.set_port(port);
+            match TcpListener::bind(address) {
+                Ok(listener) => return Ok(listener),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && offset + 1 < tries => {}
+                Err(source) => return Err(NexusError::Listen { address, source }),
+            }
+        }
+        Err(NexusError::Listen {
+            address,
+            source: io::ErrorKind::AddrInUse.into(),
+        })
+    }
+}
+
+impl Nexus {
+    /// Starts a nexus with default options. If the port is taken, it takes the next free one.
+    ///
+    /// # Errors
+    /// The address is not one, no port is free, or the system refused.
+    pub fn bind(address: impl ToSocketAddrs + std::fmt::Debug) -> Result<Self, NexusError> {
+        Self::builder().bind(address)
+    }
+
+    /// Options first.
+    pub fn builder() -> NexusBuilder {
+        NexusBuilder::default()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.inner.address
+    }
+
+    /// An endpoint with default options, for the thread that calls `run_once` on it.
+    ///
+    /// # Errors
+    /// See [`EndpointError`].
+    pub fn endpoint<T: Open, App>(&self, app: App) -> Result<Endpoint<T, App>, EndpointError> {
+        self.endpoint_builder().build(app)
+    }
+
+    /// An endpoint with options.
+    pub fn endpoint_builder<T: Open>(&self) -> EndpointBuilder<T> {
+        EndpointBuilder::new(self.clone())
+    }
+
+    /// What the control plane has counted. `None` if the control thread has panicked.
+    pub fn counters(&self) -> Option<PlaneCounters> {
+        let (answer, counters) = sync_channel(1);
+        self.requests().send(Request::Counters(answer));
+        counters.recv_timeout(Duration::from_secs(10)).ok()
+    }
+
+    pub(crate) fn requests(&self) -> &Arc<Mailbox<Request>> {
+        &self.inner.requests
+    }
+
+    pub(crate) fn pool(&self) -> &Pool<Job> {
+        &self.inner.pool
+    }
+
+    /// Time within which a failed peer is found.
+    pub(crate) fn failure_timeout(&self) -> Nanos {
+        self.inner.plane.heartbeat.timeout
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.requests.send(Request::Stop);
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let ended = thread.join();
+            debug_assert!(ended.is_ok(), "the control thread panicked");
+        }
+    }
+}
+
+/// A listener under a name that nobody can guess, and the name as hello has it.
+fn unix() -> io::Result<(Option<UnixListener>, String)> {
+    let secret: [u8; 16] = ffi::random_bytes()?;
+    let name = format!("dunlin-{:032x}", u128::from_le_bytes(secret));
+    let address = UnixAddr::from_abstract_name(&name)?;
+    Ok((
+        Some(UnixListener::bind_addr(&address)?),
+        format!("\0{name}"),
+    ))
+}
+
+/// Names this boot of this host; a system that does not tell it shares memory with nobody.
+fn boot_id() -> io::Result<BootId> {
+    let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    match told.as_deref().and_then(parse_boot_id) {
+        Some(id) => Ok(BootId(id)),
+        None => Ok(BootId(ffi::random_bytes()?)),
+    }
+}
+
+fn parse_boot_id(text: &str) -> Option<[u8; 16]> {
+    let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
+    let number = u128::from_str_radix(&digits, 16).ok()?;
+    (digits.len() == 32).then(|| number.to_be_bytes())
+}
+
+pub(crate) fn random() -> io::Result<u64> {
+    Ok(u64::from_le_bytes(ffi::random_bytes()?))
+}

@@ -1,0 +1,384 @@
+//! The control thread: it waits in one epoll for the listeners, the connections and the endpoints'
+//! commands, gives what comes to the plane, and carries out what the plane asks for (design §9).
+//!
+//! It decides nothing about sessions. Invariants: nothing here blocks but the wait; everything
+//! that has come is read before time is reported to the plane, so that a process that was stopped
+//! does not take unread heartbeats for silence; no error of one connection ends the thread.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use dunlin_core::control::{Action, Event, LinkId, Plane, Target};
+use dunlin_core::{Clock, Nanos};
+use dunlin_wire::control::EndpointIndex;
+
+use crate::clock::TscClock;
+use crate::ffi::{Epoll, Events, Interest, Ready, socket};
+use crate::mailbox::{Mailbox, Request};
+use crate::stream::{Broken, Stream};
+
+const BELL: u64 = 0;
+const TCP: u64 = 1;
+const UNIX: u64 = 2;
+/// Tokens from here on are links.
+const LINKS: u64 = 16;
+
+/// Connections that are accepted before the others have their turn.
+const ACCEPT_TURN: usize = 64;
+
+/// Waits between two reports of time while more and more comes in.
+const MAX_WAITS: u32 = 16;
+
+/// Pause after the system had no descriptor for one more connection.
+const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
+
+/// Everything that belongs to the control thread.
+pub(crate) struct Reactor {
+    epoll: Epoll,
+    clock: TscClock,
+    plane: Plane<OwnedFd>,
+    tcp: TcpListener,
+    unix: Option<UnixListener>,
+    /// Until then nothing is accepted.
+    paused: Option<Nanos>,
+    streams: BTreeMap<LinkId, Stream>,
+    requests: Arc<Mailbox<Request>>,
+    endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
+    stopping: bool,
+}
+
+impl Reactor {
+    /// A control thread's state, before the thread runs.
+    pub(crate) fn new(
+        plane: Plane<OwnedFd>,
+        tcp: TcpListener,
+        unix: Option<UnixListener>,
+        requests: Arc<Mailbox<Request>>,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(requests.doorbell.as_raw_fd(), BELL, Interest::Read)?;
+        tcp.set_nonblocking(true)?;
+        epoll.add(tcp.as_raw_fd(), TCP, Interest::Read)?;
+        if let Some(unix) = &unix {
+            unix.set_nonblocking(true)?;
+            epoll.add(unix.as_raw_fd(), UNIX, Interest::Read)?;
+        }
+        Ok(Self {
+            epoll,
+            clock: TscClock::new(),
+            plane,
+            tcp,
+            unix,
+            paused: None,
+            streams: BTreeMap::new(),
+            requests,
+            endpoints: BTreeMap::new(),
+            stopping: false,
+        })
+    }
+
+    /// The life of the control thread.
+    pub(crate) fn run(mut self) {
+        let mut events = Events::new();
+        let mut waits = 0;
+        while !self.stopping {
+            let full = self.wait(&mut events);
+            for ready in events.iter() {
+                self.on_ready(ready);
+            }
+            self.serve_requests();
+            waits = if full { waits + 1 } else { MAX_WAITS };
+            if waits >= MAX_WAITS {
+                waits = 0;
+                self.on_time();
+            }
+            self.act();
+        }
+        let now = self.clock.now();
+        self.plane.shut_down(now);
+        self.act();
+    }
+
+    /// Waits until something is ready or due. True if there may be more than was reported.
+    fn wait(&mut self, events: &mut Events) -> bool {
+        let due = self
+            .plane
+            .next_wakeup()
+            .min(self.paused.unwrap_or(Nanos::MAX));
+        let left = (due != Nanos::MAX).then(|| due.since(self.clock.now()).into());
+        let bell = &self.requests.doorbell;
+        let timeout = if bell.sleep() {
+            left
+        } else {
+            Some(std::time::Duration::ZERO)
+        };
+        // The only errors are a wrong descriptor and wrong memory, which cannot be.
+        let waited = self.epoll.wait(events, timeout);
+        debug_assert!(waited.is_ok(), "{waited:?}");
+        bell.wake(events.iter().any(|ready| ready.token == BELL));
+        events.is_full()
+    }
+
+    fn on_ready(&mut self, ready: Ready) {
+        match ready.token {
+            BELL => {}
+            TCP => self.accept(TCP),
+            UNIX => self.accept(UNIX),
+            token => self.on_stream(LinkId(token - LINKS), ready),
+        }
+    }
+
+    fn on_time(&mut self) {
+        let now = self.clock.now();
+        if self.paused.is_some_and(|until| now >= until) {
+            self.paused = None;
+            self.listen(true);
+        }
+        if now >= self.plane.next_wakeup() {
+            self.plane.on_tick(now);
+        }
+    }
+
+    /// Takes connections off a listener's queue.
+    fn accept(&mut self, listener: u64) {
+        for _ in 0..ACCEPT_TURN {
+            let accepted = match (listener, &self.unix) {
+                (UNIX, Some(unix)) => unix.accept().map(|(stream, _)| OwnedFd::from(stream)),
+                _ => self.tcp.accept().map(|(stream, _)| OwnedFd::from(stream)),
+            };
+            match accepted {
+                Ok(fd) => self.on_accepted(fd, listener == UNIX),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(_) => {
+                    // No descriptor or no memory is left: the queue stays, so pause.
+                    let until = self.clock.now() + ACCEPT_PAUSE;
+                    self.paused = Some(until);
+                    self.listen(false);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Waits for new connections, or no longer. The calls fail only if the kernel has no memory;
+    /// then the pause is longer or shorter than intended.
+    fn listen(&self, on: bool) {
+        let unix = self.unix.as_ref().map(|unix| (unix.as_raw_fd(), UNIX));
+        for (fd, token) in unix.into_iter().chain([(self.tcp.as_raw_fd(), TCP)]) {
+            let _ = if on {
+                self.epoll.add(fd, token, Interest::Read)
+            } else {
+                self.epoll.remove(fd)
+            };
+        }
+    }
+
+    fn on_accepted(&mut self, fd: OwnedFd, unix: bool) {
+        let trusted = !unix || is_of_own_user(&fd);
+        if !trusted || prepare(&fd, unix).is_err() {
+            return;
+        }
+        let now = self.clock.now();
+        let Some(link) = self.plane.on_accepted(unix, now) else {
+            return;
+        };
+        // Whom the plane evicted is to be closed before its descriptor is used again.
+        self.act();
+        self.enter(link, Stream::new(fd, false));
+        // Who says hello at once is no longer half open when the next one is accepted.
+        self.on_stream(
+            link,
+            Ready {
+                token: 0,
+                readable: true,
+                writable: false,
+            },
+        );
+    }
+
+    fn enter(&mut self, link: LinkId, stream: Stream) {
+        if self
+            .epoll
+            .add(stream.raw(), link.0 + LINKS, stream.interest)
+            .is_err()
+        {
+            self.on_broken(link);
+            return;
+        }
+        self.streams.insert(link, stream);
+    }
+
+    fn on_stream(&mut self, link: LinkId, ready: Ready) {
+        let now = self.clock.now();
+        let Some(stream) = self.streams.get_mut(&link) else {
+            return;
+        };
+        if stream.is_connecting() {
+            if stream.on_connected().is_err() {
+                self.on_broken(link);
+                return;
+            }
+            self.plane.on_dialled(link, now);
+        } else if ready.readable {
+            let plane = &mut self.plane;
+            let read = stream.read(|frame, fds| {
+                plane.on_frame(link, frame, fds, now);
+                plane.has_link(link)
+            });
+            // What came before the end counts; the plane has asked for a close itself if it did
+            // not like it.
+            if read == Err(Broken) {
+                self.act();
+                self.on_broken(link);
+            }
+        }
+        self.act();
+        self.flush(link);
+    }
+
+    fn on_broken(&mut self, link: LinkId) {
+        self.streams.remove(&link);
+        let now = self.clock.now();
+        self.plane.on_closed(link, now);
+        self.act();
+    }
+
+    /// Sends what can be sent, and waits for the rest.
+    fn flush(&mut self, link: LinkId) {
+        let Some(stream) = self.streams.get_mut(&link) else {
+            return;
+        };
+        if stream.flush().is_err() {
+            self.on_broken(link);
+            return;
+        }
+        let wants = stream.wants();
+        if wants != stream.interest {
+            stream.interest = wants;
+            if self
+                .epoll
+                .modify(stream.raw(), link.0 + LINKS, wants)
+                .is_err()
+            {
+                self.on_broken(link);
+            }
+        }
+    }
+
+    fn serve_requests(&mut self) {
+        if !self.requests.doorbell.take() {
+            return;
+        }
+        while let Some(request) = self.requests.receive() {
+            let now = self.clock.now();
+            match request {
+                Request::Plane(command) => self.plane.on_command(command, now),
+                Request::Add {
+                    index,
+                    uid,
+                    events,
+                    answer,
+                } => {
+                    let added = self.plane.add_endpoint(index, uid);
+                    if let Ok(index) = added {
+                        self.endpoints.insert(index, events);
+                    }
+                    // Who asked waits for the answer, unless its thread has panicked.
+                    let _ = answer.try_send(added);
+                }
+                Request::Remove(index) => {
+                    self.plane.remove_endpoint(index, now);
+                    self.endpoints.remove(&index);
+                }
+                Request::Counters(answer) => {
+                    let _ = answer.try_send(*self.plane.counters());
+                }
+                Request::Stop => self.stopping = true,
+            }
+        }
+    }
+
+    /// Carries out what the plane asks for. Streams with new output are flushed at the end, so
+    /// that several frames leave together.
+    fn act(&mut self) {
+        let mut written = Vec::new();
+        while let Some(action) = self.plane.next_action() {
+            match action {
+                Action::Dial { link, to } => self.dial(link, &to),
+                Action::Send { link, frame, fds } => {
+                    let queued = self.streams.get_mut(&link).map(|s| s.queue(frame, fds));
+                    if queued == Some(Err(Broken)) {
+                        self.streams.remove(&link);
+                        let now = self.clock.now();
+                        self.plane.on_closed(link, now);
+                    }
+                    if written.last() != Some(&link) {
+                        written.push(link);
+                    }
+                }
+                Action::Close { link } => {
+                    if let Some(mut stream) = self.streams.remove(&link) {
+                        // The goodbye, if the socket takes it at once.
+                        let _ = stream.flush();
+                    }
+                }
+                Action::Tell { endpoint, event } => {
+                    if let Some(mailbox) = self.endpoints.get(&endpoint) {
+                        mailbox.send(event);
+                    }
+                }
+            }
+        }
+        for link in written {
+            self.flush(link);
+        }
+    }
+
+    fn dial(&mut self, link: LinkId, to: &Target) {
+        let dialled = match to {
+            Target::Tcp(address) => socket::dial_tcp(*address),
+            Target::Unix(name) => socket::dial_unix(name.as_bytes()),
+        };
+        let unix = matches!(to, Target::Unix(_));
+        let ready = dialled.and_then(|fd| prepare(&fd, unix).map(|()| fd));
+        match ready {
+            // Nobody but this user's processes is given descriptors.
+            Ok(fd) if !unix || is_of_own_user(&fd) => self.enter(link, Stream::new(fd, true)),
+            _ => {
+                let now = self.clock.now();
+                self.plane.on_closed(link, now);
+            }
+        }
+    }
+}
+
+/// Sets what the standard library or the system does not set by itself.
+fn prepare(fd: &OwnedFd, unix: bool) -> io::Result<()> {
+    socket::set_nonblocking(fd.as_fd())?;
+    if unix {
+        Ok(())
+    } else {
+        socket::send_at_once(fd.as_fd())
+    }
+}
+
+fn is_of_own_user(fd: &OwnedFd) -> bool {
+    socket::peer_uid(fd.as_fd()).is_ok_and(|uid| uid == socket::own_uid())
+}
+
+/// Errors of `accept` that concern the connection that was to be accepted (accept(2)).
+fn is_of_one_connection(error: &io::Error) -> bool {
+    let one = [
+        libc::ECONNABORTED,
+        libc::EINTR,
+        libc::EPROTO,
+        libc::ENETDOWN,
+        libc::EHOSTUNREACH,
+    ];
+    error.raw_os_error().is_some_and(|code| one.contains(&code))
+}

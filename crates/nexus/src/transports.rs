@@ -1,0 +1,55 @@
+//! How the nexus opens a transport for an endpoint: the same few words for each of them.
+
+use std::error::Error;
+use std::net::IpAddr;
+
+use dunlin_core::transport::{Halves, Transport};
+use dunlin_transport::connect::Connect;
+use dunlin_transport::shm::{self, Shm};
+use dunlin_transport::udp::{self, Udp};
+
+/// Both halves of a transport that was opened, or why it could not be.
+pub type Opened<T> =
+    Result<Halves<<T as Transport>::Rx, <T as Transport>::Tx>, Box<dyn Error + Send + Sync>>;
+
+/// A transport that a nexus can open for its endpoints.
+pub trait Open: Connect {
+    /// What an operator can set.
+    type Options;
+
+    /// The options of a nexus that listens at this address.
+    fn defaults(ip: IpAddr) -> Self::Options;
+
+    /// Opens both halves.
+    ///
+    /// # Errors
+    /// What the transport says.
+    fn open_halves(options: Self::Options) -> Opened<Self>;
+}
+
+impl Open for Shm {
+    type Options = shm::Options;
+
+    fn defaults(_: IpAddr) -> shm::Options {
+        shm::Options::default()
+    }
+
+    fn open_halves(options: shm::Options) -> Opened<Self> {
+        Ok(Self::open(options)?)
+    }
+}
+
+impl Open for Udp {
+    type Options = udp::Options;
+
+    fn defaults(ip: IpAddr) -> udp::Options {
+        udp::Options {
+            ip,
+            ..udp::Options::default()
+        }
+    }
+
+    fn open_halves(options: udp::Options) -> Opened<Self> {
+        Ok(Self::open(&options)?)
+    }
+}
