@@ -4,6 +4,8 @@
 //! [`connect::Connect`]. All device code and all calls to the operating system of the packet path
 //! live below here.
 
+#[cfg(not(loom))]
+pub mod auto;
 pub mod connect;
 pub mod counters;
 pub mod shm;

@@ -2,7 +2,8 @@
 //!
 //! Owned by the TX half. A slot is reused, but under another id: the id holds the slot's index and
 //! a generation, and slots wait in a queue before they are given out again, so an id that was
-//! released finds nothing for a long time. The top bit of an id stays 0; `auto` uses it.
+//! released finds nothing for a long time. The top bit of an id stays 0 and is ignored; `auto` sets
+//! it.
 //!
 //! Invariant: a slot is in the queue of free slots if and only if its uses are 0; then the key of
 //! no live peer leads to it. Called by `connect` (which changes it) and `tx` (which reads it).
@@ -21,10 +22,9 @@ use crate::connect::{EndpointUid, Pending};
 const INDEX_BITS: u32 = 20;
 /// Bits of an id that are the generation of its slot.
 const GENERATION_BITS: u32 = 11;
-const _: () = assert!(
-    INDEX_BITS + GENERATION_BITS == 31,
-    "the top bit belongs to `auto`"
-);
+/// Belongs to `auto`.
+const TOP_BIT: u32 = 1 << (INDEX_BITS + GENERATION_BITS);
+const _: () = assert!(INDEX_BITS + GENERATION_BITS == 31);
 
 /// Who a peer is: a restarted process may come back under the address of its predecessor.
 pub(super) type Key = (EndpointUid, SocketAddr);
@@ -178,7 +178,7 @@ impl Peers {
 impl Slot {
     #[inline]
     fn is_named(&self, peer: PeerId) -> bool {
-        self.uses > 0 && peer.0 >> INDEX_BITS == self.generation
+        self.uses > 0 && (peer.0 & !TOP_BIT) >> INDEX_BITS == self.generation
     }
 }
 

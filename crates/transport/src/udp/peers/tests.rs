@@ -99,7 +99,7 @@ fn there_are_at_most_so_many_peers_and_offers() {
 fn ids_out_of_nowhere_find_nothing() {
     let mut peers = Peers::new(10);
     add(&mut peers, 1).unwrap();
-    for id in [1, 1 << INDEX_BITS, 1 << 31, u32::MAX] {
+    for id in [1, 1 << INDEX_BITS, TOP_BIT | 1, u32::MAX] {
         assert!(peers.get(PeerId(id)).is_none());
         peers.release(PeerId(id));
         peers.remove(PeerId(id));

@@ -1,0 +1,144 @@
+//! What an `auto` endpoint tells another: what its transports have to say, one behind the other.
+//!
+//! A part is: which transport (1 shm, 2 udp), number of descriptors, number of bytes, bytes. An
+//! offer has one part or two, an answer has one. Every byte that comes in is checked. Also owns the
+//! table of offers that wait for answers. Called by `connect`.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::connect::{
+    Connect, ConnectError, EndpointUid, MAX_OFFER_BYTES, MAX_OFFER_FDS, Offer, Pending,
+};
+use crate::shm::Shm;
+use crate::udp::Udp;
+
+/// Most offers that wait for answers. The nexus ends each after a while.
+const MAX_OFFERED: usize = 1 << 16;
+
+/// The parts of an offer or an answer.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// What shared memory has to say.
+    pub(super) shm: Option<Offer>,
+    /// What UDP has to say.
+    pub(super) udp: Option<Offer>,
+}
+
+/// An offer that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// To whom it went.
+    pub(super) endpoint: EndpointUid,
+    /// The part of shared memory, if it had one.
+    pub(super) shm: Option<Pending>,
+    /// The part of UDP.
+    pub(super) udp: Pending,
+}
+
+/// All offers that wait for answers, and what was learnt from earlier ones.
+#[derive(Debug, Default)]
+pub(super) struct Offered {
+    waiting: HashMap<u64, Waiting>,
+    next: u64,
+    /// Endpoints with which shared memory could not be completed.
+    without_shm: HashSet<EndpointUid>,
+}
+
+impl Offered {
+    /// True if one offer more may wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() < MAX_OFFERED
+    }
+
+    /// True if no offer waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// An offer was made.
+    pub(super) fn insert(&mut self, waiting: Waiting) -> Pending {
+        self.next += 1;
+        self.waiting.insert(self.next, waiting);
+        Pending(self.next)
+    }
+
+    /// The offer ends. `None` if there was no such offer.
+    pub(super) fn remove(&mut self, pending: &Pending) -> Option<Waiting> {
+        self.waiting.remove(&pending.0)
+    }
+
+    /// Shared memory with this endpoint failed on our side.
+    pub(super) fn give_up_shm(&mut self, endpoint: EndpointUid) {
+        // A process that meets so many strangers may forget some: they fail once more.
+        if self.without_shm.len() >= MAX_OFFERED {
+            self.without_shm.clear();
+        }
+        self.without_shm.insert(endpoint);
+    }
+
+    /// True unless shared memory with this endpoint has failed before.
+    pub(super) fn may_use_shm(&self, endpoint: EndpointUid) -> bool {
+        !self.without_shm.contains(&endpoint)
+    }
+}
+
+impl Parts {
+    /// The parts as one offer.
+    ///
+    /// # Errors
+    /// `Sizes` if they are longer than an offer may be: a bug of a transport.
+    pub(super) fn encode(self) -> Result<Offer, ConnectError> {
+        let mut whole = Offer::default();
+        for (kind, part) in [(Shm::KIND, self.shm), (Udp::KIND, self.udp)] {
+            let Some(part) = part else { continue };
+            let len = u8::try_from(part.bytes.len()).map_err(|_| ConnectError::Sizes)?;
+            let fds = u8::try_from(part.fds.len()).map_err(|_| ConnectError::Sizes)?;
+            whole.bytes.extend([kind, fds, len]);
+            whole.bytes.extend(part.bytes);
+            whole.fds.extend(part.fds);
+        }
+        let fits = whole.bytes.len() <= MAX_OFFER_BYTES && whole.fds.len() <= MAX_OFFER_FDS;
+        if fits {
+            Ok(whole)
+        } else {
+            Err(ConnectError::Sizes)
+        }
+    }
+
+    /// Takes an offer apart. Descriptors that did not come along are the transport's to miss.
+    ///
+    /// # Errors
+    /// `Malformed` if the bytes are not parts, or one comes twice.
+    pub(super) fn decode(whole: Offer) -> Result<Self, ConnectError> {
+        let mut parts = Self::default();
+        let mut fds = whole.fds.into_iter();
+        let mut rest = whole.bytes.as_slice();
+        while !rest.is_empty() {
+            let ([kind, count, len], behind) =
+                rest.split_first_chunk().ok_or(ConnectError::Malformed)?;
+            let (bytes, behind) = behind
+                .split_at_checked((*len).into())
+                .ok_or(ConnectError::Malformed)?;
+            let part = match *kind {
+                Shm::KIND => &mut parts.shm,
+                Udp::KIND => &mut parts.udp,
+                _ => return Err(ConnectError::Malformed),
+            };
+            let fds = fds.by_ref().take((*count).into()).collect();
+            if part
+                .replace(Offer {
+                    bytes: bytes.to_vec(),
+                    fds,
+                })
+                .is_some()
+            {
+                return Err(ConnectError::Malformed);
+            }
+            rest = behind;
+        }
+        Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

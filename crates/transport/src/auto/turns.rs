@@ -1,0 +1,104 @@
+//! When to look at the socket.
+//!
+//! A look costs a system call (200 to 300 ns where nothing waits), a look at shared memory a few
+//! nanoseconds. So bursts draw on a budget, and the socket is looked at when it is used up: after
+//! 32 bursts that found packets in shared memory (design §12), or 1024 that found nothing, which is
+//! some ten microseconds of spinning and keeps the share of such looks at a few percent. Two cases
+//! differ:
+//! - if datagrams came lately, or no peer uses shared memory, every burst that finds nothing uses
+//!   up the budget: then the latency of UDP is what counts;
+//! - if no peer uses UDP and none has been told our address, the budget is never used up.
+//!
+//! Pure; called by `rx` for each burst and by `connect` when peers come and go.
+
+/// Idle bursts between two looks at the socket.
+const BUDGET: u32 = 1024;
+/// What a burst costs that found packets in shared memory: the 32nd is the last.
+const BUSY_COST: u32 = BUDGET / 32;
+/// Looks at the socket that found nothing, after which datagrams no longer count as recent: about
+/// 60 µs, longer than a round trip in a datacenter.
+const RECENT: u32 = 256;
+
+/// The budget of bursts without a look at the socket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    left: u32,
+    /// What a burst costs that found nothing, and one that found packets.
+    idle_cost: u32,
+    busy_cost: u32,
+    /// Looks that may find nothing before datagrams no longer count as recent.
+    recent: u32,
+    shm_used: bool,
+    udp_used: bool,
+}
+
+impl Turns {
+    /// For an endpoint without peers.
+    pub(super) const fn new() -> Self {
+        let (shm_used, udp_used) = (false, false);
+        Self {
+            left: BUDGET,
+            idle_cost: 0,
+            busy_cost: 0,
+            recent: 0,
+            shm_used,
+            udp_used,
+        }
+    }
+
+    /// Peers have come or gone. Each is true if a peer may use the transport to reach us.
+    pub(super) fn on_peers(&mut self, shm_used: bool, udp_used: bool) {
+        self.shm_used = shm_used;
+        self.udp_used = udp_used;
+        self.set_costs();
+    }
+
+    /// Something may wait in the socket, used or not.
+    pub(super) fn on_doubt(&mut self) {
+        self.left = 0;
+    }
+
+    /// True if this burst is to look at the socket first.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The burst found packets in shared memory.
+    #[inline]
+    pub(super) fn on_busy(&mut self) {
+        self.left = self.left.saturating_sub(self.busy_cost);
+    }
+
+    /// The burst found nothing in shared memory.
+    #[inline]
+    pub(super) fn on_idle(&mut self) {
+        self.left = self.left.saturating_sub(self.idle_cost);
+    }
+
+    /// The socket was looked at.
+    pub(super) fn on_look(&mut self, found: bool) {
+        let before = self.recent;
+        self.recent = if found {
+            RECENT
+        } else {
+            before.saturating_sub(1)
+        };
+        self.left = BUDGET;
+        if (before == 0) != (self.recent == 0) {
+            self.set_costs();
+        }
+    }
+
+    fn set_costs(&mut self) {
+        self.busy_cost = if self.udp_used { BUSY_COST } else { 0 };
+        self.idle_cost = match self.udp_used {
+            true if self.recent > 0 || !self.shm_used => BUDGET,
+            true => 1,
+            false => 0,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Tests of `turns`: how often the socket is looked at, in each state.
+
+use super::*;
+
+/// Bursts between two looks that find nothing, if shared memory has packets as `busy` says.
+fn interval(turns: &mut Turns, busy: bool) -> u32 {
+    for burst in 0..100_000 {
+        if turns.is_due() {
+            turns.on_look(false);
+            return burst;
+        }
+        if busy {
+            turns.on_busy()
+        } else {
+            turns.on_idle()
+        }
+    }
+    u32::MAX
+}
+
+fn with_peers(shm_used: bool, udp_used: bool) -> Turns {
+    let mut turns = Turns::new();
+    turns.on_peers(shm_used, udp_used);
+    turns
+}
+
+#[test]
+fn the_socket_is_left_alone_while_nobody_knows_it() {
+    for mut turns in [
+        Turns::new(),
+        with_peers(true, false),
+        with_peers(false, false),
+    ] {
+        assert_eq!(interval(&mut turns, true), u32::MAX);
+        assert_eq!(interval(&mut turns, false), u32::MAX);
+    }
+}
+
+#[test]
+fn the_32nd_busy_burst_is_followed_by_a_look() {
+    let mut turns = with_peers(true, true);
+    for _ in 0..3 {
+        assert_eq!(interval(&mut turns, true), 32);
+    }
+}
+
+#[test]
+fn an_idle_burst_costs_a_32nd_of_a_busy_one() {
+    let mut turns = with_peers(true, true);
+    assert_eq!(interval(&mut turns, false), 1024);
+    for _ in 0..31 {
+        turns.on_busy();
+    }
+    assert_eq!(interval(&mut turns, false), 32);
+}
+
+#[test]
+fn without_peers_on_shared_memory_every_burst_looks() {
+    let mut turns = with_peers(false, true);
+    for _ in 0..1000 {
+        assert_eq!(interval(&mut turns, false), 1);
+    }
+}
+
+#[test]
+fn recent_datagrams_make_every_idle_burst_look_for_a_while() {
+    let mut turns = with_peers(true, true);
+    turns.on_doubt();
+    assert!(turns.is_due());
+    turns.on_look(true);
+    for _ in 0..RECENT {
+        assert_eq!(interval(&mut turns, false), 1);
+    }
+    assert_eq!(interval(&mut turns, false), 1024);
+    turns.on_look(true);
+    assert_eq!(
+        interval(&mut turns, true),
+        32,
+        "busy bursts are not slowed down"
+    );
+}
+
+#[test]
+fn doubt_is_settled_by_one_look() {
+    let mut turns = Turns::new();
+    turns.on_doubt();
+    assert_eq!(interval(&mut turns, false), 0);
+    assert_eq!(interval(&mut turns, false), u32::MAX);
+}
+
+#[test]
+fn the_last_peer_takes_the_looks_with_it() {
+    let mut turns = with_peers(true, true);
+    turns.on_look(true);
+    turns.on_peers(true, false);
+    assert_eq!(interval(&mut turns, false), u32::MAX);
+    turns.on_peers(true, true);
+    assert_eq!(interval(&mut turns, false), 1, "datagrams are still recent");
+}

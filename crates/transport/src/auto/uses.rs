@@ -1,0 +1,74 @@
+//! How many peers use which transport.
+//!
+//! Invariant: a peer is in the table if and only if it has uses, and the two numbers count the
+//! table's entries. Called by `connect`; `tx` asks which transport an id belongs to.
+
+use std::collections::HashMap;
+
+use dunlin_core::transport::PeerId;
+
+/// Set in the id of a peer that is reached over UDP. Both transports leave it 0; `udp` ignores it.
+const UDP_BIT: u32 = 1 << 31;
+
+/// Uses of all peers.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    by_peer: HashMap<PeerId, u32>,
+    shm_peers: usize,
+    udp_peers: usize,
+}
+
+/// True if the peer is reached over UDP.
+#[inline]
+pub(super) fn is_udp(peer: PeerId) -> bool {
+    peer.0 & UDP_BIT != 0
+}
+
+/// The id under which `auto` knows a peer of `udp`.
+pub(super) fn over_udp(peer: PeerId) -> PeerId {
+    PeerId(peer.0 | UDP_BIT)
+}
+
+impl Uses {
+    /// One use more.
+    pub(super) fn add(&mut self, peer: PeerId) {
+        let uses = self.by_peer.entry(peer).or_insert(0);
+        *uses += 1;
+        if *uses == 1 {
+            *self.peers(peer) += 1;
+        }
+    }
+
+    /// One use fewer.
+    pub(super) fn release(&mut self, peer: PeerId) {
+        match self.by_peer.get_mut(&peer) {
+            Some(uses) if *uses > 1 => *uses -= 1,
+            _ => self.remove(peer),
+        }
+    }
+
+    /// No use any more.
+    pub(super) fn remove(&mut self, peer: PeerId) {
+        if self.by_peer.remove(&peer).is_some() {
+            *self.peers(peer) -= 1;
+        }
+    }
+
+    /// Peers on shared memory.
+    pub(super) fn shm_peers(&self) -> usize {
+        self.shm_peers
+    }
+
+    /// Peers over UDP.
+    pub(super) fn udp_peers(&self) -> usize {
+        self.udp_peers
+    }
+
+    fn peers(&mut self, peer: PeerId) -> &mut usize {
+        if is_udp(peer) {
+            &mut self.udp_peers
+        } else {
+            &mut self.shm_peers
+        }
+    }
+}
