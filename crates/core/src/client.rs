@@ -82,7 +82,9 @@ impl Proto {
         }
         let len = self.calls.at(call).request.as_ref().map_or(0, MsgBuf::len);
         let bytes = u32::try_from(len).unwrap_or(u32::MAX);
-        self.controls.admit(session, bytes, self.now)
+        let admitted = self.controls.admit(session, bytes, self.now);
+        self.schedule.at_latest(self.controls.next_due());
+        admitted
     }
 
     /// Puts the call at the end of its session's backlog.

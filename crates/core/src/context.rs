@@ -42,6 +42,7 @@ impl Cx<'_> {
     /// Calls the endpoint's timer function with `token` at `at` or soon after.
     pub fn timer(&mut self, at: Nanos, token: TimerToken) {
         self.proto.timers.insert(at, token);
+        self.proto.schedule.at_latest(at);
     }
 
     /// A msgbuf of `len` bytes, whose content is arbitrary.

@@ -128,7 +128,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let now = self.clock.now();
         self.last_burst = now;
         self.proto.now = now;
-        self.proto.next_due() <= now
+        self.proto.schedule.due() <= now
     }
 
     #[inline]
@@ -180,27 +180,22 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if self.dropped.any() {
             self.reject_dropped();
         }
-        if self.proto.next_due() <= self.proto.now {
+        if self.proto.schedule.due() <= self.proto.now {
             self.proto.on_time(queue_empty);
             self.deliver_timers();
+            self.proto.find_due();
         }
-        self.deliver();
-        while let Some(session) = self.proto.stall.pop_front() {
-            self.proto.resume(session);
+        if self.proto.attention {
+            self.attend();
         }
-        self.proto.expect_sweep();
         self.transmit();
     }
 
-    /// Completions that were not answers, or that waited for the transport, and session events.
-    #[inline]
-    fn deliver(&mut self) {
-        if !self.proto.lingering.is_empty() {
-            self.proto.recycle_lingering();
-        }
-        if !self.proto.ending.is_empty() {
-            self.deliver_endings();
-        }
+    /// Completions that were not answers, or that waited for the transport; session events;
+    /// sessions whose backlog can move; buffers that the transport is done with.
+    fn attend(&mut self) {
+        self.proto.recycle_lingering();
+        self.deliver_endings();
         while let Some(event) = self.proto.events.pop_front() {
             let Self {
                 proto,
@@ -211,6 +206,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             } = self;
             (handlers.session)(app, event, &mut Cx { proto, dropped });
         }
+        while let Some(session) = self.proto.stall.pop_front() {
+            self.proto.resume(session);
+        }
+        self.proto.attention = self.proto.any_queued();
     }
 
     fn deliver_endings(&mut self) {
@@ -255,16 +254,18 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if proto.tx.is_empty() {
             return;
         }
-        let now = self.clock.now(); // CLOCK 2: the packets leave at this time.
+        // CLOCK 2: the packets leave at this time.
+        let now = self.clock.now();
         if now.since(proto.now) > proto.config.ack_delay {
             suspect_slow(&mut self.handlers, &mut self.dispatched);
         }
         proto.counters.tx_packets += proto.tx.len() as u64;
-        for call in proto.tx.drain_sent() {
-            proto.calls.at_mut(call).sent = now;
-        }
         proto.tx.stamp_answers(now, proto.now);
         let end = self.tx.burst(proto.tx.items());
+        // Not before the burst: the packets should not wait for it.
+        for call in proto.tx.sent() {
+            proto.calls.at_mut(*call).sent = now;
+        }
         proto.tx.clear(end);
         proto.tx_done = self.tx.done();
     }

@@ -123,7 +123,7 @@ impl Proto {
         }
         self.set_credits(index, answer.credits);
         self.join(index, peer, answer);
-        self.events.push_back(SessionEvent::Connected(session));
+        self.tell(SessionEvent::Connected(session));
         self.wake(index);
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Proto {
         state.max_message = self.config.max_message;
         self.join(index, peer, offer);
         let session = self.sessions.handle(index);
-        self.events.push_back(SessionEvent::Accepted(session));
+        self.tell(SessionEvent::Accepted(session));
         let answer = self.offer_of(session).ok_or(OpenError::NoSession)?;
         Ok((session, answer))
     }
@@ -224,8 +224,7 @@ impl Proto {
         self.promised -= 2 * u64::from(state.credit_limit);
         self.controls.remove(index);
         self.sessions.remove(index);
-        self.events
-            .push_back(SessionEvent::Closed { session, reason });
+        self.tell(SessionEvent::Closed { session, reason });
         self.closed.push_back(Closed {
             session,
             token,

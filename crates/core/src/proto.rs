@@ -55,6 +55,8 @@ pub(crate) struct Proto {
     pub(crate) timers: Timers,
     pub(crate) controls: Controls,
     pub(crate) schedule: Schedule,
+    /// One of the four queues above may hold something.
+    pub(crate) attention: bool,
     /// Jobs that worker threads have.
     pub(crate) jobs: usize,
     /// Packets in flight that all sessions together may have (rule S7).
@@ -98,6 +100,7 @@ impl Proto {
             ack_due: VecDeque::new(),
             timers: Timers::default(),
             controls: Controls::default(),
+            attention: false,
             jobs: 0,
             promised: 0,
             rng: Rng::new(seed),
@@ -115,11 +118,21 @@ impl Proto {
     /// Something waits for the loop although no frame came in.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        !(self.tx.is_empty()
-            && self.stall.is_empty()
+        self.attention || !self.tx.is_empty()
+    }
+
+    /// One of the queues that the loop empties holds something.
+    pub(crate) fn any_queued(&self) -> bool {
+        !(self.stall.is_empty()
             && self.ending.is_empty()
             && self.lingering.is_empty()
             && self.events.is_empty())
+    }
+
+    /// Tells the user what happened to a session.
+    pub(crate) fn tell(&mut self, event: SessionEvent) {
+        self.events.push_back(event);
+        self.attention = true;
     }
 
     /// A header of this session towards its other side.
@@ -148,12 +161,14 @@ impl Proto {
             }
             state.stalled = true;
             self.stall.push_back(session);
+            self.attention = true;
         }
     }
 
     /// Hands a completion to the loop, which delivers it when the transport is done.
     pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
         self.ending.push_back(Ending { done, tx_end });
+        self.attention = true;
     }
 
     /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
@@ -163,6 +178,7 @@ impl Proto {
             self.pool.recycle(buf);
         } else {
             self.lingering.push_back((tx_end, buf));
+            self.attention = true;
         }
     }
 

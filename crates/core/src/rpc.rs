@@ -256,7 +256,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         if engine.proto.has_work() || engine.dropped.any() {
             return Nanos::ZERO;
         }
-        engine.proto.next_due()
+        engine.proto.schedule.due()
     }
 
     /// The time now, from the endpoint's clock.

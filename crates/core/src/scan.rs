@@ -23,6 +23,8 @@ const AWAY_INTERVALS: u64 = 8;
 /// When what is looked at next.
 #[derive(Debug)]
 pub(crate) struct Schedule {
+    /// Nothing is due before this.
+    due: Nanos,
     next_scan: Nanos,
     scan_cursor: usize,
     last_scan: Nanos,
@@ -36,6 +38,7 @@ pub(crate) struct Schedule {
 impl Schedule {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
+            due: Nanos::MAX,
             next_scan: Nanos::MAX,
             scan_cursor: 0,
             last_scan: Nanos::ZERO,
@@ -49,26 +52,29 @@ impl Schedule {
     /// A call was made: it must be looked at one interval from now at the latest.
     #[inline]
     pub(crate) fn on_call(&mut self, now: Nanos, interval: Nanos) {
-        if self.next_scan > now + interval {
-            self.next_scan = now + interval;
+        let scan = now + interval;
+        if self.next_scan > scan {
+            self.next_scan = scan;
+            self.at_latest(scan);
         }
+    }
+
+    /// Something new is due at `at`.
+    #[inline]
+    pub(crate) fn at_latest(&mut self, at: Nanos) {
+        self.due = self.due.min(at);
+    }
+
+    /// When something is due without a packet coming in. [`Nanos::MAX`]: never.
+    #[inline]
+    pub(crate) fn due(&self) -> Nanos {
+        self.due
     }
 }
 
 impl Proto {
-    /// When something is due without a packet coming in. [`Nanos::MAX`]: never.
-    #[inline]
-    pub(crate) fn next_due(&self) -> Nanos {
-        let acks = self.ack_due.front().map_or(Nanos::MAX, |(at, _)| *at);
-        self.schedule
-            .next_scan
-            .min(self.schedule.next_sweep)
-            .min(acks)
-            .min(self.timers.next_due())
-            .min(self.controls.next_due())
-    }
-
-    /// Does everything that is due, except the user's timers, which the loop delivers.
+    /// Does everything that is due, except the user's timers, which the loop delivers before it
+    /// finds out what is due next.
     /// `queue_empty`: the RX queue was seen empty, so what has not arrived is not merely waiting.
     pub(crate) fn on_time(&mut self, queue_empty: bool) {
         self.acknowledge_due();
@@ -85,6 +91,18 @@ impl Proto {
         if self.schedule.next_sweep <= self.now {
             self.sweep_responses();
         }
+    }
+
+    /// Finds out what is due next.
+    pub(crate) fn find_due(&mut self) {
+        let acks = self.ack_due.front().map_or(Nanos::MAX, |(at, _)| *at);
+        self.schedule.due = self
+            .schedule
+            .next_scan
+            .min(self.schedule.next_sweep)
+            .min(acks)
+            .min(self.timers.next_due())
+            .min(self.controls.next_due());
     }
 
     fn wake_live(&mut self, session: u32) {
@@ -189,11 +207,12 @@ impl Proto {
         call.attempts >= MIN_ATTEMPTS && self.now.since(since) >= self.config.failure_timeout
     }
 
-    /// A response was sent that must be given back some time.
+    /// There is work whose response must be given back some time.
     #[inline]
     pub(crate) fn expect_sweep(&mut self) {
-        if self.schedule.next_sweep == Nanos::MAX && self.works.live() != 0 {
+        if self.schedule.next_sweep == Nanos::MAX {
             self.schedule.next_sweep = self.now + self.schedule.sweep_interval;
+            self.schedule.at_latest(self.schedule.next_sweep);
         }
     }
 

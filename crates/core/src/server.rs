@@ -48,6 +48,7 @@ impl Proto {
     fn accept_number(&mut self, session: u32, at: usize, header: &Header) -> Option<WorkIdx> {
         let slot = self.sessions.server_slots[at];
         let idx = if slot.work == NONE {
+            self.expect_sweep();
             self.works.insert()
         } else {
             WorkIdx(slot.work)
@@ -304,8 +305,9 @@ impl Proto {
     pub(crate) fn detach(&mut self, idx: WorkIdx) -> WorkId {
         self.works.at_mut(idx).state = WorkState::Detached;
         let id = self.works.id(idx);
-        self.ack_due
-            .push_back((self.now + self.config.ack_delay, id));
+        let at = self.now + self.config.ack_delay;
+        self.ack_due.push_back((at, id));
+        self.schedule.at_latest(at);
         id
     }
 

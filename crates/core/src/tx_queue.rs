@@ -149,20 +149,22 @@ impl TxQueue {
     pub(crate) fn stamp_answers(&mut self, now: Nanos, arrived: Nanos) {
         if !self.fresh.is_empty() {
             let residence = Residence::from_nanos(now.since(arrived).0).0.to_le_bytes();
-            for place in self.fresh.drain(..) {
-                self.items[place as usize].inline[RESIDENCE].copy_from_slice(&residence);
+            for place in &self.fresh {
+                self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
             }
+            self.fresh.clear();
         }
-        for (place, arrived) in self.late.drain(..) {
-            let residence = Residence::from_nanos(now.since(arrived).0).0.to_le_bytes();
-            self.items[place as usize].inline[RESIDENCE].copy_from_slice(&residence);
+        for (place, arrived) in &self.late {
+            let residence = Residence::from_nanos(now.since(*arrived).0).0.to_le_bytes();
+            self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
         }
+        self.late.clear();
     }
 
     /// The calls whose packets leave now.
     #[inline]
-    pub(crate) fn drain_sent(&mut self) -> impl Iterator<Item = CallIdx> + '_ {
-        self.sent.drain(..)
+    pub(crate) fn sent(&self) -> &[CallIdx] {
+        &self.sent
     }
 
     /// Forgets the packets: the transport has taken them, up to `end` of its sequence.
@@ -170,6 +172,7 @@ impl TxQueue {
     pub(crate) fn clear(&mut self, end: TxSeq) {
         debug_assert_eq!(end.0, self.base.0 + self.len as u64);
         self.len = 0;
+        self.sent.clear();
         self.base = end;
     }
 }
