@@ -36,6 +36,8 @@ pub struct Report {
     pub calls: Counts,
     /// What happened to its frames.
     pub frames: NetCounters,
+    /// Iterations of event loops.
+    pub iterations: u64,
     /// How long it took, in virtual time.
     pub virtual_time: Nanos,
     /// A number that any change of the run changes.
@@ -367,6 +369,7 @@ impl Run {
             seed: self.seed,
             calls: self.world.cluster.counts(),
             frames: net.counters,
+            iterations: self.world.iterations(),
             virtual_time: net.now(),
             digest: net.digest(),
         }

@@ -105,6 +105,7 @@ pub struct World<C: Cluster> {
     free: Vec<usize>,
     outbox: Vec<(Target, <C::Node as Node>::Message)>,
     asked: Option<u64>,
+    iterations: u64,
 }
 
 #[derive(Debug)]
@@ -130,10 +131,10 @@ enum Due {
 }
 
 /// An endpoint that wants to run at once so many times in a row burns a core for nothing.
-const RESTLESS_LIMIT: u32 = 2000;
-/// Time between iterations of an endpoint that spins: it grows with each one in a row.
+const RESTLESS_LIMIT: u32 = 1000;
+/// Time between iterations of an endpoint that spins: it doubles with each one in a row.
 const SPIN: Nanos = Nanos(200);
-const SPIN_MOST: Nanos = Nanos(10_000);
+const SPIN_DOUBLINGS: u32 = 8;
 
 impl<C: Cluster> World<C> {
     /// A world on `net` whose control plane draws its delays from `seed`.
@@ -148,6 +149,7 @@ impl<C: Cluster> World<C> {
             free: Vec::new(),
             outbox: Vec::new(),
             asked: None,
+            iterations: 0,
         }
     }
 
@@ -186,6 +188,11 @@ impl<C: Cluster> World<C> {
     /// The number of ports.
     pub fn ports(&self) -> usize {
         self.ports.len()
+    }
+
+    /// Iterations of event loops so far.
+    pub fn iterations(&self) -> u64 {
+        self.iterations
     }
 
     /// The network.
@@ -336,6 +343,7 @@ impl<C: Cluster> World<C> {
             return;
         };
         node.run_once();
+        self.iterations += 1;
         let next = node.next_wakeup();
         let now = self.net.borrow().now();
         process.busy_until = now + process.clock.settle() + self.net.borrow().iteration_cost();
@@ -344,7 +352,7 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        let spin = SPIN.times(u64::from(process.restless)).min(SPIN_MOST);
+        let spin = SPIN.times(1 << process.restless.min(SPIN_DOUBLINGS));
         let waits = self.net.borrow().waiting(port) != 0;
         let next = if waits { now } else { next.max(now + spin) };
         self.plan_run(port, next);

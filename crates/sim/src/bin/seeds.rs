@@ -252,6 +252,7 @@ fn print_report(report: &Report, json: bool) {
         seed,
         calls,
         frames,
+        iterations,
         virtual_time,
         digest,
     } = report;
@@ -265,6 +266,6 @@ fn print_report(report: &Report, json: bool) {
             "seed {seed}: fine after {} ms of virtual time",
             virtual_time.0 / 1_000_000
         );
-        println!("  {calls:?}\n  {frames:?}\n  digest {digest:016x}");
+        println!("  {iterations} iterations\n  {calls:?}\n  {frames:?}\n  digest {digest:016x}");
     }
 }

@@ -6,6 +6,7 @@
 //! request; a session has no more live handlers than its window. Called by handlers,
 //! continuations and `run`.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunlin_core::{Nanos, RpcError};
@@ -72,7 +73,14 @@ pub struct Counts {
 
 /// A ledger that handlers in workers can reach.
 #[derive(Clone, Debug)]
-pub(super) struct Shared(Arc<Mutex<Ledger>>);
+pub(super) struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    ledger: Mutex<Ledger>,
+    /// It has something to say: outside of the lock, because it is asked in every iteration.
+    news: AtomicBool,
+}
 
 /// One call, from its issue on.
 #[derive(Debug)]
@@ -106,7 +114,7 @@ pub(super) struct Issue {
 
 impl Shared {
     pub(super) fn new(lenient: bool, traced: bool) -> Self {
-        Self(Arc::new(Mutex::new(Ledger {
+        let ledger = Mutex::new(Ledger {
             phase: Phase::Chaos,
             lossy: true,
             lenient,
@@ -116,12 +124,22 @@ impl Shared {
             traced,
             notes: Vec::new(),
             counts: Counts::default(),
-        })))
+        });
+        Self(Arc::new(Inner {
+            ledger,
+            news: AtomicBool::new(false),
+        }))
+    }
+
+    /// True if somebody has used the ledger since this was last asked.
+    pub(super) fn take_news(&self) -> bool {
+        self.0.news.load(Relaxed) && self.0.news.swap(false, Relaxed)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Ledger> {
         // No code that panics on purpose holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.news.store(true, Relaxed);
+        self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -130,10 +130,19 @@ impl RpcNode {
         }
     }
 
+    /// When the next session is to be opened, if any are in this phase.
+    fn next_opening(&self) -> Nanos {
+        let Some(at) = self.rpc.app().reopen.iter().map(|(at, _)| *at).min() else {
+            return Nanos::MAX;
+        };
+        let opens = matches!(self.shared.lock().phase, Phase::Chaos | Phase::Calm);
+        if opens { at } else { Nanos::MAX }
+    }
+
     /// Opens the sessions whose time has come.
     fn open_due(&mut self) {
         let now = self.clock.read();
-        if !matches!(self.shared.lock().phase, Phase::Chaos | Phase::Calm) {
+        if self.next_opening() > now {
             return;
         }
         let reopen = std::mem::take(&mut self.rpc.app_mut().reopen);
@@ -250,6 +259,9 @@ impl RpcNode {
 
     /// Moves what handlers and continuations have noted into the trace.
     fn report_notes(&mut self) {
+        if !self.shared.take_news() {
+            return;
+        }
         let mut ledger = self.shared.lock();
         let mut net = self.net.borrow_mut();
         for note in ledger.notes.drain(..) {
@@ -286,18 +298,17 @@ impl Node for RpcNode {
     fn run_once(&mut self) {
         self.workers.advance(self.clock.read());
         self.open_due();
-        self.rpc.run_once();
+        let progress = self.rpc.run_once();
         self.report_closed();
-        self.check_sessions();
+        if progress.frames != 0 {
+            self.check_sessions();
+        }
         self.report_notes();
     }
 
     fn next_wakeup(&mut self) -> Nanos {
         let jobs = self.workers.advance(self.clock.read());
-        let reopen = self.rpc.app().reopen.iter().map(|(at, _)| *at).min();
-        let opens = matches!(self.shared.lock().phase, Phase::Chaos | Phase::Calm);
-        let reopen = reopen.filter(|_| opens).unwrap_or(Nanos::MAX);
-        self.rpc.next_wakeup().min(jobs).min(reopen)
+        self.rpc.next_wakeup().min(jobs).min(self.next_opening())
     }
 
     fn on_message(&mut self, from: ProcessId, message: ControlMessage) {

@@ -4,6 +4,7 @@
 //! endpoint through [`Workers`], and by `node`, which sets the time.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunlin_core::{Job, Nanos, Workers};
@@ -12,11 +13,18 @@ use crate::rng::Rng;
 
 /// The workers of one endpoint. Clones are the same workers.
 #[derive(Clone, Debug)]
-pub(super) struct SimWorkers(Arc<Mutex<State>>);
+pub(super) struct SimWorkers(Arc<Inner>);
+
+/// The times are outside of the lock, because they are asked for in every iteration.
+#[derive(Debug)]
+struct Inner {
+    now_ns: AtomicU64,
+    next_end_ns: AtomicU64,
+    state: Mutex<State>,
+}
 
 #[derive(Debug)]
 struct State {
-    now: Nanos,
     rng: Rng,
     /// Jobs that may wait or run.
     capacity: usize,
@@ -29,26 +37,38 @@ struct State {
 impl SimWorkers {
     /// Workers with room for `capacity` jobs that take up to `slowest`.
     pub(super) fn new(rng: Rng, capacity: usize, slowest: Nanos) -> Self {
-        let jobs = VecDeque::new();
-        Self(Arc::new(Mutex::new(State {
-            now: Nanos::ZERO,
+        let state = State {
             rng,
             capacity,
             slowest,
-            jobs,
-        })))
+            jobs: VecDeque::new(),
+        };
+        Self(Arc::new(Inner {
+            now_ns: AtomicU64::new(0),
+            next_end_ns: AtomicU64::new(u64::MAX),
+            state: Mutex::new(state),
+        }))
     }
 
     /// Sets the time, and says when the next job ends.
     pub(super) fn advance(&self, now: Nanos) -> Nanos {
-        let mut state = self.lock();
-        state.now = state.now.max(now);
-        state.jobs.front().map_or(Nanos::MAX, |(end, _)| *end)
+        self.0.now_ns.store(now.0, Relaxed);
+        Nanos(self.0.next_end_ns.load(Relaxed))
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.0.now_ns.load(Relaxed))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Handlers run without the lock, so that a panic cannot leave half a change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next_end_ns(&self) -> u64 {
+        self.jobs.front().map_or(u64::MAX, |(end, _)| end.0)
     }
 }
 
@@ -59,18 +79,20 @@ impl Workers for SimWorkers {
             return Err(job);
         }
         let slowest = state.slowest.0;
-        let end = state.now + Nanos(state.rng.log_between(500, slowest));
+        let end = self.now() + Nanos(state.rng.log_between(500, slowest));
         let at = state.jobs.partition_point(|(other, _)| *other <= end);
         state.jobs.insert(at, (end, job));
+        self.0.next_end_ns.store(state.next_end_ns(), Relaxed);
         Ok(())
     }
 
     fn poll(&mut self) -> Option<Job> {
-        let mut state = self.lock();
-        if state.jobs.front()?.0 > state.now {
+        if self.0.next_end_ns.load(Relaxed) > self.now().0 {
             return None;
         }
+        let mut state = self.lock();
         let (_, mut job) = state.jobs.pop_front()?;
+        self.0.next_end_ns.store(state.next_end_ns(), Relaxed);
         drop(state);
         job.run();
         Some(job)
