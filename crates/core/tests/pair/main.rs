@@ -2,6 +2,7 @@
 //! rule of the slot protocol as a story of packets.
 #![allow(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod backlog;
 mod calls;
 mod handlers;
 mod loss;

@@ -1,0 +1,39 @@
+//! No memory is allocated for an RPC over shared memory, whatever becomes of it (design §5): the
+//! proofs of `dunlin-core`, over the real transport in one thread.
+
+#[path = "../../core/tests/allocations/counting.rs"]
+mod counting;
+#[path = "../../core/tests/allocations/kinds.rs"]
+mod kinds;
+#[path = "../../core/tests/allocations/lossy.rs"]
+mod lossy;
+#[path = "../../core/tests/allocations/proof.rs"]
+mod proof;
+#[path = "../../core/tests/allocations/world.rs"]
+mod world;
+
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::shm::{Options, Shm};
+use world::World;
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+fn world(sessions: usize) -> World<Shm> {
+    let open = || Shm::open(Options::default()).expect("shared memory");
+    let (mut client, mut server) = (open(), open());
+    let info = |uid| PeerInfo {
+        endpoint: EndpointUid([uid; 16]),
+        same_host: true,
+        same_process: true,
+    };
+    let (pending, offer) =
+        Shm::offer(&mut client.rx, &mut client.tx, &info(2)).expect("a new endpoint");
+    let (to_client, answer) =
+        Shm::accept(&mut server.rx, &mut server.tx, &info(1), offer).expect("a good offer");
+    let to_server =
+        Shm::complete(&mut client.rx, &mut client.tx, pending, answer).expect("a good answer");
+    World::new([client, server], [to_server, to_client], sessions)
+}
+
+proof::every_kind!();
