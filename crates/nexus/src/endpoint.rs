@@ -292,8 +292,8 @@ impl<T: Open, App> Endpoint<T, App> {
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);
         }
+        // What has come shows in the next iteration; if nothing has, the next block follows soon.
         T::disarm(rx, tx);
-        self.sleeper.on_activity();
     }
 }
 

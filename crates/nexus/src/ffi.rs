@@ -47,6 +47,7 @@ const WAIT_BATCH: usize = 64;
 pub(crate) struct Events {
     raw: [libc::epoll_event; WAIT_BATCH],
     len: usize,
+    interrupted: bool,
 }
 
 impl Events {
@@ -55,12 +56,14 @@ impl Events {
         Self {
             raw: [libc::epoll_event { events: 0, u64: 0 }; WAIT_BATCH],
             len: 0,
+            interrupted: false,
         }
     }
 
-    /// The last wait found as much as it could report; there may be more.
-    pub(crate) const fn is_full(&self) -> bool {
-        self.len == WAIT_BATCH
+    /// There may be more than the last wait found: it reported as much as it could, or it was
+    /// interrupted, as it is when a stopped process continues.
+    pub(crate) const fn is_partial(&self) -> bool {
+        self.interrupted || self.len == WAIT_BATCH
     }
 
     /// What the last wait found.
@@ -104,6 +107,7 @@ impl Epoll {
     /// wait counts as a wait that found nothing.
     pub(crate) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.len = 0;
+        events.interrupted = false;
         let found = match self.wait_exact(events, timeout) {
             Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
                 self.wait_coarse(events, timeout)
@@ -112,7 +116,9 @@ impl Epoll {
         };
         match found {
             Ok(len) => events.len = len,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                events.interrupted = true;
+            }
             Err(error) => return Err(error),
         }
         Ok(())

@@ -62,9 +62,11 @@ impl Reactor {
         let epoll = Epoll::new()?;
         epoll.add(requests.doorbell.as_raw_fd(), BELL, Interest::Read)?;
         tcp.set_nonblocking(true)?;
+        socket::lengthen_queue(tcp.as_fd())?;
         epoll.add(tcp.as_raw_fd(), TCP, Interest::Read)?;
         if let Some(unix) = &unix {
             unix.set_nonblocking(true)?;
+            socket::lengthen_queue(unix.as_fd())?;
             epoll.add(unix.as_raw_fd(), UNIX, Interest::Read)?;
         }
         Ok(Self {
@@ -120,7 +122,7 @@ impl Reactor {
         let waited = self.epoll.wait(events, timeout);
         debug_assert!(waited.is_ok(), "{waited:?}");
         bell.wake(events.iter().any(|ready| ready.token == BELL));
-        events.is_full()
+        events.is_partial()
     }
 
     fn on_ready(&mut self, ready: Ready) {
@@ -224,26 +226,21 @@ impl Reactor {
                 return;
             }
             self.plane.on_dialled(link, now);
-        } else if ready.readable {
-            let plane = &mut self.plane;
-            let read = stream.read(|frame, fds| {
-                plane.on_frame(link, frame, fds, now);
-                plane.has_link(link)
-            });
-            // What came before the end counts; the plane has asked for a close itself if it did
-            // not like it.
-            if read == Err(Broken) {
-                self.act();
-                self.on_broken(link);
-            }
+        } else if ready.readable && hand_over(stream, &mut self.plane, link, now).is_err() {
+            self.on_broken(link);
+            return;
         }
         self.act();
         self.flush(link);
     }
 
+    /// A connection is at its end, whether that was seen when reading or when writing. What came
+    /// before the end counts: the other side may have said why it closed.
     fn on_broken(&mut self, link: LinkId) {
-        self.streams.remove(&link);
         let now = self.clock.now();
+        if let Some(mut stream) = self.streams.remove(&link) {
+            let _ = hand_over(&mut stream, &mut self.plane, link, now);
+        }
         self.plane.on_closed(link, now);
         self.act();
     }
@@ -313,9 +310,7 @@ impl Reactor {
                 Action::Send { link, frame, fds } => {
                     let queued = self.streams.get_mut(&link).map(|s| s.queue(frame, fds));
                     if queued == Some(Err(Broken)) {
-                        self.streams.remove(&link);
-                        let now = self.clock.now();
-                        self.plane.on_closed(link, now);
+                        self.on_broken(link);
                     }
                     if written.last() != Some(&link) {
                         written.push(link);
@@ -355,6 +350,19 @@ impl Reactor {
             }
         }
     }
+}
+
+/// Gives what a stream holds to the plane, as long as the plane wants it.
+fn hand_over(
+    stream: &mut Stream,
+    plane: &mut Plane<OwnedFd>,
+    link: LinkId,
+    now: Nanos,
+) -> Result<(), Broken> {
+    stream.read(|frame, fds| {
+        plane.on_frame(link, frame, fds, now);
+        plane.has_link(link)
+    })
 }
 
 /// Sets what the standard library or the system does not set by itself.

@@ -126,6 +126,16 @@ pub(crate) fn set_nonblocking(socket: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONBIO, &raw const on) })
 }
 
+/// Connections that wait in the kernel to be accepted. With the 128 of the standard library, a
+/// burst of them makes others wait a second for their second try.
+const BACKLOG: c_int = 4096;
+
+/// Makes the queue of a listener long; the kernel's own limit may be lower.
+pub(crate) fn lengthen_queue(listener: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no pointers are passed. A second call changes nothing but the queue's length.
+    check(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })
+}
+
 /// Sends small messages at once instead of waiting for more (`TCP_NODELAY`).
 pub(crate) fn send_at_once(socket: BorrowedFd<'_>) -> io::Result<()> {
     let on: c_int = 1;

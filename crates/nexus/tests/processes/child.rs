@@ -1,0 +1,177 @@
+//! A server in a process of its own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use dunlin_core::SessionEvent;
+use dunlin_nexus::{Nexus, Open};
+use dunlin_transport::shm::Shm;
+use dunlin_transport::udp::Udp;
+
+use super::{NEVER, endpoint, issue};
+
+const VARIABLE: &str = "DUNLIN_TEST_CHILD";
+
+/// Transports that a child can be told to use.
+pub(super) trait Named: Open {
+    const NAME: &'static str;
+}
+
+impl Named for Shm {
+    const NAME: &'static str = "shm";
+}
+
+impl Named for Udp {
+    const NAME: &'static str = "udp";
+}
+
+/// A running child; killed when dropped.
+pub(super) struct Server {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+    pub(super) address: SocketAddr,
+}
+
+impl Server {
+    /// Starts a server at a port, or at any.
+    pub(super) fn start<T: Named>(port: u16) -> Self {
+        Self::spawn(format!("server {} 127.0.0.1:{port}", T::NAME))
+    }
+
+    /// Starts a client that keeps asking the server at this address for what never comes.
+    pub(super) fn client<T: Named>(server: SocketAddr) -> Self {
+        Self::spawn(format!("client {} {server}", T::NAME))
+    }
+
+    fn spawn(role: String) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+            .env(VARIABLE, role)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let address = expect(&mut lines, "address").parse().unwrap();
+        Self {
+            child,
+            lines,
+            address,
+        }
+    }
+
+    /// The rest of the next line that the child prints and that begins with `word`.
+    pub(super) fn expect(&mut self, word: &str) -> String {
+        expect(&mut self.lines, word)
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn signal(&self, signal: i32) {
+        let id = i32::try_from(self.child.id()).unwrap();
+        // SAFETY: the child is ours and has not been waited for.
+        assert_eq!(unsafe { libc::kill(id, signal) }, 0);
+    }
+
+    /// Stops the process, and waits until it has stopped.
+    pub(super) fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let tasks = format!("/proc/{}/task", self.id());
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit(')')
+                .next()
+                .is_none_or(|rest| rest.trim_start().starts_with('T'))
+        };
+        while !std::fs::read_dir(&tasks)
+            .unwrap()
+            .all(|task| task.is_ok_and(is_stopped))
+        {
+            std::thread::yield_now();
+        }
+    }
+
+    /// CPU time of all of its threads.
+    pub(super) fn cpu(&self) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
+        let nanos = tasks.filter_map(|task| {
+            let stat = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            stat.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn expect(lines: &mut impl BufRead, word: &str) -> String {
+    loop {
+        let mut line = String::new();
+        assert_ne!(
+            lines.read_line(&mut line).unwrap(),
+            0,
+            "the child ended before {word:?}"
+        );
+        // The test harness prints before the child does, without ending its line.
+        if let Some((_, rest)) = line.split_once(&format!("#{word} ")) {
+            return rest.trim().to_owned();
+        }
+    }
+}
+
+/// The child's whole life, if this process is one.
+pub(super) fn main_if_asked() {
+    let Ok(asked) = std::env::var(VARIABLE) else {
+        return;
+    };
+    let words: Vec<&str> = asked.split(' ').collect();
+    let address = words[2].parse().unwrap();
+    match (words[0], words[1]) {
+        ("server", Shm::NAME) => serve::<Shm>(address),
+        ("server", _) => serve::<Udp>(address),
+        (_, Shm::NAME) => ask::<Shm>(address),
+        _ => ask::<Udp>(address),
+    }
+}
+
+fn serve<T: Open>(address: SocketAddr) {
+    let nexus = Nexus::builder().exact_port(true).bind(address).unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    say(&format!("address {}", nexus.address()));
+    loop {
+        rpc.run_once();
+        for event in std::mem::take(&mut rpc.app_mut().events) {
+            if let SessionEvent::Closed { reason, .. } = event {
+                say(&format!("closed {reason:?}"));
+            }
+        }
+    }
+}
+
+fn ask<T: Open>(server: SocketAddr) {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    say(&format!("address {}", nexus.address()));
+    let session = rpc.connect_blocking(server).unwrap();
+    for _ in 0..5 {
+        issue(&mut rpc, session, NEVER, b"please");
+    }
+    loop {
+        rpc.run_once();
+    }
+}
+
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // The parent may be gone; then nobody listens.
+    let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
+}

@@ -1,0 +1,157 @@
+//! Processes that are killed and stopped (design §6).
+
+use std::time::{Duration, Instant};
+
+use dunlin_core::{CloseReason, SessionEvent};
+use dunlin_nexus::Nexus;
+use dunlin_transport::shm::Shm;
+use dunlin_transport::udp::Udp;
+
+use super::child::{Named, Server};
+use super::{NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue, run_within};
+
+/// The default time within which a failed peer is found.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+fn killed_server<T: Named>() {
+    let mut server = Server::start::<T>(0);
+    let address = server.address;
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    let mut session = rpc.connect_blocking(address).unwrap();
+    for _ in 0..3 {
+        exchange(&mut rpc, session, REVERSE);
+        issue(&mut rpc, session, NEVER, b"no answer");
+        rpc.run_for(Duration::from_millis(10));
+        server.signal(libc::SIGKILL);
+        let killed = Instant::now();
+        let done = finish(&mut rpc, TIMEOUT);
+        assert!(ended_by_failure(done.result), "{:?}", done.result);
+        assert!(killed.elapsed() < TIMEOUT);
+        assert_eq!(rpc.session_count(), 0);
+        // The same address, another process.
+        drop(server);
+        server = Server::start::<T>(address.port());
+        session = rpc.connect_blocking(address).unwrap();
+    }
+    exchange(&mut rpc, session, REVERSE);
+}
+
+#[test]
+fn a_killed_server_fails_its_calls_in_time_over_udp() {
+    killed_server::<Udp>();
+}
+
+#[test]
+fn a_killed_server_fails_its_calls_in_time_over_shared_memory() {
+    killed_server::<Shm>();
+}
+
+fn stopped_server<T: Named>() {
+    let mut server = Server::start::<T>(0);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    let session = rpc.connect_blocking(server.address).unwrap();
+    exchange(&mut rpc, session, REVERSE);
+    server.stop();
+    let stopped = Instant::now();
+    issue(&mut rpc, session, REVERSE, b"anybody there?");
+    let done = finish(&mut rpc, TIMEOUT);
+    assert!(ended_by_failure(done.result), "{:?}", done.result);
+    rpc.run_for(Duration::from_secs(3).saturating_sub(stopped.elapsed()));
+    server.signal(libc::SIGCONT);
+    // Its side of the old session is reset, and it serves new ones.
+    assert_eq!(server.expect("closed"), format!("{:?}", CloseReason::Reset));
+    let session = rpc.connect_blocking(server.address).unwrap();
+    exchange(&mut rpc, session, REVERSE);
+}
+
+#[test]
+fn a_stopped_server_fails_its_calls_in_time_and_is_reset_over_udp() {
+    stopped_server::<Udp>();
+}
+
+#[test]
+fn a_stopped_server_fails_its_calls_in_time_and_is_reset_over_shared_memory() {
+    stopped_server::<Shm>();
+}
+
+/// A client ends in the middle of a call; the server gives its session back and goes on.
+fn leaving_client<T: Named>() {
+    let mut server = Server::start::<T>(0);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut stays = endpoint::<T>(&nexus);
+    let kept = stays.connect_blocking(server.address).unwrap();
+    {
+        let leaving = Nexus::bind("127.0.0.1:0").unwrap();
+        let mut goes = endpoint::<T>(&leaving);
+        let session = goes.connect_blocking(server.address).unwrap();
+        issue(&mut goes, session, NEVER, b"never mind");
+        goes.run_for(Duration::from_millis(5));
+    }
+    assert_eq!(server.expect("closed"), "Reset");
+    exchange(&mut stays, kept, REVERSE);
+    let closed = |event: &SessionEvent| matches!(event, SessionEvent::Closed { .. });
+    assert!(
+        !stays.app().events.iter().any(closed),
+        "others notice nothing"
+    );
+}
+
+/// A client is killed in the middle of its calls: the same, but nobody says goodbye.
+fn killed_client<T: Named>() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    let other = Server::start::<T>(0);
+    let kept = rpc.connect_blocking(other.address).unwrap();
+    for _ in 0..5 {
+        let client = Server::client::<T>(nexus.address());
+        run_within(
+            &mut rpc,
+            Duration::from_secs(10),
+            "the client's first request",
+            |rpc| !rpc.app().held.is_empty(),
+        );
+        client.signal(libc::SIGKILL);
+        let closed = run_within(&mut rpc, TIMEOUT, "noticing its end", |rpc| {
+            rpc.session_count() == 1
+        });
+        assert!(closed < TIMEOUT);
+        rpc.app_mut().held.clear();
+        exchange(&mut rpc, kept, REVERSE);
+    }
+    rpc.run_for(Duration::from_millis(1_200));
+    let (_, bufs) = rpc.pool_use();
+    assert!(bufs <= 8, "{bufs} msgbufs stayed behind");
+}
+
+#[test]
+fn a_killed_client_is_noticed_by_nobody_else_over_udp() {
+    killed_client::<Udp>();
+}
+
+#[test]
+fn a_killed_client_is_noticed_by_nobody_else_over_shared_memory() {
+    killed_client::<Shm>();
+}
+
+#[test]
+fn a_client_that_goes_leaves_the_others_alone() {
+    leaving_client::<Udp>();
+    leaving_client::<Shm>();
+}
+
+#[test]
+fn a_process_that_was_stopped_for_a_moment_keeps_its_sessions() {
+    let server = Server::start::<Udp>(0);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<Udp>(&nexus);
+    let session = rpc.connect_blocking(server.address).unwrap();
+    for _ in 0..3 {
+        server.stop();
+        rpc.run_for(Duration::from_millis(300));
+        server.signal(libc::SIGCONT);
+        rpc.run_for(Duration::from_millis(300));
+        exchange(&mut rpc, session, REVERSE);
+    }
+}

@@ -1,0 +1,222 @@
+//! What a hostile or broken process can do at the control port: nothing that others notice.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use dunlin_core::Session;
+use dunlin_core::control::PlaneCounters;
+use dunlin_nexus::{Endpoint, Nexus};
+use dunlin_transport::udp::Udp;
+use dunlin_wire::control::{
+    AttemptId, BootId, Features, GoodbyeReason, Hello, Incarnation, Lookup, MAX_FRAME, Message,
+};
+
+use super::child::Server;
+use super::{App, REVERSE, endpoint, exchange};
+
+/// A server in another process and a client whose session must not notice anything.
+struct Scene {
+    server: Server,
+    rpc: Endpoint<Udp, App>,
+    session: Session,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let server = Server::start::<Udp>(0);
+        let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+        let mut rpc = endpoint::<Udp>(&nexus);
+        let session = rpc.connect_blocking(server.address).unwrap();
+        Self {
+            server,
+            rpc,
+            session,
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+
+    /// The session works, and so does a new one.
+    fn check(&mut self) {
+        exchange(&mut self.rpc, self.session, REVERSE);
+        let fresh = self.rpc.connect_blocking(self.server.address).unwrap();
+        exchange(&mut self.rpc, fresh, REVERSE);
+        self.rpc.disconnect(fresh);
+        self.rpc.run_once();
+    }
+}
+
+fn frame(message: &Message<'_>) -> Vec<u8> {
+    let mut out = [0; MAX_FRAME];
+    let length = message.encode(&mut out).unwrap();
+    out[..length].to_vec()
+}
+
+fn hello(version: u8) -> Message<'static> {
+    Message::Hello(Hello {
+        min_version: version,
+        max_version: version,
+        features: Features::default(),
+        boot_id: BootId([5; 16]),
+        incarnation: Incarnation(9),
+        port: 0,
+        unix_name: "",
+    })
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    stream
+}
+
+/// Everything until the other side closes; panics if it does not.
+fn rest(mut stream: TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}"),
+    }
+    bytes
+}
+
+#[test]
+fn garbage_closes_its_connection_and_no_other() {
+    let mut scene = Scene::new();
+    let mut seed = 7_u64;
+    for length in [1, 3, 4, 5, 17, 300, 5_000] {
+        let mut stream = connect(scene.address());
+        let bytes: Vec<u8> = (0..length)
+            .map(|_| {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                seed.to_be_bytes()[0]
+            })
+            .collect();
+        stream.write_all(&bytes).unwrap();
+        rest(stream);
+    }
+    let mut stream = connect(scene.address());
+    let mut http = b"GET / HTTP/1.1\r\n\r\n".to_vec();
+    http.extend([0; 100]);
+    stream.write_all(&http).unwrap();
+    rest(stream);
+    scene.check();
+}
+
+#[test]
+fn another_version_gets_a_goodbye() {
+    let mut scene = Scene::new();
+    let mut stream = connect(scene.address());
+    stream.write_all(&frame(&hello(77))).unwrap();
+    let goodbye = frame(&Message::Goodbye {
+        reason: GoodbyeReason::Version,
+    });
+    assert_eq!(rest(stream), goodbye);
+    scene.check();
+}
+
+#[test]
+fn half_messages_and_slow_senders_are_closed_in_time() {
+    let mut scene = Scene::new();
+    let whole = frame(&hello(1));
+    let mut half = connect(scene.address());
+    half.write_all(&whole[..whole.len() / 2]).unwrap();
+    let mut slow = connect(scene.address());
+    let silent = connect(scene.address());
+    let mut greeted = connect(scene.address());
+    greeted.write_all(&whole).unwrap();
+    greeted
+        .write_all(&frame(&Message::Heartbeat { counter: 1 })[..7])
+        .unwrap();
+    let start = Instant::now();
+    let mut open = true;
+    for byte in whole.iter().cycle() {
+        open = open && slow.write_all(&[*byte]).is_ok();
+        std::thread::sleep(Duration::from_millis(100));
+        if start.elapsed() > Duration::from_secs(2) {
+            break;
+        }
+    }
+    scene.check();
+    for stream in [half, slow, silent, greeted] {
+        rest(stream);
+    }
+}
+
+#[test]
+fn ten_thousand_connections_disturb_nobody() {
+    let mut scene = Scene::new();
+    let before = memory(scene.server.id());
+    let mut open = Vec::new();
+    for n in 0..10_000 {
+        let mut stream = connect(scene.address());
+        match n % 3 {
+            0 => {}
+            1 => stream.write_all(&frame(&hello(1))).unwrap_or_default(),
+            _ => stream.write_all(&[1, 2]).unwrap_or_default(),
+        }
+        open.push(stream);
+        if open.len() == 200 {
+            open.clear();
+        }
+        if n % 2_500 == 0 {
+            scene.check();
+        }
+    }
+    scene.check();
+    let grown = memory(scene.server.id()).saturating_sub(before);
+    assert!(grown < 16 << 10, "the server grew by {grown} KiB");
+    drop(open);
+}
+
+/// Resident memory of a process in KiB.
+fn memory(process: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_peer_that_asks_and_never_reads_is_cut_off() {
+    let mut scene = Scene::new();
+    let mut stream = connect(scene.address());
+    stream
+        .set_write_timeout(Some(Duration::from_secs(3)))
+        .unwrap();
+    stream.write_all(&frame(&hello(1))).unwrap();
+    let lookup = Lookup {
+        attempt: AttemptId(1),
+        target: dunlin_wire::control::EndpointIndex::ANY,
+    };
+    let many = frame(&Message::Lookup(lookup)).repeat(1_000);
+    let start = Instant::now();
+    // It acknowledges no heartbeats either, so it ends within a second in any case.
+    while stream.write_all(&many).is_ok() {
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "it is served for ever"
+        );
+    }
+    scene.check();
+}
+
+#[test]
+fn counters_tell_what_happened() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut stream = connect(nexus.address());
+    stream.write_all(&frame(&hello(1))).unwrap();
+    stream
+        .write_all(&frame(&Message::HeartbeatAck { counter: 4 }))
+        .unwrap();
+    rest(stream);
+    let counters: PlaneCounters = nexus.counters().unwrap();
+    assert_eq!(counters.bad_messages, 1);
+}

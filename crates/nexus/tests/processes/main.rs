@@ -1,0 +1,108 @@
+//! The nexus over real sockets, with real processes that are killed and stopped.
+//!
+//! A test that needs another process starts this program again with `DUNLIN_TEST_CHILD` set; the
+//! test `child` then is that process.
+
+mod child;
+mod failure;
+mod hostile;
+mod idle;
+mod sessions;
+
+use std::time::{Duration, Instant};
+
+use dunlin_core::{CallErrorKind, Done, RpcError, Session, SessionEvent, Tag};
+use dunlin_nexus::{Endpoint, Idle, Nexus, Open};
+use dunlin_wire::ReqType;
+
+/// Answers the request's bytes in reverse.
+const REVERSE: ReqType = ReqType(1);
+/// The same, in a worker thread.
+const BACKGROUND: ReqType = ReqType(2);
+/// Never answers before its client has given up.
+const NEVER: ReqType = ReqType(3);
+
+/// What the endpoints of these tests remember.
+#[derive(Default)]
+struct App {
+    events: Vec<SessionEvent>,
+    done: Vec<Done>,
+    held: Vec<dunlin_core::Held>,
+}
+
+/// An endpoint that serves all of the types above and remembers what it hears.
+fn endpoint<T: Open>(nexus: &Nexus) -> Endpoint<T, App> {
+    let mut rpc = nexus
+        .endpoint_builder::<T>()
+        .idle(Idle::default())
+        .build(App::default())
+        .unwrap();
+    rpc.on(REVERSE, |_, request, cx| {
+        let data = request.data();
+        request.reply(cx, data.len(), |out| {
+            out.copy_from_slice(data);
+            out.reverse();
+        });
+    });
+    rpc.on_background(BACKGROUND, 64, |request| {
+        let length = request.data().len();
+        let _ = request.reply(length, |data, out| {
+            out.copy_from_slice(data);
+            out.reverse();
+        });
+    });
+    rpc.on(NEVER, |app: &mut App, request, cx| {
+        app.held.push(request.defer(cx))
+    });
+    rpc.on_completion(|app, done, _| app.done.push(done));
+    rpc.on_session(|app, event, _| app.events.push(event));
+    rpc
+}
+
+fn issue<T: Open>(rpc: &mut Endpoint<T, App>, session: Session, kind: ReqType, text: &[u8]) {
+    let mut request = rpc.buf(text.len()).unwrap();
+    request.data_mut().copy_from_slice(text);
+    let response = rpc.buf(64).unwrap();
+    if let Err(error) = rpc.call(session, kind, request, response, Tag(0)) {
+        assert_eq!(error.kind, CallErrorKind::NoSession);
+        panic!("the session is closed");
+    }
+}
+
+/// Runs until `done` says so; panics if that takes longer than `limit`.
+fn run_within<T: Open>(
+    rpc: &mut Endpoint<T, App>,
+    limit: Duration,
+    what: &str,
+    mut done: impl FnMut(&mut Endpoint<T, App>) -> bool,
+) -> Duration {
+    let start = Instant::now();
+    while !done(rpc) {
+        rpc.run_once();
+        assert!(start.elapsed() < limit, "{what} took longer than {limit:?}");
+    }
+    start.elapsed()
+}
+
+/// One RPC; panics if it does not succeed.
+fn exchange<T: Open>(rpc: &mut Endpoint<T, App>, session: Session, kind: ReqType) {
+    issue(rpc, session, kind, b"stressed");
+    let done = finish(rpc, Duration::from_secs(5));
+    assert_eq!(done.result, Ok(()));
+    assert_eq!(done.response.data(), b"desserts");
+}
+
+/// The end of the only call under way.
+fn finish<T: Open>(rpc: &mut Endpoint<T, App>, limit: Duration) -> Done {
+    run_within(rpc, limit, "an RPC", |rpc| !rpc.app().done.is_empty());
+    rpc.app_mut().done.pop().unwrap()
+}
+
+fn ended_by_failure(result: Result<(), RpcError>) -> bool {
+    matches!(result, Err(RpcError::PeerFailed))
+}
+
+#[test]
+fn child() {
+    child::main_if_asked();
+}
