@@ -52,14 +52,16 @@ pub use dunlin_core::{
 pub use dunlin_msgbuf::MsgBuf;
 pub use dunlin_nexus::{
     ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, Nexus,
-    NexusBuilder, NexusError, TscClock, WorkerOptions,
+    NexusBuilder, NexusError, Open, TscClock, WorkerOptions,
 };
+pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;
 pub use dunlin_transport::udp::Udp;
 pub use dunlin_wire::{ErrorCode, ReqType};
 
 /// Options of the transports.
 pub mod transport {
+    pub use dunlin_transport::auto::Options as AutoOptions;
     pub use dunlin_transport::counters::Counters;
     pub use dunlin_transport::shm::Options as ShmOptions;
     pub use dunlin_transport::udp::Options as UdpOptions;

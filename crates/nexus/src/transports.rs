@@ -4,6 +4,7 @@ use std::error::Error;
 use std::net::IpAddr;
 
 use dunlin_core::transport::{Halves, Transport};
+use dunlin_transport::auto::{self, Auto};
 use dunlin_transport::connect::Connect;
 use dunlin_transport::shm::{self, Shm};
 use dunlin_transport::udp::{self, Udp};
@@ -50,6 +51,21 @@ impl Open for Udp {
     }
 
     fn open_halves(options: udp::Options) -> Opened<Self> {
+        Ok(Self::open(&options)?)
+    }
+}
+
+impl Open for Auto {
+    type Options = auto::Options;
+
+    fn defaults(ip: IpAddr) -> auto::Options {
+        auto::Options {
+            shm: Shm::defaults(ip),
+            udp: Udp::defaults(ip),
+        }
+    }
+
+    fn open_halves(options: auto::Options) -> Opened<Self> {
         Ok(Self::open(&options)?)
     }
 }
