@@ -1,7 +1,7 @@
 //! The sending half: each packet goes to the transport that its peer was met on.
 //!
-//! Invariants: packets to one peer keep their order; of a burst, each transport gets one. A position
-//! in the sequence counts as done when both transports are done with all they had at that time.
+//! Invariants: packets to one peer keep their order, and UDP gets one burst for each burst of ours.
+//! A position in the sequence counts as done when both transports are done with all they had.
 //! Called by the event loop, and by `connect`.
 
 use dunlin_core::transport::{Tx, TxItem, TxSeq};

@@ -1,0 +1,131 @@
+//! After set-up the data path of `udp` and `auto` allocates nothing, whatever the traffic.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
+use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+use dunlin_transport::auto::{self, Auto};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::udp::{Ecn, Options, Udp};
+
+struct Counting;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(at, layout) };
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn item(peer: PeerId, data: BufRef) -> TxItem {
+    TxItem {
+        peer,
+        inline_len: 24,
+        inline: [7; MAX_INLINE],
+        data,
+    }
+}
+
+/// One endpoint that sends to several, and how it calls them.
+fn star<T: Connect>(
+    open: impl Fn() -> Halves<T::Rx, T::Tx>,
+    same_host: [bool; 3],
+) -> (Halves<T::Rx, T::Tx>, Vec<(Halves<T::Rx, T::Tx>, PeerId)>) {
+    let mut from = open();
+    let to = same_host.into_iter().zip(1..).map(|(same_host, uid)| {
+        let mut to = open();
+        let info = |uid| PeerInfo {
+            endpoint: EndpointUid([uid; 16]),
+            same_host,
+            same_process: same_host,
+        };
+        let (pending, offer) = T::offer(&mut from.rx, &mut from.tx, &info(uid)).unwrap();
+        let (_, answer) = T::accept(&mut to.rx, &mut to.tx, &info(9), offer).unwrap();
+        let peer = T::complete(&mut from.rx, &mut from.tx, pending, answer).unwrap();
+        (to, peer)
+    });
+    let to = to.collect();
+    (from, to)
+}
+
+/// Bursts of one packet, many, small, large, to one peer and to all.
+fn bursts(peers: &[PeerId], small: &MsgBuf, large: &MsgBuf) -> Vec<Vec<TxItem>> {
+    let (small, large) = (small.lend(), large.lend());
+    let one = |data, count| vec![item(peers[0], data); count];
+    let all = |data: BufRef| peers.iter().map(move |peer| item(*peer, data));
+    let mixed = || all(small).chain(all(large)).chain(all(BufRef::EMPTY));
+    vec![
+        one(small, 1),
+        one(large, 1),
+        one(small, 40),
+        one(large, 50),
+        mixed().collect(),
+        mixed().cycle().take(300).collect(),
+    ]
+}
+
+fn assert_no_allocation<T: Connect>(open: impl Fn() -> Halves<T::Rx, T::Tx>, same_host: [bool; 3]) {
+    let (mut from, mut to) = star::<T>(open, same_host);
+    let mut pool = Pool::new(PoolConfig::default()).unwrap();
+    let (mut small, mut large) = (pool.alloc(32).unwrap(), pool.alloc(1440).unwrap());
+    small.data_mut().fill(1);
+    large.data_mut().fill(2);
+    let peers: Vec<_> = to.iter().map(|(_, peer)| *peer).collect();
+    let bursts = bursts(&peers, &small, &large);
+    let before = COUNT.get();
+    let mut frames = 0;
+    for _ in 0..20 {
+        for burst in &bursts {
+            from.tx.burst(burst);
+            from.tx.done();
+            for (to, _) in &mut to {
+                for _ in 0..20 {
+                    frames += to.rx.burst();
+                }
+            }
+        }
+    }
+    assert_eq!(COUNT.get(), before);
+    assert!(frames > 20 * 60, "{frames} frames");
+}
+
+#[test]
+fn udp_allocates_nothing() {
+    let plain = Options {
+        pack: false,
+        gso: false,
+        gro: false,
+        ..Options::default()
+    };
+    let marked = Options {
+        ecn: Ecn::On,
+        ..Options::default()
+    };
+    for options in [Options::default(), plain, marked] {
+        assert_no_allocation::<Udp>(|| Udp::open(&options).unwrap(), [true; 3]);
+    }
+}
+
+#[test]
+fn auto_allocates_nothing() {
+    let options = auto::Options::default();
+    for same_host in [[true; 3], [false; 3], [true, false, true]] {
+        assert_no_allocation::<Auto>(|| Auto::open(&options).unwrap(), same_host);
+    }
+}
