@@ -3,6 +3,8 @@
 //! A test that needs another process starts this program again with `DUNLIN_TEST_CHILD` set; the
 //! test `child` then is that process.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod child;
 mod failure;
 mod hostile;
