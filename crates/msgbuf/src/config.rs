@@ -14,7 +14,7 @@ pub enum Hugepages {
     Never,
 }
 
-/// How a [`Pool`] gets its memory.
+/// How a [`Pool`](crate::Pool) gets its memory.
 ///
 /// ```
 /// use dunlin_msgbuf::{Hugepages, Pool, PoolConfig};

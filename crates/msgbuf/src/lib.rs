@@ -3,8 +3,8 @@
 //!
 //! A [`Pool`] belongs to one endpoint and hands out [`MsgBuf`]s, which own their bytes. What core
 //! gives to a transport is a [`BufRef`]: plain integers that name bytes of a msgbuf as long as it
-//! is lent. [`regions`] is where transports find the bytes again, and where a name that has outlived
-//! its msgbuf is found out.
+//! is lent. [`regions`] is where transports find the bytes again, and where a name that has
+//! outlived its msgbuf is found out.
 //!
 //! This is the only crate under the protocol with unsafe code. What it rests on: blocks are
 //! disjoint and have one owner each (`pool`, `buf`), regions outlive their msgbufs (`home`), and a

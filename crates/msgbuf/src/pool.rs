@@ -3,8 +3,8 @@
 //! A message of up to 64 KiB with its headers gets a block of the next power of two, carved from a
 //! region when it is first needed and kept on a last-in-first-out list afterwards, so that memory
 //! is touched only as far as it is used and the block that is still in the cache is used next.
-//! Free blocks are split only when the pool is at its limit, and never joined. A longer message gets a region of its own, of which the
-//! pool keeps a bounded amount for the next one.
+//! Free blocks are split only when the pool is at its limit, and never joined. A longer message
+//! gets a region of its own, of which the pool keeps a bounded amount for the next one.
 //!
 //! Invariants: every block of a region is out, on exactly one free list, or not carved yet; `out`
 //! counts the msgbufs of each class that did not come back to this pool, those that wait in its
