@@ -35,9 +35,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cells;
 #[cfg(not(loom))]
 mod channel;
-mod cells;
+#[cfg(not(loom))]
+mod channels;
 #[cfg(not(loom))]
 mod copy;
 mod doorbell;

@@ -102,7 +102,18 @@ impl Channel {
     ) -> io::Result<(Self, OwnedFd)> {
         let (memory, fd) = SharedMemory::create(NAME, memory_len(cells))?;
         let role = Role::Creator;
-        Ok((Self { id, role, peer, cells, trusted, line, memory }, fd))
+        Ok((
+            Self {
+                id,
+                role,
+                peer,
+                cells,
+                trusted,
+                line,
+                memory,
+            },
+            fd,
+        ))
     }
 
     /// Maps the channel that a peer has made. `cells` must be a power of two.
@@ -115,7 +126,15 @@ impl Channel {
     ) -> Result<Self, ConnectError> {
         let memory = SharedMemory::open(&memory, memory_len(cells))?;
         let role = Role::Acceptor;
-        Ok(Self { id, role, peer, cells, trusted, line, memory })
+        Ok(Self {
+            id,
+            role,
+            peer,
+            cells,
+            trusted,
+            line,
+            memory,
+        })
     }
 
     /// Our end of the wake-up line.
@@ -146,7 +165,11 @@ impl Channel {
     /// Our last session is gone.
     pub(super) fn leave(&self) -> Left {
         let before = self.state().fetch_or(self.role.left(), Ordering::AcqRel);
-        if before & (self.role.other().left() | GONE) == 0 { Left::First } else { Left::Last }
+        if before & (self.role.other().left() | GONE) == 0 {
+            Left::First
+        } else {
+            Left::Last
+        }
     }
 
     /// We use the channel again after we had left it. Returns false if it is gone by now.
@@ -221,4 +244,3 @@ const fn memory_len(cells: u32) -> usize {
 const fn bell_len() -> usize {
     size_of::<Doorbell>().next_multiple_of(PAGE)
 }
-

@@ -31,14 +31,12 @@ pub(super) unsafe fn short(from: *const u8, to: *mut u8, len: usize) {
 /// # Safety
 /// As for [`short`], and `len` is from one to two times the size of `T`.
 #[inline(always)]
-unsafe fn both_ends<T: Copy>(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn both_ends<T>(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller promises that the range is at least as long as `T`.
     unsafe {
         let last = len - size_of::<T>();
-        let head: T = ptr::read_unaligned(from.cast());
-        let tail: T = ptr::read_unaligned(from.add(last).cast());
-        ptr::write_unaligned(to.cast(), head);
-        ptr::write_unaligned(to.add(last).cast(), tail);
+        ptr::copy_nonoverlapping(from, to, size_of::<T>());
+        ptr::copy_nonoverlapping(from.add(last), to.add(last), size_of::<T>());
     }
 }
 

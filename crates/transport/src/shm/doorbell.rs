@@ -101,6 +101,3 @@ impl Doorbell {
 
 #[cfg(all(test, not(loom)))]
 mod tests;
-
-#[cfg(all(test, loom))]
-mod modelled;

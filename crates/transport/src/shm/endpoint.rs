@@ -8,10 +8,11 @@ use dunlin_core::transport::{Halves, Limits, MAX_INLINE, PeerId, Transport};
 
 use super::cells::cells_of;
 use super::channel::Bell;
+use super::channels::Channels;
 use super::doorbell::MAX_BITS;
 use super::ring::longest_packet;
 use super::rx::ShmRx;
-use super::setup::{self, Setup};
+use super::setup;
 use super::tx::ShmTx;
 use crate::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
 use crate::counters::Counters;
@@ -80,7 +81,12 @@ impl Shm {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(options: Options) -> Result<Halves<ShmRx, ShmTx>, OpenError> {
-        let Options { data_size, cells, max_peers, .. } = options;
+        let Options {
+            data_size,
+            cells,
+            max_peers,
+            ..
+        } = options;
         if !CELLS.contains(&cells) || !cells.is_power_of_two() {
             return Err(OpenError::Cells(cells));
         }
@@ -94,7 +100,7 @@ impl Shm {
         let (bell, bell_fd) = Bell::create()?;
         Ok(Halves {
             rx: ShmRx::new(bell, longest),
-            tx: ShmTx::new(Setup::new(options, bell_fd)?),
+            tx: ShmTx::new(Channels::new(options, bell_fd)?),
             limits: Limits {
                 data_size,
                 // An eighth may be used up before the sender hears of it.
@@ -152,17 +158,21 @@ impl Connect for Shm {
     }
 
     fn fds(_rx: &ShmRx, tx: &ShmTx, out: &mut Vec<RawFd>) {
-        out.push(tx.setup.wake_fd());
+        out.push(tx.channels.wake_fd());
     }
 
     fn arm(rx: &mut ShmRx, tx: &mut ShmTx) -> Arm {
-        tx.setup.armed = rx.fall_asleep();
-        if tx.setup.armed { Arm::Wait } else { Arm::Ready }
+        tx.channels.armed = rx.fall_asleep();
+        if tx.channels.armed {
+            Arm::Wait
+        } else {
+            Arm::Ready
+        }
     }
 
     fn disarm(rx: &mut ShmRx, tx: &mut ShmTx) {
         rx.wake_up();
-        if std::mem::take(&mut tx.setup.armed) {
+        if std::mem::take(&mut tx.channels.armed) {
             setup::drain_lines(rx, tx);
         }
     }

@@ -135,8 +135,7 @@ pub(super) fn unwatch(epoll: &OwnedFd, line: RawFd) {
 pub(super) fn ready(epoll: &OwnedFd, mut each: impl FnMut(u32)) {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; READY as usize];
     // SAFETY: the array is as long as we say.
-    let found =
-        unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), READY, 0) };
+    let found = unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), READY, 0) };
     for event in events.iter().take(usize::try_from(found).unwrap_or(0)) {
         each(u32::try_from(event.u64).expect("watch gave 32 bits"));
     }
@@ -147,7 +146,11 @@ pub(super) fn random() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
     // SAFETY: the buffer is as long as we say.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got == 16 { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+    if got == 16 {
+        Ok(bytes)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 fn owned(fd: RawFd) -> io::Result<OwnedFd> {
@@ -157,5 +160,9 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
 }
 
 fn check(result: i32) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

@@ -44,8 +44,14 @@ impl SharedMemory {
     /// What stands at `offset`, which with the length of `T` must lie inside the mapping.
     pub(super) fn at<T>(&self, offset: usize) -> NonNull<T> {
         let end = offset.checked_add(size_of::<T>());
-        assert!(end.is_some_and(|end| end <= self.len), "the layout fits the memory");
-        assert!(offset.is_multiple_of(align_of::<T>()), "the layout is aligned");
+        assert!(
+            end.is_some_and(|end| end <= self.len),
+            "the layout fits the memory"
+        );
+        assert!(
+            offset.is_multiple_of(align_of::<T>()),
+            "the layout is aligned"
+        );
         // SAFETY: the offset is inside the mapping.
         unsafe { self.base.add(offset).cast() }
     }

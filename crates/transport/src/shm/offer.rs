@@ -107,6 +107,5 @@ impl Message {
     }
 }
 
-
 #[cfg(test)]
 mod tests;

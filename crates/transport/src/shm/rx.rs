@@ -94,7 +94,10 @@ impl ShmRx {
         let longest_lines = cells_of(longest) as usize;
         let lines = RX_BURST + LONG_FRAMES * longest_lines;
         Self {
-            frames: [Place { bytes: NonNull::dangling(), len: 0 }; RX_BURST],
+            frames: [Place {
+                bytes: NonNull::dangling(),
+                len: 0,
+            }; RX_BURST],
             count: 0,
             staging: vec![Line([0; CELL]); lines].into(),
             staged: 0,
@@ -166,9 +169,9 @@ impl ShmRx {
         self.bell.wake_up();
     }
 
-    /// A peer woke us.
-    pub(super) fn count_wakeup(&mut self) {
-        self.counters.wakeups_received += 1;
+    /// So many peers woke us.
+    pub(super) fn count_wakeups(&mut self, woken: u64) {
+        self.counters.wakeups_received += woken;
     }
 
     fn activate(&mut self, index: usize) {
@@ -180,13 +183,16 @@ impl ShmRx {
         if !ring.active {
             ring.active = true;
             ring.ring.set_parked(false);
-            self.active.push(u32::try_from(index).expect("there are few peers"));
+            self.active
+                .push(u32::try_from(index).expect("there are few peers"));
         }
     }
 
     fn active(&self) -> impl Iterator<Item = &Incoming> {
         let rings = &self.rings;
-        self.active.iter().filter_map(|&index| rings[index as usize].as_ref())
+        self.active
+            .iter()
+            .filter_map(|&index| rings[index as usize].as_ref())
     }
 
     fn mark_active(&self, parked: bool) {
@@ -197,7 +203,8 @@ impl ShmRx {
     #[cold]
     fn answer_bell(&mut self) {
         let mut rung = [0_u64; super::doorbell::MAX_BITS as usize / 64];
-        self.bell.take(|bit| rung[bit as usize / 64] |= 1 << (bit % 64));
+        self.bell
+            .take(|bit| rung[bit as usize / 64] |= 1 << (bit % 64));
         for (word, mut bits) in rung.into_iter().enumerate() {
             while bits != 0 {
                 self.activate(word * 64 + bits.trailing_zeros() as usize);
@@ -260,35 +267,45 @@ impl ShmRx {
             return true;
         };
         incoming.ring.give_back();
-        let before = self.count;
-        while self.count < RX_BURST && self.staged + self.longest_lines <= self.staging.len() {
+        let (mut count, mut staged, mut total) = (self.count, self.staged, 0);
+        let mut sound = true;
+        while count < RX_BURST && staged + self.longest_lines <= self.staging.len() {
             let (at, len) = match incoming.ring.next() {
                 Next::Packet { at, len } => (at, len),
                 Next::Nothing => break,
-                Next::Corrupt => return false,
+                Next::Corrupt => {
+                    sound = false;
+                    break;
+                }
             };
+            let lines = &mut self.staging[staged..];
             let from = incoming.ring.cells().bytes(at);
             let bytes = if len as usize <= ONE_CELL {
-                // SAFETY: a cell is as long as a line, and there is room for one.
-                unsafe { copy_cell(from, &mut self.staging[self.staged]) };
-                self.staged += 1;
-                line_bytes(&mut self.staging[self.staged - 1])
+                staged += 1;
+                // SAFETY: a cell is as long as a line.
+                unsafe { copy_cell(from, &mut lines[0]) }
             } else if incoming.trusted {
                 from
             } else {
-                let lines = &mut self.staging[self.staged..];
-                self.staged += cells_of(len) as usize;
+                staged += cells_of(len) as usize;
                 // SAFETY: the packet lies inside the ring, and there is room for the longest.
                 unsafe { copy_long(from, lines, len as usize) }
             };
-            self.frames[self.count] = Place { bytes, len };
-            self.count += 1;
-            self.counters.rx_bytes += u64::from(len);
+            self.frames[count] = Place { bytes, len };
+            count += 1;
+            total += u64::from(len);
         }
-        let taken = self.count - before;
+        let taken = count - self.count;
+        incoming.idle = if taken == 0 {
+            incoming.idle.saturating_add(1)
+        } else {
+            0
+        };
+        self.count = count;
+        self.staged = staged;
         self.counters.rx_packets += taken as u64;
-        incoming.idle = if taken == 0 { incoming.idle.saturating_add(1) } else { 0 };
-        true
+        self.counters.rx_bytes += total;
+        sound
     }
 
     #[cold]
@@ -323,7 +340,11 @@ impl Rx for ShmRx {
                 corrupt = Some(index);
             }
         }
-        self.first = if self.first + 1 < rings { self.first + 1 } else { 0 };
+        self.first = if self.first + 1 < rings {
+            self.first + 1
+        } else {
+            0
+        };
         if let Some(index) = corrupt {
             self.close_corrupt(index);
         }
@@ -335,23 +356,27 @@ impl Rx for ShmRx {
         let place = self.frames[..self.count][index];
         // SAFETY: the bytes lie in staging memory, or in a trusted ring whose cells are given back
         // by a later burst, which needs `&mut self`.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(place.bytes.as_ptr(), place.len as usize)
-        };
-        Frame { bytes, congestion: false }
+        let bytes = unsafe { std::slice::from_raw_parts(place.bytes.as_ptr(), place.len as usize) };
+        Frame {
+            bytes,
+            congestion: false,
+        }
     }
 }
 
 /// Copies the cell whose packet bytes begin at `from`, word and all: two moves of 32 bytes.
+/// Returns where the packet's bytes are.
 ///
 /// # Safety
 /// `from` points behind the word of a cell that is mapped.
 #[inline(always)]
-unsafe fn copy_cell(from: NonNull<u8>, to: &mut Line) {
+unsafe fn copy_cell(from: NonNull<u8>, to: &mut Line) -> NonNull<u8> {
     // SAFETY: the cell begins before its packet and is as long as a line.
     unsafe { *to = from.sub(WORD).cast::<Line>().read() };
     // What is read later is the copy: the compiler may not go back to the ring for it.
     compiler_fence(Ordering::SeqCst);
+    // SAFETY: a line is longer than a word.
+    unsafe { NonNull::from(to).cast::<u8>().add(WORD) }
 }
 
 /// Copies a packet of several cells. Returns where its bytes are.
@@ -368,11 +393,4 @@ unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line], len: usize) -> NonNull<u
     unsafe { bytes.copy_from_nonoverlapping(from, len) };
     compiler_fence(Ordering::SeqCst);
     bytes
-}
-
-/// Where a packet begins that was copied with its word.
-#[inline(always)]
-fn line_bytes(line: &mut Line) -> NonNull<u8> {
-    // SAFETY: a line is longer than a word.
-    unsafe { NonNull::from(line).cast::<u8>().add(WORD) }
 }

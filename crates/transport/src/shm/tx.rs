@@ -10,9 +10,9 @@ use dunlin_core::transport::{MAX_INLINE, PeerId, Tx, TxItem, TxSeq};
 use dunlin_msgbuf::regions;
 
 use super::channel::{Bell, Channel};
+use super::channels::Channels;
 use super::ffi;
 use super::ring::{Producer, Refused};
-use super::setup::Setup;
 use crate::counters::Counters;
 
 /// The sending half of an endpoint on shared memory.
@@ -23,7 +23,7 @@ pub struct ShmTx {
     handed_over: u64,
     counters: Counters,
     /// The control plane's part; it is here because it has to be somewhere.
-    pub(super) setup: Setup,
+    pub(super) channels: Channels,
 }
 
 /// A ring to a peer, and how to tell the peer about it.
@@ -39,12 +39,12 @@ pub(super) struct Outgoing {
 }
 
 impl ShmTx {
-    pub(super) fn new(setup: Setup) -> Self {
+    pub(super) fn new(channels: Channels) -> Self {
         Self {
             peers: Vec::new(),
             handed_over: 0,
             counters: Counters::default(),
-            setup,
+            channels,
         }
     }
 
@@ -74,7 +74,10 @@ impl Tx for ShmTx {
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
         let mut rest = items;
         while let Some(first) = rest.first() {
-            let run = rest.iter().take_while(|item| item.peer == first.peer).count();
+            let run = rest
+                .iter()
+                .take_while(|item| item.peer == first.peer)
+                .count();
             let (to_one_peer, others) = rest.split_at(run);
             rest = others;
             match self.peers.get_mut(index_of(first.peer)) {

@@ -41,6 +41,9 @@ impl Cells {
         }
     }
 
+    /// There is no cache in the model.
+    pub(in super::super) fn prefetch_write(&self, _at: u32) {}
+
     /// The `len` bytes of the packet whose first cell is `at`.
     pub(in super::super) fn read(&self, at: u32, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(WORD + len);

@@ -30,7 +30,12 @@ impl Heap {
                 Consumer::new(Cells::new(first, count), at, longest),
             )
         };
-        Self { cells, line, producer, consumer }
+        Self {
+            cells,
+            line,
+            producer,
+            consumer,
+        }
     }
 
     fn push(&mut self, head: &[u8], data: &[u8]) -> Result<(), Refused> {
@@ -180,11 +185,17 @@ impl Heap {
 #[test]
 fn a_full_ring_refuses_at_once_and_recovers() {
     let mut ring = Heap::new(64, 900);
-    let sent = (0..1000).take_while(|_| ring.push(&[7; 24], &[8; 32]).is_ok()).count();
+    let sent = (0..1000)
+        .take_while(|_| ring.push(&[7; 24], &[8; 32]).is_ok())
+        .count();
     assert_eq!(sent, 63, "one cell stays free");
     assert_eq!(ring.push(&[7; 24], &[]), Err(Refused::Full));
     while ring.pop().is_some() {}
-    assert_eq!(ring.push(&[7; 24], &[]), Err(Refused::Full), "nothing was given back yet");
+    assert_eq!(
+        ring.push(&[7; 24], &[]),
+        Err(Refused::Full),
+        "nothing was given back yet"
+    );
     ring.consumer.give_back();
     assert_eq!(ring.push(&[7; 24], &[]), Ok(()));
 }

@@ -1,0 +1,239 @@
+//! The channels of an endpoint and the slots they sit in: the table behind `setup`.
+//!
+//! The state of a slot:
+//!
+//! ```text
+//! Free ──offer──▶ Offered ──complete──▶ Live{uses} ──last release──▶ Left ──other side left──▶ Free
+//!  │                 └──abandon──▶ Free    ▲  │ ▲                       │
+//!  └──────────────accept───────────────────┘  │ └───offer or accept─────┘
+//!                                             └──remove──▶ Free
+//! ```
+//!
+//! Invariants: a slot that is not `Free` has a channel; `Live` and `Left` slots have both rings in
+//! the halves; `by_peer` names only slots in those two states. The generation in a [`PeerId`]
+//! changes when its slot becomes free, and slots are used again in the order in which they became
+//! free.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use dunlin_core::transport::PeerId;
+
+use super::channel::{Channel, ChannelId, Role};
+use super::endpoint::{INLINE, Options};
+use super::ffi;
+use super::tx::{INDEX_BITS, index_of};
+use crate::connect::{ConnectError, EndpointUid};
+
+/// What an endpoint knows of its channels besides their rings.
+#[derive(Debug)]
+pub(super) struct Channels {
+    pub(super) options: Options,
+    bell_fd: OwnedFd,
+    /// Becomes readable when a peer wakes us.
+    epoll: OwnedFd,
+    slots: Vec<Slot>,
+    free: VecDeque<usize>,
+    by_peer: HashMap<EndpointUid, PeerId>,
+    /// What `arm` has promised.
+    pub(super) armed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    generation: u32,
+    pub(super) state: State,
+    pub(super) channel: Option<Arc<Channel>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum State {
+    #[default]
+    Free,
+    Offered,
+    Live {
+        uses: u32,
+    },
+    Left,
+}
+
+/// Generations of a slot, so that the topmost bit of a [`PeerId`] stays 0.
+const GENERATIONS: u32 = 1 << (31 - INDEX_BITS);
+
+impl Channels {
+    pub(super) fn new(options: Options, bell_fd: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            options,
+            bell_fd,
+            epoll: ffi::create_epoll()?,
+            slots: Vec::new(),
+            free: VecDeque::new(),
+            by_peer: HashMap::new(),
+            armed: false,
+        })
+    }
+
+    /// The descriptor that becomes readable when a peer wakes us.
+    pub(super) fn wake_fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
+
+    /// Longest packet of a channel to a peer whose packets have up to `data_size` bytes.
+    pub(super) fn longest(&self, data_size: u32) -> u32 {
+        self.options.data_size.min(data_size) + INLINE
+    }
+
+    pub(super) fn channel(&self, peer: PeerId) -> Option<&Arc<Channel>> {
+        let slot = self.slots.get(index_of(peer))?;
+        slot.channel
+            .as_ref()
+            .filter(|_| slot.generation == generation_of(peer))
+    }
+
+    pub(super) fn slot(&mut self, peer: PeerId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(index_of(peer))?;
+        (slot.generation == generation_of(peer) && slot.channel.is_some()).then_some(slot)
+    }
+
+    /// The channel to use for another session with this endpoint.
+    pub(super) fn preferred(&self, endpoint: &EndpointUid) -> Option<PeerId> {
+        self.by_peer.get(endpoint).copied()
+    }
+
+    /// From now on that is this one, unless there is one.
+    pub(super) fn prefer(&mut self, peer: PeerId, endpoint: EndpointUid) {
+        self.by_peer.entry(endpoint).or_insert(peer);
+    }
+
+    /// From now on no further session uses this channel of our own accord.
+    pub(super) fn avoid(&mut self, peer: PeerId) {
+        self.by_peer.retain(|_, known| *known != peer);
+    }
+
+    /// Finds a free slot.
+    pub(super) fn reserve(&mut self) -> Result<PeerId, ConnectError> {
+        let fresh = self.slots.len();
+        // As long as there are fresh slots, an old one is left alone.
+        if fresh < self.options.max_peers as usize {
+            self.slots.push(Slot {
+                generation: 1,
+                ..Slot::default()
+            });
+            return Ok(self.name(fresh));
+        }
+        let old = self.free.pop_front().ok_or(ConnectError::TooManyPeers)?;
+        Ok(self.name(old))
+    }
+
+    /// Empties a slot, or gives a reserved one back.
+    pub(super) fn vacate(&mut self, peer: PeerId) {
+        let index = index_of(peer);
+        let slot = &mut self.slots[index];
+        slot.state = State::Free;
+        slot.generation = (slot.generation + 1) % GENERATIONS;
+        if let Some(channel) = slot.channel.take() {
+            ffi::unwatch(&self.epoll, channel.line());
+            if self.by_peer.get(&channel.peer) == Some(&peer) {
+                self.by_peer.remove(&channel.peer);
+            }
+        }
+        self.free.push_back(index);
+    }
+
+    pub(super) fn fill(&mut self, peer: PeerId, channel: Arc<Channel>, state: State) {
+        let slot = &mut self.slots[index_of(peer)];
+        slot.channel = Some(channel);
+        slot.state = state;
+    }
+
+    /// One use more of a slot that is live or was left. False if its channel is gone.
+    pub(super) fn take_up(&mut self, peer: PeerId) -> bool {
+        let Some(slot) = self.slot(peer) else {
+            return false;
+        };
+        let channel = slot.channel.as_ref().expect("the slot is not free");
+        let uses = match slot.state {
+            State::Live { uses } if !channel.is_given_up() => uses,
+            State::Left if channel.come_back() => 0,
+            _ => return false,
+        };
+        slot.state = State::Live { uses: uses + 1 };
+        true
+    }
+
+    /// The slot of the channel with that name and peer, of which we are the end `role`.
+    pub(super) fn find(&self, peer: EndpointUid, id: ChannelId, role: Role) -> Option<PeerId> {
+        let matches =
+            |channel: &Channel| channel.id == id && channel.peer == peer && channel.role == role;
+        let index = self.slots.iter().position(|slot| {
+            matches!(slot.state, State::Live { .. } | State::Left)
+                && slot
+                    .channel
+                    .as_ref()
+                    .is_some_and(|channel| matches(channel))
+        })?;
+        Some(self.name(index))
+    }
+
+    /// A channel that we left and that the other side has left since.
+    pub(super) fn next_over(&self) -> Option<PeerId> {
+        let is_over = |channel: &Arc<Channel>| channel.other_has_left();
+        let index = self.slots.iter().position(|slot| {
+            slot.state == State::Left && slot.channel.as_ref().is_some_and(is_over)
+        })?;
+        Some(self.name(index))
+    }
+
+    /// Empties the wake-up lines; returns how many peers had woken us. A line whose other end is
+    /// gone is not watched any more: if sessions use the channel, the control plane will say that
+    /// the peer is dead.
+    pub(super) fn drain_lines(&self) -> u64 {
+        let mut woken = 0;
+        ffi::ready(&self.epoll, |index| {
+            let Some(slot) = self.slots.get(index as usize) else {
+                return;
+            };
+            let Some(channel) = &slot.channel else { return };
+            if ffi::drain(channel.line()) {
+                woken += 1;
+                return;
+            }
+            ffi::unwatch(&self.epoll, channel.line());
+            if slot.state == State::Left {
+                channel.give_up();
+            }
+        });
+        woken
+    }
+
+    /// Watches the wake-up line of a channel.
+    pub(super) fn watch(&self, peer: PeerId) -> io::Result<()> {
+        let channel = self.channel(peer).ok_or(io::ErrorKind::NotFound)?;
+        let number = u32::try_from(index_of(peer)).expect("there are few peers");
+        ffi::watch(&self.epoll, channel.line(), number)
+    }
+
+    /// The [`PeerId`] of the slot at `index`, as long as its generation lasts.
+    fn name(&self, index: usize) -> PeerId {
+        let number = u32::try_from(index).expect("there are few peers");
+        PeerId(self.slots[index].generation << INDEX_BITS | number)
+    }
+
+    pub(super) fn bell_fd(&self) -> io::Result<OwnedFd> {
+        self.bell_fd.try_clone()
+    }
+}
+
+impl Drop for Channels {
+    fn drop(&mut self) {
+        for channel in self.slots.iter().filter_map(|slot| slot.channel.as_ref()) {
+            channel.give_up();
+        }
+    }
+}
+
+const fn generation_of(peer: PeerId) -> u32 {
+    peer.0 >> INDEX_BITS
+}

@@ -1,0 +1,232 @@
+//! The ring and the doorbell under loom: every interleaving of a few steps.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 \
+//!     cargo test --release -p dunlin-transport --lib modelled
+//! ```
+
+use std::ptr::NonNull;
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::super::cells::{Cell, Cells};
+use super::super::doorbell::Doorbell;
+use super::*;
+
+const COUNT: u32 = 4;
+const LONGEST: u32 = 120;
+
+/// What two sides share.
+struct Shared {
+    cells: Vec<Cell>,
+    line: ConsumerLine,
+    bell: Doorbell,
+    /// The wake-up line: 1 if somebody wrote to it.
+    woken: AtomicU32,
+}
+
+fn shared() -> Arc<Shared> {
+    Arc::new(Shared {
+        cells: (0..COUNT).map(|_| Cell::default()).collect(),
+        line: ConsumerLine::default(),
+        bell: Doorbell::default(),
+        woken: AtomicU32::new(0),
+    })
+}
+
+impl Shared {
+    fn cells(&self) -> Cells {
+        let first = NonNull::from(self.cells.as_slice()).cast();
+        // SAFETY: whoever uses the cells holds the `Arc`.
+        unsafe { Cells::new(first, COUNT) }
+    }
+
+    fn producer(&self) -> Producer {
+        // SAFETY: as above, and each test makes one.
+        unsafe { Producer::new(self.cells(), NonNull::from(&self.line), LONGEST) }
+    }
+
+    fn consumer(&self) -> Consumer {
+        // SAFETY: as above, and each test makes one.
+        unsafe { Consumer::new(self.cells(), NonNull::from(&self.line), LONGEST) }
+    }
+
+    /// What the sending half does after a run of packets.
+    fn notify(&self, producer: &Producer, bit: u32) {
+        if producer.is_parked() && self.bell.ring(bit) {
+            self.woken.store(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn push(producer: &mut Producer, data: &[u8]) -> bool {
+    // SAFETY: the data is a slice.
+    unsafe { producer.push(&[], data.as_ptr(), data.len()) }.is_ok()
+}
+
+fn pop(consumer: &mut Consumer) -> Option<Vec<u8>> {
+    match consumer.next() {
+        Next::Packet { at, len } => Some(consumer.cells().read(at, len as usize)),
+        Next::Nothing => None,
+        Next::Corrupt => panic!("our own producer wrote this"),
+    }
+}
+
+/// Continuation bytes that look like a packet in the second and in the third lap.
+fn looks_published(lap: u64) -> Vec<u8> {
+    let word = (lap << 1 | 1) | 3 << LEN_SHIFT;
+    let mut data = vec![0xAA; 72];
+    data[56..64].copy_from_slice(&word.to_le_bytes());
+    data
+}
+
+/// Sends the packets from another thread, as far as there is room, while this one polls. What
+/// comes out is what went in, in order.
+fn in_order(packets: &'static [fn() -> Vec<u8>], polls: usize) {
+    loom::model(move || {
+        let shared = shared();
+        let sender = shared.clone();
+        let sending = thread::spawn(move || {
+            let mut producer = sender.producer();
+            let packets = packets.iter().map(|packet| packet());
+            packets
+                .filter(|packet| push(&mut producer, packet))
+                .collect::<Vec<_>>()
+        });
+        let mut consumer = shared.consumer();
+        let mut received = Vec::new();
+        for _ in 0..polls {
+            received.extend(pop(&mut consumer));
+            consumer.give_back();
+        }
+        let sent = sending.join().unwrap();
+        while let Some(packet) = pop(&mut consumer) {
+            received.push(packet);
+        }
+        assert_eq!(received, sent);
+    });
+}
+
+#[test]
+fn small_packets_in_order_over_the_wrap() {
+    in_order(
+        &[|| vec![1], || vec![2], || vec![3], || vec![4], || vec![5]],
+        3,
+    );
+}
+
+#[test]
+fn long_packets_and_markers_in_order() {
+    in_order(&[|| vec![1], || vec![2; 72], || vec![3; 72], || vec![4]], 3);
+}
+
+#[test]
+fn continuation_bytes_are_never_taken_for_a_packet() {
+    in_order(
+        &[|| looks_published(0), || vec![1], || vec![2], || vec![3]],
+        3,
+    );
+    in_order(
+        &[
+            || looks_published(1),
+            || vec![1],
+            || looks_published(2),
+            || vec![3],
+        ],
+        3,
+    );
+}
+
+#[test]
+fn who_falls_asleep_is_woken() {
+    loom::model(|| {
+        let shared = shared();
+        let sender = shared.clone();
+        let sending = thread::spawn(move || {
+            let mut producer = sender.producer();
+            assert!(push(&mut producer, &[1]));
+            sender.notify(&producer, 70);
+        });
+        let consumer = shared.consumer();
+        let asleep = fall_asleep(&shared, &consumer);
+        sending.join().unwrap();
+        assert!(
+            !asleep || shared.woken.load(Ordering::SeqCst) == 1,
+            "a wake-up was lost"
+        );
+    });
+}
+
+/// What the receiving half does before it blocks; true if it may.
+fn fall_asleep(shared: &Shared, consumer: &Consumer) -> bool {
+    consumer.set_parked(true);
+    fence(Ordering::SeqCst);
+    if consumer.has_next() || !shared.bell.fall_asleep() {
+        shared.bell.wake_up();
+        return false;
+    }
+    true
+}
+
+#[test]
+fn the_second_packet_after_a_sleep_is_not_lost_either() {
+    loom::model(|| {
+        let shared = shared();
+        let sender = shared.clone();
+        let mut consumer = shared.consumer();
+        consumer.set_parked(true);
+        let sending = thread::spawn(move || {
+            let mut producer = sender.producer();
+            for packet in 1..3 {
+                assert!(push(&mut producer, &[packet]));
+                sender.notify(&producer, 70);
+            }
+        });
+        let mut received = 0;
+        let mut rung = false;
+        shared.bell.take(|_| rung = true);
+        if rung {
+            consumer.set_parked(false);
+            received += usize::from(pop(&mut consumer).is_some());
+        }
+        // Now it has polled for long enough and parks the ring again.
+        consumer.set_parked(true);
+        fence(Ordering::SeqCst);
+        while pop(&mut consumer).is_some() {
+            received += 1;
+        }
+        sending.join().unwrap();
+        let mut rung = false;
+        shared.bell.take(|_| rung = true);
+        assert!(
+            rung || received == 2,
+            "a parked ring is not empty, and nobody rang"
+        );
+    });
+}
+
+#[test]
+fn two_peers_do_not_hide_each_other() {
+    loom::model(|| {
+        let shared = shared();
+        let rings = [0, 1].map(|bit| {
+            let sender = shared.clone();
+            thread::spawn(move || {
+                if sender.bell.ring(bit) {
+                    sender.woken.store(1, Ordering::SeqCst);
+                }
+            })
+        });
+        let mut seen = 0;
+        shared.bell.take(|bit| seen |= 1 << bit);
+        let asleep = shared.bell.fall_asleep();
+        for ring in rings {
+            ring.join().unwrap();
+        }
+        let woken = shared.woken.load(Ordering::SeqCst) == 1;
+        assert!(!asleep || seen == 3 || woken, "a wake-up was lost");
+        shared.bell.take(|bit| seen |= 1 << bit);
+        assert_eq!(seen, 3, "a bit was lost");
+    });
+}

@@ -1,0 +1,221 @@
+//! Endpoints to test with, and packets that say who they are.
+//!
+//! A packet begins with its own length, its number and its sender, and goes on with bytes that
+//! follow from those. So a frame that holds several packets can be taken apart, and a byte out of
+//! place is found, without a look at anything that the transport says.
+
+use std::time::{Duration, Instant};
+
+use dunlin_core::transport::{Halves, Limits, MAX_INLINE, PeerId, Rx, Transport, Tx, TxItem};
+use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+
+/// A transport under test.
+pub(crate) trait Harness {
+    /// The transport.
+    type T: Connect + Transport<Rx: Send, Tx: Send>;
+
+    /// Opens an endpoint.
+    fn open() -> Halves<RxOf<Self>, TxOf<Self>>;
+
+    /// Whether the transport itself knows of every packet that finds no room. UDP loses them in
+    /// the receiver's socket.
+    const COUNTS_FULL: bool;
+}
+
+pub(crate) type RxOf<H> = <<H as Harness>::T as Transport>::Rx;
+pub(crate) type TxOf<H> = <<H as Harness>::T as Transport>::Tx;
+
+/// An endpoint and memory to send from.
+pub(crate) struct Endpoint<H: Harness + ?Sized> {
+    pub(crate) rx: RxOf<H>,
+    pub(crate) tx: TxOf<H>,
+    pub(crate) limits: Limits,
+    pub(crate) pool: Pool,
+    pub(crate) number: u16,
+}
+
+/// A packet as it arrived.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Packet {
+    pub(crate) sender: u16,
+    pub(crate) number: u32,
+    pub(crate) len: usize,
+}
+
+/// Bytes at the start of a packet that say which it is.
+pub(crate) const NAME: usize = 12;
+
+/// After so many empty polls nothing is under way on a loopback. `auto` leaves one of its two
+/// transports alone in most polls.
+const QUIET_POLLS: u32 = 200;
+
+/// How long a packet may take that has not been lost.
+pub(crate) const SOON: Duration = Duration::from_secs(5);
+
+impl<H: Harness> Endpoint<H> {
+    pub(crate) fn new(number: u16) -> Self {
+        let Halves { rx, tx, limits } = H::open();
+        let pool = Pool::new(PoolConfig::default()).unwrap();
+        Self {
+            rx,
+            tx,
+            limits,
+            pool,
+            number,
+        }
+    }
+
+    /// What the control plane would say about this endpoint.
+    pub(crate) fn info(&self) -> PeerInfo {
+        let mut uid = [7; 16];
+        uid[..2].copy_from_slice(&self.number.to_le_bytes());
+        PeerInfo {
+            endpoint: EndpointUid(uid),
+            same_host: true,
+            same_process: false,
+        }
+    }
+
+    /// Makes two endpoints known to each other. Returns what we call the other, and it us.
+    pub(crate) fn connect(&mut self, other: &mut Self) -> (PeerId, PeerId) {
+        let (us, them) = (self.info(), other.info());
+        let (pending, offer) = H::T::offer(&mut self.rx, &mut self.tx, &them).unwrap();
+        let (to_us, answer) = H::T::accept(&mut other.rx, &mut other.tx, &us, offer).unwrap();
+        let to_them = H::T::complete(&mut self.rx, &mut self.tx, pending, answer).unwrap();
+        (to_them, to_us)
+    }
+
+    pub(crate) fn release(&mut self, peer: PeerId) {
+        H::T::release(&mut self.rx, &mut self.tx, peer);
+    }
+
+    pub(crate) fn remove(&mut self, peer: PeerId) {
+        H::T::remove(&mut self.rx, &mut self.tx, peer);
+    }
+
+    pub(crate) fn counters(&self) -> dunlin_transport::counters::Counters {
+        H::T::counters(&self.rx, &self.tx)
+    }
+
+    /// A packet of `len` bytes, at least [`NAME`], of which `inline` stand in the item.
+    pub(crate) fn packet(
+        &mut self,
+        peer: PeerId,
+        number: u32,
+        len: usize,
+        inline: usize,
+    ) -> (TxItem, Option<MsgBuf>) {
+        let bytes = contents(self.number, number, len);
+        let inline_len = inline.min(len).min(MAX_INLINE);
+        let mut item = TxItem {
+            peer,
+            inline_len: u32::try_from(inline_len).unwrap(),
+            inline: [0xEE; MAX_INLINE],
+            data: BufRef::EMPTY,
+        };
+        item.inline[..inline_len].copy_from_slice(&bytes[..inline_len]);
+        if inline_len == len {
+            return (item, None);
+        }
+        let mut buf = self.pool.alloc(len - inline_len).unwrap();
+        buf.data_mut().copy_from_slice(&bytes[inline_len..]);
+        item.data = buf.lend();
+        (item, Some(buf))
+    }
+
+    /// Sends packets and waits until the transport is done with them.
+    pub(crate) fn send(&mut self, packets: Vec<(TxItem, Option<MsgBuf>)>) {
+        let (items, bufs): (Vec<_>, Vec<_>) = packets.into_iter().unzip();
+        let handed_over = self.tx.burst(&items);
+        self.tx.flush();
+        assert!(self.tx.done() >= handed_over, "flushed, but not done");
+        drop(bufs);
+    }
+
+    /// Sends one packet of `len` bytes.
+    pub(crate) fn send_one(&mut self, peer: PeerId, number: u32, len: usize) {
+        let packet = self.packet(peer, number, len, 24);
+        self.send(vec![packet]);
+    }
+
+    /// What one burst shows.
+    pub(crate) fn poll(&mut self) -> Vec<Packet> {
+        let frames = self.rx.burst();
+        let frames = (0..frames).map(|index| self.rx.frame(index).bytes);
+        frames.flat_map(split).collect()
+    }
+
+    /// Polls until `count` packets have come, and a little longer, for what should not come.
+    pub(crate) fn receive(&mut self, count: usize) -> Vec<Packet> {
+        let mut packets = Vec::new();
+        let start = Instant::now();
+        while packets.len() < count && start.elapsed() < SOON {
+            packets.extend(self.poll());
+        }
+        packets.extend(self.rest());
+        packets
+    }
+
+    /// What comes until many polls in a row have found nothing.
+    pub(crate) fn rest(&mut self) -> Vec<Packet> {
+        let mut packets = Vec::new();
+        let mut quiet = 0;
+        while quiet < QUIET_POLLS {
+            let more = self.poll();
+            quiet = if more.is_empty() { quiet + 1 } else { 0 };
+            packets.extend(more);
+        }
+        packets
+    }
+
+    /// The longest packet.
+    pub(crate) fn longest(&self) -> usize {
+        MAX_INLINE + self.limits.data_size as usize
+    }
+}
+
+/// The bytes of a packet.
+fn contents(sender: u16, number: u32, len: usize) -> Vec<u8> {
+    assert!(len >= NAME, "a packet has to have a name");
+    let mut bytes = Vec::with_capacity(len);
+    bytes.extend(u32::try_from(len).unwrap().to_le_bytes());
+    bytes.extend(number.to_le_bytes());
+    bytes.extend(sender.to_le_bytes());
+    bytes.extend([0xD5, 0x5D]);
+    bytes.extend((NAME..len).map(|at| filling(number, at)));
+    bytes
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "any byte will do")]
+fn filling(number: u32, at: usize) -> u8 {
+    (number.wrapping_mul(0x9E37_79B9) >> 24) as u8 ^ (at * 7 + at / 64) as u8
+}
+
+/// Takes a frame apart. Panics if a byte is out of place.
+fn split(frame: &[u8]) -> Vec<Packet> {
+    let mut packets = Vec::new();
+    let mut rest = frame;
+    while !rest.is_empty() {
+        assert!(rest.len() >= NAME, "a frame ends inside a packet's name");
+        let field = |at: usize| u32::from_le_bytes(*rest[at..].first_chunk().unwrap());
+        let (len, number) = (field(0) as usize, field(4));
+        let sender = u16::from_le_bytes(*rest[8..].first_chunk().unwrap());
+        assert!(
+            (NAME..=rest.len()).contains(&len),
+            "a frame ends inside a packet"
+        );
+        assert_eq!(
+            rest[..len],
+            contents(sender, number, len),
+            "packet {number}"
+        );
+        packets.push(Packet {
+            sender,
+            number,
+            len,
+        });
+        rest = &rest[len..];
+    }
+    packets
+}

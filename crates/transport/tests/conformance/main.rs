@@ -1,0 +1,10 @@
+//! The conformance suite: what every transport has to do, whatever it is made of (design §12).
+//!
+//! `suite` and `waking` hold the tests, generic over a [`harness::Harness`]; a transport joins by
+//! implementing it and calling [`suite::run_all`].
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod harness;
+mod shm;
+mod suite;
+mod waking;
