@@ -51,13 +51,14 @@ impl<'a> Batch<'a> {
         self.entries.is_empty()
     }
 
-    /// The requests in the order in which they came. They are disjoint: all of them can be held
-    /// at the same time.
+    /// The requests that are not answered yet, in the order in which they came. They are disjoint:
+    /// all of them can be held at the same time.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = BatchItem<'_>> {
         let data = self.data;
         self.entries
             .iter_mut()
             .zip(data)
+            .filter(|(entry, _)| entry.answer == Answer::None)
             .map(|(entry, data)| BatchItem { entry, data })
     }
 }

@@ -5,16 +5,16 @@
 //! call ──▶ Queued ─────────────▶ Sent ──CR──▶ Accepted ──RESP/ERR──▶ (completion) Free
 //!            │ deadline, cancel    │ RESP/ERR       │ deadline, cancel
 //!            ▼                     ▼                ▼
-//!         Dropped               (completion)     Zombie ──RESP/ERR──▶ Free
+//!   (completion) Free     (completion) Free      Zombie ──RESP/ERR──▶ Free
 //! ```
 //! A zombie has been completed to the user; it keeps slot and credit and resends CANCEL until the
-//! server has answered (rule S6). A dropped call waits to be unlinked from its backlog.
+//! server has answered (rule S6).
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ReqNum, ReqType};
 
 use crate::error::RpcError;
-use crate::session::{NONE, Session};
+use crate::session::Session;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
@@ -61,7 +61,6 @@ pub(crate) enum CallState {
     #[default]
     Free,
     Queued,
-    Dropped,
     Sent,
     Accepted,
     Zombie,
@@ -86,14 +85,15 @@ pub(crate) struct Call {
     pub(crate) req: ReqNum,
     pub(crate) session: u32,
     pub(crate) generation: u32,
-    /// The next call of the session's backlog.
+    /// The calls before and behind it in the session's backlog.
+    pub(crate) previous: u32,
     pub(crate) next: u32,
     pub(crate) tag: Tag,
     pub(crate) request: Option<MsgBuf>,
     pub(crate) response: Option<MsgBuf>,
     /// When the last packet was sent.
     pub(crate) sent: Nanos,
-    /// When the first was.
+    /// When the first was, on the clock that silence is measured on.
     pub(crate) first_sent: Nanos,
     pub(crate) deadline: Nanos,
     /// The transport is done with the request once it has come this far.
@@ -154,7 +154,6 @@ impl CallTable {
         debug_assert!(call.request.is_none() && call.response.is_none());
         call.state = CallState::Free;
         call.generation = call.generation.wrapping_add(1);
-        call.next = NONE;
         self.free.push(index.0);
         self.live -= 1;
     }

@@ -89,10 +89,6 @@ impl Proto {
 
     /// Puts the call at the end of its session's backlog.
     fn enqueue(&mut self, session: u32, idx: CallIdx) {
-        let call = self.calls.at_mut(idx);
-        call.state = CallState::Queued;
-        call.next = NONE;
-        self.counters.stalls += 1;
         let state = self.sessions.at_mut(session);
         let tail = std::mem::replace(&mut state.backlog_tail, idx.0);
         state.backlog_len += 1;
@@ -101,47 +97,66 @@ impl Proto {
         } else {
             self.calls.at_mut(CallIdx(tail)).next = idx.0;
         }
+        let call = self.calls.at_mut(idx);
+        call.state = CallState::Queued;
+        call.previous = tail;
+        call.next = NONE;
+        self.counters.stalls += 1;
+    }
+
+    /// Takes the call out of its session's backlog.
+    fn unlink(&mut self, session: u32, idx: CallIdx) {
+        let call = self.calls.at(idx);
+        let (previous, next) = (call.previous, call.next);
+        let state = self.sessions.at_mut(session);
+        state.backlog_len -= 1;
+        if previous == NONE {
+            state.backlog_head = next;
+        } else {
+            self.calls.at_mut(CallIdx(previous)).next = next;
+        }
+        if next == NONE {
+            state.backlog_tail = previous;
+        } else {
+            self.calls.at_mut(CallIdx(next)).previous = previous;
+        }
     }
 
     /// Sends what the session's backlog, slots, credits and pace allow.
     pub(crate) fn drain_backlog(&mut self, session: u32) {
-        while let Some(idx) = self.next_in_backlog(session) {
-            if !self.sessions.at(session).can_send() || !self.admit(session, idx) {
+        loop {
+            let state = self.sessions.at(session);
+            let idx = CallIdx(state.backlog_head);
+            if idx.0 == NONE || !state.can_send() || !self.admit(session, idx) {
                 return;
             }
-            self.pop_backlog(session);
-            self.sessions.at_mut(session).backlog_len -= 1;
+            self.unlink(session, idx);
             self.start(session, idx);
         }
     }
 
-    /// The first call that still waits; those that were dropped before it are freed.
-    fn next_in_backlog(&mut self, session: u32) -> Option<CallIdx> {
-        loop {
-            let head = self.sessions.at(session).backlog_head;
-            if head == NONE {
-                return None;
+    /// Ends the calls that waited for the other side's answer and are larger than it takes.
+    pub(crate) fn end_too_large(&mut self, session: u32) {
+        let limit = self.sessions.at(session).max_message as usize;
+        let mut next = self.sessions.at(session).backlog_head;
+        while next != NONE {
+            let idx = CallIdx(next);
+            let call = self.calls.at(idx);
+            next = call.next;
+            if call
+                .request
+                .as_ref()
+                .is_some_and(|request| request.len() > limit)
+            {
+                self.abort(idx, RpcError::Rejected(ErrorCode::TOO_LARGE));
             }
-            let idx = CallIdx(head);
-            if self.calls.at(idx).state == CallState::Queued {
-                return Some(idx);
-            }
-            self.pop_backlog(session);
-            self.calls.remove(idx);
-        }
-    }
-
-    fn pop_backlog(&mut self, session: u32) {
-        let state = self.sessions.at_mut(session);
-        state.backlog_head = self.calls.at(CallIdx(state.backlog_head)).next;
-        if state.backlog_head == NONE {
-            state.backlog_tail = NONE;
         }
     }
 
     /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
     #[inline]
     fn start(&mut self, session: u32, idx: CallIdx) {
+        let present = self.present(self.now);
         let (state, slots) = self.sessions.with_client_slots(session);
         let slot = state.free.trailing_zeros();
         let bit = 1_u64 << slot;
@@ -156,7 +171,9 @@ impl Proto {
         call.req = client_slot.req;
         call.attempts = 0;
         call.sample = true;
-        call.first_sent = self.now;
+        // Until the packet has left: a scan may come before that.
+        call.sent = self.now;
+        call.first_sent = present;
         self.counters.requests_sent += 1;
         self.send_request(session, idx, Flags::NONE);
     }
@@ -318,7 +335,7 @@ impl Proto {
             && !header.flags.has(Flags::RETRANSMISSION)
             && let Some(residence_ns) = header.residence().to_nanos()
         {
-            let rtt = self.now.since(call.sent).since(Nanos(residence_ns));
+            let rtt = self.received.since(call.sent).since(Nanos(residence_ns));
             let estimate = &mut self.sessions.at_mut(session).rtt;
             estimate.on_residence(residence_ns);
             if self.away <= away_limit(rtt) {
@@ -408,8 +425,8 @@ impl Proto {
             return;
         };
         if state == CallState::Queued {
-            self.calls.at_mut(idx).state = CallState::Dropped;
-            self.sessions.at_mut(session).backlog_len -= 1;
+            self.unlink(session, idx);
+            self.calls.remove(idx);
             self.end(done, TxSeq(0));
             return;
         }
@@ -424,6 +441,9 @@ impl Proto {
         let call = self.calls.at_mut(idx);
         call.state = CallState::Zombie;
         call.attempts = 0;
+        // What is answered from now on may be the CANCEL.
+        call.sample = false;
+        call.sent = self.now;
         self.send_cancel(idx);
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::SlotReusedEarly) {
@@ -448,12 +468,13 @@ impl Proto {
                 self.end_call(CallIdx(call), error);
             }
         }
-        while let Some(idx) = self.next_in_backlog(session) {
-            self.pop_backlog(session);
+        while self.sessions.at(session).backlog_head != NONE {
+            let idx = CallIdx(self.sessions.at(session).backlog_head);
+            self.unlink(session, idx);
             self.end_call(idx, error);
         }
         let state = self.sessions.at_mut(session);
-        state.backlog_len = 0;
+        debug_assert_eq!(state.backlog_len, 0);
         state.in_flight = 0;
         debug_assert!(state.state != State::Free);
     }

@@ -19,12 +19,17 @@ pub const MAX_CREDITS: u32 = 4096;
 pub const DEFAULT_MAX_MESSAGE: u32 = 16 << 20;
 /// Most requests that one call of a batch handler gets: two RX bursts' worth of packed frames.
 pub const MAX_BATCH: usize = 64;
-/// Idle iterations between two readings of the clock (design §3).
+/// Most idle iterations between two readings of the clock, less one (design §3).
 pub const IDLE_CLOCK_MASK: u32 = 63;
+/// Longest time between two readings of the clock in idle iterations, if one is not longer: half of
+/// what a round-trip sample may be wrong by (rule S10).
+pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
 /// Most live calls that one loss scan visits; the next scan goes on from there.
-pub const SCAN_LIMIT: usize = 4096;
-/// Parts in which held responses are swept, so that no sweep takes long.
+pub const SCAN_LIMIT: usize = 1024;
+/// Parts in which many held responses are swept, so that no sweep takes long.
 pub const SWEEP_PARTS: usize = 64;
+/// Held responses that one sweep may look at without taking long.
+pub const SWEEP_LIMIT: usize = 256;
 /// Most request types: the table of handlers is indexed by type and never grows beyond this.
 pub const MAX_REQ_TYPES: usize = 1 << 16;
 /// Most sessions of an endpoint: the index must fit beside a generation in a handle.
@@ -44,6 +49,10 @@ const _: () = {
 pub struct Config {
     /// Sessions that the endpoint takes part in, as client or server side.
     pub max_sessions: usize,
+    /// Largest window of a session; a larger one that is asked for is lowered to it.
+    pub max_window: u32,
+    /// Most credits of a session; more that are asked for are lowered to it.
+    pub max_credits: u32,
     /// Requests that may wait per session for a slot or a credit; then `call` is refused.
     pub backlog: u32,
     /// Largest message in bytes, as request and as response.
@@ -82,6 +91,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             max_sessions: 1 << 16,
+            max_window: MAX_WINDOW,
+            max_credits: MAX_CREDITS,
             backlog: 1024,
             max_message: DEFAULT_MAX_MESSAGE,
             strict_credits: false,
@@ -153,6 +164,11 @@ impl Config {
         if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
             return Err(ConfigError::MaxSessions(self.max_sessions));
         }
+        SessionOptions {
+            window: self.max_window,
+            credits: self.max_credits,
+        }
+        .check()?;
         if self.max_message == 0 || self.max_message > 1 << 30 {
             return Err(ConfigError::MaxMessage(self.max_message));
         }

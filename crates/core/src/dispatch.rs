@@ -36,13 +36,16 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
         };
         match &entry.handler {
+            Handler::Dispatch(_) if entry.slow => self.keep_slow(packet, place, work),
             Handler::Dispatch(run) => {
-                let (run, slow) = (*run, entry.slow);
-                if slow {
-                    self.run_slow(packet, work, run);
-                } else {
-                    self.run_dispatch(packet, work, run);
-                }
+                let run = *run;
+                let request = Request {
+                    data: packet.data,
+                    work,
+                    req_type,
+                    session: self.proto.sessions.handle(packet.session),
+                };
+                self.run_dispatch(request, run);
             }
             Handler::Batch { max_response, .. } => {
                 let max_response = *max_response;
@@ -53,19 +56,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     #[inline]
-    fn run_dispatch(&mut self, packet: &Packet<'_>, work: WorkIdx, run: DispatchFn<App>) {
+    fn run_dispatch(&mut self, request: Request<'_>, run: DispatchFn<App>) {
         let Self {
             proto,
             app,
             dropped,
             ..
         } = self;
-        let request = Request {
-            data: packet.data,
-            work,
-            req_type: packet.header.req_type(),
-            session: proto.sessions.handle(packet.session),
-        };
+        let work = request.work;
         self.dispatched = Some(request.req_type);
         let mut cx = Cx { proto, dropped };
         if catch_unwind(AssertUnwindSafe(|| run(app, request, &mut cx))).is_err() {
@@ -74,21 +72,43 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         proto.after_handler(work);
     }
 
-    /// Runs a handler that was slow before: its client is told first, so that it does not take
-    /// the silence for a loss (rule S4), and it is measured, so that it can become fast again.
+    /// Keeps a request whose handler was slow before for the end of the burst. Its client is told
+    /// already, so that it does not take the silence for a loss (rule S4).
     #[cold]
-    fn run_slow(&mut self, packet: &Packet<'_>, work: WorkIdx, run: DispatchFn<App>) {
+    fn keep_slow(&mut self, packet: &Packet<'_>, place: Place, work: WorkIdx) {
         self.proto.announce_slow(work);
-        self.transmit();
+        let entry = self.entry(packet, place, work, None);
+        self.slow.push(entry);
+    }
+
+    /// Runs a slow handler, and measures it, so that it can become fast again.
+    fn run_slow(&mut self, entry: &BatchEntry, data: &[u8]) {
+        let run = match self
+            .handlers
+            .get(entry.req_type)
+            .map(|entry| &entry.handler)
+        {
+            Some(Handler::Dispatch(run)) => *run,
+            _ => return self.proto.reject(entry.work, ErrorCode::UNKNOWN_TYPE),
+        };
         let start = self.clock.now();
         self.proto.now = start;
-        self.run_dispatch(packet, work, run);
+        let (work, session, req_type) = (entry.work, entry.session, entry.req_type);
+        self.run_dispatch(
+            Request {
+                data,
+                work,
+                req_type,
+                session,
+            },
+            run,
+        );
         // The iteration as a whole says nothing about this type now.
         self.dispatched = None;
         let end = self.clock.now();
         self.proto.now = end;
         let slow = end.since(start) > self.proto.config.ack_delay;
-        self.handlers.set_slow(packet.header.req_type(), slow);
+        self.handlers.set_slow(req_type, slow);
         self.transmit();
     }
 
@@ -103,8 +123,20 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if response.is_none() {
             return self.proto.reject(work, ErrorCode::OVERLOADED);
         }
+        let entry = self.entry(packet, place, work, response);
+        self.batch.push(entry);
+    }
+
+    /// A request that waits for the end of the burst.
+    fn entry(
+        &self,
+        packet: &Packet<'_>,
+        place: Place,
+        work: WorkIdx,
+        response: Option<MsgBuf>,
+    ) -> BatchEntry {
         let len = packet.data.len();
-        self.batch.push(BatchEntry {
+        BatchEntry {
             req_type: packet.header.req_type(),
             work,
             session: self.proto.sessions.handle(packet.session),
@@ -113,7 +145,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             len,
             response,
             answer: Answer::None,
-        });
+        }
     }
 
     fn submit_job(&mut self, packet: &Packet<'_>, work: WorkIdx) {
@@ -175,6 +207,22 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 }
 
 impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+    /// Runs the slow handlers, after everything else of the burst has been answered.
+    #[inline]
+    pub(crate) fn run_slow_handlers(&mut self) {
+        if self.engine.slow.is_empty() {
+            return;
+        }
+        // First what is ready, and the word to the clients that it will take time.
+        self.engine.transmit();
+        let mut slow = std::mem::take(&mut self.engine.slow);
+        for entry in slow.drain(..) {
+            let data = &self.rx.frame(entry.frame).bytes[entry.offset..entry.offset + entry.len];
+            self.engine.run_slow(&entry, data);
+        }
+        self.engine.slow = slow;
+    }
+
     /// Runs the batch handlers on what the burst brought them, one type after the other.
     #[inline]
     pub(crate) fn run_batches(&mut self) {

@@ -21,6 +21,8 @@
 mod background;
 mod batch;
 mod call;
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
 mod client;
 pub mod config;
 mod congestion;

@@ -76,7 +76,9 @@ impl Proto {
     /// A new session that waits for the other side's answer.
     pub(crate) fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
         options.check().map_err(|_| OpenError::BadOffer)?;
-        let index = self.insert_session(options.window, options.credits, self.config.first_req)?;
+        let window = options.window.min(self.config.max_window);
+        let credits = options.credits.min(self.config.max_credits);
+        let index = self.insert_session(window, credits, self.config.first_req)?;
         let state = self.sessions.at_mut(index);
         state.state = State::Connecting;
         state.data_size = self.limits.data_size;
@@ -123,6 +125,7 @@ impl Proto {
         }
         self.set_credits(index, answer.credits);
         self.join(index, peer, answer);
+        self.end_too_large(index);
         self.tell(SessionEvent::Connected(session));
         self.wake(index);
         Ok(())
@@ -137,7 +140,9 @@ impl Proto {
         if !in_range(offer) {
             return Err(OpenError::BadOffer);
         }
-        let index = self.insert_session(offer.window, offer.credits, offer.first_req)?;
+        let window = offer.window.min(self.config.max_window);
+        let credits = offer.credits.min(self.config.max_credits);
+        let index = self.insert_session(window, credits, offer.first_req)?;
         let state = self.sessions.at_mut(index);
         state.accepted = true;
         state.data_size = self.limits.data_size;
@@ -171,18 +176,17 @@ impl Proto {
         state.credits = credits;
         state.credit_limit = credits;
         state.first_req = first_req;
-        state.heard = self.now;
         self.promised += promise;
         Ok(index)
     }
 
-    /// A token that no earlier session with this number had, up to chance (rule S11).
+    /// A token that no earlier session with this number had, up to chance (rule W5).
     fn fresh_token(&mut self, _index: u32) -> Token {
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::StaleIncarnation) {
             return Token(_index + 1);
         }
-        Token(self.rng.next_u32())
+        self.tokens.next()
     }
 
     fn set_credits(&mut self, index: u32, credits: u32) {
@@ -195,7 +199,9 @@ impl Proto {
 
     /// Takes over what the other side has told.
     fn join(&mut self, index: u32, peer: PeerId, other: &SessionOffer) {
+        let heard = self.present(self.now);
         let state = self.sessions.at_mut(index);
+        state.heard = heard;
         state.peer = peer;
         state.remote = other.session;
         state.remote_token = other.token;
@@ -203,7 +209,6 @@ impl Proto {
         let limit = state.max_message.min(other.max_message);
         state.max_message = single_packet(limit, state.data_size);
         state.state = State::Open;
-        state.heard = self.now;
     }
 
     /// Ends a session: its calls complete with an error, its work is given back, its number is

@@ -12,7 +12,7 @@ use crate::config::{Config, ConfigError};
 use crate::congestion::Controls;
 use crate::counters::Counters;
 use crate::lifecycle::{Closed, SessionEvent};
-use crate::rng::Rng;
+use crate::rng::{Rng, Tokens};
 use crate::scan::Schedule;
 use crate::session::{SessionState, SessionTable};
 use crate::time::Nanos;
@@ -29,8 +29,11 @@ const TX_QUEUE_START: usize = 256;
 pub(crate) struct Proto {
     pub(crate) config: Config,
     pub(crate) limits: Limits,
-    /// The time of this iteration.
+    /// The time: of this iteration, or later, after a slow handler.
     pub(crate) now: Nanos,
+    /// When this iteration's burst was taken. Round trips, residences and what was heard count
+    /// from it, whatever handlers have taken since.
+    pub(crate) received: Nanos,
     /// How long ago the previous burst was taken, for round-trip samples (rule S10).
     pub(crate) away: Nanos,
     pub(crate) sessions: SessionTable,
@@ -62,6 +65,7 @@ pub(crate) struct Proto {
     /// Packets in flight that all sessions together may have (rule S7).
     pub(crate) promised: u64,
     pub(crate) rng: Rng,
+    pub(crate) tokens: Tokens,
     pub(crate) counters: Counters,
 }
 
@@ -82,10 +86,11 @@ impl Proto {
         .map_err(|_| ConfigError::Memory)?;
         Ok(Self {
             sessions: SessionTable::new(config.max_sessions),
-            schedule: Schedule::new(&config),
+            schedule: Schedule::new(),
             config,
             limits,
             now: Nanos::ZERO,
+            received: Nanos::ZERO,
             away: Nanos::ZERO,
             calls: CallTable::default(),
             works: WorkTable::default(),
@@ -104,6 +109,7 @@ impl Proto {
             jobs: 0,
             promised: 0,
             rng: Rng::new(seed),
+            tokens: Tokens::new(seed),
             counters: Counters::default(),
         })
     }

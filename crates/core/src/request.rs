@@ -84,11 +84,13 @@ pub struct Held {
 impl Held {
     /// Answers with `len` bytes, which `write` fills; see [`Request::reply`].
     ///
-    /// If the session has closed meanwhile, nothing is sent.
+    /// If the session has closed meanwhile, nothing is sent. `cx` must be of the endpoint that
+    /// the request came to; with another's, the client gets an error.
     pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
-        self.dropped = None;
-        if let Some(idx) = cx.proto.works.find(self.id) {
+        if let Some(idx) = self.work(cx) {
             cx.proto.reply(idx, len, write);
+            // Not before: if `write` panics, dropping the handle answers.
+            self.dropped = None;
         }
     }
 
@@ -99,15 +101,29 @@ impl Held {
 
     /// Answers with an error code.
     pub fn reject(mut self, cx: &mut Cx<'_>, code: ErrorCode) {
-        self.dropped = None;
-        if let Some(idx) = cx.proto.works.find(self.id) {
+        if let Some(idx) = self.work(cx) {
             cx.proto.reject(idx, code);
+            self.dropped = None;
+        }
+    }
+
+    /// The work that waits for this answer. A handle of another endpoint has none here: dropping
+    /// it answers at home.
+    fn work(&self, cx: &Cx<'_>) -> Option<WorkIdx> {
+        let home = self
+            .dropped
+            .as_ref()
+            .is_some_and(|list| Arc::ptr_eq(list, cx.dropped));
+        if home {
+            cx.proto.works.find(self.id)
+        } else {
+            None
         }
     }
 
     /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
     pub fn is_cancelled(&self, cx: &Cx<'_>) -> bool {
-        match cx.proto.works.find(self.id) {
+        match self.work(cx) {
             Some(idx) => {
                 let work = cx.proto.works.at(idx);
                 work.cancelled || work.orphan

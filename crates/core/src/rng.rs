@@ -1,7 +1,12 @@
 //! Randomness as an argument: a small generator, seeded by who makes the endpoint.
 //!
-//! It chooses session tokens and serves handlers through `Cx::rng`. It is not cryptography
-//! (rule W5); in the simulator the same seed gives the same run.
+//! [`Rng`] serves handlers through `Cx::rng`: who sees some of its numbers can tell the others.
+//! Session tokens therefore come from [`Tokens`], which cannot be run backwards or forwards without
+//! the seed. Neither is cryptography (rule W5); the same seed gives the same run.
+
+use std::hash::{DefaultHasher, Hasher};
+
+use dunlin_wire::Token;
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Clone, Debug)]
@@ -33,5 +38,35 @@ impl Rng {
     #[inline]
     pub const fn below(&mut self, bound: u32) -> u32 {
         ((self.next_u32() as u64 * bound as u64) >> 32) as u32
+    }
+}
+
+/// Session tokens: a keyed hash of a counter.
+#[derive(Clone)]
+pub(crate) struct Tokens {
+    seed: u64,
+    issued: u64,
+}
+
+impl Tokens {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { seed, issued: 0 }
+    }
+
+    pub(crate) fn next(&mut self) -> Token {
+        self.issued += 1;
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.seed);
+        hasher.write_u64(self.issued);
+        Token((hasher.finish() >> 32) as u32)
+    }
+}
+
+impl std::fmt::Debug for Tokens {
+    /// The seed must not reach a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokens")
+            .field("issued", &self.issued)
+            .finish_non_exhaustive()
     }
 }

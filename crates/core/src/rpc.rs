@@ -41,8 +41,12 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) workers: Option<Box<dyn Workers>>,
     /// Requests of batch handlers within an iteration.
     pub(crate) batch: Vec<BatchEntry>,
+    /// Requests of slow dispatch handlers within an iteration.
+    pub(crate) slow: Vec<BatchEntry>,
     pub(crate) dropped: Arc<DroppedList>,
     pub(crate) idle_iterations: u32,
+    /// Idle iterations between two readings of the clock, less one: a power of two less one.
+    pub(crate) idle_mask: u32,
     /// When the RX queue was looked at last, to the precision of the clock readings.
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
@@ -81,8 +85,10 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             clock,
             workers,
             batch: Vec::with_capacity(crate::config::MAX_BATCH),
+            slow: Vec::with_capacity(crate::config::MAX_BATCH),
             dropped: Arc::default(),
             idle_iterations: 0,
+            idle_mask: 0,
             dispatched: None,
         };
         Ok(Self {

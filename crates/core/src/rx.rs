@@ -58,7 +58,8 @@ impl Proto {
             self.counters.drops.packet_number += 1;
             return None;
         }
-        self.sessions.at_mut(index).heard = self.now;
+        let heard = self.present(self.received);
+        self.sessions.at_mut(index).heard = heard;
         Some(Packet {
             session: index,
             header,

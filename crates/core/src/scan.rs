@@ -7,7 +7,7 @@
 //! wake up.
 
 use crate::call::{CallIdx, CallState};
-use crate::config::{Config, SCAN_LIMIT, SWEEP_PARTS};
+use crate::config::{SCAN_LIMIT, SWEEP_LIMIT, SWEEP_PARTS};
 use crate::error::{CloseReason, RpcError};
 use crate::proto::Proto;
 use crate::time::Nanos;
@@ -17,8 +17,12 @@ use crate::work::{WorkIdx, WorkState};
 const MAX_BACKOFF: u8 = 6;
 /// Attempts before silence can mean that the peer has failed.
 const MIN_ATTEMPTS: u8 = 3;
-/// An endpoint that did not scan for so many intervals was away, and blames nobody for it.
+/// An endpoint that scans so many intervals late was away, and blames nobody for that time.
 const AWAY_INTERVALS: u64 = 8;
+/// Intervals for which a full RX queue, which may hold the answers, excuses everybody.
+const PATIENT_INTERVALS: u64 = 4;
+/// Parts of `response_hold` in which all held responses are looked at once.
+const SWEEPS_PER_HOLD: u64 = 4;
 
 /// When what is looked at next.
 #[derive(Debug)]
@@ -27,25 +31,28 @@ pub(crate) struct Schedule {
     due: Nanos,
     next_scan: Nanos,
     scan_cursor: usize,
-    last_scan: Nanos,
-    /// Since then this endpoint has been running without a gap.
-    present_since: Nanos,
+    /// When loss was looked for last.
+    last_blame: Nanos,
+    /// How long this endpoint has not run while it should have: its own absence is nobody's
+    /// silence.
+    absent: Nanos,
     next_sweep: Nanos,
     sweep_cursor: usize,
-    sweep_interval: Nanos,
+    /// This round of the sweep has seen a held response.
+    sweep_found: bool,
 }
 
 impl Schedule {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             due: Nanos::MAX,
             next_scan: Nanos::MAX,
             scan_cursor: 0,
-            last_scan: Nanos::ZERO,
-            present_since: Nanos::ZERO,
+            last_blame: Nanos::ZERO,
+            absent: Nanos::ZERO,
             next_sweep: Nanos::MAX,
             sweep_cursor: 0,
-            sweep_interval: Nanos((config.response_hold.0 / SWEEP_PARTS as u64 / 4).max(1000)),
+            sweep_found: false,
         }
     }
 
@@ -73,6 +80,13 @@ impl Schedule {
 }
 
 impl Proto {
+    /// A time on a clock that stands still while this endpoint does not run. Silence is measured
+    /// on it (rule S11).
+    #[inline]
+    pub(crate) fn present(&self, at: Nanos) -> Nanos {
+        at.since(self.schedule.absent)
+    }
+
     /// Does everything that is due, except the user's timers, which the loop delivers before it
     /// finds out what is due next.
     /// `queue_empty`: the RX queue was seen empty, so what has not arrived is not merely waiting.
@@ -82,11 +96,7 @@ impl Proto {
             self.wake_live(session);
         }
         if self.schedule.next_scan <= self.now {
-            if queue_empty {
-                self.scan_calls();
-            } else {
-                self.schedule.next_scan = self.now + self.config.scan_interval;
-            }
+            self.scan_calls(queue_empty);
         }
         if self.schedule.next_sweep <= self.now {
             self.sweep_responses();
@@ -116,12 +126,18 @@ impl Proto {
     }
 
     /// Looks at the pending calls, and finds out when they must be looked at again.
-    fn scan_calls(&mut self) {
-        let gap = self.now.since(self.schedule.last_scan);
-        if gap > self.config.scan_interval.times(AWAY_INTERVALS) {
-            self.schedule.present_since = self.now;
+    fn scan_calls(&mut self, queue_empty: bool) {
+        let interval = self.config.scan_interval;
+        let late = self.now.since(self.schedule.next_scan);
+        if late > interval.times(AWAY_INTERVALS) {
+            self.schedule.absent += late;
         }
-        self.schedule.last_scan = self.now;
+        // A queue that is never empty must not excuse a lost packet for ever.
+        let patience = interval.times(PATIENT_INTERVALS);
+        let blame = queue_empty || self.now.since(self.schedule.last_blame) >= patience;
+        if blame {
+            self.schedule.last_blame = self.now;
+        }
         let len = self.calls.len();
         let count = len.min(SCAN_LIMIT);
         let start = if count == len {
@@ -133,35 +149,31 @@ impl Proto {
         for i in 0..count {
             let index = (start + i) % len.max(1);
             let idx = CallIdx(u32::try_from(index).unwrap_or(u32::MAX));
-            due = due.min(self.check_call(idx));
+            due = due.min(self.check_call(idx, blame));
         }
         self.schedule.scan_cursor = (start + count) % len.max(1);
-        let soonest = self.now + self.config.scan_interval;
+        let soonest = self.now + interval;
         self.schedule.next_scan = match self.calls.live() {
             0 => Nanos::MAX,
-            // While calls are pending, the scan must not look like an absence.
-            _ if count == len => due
-                .max(soonest)
-                .min(self.now + self.config.scan_interval.times(AWAY_INTERVALS / 2)),
+            _ if count == len => due.max(soonest),
             _ => soonest,
         };
     }
 
     /// Does what is due for one call; returns when it must be looked at again.
-    fn check_call(&mut self, idx: CallIdx) -> Nanos {
+    fn check_call(&mut self, idx: CallIdx, blame: bool) -> Nanos {
         let call = self.calls.at(idx);
         match call.state {
-            CallState::Free | CallState::Dropped => Nanos::MAX,
-            CallState::Queued if call.deadline <= self.now => {
-                self.abort(idx, RpcError::DeadlinePassed);
-                Nanos::MAX
-            }
-            CallState::Queued => call.deadline,
-            CallState::Sent | CallState::Accepted if call.deadline <= self.now => {
+            CallState::Free => Nanos::MAX,
+            CallState::Queued | CallState::Sent | CallState::Accepted
+                if call.deadline <= self.now =>
+            {
                 self.abort(idx, RpcError::DeadlinePassed);
                 self.now
             }
-            CallState::Sent | CallState::Accepted | CallState::Zombie => self.check_sent(idx),
+            CallState::Queued => call.deadline,
+            _ if blame => self.check_sent(idx),
+            _ => self.now,
         }
     }
 
@@ -203,51 +215,67 @@ impl Proto {
     fn is_silent(&self, idx: CallIdx) -> bool {
         let call = self.calls.at(idx);
         let heard = self.sessions.at(call.session).heard;
-        let since = heard.max(call.first_sent).max(self.schedule.present_since);
-        call.attempts >= MIN_ATTEMPTS && self.now.since(since) >= self.config.failure_timeout
+        let silence = self.present(self.now).since(heard.max(call.first_sent));
+        call.attempts >= MIN_ATTEMPTS && silence >= self.config.failure_timeout
     }
 
-    /// There is work whose response must be given back some time.
+    /// There is a response that must be given back some time.
     #[inline]
     pub(crate) fn expect_sweep(&mut self) {
         if self.schedule.next_sweep == Nanos::MAX {
-            self.schedule.next_sweep = self.now + self.schedule.sweep_interval;
+            self.schedule.next_sweep = self.now + self.sweep_interval();
             self.schedule.at_latest(self.schedule.next_sweep);
         }
+    }
+
+    /// In how many parts the held responses are swept: few if they are few.
+    fn sweep_parts(&self) -> usize {
+        self.works.len().div_ceil(SWEEP_LIMIT).clamp(1, SWEEP_PARTS)
+    }
+
+    fn sweep_interval(&self) -> Nanos {
+        let round = self.config.response_hold.0 / SWEEPS_PER_HOLD;
+        Nanos((round / self.sweep_parts() as u64).max(1))
     }
 
     /// Gives back one part of the responses that were held for long enough (rule S9).
     fn sweep_responses(&mut self) {
         let len = self.works.len();
-        let part = len.div_ceil(SWEEP_PARTS);
-        let start = if self.schedule.sweep_cursor >= len {
-            0
-        } else {
-            self.schedule.sweep_cursor
-        };
-        let end = (start + part).min(len);
+        let start = self.schedule.sweep_cursor;
+        let end = (start + len.div_ceil(self.sweep_parts())).min(len);
         for index in start..end {
-            let idx = WorkIdx(u32::try_from(index).unwrap_or(u32::MAX));
-            let work = self.works.at(idx);
-            let held = self.now.since(work.answered) >= self.config.response_hold;
-            #[cfg(feature = "mutants")]
-            if held
-                && self.shows(crate::mutant::Mutant::TimerAfterCompletion)
-                && work.state == WorkState::Detached
-                && !work.orphan
-                && work.answered != Nanos::ZERO
-            {
+            self.sweep(WorkIdx(u32::try_from(index).unwrap_or(u32::MAX)));
+        }
+        let round_over = end >= len;
+        let rest = round_over && !self.schedule.sweep_found;
+        if round_over {
+            self.schedule.sweep_found = false;
+        }
+        self.schedule.sweep_cursor = if round_over { 0 } else { end };
+        self.schedule.next_sweep = match rest {
+            true => Nanos::MAX,
+            false => self.now + self.sweep_interval(),
+        };
+    }
+
+    fn sweep(&mut self, idx: WorkIdx) {
+        let work = self.works.at(idx);
+        let held = self.now.since(work.answered) >= self.config.response_hold;
+        #[cfg(feature = "mutants")]
+        if held
+            && self.shows(crate::mutant::Mutant::TimerAfterCompletion)
+            && work.state == WorkState::Detached
+            && !work.orphan
+            && work.answered != Nanos::ZERO
+        {
+            return self.free_work(idx);
+        }
+        if work.state == WorkState::Done {
+            if held {
                 self.free_work(idx);
-                continue;
-            }
-            if work.state == WorkState::Done && held {
-                self.free_work(idx);
+            } else {
+                self.schedule.sweep_found = true;
             }
         }
-        self.schedule.sweep_cursor = end;
-        self.schedule.next_sweep = match self.works.live() {
-            0 => Nanos::MAX,
-            _ => self.now + self.schedule.sweep_interval,
-        };
     }
 }

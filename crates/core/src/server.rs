@@ -48,7 +48,6 @@ impl Proto {
     fn accept_number(&mut self, session: u32, at: usize, header: &Header) -> Option<WorkIdx> {
         let slot = self.sessions.server_slots[at];
         let idx = if slot.work == NONE {
-            self.expect_sweep();
             self.works.insert()
         } else {
             WorkIdx(slot.work)
@@ -70,7 +69,7 @@ impl Proto {
         work.req = header.req;
         work.session = session;
         work.error = None;
-        work.arrived = self.now;
+        work.arrived = self.received;
         self.sessions.server_slots[at].last = header.req;
         self.sessions.server_slots[at].work = idx.0;
         let unfinished = work.tx_end > tx_done;
@@ -209,6 +208,7 @@ impl Proto {
         }
         work.state = WorkState::Done;
         work.answered = self.now;
+        self.expect_sweep();
         self.send_answer(idx, Flags::NONE);
     }
 
@@ -233,6 +233,7 @@ impl Proto {
         work.error = Some(code);
         work.state = WorkState::Done;
         work.answered = self.now;
+        self.expect_sweep();
         self.send_answer(idx, Flags::NONE);
     }
 
@@ -271,7 +272,7 @@ impl Proto {
         };
         work.tx_end = self
             .tx
-            .push_answer(session.peer, &header, data, work.arrived, self.now);
+            .push_answer(session.peer, &header, data, work.arrived, self.received);
     }
 
     /// Tells the client that its request is here and takes its time.
@@ -292,7 +293,7 @@ impl Proto {
         self.counters.credit_returns += 1;
         let peer = self.sessions.at(session).peer;
         self.tx
-            .push_answer(peer, &header, BufRef::EMPTY, arrived, self.now);
+            .push_answer(peer, &header, BufRef::EMPTY, arrived, self.received);
     }
 
     /// Tells the client before a slow dispatch handler starts, because nothing can be sent while
@@ -303,8 +304,12 @@ impl Proto {
 
     /// Lets the request outlive its handler, which has answered neither way yet.
     pub(crate) fn detach(&mut self, idx: WorkIdx) -> WorkId {
-        self.works.at_mut(idx).state = WorkState::Detached;
         let id = self.works.id(idx);
+        let work = self.works.at_mut(idx);
+        if work.state != WorkState::Dispatched {
+            return id;
+        }
+        work.state = WorkState::Detached;
         let at = self.now + self.config.ack_delay;
         self.ack_due.push_back((at, id));
         self.schedule.at_latest(at);

@@ -79,7 +79,7 @@ pub(crate) struct SessionState {
     pub(crate) in_flight: u32,
 
     pub(crate) rtt: Rtt,
-    /// When the last valid packet came.
+    /// When the last valid packet came, on the clock that silence is measured on.
     pub(crate) heard: Nanos,
     /// Bit i: the response of slot i's latest request has arrived, and the server may not know.
     pub(crate) unacked: u64,

@@ -18,6 +18,11 @@ impl Timers {
         self.0.push(Reverse((at, token)));
     }
 
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The next timer that is due.
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<TimerToken> {
         if self.next_due() > now {

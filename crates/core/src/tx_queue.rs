@@ -103,14 +103,14 @@ impl TxQueue {
         header: &Header,
         data: BufRef,
         arrived: Nanos,
-        now: Nanos,
+        received: Nanos,
     ) -> TxSeq {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a burst has fewer than 2^32 packets"
         )]
         let place = self.len as u32;
-        if arrived == now {
+        if arrived == received {
             self.fresh.push(place);
         } else {
             self.late.push((place, arrived));
@@ -144,11 +144,11 @@ impl TxQueue {
     }
 
     /// Writes into the answers how long their requests stayed: those of this iteration since
-    /// `arrived`, the others since their own time.
+    /// `received`, the others since their own time.
     #[inline]
-    pub(crate) fn stamp_answers(&mut self, now: Nanos, arrived: Nanos) {
+    pub(crate) fn stamp_answers(&mut self, now: Nanos, received: Nanos) {
         if !self.fresh.is_empty() {
-            let residence = Residence::from_nanos(now.since(arrived).0).0.to_le_bytes();
+            let residence = Residence::from_nanos(now.since(received).0).0.to_le_bytes();
             for place in &self.fresh {
                 self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
             }

@@ -68,23 +68,15 @@ pub(crate) struct Work {
 pub(crate) struct WorkTable {
     works: Vec<Work>,
     free: Vec<u32>,
-    live: usize,
 }
 
 impl WorkTable {
-    /// Entries that are not free.
-    #[inline]
-    pub(crate) fn live(&self) -> usize {
-        self.live
-    }
-
     /// One more than the highest index ever used.
     pub(crate) fn len(&self) -> usize {
         self.works.len()
     }
 
     pub(crate) fn insert(&mut self) -> WorkIdx {
-        self.live += 1;
         if let Some(index) = self.free.pop() {
             return WorkIdx(index);
         }
@@ -102,7 +94,6 @@ impl WorkTable {
         work.state = WorkState::Free;
         work.generation = work.generation.wrapping_add(1);
         self.free.push(index.0);
-        self.live -= 1;
     }
 
     #[inline]

@@ -7,5 +7,6 @@ mod calls;
 mod handlers;
 mod loss;
 mod packets;
+mod regressions;
 mod sessions;
 mod world;
