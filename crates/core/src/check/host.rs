@@ -1,0 +1,283 @@
+//! One endpoint of the world with its user: handlers of every kind, which do what the request
+//! says, and a continuation that reports to the ledger.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use dunlin_wire::{ErrorCode, ReqNum, ReqType};
+
+use super::ledger::{Ledger, Terms};
+use super::letter::{Letter, Mode, write_answer};
+use super::net::{DATA_SIZE, Inbox, Jobs, Net, NetRx, NetTx, Outgoing, SharedJobs, StepClock};
+use crate::background::BackgroundRequest;
+use crate::batch::Batch;
+use crate::call::{CallId, Done, Tag};
+use crate::config::Config;
+use crate::context::Cx;
+use crate::request::{Held, Request};
+use crate::rpc::Rpc;
+use crate::session::Session;
+use crate::time::Nanos;
+use crate::transport::{Halves, Limits};
+
+pub(super) const DISPATCH: u8 = 0;
+pub(super) const BATCH: u8 = 1;
+pub(super) const BACKGROUND: u8 = 2;
+pub(super) const NESTED: u8 = 3;
+pub(super) const REJECTED: ErrorCode = ErrorCode::application(1);
+
+/// Longer than `ack_delay`.
+const SLOW: u64 = 200_000;
+
+/// Half of the kinds that a step can name are plain dispatch handlers, one has no handler.
+pub(super) fn kind_is_known(kind: u8) -> bool {
+    kind != 7
+}
+
+/// The request type of a kind.
+pub(super) fn req_type(kind: u8) -> ReqType {
+    ReqType(u16::from(kind))
+}
+
+pub(super) type SharedLedger = Arc<Mutex<Ledger>>;
+
+/// The user's state of one host.
+pub(super) struct App {
+    me: usize,
+    ledger: SharedLedger,
+    clock: Rc<Cell<u64>>,
+    pub(super) held: Vec<(Held, Letter)>,
+    /// Requests that wait for the call that they made, by that call's tag.
+    nested: Vec<(Tag, Held, Letter)>,
+    /// Calls that may still be cancelled.
+    pub(super) calls: Vec<(CallId, u32)>,
+    /// So many completions will call again.
+    pub(super) again: usize,
+}
+
+impl App {
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().expect("a failed checker ends the run")
+    }
+}
+
+pub(super) struct Host {
+    pub(super) rpc: Rpc<Net, StepClock, App>,
+    pub(super) inbox: Inbox,
+    pub(super) out: Rc<RefCell<Outgoing>>,
+    pub(super) jobs: Arc<Mutex<Jobs>>,
+}
+
+impl Host {
+    pub(super) fn new(
+        me: usize,
+        ledger: &SharedLedger,
+        clock: &Rc<Cell<u64>>,
+        config: Config,
+    ) -> Self {
+        let (inbox, out, jobs) = (Inbox::default(), Rc::default(), Arc::default());
+        let halves = Halves {
+            rx: NetRx {
+                inbox: Rc::clone(&inbox),
+                burst: Vec::new(),
+            },
+            tx: NetTx(Rc::clone(&out)),
+            limits: Limits {
+                data_size: DATA_SIZE,
+                rx_queue: 1024,
+                line_rate: 1 << 30,
+            },
+        };
+        let app = App {
+            me,
+            ledger: Arc::clone(ledger),
+            clock: Rc::clone(clock),
+            held: Vec::new(),
+            nested: Vec::new(),
+            calls: Vec::new(),
+            again: 0,
+        };
+        let workers = Box::new(SharedJobs(Arc::clone(&jobs)));
+        let clock = StepClock(Rc::clone(clock));
+        let mut rpc = Rpc::new(app, clock, halves, config, me as u64, Some(workers))
+            .expect("the options are in range");
+        register(&mut rpc, me, ledger);
+        Self {
+            rpc,
+            inbox,
+            out,
+            jobs,
+        }
+    }
+}
+
+/// Options with short times, so that everything happens within a second.
+pub(super) fn config(backlog: u32, wrap: bool) -> Config {
+    Config {
+        backlog,
+        rto_floor: Nanos::from_millis(1),
+        rto_initial: Nanos::from_millis(2),
+        response_hold: Nanos::from_millis(20),
+        failure_timeout: Nanos::from_millis(100),
+        probe_max: Nanos::from_millis(10),
+        hugepages: false,
+        pool_bytes: 1 << 20,
+        readable_buffers: true,
+        first_req: ReqNum(if wrap { 64_u32.wrapping_neg() } else { 0 }),
+        ..Config::default()
+    }
+}
+
+fn register(rpc: &mut Rpc<Net, StepClock, App>, me: usize, ledger: &SharedLedger) {
+    for kind in [DISPATCH, 4, 5, 6] {
+        rpc.on(req_type(kind), dispatch);
+    }
+    rpc.on(req_type(NESTED), nested);
+    rpc.on_batch(req_type(BATCH), batch);
+    let ledger = Arc::clone(ledger);
+    let room = DATA_SIZE as usize;
+    rpc.on_background(req_type(BACKGROUND), room, move |req| {
+        let letter = ledger
+            .lock()
+            .expect("a failed checker ends the run")
+            .on_run(me, req.data());
+        background(letter, req);
+    });
+    rpc.on_completion(complete);
+}
+
+/// Ends the handler as a panic does, without the noise of one.
+fn panic_quietly() -> ! {
+    std::panic::resume_unwind(Box::new("a handler that panics"))
+}
+
+fn dispatch(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let letter = app.ledger().on_run(app.me, req.data());
+    match letter.mode {
+        Mode::Reject => return req.reject(cx, REJECTED),
+        Mode::Hold => return app.held.push((req.defer(cx), letter)),
+        Mode::Silent => return,
+        Mode::Panic => panic_quietly(),
+        Mode::Drop => return drop(req.defer(cx)),
+        Mode::Disconnect => {
+            cx.disconnect(req.session());
+        }
+        Mode::Slow => app.clock.set(app.clock.get() + SLOW),
+        Mode::Reply => {}
+    }
+    req.reply(cx, usize::from(letter.answer_len), |out| {
+        write_answer(letter.id, out);
+    });
+}
+
+fn batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
+    for item in batch.iter_mut() {
+        let letter = app.ledger().on_run(app.me, item.data());
+        match letter.mode {
+            Mode::Reject => {
+                item.reject(REJECTED);
+                continue;
+            }
+            Mode::Hold => {
+                app.held.push((item.defer(cx), letter));
+                continue;
+            }
+            Mode::Silent => continue,
+            Mode::Panic => panic_quietly(),
+            Mode::Drop => {
+                drop(item.defer(cx));
+                continue;
+            }
+            Mode::Disconnect => {
+                cx.disconnect(item.session());
+            }
+            Mode::Slow | Mode::Reply => {}
+        }
+        let len = usize::from(letter.answer_len);
+        let fits = item.reply(len, |out| write_answer(letter.id, out));
+        assert_eq!(fits.is_ok(), len <= DATA_SIZE as usize);
+    }
+}
+
+fn background(letter: Letter, req: BackgroundRequest<'_>) {
+    match letter.mode {
+        Mode::Reject => return req.reject(REJECTED),
+        Mode::Silent | Mode::Drop => return,
+        Mode::Panic => panic_quietly(),
+        Mode::Reply | Mode::Hold | Mode::Disconnect | Mode::Slow => {}
+    }
+    let len = usize::from(letter.answer_len);
+    let fits = req.reply(len, |_, out| write_answer(letter.id, out));
+    assert!(fits.is_ok() || len > DATA_SIZE as usize);
+}
+
+/// Calls back on the same session, and answers when that call has completed.
+fn nested(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    let letter = app.ledger().on_run(app.me, req.data());
+    let session = req.session();
+    let held = req.defer(cx);
+    if letter.mode == Mode::Hold {
+        return app.held.push((held, letter));
+    }
+    let inner = if letter.mode == Mode::Panic {
+        Mode::Reply
+    } else {
+        letter.mode
+    };
+    match call(app, cx, session, inner) {
+        Some(tag) => app.nested.push((tag, held, letter)),
+        None => held.reject(cx, ErrorCode::OVERLOADED),
+    }
+    if letter.mode == Mode::Panic {
+        panic_quietly();
+    }
+}
+
+/// A small call that the user code itself makes; `None` if it is refused.
+fn call(app: &App, cx: &mut Cx<'_>, session: Session, mode: Mode) -> Option<Tag> {
+    let (len, room) = (20, 40);
+    let mut ledger = app.ledger();
+    let pair = ledger.pair_of(app.me, session)?;
+    let id = ledger.add_call(Terms {
+        issuer: app.me,
+        pair,
+        kind: DISPATCH,
+        mode,
+        len,
+        answer_len: 30,
+        room,
+        deadline: Nanos::MAX,
+    });
+    let (mut request, response) = (cx.buf(len).ok()?, cx.buf(room).ok()?);
+    ledger.letter(id).write(request.data_mut());
+    let tag = Tag(u64::from(id));
+    match cx.call(session, req_type(DISPATCH), request, response, tag) {
+        Ok(_) => Some(tag),
+        Err(refused) => {
+            ledger.refuse(id);
+            cx.recycle([refused.request, refused.response]);
+            None
+        }
+    }
+}
+
+fn complete(app: &mut App, done: Done, cx: &mut Cx<'_>) {
+    let open = cx.session_info(done.session).is_some();
+    app.ledger().on_done(app.me, &done, cx.now(), open);
+    app.calls.retain(|(_, id)| Tag(u64::from(*id)) != done.tag);
+    if let Some(at) = app.nested.iter().position(|(tag, ..)| *tag == done.tag) {
+        let (_, held, letter) = app.nested.swap_remove(at);
+        match done.result {
+            Ok(()) => held.reply(cx, usize::from(letter.answer_len), |out| {
+                write_answer(letter.id, out);
+            }),
+            Err(_) => held.reject(cx, REJECTED),
+        }
+    }
+    cx.recycle([done.request, done.response]);
+    if app.again > 0 {
+        app.again -= 1;
+        let _refused_or_not = call(app, cx, done.session, Mode::Reply);
+    }
+}

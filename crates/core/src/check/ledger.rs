@@ -1,0 +1,262 @@
+//! The checkers' book: every call with what became of it, every session with who attacked it.
+//!
+//! Always: a handler runs at most once for a call, and a call completes exactly once, with its
+//! request unchanged. On sessions that nobody attacked who knew a token, answers are the right
+//! ones and errors have a reason.
+
+use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
+
+use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
+use super::net::DATA_SIZE;
+use crate::call::Done;
+use crate::error::RpcError;
+use crate::session::Session;
+use crate::time::Nanos;
+
+/// One session, seen from both hosts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    pub(super) sessions: [Session; 2],
+    pub(super) tokens: [Token; 2],
+    /// Somebody who knew a token sent what the hosts did not.
+    tainted: bool,
+}
+
+/// What a call is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) issuer: usize,
+    pub(super) pair: usize,
+    pub(super) kind: u8,
+    pub(super) mode: Mode,
+    pub(super) len: usize,
+    pub(super) answer_len: u16,
+    /// Bytes that the response buffer holds.
+    pub(super) room: usize,
+    pub(super) deadline: Nanos,
+}
+
+/// What has become of a call.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    terms: Terms,
+    runs: u32,
+    cancelled: bool,
+    completed: bool,
+    /// Its request was also sent under another number.
+    forged: bool,
+}
+
+#[derive(Default, Debug)]
+pub(super) struct Ledger {
+    pub(super) pairs: Vec<Pair>,
+    calls: Vec<Entry>,
+}
+
+impl Ledger {
+    pub(super) fn add_pair(&mut self, sessions: [Session; 2], tokens: [Token; 2]) {
+        self.pairs.push(Pair {
+            sessions,
+            tokens,
+            tainted: false,
+        });
+    }
+
+    pub(super) fn pair_of(&self, host: usize, session: Session) -> Option<usize> {
+        self.pairs
+            .iter()
+            .position(|pair| pair.sessions[host] == session)
+    }
+
+    /// Enters a call and returns its number.
+    pub(super) fn add_call(&mut self, terms: Terms) -> u32 {
+        self.calls.push(Entry {
+            terms,
+            runs: 0,
+            cancelled: false,
+            completed: false,
+            forged: false,
+        });
+        u32::try_from(self.calls.len() - 1).expect("an input has few steps")
+    }
+
+    /// The call was refused: no completion is to come.
+    pub(super) fn refuse(&mut self, id: u32) {
+        self.calls[id as usize].completed = true;
+    }
+
+    /// The user has cancelled the call.
+    pub(super) fn cancel(&mut self, id: u32) {
+        self.calls[id as usize].cancelled = true;
+    }
+
+    pub(super) fn letter(&self, id: u32) -> Letter {
+        let terms = &self.calls[id as usize].terms;
+        Letter {
+            id,
+            mode: terms.mode,
+            answer_len: terms.answer_len,
+        }
+    }
+
+    /// Bytes that no host has sent are about to arrive.
+    pub(super) fn taint(&mut self, bytes: &[u8]) {
+        let mut is_known = false;
+        for pair in &mut self.pairs {
+            let knows = |token: &Token| bytes.windows(4).any(|part| part == token.0.to_le_bytes());
+            if pair.tokens.iter().any(knows) {
+                pair.tainted = true;
+                is_known = true;
+            }
+        }
+        let data = bytes.get(dunlin_wire::HEADER_LEN..).unwrap_or_default();
+        if is_known
+            && let Some(letter) = Letter::read(data)
+            && let Some(call) = self.calls.get_mut(letter.id as usize)
+        {
+            call.forged = true;
+        }
+    }
+
+    /// Like [`Self::taint`], for a copy of `real` with another header: a copy that keeps the
+    /// request's name cannot make its handler run again.
+    pub(super) fn taint_copy(&mut self, real: &[u8], copy: &[u8]) {
+        let forged: Vec<bool> = self.calls.iter().map(|call| call.forged).collect();
+        self.taint(copy);
+        if request_name(real).is_some() && request_name(real) == request_name(copy) {
+            for (call, forged) in self.calls.iter_mut().zip(forged) {
+                call.forged = forged;
+            }
+        }
+    }
+
+    fn any_tainted(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.tainted)
+    }
+
+    /// A handler runs at `host`. Returns what it is to do.
+    pub(super) fn on_run(&mut self, host: usize, data: &[u8]) -> Letter {
+        let nothing = Letter {
+            id: 0,
+            mode: Mode::Reply,
+            answer_len: 0,
+        };
+        let Some(letter) = Letter::read(data) else {
+            let is_short = data.len() < LETTER_LEN;
+            assert!(
+                is_short || self.any_tainted(),
+                "a request arrived that nobody sent"
+            );
+            return nothing;
+        };
+        let any_tainted = self.any_tainted();
+        let Some(call) = self.calls.get_mut(letter.id as usize) else {
+            assert!(any_tainted, "a request arrived that nobody sent");
+            return nothing;
+        };
+        call.runs += 1;
+        if call.forged {
+            return letter;
+        }
+        assert_ne!(
+            call.terms.issuer, host,
+            "a request ran at the host that issued it"
+        );
+        assert_eq!(call.runs, 1, "a handler ran twice for call {}", letter.id);
+        let mut sent = vec![0; call.terms.len];
+        let pair = call.terms.pair;
+        self.letter(letter.id).write(&mut sent);
+        assert!(
+            self.pairs[pair].tainted || sent == data,
+            "a request was garbled"
+        );
+        letter
+    }
+
+    /// The call ends at its issuer. `open`: its session still does.
+    pub(super) fn on_done(&mut self, host: usize, done: &Done, now: Nanos, open: bool) {
+        let id = u32::try_from(done.tag.0).expect("tags are numbers of calls");
+        let letter = self.letter(id);
+        let call = &mut self.calls[id as usize];
+        assert_eq!(
+            call.terms.issuer, host,
+            "a completion came to the wrong host"
+        );
+        assert!(!call.completed, "call {id} completed twice");
+        call.completed = true;
+        let call = *call;
+        let mut sent = vec![0; call.terms.len];
+        letter.write(&mut sent);
+        assert_eq!(done.request.data(), sent, "a request came back changed");
+        if !self.pairs[call.terms.pair].tainted {
+            let reason = judge(id, &call, done, now, open);
+            assert_eq!(
+                reason,
+                Ok(()),
+                "call {id} ended in {:?}: {call:?}",
+                done.result
+            );
+        }
+    }
+
+    /// Every call has had its end.
+    pub(super) fn assert_all_completed(&self) {
+        for (id, call) in self.calls.iter().enumerate() {
+            assert!(call.completed, "call {id} never completed: {call:?}");
+        }
+    }
+}
+
+/// Session, token and number of a packet, if it is a request.
+fn request_name(bytes: &[u8]) -> Option<(SessionNum, Token, u32)> {
+    let header = Header::decode(bytes).ok()?;
+    (header.kind == PacketType::Req).then_some((header.session, header.token, header.req.0))
+}
+
+/// Whether a call may end like this on a session that nobody attacked.
+fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(), &'static str> {
+    let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
+    match done.result {
+        Ok(()) => {
+            // A request that is too short to say something is answered with nothing.
+            let says = call.terms.len >= LETTER_LEN;
+            let len = if says {
+                usize::from(call.terms.answer_len)
+            } else {
+                0
+            };
+            let mut expected = vec![0; len];
+            write_answer(id, &mut expected);
+            need(done.response.data() == expected, "the answer is wrong")?;
+            need(!says || call.runs != 0, "no handler ran")
+        }
+        Err(RpcError::DeadlinePassed) => {
+            need(call.terms.deadline <= now, "the deadline is to come")
+        }
+        Err(RpcError::Cancelled) => need(call.cancelled, "nobody cancelled"),
+        Err(RpcError::PeerFailed | RpcError::SessionClosed(_)) => need(!open, "it is open"),
+        Err(RpcError::ResponseTooLarge { size }) => need(
+            size == u32::from(call.terms.answer_len) && size as usize > call.terms.room,
+            "the response fits",
+        ),
+        Err(RpcError::Rejected(code)) => need(may_reject(call, code), "no reason to reject"),
+    }
+}
+
+fn may_reject(call: &Entry, code: ErrorCode) -> bool {
+    use super::host::{BACKGROUND, NESTED, REJECTED, kind_is_known};
+    match code {
+        ErrorCode::UNKNOWN_TYPE => !kind_is_known(call.terms.kind),
+        ErrorCode::RESPONSE_TOO_LARGE => u32::from(call.terms.answer_len) > DATA_SIZE,
+        ErrorCode::OVERLOADED => matches!(call.terms.kind, BACKGROUND | NESTED),
+        ErrorCode::HANDLER_FAILED => {
+            matches!(
+                call.terms.mode,
+                Mode::Silent | Mode::Panic | Mode::Drop | Mode::Hold
+            )
+        }
+        ErrorCode::RESPONSE_GONE => true,
+        REJECTED => call.terms.mode == Mode::Reject || call.terms.kind == NESTED,
+        _ => false,
+    }
+}

@@ -1,0 +1,181 @@
+//! The world's network: frames lie in the open until a step moves them. The sending half reads a
+//! msgbuf when the step says so, like a device that is behind, and finds out if it changed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use dunlin_wire::Header;
+
+use crate::background::{Job, Workers};
+use crate::time::{Clock, Nanos};
+use crate::transport::{Frame, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq};
+
+pub(super) const DATA_SIZE: u32 = 128;
+/// What each of the two endpoints calls the other.
+pub(super) const PEER: PeerId = PeerId(5);
+/// Jobs that the workers of a host take before they are full.
+const JOBS: usize = 3;
+/// Frames that are remembered to be sent again.
+const HISTORY: usize = 32;
+
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    pub(super) bytes: Vec<u8>,
+    pub(super) congestion: bool,
+}
+
+/// The transport of both endpoints.
+pub(super) struct Net;
+
+impl Transport for Net {
+    type Rx = NetRx;
+    type Tx = NetTx;
+}
+
+pub(super) type Inbox = Rc<RefCell<VecDeque<Datagram>>>;
+
+pub(super) struct NetRx {
+    pub(super) inbox: Inbox,
+    pub(super) burst: Vec<Datagram>,
+}
+
+impl Rx for NetRx {
+    fn burst(&mut self) -> usize {
+        let mut inbox = self.inbox.borrow_mut();
+        let count = inbox.len().min(RX_BURST);
+        self.burst.clear();
+        self.burst.extend(inbox.drain(..count));
+        count
+    }
+
+    fn frame(&self, index: usize) -> Frame<'_> {
+        let datagram = &self.burst[index];
+        Frame {
+            bytes: &datagram.bytes,
+            congestion: datagram.congestion,
+        }
+    }
+}
+
+/// What a host has sent.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    /// Handed over and not read yet, with what it was at that time.
+    pending: VecDeque<(TxItem, Vec<u8>)>,
+    taken: u64,
+    /// The device reads nothing.
+    pub(super) stuck: bool,
+    /// On its way.
+    pub(super) flight: Vec<Datagram>,
+    /// The last frames, whatever became of them.
+    pub(super) history: VecDeque<Vec<u8>>,
+}
+
+impl Outgoing {
+    /// The device reads everything that was handed over.
+    pub(super) fn catch_up(&mut self) {
+        while let Some((item, then)) = self.pending.pop_front() {
+            let now = content(&item);
+            assert_eq!(now, then, "a msgbuf changed before the transport was done");
+            let header = Header::decode(&now).expect("an endpoint sends valid headers");
+            let len = header.data_len(DATA_SIZE).expect("packet 0 exists") as usize;
+            let lead = dunlin_wire::HEADER_LEN + header.extension_len();
+            assert_eq!(lead + len, now.len(), "a packet is as long as it says");
+            if self.history.len() == HISTORY {
+                self.history.pop_front();
+            }
+            self.history.push_back(now.clone());
+            self.flight.push(Datagram {
+                bytes: now,
+                congestion: false,
+            });
+        }
+    }
+}
+
+/// The packet's bytes at this moment.
+fn content(item: &TxItem) -> Vec<u8> {
+    let mut bytes = item.inline[..item.inline_len as usize].to_vec();
+    if !item.data.is_empty() {
+        dunlin_msgbuf::regions::read(item.data, &mut bytes)
+            .expect("a msgbuf is lent until the transport is done");
+    }
+    bytes
+}
+
+pub(super) struct NetTx(pub(super) Rc<RefCell<Outgoing>>);
+
+impl Tx for NetTx {
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        let mut out = self.0.borrow_mut();
+        for item in items {
+            assert_eq!(item.peer, PEER);
+            out.pending.push_back((*item, content(item)));
+        }
+        out.taken += items.len() as u64;
+        if !out.stuck {
+            out.catch_up();
+        }
+        TxSeq(out.taken)
+    }
+
+    fn done(&mut self) -> TxSeq {
+        let out = self.0.borrow();
+        TxSeq(out.taken - out.pending.len() as u64)
+    }
+
+    fn flush(&mut self) {
+        self.0.borrow_mut().catch_up();
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct StepClock(pub(super) Rc<Cell<u64>>);
+
+impl Clock for StepClock {
+    fn now(&mut self) -> Nanos {
+        Nanos(self.0.get())
+    }
+}
+
+/// Jobs wait until a step runs them.
+#[derive(Default)]
+pub(super) struct Jobs {
+    waiting: Vec<Job>,
+    ran: Vec<Job>,
+}
+
+impl Jobs {
+    /// Runs one of the waiting jobs.
+    pub(super) fn run(&mut self, which: usize) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let mut job = self.waiting.swap_remove(which % self.waiting.len());
+        job.run();
+        self.ran.push(job);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.ran.is_empty()
+    }
+}
+
+pub(super) struct SharedJobs(pub(super) Arc<Mutex<Jobs>>);
+
+impl Workers for SharedJobs {
+    fn submit(&mut self, job: Job) -> Result<(), Job> {
+        let mut jobs = self.0.lock().expect("no job panics");
+        if jobs.waiting.len() >= JOBS {
+            return Err(job);
+        }
+        jobs.waiting.push(job);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Job> {
+        self.0.lock().expect("no job panics").ran.pop()
+    }
+}
