@@ -5,6 +5,7 @@
 //! end, and are opened again. The ledger sees all of it and knows what may happen. Called by `run`.
 
 mod app;
+mod control;
 mod handlers;
 mod ledger;
 mod message;
@@ -16,7 +17,7 @@ use dunlin_core::Config;
 pub use handlers::PlannedPanic;
 pub use ledger::{Counts, Phase};
 pub use message::Kind;
-pub use node::{ControlMessage, RpcNode};
+pub use node::RpcNode;
 
 use crate::net::NetHandle;
 use crate::plan::Plan;

@@ -283,8 +283,10 @@ impl Net {
     pub fn heal(&mut self) {
         self.rates = FaultRates::NONE;
         self.blocked.clear();
+        let now = self.time.get();
         for host in &mut self.hosts {
             host.connected = true;
+            host.down.end_stall(now);
         }
     }
 

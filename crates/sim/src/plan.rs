@@ -32,6 +32,12 @@ pub struct Plan {
     pub insider: bool,
     /// The endpoints.
     pub endpoint: Config,
+    /// How long a session may take to be made.
+    pub patience: Nanos,
+    /// How long a control connection without sessions is kept.
+    pub linger: Nanos,
+    /// Processes of one host use a UNIX socket.
+    pub unix: bool,
     /// What processes do.
     pub workload: Workload,
     /// When the faults end.
@@ -96,6 +102,9 @@ impl Plan {
             attacks: draw_attacks(rng, chaos_end, insider),
             insider,
             endpoint: draw_endpoint(rng),
+            patience: Nanos(rng.log_between(2_000_000, 1_000_000_000)),
+            linger: Nanos(rng.log_between(500_000, 1_000_000_000)),
+            unix: rng.one_in(2),
             workload: Workload::draw(rng),
             chaos_end,
             hosts,
@@ -144,7 +153,7 @@ fn draw_endpoint(rng: &mut Rng) -> Config {
         rto_initial: micros(rng, 50, 10_000),
         ack_delay: micros(rng, 10, 1_000),
         response_hold: micros(rng, 200, 100_000),
-        failure_timeout: micros(rng, 10_000, 200_000),
+        failure_timeout: micros(rng, 20_000, 200_000),
         scan_interval: micros(rng, 50, 500),
         probe_max: micros(rng, 500, 20_000),
         pool_bytes: 64 << 20,

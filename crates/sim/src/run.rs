@@ -143,8 +143,8 @@ struct Run {
     attacker: Rng,
 }
 
-/// How long the network may go on delivering late frames after the faults have ended.
-const LATE: Nanos = Nanos::from_millis(120);
+/// Frames that were late when the faults ended have arrived after their lateness and this.
+const LATE: Nanos = Nanos::from_millis(5);
 /// Every call ends within this time after the faults have.
 const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
 /// Calls over a sound network all end within this time.
@@ -219,7 +219,8 @@ impl Run {
         self.world.cluster.set_phase(Phase::Settle, true);
         self.world.act(Act::Heal);
         let (start, limit) = (self.world.now(), self.world.now() + SETTLE_LIMIT);
-        self.advance_to(start + LATE)?;
+        let rates = self.plan.rates;
+        self.advance_to(start + rates.reorder_by.max(rates.spike_by) + LATE)?;
         if self.plan.insider {
             // What an insider has made of the slots is his business, until the sessions end.
             return Ok(());

@@ -6,7 +6,9 @@
 //! paused. Invariant: one set of seeds is one run. Knows nothing of the protocol. Called by
 //! scenarios.
 
-mod pipes;
+mod control;
+mod node;
+mod streams;
 
 use std::rc::Rc;
 
@@ -15,58 +17,8 @@ use dunlin_core::Nanos;
 use crate::clock::SimClock;
 use crate::net::{Happening, HostId, NetHandle, PortId};
 use crate::rng::Rng;
-use pipes::{Delivery, Item, Pipes};
-
-/// Which process: the `life`-th (from 1) on its port.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ProcessId {
-    /// Where it runs.
-    pub port: PortId,
-    /// How many processes have run there, itself included.
-    pub life: u32,
-}
-
-/// To whom a control message goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target {
-    /// Whoever listens on the port.
-    Listener(PortId),
-    /// This process, over the connection to it; nobody, if it is gone.
-    Process(ProcessId),
-}
-
-/// A simulated process.
-pub trait Node {
-    /// What the control plane carries between processes.
-    type Message;
-
-    /// One iteration of its event loop.
-    fn run_once(&mut self);
-
-    /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
-    fn next_wakeup(&mut self) -> Nanos;
-
-    /// A control message from process `from`.
-    fn on_message(&mut self, from: ProcessId, message: Self::Message);
-
-    /// The control connection to process `peer` broke: it is gone.
-    fn on_broken(&mut self, peer: ProcessId);
-
-    /// Moves out what it wants the control plane to carry.
-    fn take_messages(&mut self, out: &mut Vec<(Target, Self::Message)>);
-}
-
-/// Who makes the processes.
-pub trait Cluster {
-    /// The processes.
-    type Node: Node;
-
-    /// Starts a process.
-    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
-
-    /// A process is about to die.
-    fn on_crash(&mut self, process: ProcessId);
-}
+pub use node::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
+use streams::{Lane, Streams};
 
 /// What can be done to the world at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,10 +52,10 @@ pub struct World<C: Cluster> {
     net: NetHandle,
     ports: Vec<Process<C::Node>>,
     paused: Vec<bool>,
-    pipes: Pipes<<C::Node as Node>::Message>,
+    streams: Streams,
     due: Vec<Due>,
     free: Vec<usize>,
-    outbox: Vec<(Target, <C::Node as Node>::Message)>,
+    requests: Vec<StreamRequest>,
     asked: Option<u64>,
     iterations: u64,
 }
@@ -119,6 +71,9 @@ struct Process<N> {
     /// When it will run, and a number that makes an earlier plan void.
     planned: Nanos,
     ticket: u64,
+    /// The same for its control thread.
+    tick_planned: Nanos,
+    tick_ticket: u64,
     /// Iterations in a row after which it wanted to run at once though nothing had arrived.
     restless: u32,
 }
@@ -126,7 +81,8 @@ struct Process<N> {
 #[derive(Clone, Copy, Debug)]
 enum Due {
     Run(PortId, u64),
-    Pipe(usize),
+    Tick(PortId, u64),
+    Lane(Lane),
     Act(Act),
 }
 
@@ -144,10 +100,10 @@ impl<C: Cluster> World<C> {
             net: Rc::clone(net),
             ports: Vec::new(),
             paused: Vec::new(),
-            pipes: Pipes::new(Rng::new(seed)),
+            streams: Streams::new(Rng::new(seed)),
             due: Vec::new(),
             free: Vec::new(),
-            outbox: Vec::new(),
+            requests: Vec::new(),
             asked: None,
             iterations: 0,
         }
@@ -170,6 +126,8 @@ impl<C: Cluster> World<C> {
             busy_until: Nanos::ZERO,
             planned: Nanos::MAX,
             ticket: 0,
+            tick_planned: Nanos::MAX,
+            tick_ticket: 0,
             restless: 0,
         });
         port
@@ -271,6 +229,7 @@ impl<C: Cluster> World<C> {
         for port in 0..self.ports.len() {
             if self.ports[port].host == host {
                 self.poke(PortId(port));
+                self.plan_tick(PortId(port), Nanos::ZERO);
             }
         }
     }
@@ -284,8 +243,9 @@ impl<C: Cluster> World<C> {
         // The NIC forgets the process first: what its memory held is gone without a trace.
         self.net.borrow_mut().kill(port);
         self.ports[port.0].node = None;
-        for peer in (0..self.ports.len()).filter(|&peer| peer != port.0) {
-            self.send(process, Target::Listener(PortId(peer)), Delivery::Broken);
+        for name in self.streams.of(process) {
+            let plan = self.streams.close(process, name, self.now());
+            self.plan_lane(plan);
         }
     }
 
@@ -322,7 +282,9 @@ impl<C: Cluster> World<C> {
         match self.due[at] {
             Due::Run(port, ticket) if self.ports[port.0].ticket == ticket => self.run(port),
             Due::Run(..) => {}
-            Due::Pipe(pipe) => self.deliver(pipe),
+            Due::Tick(port, ticket) if self.ports[port.0].tick_ticket == ticket => self.tick(port),
+            Due::Tick(..) => {}
+            Due::Lane(lane) => self.deliver(lane),
             Due::Act(act) => self.act(act),
         }
     }
@@ -357,67 +319,6 @@ impl<C: Cluster> World<C> {
         let next = if waits { now } else { next.max(now + spin) };
         self.plan_run(port, next);
         self.collect(port);
-    }
-
-    /// Takes what the process on `port` wants to send over the control plane.
-    fn collect(&mut self, port: PortId) {
-        let mut outbox = std::mem::take(&mut self.outbox);
-        if let Some(node) = self.node(port) {
-            node.take_messages(&mut outbox);
-        }
-        for (to, message) in outbox.drain(..) {
-            self.send(self.process(port), to, Delivery::Message(message));
-        }
-        self.outbox = outbox;
-    }
-
-    fn process(&self, port: PortId) -> ProcessId {
-        ProcessId {
-            port,
-            life: self.ports[port.0].life,
-        }
-    }
-
-    fn send(&mut self, from: ProcessId, to: Target, what: Delivery<<C::Node as Node>::Message>) {
-        let now = self.now();
-        let to = match to {
-            Target::Listener(port) => self.process(port),
-            Target::Process(process) => process,
-        };
-        if let Some((pipe, at)) = self.pipes.send(from, to, what, now) {
-            self.plan(at, Due::Pipe(pipe));
-        }
-    }
-
-    /// The first item of a control connection is due.
-    fn deliver(&mut self, pipe: usize) {
-        let now = self.now();
-        let (from, to) = self.pipes.ends(pipe);
-        let hosts = (self.ports[from.0].host, self.ports[to.0].host);
-        let open = self.net.borrow().has_path(hosts.0, hosts.1) && !self.paused[hosts.1.0];
-        let (item, next) = self.pipes.take(pipe, open, now);
-        if let Some(at) = next {
-            self.plan(at, Due::Pipe(pipe));
-        }
-        let Some(Item { from, to, what, .. }) = item else {
-            return;
-        };
-        let process = &mut self.ports[to.port.0];
-        let current = process.life == to.life;
-        let Some(node) = process.node.as_mut().filter(|_| current) else {
-            // A message to a process that is gone: the sender's connection breaks.
-            if matches!(what, Delivery::Message(_)) {
-                self.send(to, Target::Process(from), Delivery::Broken);
-            }
-            return;
-        };
-        match what {
-            Delivery::Message(message) => node.on_message(from, message),
-            Delivery::Broken => node.on_broken(from),
-        }
-        process.restless = 0;
-        self.collect(to.port);
-        self.poke(to.port);
     }
 
     fn plan_run(&mut self, port: PortId, at: Nanos) {

@@ -29,8 +29,6 @@ pub(super) struct App {
     pub(super) work: Workload,
     /// Sessions that are connecting or open, and who is on the other side.
     pub(super) sessions: Vec<Known>,
-    /// Sessions that have ended and whose other sides are to be told.
-    pub(super) ended: Vec<Known>,
     /// Peers to which a session is to be opened from this time on.
     pub(super) reopen: Vec<(Nanos, PortId)>,
     /// Requests that wait for a nested call or a timer.
@@ -50,8 +48,6 @@ pub(super) struct App {
 pub(super) struct Known {
     pub(super) session: Session,
     pub(super) peer: PortId,
-    /// Which process on that port, once it has answered.
-    pub(super) life: Option<u32>,
     /// This process opened it, and opens another one when it ends.
     pub(super) ours: bool,
 }
@@ -102,7 +98,6 @@ impl App {
             clock,
             work,
             sessions: Vec::new(),
-            ended: Vec::new(),
             reopen: Vec::new(),
             held: Vec::new(),
             free: Vec::new(),
@@ -190,7 +185,6 @@ impl App {
                 .violate("an unknown session has closed".to_owned());
         };
         let known = self.sessions.remove(at);
-        self.ended.push(known);
         if known.ours {
             let wait = Nanos(self.rng.log_between(1_000, REOPEN.0));
             self.reopen.push((cx.now() + wait, known.peer));

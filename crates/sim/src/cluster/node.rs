@@ -1,16 +1,15 @@
 //! A simulated process: an endpoint with its application, its workers, and its part of the control
 //! plane (design §9, §13).
 //!
-//! The control plane here is the least that sessions need: connect, accept, refuse, close, and
-//! what a broken connection means. Called by `world`.
+//! Called by `world`.
 
 use std::rc::Rc;
 
-use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, Config, Nanos, Session, SessionInfo, SessionOffer, SessionOptions};
-use dunlin_wire::{SessionNum, Token};
+use dunlin_core::{Config, Nanos, SessionInfo, SessionOptions};
+use dunlin_wire::control::Message;
 
-use super::app::{App, Known};
+use super::app::App;
+use super::control::Control;
 use super::handlers::{Endpoint, register};
 use super::ledger::{Phase, Shared};
 use super::workers::SimWorkers;
@@ -18,20 +17,7 @@ use crate::clock::SimClock;
 use crate::net::{NetHandle, PortId, SimTransport};
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::world::{Node, ProcessId, Target};
-
-/// What processes tell each other beside packets.
-#[derive(Clone, Copy, Debug)]
-pub enum ControlMessage {
-    /// The sender asks for a session; the number is its own.
-    Connect(u32, SessionOffer),
-    /// Granted.
-    Accept(u32, SessionOffer),
-    /// Not granted.
-    Refuse(u32),
-    /// The session with this number and token, of the receiver, is over.
-    Close(SessionNum, Token, CloseReason),
-}
+use crate::world::{Node, ProcessId, StreamEvent, StreamRequest};
 
 /// A process.
 #[derive(Debug)]
@@ -42,11 +28,11 @@ pub struct RpcNode {
     shared: Shared,
     workers: SimWorkers,
     rng: Rng,
-    /// Sessions that wait for an answer, by the number of the attempt.
-    connecting: Vec<(u32, Session)>,
-    attempts: u32,
-    outbox: Vec<(Target, ControlMessage)>,
+    control: Control,
 }
+
+/// Time until a session is tried again that the endpoint had no room for.
+const REOPEN: Nanos = Nanos::from_millis(5);
 
 impl RpcNode {
     /// Starts a process that opens sessions to all others.
@@ -68,6 +54,8 @@ impl RpcNode {
         let mut rpc = Endpoint::new(app, clock.clone(), halves, config, rng.next_u64(), boxed)
             .expect("every plan's configuration is within its ranges");
         register(&mut rpc, &shared, id.port, largest);
+        let host = net.borrow().host_of(id.port);
+        let control = Control::new(id, host, plan, &mut rng);
         let mut node = Self {
             rpc,
             net: Rc::clone(net),
@@ -75,9 +63,7 @@ impl RpcNode {
             shared,
             workers,
             rng,
-            connecting: Vec::new(),
-            attempts: 0,
-            outbox: Vec::new(),
+            control,
         };
         for peer in (0..plan.processes())
             .map(PortId)
@@ -103,7 +89,10 @@ impl RpcNode {
 
     /// Sessions, and msgbufs of the pool, that are in use.
     pub(crate) fn in_use(&mut self) -> (usize, usize) {
-        (self.rpc.session_count(), self.rpc.pool_use().1)
+        (
+            self.rpc.session_count() + self.control.session_count(),
+            self.rpc.pool_use().1,
+        )
     }
 
     /// Calls that the application has not issued yet.
@@ -158,103 +147,16 @@ impl RpcNode {
             let (app, rng) = (self.rpc.app(), &mut self.rng);
             (*rng.pick(&app.work.windows), *rng.pick(&app.work.credits))
         };
-        let Ok(session) = self.rpc.open(&SessionOptions { window, credits }) else {
-            return self
-                .shared
-                .lock()
-                .violate("a session could not be opened".to_owned());
-        };
-        self.attempts += 1;
-        self.connecting.push((self.attempts, session));
-        self.rpc.app_mut().sessions.push(Known {
-            session,
-            peer,
-            life: None,
-            ours: true,
-        });
-        if let Some(offer) = self.rpc.offer_of(session) {
-            let connect = ControlMessage::Connect(self.attempts, offer);
-            self.outbox.push((Target::Listener(peer), connect));
+        let (options, now) = (SessionOptions { window, credits }, self.net.borrow().now());
+        if self
+            .control
+            .connect(&mut self.rpc, peer, &options, now)
+            .is_none()
+        {
+            // The endpoint has as many sessions as it may have.
+            let again = self.clock.read() + REOPEN;
+            self.rpc.app_mut().reopen.push((again, peer));
         }
-    }
-
-    fn on_connect(&mut self, from: ProcessId, attempt: u32, offer: &SessionOffer) {
-        let answer = match self.rpc.accept(peer_id(from.port), offer) {
-            Ok((session, answer)) => {
-                let (peer, life) = (from.port, Some(from.life));
-                let known = Known {
-                    session,
-                    peer,
-                    life,
-                    ours: false,
-                };
-                self.rpc.app_mut().sessions.push(known);
-                ControlMessage::Accept(attempt, answer)
-            }
-            Err(_) => ControlMessage::Refuse(attempt),
-        };
-        self.outbox.push((Target::Process(from), answer));
-    }
-
-    fn on_accept(&mut self, from: ProcessId, attempt: u32, answer: &SessionOffer) {
-        let session = self.take_attempt(attempt);
-        let opened = session.filter(|session| {
-            self.rpc
-                .opened(*session, peer_id(from.port), answer)
-                .is_ok()
-        });
-        for known in &mut self.rpc.app_mut().sessions {
-            if Some(known.session) == opened {
-                known.life = Some(from.life);
-            }
-        }
-        if opened.is_none() {
-            // The user did not want to wait; the other side has a session that nobody uses.
-            let reason = CloseReason::Disconnected;
-            let close = ControlMessage::Close(answer.session, answer.token, reason);
-            self.outbox.push((Target::Process(from), close));
-        }
-    }
-
-    fn take_attempt(&mut self, attempt: u32) -> Option<Session> {
-        let at = self
-            .connecting
-            .iter()
-            .position(|(other, _)| *other == attempt)?;
-        Some(self.connecting.swap_remove(at).1)
-    }
-
-    fn on_close(&mut self, number: SessionNum, token: Token, reason: CloseReason) {
-        let named = self.rpc.sessions().find(|session| {
-            let offer = self.rpc.offer_of(*session);
-            offer.is_some_and(|offer| offer.session == number && offer.token == token)
-        });
-        if let Some(session) = named {
-            self.rpc.close(session, reason);
-        }
-    }
-
-    /// Tells the other sides of sessions that ended here.
-    fn report_closed(&mut self) {
-        while let Some(closed) = self.rpc.take_closed() {
-            let Some(remote) = closed.remote.filter(|_| closed.tell) else {
-                continue;
-            };
-            let reason = match closed.reason {
-                CloseReason::Disconnected => CloseReason::Disconnected,
-                _ => CloseReason::Reset,
-            };
-            let app = self.rpc.app();
-            let mut known = app.ended.iter().chain(&app.sessions);
-            let known = known.find(|known| known.session == closed.session);
-            let Some((port, life)) = known.and_then(|known| Some((known.peer, known.life?))) else {
-                continue;
-            };
-            let close = ControlMessage::Close(remote.session, remote.token, reason);
-            self.outbox
-                .push((Target::Process(ProcessId { port, life }), close));
-        }
-        self.rpc.app_mut().ended.clear();
     }
 
     /// Moves what handlers and continuations have noted into the trace.
@@ -293,13 +195,13 @@ impl RpcNode {
 }
 
 impl Node for RpcNode {
-    type Message = ControlMessage;
-
     fn run_once(&mut self) {
+        let now = self.net.borrow().now();
         self.workers.advance(self.clock.read());
+        self.control.hear(&mut self.rpc, now);
         self.open_due();
         let progress = self.rpc.run_once();
-        self.report_closed();
+        self.control.report_closed(&mut self.rpc, now);
         if progress.frames != 0 {
             self.check_sessions();
         }
@@ -307,55 +209,48 @@ impl Node for RpcNode {
     }
 
     fn next_wakeup(&mut self) -> Nanos {
+        if self.control.has_events() {
+            return Nanos::ZERO;
+        }
         let jobs = self.workers.advance(self.clock.read());
         self.rpc.next_wakeup().min(jobs).min(self.next_opening())
     }
 
-    fn on_message(&mut self, from: ProcessId, message: ControlMessage) {
-        let (peer, port) = (from.port.0, self.rpc.app().id.port.0);
-        self.net
-            .borrow_mut()
-            .note(|| format!("control    {peer}->{port} {message:?}"));
-        match message {
-            ControlMessage::Connect(attempt, offer) => self.on_connect(from, attempt, &offer),
-            ControlMessage::Accept(attempt, answer) => self.on_accept(from, attempt, &answer),
-            ControlMessage::Refuse(attempt) => {
-                if let Some(session) = self.take_attempt(attempt) {
-                    self.rpc.close(session, CloseReason::Refused);
-                }
-            }
-            ControlMessage::Close(number, token, reason) => self.on_close(number, token, reason),
-        }
+    fn on_tick(&mut self) {
+        let now = self.net.borrow().now();
+        self.control.tick(now);
     }
 
-    fn on_broken(&mut self, peer: ProcessId) {
-        let port = self.rpc.app().id.port;
-        self.net
-            .borrow_mut()
-            .note(|| format!("broken     {}->{}", peer.port.0, port.0));
-        // An attempt that has no answer may have been meant for the process that is gone.
-        let gone = |known: &&Known| {
-            known.peer == peer.port && known.life.is_none_or(|life| life == peer.life)
-        };
-        let lost: Vec<_> = self
-            .rpc
-            .app()
-            .sessions
-            .iter()
-            .filter(gone)
-            .copied()
-            .collect();
-        for known in lost {
-            self.rpc.close(known.session, CloseReason::PeerFailed);
-        }
+    fn next_tick(&mut self) -> Nanos {
+        self.control.next_tick()
     }
 
-    fn take_messages(&mut self, out: &mut Vec<(Target, ControlMessage)>) {
-        self.report_closed();
-        out.append(&mut self.outbox);
+    fn on_incoming(&mut self) -> Option<u64> {
+        let now = self.net.borrow().now();
+        self.control.on_incoming(now)
+    }
+
+    fn on_stream(&mut self, event: StreamEvent) {
+        let port = self.rpc.app().id.port.0;
+        let now = self.net.borrow().now();
+        self.net
+            .borrow_mut()
+            .note(|| format!("control    {port}: {}", describe_event(&event)));
+        self.control.on_stream(event, now);
+    }
+
+    fn take_requests(&mut self, out: &mut Vec<StreamRequest>) {
+        self.control.take_requests(out);
     }
 }
 
-fn peer_id(port: PortId) -> PeerId {
-    PeerId(u32::try_from(port.0).expect("a world has fewer than 2^32 ports"))
+/// What a reader of the trace wants to see of a control message.
+fn describe_event(event: &StreamEvent) -> String {
+    match event {
+        StreamEvent::Frame(name, frame) => match Message::decode(frame) {
+            Ok(message) => format!("{name} {message:?}"),
+            Err(why) => format!("{name} no message: {why}"),
+        },
+        other => format!("{other:?}"),
+    }
 }

@@ -49,6 +49,11 @@ impl Link {
     pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
         self.free_at = self.free_at.max(now) + span;
     }
+
+    /// Frames from now on do not wait for those before; what has been queued comes when it comes.
+    pub(super) fn end_stall(&mut self, now: Nanos) {
+        self.free_at = self.free_at.min(now);
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use dunlin_core::Nanos;
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
 
-use super::{Act, Cluster, Node, ProcessId, Target, World};
+use super::{Act, Cluster, Node, ProcessId, StreamEvent, StreamRequest, World};
 use crate::net::{
     FaultRates, HostId, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx,
 };
@@ -19,9 +19,8 @@ struct Echo {
     to_send: u32,
     seen: Vec<u32>,
     runs: u32,
-    messages: Vec<u32>,
-    broken: Vec<ProcessId>,
-    outbox: Vec<(Target, u32)>,
+    events: Vec<StreamEvent>,
+    requests: Vec<StreamRequest>,
 }
 
 struct Pair {
@@ -40,9 +39,8 @@ impl Cluster for Pair {
             to_send: if first && life == 1 { self.to_send } else { 0 },
             seen: Vec::new(),
             runs: 0,
-            messages: Vec::new(),
-            broken: Vec::new(),
-            outbox: Vec::new(),
+            events: Vec::new(),
+            requests: Vec::new(),
         }
     }
 
@@ -62,8 +60,6 @@ fn packet(to: PortId, number: u32) -> TxItem {
 }
 
 impl Node for Echo {
-    type Message = u32;
-
     fn run_once(&mut self) {
         self.runs += 1;
         let count = self.halves.rx.burst();
@@ -95,18 +91,28 @@ impl Node for Echo {
         }
     }
 
-    fn on_message(&mut self, _from: ProcessId, message: u32) {
-        self.messages.push(message);
+    fn on_tick(&mut self) {}
+
+    fn next_tick(&mut self) -> Nanos {
+        Nanos::MAX
     }
 
-    fn on_broken(&mut self, peer: ProcessId) {
-        self.broken.push(peer);
+    fn on_incoming(&mut self) -> Option<u64> {
+        self.echo.then_some(SERVER_NAME)
     }
 
-    fn take_messages(&mut self, out: &mut Vec<(Target, u32)>) {
-        out.append(&mut self.outbox);
+    fn on_stream(&mut self, event: StreamEvent) {
+        self.events.push(event);
+    }
+
+    fn take_requests(&mut self, out: &mut Vec<StreamRequest>) {
+        out.append(&mut self.requests);
     }
 }
+
+/// What both sides call the connection between them.
+const CLIENT_NAME: u64 = 70;
+const SERVER_NAME: u64 = 80;
 
 fn world(to_send: u32, config: NetConfig, seed: u64) -> World<Pair> {
     let net = Net::new(config, seed, Trace::new(true));
@@ -119,7 +125,6 @@ fn world(to_send: u32, config: NetConfig, seed: u64) -> World<Pair> {
     world
 }
 
-const LISTENER_1: Target = Target::Listener(PortId(1));
 const END: Nanos = Nanos::from_secs(1);
 
 #[test]
@@ -198,55 +203,133 @@ fn a_bounded_receiver_drops_what_it_cannot_hold() {
     assert_eq!(world.node(PortId(1)).unwrap().seen.len(), 4);
 }
 
+/// The process on port 0 has a connection to the one on port 1.
+fn connected() -> World<Pair> {
+    let mut world = world(0, NetConfig::default(), 4);
+    let dial = StreamRequest::Dial {
+        name: CLIENT_NAME,
+        to: PortId(1),
+        local: false,
+    };
+    request(&mut world, 0, dial);
+    world.run_until(Nanos::from_millis(50));
+    assert_eq!(events(&mut world, 0), [StreamEvent::Dialled(CLIENT_NAME)]);
+    world
+}
+
+fn request(world: &mut World<Pair>, port: usize, request: StreamRequest) {
+    world.node(PortId(port)).unwrap().requests.push(request);
+    world.poke(PortId(port));
+}
+
+fn events(world: &mut World<Pair>, port: usize) -> Vec<StreamEvent> {
+    std::mem::take(&mut world.node(PortId(port)).unwrap().events)
+}
+
+#[test]
+fn connections_carry_messages_both_ways_in_order() {
+    let mut world = connected();
+    for byte in 0..5 {
+        request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![byte]));
+    }
+    request(&mut world, 1, StreamRequest::Send(SERVER_NAME, vec![9]));
+    world.run_until(END);
+    let expected: Vec<_> = (0..5)
+        .map(|byte| StreamEvent::Frame(SERVER_NAME, vec![byte]))
+        .collect();
+    assert_eq!(events(&mut world, 1), expected);
+    assert_eq!(
+        events(&mut world, 0),
+        [StreamEvent::Frame(CLIENT_NAME, vec![9])]
+    );
+}
+
 #[test]
 fn a_blocked_direction_loses_frames_and_holds_messages() {
-    let mut world = world(100, NetConfig::default(), 4);
+    let mut world = connected();
     world.act(Act::Block(HostId(0), HostId(1)));
-    world
-        .node(PortId(0))
-        .unwrap()
-        .outbox
-        .extend([(LISTENER_1, 7), (LISTENER_1, 8)]);
-    world
-        .node(PortId(1))
-        .unwrap()
-        .outbox
-        .push((Target::Listener(PortId(0)), 9));
-    world.poke(PortId(0));
-    world.poke(PortId(1));
-    world.run_until(Nanos::from_millis(50));
-    assert_eq!(
-        world.net().borrow().counters.cut,
-        world.net().borrow().counters.sent
-    );
-    assert_eq!(world.node(PortId(1)).unwrap().messages, []);
-    assert_eq!(
-        world.node(PortId(0)).unwrap().messages,
-        [9],
-        "the other direction works"
-    );
+    world.node(PortId(0)).unwrap().to_send = 100;
+    request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![7]));
+    request(&mut world, 1, StreamRequest::Send(SERVER_NAME, vec![9]));
+    world.run_until(Nanos::from_millis(100));
+    let counters = world.net().borrow().counters;
+    assert!(counters.sent > 0 && counters.cut == counters.sent);
+    assert_eq!(events(&mut world, 1), []);
+    let other_direction = [StreamEvent::Frame(CLIENT_NAME, vec![9])];
+    assert_eq!(events(&mut world, 0), other_direction);
     world.act(Act::Heal);
     world.run_until(END);
-    assert_eq!(world.node(PortId(1)).unwrap().messages, [7, 8]);
+    assert_eq!(
+        events(&mut world, 1),
+        [StreamEvent::Frame(SERVER_NAME, vec![7])]
+    );
+}
+
+#[test]
+fn what_was_sent_before_the_end_arrives_before_it() {
+    let mut world = connected();
+    request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![1]));
+    request(&mut world, 0, StreamRequest::Close(CLIENT_NAME));
+    request(&mut world, 1, StreamRequest::Send(SERVER_NAME, vec![2]));
+    world.run_until(END);
+    let heard = [
+        StreamEvent::Frame(SERVER_NAME, vec![1]),
+        StreamEvent::Closed(SERVER_NAME),
+    ];
+    assert_eq!(events(&mut world, 1), heard);
+    assert_eq!(events(&mut world, 0), [], "who closed hears nothing more");
 }
 
 #[test]
 fn a_crash_breaks_connections_and_a_restart_is_another_process() {
-    let mut world = world(100, NetConfig::default(), 5);
-    world.at(Nanos(1000), Act::Crash(PortId(1)));
-    world.run_until(Nanos::from_millis(10));
+    let mut world = connected();
+    world.act(Act::Crash(PortId(1)));
+    request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![1]));
+    world.node(PortId(0)).unwrap().to_send = 100;
+    world.run_until(Nanos::from_millis(100));
     assert!(world.node(PortId(1)).is_none());
-    assert_eq!(
-        world.node(PortId(0)).unwrap().broken,
-        [ProcessId {
-            port: PortId(1),
-            life: 1
-        }]
-    );
+    assert_eq!(events(&mut world, 0), [StreamEvent::Closed(CLIENT_NAME)]);
     assert!(world.net().borrow().counters.nobody > 50);
     world.act(Act::Boot(PortId(1)));
     assert_eq!(world.life(PortId(1)), 2);
-    assert!(world.node(PortId(1)).unwrap().seen.is_empty());
+    world.run_until(END);
+    assert_eq!(
+        events(&mut world, 1),
+        [],
+        "the new process knows nothing of the connection"
+    );
+}
+
+#[test]
+fn nobody_listening_and_nobody_wanted_both_end_a_dial() {
+    let mut world = connected();
+    request(
+        &mut world,
+        1,
+        StreamRequest::Dial {
+            name: 5,
+            to: PortId(0),
+            local: true,
+        },
+    );
+    world.run_until(Nanos::from_millis(100));
+    assert_eq!(
+        events(&mut world, 1),
+        [StreamEvent::Closed(5)],
+        "port 0 takes no connections"
+    );
+    world.act(Act::Crash(PortId(0)));
+    request(
+        &mut world,
+        1,
+        StreamRequest::Dial {
+            name: 6,
+            to: PortId(0),
+            local: false,
+        },
+    );
+    world.run_until(END);
+    assert!(events(&mut world, 1).contains(&StreamEvent::Closed(6)));
 }
 
 #[test]

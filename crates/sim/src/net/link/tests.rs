@@ -30,4 +30,6 @@ fn a_stall_delays_what_comes_behind() {
     let mut link = Link::new(1_000_000_000, 1_000_000);
     link.stall(Nanos(0), Nanos(700));
     assert_eq!(link.send(Nanos(100), 10), Ok(Nanos(710)));
+    link.end_stall(Nanos(200));
+    assert_eq!(link.send(Nanos(200), 10), Ok(Nanos(210)));
 }

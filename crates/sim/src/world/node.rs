@@ -1,0 +1,81 @@
+//! What a simulated process is to the world, and how both talk.
+//!
+//! Implemented by scenarios, called by `world`.
+
+use dunlin_core::Nanos;
+
+use crate::net::{NetHandle, PortId};
+
+/// Which process: the `life`-th (from 1) on its port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ProcessId {
+    /// Where it runs.
+    pub port: PortId,
+    /// How many processes have run there, itself included.
+    pub life: u32,
+}
+
+/// What a process hears of its control connections, by the names that it gave them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StreamEvent {
+    /// A connection that it asked for is there.
+    Dialled(u64),
+    /// A message came.
+    Frame(u64, Vec<u8>),
+    /// A connection is gone, or could not be made.
+    Closed(u64),
+}
+
+/// What a process wants of its control connections.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StreamRequest {
+    /// Connect to whoever listens on the port. `local`: by a way that needs no cable.
+    Dial {
+        /// The name from now on.
+        name: u64,
+        /// Where to.
+        to: PortId,
+        /// Both are on one host.
+        local: bool,
+    },
+    /// Send a message.
+    Send(u64, Vec<u8>),
+    /// Close.
+    Close(u64),
+}
+
+/// A simulated process: a thread with an event loop, and one for the control plane.
+pub trait Node {
+    /// One iteration of its event loop.
+    fn run_once(&mut self);
+
+    /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
+    fn next_wakeup(&mut self) -> Nanos;
+
+    /// The control thread runs because its time has come.
+    fn on_tick(&mut self);
+
+    /// When the control thread wants to run if nothing arrives.
+    fn next_tick(&mut self) -> Nanos;
+
+    /// Somebody connects: what the connection is called from now on; `None` to refuse.
+    fn on_incoming(&mut self) -> Option<u64>;
+
+    /// The control thread hears of a connection.
+    fn on_stream(&mut self, event: StreamEvent);
+
+    /// Moves out what it wants of its connections.
+    fn take_requests(&mut self, out: &mut Vec<StreamRequest>);
+}
+
+/// Who makes the processes.
+pub trait Cluster {
+    /// The processes.
+    type Node: Node;
+
+    /// Starts a process.
+    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
+
+    /// A process is about to die.
+    fn on_crash(&mut self, process: ProcessId);
+}
