@@ -28,6 +28,9 @@ use crate::transports::Open;
 /// Offers under way to an endpoint with which there is a channel.
 const MAX_OFFERS: usize = 32;
 
+/// Times that a session which was granted and could not be completed is asked for again.
+const MAX_RETRIES: u32 = 3;
+
 /// Failures that are remembered for who asks.
 const MAX_FAILURES: usize = 64;
 
@@ -49,6 +52,8 @@ struct Connecting {
     to: Vec<SocketAddr>,
     target: EndpointIndex,
     deadline: Nanos,
+    /// Times that it was granted and could not be completed.
+    retries: u32,
     stage: Stage,
 }
 
@@ -163,14 +168,14 @@ impl<T: Open, App> Endpoint<T, App> {
         let session = self.rpc.open(options)?;
         let offer = self.rpc.offer_of(session).ok_or(OpenError::NoSession)?;
         let token = offer.token;
-        let stage = Stage::Asked;
         let entry = Connecting {
             session,
             token,
             to: to.clone(),
             target,
             deadline,
-            stage,
+            retries: 0,
+            stage: Stage::Asked,
         };
         self.handshakes.connecting.insert(offer.session, entry);
         let key = self.key(offer.session, token);
@@ -319,19 +324,19 @@ impl<T: Open, App> Endpoint<T, App> {
                 T::release(rx, tx, peer);
                 self.decline(key, session, RefuseCode::BadParameters);
             }
-            Err(TransportError::Gone) => self.try_again(key, entry),
+            Err(_) if entry.retries < MAX_RETRIES => self.try_again(key, entry),
             Err(error) => self.decline(key, session, code_of(&error)),
         }
         self.make_offers(uid);
     }
 
-    /// The channel that was offered has gone with its last session: another offer makes another.
-    fn try_again(&mut self, key: SessionKey, entry: Connecting) {
-        self.command(Command::Disconnect {
-            key,
-            reason: CloseReason::Reset,
-        });
+    /// The channel that was offered has gone with its last session, or this side cannot use it:
+    /// the transport's next offer is another.
+    fn try_again(&mut self, key: SessionKey, mut entry: Connecting) {
+        let reason = CloseReason::Disconnected;
+        self.command(Command::Disconnect { key, reason });
         let (to, target, deadline) = (entry.to.clone(), entry.target, entry.deadline);
+        entry.retries += 1;
         self.handshakes.connecting.insert(key.session, entry);
         self.command(Command::Connect {
             key,
@@ -343,10 +348,8 @@ impl<T: Open, App> Endpoint<T, App> {
 
     /// The other side granted a session that this side cannot use.
     fn decline(&mut self, key: SessionKey, session: Session, code: RefuseCode) {
-        self.command(Command::Disconnect {
-            key,
-            reason: CloseReason::Reset,
-        });
+        let reason = CloseReason::Disconnected;
+        self.command(Command::Disconnect { key, reason });
         self.fail(session, ConnectFailure::Refused(code));
     }
 

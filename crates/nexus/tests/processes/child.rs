@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use dunlin_core::SessionEvent;
 use dunlin_nexus::{Nexus, Open};
+use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
 
@@ -21,6 +22,10 @@ pub(super) trait Named: Open {
 
 impl Named for Shm {
     const NAME: &'static str = "shm";
+}
+
+impl Named for Auto {
+    const NAME: &'static str = "auto";
 }
 
 impl Named for Udp {
@@ -137,8 +142,10 @@ pub(super) fn main_if_asked() {
     let address = words[2].parse().unwrap();
     match (words[0], words[1]) {
         ("server", Shm::NAME) => serve::<Shm>(address),
+        ("server", Auto::NAME) => serve::<Auto>(address),
         ("server", _) => serve::<Udp>(address),
         (_, Shm::NAME) => ask::<Shm>(address),
+        (_, Auto::NAME) => ask::<Auto>(address),
         _ => ask::<Udp>(address),
     }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use dunlin_nexus::Nexus;
+use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
 
@@ -54,4 +55,9 @@ fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_udp() {
 #[test]
 fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_shared_memory() {
     idle::<Shm>();
+}
+
+#[test]
+fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_both() {
+    idle::<Auto>();
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use dunlin_core::control::ConnectFailure;
 use dunlin_core::{CloseReason, SessionEvent, SessionOptions};
 use dunlin_nexus::{ConnectError, ConnectOptions, Nexus, NexusError, Open};
+use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
 use dunlin_wire::control::RefuseCode;
@@ -57,6 +58,25 @@ fn processes_exchange_rpcs_over_udp() {
 #[test]
 fn processes_exchange_rpcs_over_shared_memory() {
     between_processes::<Shm>();
+}
+
+#[test]
+fn processes_exchange_rpcs_over_whatever_is_there() {
+    between_processes::<Auto>();
+}
+
+#[test]
+fn without_a_unix_socket_auto_uses_udp() {
+    let server = Server::start::<Auto>(0);
+    let nexus = Nexus::builder()
+        .without_unix(true)
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let mut rpc = endpoint::<Auto>(&nexus);
+    let session = rpc.connect_blocking(server.address).unwrap();
+    exchange(&mut rpc, session, REVERSE);
+    let mut shm_only = endpoint::<Shm>(&nexus);
+    assert!(shm_only.connect_blocking(server.address).is_err());
 }
 
 #[test]
@@ -202,6 +222,7 @@ fn many<T: Open>(count: usize) {
 fn a_thousand_sessions_share_what_two_endpoints_have() {
     many::<Shm>(1_000);
     many::<Udp>(1_000);
+    many::<Auto>(1_000);
 }
 
 #[test]

@@ -239,20 +239,23 @@ impl<F> Plane<F> {
         })
     }
 
-    /// A side as the endpoint gets it, with its descriptors.
+    /// A side as the endpoint gets it, with its descriptors. Offers with descriptors that came
+    /// over a link that carries none are passed over (rule C3).
     pub(super) fn take_side(
         &self,
         link: LinkId,
         side: &SessionSide<'_>,
         fds: &mut Vec<F>,
     ) -> Result<Side<F>, GoodbyeReason> {
-        let count = side.offers.fd_count();
         let carries_fds = self.links.get(&link).is_some_and(|link| link.carries_fds);
-        if count > fds.len() || (count > 0 && !carries_fds) {
+        let offers = side.offers.as_slice().iter();
+        let offers = offers.filter(|offer| carries_fds || offer.fds == 0);
+        let count: usize = offers.clone().map(|offer| usize::from(offer.fds)).sum();
+        if count > fds.len() {
             return Err(GoodbyeReason::BadMessage);
         }
         let mut fds = fds.drain(..count);
-        let transports = side.offers.as_slice().iter().map(|offer| TransportOffer {
+        let transports = offers.map(|offer| TransportOffer {
             kind: offer.kind,
             bytes: offer.bytes.to_vec(),
             fds: fds.by_ref().take(usize::from(offer.fds)).collect(),

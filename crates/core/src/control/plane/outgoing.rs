@@ -83,7 +83,7 @@ impl<F> Plane<F> {
     }
 
     /// An endpoint no longer wants a session. If it is granted later, the grant is answered with
-    /// a reset.
+    /// a disconnect (rule C4).
     pub(super) fn abandon(&mut self, key: SessionKey, now: Nanos) {
         match self.attempt_for.get(&key).copied() {
             Some(id) => {
@@ -111,8 +111,7 @@ impl<F> Plane<F> {
         found: &Found,
         now: Nanos,
     ) -> Result<(), GoodbyeReason> {
-        // The attempt may have been given up; its answer is then no news.
-        let Some(attempt) = self.attempts.get_mut(&found.attempt) else {
+        let Some(attempt) = self.attempt_over(link, found.attempt) else {
             return Ok(());
         };
         attempt
@@ -141,7 +140,8 @@ impl<F> Plane<F> {
         refuse: &Refuse<'_>,
         now: Nanos,
     ) -> Result<(), GoodbyeReason> {
-        let Some(attempt) = self.attempts.get_mut(&refuse.attempt) else {
+        let (config, random) = (self.config, self.rng.next_u32());
+        let Some(attempt) = self.attempt_over(link, refuse.attempt) else {
             return Ok(());
         };
         let before = attempt.state;
@@ -153,7 +153,7 @@ impl<F> Plane<F> {
         match after {
             AfterRefusal::Failed(failure) => self.fail_attempt(refuse.attempt, failure, now),
             AfterRefusal::Retry(retries) => {
-                let until = now + self.config.backoff(retries, self.rng.next_u32());
+                let until = now + config.backoff(retries, random);
                 attempt.state = AttemptState::Backoff(until);
                 let next = attempt.due();
                 self.due.remove(&(due, refuse.attempt));
@@ -182,8 +182,8 @@ impl<F> Plane<F> {
             session: accept.server.session,
             token: accept.server.token,
         };
-        let Some(attempt) = self.attempts.get(&accept.attempt) else {
-            self.reset_remote(link, remote, ResetReason::UnknownSession);
+        let Some(attempt) = self.attempt_over(link, accept.attempt) else {
+            self.send(link, &Message::Disconnect(remote), Vec::new());
             return Ok(());
         };
         attempt
@@ -191,7 +191,7 @@ impl<F> Plane<F> {
             .map_err(|_| GoodbyeReason::BadMessage)?;
         let key = attempt.key;
         if !self.insert_session(key, Open { link, remote }) {
-            self.reset_remote(link, remote, ResetReason::UnknownSession);
+            self.send(link, &Message::Disconnect(remote), Vec::new());
             self.fail_attempt(
                 accept.attempt,
                 ConnectFailure::Refused(RefuseCode::Busy),
@@ -286,6 +286,14 @@ impl<F> Plane<F> {
         for id in over {
             self.fail_attempt(id, ConnectFailure::Refused(RefuseCode::Version), now);
         }
+    }
+
+    /// The attempt that an answer is for. Others' answers, and answers to what was given up, change
+    /// nothing (rule C5).
+    fn attempt_over(&mut self, link: LinkId, id: AttemptId) -> Option<&mut Attempt> {
+        self.attempts
+            .get_mut(&id)
+            .filter(|attempt| attempt.link() == Some(link))
     }
 
     /// The attempt waits for its turn again.

@@ -1,0 +1,11 @@
+//! Programs that must not compile (design §11): the types carry the rules of ownership, so that
+//! whoever breaks one is told by the compiler and not by a corrupt message.
+//!
+//! What the compiler says is pinned beside each program. After a change of the toolchain,
+//! `TRYBUILD=overwrite cargo test -p dunlin --test compile_fail` renews it; read the difference.
+
+#[test]
+fn programs_that_break_the_rules_of_ownership_do_not_compile() {
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("tests/compile_fail/*.rs");
+}

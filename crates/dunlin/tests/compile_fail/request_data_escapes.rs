@@ -1,0 +1,12 @@
+//! So do its bytes.
+
+use dunlin::{Cx, Request};
+
+fn keep(kept: &mut Vec<&'static [u8]>, request: Request<'_>, cx: &mut Cx<'_>) {
+    kept.push(request.data());
+    request.reply_bytes(cx, b"");
+}
+
+fn main() {
+    let _: dunlin_core::DispatchFn<Vec<&'static [u8]>> = keep;
+}

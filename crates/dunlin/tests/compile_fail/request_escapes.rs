@@ -1,0 +1,11 @@
+//! A request lies in a receive frame that is used again when its handler has returned.
+
+use dunlin::{Cx, Request};
+
+fn keep(kept: &mut Vec<Request<'static>>, request: Request<'_>, _: &mut Cx<'_>) {
+    kept.push(request);
+}
+
+fn main() {
+    let _: dunlin_core::DispatchFn<Vec<Request<'static>>> = keep;
+}
