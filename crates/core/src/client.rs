@@ -258,38 +258,38 @@ impl Proto {
             self.sessions.at_mut(session).credits -= 1;
         }
         let call = self.calls.at_mut(idx);
-        let (Some(mut request), Some(mut response)) = (call.request.take(), call.response.take())
-        else {
+        let (Some(request), Some(response)) = (call.request.take(), call.response.take()) else {
             // A zombie: the user has been told.
             self.calls.remove(idx);
             return None;
         };
-        let result = if is_response {
-            fill_response(&mut response, data)
-        } else {
-            Err(RpcError::Rejected(ErrorCode(header.size)))
-        };
         let (tag, tx_end) = (call.tag, call.tx_end);
         self.calls.remove(idx);
-        let finished = tx_end <= self.tx_done;
-        #[cfg(feature = "mutants")]
-        let finished = finished || self.shows(crate::mutant::Mutant::ReleasedBeforeDone);
-        if finished {
-            request.revoke();
-        }
-        let done = Done {
+        // The msgbufs are changed where they end up: moving what was just written stalls.
+        let mut done = Done {
             session: self.sessions.handle(session),
             tag,
-            result,
+            result: Ok(()),
             request,
             response,
         };
-        if finished {
-            self.counters.completions += 1;
+        done.result = if is_response {
+            fill_response(&mut done.response, data)
+        } else {
+            Err(RpcError::Rejected(ErrorCode(header.size)))
+        };
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::ReleasedBeforeDone) {
+            done.request.revoke();
             return Some(done);
         }
-        self.end(done, tx_end);
-        None
+        if tx_end > self.tx_done {
+            self.end(done, tx_end);
+            return None;
+        }
+        done.request.revoke();
+        self.counters.completions += 1;
+        Some(done)
     }
 
     /// Takes the buffers out of a call, as its completion.
@@ -317,8 +317,14 @@ impl Proto {
         state.unacked |= bit;
         state.credits += 1;
         state.in_flight -= 1;
+        let next = req.next(window);
+        #[cfg(feature = "mutants")]
+        let next = match self.config.mutant {
+            Some(crate::mutant::Mutant::WrongWrap) => ReqNum(req.0.saturating_add(window)),
+            _ => next,
+        };
         slots[slot as usize] = ClientSlot {
-            req: req.next(window),
+            req: next,
             call: NONE,
         };
         if state.backlog_len != 0 {
