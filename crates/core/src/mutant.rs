@@ -45,7 +45,7 @@ mutants! {
     RunAgainAfterHold = "run-again-after-hold",
     /// Cancelling frees the slot at once.
     FreeOnCancel = "free-on-cancel",
-    /// Request numbers are compared as plain integers.
+    /// Request numbers stop at 2³² − 1 instead of wrapping.
     WrongWrap = "wrong-wrap",
     /// A timer acts on a request that was answered before.
     TimerAfterCompletion = "timer-after-completion",

@@ -400,13 +400,6 @@ impl Proto {
                 duplicate && gone && self.counters.requests_received != 0
             }
             Some(Mutant::FutureAccepted) => slot.last.is_before(header.req),
-            Some(Mutant::WrongWrap) => {
-                return if header.req.0 > slot.last.0 {
-                    header.req
-                } else {
-                    slot.last.next(0)
-                };
-            }
             _ => false,
         };
         if taken { header.req } else { expected }
