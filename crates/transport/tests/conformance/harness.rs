@@ -21,6 +21,9 @@ pub(crate) trait Harness {
     /// Whether the transport itself knows of every packet that finds no room. UDP loses them in
     /// the receiver's socket.
     const COUNTS_FULL: bool;
+
+    /// Whether the control plane says that all endpoints are on this host.
+    const SAME_HOST: bool = true;
 }
 
 pub(crate) type RxOf<H> = <<H as Harness>::T as Transport>::Rx;
@@ -72,7 +75,7 @@ impl<H: Harness> Endpoint<H> {
         uid[..2].copy_from_slice(&self.number.to_le_bytes());
         PeerInfo {
             endpoint: EndpointUid(uid),
-            same_host: true,
+            same_host: H::SAME_HOST,
             same_process: false,
         }
     }

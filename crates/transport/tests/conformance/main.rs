@@ -4,7 +4,9 @@
 //! implementing it and calling [`suite::run_all`].
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod auto;
 mod harness;
 mod shm;
 mod suite;
+mod udp;
 mod waking;
