@@ -15,11 +15,16 @@ mod letter;
 mod net;
 mod world;
 
-use crate::config::SessionOptions;
+use dunlin_wire::ReqNum;
+
+use crate::config::{Config, SessionOptions};
 use crate::time::Nanos;
 use letter::Mode;
 use net::DATA_SIZE;
 use world::{Order, World};
+
+/// Request numbers that start here wrap within the first calls.
+const WRAP_SOON: u32 = 64_u32.wrapping_neg();
 
 /// Spans by which the clock is set forward: from less than anything to more than everything.
 const SPANS: [Nanos; 8] = [
@@ -35,14 +40,22 @@ const SPANS: [Nanos; 8] = [
 
 /// Lives through the steps that the bytes tell, and panics if a promise of the endpoint is broken.
 pub fn endpoint(bytes: &[u8]) {
+    live(bytes, host::config());
+}
+
+fn live(bytes: &[u8], config: Config) {
     let mut input = Input(bytes);
     let setup = input.byte();
     let options = SessionOptions {
         window: 1 << (setup % 4),
         credits: 1 + u32::from(setup >> 4),
     };
-    let backlog = 1 + u32::from(input.byte() % 16);
-    let mut world = World::new(options, backlog, setup & 4 != 0);
+    let config = Config {
+        backlog: 1 + u32::from(input.byte() % 16),
+        first_req: ReqNum(if setup & 4 != 0 { WRAP_SOON } else { 0 }),
+        ..config
+    };
+    let mut world = World::new(options, &config);
     while !input.0.is_empty() {
         step(&mut world, &mut input);
         world.check();

@@ -130,6 +130,12 @@ impl Ledger {
         }
     }
 
+    /// For checks inside of handlers, whose panics an endpoint survives: what is broken while the
+    /// book is open ends the run.
+    pub(super) fn demand(&self, holds: bool, what: &str) {
+        assert!(holds, "{what}");
+    }
+
     fn any_tainted(&self) -> bool {
         self.pairs.iter().any(|pair| pair.tainted)
     }
@@ -244,16 +250,18 @@ fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(
 }
 
 fn may_reject(call: &Entry, code: ErrorCode) -> bool {
-    use super::host::{BACKGROUND, NESTED, REJECTED, kind_is_known};
+    use super::host::{BACKGROUND, BATCH, NESTED, REJECTED, kind_is_known};
     match code {
         ErrorCode::UNKNOWN_TYPE => !kind_is_known(call.terms.kind),
         ErrorCode::RESPONSE_TOO_LARGE => u32::from(call.terms.answer_len) > DATA_SIZE,
         ErrorCode::OVERLOADED => matches!(call.terms.kind, BACKGROUND | NESTED),
+        // A panic ends all items of its batch.
         ErrorCode::HANDLER_FAILED => {
-            matches!(
-                call.terms.mode,
-                Mode::Silent | Mode::Panic | Mode::Drop | Mode::Hold
-            )
+            call.terms.kind == BATCH
+                || matches!(
+                    call.terms.mode,
+                    Mode::Silent | Mode::Panic | Mode::Drop | Mode::Hold
+                )
         }
         ErrorCode::RESPONSE_GONE => true,
         REJECTED => call.terms.mode == Mode::Reject || call.terms.kind == NESTED,

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::host::{Host, SharedLedger, config, req_type};
+use super::host::{Host, SharedLedger, req_type};
 use super::ledger::Terms;
 use super::letter::{LETTER_LEN, Mode, write_answer};
 use super::net::{Datagram, PEER};
 use crate::call::{CallOptions, Tag};
-use crate::config::SessionOptions;
+use crate::config::{Config, SessionOptions};
 use crate::error::CloseReason;
 use crate::lifecycle::SessionOffer;
 use crate::session::Session;
@@ -45,10 +45,10 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(options: SessionOptions, backlog: u32, wrap: bool) -> Self {
+    pub(super) fn new(options: SessionOptions, config: &Config) -> Self {
         let clock = Rc::new(Cell::new(1_000_000));
         let ledger = SharedLedger::default();
-        let hosts = [0, 1].map(|me| Host::new(me, &ledger, &clock, config(backlog, wrap)));
+        let hosts = [0, 1].map(|me| Host::new(me, &ledger, &clock, config.clone()));
         let mut world = Self {
             clock,
             ledger,
@@ -348,7 +348,8 @@ impl World {
     pub(super) fn finish(mut self) {
         for host in [0, 1] {
             self.set_stuck(host, false);
-            self.hosts[host].rpc.app_mut().again = 0;
+            let (app, mut cx) = self.hosts[host].rpc.with();
+            app.hurry(&mut cx);
         }
         for _ in 0..ROUNDS {
             self.settle();
