@@ -112,14 +112,13 @@ pub(crate) struct Ending {
 pub(crate) struct CallTable {
     calls: Vec<Call>,
     free: Vec<u32>,
-    live: usize,
 }
 
 impl CallTable {
     /// Calls that are not free.
     #[inline]
     pub(crate) fn live(&self) -> usize {
-        self.live
+        self.calls.len() - self.free.len()
     }
 
     /// One more than the highest index ever used.
@@ -130,7 +129,6 @@ impl CallTable {
     /// A free entry, whose fields are those of its last call.
     #[inline]
     pub(crate) fn insert(&mut self) -> (CallIdx, &mut Call) {
-        self.live += 1;
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.grow(),
@@ -155,7 +153,6 @@ impl CallTable {
         call.state = CallState::Free;
         call.generation = call.generation.wrapping_add(1);
         self.free.push(index.0);
-        self.live -= 1;
     }
 
     #[inline]

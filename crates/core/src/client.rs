@@ -7,12 +7,12 @@
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType};
 
-use crate::call::{CallId, CallIdx, CallOptions, CallState, Done, Tag};
+use crate::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
 use crate::congestion::Sample;
 use crate::error::{CallError, CallErrorKind, CloseReason, RpcError};
 use crate::proto::Proto;
 use crate::rtt::away_limit;
-use crate::session::{ClientSlot, NONE, Session, State};
+use crate::session::{NONE, Session, SessionState, State};
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
@@ -55,8 +55,8 @@ impl Proto {
         call.session = session.index;
         call.req_type = req_type;
         call.tag = tag;
-        call.request = Some(request);
-        call.response = Some(response);
+        put(&mut call.request, request);
+        put(&mut call.response, response);
         call.deadline = options.deadline.map_or(Nanos::MAX, |span| self.now + span);
         let id = CallId {
             index: idx.0,
@@ -156,7 +156,7 @@ impl Proto {
     /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
     #[inline]
     fn start(&mut self, session: u32, idx: CallIdx) {
-        let present = self.present(self.now);
+        let (now, present) = (self.now, self.present(self.now));
         let (state, slots) = self.sessions.with_client_slots(session);
         let slot = state.free.trailing_zeros();
         let bit = 1_u64 << slot;
@@ -172,46 +172,40 @@ impl Proto {
         call.attempts = 0;
         call.sample = true;
         // Until the packet has left: a scan may come before that.
-        call.sent = self.now;
+        call.sent = now;
         call.first_sent = present;
         self.counters.requests_sent += 1;
-        self.send_request(session, idx, Flags::NONE);
+        if owes_acks(state, now) {
+            return self.send_request_with_acks(session, idx, Flags::NONE);
+        }
+        if let Some((header, data)) = request_packet(state, call, Flags::NONE) {
+            call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
+        }
     }
 
-    /// Queues the request's packet.
-    #[inline]
+    /// Sends the request again.
     fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
         let state = self.sessions.at(session);
+        if owes_acks(state, self.now) {
+            return self.send_request_with_acks(session, idx, flags);
+        }
         let call = self.calls.at_mut(idx);
-        let Some(request) = &call.request else { return };
-        let mut header = Self::header(state, PacketType::Req, call.req);
-        header.flags = flags;
-        header.aux = call.req_type.0;
-        header.size = message_size(request);
-        let data = request.lend();
-        let few = state.unacked.count_ones() < ACKS_WORTH_SENDING;
-        if few || self.now.since(state.acked) < ACK_INTERVAL {
+        if let Some((header, data)) = request_packet(state, call, flags) {
             call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
-        } else {
-            self.send_request_with_acks(session, idx, header, data);
         }
     }
 
     /// Tells the server beside a request which responses have arrived (rules S9 and W10).
     #[cold]
-    fn send_request_with_acks(
-        &mut self,
-        session: u32,
-        idx: CallIdx,
-        mut header: Header,
-        data: BufRef,
-    ) {
+    fn send_request_with_acks(&mut self, session: u32, idx: CallIdx, flags: Flags) {
         let acks = self.take_acks(session);
-        let peer = self.sessions.at(session).peer;
-        header.flags = header.flags.with(Flags::ACK_VECTOR);
-        let end = self.tx.push_request(peer, &header, data, idx);
-        self.tx.add_acks(acks);
-        self.calls.at_mut(idx).tx_end = end;
+        let state = self.sessions.at(session);
+        let call = self.calls.at_mut(idx);
+        let flags = flags.with(Flags::ACK_VECTOR);
+        if let Some((header, data)) = request_packet(state, call, flags) {
+            call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
+            self.tx.add_acks(acks);
+        }
     }
 
     /// Four of the completed requests that the server may not know of.
@@ -246,33 +240,55 @@ impl Proto {
     #[inline]
     pub(crate) fn on_answer(&mut self, session: u32, header: &Header, data: &[u8]) -> Option<Done> {
         let is_response = header.kind == PacketType::Resp;
-        if is_response && header.size > self.sessions.at(session).max_message {
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let window = u32::from(state.window);
+        let slot_index = header.req.slot(window);
+        let slot = &mut slots[slot_index as usize];
+        if slot.call == NONE || slot.req != header.req {
+            self.counters.drops.unexpected += 1;
+            return None;
+        }
+        if is_response && header.size > state.max_message {
             self.counters.drops.size += 1;
             return None;
         }
-        let idx = self.answered_call(session, header.req)?;
-        self.take_sample(session, idx, header);
-        self.free_slot(session, header.req);
+        let idx = CallIdx(slot.call);
+        // Slot and credit are free again; the slot steps to its next number (rules S1, S7).
+        let bit = 1_u64 << slot_index;
+        state.free |= bit;
+        state.unacked |= bit;
+        state.credits += 1;
+        state.in_flight -= 1;
+        slot.req = header.req.next(window);
+        slot.call = NONE;
+        let handle = Session {
+            index: session,
+            generation: state.generation,
+        };
+        if state.backlog_len != 0 {
+            self.wake(session);
+        }
         #[cfg(feature = "mutants")]
         if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
             self.sessions.at_mut(session).credits -= 1;
         }
+        self.take_sample(session, idx, header);
         let call = self.calls.at_mut(idx);
         let (Some(request), Some(response)) = (call.request.take(), call.response.take()) else {
             // A zombie: the user has been told.
             self.calls.remove(idx);
             return None;
         };
-        let (tag, tx_end) = (call.tag, call.tx_end);
-        self.calls.remove(idx);
+        let tx_end = call.tx_end;
         // The msgbufs are changed where they end up: moving what was just written stalls.
         let mut done = Done {
-            session: self.sessions.handle(session),
-            tag,
+            session: handle,
+            tag: call.tag,
             result: Ok(()),
             request,
             response,
         };
+        self.calls.remove(idx);
         done.result = if is_response {
             fill_response(&mut done.response, data)
         } else {
@@ -306,35 +322,32 @@ impl Proto {
         })
     }
 
-    /// Gives slot and credit back; the slot steps to its next number (rules S1, S7).
-    #[inline]
+    /// Gives slot and credit back as an answer does.
+    #[cfg(feature = "mutants")]
     fn free_slot(&mut self, session: u32, req: ReqNum) {
         let (state, slots) = self.sessions.with_client_slots(session);
         let window = u32::from(state.window);
-        let slot = req.slot(window);
-        let bit = 1_u64 << slot;
+        let bit = 1_u64 << req.slot(window);
         state.free |= bit;
         state.unacked |= bit;
         state.credits += 1;
         state.in_flight -= 1;
-        let next = req.next(window);
-        #[cfg(feature = "mutants")]
-        let next = match self.config.mutant {
-            Some(crate::mutant::Mutant::WrongWrap) => ReqNum(req.0.saturating_add(window)),
-            _ => next,
-        };
-        slots[slot as usize] = ClientSlot {
-            req: next,
+        slots[req.slot(window) as usize] = crate::session::ClientSlot {
+            req: req.next(window),
             call: NONE,
         };
-        if state.backlog_len != 0 {
-            self.wake(session);
-        }
+        self.wake(session);
     }
 
-    /// Measures the round trip if this answer allows it (rule S10).
+    /// Measures the round trip if this answer allows it (rule S10): once for a session and burst,
+    /// because the answers of a burst say the same.
     #[inline]
     fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
+        let state = self.sessions.at_mut(session);
+        if state.sampled == self.received && self.controls.is_empty() {
+            return;
+        }
+        state.sampled = self.received;
         let call = self.calls.at(idx);
         let mut sample = None;
         if call.sample
@@ -342,10 +355,9 @@ impl Proto {
             && let Some(residence_ns) = header.residence().to_nanos()
         {
             let rtt = self.received.since(call.sent).since(Nanos(residence_ns));
-            let estimate = &mut self.sessions.at_mut(session).rtt;
-            estimate.on_residence(residence_ns);
+            state.rtt.on_residence(residence_ns);
             if self.away <= away_limit(rtt) {
-                estimate.on_sample(rtt);
+                state.rtt.on_sample(rtt);
                 self.counters.rtt_samples += 1;
                 sample = Some(rtt);
             } else {
@@ -354,12 +366,13 @@ impl Proto {
         }
         if !self.controls.is_empty() {
             let congestion = header.flags.has(Flags::ECN_ECHO);
+            let now = self.now;
             self.controls.on_answer(
                 session,
                 Sample {
                     rtt: sample,
                     congestion,
-                    now: self.now,
+                    now,
                 },
             );
         }
@@ -499,6 +512,32 @@ impl Proto {
         }
         self.calls.remove(idx);
     }
+}
+
+/// Enough responses of idle slots have arrived that the server should hear of it.
+#[inline]
+fn owes_acks(state: &SessionState, now: Nanos) -> bool {
+    state.unacked.count_ones() >= ACKS_WORTH_SENDING && now.since(state.acked) >= ACK_INTERVAL
+}
+
+/// The packet of a call's request; `None` if the call has no request any more.
+#[inline]
+fn request_packet(state: &SessionState, call: &Call, flags: Flags) -> Option<(Header, BufRef)> {
+    let request = call.request.as_ref()?;
+    let header = Header {
+        flags,
+        aux: call.req_type.0,
+        size: message_size(request),
+        ..Proto::header(state, PacketType::Req, call.req)
+    };
+    Some((header, request.lend()))
+}
+
+/// Fills an empty place. Saying that it is empty spares looking whether something must be dropped.
+#[inline]
+fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
+    debug_assert!(place.is_none(), "a free call has no msgbufs");
+    std::mem::forget(place.replace(buf));
 }
 
 /// Bytes of a message whose length was checked against the session's limit.

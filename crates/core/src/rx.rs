@@ -3,7 +3,7 @@
 //! What fails here is counted and dropped, with the rest of its frame: where the next packet
 //! starts is not known.
 
-use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, HEADER_LEN, Header, HeaderError};
+use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, HEADER_LEN, Header, HeaderError, PacketType};
 
 use crate::counters::Drops;
 use crate::proto::Proto;
@@ -43,21 +43,27 @@ impl Proto {
             self.counters.drops.token += 1;
             return None;
         }
-        let Some(data_len) = header.data_len(session.data_size) else {
-            self.counters.drops.packet_number += 1;
-            return None;
-        };
-        let start = HEADER_LEN + header.extension_len();
-        let len = start + data_len as usize;
-        let Some(data) = bytes.get(start..len) else {
-            self.counters.drops.size += 1;
-            return None;
-        };
+        let data_size = session.data_size;
         if header.pkt.0 != 0 {
             // Messages have one packet.
             self.counters.drops.packet_number += 1;
             return None;
         }
+        // Nearly every packet has data and no extension.
+        let (start, data_len) = match header.kind {
+            PacketType::Req | PacketType::Resp if !header.flags.has(Flags::ACK_VECTOR) => {
+                (HEADER_LEN, header.size.min(data_size))
+            }
+            _ => (
+                HEADER_LEN + header.extension_len(),
+                header.data_len(data_size).unwrap_or(0),
+            ),
+        };
+        let len = start + data_len as usize;
+        let Some(data) = bytes.get(start..len) else {
+            self.counters.drops.size += 1;
+            return None;
+        };
         let heard = self.present(self.received);
         self.sessions.at_mut(index).heard = heard;
         Some(Packet {

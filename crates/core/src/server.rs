@@ -46,22 +46,18 @@ impl Proto {
     /// Makes the request the slot's current one, with work of its own.
     #[inline]
     fn accept_number(&mut self, session: u32, at: usize, header: &Header) -> Option<WorkIdx> {
-        let slot = self.sessions.server_slots[at];
-        let idx = if slot.work == NONE {
-            self.works.insert()
-        } else {
-            WorkIdx(slot.work)
-        };
-        let tx_done = self.tx_done;
-        let work = self.works.at_mut(idx);
-        match work.state {
-            // A client that keeps the protocol does not send this before it has an answer.
-            WorkState::Dispatched | WorkState::Detached => {
-                self.counters.drops.busy += 1;
-                return None;
-            }
-            WorkState::Free | WorkState::Done => {}
+        let slot = &mut self.sessions.server_slots[at];
+        if slot.work == NONE {
+            slot.work = self.works.insert().0;
         }
+        let idx = WorkIdx(slot.work);
+        let work = self.works.at_mut(idx);
+        // A client that keeps the protocol does not send this before it has an answer.
+        if matches!(work.state, WorkState::Dispatched | WorkState::Detached) {
+            self.counters.drops.busy += 1;
+            return None;
+        }
+        slot.last = header.req;
         work.state = WorkState::Dispatched;
         work.generation = work.generation.wrapping_add(1);
         work.cancelled = false;
@@ -70,9 +66,7 @@ impl Proto {
         work.session = session;
         work.error = None;
         work.arrived = self.received;
-        self.sessions.server_slots[at].last = header.req;
-        self.sessions.server_slots[at].work = idx.0;
-        let unfinished = work.tx_end > tx_done;
+        let unfinished = work.tx_end > self.tx_done;
         #[cfg(feature = "mutants")]
         let unfinished =
             unfinished && self.config.mutant != Some(crate::mutant::Mutant::SkippedFlush);
@@ -186,13 +180,11 @@ impl Proto {
     #[inline]
     pub(crate) fn reply(&mut self, idx: WorkIdx, len: usize, write: impl FnOnce(&mut [u8])) {
         let work = self.works.at_mut(idx);
-        if work.orphan {
-            return self.free_orphan(idx);
+        if work.orphan | work.cancelled {
+            return self.reply_to_nobody(idx);
         }
-        if work.cancelled {
-            return self.reject(idx, ErrorCode::CANCELLED);
-        }
-        if len > self.sessions.at(work.session).max_message as usize {
+        let session = self.sessions.at(work.session);
+        if len > session.max_message as usize {
             return self.reject(idx, ErrorCode::RESPONSE_TOO_LARGE);
         }
         let fits = match &mut work.response {
@@ -210,6 +202,16 @@ impl Proto {
         work.answered = self.now;
         self.expect_sweep();
         self.send_answer(idx, Flags::NONE);
+    }
+
+    /// A response that nobody waits for.
+    #[cold]
+    fn reply_to_nobody(&mut self, idx: WorkIdx) {
+        if self.works.at(idx).orphan {
+            self.free_orphan(idx);
+        } else {
+            self.reject(idx, ErrorCode::CANCELLED);
+        }
     }
 
     /// Gets a response buffer of `len` bytes for the work. False if there is no memory.
