@@ -11,23 +11,43 @@ use super::step::{Step, sh};
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 60;
 
-/// The examples of all crates. An example is a program that ends by itself, with exit code 0.
+/// The examples of all crates. An example is a program that ends by itself, with exit code 0; only
+/// `x_server` may run for ever if there is an `x_client`, which then runs beside it.
 pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     let mut steps = Vec::new();
     for package in packages(metadata)? {
         let crate_name = package["name"].as_str().context("a package has no name")?;
-        for target in package["targets"]
-            .as_array()
-            .context("a package has no targets")?
-        {
-            if target["kind"][0] == "example" {
-                let name = target["name"].as_str().context("a target has no name")?;
-                let script = format!("cargo run --quiet --locked -p {crate_name} --example {name}");
-                steps.push(sh(format!("example {name}"), 3, script));
-            }
+        let targets = package["targets"].as_array();
+        let targets = targets.context("a package has no targets")?;
+        let examples: Vec<&str> = targets
+            .iter()
+            .filter(|target| target["kind"][0] == "example")
+            .filter_map(|target| target["name"].as_str())
+            .collect();
+        for name in &examples {
+            let script = match name.rsplit_once('_') {
+                Some((pair, "server")) if examples.contains(&&*format!("{pair}_client")) => {
+                    continue;
+                }
+                Some((pair, "client")) if examples.contains(&&*format!("{pair}_server")) => {
+                    beside_its_server(crate_name, pair)
+                }
+                _ => format!("cargo run --quiet --locked -p {crate_name} --example {name}"),
+            };
+            steps.push(sh(format!("example {name}"), 3, script));
         }
     }
     Ok(steps)
+}
+
+/// Runs a client while its server runs. `cargo run` becomes the program that it runs, so the server
+/// is what `kill` ends; the exit code is the client's.
+fn beside_its_server(crate_name: &str, pair: &str) -> String {
+    let run = format!("cargo run --quiet --locked -p {crate_name} --example {pair}");
+    format!(
+        "cargo build --quiet --locked -p {crate_name} --examples; {run}_server & \
+         trap \"kill $!\" EXIT; {run}_client"
+    )
 }
 
 /// The loom tests of all crates that depend on loom.

@@ -7,5 +7,5 @@ fn keep(kept: &mut Vec<BatchItem<'static>>, mut batch: Batch<'_>, _: &mut Cx<'_>
 }
 
 fn main() {
-    let _: dunlin_core::BatchFn<Vec<BatchItem<'static>>> = keep;
+    let _ = keep;
 }

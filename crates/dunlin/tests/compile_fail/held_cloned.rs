@@ -8,5 +8,5 @@ fn answer(held: Held, cx: &mut Cx<'_>) {
 }
 
 fn main() {
-    let _: fn(Held, &mut Cx<'_>) = answer;
+    let _ = answer;
 }

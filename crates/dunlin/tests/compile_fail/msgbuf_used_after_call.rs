@@ -9,5 +9,5 @@ fn ask(cx: &mut Cx<'_>, session: Session, mut request: MsgBuf, response: MsgBuf)
 }
 
 fn main() {
-    let _: fn(&mut Cx<'_>, Session, MsgBuf, MsgBuf) = ask;
+    let _ = ask;
 }

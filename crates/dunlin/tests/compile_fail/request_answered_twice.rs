@@ -8,5 +8,5 @@ fn answer(_: &mut (), request: Request<'_>, cx: &mut Cx<'_>) {
 }
 
 fn main() {
-    let _: dunlin_core::DispatchFn<()> = answer;
+    let _ = answer;
 }

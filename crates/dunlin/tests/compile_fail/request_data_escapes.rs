@@ -8,5 +8,5 @@ fn keep(kept: &mut Vec<&'static [u8]>, request: Request<'_>, cx: &mut Cx<'_>) {
 }
 
 fn main() {
-    let _: dunlin_core::DispatchFn<Vec<&'static [u8]>> = keep;
+    let _ = keep;
 }

@@ -7,5 +7,5 @@ fn keep(kept: &mut Vec<Request<'static>>, request: Request<'_>, _: &mut Cx<'_>) 
 }
 
 fn main() {
-    let _: dunlin_core::DispatchFn<Vec<Request<'static>>> = keep;
+    let _ = keep;
 }

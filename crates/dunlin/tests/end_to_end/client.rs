@@ -1,0 +1,128 @@
+//! The client of these tests: it remembers what it hears, and nothing that it does can hang.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use dunlin::{ConnectError, Done, Nexus, ReqType, Rpc, RpcError, Session, SessionEvent, Tag};
+
+use crate::Named;
+use crate::server::{MARK, STATS, Stats, answer_to};
+
+/// The default time within which a failed peer is found.
+pub(crate) const FAILURE: Duration = Duration::from_secs(1);
+/// What a busy machine may add to it.
+pub(crate) const MARGIN: Duration = Duration::from_millis(700);
+/// Nothing else takes so long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub(crate) struct Heard {
+    pub(crate) done: Vec<Done>,
+    pub(crate) events: Vec<SessionEvent>,
+}
+
+pub(crate) struct Client<T: Named> {
+    pub(crate) rpc: Rpc<T, Heard>,
+    next_mark: u64,
+}
+
+impl<T: Named> Client<T> {
+    pub(crate) fn new() -> Self {
+        Self::at("127.0.0.1:0", 0)
+    }
+
+    /// A client whose nexus and UDP socket have these addresses.
+    pub(crate) fn at(address: &str, udp_port: u16) -> Self {
+        let nexus = Nexus::bind(address).unwrap();
+        let mut rpc = nexus
+            .endpoint_builder::<T>()
+            .transport(|options| T::set_udp_port(options, udp_port))
+            .build(Heard::default())
+            .unwrap();
+        rpc.on_completion(|heard, done, _| heard.done.push(done));
+        rpc.on_session(|heard, event, _| heard.events.push(event));
+        Self { rpc, next_mark: 0 }
+    }
+
+    pub(crate) fn connect(&mut self, server: SocketAddr) -> Session {
+        self.try_connect(server).unwrap()
+    }
+
+    pub(crate) fn try_connect(&mut self, server: SocketAddr) -> Result<Session, ConnectError> {
+        self.rpc.connect_blocking(server)
+    }
+
+    pub(crate) fn call(&mut self, session: Session, kind: ReqType, data: &[u8], tag: u64) {
+        let request = self.rpc.cx().copy(data).unwrap();
+        let response = self.rpc.buf(64).unwrap();
+        let called = self.rpc.call(session, kind, request, response, Tag(tag));
+        called.unwrap();
+    }
+
+    /// A MARK that no other has the number of.
+    pub(crate) fn mark(&mut self, session: Session) {
+        self.next_mark += 1;
+        self.call(session, MARK, &self.next_mark.to_le_bytes(), self.next_mark);
+    }
+
+    /// Runs until so many calls have ended, and returns them.
+    pub(crate) fn finish(&mut self, count: usize, limit: Duration) -> Vec<Done> {
+        self.run_within(limit, "calls", |heard| heard.done.len() >= count);
+        let done = std::mem::take(&mut self.rpc.app_mut().done);
+        assert_eq!(done.len(), count, "a call ended twice");
+        done
+    }
+
+    pub(crate) fn run_within(
+        &mut self,
+        limit: Duration,
+        what: &str,
+        ready: impl Fn(&Heard) -> bool,
+    ) {
+        let begin = Instant::now();
+        while !ready(self.rpc.app()) {
+            self.rpc.run_once();
+            let took = begin.elapsed();
+            assert!(took < limit, "{what} took longer than {limit:?}");
+        }
+    }
+
+    /// One RPC that must succeed.
+    pub(crate) fn exchange(&mut self, session: Session) {
+        self.mark(session);
+        let done = self.finish(1, PATIENCE).remove(0);
+        assert_eq!(done.result, Ok(()));
+        assert_eq!(done.response.data(), answer_to(done.tag.0).to_le_bytes());
+    }
+
+    /// Runs exchanges for so long.
+    pub(crate) fn exchange_for(&mut self, session: Session, span: Duration) -> u32 {
+        let begin = Instant::now();
+        let mut count = 0;
+        while begin.elapsed() < span {
+            self.exchange(session);
+            count += 1;
+        }
+        count
+    }
+
+    pub(crate) fn stats(&mut self, session: Session) -> Stats {
+        self.call(session, STATS, b"", 0);
+        let done = self.finish(1, PATIENCE).remove(0);
+        assert_eq!(done.result, Ok(()));
+        Stats::decode(done.response.data())
+    }
+
+    /// Runs until every held response has been given back (a second), then asks.
+    pub(crate) fn stats_at_rest(&mut self, session: Session) -> Stats {
+        self.rpc.run_for(Duration::from_millis(1_600));
+        self.stats(session)
+    }
+}
+
+/// All of them ended because the peer has failed.
+pub(crate) fn assert_peer_failed(done: &[Done]) {
+    for done in done {
+        assert_eq!(done.result, Err(RpcError::PeerFailed), "{:?}", done.tag);
+    }
+}

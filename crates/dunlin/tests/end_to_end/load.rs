@@ -1,0 +1,107 @@
+//! Clients that are killed at random points of their lives, under load: another client notices
+//! nothing, and the server gets everything back.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use dunlin::{Auto, Cx, Done, Nexus, ReqType, Shm, Tag, Udp};
+
+use crate::Named;
+use crate::client::Client;
+use crate::process::{Process, Server};
+use crate::server::{BACKGROUND, ECHO, HOLD};
+
+/// Sessions of one client.
+const SESSIONS: usize = 4;
+/// Requests that it keeps under way on each: more than the window.
+const CALLS: u64 = 12;
+/// Set it to 1000 for the long run.
+const KILLS: &str = "DUNLIN_KILLS";
+
+/// The life of a client: it connects and asks until it is killed.
+pub(crate) fn run<T: Named>(server: SocketAddr) {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = nexus.endpoint::<T, _>(()).unwrap();
+    rpc.on_completion(|(), done, cx| again(done, cx));
+    for _ in 0..SESSIONS {
+        let session = rpc.connect(server).unwrap();
+        for tag in 0..CALLS {
+            let (request, response) = (rpc.cx().copy(&[7; 32]).unwrap(), rpc.buf(64).unwrap());
+            let called = rpc.call(session, kind_of(tag), request, response, Tag(tag));
+            called.unwrap();
+        }
+    }
+    loop {
+        rpc.run_once();
+    }
+}
+
+/// A mixture; a slot in four sessions stays with a request that is never answered.
+fn kind_of(tag: u64) -> ReqType {
+    match tag {
+        0 => HOLD,
+        1 | 2 => BACKGROUND,
+        _ => ECHO,
+    }
+}
+
+fn again(done: Done, cx: &mut Cx<'_>) {
+    let kind = kind_of(done.tag.0);
+    if let Err(refused) = cx.call(done.session, kind, done.request, done.response, done.tag) {
+        cx.recycle([refused.request, refused.response]);
+    }
+}
+
+fn kills() -> u32 {
+    std::env::var(KILLS).map_or(30, |count| count.parse().unwrap())
+}
+
+fn killed_clients<T: Named>() {
+    let server = Server::start::<T>("127.0.0.1:0");
+    let mut stays = Client::<T>::new();
+    let session = stays.connect(server.address);
+    stays.exchange(session);
+    let before = stays.stats_at_rest(session);
+    // From the start of the process to some time after its sessions are busy.
+    let mut random = 0x5EED_u64;
+    let mut exchanges = 0;
+    for _ in 0..kills() {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let life = Duration::from_micros((random >> 33) % 60_000);
+        let victim = Process::load::<T>(server.address);
+        exchanges += stays.exchange_for(session, life);
+        drop(victim);
+    }
+    println!(
+        "{}: {exchanges} exchanges beside {} kills",
+        T::NAME,
+        kills()
+    );
+    stays.exchange(session);
+    let after = stays.stats_at_rest(session);
+    println!("before {before:?}, after {after:?}");
+    assert_eq!((before.sessions, after.sessions), (1, 1), "sessions leak");
+    assert!(
+        after.bufs <= before.bufs,
+        "msgbufs leak: {before:?}, {after:?}"
+    );
+    assert_eq!(after.twice, 0);
+    assert_eq!(stays.rpc.app().events.len(), 1, "others notice nothing");
+}
+
+#[test]
+fn clients_killed_under_load_leave_nothing_behind_over_shared_memory() {
+    killed_clients::<Shm>();
+}
+
+#[test]
+fn clients_killed_under_load_leave_nothing_behind_over_udp() {
+    killed_clients::<Udp>();
+}
+
+#[test]
+fn clients_killed_under_load_leave_nothing_behind_over_auto() {
+    killed_clients::<Auto>();
+}

@@ -1,0 +1,63 @@
+//! Whole programs over real transports: processes that are killed and stopped, networks that
+//! break, and senders of nonsense (design §6, §9). What one crate alone can show is in its own
+//! tests; here everything is as a user has it.
+//!
+//! A test that needs another process starts this program again with a role in the environment;
+//! the test `child` then is that process (`process.rs`).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod client;
+mod failure;
+mod load;
+mod namespace;
+mod network;
+mod nonsense;
+mod process;
+mod server;
+mod sessions;
+
+use dunlin::{Auto, Shm, Udp};
+use dunlin_nexus::Open;
+
+/// A transport by the name that a child is told.
+trait Named: Open {
+    const NAME: &'static str;
+
+    /// The UDP port of an endpoint; 0: any. A transport without one has nothing to set.
+    fn set_udp_port(options: &mut Self::Options, port: u16);
+}
+
+impl Named for Shm {
+    const NAME: &'static str = "shm";
+
+    fn set_udp_port(_: &mut Self::Options, _: u16) {}
+}
+
+impl Named for Udp {
+    const NAME: &'static str = "udp";
+
+    fn set_udp_port(options: &mut Self::Options, port: u16) {
+        options.port = port;
+    }
+}
+
+impl Named for Auto {
+    const NAME: &'static str = "auto";
+
+    fn set_udp_port(options: &mut Self::Options, port: u16) {
+        options.udp.port = port;
+    }
+}
+
+/// Says why a test does not run here. Where everything must run, that is a failure.
+fn skip(why: &str) {
+    let allowed = std::env::var_os("DUNLIN_NO_SKIP").is_none_or(|value| value != "1");
+    assert!(allowed, "DUNLIN_NO_SKIP is set, and: {why}");
+    println!("skipped: {why}");
+}
+
+#[test]
+fn child() {
+    process::main_if_asked();
+}

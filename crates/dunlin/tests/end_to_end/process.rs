@@ -1,0 +1,140 @@
+//! Processes of these tests: a server, or a client that makes load.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use dunlin::{Auto, Shm, Udp};
+
+use crate::Named;
+use crate::{load, server};
+
+const ROLE: &str = "DUNLIN_END_TO_END";
+
+/// A child starts, or says something, within this time, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running child; killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+/// A server process.
+pub(crate) struct Server {
+    process: Process,
+    pub(crate) address: SocketAddr,
+}
+
+impl Process {
+    fn start(role: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+            .env(ROLE, role)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// A client that keeps the server busy with everything that it has.
+    pub(crate) fn load<T: Named>(server: SocketAddr) -> Self {
+        Self::start(&format!("load {} {server} 0", T::NAME))
+    }
+
+    /// The rest of the next line that begins with `word`; lines before it are passed over.
+    pub(crate) fn expect(&self, word: &str) -> String {
+        loop {
+            let line = match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => panic!("the child does not say {word:?}"),
+                Err(RecvTimeoutError::Disconnected) => panic!("it ended before {word:?}"),
+            };
+            if let Some(rest) = line.strip_prefix(word) {
+                return rest.trim().to_owned();
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        let id = i32::try_from(self.child.id()).unwrap();
+        // SAFETY: the child is ours and has not been waited for, so its number is its own.
+        assert_eq!(unsafe { libc::kill(id, signal) }, 0);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// A server at this address; port 0: any.
+    pub(crate) fn start<T: Named>(address: &str) -> Self {
+        Self::start_with_udp_port::<T>(address, 0)
+    }
+
+    pub(crate) fn start_with_udp_port<T: Named>(address: &str, port: u16) -> Self {
+        let process = Process::start(&format!("serve {} {address} {port}", T::NAME));
+        let address = process.expect("address").parse().unwrap();
+        Self { process, address }
+    }
+}
+
+impl std::ops::Deref for Server {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// What the child prints with our mark, without it.
+fn lines_of(output: ChildStdout) -> Receiver<String> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            // The test harness prints before the child does, without ending its line.
+            if let Some((_, said)) = line.split_once('#')
+                && send.send(said.to_owned()).is_err()
+            {
+                break;
+            }
+        }
+    });
+    receive
+}
+
+/// Tells the parent.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // The parent may be gone; then nobody listens.
+    let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
+}
+
+/// The child's whole life, if this process is one.
+pub(crate) fn main_if_asked() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let words: Vec<&str> = role.split(' ').collect();
+    let &[role, transport, address, port] = words.as_slice() else {
+        panic!("{words:?} is no role");
+    };
+    let (address, port) = (address.parse().unwrap(), port.parse().unwrap());
+    match (role, transport) {
+        ("serve", Shm::NAME) => server::serve::<Shm>(address, port),
+        ("serve", Udp::NAME) => server::serve::<Udp>(address, port),
+        ("serve", Auto::NAME) => server::serve::<Auto>(address, port),
+        ("load", Shm::NAME) => load::run::<Shm>(address),
+        ("load", Udp::NAME) => load::run::<Udp>(address),
+        ("load", Auto::NAME) => load::run::<Auto>(address),
+        _ => panic!("{words:?} is no role"),
+    }
+}

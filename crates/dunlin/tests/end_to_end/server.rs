@@ -1,0 +1,156 @@
+//! What the servers of these tests do. They count what they run, so that a client can ask whether
+//! anything ran twice or was left behind.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use dunlin::{ErrorCode, Held, Nexus, ReqType, Rpc, SessionEvent};
+
+use crate::Named;
+use crate::process::say;
+
+/// Notes a number of 8 bytes, and answers a function of it.
+pub(crate) const MARK: ReqType = ReqType(1);
+/// The request's bytes.
+pub(crate) const ECHO: ReqType = ReqType(2);
+/// The same from a worker thread.
+pub(crate) const BACKGROUND: ReqType = ReqType(3);
+/// No answer, as long as the session lives.
+pub(crate) const HOLD: ReqType = ReqType(4);
+/// Ends the session.
+pub(crate) const LEAVE: ReqType = ReqType(5);
+/// [`Stats`].
+pub(crate) const STATS: ReqType = ReqType(6);
+
+/// What a server knows of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stats {
+    /// Numbers that were noted.
+    pub(crate) marked: u64,
+    /// Those that were noted more than once.
+    pub(crate) twice: u64,
+    /// Live sessions.
+    pub(crate) sessions: u64,
+    /// Msgbufs in use.
+    pub(crate) bufs: u64,
+    /// Packets dropped by the endpoint.
+    pub(crate) drops: u64,
+    /// Frames from strangers, dropped by the transport.
+    pub(crate) unknown: u64,
+}
+
+/// The answer to a MARK of this number.
+pub(crate) fn answer_to(mark: u64) -> u64 {
+    mark.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD
+}
+
+impl Stats {
+    /// Bytes of an answer.
+    pub(crate) const BYTES: usize = 48;
+
+    fn encode(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let numbers = [
+            self.marked,
+            self.twice,
+            self.sessions,
+            self.bufs,
+            self.drops,
+            self.unknown,
+        ];
+        for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        assert_eq!(bytes.len(), Self::BYTES);
+        let number = |index: usize| {
+            let bytes = &bytes[8 * index..8 * index + 8];
+            u64::from_le_bytes(bytes.try_into().unwrap())
+        };
+        Self {
+            marked: number(0),
+            twice: number(1),
+            sessions: number(2),
+            bufs: number(3),
+            drops: number(4),
+            unknown: number(5),
+        }
+    }
+}
+
+#[derive(Default)]
+struct App {
+    seen: HashSet<u64>,
+    held: Vec<Held>,
+    events: Vec<SessionEvent>,
+    stats: Stats,
+}
+
+/// Serves for ever, and says on standard output which sessions come and go.
+pub(crate) fn serve<T: Named>(address: SocketAddr, udp_port: u16) {
+    let nexus = Nexus::builder().exact_port(true).bind(address).unwrap();
+    let mut rpc = nexus
+        .endpoint_builder::<T>()
+        .transport(|options| T::set_udp_port(options, udp_port))
+        .build(App::default())
+        .unwrap();
+    register(&mut rpc);
+    say(&format!("address {}", nexus.address()));
+    loop {
+        rpc.run_once();
+        on_events(&mut rpc);
+        let (sessions, bufs) = (rpc.session_count(), rpc.pool_use().1);
+        let drops = rpc.counters().drops.total();
+        let unknown = rpc.transport_counters().rx_unknown;
+        let stats = &mut rpc.app_mut().stats;
+        (stats.sessions, stats.bufs) = (sessions as u64, bufs as u64);
+        (stats.drops, stats.unknown) = (drops, unknown);
+    }
+}
+
+fn register<T: Named>(rpc: &mut Rpc<T, App>) {
+    rpc.on(MARK, |app, request, cx| {
+        let Ok(bytes) = request.data().try_into() else {
+            return request.reject(cx, ErrorCode::application(1));
+        };
+        let mark = u64::from_le_bytes(bytes);
+        app.stats.marked += 1;
+        app.stats.twice += u64::from(!app.seen.insert(mark));
+        request.reply_bytes(cx, &answer_to(mark).to_le_bytes());
+    });
+    rpc.on(ECHO, |_, request, cx| {
+        let data = request.data();
+        request.reply_bytes(cx, data);
+    });
+    rpc.on_background(BACKGROUND, 64, |request| {
+        let length = request.data().len();
+        let _ = request.reply(length, |data, out| out.copy_from_slice(data));
+    });
+    rpc.on(HOLD, |app, request, cx| app.held.push(request.defer(cx)));
+    rpc.on(LEAVE, |_, request, cx| {
+        cx.disconnect(request.session());
+    });
+    rpc.on(STATS, |app, request, cx| {
+        let stats = app.stats.encode();
+        request.reply_bytes(cx, &stats);
+    });
+    rpc.on_session(|app, event, _| app.events.push(event));
+}
+
+/// Forgets the held requests of sessions that have ended, and reports.
+fn on_events<T: Named>(rpc: &mut Rpc<T, App>) {
+    for event in std::mem::take(&mut rpc.app_mut().events) {
+        match event {
+            SessionEvent::Accepted(_) => say("accepted"),
+            SessionEvent::Connected(_) => {}
+            SessionEvent::Closed { reason, .. } => {
+                say(&format!("closed {reason:?}"));
+                let (app, cx) = rpc.with();
+                app.held.retain(|held| !held.is_cancelled(&cx));
+            }
+        }
+    }
+}

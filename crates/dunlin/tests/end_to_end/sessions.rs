@@ -1,0 +1,92 @@
+//! Sessions that begin before their server does, and that end in order: both sides hear of it.
+
+use std::time::Duration;
+
+use dunlin::{Auto, CallErrorKind, CloseReason, Nexus, RpcError, SessionEvent, Shm, Tag, Udp};
+
+use crate::Named;
+use crate::client::{Client, PATIENCE};
+use crate::process::Server;
+use crate::server::{HOLD, LEAVE, answer_to};
+
+fn before_the_server<T: Named>() {
+    // A port that was free a moment ago.
+    let port = Nexus::bind("127.0.0.1:0").unwrap().address().port();
+    let mut client = Client::<T>::new();
+    let session = client.rpc.connect(("127.0.0.1", port)).unwrap();
+    client.mark(session);
+    client.rpc.run_for(Duration::from_millis(200));
+    assert!(client.rpc.app().done.is_empty());
+    let _server = Server::start::<T>(&format!("127.0.0.1:{port}"));
+    let done = client.finish(1, PATIENCE).remove(0);
+    assert_eq!(done.result, Ok(()));
+    assert_eq!(done.response.data(), answer_to(done.tag.0).to_le_bytes());
+}
+
+#[test]
+fn a_call_may_come_before_its_server() {
+    before_the_server::<Shm>();
+    before_the_server::<Udp>();
+    before_the_server::<Auto>();
+}
+
+fn disconnect<T: Named>() {
+    let server = Server::start::<T>("127.0.0.1:0");
+    let mut client = Client::<T>::new();
+    let session = client.connect(server.address);
+    client.exchange(session);
+    client.call(session, HOLD, b"under way", 1);
+    client.rpc.run_for(Duration::from_millis(5));
+    assert!(client.rpc.disconnect(session));
+    let done = client.finish(1, PATIENCE).remove(0);
+    let reason = CloseReason::Disconnected;
+    assert_eq!(done.result, Err(RpcError::SessionClosed(reason)));
+    client.run_within(PATIENCE, "the event", |heard| heard.events.len() == 2);
+    assert_eq!(
+        client.rpc.app().events,
+        [
+            SessionEvent::Connected(session),
+            SessionEvent::Closed { session, reason }
+        ]
+    );
+    assert_eq!(server.expect("closed"), "Disconnected");
+    assert!(!client.rpc.disconnect(session), "it has ended");
+    let bufs = (client.rpc.buf(8).unwrap(), client.rpc.buf(8).unwrap());
+    let refused = client.rpc.call(session, HOLD, bufs.0, bufs.1, Tag(0));
+    assert_eq!(refused.unwrap_err().kind, CallErrorKind::NoSession);
+}
+
+/// The server ends the session, in a handler.
+fn disconnected_by_the_server<T: Named>() {
+    let server = Server::start::<T>("127.0.0.1:0");
+    let mut client = Client::<T>::new();
+    let (kept, session) = (
+        client.connect(server.address),
+        client.connect(server.address),
+    );
+    client.call(session, HOLD, b"under way", 1);
+    client.call(session, LEAVE, b"", 2);
+    for done in client.finish(2, PATIENCE) {
+        assert!(
+            matches!(done.result, Err(RpcError::SessionClosed(_))),
+            "{done:?}"
+        );
+    }
+    assert_eq!(server.expect("closed"), "Disconnected");
+    assert!(client.rpc.session_info(session).is_none());
+    client.exchange(kept);
+}
+
+#[test]
+fn both_sides_hear_of_an_orderly_end() {
+    disconnect::<Shm>();
+    disconnect::<Udp>();
+    disconnect::<Auto>();
+}
+
+#[test]
+fn a_server_may_end_a_session() {
+    disconnected_by_the_server::<Shm>();
+    disconnected_by_the_server::<Udp>();
+    disconnected_by_the_server::<Auto>();
+}
