@@ -62,7 +62,6 @@ impl Proto {
             index: idx.0,
             generation: call.generation,
         };
-        self.schedule.on_call(self.now, self.config.scan_interval);
         if !self.controls.is_empty() {
             direct = direct && self.admit(session.index, idx);
         }
@@ -102,6 +101,8 @@ impl Proto {
         call.previous = tail;
         call.next = NONE;
         self.counters.stalls += 1;
+        // For its deadline.
+        self.schedule.on_call(self.now, self.config.scan_interval);
     }
 
     /// Takes the call out of its session's backlog.
@@ -175,6 +176,7 @@ impl Proto {
         call.sent = now;
         call.first_sent = present;
         self.counters.requests_sent += 1;
+        self.schedule.on_call(now, self.config.scan_interval);
         if owes_acks(state, now) {
             return self.send_request_with_acks(session, idx, Flags::NONE);
         }

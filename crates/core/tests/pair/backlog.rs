@@ -24,7 +24,6 @@ fn an_endpoint_with_nothing_left_to_do_sleeps() {
 }
 
 #[test]
-#[ignore = "bug: no scan is due after one that saw only waiting calls, so a loss is never noticed"]
 fn a_call_that_waited_for_its_session_is_resent_when_it_is_lost() {
     let mut pair = Pair::new();
     let session = pair.client.rpc.open(&ONE_SLOT).unwrap();
@@ -43,7 +42,6 @@ fn a_call_that_waited_for_its_session_is_resent_when_it_is_lost() {
 }
 
 #[test]
-#[ignore = "bug: no scan is due after one that saw only waiting calls, so a loss is never noticed"]
 fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     let mut pair = Pair::with(Config::default(), ONE_SLOT);
     pair.call(ECHO, b"a", 1);
