@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Transport, Tx, TxItem};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 use dunlin_transport::auto::{self, Auto};
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
@@ -33,6 +33,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
+type Endpoint<T> = Halves<<T as Transport>::Rx, <T as Transport>::Tx>;
+
 fn item(peer: PeerId, data: BufRef) -> TxItem {
     TxItem {
         peer,
@@ -44,9 +46,9 @@ fn item(peer: PeerId, data: BufRef) -> TxItem {
 
 /// One endpoint that sends to several, and how it calls them.
 fn star<T: Connect>(
-    open: impl Fn() -> Halves<T::Rx, T::Tx>,
+    open: impl Fn() -> Endpoint<T>,
     same_host: [bool; 3],
-) -> (Halves<T::Rx, T::Tx>, Vec<(Halves<T::Rx, T::Tx>, PeerId)>) {
+) -> (Endpoint<T>, Vec<(Endpoint<T>, PeerId)>) {
     let mut from = open();
     let to = same_host.into_iter().zip(1..).map(|(same_host, uid)| {
         let mut to = open();
@@ -80,7 +82,7 @@ fn bursts(peers: &[PeerId], small: &MsgBuf, large: &MsgBuf) -> Vec<Vec<TxItem>> 
     ]
 }
 
-fn assert_no_allocation<T: Connect>(open: impl Fn() -> Halves<T::Rx, T::Tx>, same_host: [bool; 3]) {
+fn assert_no_allocation<T: Connect>(open: impl Fn() -> Endpoint<T>, same_host: [bool; 3]) {
     let (mut from, mut to) = star::<T>(open, same_host);
     let mut pool = Pool::new(PoolConfig::default()).unwrap();
     let (mut small, mut large) = (pool.alloc(32).unwrap(), pool.alloc(1440).unwrap());

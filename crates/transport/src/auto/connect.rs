@@ -131,14 +131,13 @@ impl Connect for Auto {
 
     fn arm(rx: &mut AutoRx, tx: &mut AutoTx) -> Arm {
         if Udp::arm(&mut rx.udp, &mut tx.udp) == Arm::Ready {
-            rx.turns.on_doubt();
             return Arm::Ready;
         }
         shm_halves(rx, tx).map_or(Arm::Wait, |(shm_rx, shm_tx)| Shm::arm(shm_rx, shm_tx))
     }
 
     fn disarm(rx: &mut AutoRx, tx: &mut AutoTx) {
-        // Who has slept does not know what woke it.
+        // Who has slept does not know what woke it, nor who did not what kept it awake.
         rx.turns.on_doubt();
         Udp::disarm(&mut rx.udp, &mut tx.udp);
         if let Some((shm_rx, shm_tx)) = shm_halves(rx, tx) {

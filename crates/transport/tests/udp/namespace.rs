@@ -259,6 +259,11 @@ fn a_host_that_is_not_there_fills_the_queue_and_is_dropped() {
     assert!(start.elapsed() < Duration::from_secs(5));
     let counters = a.counters();
     assert!(counters.tx_dropped_full > 0, "{counters:?}");
+    assert_eq!(counters.tx_packets + counters.tx_dropped_full, 200 * 64);
+    assert!(
+        counters.syscalls <= 400,
+        "a full queue ends the burst: {counters:?}"
+    );
     // The kernel gives up the address after some seconds, and the queue with it.
     until_it_arrives(|| a.send(&packets(to_b, 1, 56)).0, &mut b);
 }
