@@ -69,7 +69,13 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let len = || prop_oneof![8 => 0_usize..300, 3 => 0_usize..9000, 1 => 0_usize..150_000];
+    // Miri takes milliseconds for a kilobyte.
+    let (medium, large): (usize, usize) = if cfg!(miri) {
+        (400, 700)
+    } else {
+        (9000, 150_000)
+    };
+    let len = move || prop_oneof![8 => 0_usize..300, 3 => 0_usize..medium, 1 => 0_usize..large];
     let (at, pool) = (|| 0_usize..64, || 0_usize..2);
     prop_oneof![
         8 => (pool(), len()).prop_map(|(pool, len)| Op::Alloc { pool, len }),

@@ -29,6 +29,7 @@ fn a_mapping_is_zeroed_and_aligned_whatever_it_is_backed_by() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri stops when an allocation is refused")]
 fn what_the_system_cannot_give_is_refused() {
     assert!(Mapping::new(1 << 60, true, false).is_none());
     assert!(Mapping::new(1 << 60, false, false).is_none());
