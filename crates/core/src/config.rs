@@ -80,7 +80,8 @@ pub struct Config {
     /// Message buffers can be read by safe code through `dunlin_msgbuf::regions::read`, at the
     /// price of a lock for each release. For simulated transports and tests.
     pub readable_buffers: bool,
-    /// Start of the request numbers; both sides must agree. Tests start just below the wrap.
+    /// Start of the request numbers of sessions that this side opens. Tests start just below the
+    /// wrap.
     pub first_req: ReqNum,
     /// The planted bug that this endpoint shows, for tests of the checkers.
     #[cfg(feature = "mutants")]
