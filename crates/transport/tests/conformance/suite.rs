@@ -1,6 +1,7 @@
 //! Delivery, ownership, limits, peers that come and go.
 
 use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{PeerId, RX_BURST, Rx, Tx, TxSeq};
@@ -9,8 +10,12 @@ use dunlin_transport::connect::{Connect, Offer};
 use crate::harness::{Endpoint, Harness, NAME, Packet, SOON};
 use crate::waking;
 
+/// Transports take turns, because descriptors are counted for the whole process.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Runs every test of the suite.
 pub(crate) fn run_all<H: Harness>() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     every_size_arrives_unchanged::<H>();
     bursts_arrive_whole_and_once::<H>();
     frames_stay_until_the_next_burst::<H>();
@@ -361,7 +366,7 @@ fn an_abandoned_offer_leaves_nothing<H: Harness>() {
         fds: Vec::new(),
     };
     assert!(H::T::complete(&mut a.rx, &mut a.tx, pending, wrong).is_err());
-    // Other tests may open and close theirs at the same time, but not a hundred.
+    // The test runner may open some at the same time, but not a hundred.
     assert!(open_descriptors() < descriptors + 90, "descriptors leak");
     let (to_b, _) = a.connect(&mut b);
     a.send_one(to_b, 1, 60);
