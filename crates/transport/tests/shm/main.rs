@@ -1,0 +1,9 @@
+//! Shared memory between processes that die, and beside peers that write what they like.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod descriptors;
+mod endpoint;
+mod hostile;
+mod lifecycle;
+mod passing;
+mod processes;
