@@ -262,6 +262,10 @@ impl Proto {
         state.credits += 1;
         state.in_flight -= 1;
         slot.req = header.req.next(window);
+        #[cfg(feature = "mutants")]
+        if self.config.mutant == Some(crate::mutant::Mutant::WrongWrap) {
+            slot.req = ReqNum(header.req.0.saturating_add(window));
+        }
         slot.call = NONE;
         let handle = Session {
             index: session,
