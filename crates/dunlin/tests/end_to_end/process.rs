@@ -65,6 +65,25 @@ impl Process {
         // SAFETY: the child is ours and has not been waited for, so its number is its own.
         assert_eq!(unsafe { libc::kill(id, signal) }, 0);
     }
+
+    /// Stops it, and waits until it has stopped.
+    pub(crate) fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let is_stopped = |task: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which stands in parentheses (proc(5)).
+            let state = stat.rsplit(')').next().map(str::trim_start);
+            state.is_none_or(|state| state.starts_with('T'))
+        };
+        let all_stopped = || {
+            let mut tasks = std::fs::read_dir(&tasks).unwrap();
+            tasks.all(|task| task.is_ok_and(is_stopped))
+        };
+        while !all_stopped() {
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Drop for Process {

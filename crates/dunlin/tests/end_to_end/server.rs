@@ -35,8 +35,6 @@ pub(crate) struct Stats {
     pub(crate) bufs: u64,
     /// Packets dropped by the endpoint.
     pub(crate) drops: u64,
-    /// Frames from strangers, dropped by the transport.
-    pub(crate) unknown: u64,
 }
 
 /// The answer to a MARK of this number.
@@ -46,7 +44,7 @@ pub(crate) fn answer_to(mark: u64) -> u64 {
 
 impl Stats {
     /// Bytes of an answer.
-    pub(crate) const BYTES: usize = 48;
+    pub(crate) const BYTES: usize = 40;
 
     fn encode(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -56,7 +54,6 @@ impl Stats {
             self.sessions,
             self.bufs,
             self.drops,
-            self.unknown,
         ];
         for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -76,7 +73,6 @@ impl Stats {
             sessions: number(2),
             bufs: number(3),
             drops: number(4),
-            unknown: number(5),
         }
     }
 }
@@ -104,10 +100,9 @@ pub(crate) fn serve<T: Named>(address: SocketAddr, udp_port: u16) {
         on_events(&mut rpc);
         let (sessions, bufs) = (rpc.session_count(), rpc.pool_use().1);
         let drops = rpc.counters().drops.total();
-        let unknown = rpc.transport_counters().rx_unknown;
         let stats = &mut rpc.app_mut().stats;
         (stats.sessions, stats.bufs) = (sessions as u64, bufs as u64);
-        (stats.drops, stats.unknown) = (drops, unknown);
+        stats.drops = drops;
     }
 }
 
