@@ -5,7 +5,9 @@
 //! has passed. Nothing here calls user code: completions are returned or queued.
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
-use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType};
+use dunlin_wire::{
+    ACK_VECTOR_LEN, AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType,
+};
 
 use crate::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
 use crate::congestion::Sample;
@@ -177,7 +179,7 @@ impl Proto {
         call.first_sent = present;
         self.counters.requests_sent += 1;
         self.schedule.on_call(now, self.config.scan_interval);
-        if owes_acks(state, now) {
+        if owes_acks(state, call, now) {
             return self.send_request_with_acks(session, idx, Flags::NONE);
         }
         if let Some((header, data)) = request_packet(state, call, Flags::NONE) {
@@ -188,10 +190,10 @@ impl Proto {
     /// Sends the request again.
     fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
         let state = self.sessions.at(session);
-        if owes_acks(state, self.now) {
+        let call = self.calls.at_mut(idx);
+        if owes_acks(state, call, self.now) {
             return self.send_request_with_acks(session, idx, flags);
         }
-        let call = self.calls.at_mut(idx);
         if let Some((header, data)) = request_packet(state, call, flags) {
             call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
         }
@@ -520,10 +522,15 @@ impl Proto {
     }
 }
 
-/// Enough responses of idle slots have arrived that the server should hear of it.
+/// Enough responses of idle slots have arrived that the server should hear of it, and the request
+/// leaves room for that in a packet.
 #[inline]
-fn owes_acks(state: &SessionState, now: Nanos) -> bool {
-    state.unacked.count_ones() >= ACKS_WORTH_SENDING && now.since(state.acked) >= ACK_INTERVAL
+fn owes_acks(state: &SessionState, call: &Call, now: Nanos) -> bool {
+    let enough = state.unacked.count_ones() >= ACKS_WORTH_SENDING;
+    enough && now.since(state.acked) >= ACK_INTERVAL && {
+        let len = call.request.as_ref().map_or(0, MsgBuf::len);
+        len + ACK_VECTOR_LEN <= state.data_size as usize
+    }
 }
 
 /// The packet of a call's request; `None` if the call has no request any more.
