@@ -38,29 +38,35 @@ pub struct PlaneConfig {
 
 impl Default for PlaneConfig {
     fn default() -> Self {
-        Self {
-            heartbeat: HeartbeatConfig::default(),
-            hello_timeout: Nanos::from_secs(1),
-            dial_timeout: Nanos::from_secs(1),
-            backoff_min: Nanos::from_millis(1),
-            backoff_max: Nanos::from_millis(100),
-            linger: Nanos::from_secs(10),
-            max_links: 512,
-            max_half_open: 64,
-            max_routes: 4096,
-            max_attempts: 1 << 16,
-            max_lookups: 64,
-            max_pending_per_link: 256,
-            max_pending_per_endpoint: 1024,
-            max_sessions_per_link: 1 << 16,
-        }
+        DEFAULT
     }
 }
 
+const DEFAULT: PlaneConfig = PlaneConfig {
+    heartbeat: HeartbeatConfig::DEFAULT,
+    hello_timeout: Nanos::from_secs(1),
+    dial_timeout: Nanos::from_secs(1),
+    backoff_min: Nanos::from_millis(1),
+    backoff_max: Nanos::from_millis(100),
+    linger: Nanos::from_secs(10),
+    max_links: 512,
+    max_half_open: 64,
+    max_routes: 4096,
+    max_attempts: 1 << 16,
+    max_lookups: 64,
+    max_pending_per_link: 256,
+    max_pending_per_endpoint: 1024,
+    max_sessions_per_link: 1 << 16,
+};
+
 const _: () = {
+    // Who has said hello must not lose its place to those who have not.
+    assert!(DEFAULT.max_half_open < DEFAULT.max_links);
     // One connection must not be able to fill an endpoint's queue alone.
-    let (per_link, per_endpoint) = (256, 1024);
-    assert!(per_link < per_endpoint);
+    assert!(DEFAULT.max_pending_per_link < DEFAULT.max_pending_per_endpoint);
+    // All look-ups of a connection may become requests at the other side.
+    assert!(DEFAULT.max_lookups <= DEFAULT.max_pending_per_link);
+    assert!(DEFAULT.backoff_min.0 < DEFAULT.backoff_max.0);
 };
 
 impl PlaneConfig {

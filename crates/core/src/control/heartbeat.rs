@@ -24,16 +24,18 @@ pub struct HeartbeatConfig {
 }
 
 impl Default for HeartbeatConfig {
-    /// One second (issue: "within the configured time, default 1 s"), five heartbeats.
     fn default() -> Self {
-        Self {
-            timeout: Nanos::from_secs(1),
-            beats: 5,
-        }
+        Self::DEFAULT
     }
 }
 
 impl HeartbeatConfig {
+    /// One second, five heartbeats.
+    pub const DEFAULT: Self = Self {
+        timeout: Nanos::from_secs(1),
+        beats: 5,
+    };
+
     /// Time between two heartbeats.
     pub fn interval(&self) -> Nanos {
         Nanos((self.timeout.0 / u64::from(self.beats.max(MIN_BEATS))).max(MIN_INTERVAL.0))

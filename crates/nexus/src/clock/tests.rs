@@ -1,3 +1,5 @@
+//! The counter against the kernel's clock, and readings that must not be believed.
+
 use super::*;
 
 #[test]

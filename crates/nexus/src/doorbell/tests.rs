@@ -1,3 +1,5 @@
+//! Rings are taken once, and none is lost between a ringer and a sleeper.
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

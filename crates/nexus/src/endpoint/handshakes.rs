@@ -112,20 +112,22 @@ impl Handshakes {
         self.peers.entry(peer).or_insert((uid, 0)).1 += 1;
     }
 
-    /// A session with this peer has ended.
-    fn on_ended(&mut self, peer: PeerId) {
+    /// A session with this peer has ended. True if it was the last.
+    fn on_ended(&mut self, peer: PeerId) -> bool {
         let Some((uid, sessions)) = self.peers.get_mut(&peer) else {
-            return;
+            return false;
         };
         let uid = *uid;
         *sessions -= 1;
-        if *sessions == 0 {
+        let last = *sessions == 0;
+        if last {
             self.peers.remove(&peer);
         }
         if let Some(channel) = self.channels.get_mut(&uid) {
             channel.live = channel.live.saturating_sub(1);
         }
         self.tidy(uid);
+        last
     }
 
     fn on_offer_over(&mut self, uid: EndpointUid) {
@@ -215,9 +217,15 @@ impl<T: Open, App> Endpoint<T, App> {
                     reason: closed.reason,
                 });
             }
-            self.handshakes.on_ended(remote.peer);
+            let last = self.handshakes.on_ended(remote.peer);
+            let failed = matches!(closed.reason, CloseReason::PeerFailed | CloseReason::Reset);
             let (rx, tx) = self.rpc.halves_mut();
-            T::release(rx, tx, remote.peer);
+            if last && failed {
+                // Nobody at the other side gives back what the two share.
+                T::remove(rx, tx, remote.peer);
+            } else {
+                T::release(rx, tx, remote.peer);
+            }
         } else if let Some(entry) = self.handshakes.take(key) {
             self.command(Command::Abandon { key });
             self.give_up_offer(key.session, entry.stage);

@@ -1,3 +1,5 @@
+//! Waits and what ends them.
+
 use std::time::Instant;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! When a thread blocks, and everything that ends a block.
+
 use std::time::Instant;
 
 use super::*;

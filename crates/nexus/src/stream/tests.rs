@@ -1,3 +1,5 @@
+//! Frames however their bytes come, descriptors with their frames, and every limit.
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 

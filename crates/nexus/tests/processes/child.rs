@@ -11,7 +11,7 @@ use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
 
-use super::{NEVER, endpoint, issue};
+use super::{BACKGROUND, NEVER, REVERSE, endpoint, exchange, issue};
 
 const VARIABLE: &str = "DUNLIN_TEST_CHILD";
 
@@ -42,16 +42,38 @@ pub(super) struct Server {
 impl Server {
     /// Starts a server at a port, or at any.
     pub(super) fn start<T: Named>(port: u16) -> Self {
-        Self::spawn(format!("server {} 127.0.0.1:{port}", T::NAME))
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("server {} 127.0.0.1:{port}", T::NAME))
+    }
+
+    /// Starts a server in a network namespace.
+    pub(super) fn start_in<T: Named>(namespace: &str, address: &str) -> Self {
+        let mut ip = Command::new("ip");
+        ip.args(["netns", "exec", namespace])
+            .arg(std::env::current_exe().unwrap());
+        Self::spawn(ip, format!("server {} {address}", T::NAME))
     }
 
     /// Starts a client that keeps asking the server at this address for what never comes.
     pub(super) fn client<T: Named>(server: SocketAddr) -> Self {
-        Self::spawn(format!("client {} {server}", T::NAME))
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("client {} {server}", T::NAME))
     }
 
-    fn spawn(role: String) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+    /// Starts a client that makes one call, disconnects, and stays.
+    pub(super) fn visitor<T: Named>(server: SocketAddr) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("visitor {} {server}", T::NAME))
+    }
+
+    /// Starts a client that calls the server at this address as fast as it can.
+    pub(super) fn load<T: Named>(server: SocketAddr) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("load {} {server}", T::NAME))
+    }
+
+    fn spawn(mut command: Command, role: String) -> Self {
+        let mut child = command
             .args(["--exact", "child", "--nocapture", "--test-threads=1"])
             .env(VARIABLE, role)
             .stdin(Stdio::piped())
@@ -140,13 +162,19 @@ pub(super) fn main_if_asked() {
     };
     let words: Vec<&str> = asked.split(' ').collect();
     let address = words[2].parse().unwrap();
-    match (words[0], words[1]) {
-        ("server", Shm::NAME) => serve::<Shm>(address),
-        ("server", Auto::NAME) => serve::<Auto>(address),
-        ("server", _) => serve::<Udp>(address),
-        (_, Shm::NAME) => ask::<Shm>(address),
-        (_, Auto::NAME) => ask::<Auto>(address),
-        _ => ask::<Udp>(address),
+    match words[1] {
+        Shm::NAME => play::<Shm>(words[0], address),
+        Auto::NAME => play::<Auto>(words[0], address),
+        _ => play::<Udp>(words[0], address),
+    }
+}
+
+fn play<T: Open>(role: &str, address: SocketAddr) {
+    match role {
+        "server" => serve::<T>(address),
+        "client" => ask::<T>(address),
+        "visitor" => visit::<T>(address),
+        _ => load::<T>(address),
     }
 }
 
@@ -174,6 +202,39 @@ fn ask<T: Open>(server: SocketAddr) {
     }
     loop {
         rpc.run_once();
+    }
+}
+
+fn visit<T: Open>(server: SocketAddr) {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    say(&format!("address {}", nexus.address()));
+    let session = rpc.connect_blocking(server).unwrap();
+    exchange(&mut rpc, session, REVERSE);
+    rpc.disconnect(session);
+    rpc.run_for(Duration::from_millis(20));
+    say("done .");
+    loop {
+        rpc.run_once();
+    }
+}
+
+fn load<T: Open>(server: SocketAddr) {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    say(&format!("address {}", nexus.address()));
+    let sessions: Vec<_> = (0..4).map(|_| rpc.connect(server).unwrap()).collect();
+    for turn in 0_usize.. {
+        issue(
+            &mut rpc,
+            sessions[turn % 4],
+            if turn % 16 == 0 { BACKGROUND } else { REVERSE },
+            b"x",
+        );
+        if turn >= 24 {
+            rpc.run_until(|rpc| !rpc.app().done.is_empty());
+            assert_eq!(rpc.app_mut().done.pop().unwrap().result, Ok(()));
+        }
     }
 }
 

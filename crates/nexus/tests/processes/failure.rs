@@ -8,7 +8,9 @@ use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
 
 use super::child::{Named, Server};
-use super::{NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue, run_within};
+use super::{
+    App, NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue, run_within, serve_all,
+};
 
 /// The default time within which a failed peer is found.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -133,6 +135,68 @@ fn a_killed_client_is_noticed_by_nobody_else_over_udp() {
 #[test]
 fn a_killed_client_is_noticed_by_nobody_else_over_shared_memory() {
     killed_client::<Shm>();
+}
+
+/// Clients are killed at random points under load; `DUNLIN_KILLS` says how many.
+fn killed_under_load<T: Named>() {
+    let kills = std::env::var("DUNLIN_KILLS").map_or(10, |kills| kills.parse().unwrap());
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    let other = Server::start::<T>(0);
+    let kept = rpc.connect_blocking(other.address).unwrap();
+    let mut fds = None;
+    for kill in 0_u64..kills {
+        let client = Server::load::<T>(nexus.address());
+        // From the middle of the handshake to the middle of the load.
+        let micros = kill.wrapping_mul(2_654_435_761) % 20_000;
+        rpc.run_for(Duration::from_micros(micros));
+        client.signal(libc::SIGKILL);
+        drop(client);
+        run_within(&mut rpc, TIMEOUT, "noticing its end", |rpc| {
+            rpc.session_count() == 1
+        });
+        exchange(&mut rpc, kept, REVERSE);
+        let now = std::fs::read_dir("/proc/self/fd").unwrap().count();
+        // Other tests of this process have descriptors too; a leak grows with every kill.
+        let first = *fds.get_or_insert(now);
+        assert!(
+            now < first + 100,
+            "{now} descriptors after {kill} kills, {first} at first"
+        );
+    }
+    rpc.run_for(Duration::from_millis(1_200));
+    let (_, bufs) = rpc.pool_use();
+    assert!(bufs <= 8, "{bufs} msgbufs stayed behind");
+}
+
+#[test]
+fn clients_killed_under_load_leave_nothing_over_udp() {
+    killed_under_load::<Udp>();
+}
+
+#[test]
+fn clients_killed_under_load_leave_nothing_over_shared_memory() {
+    killed_under_load::<Shm>();
+}
+
+/// Visitors that have disconnected are gone for good when they are killed: their places are free.
+#[test]
+fn places_of_dead_visitors_are_used_again() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = nexus
+        .endpoint_builder::<Shm>()
+        .transport(|options| options.max_peers = 4)
+        .build(App::default())
+        .unwrap();
+    serve_all(&mut rpc);
+    for visit in 0..12 {
+        let mut visitor = Server::visitor::<Shm>(nexus.address());
+        run_within(&mut rpc, Duration::from_secs(10), "a visit", |rpc| {
+            rpc.app().events.len() == 2 * (visit + 1)
+        });
+        rpc.run_for(Duration::from_millis(40));
+        visitor.expect("done");
+    }
 }
 
 #[test]

@@ -9,12 +9,13 @@ mod child;
 mod failure;
 mod hostile;
 mod idle;
+mod network;
 mod sessions;
 
 use std::time::{Duration, Instant};
 
 use dunlin_core::{CallErrorKind, Done, RpcError, Session, SessionEvent, Tag};
-use dunlin_nexus::{Endpoint, Idle, Nexus, Open};
+use dunlin_nexus::{Endpoint, Nexus, Open};
 use dunlin_wire::ReqType;
 
 /// Answers the request's bytes in reverse.
@@ -34,11 +35,12 @@ struct App {
 
 /// An endpoint that serves all of the types above and remembers what it hears.
 fn endpoint<T: Open>(nexus: &Nexus) -> Endpoint<T, App> {
-    let mut rpc = nexus
-        .endpoint_builder::<T>()
-        .idle(Idle::default())
-        .build(App::default())
-        .unwrap();
+    let mut rpc = nexus.endpoint(App::default()).unwrap();
+    serve_all(&mut rpc);
+    rpc
+}
+
+fn serve_all<T: Open>(rpc: &mut Endpoint<T, App>) {
     rpc.on(REVERSE, |_, request, cx| {
         let data = request.data();
         request.reply(cx, data.len(), |out| {
@@ -58,7 +60,6 @@ fn endpoint<T: Open>(nexus: &Nexus) -> Endpoint<T, App> {
     });
     rpc.on_completion(|app, done, _| app.done.push(done));
     rpc.on_session(|app, event, _| app.events.push(event));
-    rpc
 }
 
 fn issue<T: Open>(rpc: &mut Endpoint<T, App>, session: Session, kind: ReqType, text: &[u8]) {

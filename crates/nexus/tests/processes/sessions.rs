@@ -120,11 +120,10 @@ fn a_deadline_and_a_refusal_are_told_apart() {
             };
             let session = rpc.connect_with(server.address(), &fifth).unwrap();
             let error = rpc.wait_connected(session).unwrap_err();
-            let last = Some(RefuseCode::NoSuchEndpoint);
-            assert!(
-                matches!(error, ConnectError::Failed(ConnectFailure::TimedOut(code)) if code == last),
-                "{error}"
-            );
+            let ConnectError::Failed(ConnectFailure::TimedOut(last)) = error else {
+                panic!("{error}");
+            };
+            assert_eq!(last, Some(RefuseCode::NoSuchEndpoint));
             let nobody = ConnectOptions {
                 patience,
                 ..ConnectOptions::default()

@@ -1,3 +1,5 @@
+//! The detector by table, and against peers that answer, stop answering, and clocks that jump.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -172,10 +174,10 @@ proptest! {
     /// Whatever the times of the polls are: no failure while every heartbeat is answered before
     /// the next poll, and a failure within a bounded number of polls once answers end.
     #[test]
-    fn verdicts_follow_the_answers(steps in prop::collection::vec((0_u64..1_500, any::<bool>()), 1..80)) {
+    fn verdicts_follow_the_answers(steps in prop::collection::vec(0_u64..1_500, 1..80)) {
         let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
         let mut now = Nanos::ZERO;
-        for (millis, _) in &steps {
+        for millis in &steps {
             now += Nanos::from_millis(*millis);
             let verdict = detector.poll(now);
             prop_assert_ne!(verdict, Verdict::Failed);

@@ -1,3 +1,5 @@
+//! Descriptors over sockets, dialling without blocking, and who is at the other end.
+
 use std::io::{Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
