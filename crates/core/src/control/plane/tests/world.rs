@@ -441,11 +441,6 @@ impl Stream {
         }
     }
 
-    /// The nodes at both ends.
-    pub(super) fn nodes(&self) -> (usize, usize) {
-        (self.ends[0].node, self.ends[1].node)
-    }
-
     pub(super) fn is_open(&self) -> bool {
         self.ends.iter().any(|end| end.open)
     }
