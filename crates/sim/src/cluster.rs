@@ -10,6 +10,7 @@ mod handlers;
 mod ledger;
 mod message;
 mod node;
+mod pacing;
 mod workers;
 
 use dunlin_core::Config;
@@ -23,7 +24,7 @@ use crate::net::NetHandle;
 use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::world::{Cluster, ProcessId};
-use ledger::Shared;
+use ledger::{Allowed, Shared};
 
 /// Starts the processes of a plan and keeps their record.
 #[derive(Debug)]
@@ -37,7 +38,13 @@ pub struct RpcCluster {
 impl RpcCluster {
     /// A cluster for `plan` whose endpoints have `config`. `traced`: keep notes for a trace.
     pub fn new(plan: Plan, config: Config, seed: u64, traced: bool) -> Self {
-        let shared = Shared::new(plan.insider, traced);
+        let shared = Shared::new(
+            Allowed {
+                anything: plan.insider,
+                shortage: plan.tight,
+            },
+            traced,
+        );
         Self {
             plan,
             config,
@@ -91,7 +98,7 @@ impl Cluster for RpcCluster {
         node
     }
 
-    fn on_crash(&mut self, process: ProcessId) {
-        self.shared.lock().crash(process);
+    fn on_end(&mut self, process: ProcessId) {
+        self.shared.lock().end_process(process);
     }
 }

@@ -295,6 +295,11 @@ impl Net {
         self.ports[port.0].kill();
     }
 
+    /// Reads everything that `port` is sending out of its memory, now.
+    pub fn drain(&mut self, port: PortId) {
+        self.read_bursts(port, Nanos::MAX);
+    }
+
     /// Asks for [`Happening::Due`] at `at`.
     pub fn schedule(&mut self, at: Nanos, number: u64) {
         self.events.push(at, Event::Due(number));

@@ -38,6 +38,10 @@ pub struct Plan {
     pub linger: Nanos,
     /// Processes of one host use a UNIX socket.
     pub unix: bool,
+    /// Memory, sessions or credits may run out, which is then no failure.
+    pub tight: bool,
+    /// Sessions are paced by a scheme that changes its mind at random.
+    pub paced: bool,
     /// What processes do.
     pub workload: Workload,
     /// When the faults end.
@@ -86,6 +90,7 @@ impl Plan {
         let chaos_end = Nanos(rng.log_between(5_000_000, 60_000_000));
         let insider = rng.one_in(24);
         let calm_weather = rng.one_in(16);
+        let tight = rng.one_in(4);
         let rates = if calm_weather {
             FaultRates::NONE
         } else {
@@ -101,10 +106,12 @@ impl Plan {
             },
             attacks: draw_attacks(rng, chaos_end, insider),
             insider,
-            endpoint: draw_endpoint(rng),
+            endpoint: draw_endpoint(rng, tight),
             patience: Nanos(rng.log_between(2_000_000, 1_000_000_000)),
             linger: Nanos(rng.log_between(500_000, 1_000_000_000)),
             unix: rng.one_in(2),
+            tight,
+            paced: rng.one_in(4),
             workload: Workload::draw(rng),
             chaos_end,
             hosts,
@@ -143,11 +150,13 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     net
 }
 
-fn draw_endpoint(rng: &mut Rng) -> Config {
+fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
     let micros =
         |rng: &mut Rng, low: u64, high: u64| Nanos::from_micros(rng.log_between(low, high));
+    let max_sessions = if tight { rng.between(1, 8) } else { 64 };
     Config {
-        max_sessions: 64,
+        max_sessions: usize::try_from(max_sessions).unwrap_or(64),
+        strict_credits: tight && rng.one_in(2),
         backlog: *rng.pick(&[1, 2, 8, 64, 1024]),
         rto_floor: micros(rng, 20, 5_000),
         rto_initial: micros(rng, 50, 10_000),
@@ -156,7 +165,7 @@ fn draw_endpoint(rng: &mut Rng) -> Config {
         failure_timeout: micros(rng, 20_000, 200_000),
         scan_interval: micros(rng, 50, 500),
         probe_max: micros(rng, 500, 20_000),
-        pool_bytes: 64 << 20,
+        pool_bytes: if tight { 1 << 20 } else { 64 << 20 },
         hugepages: false,
         readable_buffers: true,
         first_req: draw_first_req(rng),
@@ -205,10 +214,11 @@ fn draw_acts(rng: &mut Rng, hosts: &[usize], chaos_end: Nanos) -> Vec<(Nanos, Ac
         let host = HostId(rng.index(hosts.len()));
         let other = HostId(rng.index(hosts.len()));
         let port = PortId(rng.index(ports));
-        let (begin, over) = match rng.below(5) {
+        let (begin, over) = match rng.below(6) {
             0 => (Act::Pause(host), Act::Resume(host)),
             1 => (Act::Unplug(host), Act::Plug(host)),
             2 => (Act::Block(host, other), Act::Unblock(host, other)),
+            3 => (Act::Exit(port), Act::Boot(port)),
             _ => (Act::Crash(port), Act::Boot(port)),
         };
         acts.push((start, begin));

@@ -29,6 +29,8 @@ pub enum Act {
     Resume(HostId),
     /// The process dies; its peers' control connections break.
     Crash(PortId),
+    /// The process ends in order.
+    Exit(PortId),
     /// A new process starts on the port.
     Boot(PortId),
     /// Frames and messages in this direction get lost and wait, respectively.
@@ -204,6 +206,7 @@ impl<C: Cluster> World<C> {
             Act::Pause(host) => self.paused[host.0] = true,
             Act::Resume(host) => self.resume(host),
             Act::Crash(port) => self.crash(port),
+            Act::Exit(port) => self.exit(port),
             Act::Boot(port) => self.boot(port),
             Act::Block(from, to) => self.net.borrow_mut().set_blocked(from, to, true),
             Act::Unblock(from, to) => self.net.borrow_mut().set_blocked(from, to, false),
@@ -239,10 +242,29 @@ impl<C: Cluster> World<C> {
             return;
         }
         let process = self.process(port);
-        self.cluster.on_crash(process);
+        self.cluster.on_end(process);
         // The NIC forgets the process first: what its memory held is gone without a trace.
         self.net.borrow_mut().kill(port);
         self.ports[port.0].node = None;
+        self.close_streams(process);
+    }
+
+    fn exit(&mut self, port: PortId) {
+        let Some(node) = self.ports[port.0].node.as_mut() else {
+            return;
+        };
+        node.on_exit();
+        self.collect(port);
+        let process = self.process(port);
+        self.cluster.on_end(process);
+        self.ports[port.0].node = None;
+        // What the process has not waited for is read now, out of memory that it has given back.
+        self.net.borrow_mut().drain(port);
+        self.net.borrow_mut().kill(port);
+        self.close_streams(process);
+    }
+
+    fn close_streams(&mut self, process: ProcessId) {
         for name in self.streams.of(process) {
             let plan = self.streams.close(process, name, self.now());
             self.plan_lane(plan);

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use dunlin_core::{
     CallId, CallOptions, Cx, Done, Held, Nanos, Session, SessionEvent, Tag, TimerToken,
 };
+use dunlin_msgbuf::MsgBuf;
 
 use super::ledger::{Issue, NESTED_FAILED, Phase, Shared};
 use super::message::{Ask, Kind, PREFIX};
@@ -29,8 +30,12 @@ pub(super) struct App {
     pub(super) work: Workload,
     /// Sessions that are connecting or open, and who is on the other side.
     pub(super) sessions: Vec<Known>,
+    /// Sessions that are new, to be given a pace.
+    pub(super) unpaced: Vec<Session>,
     /// Peers to which a session is to be opened from this time on.
     pub(super) reopen: Vec<(Nanos, PortId)>,
+    /// Msgbufs that are kept away from everybody.
+    hoard: Vec<MsgBuf>,
     /// Requests that wait for a nested call or a timer.
     held: Vec<Option<Kept>>,
     free: Vec<usize>,
@@ -98,7 +103,9 @@ impl App {
             clock,
             work,
             sessions: Vec::new(),
+            unpaced: Vec::new(),
             reopen: Vec::new(),
+            hoard: Vec::new(),
             held: Vec::new(),
             free: Vec::new(),
             nested: BTreeMap::new(),
@@ -118,6 +125,36 @@ impl App {
         };
         if self.remaining > 0 {
             cx.timer(cx.now(), Alarm::Issue.token(0));
+        }
+    }
+
+    /// Takes almost all memory of the pool.
+    pub(super) fn hoard(&mut self, largest: usize, cx: &mut Cx<'_>) {
+        while let Ok(buf) = cx.buf(largest) {
+            self.hoard.push(buf);
+        }
+        // Freed blocks keep their size, and serve only messages like these.
+        for _ in 0..self.rng.between(1, 60) {
+            cx.recycle(self.hoard.pop());
+        }
+    }
+
+    /// Gives it back.
+    pub(super) fn release_hoard(&mut self, cx: &mut Cx<'_>) {
+        cx.recycle(self.hoard.drain(..));
+    }
+
+    /// A session was made.
+    pub(super) fn add_session(&mut self, known: Known) {
+        self.sessions.push(known);
+        self.unpaced.push(known.session);
+    }
+
+    /// Now and then, under faults, a handler ends the session of its own request.
+    pub(super) fn maybe_disconnect(&mut self, session: Session, cx: &mut Cx<'_>) {
+        let often = Ppm(self.work.disconnects.0 / 5);
+        if self.phase == Phase::Chaos && self.rng.chance(often) {
+            cx.disconnect(session);
         }
     }
 
@@ -164,9 +201,7 @@ impl App {
         }
         let session = done.session;
         cx.recycle([done.request, done.response]);
-        if self.phase == Phase::Chaos && self.rng.chance(Ppm(self.work.disconnects.0 / 10)) {
-            cx.disconnect(session);
-        }
+        self.maybe_disconnect(session, cx);
     }
 
     /// A session has come or gone.

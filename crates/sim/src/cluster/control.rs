@@ -111,7 +111,7 @@ impl Control {
             target: EndpointIndex::ANY,
             deadline: now + self.patience,
         };
-        rpc.app_mut().sessions.push(Known {
+        rpc.app_mut().add_session(Known {
             session,
             peer,
             ours: true,
@@ -135,6 +135,12 @@ impl Control {
     pub(super) fn next_tick(&self) -> Nanos {
         let command = self.commands.front().map_or(Nanos::MAX, |(due, _)| *due);
         self.next_tick.min(command)
+    }
+
+    /// The process ends: everybody is told.
+    pub(super) fn shut_down(&mut self, now: Nanos) {
+        self.plane.shut_down(now);
+        self.act();
     }
 
     /// Somebody connects.
@@ -318,7 +324,7 @@ impl Control {
 
 fn accept(rpc: &mut Endpoint, peer: PortId, offer: &SessionOffer) -> Option<SessionOffer> {
     let (session, answer) = rpc.accept(peer_id(peer), offer).ok()?;
-    rpc.app_mut().sessions.push(Known {
+    rpc.app_mut().add_session(Known {
         session,
         peer,
         ours: false,

@@ -94,6 +94,7 @@ fn on_reject(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     let Some((req, _)) = open(app, req, cx, Kind::Reject) else {
         return;
     };
+    app.maybe_disconnect(req.session(), cx);
     req.reject(cx, REJECTED);
 }
 
@@ -121,6 +122,7 @@ fn on_kept(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>, kind: Kind) {
         return;
     };
     let session = req.session();
+    app.maybe_disconnect(session, cx);
     let key = app.keep(req.defer(cx), ask);
     app.check_kept(session, cx);
     app.answer_later(key, kind == Kind::Lose, time_of(&ask), cx);
@@ -161,6 +163,7 @@ fn on_mixed_batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
             continue;
         };
         let session = item.session();
+        app.maybe_disconnect(session, cx);
         match ask.param % 8 {
             0 => item.reject(REJECTED),
             // Left unanswered.

@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dunlin_core::{Nanos, RpcError};
+use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_wire::ErrorCode;
 
 use super::message::{Kind, is_answer_of};
@@ -35,8 +35,7 @@ pub(super) struct Ledger {
     pub(super) phase: Phase,
     /// Faults may have hit this phase, although it is calm: bounded queues have overflowed.
     pub(super) lossy: bool,
-    /// Somebody who knows the tokens forges packets: what runs and what comes back is anybody's.
-    pub(super) lenient: bool,
+    allowed: Allowed,
     calls: Vec<Call>,
     pending: usize,
     violation: Option<String>,
@@ -44,6 +43,15 @@ pub(super) struct Ledger {
     /// Lines for the trace.
     pub(super) notes: Vec<String>,
     pub(super) counts: Counts,
+}
+
+/// What is no failure in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Allowed {
+    /// Somebody who knows the tokens forges packets: what runs and what comes back is anybody's.
+    pub(super) anything: bool,
+    /// Memory, sessions or credits may run out.
+    pub(super) shortage: bool,
 }
 
 /// How calls ended, over all processes.
@@ -113,11 +121,11 @@ pub(super) struct Issue {
 }
 
 impl Shared {
-    pub(super) fn new(lenient: bool, traced: bool) -> Self {
+    pub(super) fn new(allowed: Allowed, traced: bool) -> Self {
         let ledger = Mutex::new(Ledger {
             phase: Phase::Chaos,
             lossy: true,
-            lenient,
+            allowed,
             calls: Vec::new(),
             pending: 0,
             violation: None,
@@ -214,7 +222,7 @@ impl Ledger {
     pub(super) fn execute(&mut self, name: Option<u64>, kind: Kind, at: PortId) -> bool {
         self.counts.executed += 1;
         self.note(|| format!("run        {}: {kind:?} for call {name:?}", at.0));
-        let lenient = self.lenient;
+        let lenient = self.allowed.anything;
         let Some((name, call)) = name.and_then(|name| Some((name, self.find(name)?))) else {
             if !lenient {
                 self.violate(format!("port {}: {kind:?} runs for no call", at.0));
@@ -249,7 +257,7 @@ impl Ledger {
         result: Result<(), RpcError>,
         response: &[u8],
     ) {
-        let (phase, lenient, lossy) = (self.phase, self.lenient, self.lossy);
+        let (phase, allowed, lossy) = (self.phase, self.allowed, self.lossy);
         self.count(&result);
         self.note(|| format!("end        {}: call {name} with {result:?}", at.port.0));
         let Some(call) = self.find(name) else {
@@ -260,11 +268,12 @@ impl Ledger {
             Some("ended twice".to_owned())
         } else if !ours {
             Some("ended at another process".to_owned())
-        } else if lenient {
+        } else if allowed.anything {
             None
         } else {
             let must_succeed = phase == Phase::Calm && call.phase == Phase::Calm && !lossy;
-            call.judge(name, &result, response, now, must_succeed)
+            let short = allowed.shortage;
+            call.judge(name, &result, response, now, (must_succeed, short))
         };
         let kind = call.kind;
         self.end(name);
@@ -275,8 +284,8 @@ impl Ledger {
         }
     }
 
-    /// A process dies: its calls end with it.
-    pub(super) fn crash(&mut self, process: ProcessId) {
+    /// A process ends, and its calls with it.
+    pub(super) fn end_process(&mut self, process: ProcessId) {
         for call in &mut self.calls {
             if call.from == process && !call.ended {
                 call.ended = true;
@@ -351,7 +360,7 @@ impl Call {
         result: &Result<(), RpcError>,
         response: &[u8],
         now: Nanos,
-        must_succeed: bool,
+        (must_succeed, short): (bool, bool),
     ) -> Option<String> {
         let fine = match result {
             Ok(()) => return self.judge_response(name, response),
@@ -359,8 +368,12 @@ impl Call {
                 self.deadline.is_some_and(|span| now >= self.issued + span)
             }
             Err(RpcError::Cancelled) => self.cancelled,
+            // Nobody promises that a connect succeeds within its deadline.
+            Err(RpcError::SessionClosed(CloseReason::ConnectTimeout)) => true,
+            Err(RpcError::SessionClosed(CloseReason::Refused)) if short => true,
             Err(RpcError::PeerFailed | RpcError::SessionClosed(_)) => !must_succeed,
             Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => !must_succeed,
+            Err(RpcError::Rejected(ErrorCode::OVERLOADED)) if short => true,
             Err(RpcError::Rejected(code)) => self.may_be_rejected(*code),
             Err(RpcError::ResponseTooLarge { size }) => {
                 *size == self.answer_len && self.answer_len > self.room && self.runs == 1

@@ -12,6 +12,7 @@ use super::app::App;
 use super::control::Control;
 use super::handlers::{Endpoint, register};
 use super::ledger::{Phase, Shared};
+use super::pacing::Whim;
 use super::workers::SimWorkers;
 use crate::clock::SimClock;
 use crate::net::{NetHandle, PortId, SimTransport};
@@ -29,6 +30,8 @@ pub struct RpcNode {
     workers: SimWorkers,
     rng: Rng,
     control: Control,
+    /// Sessions are paced.
+    paced: bool,
 }
 
 /// Time until a session is tried again that the endpoint had no room for.
@@ -64,7 +67,12 @@ impl RpcNode {
             workers,
             rng,
             control,
+            paced: plan.paced,
         };
+        if plan.tight {
+            let (app, mut cx) = node.rpc.with();
+            app.hoard(largest, &mut cx);
+        }
         for peer in (0..plan.processes())
             .map(PortId)
             .filter(|peer| *peer != id.port)
@@ -106,13 +114,15 @@ impl RpcNode {
             .rpc
             .sessions()
             .filter_map(|session| self.rpc.session_info(session));
-        infos.into_iter().find(|info| {
-            !info.open || info.in_flight + info.backlog > 0 || info.credits != info.credit_limit
-        })
+        infos
+            .into_iter()
+            .find(|info| info.in_flight + info.backlog > 0 || info.credits != info.credit_limit)
     }
 
     /// Ends all sessions, for good.
     pub(crate) fn disconnect_all(&mut self) {
+        let (app, mut cx) = self.rpc.with();
+        app.release_hoard(&mut cx);
         let sessions: Vec<_> = self.rpc.sessions().collect();
         for session in sessions {
             self.rpc.disconnect(session);
@@ -159,6 +169,15 @@ impl RpcNode {
         }
     }
 
+    /// Gives new sessions a scheme.
+    fn pace(&mut self) {
+        let unpaced = std::mem::take(&mut self.rpc.app_mut().unpaced);
+        for session in unpaced.into_iter().filter(|_| self.paced) {
+            self.rpc
+                .control(session, Box::new(Whim::new(self.rng.fork())));
+        }
+    }
+
     /// Moves what handlers and continuations have noted into the trace.
     fn report_notes(&mut self) {
         if !self.shared.take_news() {
@@ -200,6 +219,7 @@ impl Node for RpcNode {
         self.workers.advance(self.clock.read());
         self.control.hear(&mut self.rpc, now);
         self.open_due();
+        self.pace();
         let progress = self.rpc.run_once();
         self.control.report_closed(&mut self.rpc, now);
         if progress.frames != 0 {
@@ -237,6 +257,12 @@ impl Node for RpcNode {
             .borrow_mut()
             .note(|| format!("control    {port}: {}", describe_event(&event)));
         self.control.on_stream(event, now);
+    }
+
+    fn on_exit(&mut self) {
+        let now = self.net.borrow().now();
+        self.control.shut_down(now);
+        self.rpc.flush();
     }
 
     fn take_requests(&mut self, out: &mut Vec<StreamRequest>) {

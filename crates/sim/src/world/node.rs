@@ -64,6 +64,9 @@ pub trait Node {
     /// The control thread hears of a connection.
     fn on_stream(&mut self, event: StreamEvent);
 
+    /// It is to end in order, now.
+    fn on_exit(&mut self);
+
     /// Moves out what it wants of its connections.
     fn take_requests(&mut self, out: &mut Vec<StreamRequest>);
 }
@@ -76,6 +79,6 @@ pub trait Cluster {
     /// Starts a process.
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
 
-    /// A process is about to die.
-    fn on_crash(&mut self, process: ProcessId);
+    /// A process ends, in one way or another.
+    fn on_end(&mut self, process: ProcessId);
 }

@@ -44,7 +44,7 @@ impl Cluster for Pair {
         }
     }
 
-    fn on_crash(&mut self, _process: ProcessId) {}
+    fn on_end(&mut self, _process: ProcessId) {}
 }
 
 fn packet(to: PortId, number: u32) -> TxItem {
@@ -103,6 +103,11 @@ impl Node for Echo {
 
     fn on_stream(&mut self, event: StreamEvent) {
         self.events.push(event);
+    }
+
+    fn on_exit(&mut self) {
+        self.requests
+            .push(StreamRequest::Send(CLIENT_NAME, vec![99]));
     }
 
     fn take_requests(&mut self, out: &mut Vec<StreamRequest>) {
@@ -298,6 +303,19 @@ fn a_crash_breaks_connections_and_a_restart_is_another_process() {
         [],
         "the new process knows nothing of the connection"
     );
+}
+
+#[test]
+fn an_exit_says_goodbye() {
+    let mut world = connected();
+    world.act(Act::Exit(PortId(0)));
+    world.run_until(END);
+    assert!(world.node(PortId(0)).is_none());
+    let heard = [
+        StreamEvent::Frame(SERVER_NAME, vec![99]),
+        StreamEvent::Closed(SERVER_NAME),
+    ];
+    assert_eq!(events(&mut world, 1), heard);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_wire::ErrorCode;
 
-use super::{Issue, Ledger, Phase, Shared};
+use super::{Allowed, Issue, Ledger, Phase, Shared};
 use crate::cluster::message::{Kind, answer_of};
 use crate::net::PortId;
 use crate::world::ProcessId;
@@ -30,7 +30,7 @@ fn issue(ledger: &mut Ledger, kind: Kind) -> u64 {
 
 /// What the ledger says after `body`, which gets an issued echo.
 fn verdict(body: impl FnOnce(&mut Ledger, u64)) -> Option<String> {
-    let shared = Shared::new(false, false);
+    let shared = Shared::new(Allowed::default(), false);
     let mut ledger = shared.lock();
     let call = issue(&mut ledger, Kind::Echo);
     body(&mut ledger, call);
@@ -134,11 +134,11 @@ fn ending_twice_or_with_another_response_is_seen() {
 
 #[test]
 fn a_crash_ends_the_calls_of_that_process_alone() {
-    let shared = Shared::new(false, false);
+    let shared = Shared::new(Allowed::default(), false);
     let mut ledger = shared.lock();
     issue(&mut ledger, Kind::Echo);
-    ledger.crash(ProcessId { life: 2, ..CALLER });
+    ledger.end_process(ProcessId { life: 2, ..CALLER });
     assert_eq!(ledger.pending(), 1);
-    ledger.crash(CALLER);
+    ledger.end_process(CALLER);
     assert_eq!((ledger.pending(), ledger.counts.void), (0, 1));
 }

@@ -1,0 +1,39 @@
+//! A congestion control scheme that changes its mind at random: it tests where schemes attach, not
+//! how good they are (design §7).
+
+use dunlin_core::{BytesPerSec, CongestionControl, Nanos, Sample};
+
+use crate::rng::Rng;
+
+/// A scheme with a will of its own.
+#[derive(Debug)]
+pub(super) struct Whim {
+    rng: Rng,
+    rate: Option<BytesPerSec>,
+}
+
+impl Whim {
+    pub(super) fn new(rng: Rng) -> Self {
+        Self { rng, rate: None }
+    }
+
+    fn change(&mut self) {
+        // From one request in a tenth of a millisecond to more than any cable carries.
+        let rate = BytesPerSec(self.rng.log_between(1_000_000, 100_000_000_000));
+        self.rate = (!self.rng.one_in(3)).then_some(rate);
+    }
+}
+
+impl CongestionControl for Whim {
+    fn on_answer(&mut self, _sample: Sample) {
+        self.change();
+    }
+
+    fn on_timeout(&mut self, _now: Nanos) {
+        self.change();
+    }
+
+    fn rate(&self) -> Option<BytesPerSec> {
+        self.rate
+    }
+}
