@@ -2,8 +2,8 @@
 
 use dunlin::{Batch, BatchItem, Cx};
 
-fn keep(kept: &mut Vec<BatchItem<'static>>, mut batch: Batch<'_>, _: &mut Cx<'_>) {
-    kept.extend(batch.iter_mut());
+fn keep(kept: &mut Option<BatchItem<'static>>, mut batch: Batch<'_>, _: &mut Cx<'_>) {
+    *kept = batch.iter_mut().next();
 }
 
 fn main() {
