@@ -17,14 +17,16 @@ mod world;
 
 use dunlin_wire::ReqNum;
 
-use crate::config::{Config, SessionOptions};
+use crate::config::{Config, MAX_WINDOW, SessionOptions};
 use crate::time::Nanos;
 use letter::Mode;
 use net::DATA_SIZE;
 use world::{Order, World};
 
-/// Request numbers that start here wrap within the first calls.
-const WRAP_SOON: u32 = 64_u32.wrapping_neg();
+const WINDOWS: [u32; 4] = [1, 2, 8, MAX_WINDOW];
+
+/// Request numbers that start here wrap soon: with the largest window, in the second round.
+const WRAP_SOON: u32 = MAX_WINDOW.wrapping_neg();
 
 /// Spans by which the clock is set forward: from less than anything to more than everything.
 const SPANS: [Nanos; 8] = [
@@ -47,7 +49,7 @@ fn live(bytes: &[u8], config: Config) {
     let mut input = Input(bytes);
     let setup = input.byte();
     let options = SessionOptions {
-        window: 1 << (setup % 4),
+        window: WINDOWS[usize::from(setup % 4)],
         credits: 1 + u32::from(setup >> 4),
     };
     let config = Config {

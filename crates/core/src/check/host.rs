@@ -63,12 +63,13 @@ impl App {
     pub(super) fn hurry(&mut self, cx: &mut Cx<'_>) {
         self.in_a_hurry = true;
         self.again = 0;
-        for (_, held, _) in self.nested.drain(..) {
+        for (_, held, letter) in std::mem::take(&mut self.nested) {
+            self.ledger().on_answer(letter);
             held.reject(cx, ErrorCode::OVERLOADED);
         }
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().expect("a failed checker ends the run")
     }
 }
@@ -228,6 +229,7 @@ fn background(letter: Letter, req: BackgroundRequest<'_>) {
 fn nested(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     let letter = app.ledger().on_run(app.me, req.data());
     if app.in_a_hurry {
+        app.ledger().on_answer(letter);
         return req.reject(cx, ErrorCode::OVERLOADED);
     }
     let session = req.session();
@@ -242,7 +244,10 @@ fn nested(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     };
     match call(app, cx, session, inner) {
         Some(tag) => app.nested.push((tag, held, letter)),
-        None => held.reject(cx, ErrorCode::OVERLOADED),
+        None => {
+            app.ledger().on_answer(letter);
+            held.reject(cx, ErrorCode::OVERLOADED);
+        }
     }
     if letter.mode == Mode::Panic {
         panic_quietly();
@@ -283,6 +288,7 @@ fn complete(app: &mut App, done: Done, cx: &mut Cx<'_>) {
     app.calls.retain(|(_, id)| Tag(u64::from(*id)) != done.tag);
     if let Some(at) = app.nested.iter().position(|(tag, ..)| *tag == done.tag) {
         let (_, held, letter) = app.nested.swap_remove(at);
+        app.ledger().on_answer(letter);
         match done.result {
             Ok(()) => held.reply(cx, usize::from(letter.answer_len), |out| {
                 write_answer(letter.id, out);

@@ -41,6 +41,8 @@ pub(super) struct Terms {
 struct Entry {
     terms: Terms,
     runs: u32,
+    /// Its handler has let go of it.
+    answered: bool,
     cancelled: bool,
     completed: bool,
     /// Its request was also sent under another number.
@@ -73,6 +75,7 @@ impl Ledger {
         self.calls.push(Entry {
             terms,
             runs: 0,
+            answered: false,
             cancelled: false,
             completed: false,
             forged: false,
@@ -143,7 +146,7 @@ impl Ledger {
     /// A handler runs at `host`. Returns what it is to do.
     pub(super) fn on_run(&mut self, host: usize, data: &[u8]) -> Letter {
         let nothing = Letter {
-            id: 0,
+            id: u32::MAX,
             mode: Mode::Reply,
             answer_len: 0,
         };
@@ -161,6 +164,7 @@ impl Ledger {
             return nothing;
         };
         call.runs += 1;
+        call.answered |= !is_kept(&call.terms);
         if call.forged {
             return letter;
         }
@@ -177,6 +181,13 @@ impl Ledger {
             "a request was garbled"
         );
         letter
+    }
+
+    /// A request that was kept is answered or dropped.
+    pub(super) fn on_answer(&mut self, letter: Letter) {
+        if let Some(call) = self.calls.get_mut(letter.id as usize) {
+            call.answered = true;
+        }
     }
 
     /// The call ends at its issuer. `open`: its session still does.
@@ -211,6 +222,12 @@ impl Ledger {
             assert!(call.completed, "call {id} never completed: {call:?}");
         }
     }
+}
+
+/// A handler keeps the request beyond its own end.
+fn is_kept(terms: &Terms) -> bool {
+    use super::host::{BACKGROUND, NESTED};
+    terms.kind == NESTED || terms.mode == Mode::Hold && terms.kind != BACKGROUND
 }
 
 /// Session, token and number of a packet, if it is a request.
@@ -263,7 +280,8 @@ fn may_reject(call: &Entry, code: ErrorCode) -> bool {
                     Mode::Silent | Mode::Panic | Mode::Drop | Mode::Hold
                 )
         }
-        ErrorCode::RESPONSE_GONE => true,
+        // Not while the handler keeps the request.
+        ErrorCode::RESPONSE_GONE => call.answered || call.runs == 0,
         REJECTED => call.terms.mode == Mode::Reject || call.terms.kind == NESTED,
         _ => false,
     }

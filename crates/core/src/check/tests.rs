@@ -7,7 +7,6 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    #[ignore = "bug: no scan is due after one that saw only waiting calls (see tests/pair/backlog.rs)"]
     fn endpoints_keep_their_promises(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
         super::endpoint(&bytes);
     }

@@ -307,6 +307,7 @@ impl World {
             return;
         }
         let (held, letter) = app.held.swap_remove(which % app.held.len());
+        app.ledger().on_answer(letter);
         if reply {
             held.reply(&mut cx, usize::from(letter.answer_len), |out| {
                 write_answer(letter.id, out);
