@@ -36,6 +36,17 @@ fn examples_and_loom_tests_are_found_by_crate() {
 }
 
 #[test]
+fn a_client_runs_beside_its_server_and_the_server_alone_does_not() {
+    let example = |name| json!({"kind": ["example"], "name": name});
+    let targets = ["hello_client", "hello_server", "lone_server"].map(example);
+    let metadata = json!({"packages": [{"name": "a", "dependencies": [], "targets": targets}]});
+    let scripts = scripts(examples(&metadata).unwrap());
+    assert_eq!(scripts.len(), 2, "{scripts:?}");
+    assert!(scripts[0].contains("hello_server & ") && scripts[0].ends_with("hello_client"));
+    assert!(scripts[1].ends_with("--example lone_server"));
+}
+
+#[test]
 fn fuzz_targets_are_found_in_the_root_and_in_crates() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/xtask-discover");
     for (folder, name) in [("fuzz", "endpoint"), ("crates/wire/fuzz", "header")] {
