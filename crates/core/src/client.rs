@@ -11,12 +11,11 @@ use dunlin_wire::{
 
 use crate::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
 use crate::congestion::Sample;
-use crate::error::{CallError, CallErrorKind, CloseReason, RpcError};
+use crate::error::{CallError, CallErrorKind, RpcError};
 use crate::proto::Proto;
 use crate::rtt::away_limit;
-use crate::session::{NONE, Session, SessionState, State};
+use crate::session::{NONE, Session, SessionState};
 use crate::time::Nanos;
-use crate::transport::TxSeq;
 
 /// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
 const ACKS_WORTH_SENDING: u32 = 4;
@@ -75,90 +74,9 @@ impl Proto {
         Ok(id)
     }
 
-    /// True if pacing lets the session send this request now.
-    #[inline]
-    fn admit(&mut self, session: u32, call: CallIdx) -> bool {
-        if self.controls.is_empty() {
-            return true;
-        }
-        let len = self.calls.at(call).request.as_ref().map_or(0, MsgBuf::len);
-        let bytes = u32::try_from(len).unwrap_or(u32::MAX);
-        let admitted = self.controls.admit(session, bytes, self.now);
-        self.schedule.at_latest(self.controls.next_due());
-        admitted
-    }
-
-    /// Puts the call at the end of its session's backlog.
-    fn enqueue(&mut self, session: u32, idx: CallIdx) {
-        let state = self.sessions.at_mut(session);
-        let tail = std::mem::replace(&mut state.backlog_tail, idx.0);
-        state.backlog_len += 1;
-        if tail == NONE {
-            state.backlog_head = idx.0;
-        } else {
-            self.calls.at_mut(CallIdx(tail)).next = idx.0;
-        }
-        let call = self.calls.at_mut(idx);
-        call.state = CallState::Queued;
-        call.previous = tail;
-        call.next = NONE;
-        self.counters.stalls += 1;
-        // For its deadline.
-        self.schedule.on_call(self.now, self.config.scan_interval);
-    }
-
-    /// Takes the call out of its session's backlog.
-    fn unlink(&mut self, session: u32, idx: CallIdx) {
-        let call = self.calls.at(idx);
-        let (previous, next) = (call.previous, call.next);
-        let state = self.sessions.at_mut(session);
-        state.backlog_len -= 1;
-        if previous == NONE {
-            state.backlog_head = next;
-        } else {
-            self.calls.at_mut(CallIdx(previous)).next = next;
-        }
-        if next == NONE {
-            state.backlog_tail = previous;
-        } else {
-            self.calls.at_mut(CallIdx(next)).previous = previous;
-        }
-    }
-
-    /// Sends what the session's backlog, slots, credits and pace allow.
-    pub(crate) fn drain_backlog(&mut self, session: u32) {
-        loop {
-            let state = self.sessions.at(session);
-            let idx = CallIdx(state.backlog_head);
-            if idx.0 == NONE || !state.can_send() || !self.admit(session, idx) {
-                return;
-            }
-            self.unlink(session, idx);
-            self.start(session, idx);
-        }
-    }
-
-    /// Ends the calls that waited for the other side's answer and are larger than it takes.
-    pub(crate) fn end_too_large(&mut self, session: u32) {
-        let limit = self.sessions.at(session).max_message as usize;
-        let mut next = self.sessions.at(session).backlog_head;
-        while next != NONE {
-            let idx = CallIdx(next);
-            let call = self.calls.at(idx);
-            next = call.next;
-            if call
-                .request
-                .as_ref()
-                .is_some_and(|request| request.len() > limit)
-            {
-                self.abort(idx, RpcError::Rejected(ErrorCode::TOO_LARGE));
-            }
-        }
-    }
-
     /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
     #[inline]
-    fn start(&mut self, session: u32, idx: CallIdx) {
+    pub(crate) fn start(&mut self, session: u32, idx: CallIdx) {
         let (now, present) = (self.now, self.present(self.now));
         let (state, slots) = self.sessions.with_client_slots(session);
         let slot = state.free.trailing_zeros();
@@ -281,6 +199,18 @@ impl Proto {
             self.sessions.at_mut(session).credits -= 1;
         }
         self.take_sample(session, idx, header);
+        self.complete(handle, idx, header, data)
+    }
+
+    /// Ends an answered call, whose slot is free again already.
+    #[inline]
+    fn complete(
+        &mut self,
+        session: Session,
+        idx: CallIdx,
+        header: &Header,
+        data: &[u8],
+    ) -> Option<Done> {
         let call = self.calls.at_mut(idx);
         let (Some(request), Some(response)) = (call.request.take(), call.response.take()) else {
             // A zombie: the user has been told.
@@ -290,14 +220,14 @@ impl Proto {
         let tx_end = call.tx_end;
         // The msgbufs are changed where they end up: moving what was just written stalls.
         let mut done = Done {
-            session: handle,
+            session,
             tag: call.tag,
             result: Ok(()),
             request,
             response,
         };
         self.calls.remove(idx);
-        done.result = if is_response {
+        done.result = if header.kind == PacketType::Resp {
             fill_response(&mut done.response, data)
         } else {
             Err(RpcError::Rejected(ErrorCode(header.size)))
@@ -314,37 +244,6 @@ impl Proto {
         done.request.revoke();
         self.counters.completions += 1;
         Some(done)
-    }
-
-    /// Takes the buffers out of a call, as its completion.
-    fn take_done(&mut self, idx: CallIdx, result: Result<(), RpcError>) -> Option<Done> {
-        let call = self.calls.at_mut(idx);
-        let (request, response) = (call.request.take()?, call.response.take()?);
-        let (tag, index) = (call.tag, call.session);
-        Some(Done {
-            session: self.sessions.handle(index),
-            tag,
-            result,
-            request,
-            response,
-        })
-    }
-
-    /// Gives slot and credit back as an answer does.
-    #[cfg(feature = "mutants")]
-    fn free_slot(&mut self, session: u32, req: ReqNum) {
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let window = u32::from(state.window);
-        let bit = 1_u64 << req.slot(window);
-        state.free |= bit;
-        state.unacked |= bit;
-        state.credits += 1;
-        state.in_flight -= 1;
-        slots[req.slot(window) as usize] = crate::session::ClientSlot {
-            req: req.next(window),
-            call: NONE,
-        };
-        self.wake(session);
     }
 
     /// Measures the round trip if this answer allows it (rule S10): once for a session and burst,
@@ -433,92 +332,6 @@ impl Proto {
         let header = Self::header(state, kind, req);
         self.tx
             .push_request(state.peer, &header, BufRef::EMPTY, idx);
-    }
-
-    /// Cancels a call; its completion follows. False if it has completed already.
-    pub(crate) fn cancel(&mut self, id: CallId) -> bool {
-        let Some(idx) = self.calls.find(id) else {
-            return false;
-        };
-        self.abort(idx, RpcError::Cancelled);
-        true
-    }
-
-    /// Completes a call to the user before the server has answered (rule S6).
-    pub(crate) fn abort(&mut self, idx: CallIdx, error: RpcError) {
-        let (state, session) = (self.calls.at(idx).state, self.calls.at(idx).session);
-        let tx_end = self.calls.at(idx).tx_end;
-        let Some(done) = self.take_done(idx, Err(error)) else {
-            return;
-        };
-        if state == CallState::Queued {
-            self.unlink(session, idx);
-            self.calls.remove(idx);
-            self.end(done, TxSeq(0));
-            return;
-        }
-        self.end(done, tx_end);
-        #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::FreeOnCancel) {
-            let req = self.calls.at(idx).req;
-            self.free_slot(session, req);
-            self.calls.remove(idx);
-            return;
-        }
-        let call = self.calls.at_mut(idx);
-        call.state = CallState::Zombie;
-        call.attempts = 0;
-        // What is answered from now on may be the CANCEL.
-        call.sample = false;
-        call.sent = self.now;
-        self.send_cancel(idx);
-        #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::SlotReusedEarly) {
-            let (req, window) = (self.calls.at(idx).req, self.sessions.at(session).window);
-            self.free_slot(session, req.previous(u32::from(window)));
-            self.calls.remove(idx);
-        }
-    }
-
-    /// Ends every call of a session that closes, in the order in which they were issued to slots,
-    /// then the backlog.
-    pub(crate) fn end_calls(&mut self, session: u32, reason: CloseReason) {
-        let error = match reason {
-            CloseReason::PeerFailed => RpcError::PeerFailed,
-            other => RpcError::SessionClosed(other),
-        };
-        let state = self.sessions.at_mut(session);
-        let (slots, window) = (state.slots, u32::from(state.window));
-        for at in slots..slots + window {
-            let call = self.sessions.client_slots[at as usize].call;
-            if call != NONE {
-                self.end_call(CallIdx(call), error);
-            }
-        }
-        while self.sessions.at(session).backlog_head != NONE {
-            let idx = CallIdx(self.sessions.at(session).backlog_head);
-            self.unlink(session, idx);
-            self.end_call(idx, error);
-        }
-        let state = self.sessions.at_mut(session);
-        debug_assert_eq!(state.backlog_len, 0);
-        state.in_flight = 0;
-        debug_assert!(state.state != State::Free);
-    }
-
-    fn end_call(&mut self, idx: CallIdx, error: RpcError) {
-        let tx_end = self.calls.at(idx).tx_end;
-        let in_slot = self.calls.at(idx).state.has_slot();
-        if let Some(done) = self.take_done(idx, Err(error)) {
-            #[cfg(feature = "mutants")]
-            if self.shows(crate::mutant::Mutant::LostCompletion) {
-                self.calls.remove(idx);
-                return;
-            }
-            let tx_end = if in_slot { tx_end } else { TxSeq(0) };
-            self.end(done, tx_end);
-        }
-        self.calls.remove(idx);
     }
 }
 

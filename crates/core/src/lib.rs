@@ -10,7 +10,7 @@
 //! | `event_loop.rs`, `dispatch.rs` | control flow of an iteration, running handlers |
 //! | `rx.rs` | from bytes to packets of open sessions |
 //! | `session.rs`, `lifecycle.rs` | the session table; opening and closing |
-//! | `call.rs`, `client.rs` | requests that this side issues |
+//! | `call.rs`, `client.rs`, `backlog.rs`, `abort.rs` | requests that this side issues |
 //! | `work.rs`, `server.rs` | requests that the other side issues |
 //! | `scan.rs`, `timers.rs` | what time does |
 //! | `tx_queue.rs`, `congestion.rs` | packets on their way out; where control and pacing attach |
@@ -18,7 +18,9 @@
 //! | `control/` | handshake, links and failure detector, without I/O |
 #![forbid(unsafe_code)]
 
+mod abort;
 mod background;
+mod backlog;
 mod batch;
 mod call;
 #[cfg(any(test, fuzzing, feature = "check"))]

@@ -1,3 +1,5 @@
+//! The estimate against what its samples say.
+
 use super::*;
 
 const FLOOR: Nanos = Nanos::from_millis(1);

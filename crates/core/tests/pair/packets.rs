@@ -20,11 +20,9 @@ fn send(pair: &mut Pair, header: Header, data: &[u8]) {
     pair.step_server();
 }
 
-#[test]
-fn forged_packets_are_counted_and_change_nothing() {
-    let mut pair = Pair::new();
-    let (good, data) = request(&mut pair);
-    let forged = [
+/// Variations of a good header that nobody should have sent.
+fn forgeries(good: Header) -> [Header; 11] {
+    [
         Header {
             token: Token(good.token.0 ^ 1),
             ..good
@@ -70,7 +68,14 @@ fn forged_packets_are_counted_and_change_nothing() {
             aux: 0,
             ..good
         },
-    ];
+    ]
+}
+
+#[test]
+fn forged_packets_are_counted_and_change_nothing() {
+    let mut pair = Pair::new();
+    let (good, data) = request(&mut pair);
+    let forged = forgeries(good);
     for header in forged {
         send(&mut pair, header, &data);
     }

@@ -45,7 +45,7 @@ fn a_scan_before_the_first_transmission_does_not_resend() {
 
 #[test]
 fn a_reused_call_has_no_old_times() {
-    // steady: one long call pending keeps the scan going; a completion issues a new call into an old entry
+    // One long call keeps the scan going; a completion issues a new call into an old entry.
     let mut p = Pair::new();
     for t in 0..4 {
         p.call(ECHO, b"x", t);
