@@ -1,15 +1,19 @@
-//! What the standard library does not offer: signals, processor affinity, shared memory, and many
-//! datagrams in one system call. Every unsafe block that calls the system stands below here.
+//! What the standard library does not offer: signals, processor affinity, shared memory, many
+//! datagrams in one system call, futexes, and what this process uses. Every unsafe block that
+//! calls the system stands below here.
 
 mod affinity;
 mod datagrams;
+pub(crate) mod futex;
 mod shared;
 mod signals;
+mod usage;
 
 pub(crate) use affinity::{allowed_cpus, pin_to};
 pub(crate) use datagrams::{Datagrams, set_gro, set_receive_buffer, set_segment_size};
 pub(crate) use shared::{Shared, create_shared};
 pub(crate) use signals::{die_with_parent, handle_once};
+pub(crate) use usage::{monotonic_time, processor_time, resident_bytes, set_exact_timers};
 
 use std::io;
 

@@ -21,6 +21,12 @@ pub(super) fn describe() -> String {
     )
 }
 
+/// How many threads wanted to run during the last minute, on average.
+pub(super) fn load() -> String {
+    let loads = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    loads.split(' ').next().unwrap_or("unknown").to_owned()
+}
+
 /// The value behind the first `name :` of a file like `/proc/cpuinfo`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));

@@ -1,15 +1,15 @@
 //! Where rows go: JSON to a file or the standard output, the table to the standard output, or
-//! beside the JSON to the standard error.
+//! beside the JSON to the standard error, and a picture to a file.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
 
 use super::row::Row;
-use super::table;
+use super::{compare, machine, plot, table};
 
 /// The argument of `--json`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,46 +30,98 @@ impl FromStr for Target {
     }
 }
 
+/// What a run has found.
+#[derive(Debug)]
+pub(super) struct Results {
+    pub(super) rows: Vec<Row>,
+    /// What should not have happened.
+    pub(super) alarms: Vec<String>,
+    /// Cases for which there was no time.
+    pub(super) left_out: Vec<String>,
+    /// Load of the machine at the beginning.
+    load: String,
+}
+
+impl Results {
+    /// Nothing yet.
+    pub(super) fn begin() -> Self {
+        Self {
+            rows: Vec::new(),
+            alarms: Vec::new(),
+            left_out: Vec::new(),
+            load: machine::load(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = table::render(&self.rows);
+        for line in compare::lines(&self.rows) {
+            text += &format!("\n{line}");
+        }
+        for alarm in &self.alarms {
+            text += &format!("\nnote: {alarm}");
+        }
+        for case in &self.left_out {
+            text += &format!("\nleft out, more --seconds are needed: {case}");
+        }
+        let (before, after) = (&self.load, machine::load());
+        let machine = machine::describe();
+        text + &format!("\nmachine: {machine}; load {before} before, {after} after\n")
+    }
+}
+
 /// Opened before the first measurement, so that a wrong path costs no waiting.
-pub(super) enum Output {
-    Table,
-    JsonToStdout,
-    JsonToFile(File),
+pub(super) struct Output {
+    json: Json,
+    svg: Option<File>,
+}
+
+enum Json {
+    Nowhere,
+    Stdout,
+    File(File),
 }
 
 impl Output {
     /// # Errors
-    /// The file cannot be made.
-    pub(super) fn open(target: Option<&Target>) -> anyhow::Result<Self> {
-        Ok(match target {
-            None => Self::Table,
-            Some(Target::Stdout) => Self::JsonToStdout,
-            Some(Target::File(path)) => {
-                let file = File::create(path);
-                Self::JsonToFile(file.with_context(|| format!("cannot make {}", path.display()))?)
-            }
+    /// A file cannot be made.
+    pub(super) fn open(json: Option<&Target>, svg: Option<&Path>) -> anyhow::Result<Self> {
+        Ok(Self {
+            json: match json {
+                None => Json::Nowhere,
+                Some(Target::Stdout) => Json::Stdout,
+                Some(Target::File(path)) => Json::File(make(path)?),
+            },
+            svg: svg.map(make).transpose()?,
         })
     }
 
-    /// Writes all rows, in every form that was asked for.
+    /// Writes everything, in every form that was asked for.
     ///
     /// # Errors
     /// Somebody closed the other end, or the disk is full.
-    pub(super) fn write(&mut self, rows: &[Row], machine: &str) -> anyhow::Result<()> {
-        let text = format!("{}\nmachine: {machine}\n", table::render(rows));
-        match self {
-            Self::Table => io::stdout().write_all(text.as_bytes())?,
-            Self::JsonToStdout => {
+    pub(super) fn write(&mut self, results: &Results) -> anyhow::Result<()> {
+        let text = results.text();
+        match &mut self.json {
+            Json::Nowhere => io::stdout().write_all(text.as_bytes())?,
+            Json::Stdout => {
                 io::stderr().write_all(text.as_bytes())?;
-                json(rows, &mut io::stdout().lock())?;
+                json(&results.rows, &mut io::stdout().lock())?;
             }
-            Self::JsonToFile(file) => {
+            Json::File(file) => {
                 io::stdout().write_all(text.as_bytes())?;
-                json(rows, file)?;
+                json(&results.rows, file)?;
             }
+        }
+        if let Some(file) = &mut self.svg {
+            file.write_all(plot::draw(&results.rows)?.as_bytes())?;
         }
         Ok(())
     }
+}
+
+fn make(path: &Path) -> anyhow::Result<File> {
+    File::create(path).with_context(|| format!("cannot make {}", path.display()))
 }
 
 /// One object a line.

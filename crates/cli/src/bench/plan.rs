@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::probe::Probe;
+use super::probe::{Against, Measurement, Probe};
 use super::progress::Progress;
 use super::row::{Row, Spread};
 use crate::signal;
 
 /// The shortest measurement: below it start-up effects would count.
 const SHORTEST: Duration = Duration::from_millis(20);
-
-/// About what starting and ending the processes of one measurement takes.
-const SET_UP: Duration = Duration::from_millis(30);
 
 /// One line of parameters of an experiment, and what was measured for it.
 pub(super) struct Case {
@@ -24,6 +21,7 @@ pub(super) struct Case {
     params: Map<String, Value>,
     subject: Measured,
     baseline: Option<Measured>,
+    alarms: Vec<String>,
 }
 
 /// A probe and the values of the rounds so far.
@@ -34,15 +32,15 @@ struct Measured {
 
 impl Case {
     /// A case without a baseline.
-    pub(super) fn new(
+    pub(super) fn new<V: Clone + Into<Value>>(
         experiment: &'static str,
         transport: &'static str,
-        params: &[(&str, u64)],
+        params: &[(&str, V)],
         subject: impl Probe + 'static,
     ) -> Self {
         let params = params
             .iter()
-            .map(|&(name, value)| (name.to_owned(), value.into()))
+            .map(|(name, value)| ((*name).to_owned(), value.clone().into()))
             .collect();
         Self {
             experiment,
@@ -50,7 +48,14 @@ impl Case {
             params,
             subject: Measured::new(subject),
             baseline: None,
+            alarms: Vec::new(),
         }
+    }
+
+    /// The same, with a baseline that is measured right before the subject in each round.
+    pub(super) fn against(mut self, baseline: impl Probe + 'static) -> Self {
+        self.baseline = Some(Measured::new(baseline));
+        self
     }
 
     /// The rows of this case: one for each metric; none if no round was completed.
@@ -59,12 +64,15 @@ impl Case {
         metrics.filter_map(|(index, _)| self.row(index)).collect()
     }
 
+    /// What should not have happened in its rounds.
+    pub(super) fn alarms(&self) -> &[String] {
+        &self.alarms
+    }
+
     fn row(&self, index: usize) -> Option<Row> {
         let metric = self.subject.probe.metrics()[index];
         let Spread { median, min, max } = self.subject.spread(index)?;
-        let compared = self.baseline.as_ref().zip(metric.baseline);
-        let baseline = compared.and_then(|(baseline, index)| baseline.spread(index));
-        let baseline = baseline.map(|spread| spread.median);
+        let (baseline, baseline_name) = self.compared(metric.against).unzip();
         Some(Row {
             experiment: self.experiment,
             transport: self.transport,
@@ -76,7 +84,7 @@ impl Case {
             max,
             runs: self.subject.rounds.len(),
             baseline,
-            baseline_name: compared.map(|(baseline, _)| baseline.probe.name()),
+            baseline_name,
             ratio: baseline
                 .map(|baseline| median / baseline)
                 .filter(|ratio| ratio.is_finite()),
@@ -88,8 +96,21 @@ impl Case {
         })
     }
 
-    /// One round.
-    fn measure(&mut self, span: Duration) -> anyhow::Result<()> {
+    /// The median of what a figure is compared with, and what that is.
+    fn compared(&self, against: Against) -> Option<(f64, &'static str)> {
+        let (measured, index, name) = match against {
+            Against::Nothing => return None,
+            Against::Own { index, name } => (&self.subject, index, name),
+            Against::Baseline(index) => {
+                let baseline = self.baseline.as_ref()?;
+                (baseline, index, baseline.probe.name())
+            }
+        };
+        Some((measured.spread(index)?.median, name))
+    }
+
+    /// One round. Returns what was counted in it.
+    fn measure(&mut self, round: u32, span: Duration) -> anyhow::Result<Vec<String>> {
         // Both or neither: a baseline without its subject would belong to another round.
         let baseline = self
             .baseline
@@ -97,11 +118,22 @@ impl Case {
             .map(|it| it.probe.measure(span))
             .transpose()?;
         let subject = self.subject.probe.measure(span)?;
-        self.subject.rounds.push(subject);
+        self.note(round, &subject);
+        let details = subject.details.clone();
+        self.subject.rounds.push(subject.values);
         if let (Some(measured), Some(values)) = (&mut self.baseline, baseline) {
-            measured.rounds.push(values);
+            measured.rounds.push(values.values);
         }
-        Ok(())
+        Ok(details)
+    }
+
+    fn note(&mut self, round: u32, measurement: &Measurement) {
+        if !measurement.alarms.is_empty() {
+            let alarms = measurement.alarms.join("; ");
+            let label = self.label();
+            self.alarms
+                .push(format!("{label}, round {round}: {alarms}"));
+        }
     }
 
     /// How many measurements a round makes.
@@ -109,16 +141,19 @@ impl Case {
         1 + u32::from(self.baseline.is_some())
     }
 
+    /// About what a round takes beside its spans.
+    fn overhead(&self) -> Duration {
+        let baseline = self.baseline.as_ref().map(|it| it.probe.overhead());
+        self.subject.probe.overhead() + baseline.unwrap_or_default()
+    }
+
     fn label(&self) -> String {
-        let params = self
-            .params
-            .iter()
-            .map(|(name, value)| format!(" {name} {value}"));
-        format!(
-            "{}{}",
-            self.subject.probe.name(),
-            params.collect::<String>()
-        )
+        let params = self.params.iter().map(|(name, value)| match value {
+            Value::String(text) => format!(", {name} {text}"),
+            value => format!(", {name} {value}"),
+        });
+        let params: String = params.collect();
+        format!("{} {}{params}", self.experiment, self.transport)
     }
 }
 
@@ -143,21 +178,53 @@ impl Measured {
     }
 }
 
-/// Measures every case `runs` times, in about `budget` altogether. What was measured stays in the
-/// cases, also when it ends early.
+/// How much to measure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// Rounds.
+    pub(super) runs: u32,
+    /// About how long all of them take.
+    pub(super) budget: Duration,
+    /// Show what was counted in each measurement.
+    pub(super) verbose: bool,
+}
+
+/// Takes out the cases whose fixed parts alone would take longer than there is time, and names
+/// them.
+pub(super) fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
+    let mut left_out = Vec::new();
+    cases.retain(|case| {
+        let least = case.overhead() * plan.runs;
+        if least > plan.budget {
+            let seconds = least.as_secs_f64();
+            left_out.push(format!("{}: takes {seconds:.0} s", case.label()));
+        }
+        least <= plan.budget
+    });
+    left_out
+}
+
+/// Measures every case in every round. What was measured stays in the cases, also when it ends
+/// early.
 ///
 /// # Errors
 /// [`signal::Interrupted`]; or the first probe that failed.
-pub(super) fn run(cases: &mut [Case], runs: u32, budget: Duration) -> anyhow::Result<()> {
+pub(super) fn run(cases: &mut [Case], plan: Plan) -> anyhow::Result<()> {
     let begin = Instant::now();
-    let mut left = runs * cases.iter().map(Case::measurements).sum::<u32>();
-    let progress = Progress::start(u64::from(left), runs);
-    for round in 1..=runs {
+    let mut left = plan.runs * cases.iter().map(Case::measurements).sum::<u32>();
+    let mut overhead = plan.runs * cases.iter().map(Case::overhead).sum::<Duration>();
+    let progress = Progress::start(u64::from(left), plan.runs);
+    for round in 1..=plan.runs {
         for case in cases.iter_mut() {
             signal::check()?;
             progress.measuring(round, &case.label());
-            case.measure(span(budget.saturating_sub(begin.elapsed()), left))?;
+            let time = plan.budget.saturating_sub(begin.elapsed() + overhead);
+            let details = case.measure(round, span(time, left))?;
+            if plan.verbose && !details.is_empty() {
+                progress.say(&format!("{}, round {round}", case.label()), &details);
+            }
             left -= case.measurements();
+            overhead -= case.overhead();
             progress.advance(u64::from(case.measurements()));
         }
         progress.round_done(round);
@@ -167,7 +234,7 @@ pub(super) fn run(cases: &mut [Case], runs: u32, budget: Duration) -> anyhow::Re
 
 /// How long one of `left` measurements may take, if all of them have `time`.
 fn span(time: Duration, left: u32) -> Duration {
-    (time / left.max(1)).saturating_sub(SET_UP).max(SHORTEST)
+    (time / left.max(1)).max(SHORTEST)
 }
 
 #[cfg(test)]

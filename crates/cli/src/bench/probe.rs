@@ -11,8 +11,39 @@ pub(super) struct Metric {
     pub(super) name: &'static str,
     /// `ns`, `1/s`, `GB/s`, and so on.
     pub(super) unit: &'static str,
-    /// Which figure of the baseline it is divided by.
-    pub(super) baseline: Option<usize>,
+    /// What it is divided by.
+    pub(super) against: Against,
+}
+
+/// What a figure is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Against {
+    /// Nothing: it stands for itself.
+    Nothing,
+    /// The value at this index of the case's baseline.
+    Baseline(usize),
+    /// The value at this index of the same measurement.
+    Own { index: usize, name: &'static str },
+}
+
+/// What one measurement found.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measurement {
+    /// One value for each metric, and behind them those that metrics are compared with.
+    pub(super) values: Vec<f64>,
+    /// What should not have happened, and may explain the values.
+    pub(super) alarms: Vec<String>,
+    /// What was counted meanwhile, for `--verbose`.
+    pub(super) details: Vec<String>,
+}
+
+impl From<Vec<f64>> for Measurement {
+    fn from(values: Vec<f64>) -> Self {
+        Self {
+            values,
+            ..Self::default()
+        }
+    }
 }
 
 /// Something to measure. Each measurement starts afresh, in processes of its own.
@@ -23,11 +54,16 @@ pub(super) trait Probe {
     /// What [`Probe::measure`] returns, in order.
     fn metrics(&self) -> &'static [Metric];
 
-    /// Measures for `span`, and returns one value for each metric.
+    /// Measures for `span`.
     ///
     /// # Errors
     /// [`crate::signal::Interrupted`]; or a process could not be started, failed or hung.
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>>;
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement>;
+
+    /// About what a measurement takes beside the span: starting processes, silences.
+    fn overhead(&self) -> Duration {
+        SET_UP
+    }
 
     /// False if these medians show that the machine was disturbed, so that nothing that is
     /// compared with them means much.
@@ -35,6 +71,9 @@ pub(super) trait Probe {
         true
     }
 }
+
+/// About what starting and ending two processes takes.
+pub(super) const SET_UP: Duration = Duration::from_millis(30);
 
 /// How long to wait for the report of a process that measures for `span`.
 pub(super) fn patience(span: Duration) -> Duration {
@@ -57,10 +96,15 @@ impl Cpus {
                 client: Some(*client),
                 server: Some(*server),
             },
-            _ => Self {
-                client: None,
-                server: None,
-            },
+            _ => Self::any(),
+        }
+    }
+
+    /// Wherever the system puts them.
+    pub(super) const fn any() -> Self {
+        Self {
+            client: None,
+            server: None,
         }
     }
 }

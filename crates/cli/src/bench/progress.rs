@@ -37,6 +37,19 @@ impl Progress {
         }
     }
 
+    /// Shows a line, and more lines below it.
+    pub(super) fn say(&self, line: &str, more: &[String]) {
+        let mut text = line.to_owned();
+        for detail in more {
+            text += "\n    ";
+            text += detail;
+        }
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
     /// So many measurements more are done.
     pub(super) fn advance(&self, measurements: u64) {
         if let Some(bar) = &self.bar {

@@ -8,6 +8,7 @@ pub(crate) mod ring;
 pub(crate) mod shm_rtt;
 pub(crate) mod udp_rate;
 pub(crate) mod udp_rtt;
+pub(crate) mod wake;
 
 use super::Transport;
 use super::plan::Case;
@@ -52,7 +53,7 @@ pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
         }
         for segments in SEGMENTS {
             let params = [
-                ("size", udp_rate::SIZE.into()),
+                ("size", u64::from(udp_rate::SIZE)),
                 ("segments", segments.into()),
             ];
             cases.push(Case::new(
@@ -66,6 +67,6 @@ pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
     for size in COPY_SIZES {
         cases.push(Case::new("raw", "none", &params(size), copy::Copy { size }));
     }
-    cases.push(Case::new("raw", "none", &[], clock::Clock));
+    cases.push(Case::new::<u32>("raw", "none", &[], clock::Clock));
     cases
 }

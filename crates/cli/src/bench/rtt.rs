@@ -1,12 +1,12 @@
-//! Round trips, timed one by one. Raw baselines and experiments use the same loop, so that both
-//! sides of a ratio contain the same clock reads.
+//! Round trips, timed one by one. Raw baselines and experiments use the same recorder, so that
+//! both sides of a ratio contain the same clock reads.
 
 use std::time::Duration;
 
 use anyhow::ensure;
 use hdrhistogram::Histogram;
 
-use super::probe::Metric;
+use super::probe::{Against, Metric};
 use super::ticks::{self, Stretch};
 
 /// Round trips before the first that counts.
@@ -15,7 +15,7 @@ const WARM_UP: u64 = 2_000;
 /// How many round trips pass between two looks at the time.
 const BLOCK: u64 = 64;
 
-/// What [`measure`] returns, in order.
+/// What [`Recorder::quantiles`] returns, in order.
 pub(super) const METRICS: [Metric; 3] = [
     metric("rtt_p50", 0),
     metric("rtt_p99", 1),
@@ -28,7 +28,61 @@ const fn metric(name: &'static str, index: usize) -> Metric {
     Metric {
         name,
         unit: "ns",
-        baseline: Some(index),
+        against: Against::Baseline(index),
+    }
+}
+
+/// Durations in ticks, and the clock that gives ticks a length.
+#[derive(Clone, Debug)]
+pub(super) struct Recorder {
+    histogram: Histogram<u64>,
+    skip: u64,
+    stretch: Stretch,
+}
+
+impl Recorder {
+    /// Leaves out the first `skip` durations, for caches and branch predictors.
+    pub(super) fn skipping(skip: u64) -> Self {
+        Self {
+            // Two significant digits would round 400 ns to 2 ns steps; three cost 20 KB more.
+            histogram: Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order"),
+            skip,
+            stretch: Stretch::begin(),
+        }
+    }
+
+    /// Leaves out so many round trips that code and data are warm.
+    pub(super) fn warming_up() -> Self {
+        Self::skipping(WARM_UP)
+    }
+
+    /// One duration.
+    #[inline]
+    pub(super) fn record(&mut self, ticks: u64) {
+        if self.skip == 0 {
+            self.histogram.saturating_record(ticks);
+        } else {
+            self.skip -= 1;
+        }
+    }
+
+    /// How many durations count so far.
+    pub(super) fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// One quantile in ns.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ticks of a round trip are far below 2^53"
+    )]
+    pub(super) fn quantile(&self, quantile: f64) -> f64 {
+        self.histogram.value_at_quantile(quantile) as f64 * self.stretch.ns_per_tick()
+    }
+
+    /// Those of [`METRICS`] in ns.
+    pub(super) fn quantiles(&self) -> [f64; 3] {
+        QUANTILES.map(|quantile| self.quantile(quantile))
     }
 }
 
@@ -37,10 +91,6 @@ const fn metric(name: &'static str, index: usize) -> Metric {
 ///
 /// # Errors
 /// A trip said that its answer was wrong.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "ticks of a round trip are far below 2^53"
-)]
 pub(super) fn measure(
     span: Duration,
     mut trip: impl FnMut(u64) -> anyhow::Result<bool>,
@@ -50,20 +100,18 @@ pub(super) fn measure(
         ensure!(trip(counter)?, "the answer to request {counter} is wrong");
         counter += 1;
     }
-    // Two significant digits would round 400 ns to 2 ns steps; three cost 20 KB more.
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3)?;
+    let mut recorder = Recorder::skipping(0);
     let stretch = Stretch::begin();
     while stretch.elapsed() < span {
         for _ in 0..BLOCK {
             let begin = ticks::now();
             let is_right = trip(counter)?;
-            histogram.saturating_record(ticks::now().wrapping_sub(begin));
+            recorder.record(ticks::now().wrapping_sub(begin));
             ensure!(is_right, "the answer to request {counter} is wrong");
             counter += 1;
         }
     }
-    let ns = stretch.ns_per_tick();
-    Ok(QUANTILES.map(|quantile| histogram.value_at_quantile(quantile) as f64 * ns))
+    Ok(recorder.quantiles())
 }
 
 #[cfg(test)]

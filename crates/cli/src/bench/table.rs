@@ -69,12 +69,17 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
 
 /// A value with three significant digits and its unit, in the size that reads best.
 fn figure(value: f64, unit: &str) -> String {
+    if unit == "count" {
+        return format!("{value}");
+    }
+    let size = value.abs();
     let (scaled, unit) = match unit {
-        "ns" if value >= 1e9 => (value / 1e9, "s"),
-        "ns" if value >= 1e6 => (value / 1e6, "ms"),
-        "ns" if value >= 1e3 => (value / 1e3, "µs"),
-        "1/s" if value >= 1e6 => (value / 1e6, "M/s"),
-        "1/s" if value >= 1e3 => (value / 1e3, "k/s"),
+        "ns" if size >= 1e9 => (value / 1e9, "s"),
+        "ns" if size >= 1e6 => (value / 1e6, "ms"),
+        "ns" if size >= 1e3 => (value / 1e3, "µs"),
+        "B" if size >= 1e4 => (value / 1e3, "kB"),
+        "1/s" if size >= 1e6 => (value / 1e6, "M/s"),
+        "1/s" if size >= 1e3 => (value / 1e3, "k/s"),
         "1/s" => (value, "/s"),
         unit => (value, unit),
     };

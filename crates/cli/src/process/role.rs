@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::Parent;
-use crate::bench::raw;
+use crate::bench::{self, raw};
 use crate::sys;
 
 /// The hidden subcommand that starts a role.
@@ -32,6 +32,24 @@ pub(crate) enum Role {
     UdpSend,
     /// Receives and counts them.
     UdpReceive,
+    /// Sends packets to a process that sleeps.
+    WakePing,
+    /// Sleeps, and answers them.
+    WakeEcho,
+    /// Serves RPCs.
+    Serve,
+    /// Issues one RPC after the other.
+    Ping,
+    /// Issues many RPCs at a time, and perhaps serves as many.
+    Issue,
+    /// Issues RPCs over many sessions.
+    ManySessions,
+    /// Issues an RPC after a silence.
+    AfterSilence,
+    /// Loads a server, and then is silent.
+    LoadThenSilence,
+    /// Issues RPCs whose handlers are slow.
+    SlowHandler,
 }
 
 /// Arguments of the hidden subcommand.
@@ -62,6 +80,15 @@ impl Role {
             Self::UdpEcho => raw::udp_rtt::echo(parent),
             Self::UdpSend => raw::udp_rate::send(parent),
             Self::UdpReceive => raw::udp_rate::receive(parent),
+            Self::WakePing => raw::wake::ping(parent),
+            Self::WakeEcho => raw::wake::echo(parent),
+            Self::Serve => bench::subject::server::run(parent),
+            Self::Ping => bench::latency::ping(parent),
+            Self::Issue => bench::rate::issue(parent),
+            Self::ManySessions => bench::sessions::call(parent),
+            Self::AfterSilence => bench::idle::call_after_silence(parent),
+            Self::LoadThenSilence => bench::idle::load_then_silence(parent),
+            Self::SlowHandler => bench::slow_handler::call(parent),
         }
     }
 }

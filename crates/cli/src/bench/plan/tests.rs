@@ -7,12 +7,12 @@ const METRICS: [Metric; 2] = [
     Metric {
         name: "rtt",
         unit: "ns",
-        baseline: Some(1),
+        against: Against::Baseline(1),
     },
     Metric {
         name: "losses",
         unit: "count",
-        baseline: None,
+        against: Against::Nothing,
     },
 ];
 
@@ -28,10 +28,14 @@ impl Probe for Script {
         &METRICS
     }
 
-    fn measure(&mut self, _: Duration) -> anyhow::Result<Vec<f64>> {
+    fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
         anyhow::ensure!(!self.0.is_empty(), "no more values");
         let value = self.0.remove(0);
-        Ok(vec![value, value * 10.0])
+        Ok(Measurement {
+            values: vec![value, value * 10.0],
+            alarms: vec![format!("value {value}")],
+            details: Vec::new(),
+        })
     }
 
     fn is_plausible(&self, medians: &[f64]) -> bool {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
 use crate::bench::ticks;
 use crate::process::{Parent, Process, Role};
 
@@ -14,12 +14,12 @@ const METRICS: [Metric; 2] = [
     Metric {
         name: "tick_read",
         unit: "ns",
-        baseline: Some(0),
+        against: Against::Baseline(0),
     },
     Metric {
         name: "instant_read",
         unit: "ns",
-        baseline: Some(1),
+        against: Against::Baseline(1),
     },
 ];
 
@@ -36,9 +36,9 @@ impl Probe for Clock {
         &METRICS
     }
 
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let mut process = Process::spawn(Role::Clock, Cpus::pick().client, &span)?;
-        process.receive(patience(span))
+        Ok(process.receive::<Vec<f64>>(patience(span))?.into())
     }
 }
 

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 
-use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
 use crate::bench::{plausible, work};
 use crate::process::{Parent, Process, Role};
 
 const METRICS: [Metric; 1] = [Metric {
     name: "copied",
     unit: "GB/s",
-    baseline: Some(0),
+    against: Against::Baseline(0),
 }];
 
 /// Copies of `size` bytes.
@@ -30,9 +30,9 @@ impl Probe for Copy {
         &METRICS
     }
 
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let mut process = Process::spawn(Role::Copy, Cpus::pick().client, &(self.size, span))?;
-        Ok(vec![process.receive(patience(span))?])
+        Ok(vec![process.receive(patience(span))?].into())
     }
 
     fn is_plausible(&self, medians: &[f64]) -> bool {

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{LINE, Reader, Shape, Writer};
-use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
 use crate::bench::{plausible, work};
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Shared};
@@ -29,7 +29,7 @@ const BLOCK: u64 = 1 << 14;
 const METRICS: [Metric; 1] = [Metric {
     name: "messages_per_s",
     unit: "1/s",
-    baseline: Some(0),
+    against: Against::Baseline(0),
 }];
 
 /// The rate of a ring of cache lines.
@@ -51,13 +51,13 @@ impl Probe for Ring {
         &METRICS
     }
 
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let (_memory, name) = sys::create_shared(SHAPE.bytes())?;
         let params = Params { memory: name, span };
         let cpus = Cpus::pick();
         let _writer = Process::spawn(Role::RingWrite, cpus.client, &params)?;
         let mut reader = Process::spawn(Role::RingRead, cpus.server, &params)?;
-        Ok(vec![reader.receive(patience(span))?])
+        Ok(vec![reader.receive(patience(span))?].into())
     }
 
     fn is_plausible(&self, medians: &[f64]) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Reader, Shape, Writer};
-use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::probe::{Cpus, Measurement, Metric, Probe, patience};
 use crate::bench::{plausible, rtt, work};
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Shared};
@@ -50,7 +50,7 @@ impl Probe for ShmRtt {
         &rtt::METRICS
     }
 
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let (_memory, name) = sys::create_shared(2 * shape(self.size).bytes())?;
         let params = Params {
             memory: name,
@@ -60,7 +60,7 @@ impl Probe for ShmRtt {
         let cpus = Cpus::pick();
         let _server = Process::spawn(Role::ShmEcho, cpus.server, &params)?;
         let mut client = Process::spawn(Role::ShmPing, cpus.client, &params)?;
-        client.receive(patience(span))
+        Ok(client.receive::<Vec<f64>>(patience(span))?.into())
     }
 
     fn is_plausible(&self, medians: &[f64]) -> bool {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
 use crate::bench::work;
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Datagrams};
@@ -30,7 +30,7 @@ const WARM_UP: u64 = 10_000;
 const METRICS: [Metric; 1] = [Metric {
     name: "packets_per_s",
     unit: "1/s",
-    baseline: Some(0),
+    against: Against::Baseline(0),
 }];
 
 /// The rate of datagrams, `segments` of them in one message to the kernel.
@@ -54,7 +54,7 @@ impl Probe for UdpRate {
         &METRICS
     }
 
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let cpus = Cpus::pick();
         let params = (self.segments, span);
         let mut receiving = Process::spawn(Role::UdpReceive, cpus.server, &params)?;
@@ -64,7 +64,7 @@ impl Probe for UdpRate {
             segments: self.segments,
         };
         let _sending = Process::spawn(Role::UdpSend, cpus.client, &params)?;
-        Ok(vec![receiving.receive(patience(span))?])
+        Ok(vec![receiving.receive(patience(span))?].into())
     }
 }
 

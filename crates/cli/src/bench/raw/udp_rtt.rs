@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::probe::{Cpus, Metric, Probe, patience};
+use crate::bench::probe::{Cpus, Measurement, Metric, Probe, patience};
 use crate::bench::{rtt, work};
 use crate::process::{Parent, Process, Role};
 
@@ -42,7 +42,7 @@ impl Probe for UdpRtt {
         &rtt::METRICS
     }
 
-    fn measure(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let cpus = Cpus::pick();
         let mut server_process = Process::spawn(Role::UdpEcho, cpus.server, &self.size)?;
         let server = server_process.receive(patience(Duration::ZERO))?;
@@ -52,7 +52,7 @@ impl Probe for UdpRtt {
             span,
         };
         let mut client = Process::spawn(Role::UdpPing, cpus.client, &params)?;
-        client.receive(patience(span))
+        Ok(client.receive::<Vec<f64>>(patience(span))?.into())
     }
 }
 

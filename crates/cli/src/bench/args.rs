@@ -1,0 +1,172 @@
+//! What `dunlin bench` can be told, and what its help says.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::output::Target;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin bench                          latency, rate and idling beside their baselines
+  dunlin bench latency                  every size over shm, auto and udp
+  dunlin bench rate --transport shm     shared memory alone
+  dunlin bench slow-handler --seconds 120 --runs 9
+  dunlin bench all --json rows.jsonl    everything, and one JSON object a row in a file
+  dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
+  dunlin bench rate --svg rate.svg      a picture of the rows
+  dunlin bench rate --verbose           what both processes of each measurement counted
+
+Each experiment starts its own client and server processes. Each figure is the median of --runs
+rounds, beside its baseline, which is measured right before it in each round; the last column is
+their ratio. A row is invalid if its baseline shows that the machine was disturbed; run it again
+when the machine is quiet. Ctrl-C shows what was measured so far.
+
+Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
+
+/// What `dunlin bench` can be told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to measure
+    #[arg(
+        value_name = "NAME",
+        default_value = "summary",
+        hide_default_value = true
+    )]
+    pub(super) experiment: Experiment,
+    /// Over what; without it, what suits the experiment
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "T,...")]
+    transport: Vec<Transport>,
+    /// How long all rounds together take, about; cases that take longer are left out
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// Rounds; a row has the median, the smallest and the largest of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(default_value_t = 5)]
+    pub(super) runs: u32,
+    /// One JSON object a row, into a file or (`-`) to the standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub(super) json: Option<Target>,
+    /// A picture of latency and rate, as far as they were measured
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// Show what both processes of each measurement counted and used
+    #[arg(long, short)]
+    pub(super) verbose: bool,
+}
+
+/// The experiments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Experiment {
+    /// Latency, rate and idling, a few rows of each: what plain `dunlin bench` measures
+    Summary,
+    /// The machine itself: round trips, rates, copies, clocks
+    Raw,
+    /// Round trips of one RPC at a time, 8 to 1024 bytes
+    Latency,
+    /// RPCs per second, 60 in flight over 8 sessions, in batches
+    Rate,
+    /// 1 to 20 000 sessions between two endpoints: rate, and memory per session
+    Sessions,
+    /// The first RPC after a silence, and processor time of a server without work
+    Idle,
+    /// Handlers that compute in the dispatch thread or sleep in worker threads, and fast RPCs
+    /// beside them
+    SlowHandler,
+    /// All of the above but the summary
+    All,
+}
+
+/// What packets travel over.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Transport {
+    /// Shared memory between processes of this host
+    Shm,
+    /// Both, chosen per peer; here it is shared memory
+    Auto,
+    /// Kernel UDP over loopback
+    Udp,
+}
+
+impl Transport {
+    /// Its name in rows.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Shm => "shm",
+            Self::Auto => "auto",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+impl Args {
+    /// The experiments behind the name.
+    pub(super) fn experiments(&self) -> Vec<Experiment> {
+        match self.experiment {
+            Experiment::All => Experiment::EACH.to_vec(),
+            one => vec![one],
+        }
+    }
+
+    /// What to measure an experiment over, each transport once.
+    pub(super) fn transports(&self, experiment: Experiment) -> Vec<Transport> {
+        let mut transports = match (&self.transport[..], experiment) {
+            ([], Experiment::Latency | Experiment::Rate) => {
+                vec![Transport::Shm, Transport::Auto, Transport::Udp]
+            }
+            ([], _) => vec![Transport::Shm, Transport::Udp],
+            (given, _) => given.to_vec(),
+        };
+        transports.sort_unstable();
+        transports.dedup();
+        transports
+    }
+
+    /// How long an experiment takes: what was given, of which each of several has its share.
+    pub(super) fn budget(&self, experiment: Experiment) -> Duration {
+        let usual = experiment.usual_budget();
+        match self.seconds {
+            None => usual,
+            Some(seconds) => {
+                let all = self.experiments().into_iter().map(Experiment::usual_budget);
+                seconds.mul_f64(usual.as_secs_f64() / all.sum::<Duration>().as_secs_f64())
+            }
+        }
+    }
+}
+
+impl Experiment {
+    /// What `all` runs, one after the other.
+    const EACH: [Self; 6] = [
+        Self::Raw,
+        Self::Latency,
+        Self::Rate,
+        Self::Sessions,
+        Self::Idle,
+        Self::SlowHandler,
+    ];
+
+    const fn usual_budget(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Summary => 45,
+            Self::Raw => 20,
+            Self::Latency => 30,
+            Self::Rate | Self::SlowHandler => 60,
+            Self::Sessions => 150,
+            Self::Idle => 200,
+            Self::All => 520,
+        })
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if !(0.0..=86_400.0).contains(&number) || number == 0.0 {
+        return Err("not between 0 and 86400".to_owned());
+    }
+    Ok(Duration::from_secs_f64(number))
+}

@@ -1,0 +1,178 @@
+//! `latency`: round trips of one RPC at a time, from the call to the continuation, beside a raw
+//! ping-pong of a packet of that size over the same medium. Both sides spin.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use dunlin::{Cx, Done, MsgBuf, Rpc, Session, Tag};
+use serde::{Deserialize, Serialize};
+
+use super::plan::Case;
+use super::probe::{Measurement, Metric, Probe, patience};
+use super::raw::{shm_rtt::ShmRtt, udp_rtt::UdpRtt};
+use super::rtt::{self, Recorder};
+use super::subject::side::Side;
+use super::subject::{self, ECHO, Medium, Report, Server, Setting, over, server};
+use super::{Transport, ticks, work};
+use crate::process::{Parent, Process, Role};
+
+/// Bytes of request and response.
+const SIZES: [u32; 5] = [8, 32, 64, 256, 1024];
+
+/// Iterations of the event loop between two looks at the time.
+const BLOCK: u32 = 256;
+
+/// Round trips of RPCs of `size` bytes.
+#[derive(Clone, Copy, Debug)]
+struct Latency {
+    transport: Transport,
+    size: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Params {
+    setting: Setting,
+    server: SocketAddr,
+    size: u32,
+    span: Duration,
+}
+
+/// Every size over these transports.
+pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
+    let of_size = |size| {
+        transports
+            .iter()
+            .map(move |&transport| case(transport, size))
+    };
+    SIZES.into_iter().flat_map(of_size).collect()
+}
+
+/// One size over one transport.
+pub(super) fn case(transport: Transport, size: u32) -> Case {
+    let subject = Latency { transport, size };
+    let case = Case::new("latency", transport.name(), &[("size", size)], subject);
+    match transport {
+        Transport::Shm | Transport::Auto => case.against(ShmRtt { size }),
+        Transport::Udp => case.against(UdpRtt { size }),
+    }
+}
+
+impl Probe for Latency {
+    fn name(&self) -> &'static str {
+        "RPC"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &rtt::METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let (client, server) = subject::spinning_pair(self.transport);
+        let mut server = Server::start(&server::Params {
+            setting: server,
+            handler: Duration::ZERO,
+        })?;
+        let params = Params {
+            setting: client,
+            server: server.address,
+            size: self.size,
+            span,
+        };
+        let mut client = Process::spawn(Role::Ping, None, &params)?;
+        let report: Report = client.receive(patience(span))?;
+        Ok(report.measurement(&server.side()?))
+    }
+}
+
+/// The state of the client.
+struct Ping {
+    session: Session,
+    size: usize,
+    recorder: Recorder,
+    counter: u64,
+    begin: u64,
+    wrong: Option<String>,
+}
+
+impl Ping {
+    /// The clock is read before the request is written and after its answer was checked, as in
+    /// the raw ping-pong.
+    #[inline]
+    fn issue(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
+        self.begin = ticks::now();
+        work::fill(request.data_mut(), self.counter);
+        if let Err(refused) = cx.call(self.session, ECHO, request, response, Tag(self.counter)) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+
+    #[inline]
+    fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
+        let answer = done.response.data();
+        let is_right = done.result.is_ok()
+            && answer.len() == self.size
+            && work::is_answer(answer, self.size, self.counter);
+        self.recorder.record(ticks::now().wrapping_sub(self.begin));
+        if !is_right {
+            self.wrong = Some(format!("request {}: {:?}", self.counter, done.result));
+            return;
+        }
+        self.counter += 1;
+        self.issue(done.request, done.response, cx);
+    }
+}
+
+/// The client process.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting.transport, measure(parent, &params))
+}
+
+fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let mut rpc: Rpc<T, Option<Ping>> = params.setting.open(None)?;
+    let sessions = subject::connect(&mut rpc, params.server, 1)?;
+    let size = params.size as usize;
+    rpc.on_completion(|app, done, cx| {
+        if let Some(ping) = app {
+            ping.on_done(done, cx);
+        }
+    });
+    let (request, response) = (rpc.buf(size)?, rpc.buf(size)?);
+    let (app, mut cx) = rpc.with();
+    app.insert(Ping {
+        session: sessions[0],
+        size,
+        recorder: Recorder::warming_up(),
+        counter: 0,
+        begin: 0,
+        wrong: None,
+    })
+    .issue(request, response, &mut cx);
+    let begin = Instant::now();
+    let patience = params.span + Duration::from_secs(5);
+    let values = loop {
+        for _ in 0..BLOCK {
+            rpc.run_once();
+        }
+        let Some(ping) = rpc.app_mut() else {
+            bail!("there is no state");
+        };
+        if let Some(wrong) = ping.wrong.take() {
+            bail!(wrong);
+        }
+        if ping.recorder.count() > 0 && begin.elapsed() >= params.span {
+            break ping.recorder.quantiles().to_vec();
+        }
+        ensure!(begin.elapsed() < patience, "nothing was answered");
+    };
+    let side = Side::read(&mut rpc)?;
+    parent.say(&Report { values, side })
+}

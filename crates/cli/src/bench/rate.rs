@@ -1,0 +1,241 @@
+//! `rate`: RPCs per second with many in flight, beside the raw packets per second of the same
+//! medium. `one_way`: one process issues, the other serves. `symmetric`: each does both, and the
+//! figure is that of the slower one.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use dunlin::{Rpc, Session, SessionEvent};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Transport;
+use super::plan::Case;
+use super::probe::{Against, Measurement, Metric, Probe, patience};
+use super::raw::{ring::Ring, udp_rate::UdpRate};
+use super::subject::pipeline::{self, Choice, HasPipeline, INFLIGHT, Pipeline};
+use super::subject::side::Side;
+use super::subject::{self, Medium, Report, Server, Setting, over, server};
+use crate::process::{Parent, Process, Role};
+
+/// Requests that are issued together.
+const BATCHES: [u32; 4] = [1, 3, 8, 16];
+
+/// Sessions between the two endpoints, each with the default window and credits.
+const SESSIONS: usize = 8;
+
+/// Time before the first RPC that counts.
+const WARM_UP: Duration = Duration::from_millis(20);
+
+const METRICS: [Metric; 1] = [Metric {
+    name: "rpc_per_s",
+    unit: "1/s",
+    against: Against::Baseline(0),
+}];
+
+/// Who issues requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pattern {
+    /// One side; the other serves.
+    OneWay,
+    /// Both sides.
+    Symmetric,
+}
+
+/// The rate of RPCs.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    transport: Transport,
+    pattern: Pattern,
+    batch: u32,
+    packing: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Params {
+    setting: Setting,
+    /// Whom to connect to; who is told nobody listens, and issues when all sessions are there.
+    server: Option<SocketAddr>,
+    batch: u32,
+    span: Duration,
+}
+
+/// Every pattern and batch over these transports; over udp also one way without packing.
+pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for pattern in [Pattern::OneWay, Pattern::Symmetric] {
+        for batch in BATCHES {
+            for &transport in transports {
+                cases.push(case(transport, pattern, batch, true));
+                if transport == Transport::Udp && pattern == Pattern::OneWay {
+                    cases.push(case(transport, pattern, batch, false));
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// One pattern and batch over one transport.
+pub(super) fn case(transport: Transport, pattern: Pattern, batch: u32, packing: bool) -> Case {
+    let mut params: Vec<(&str, Value)> = vec![
+        ("pattern", pattern.name().into()),
+        ("batch", batch.into()),
+        ("inflight", INFLIGHT.into()),
+    ];
+    if transport == Transport::Udp {
+        params.push(("packing", packing.into()));
+    }
+    let subject = Rate {
+        transport,
+        pattern,
+        batch,
+        packing,
+    };
+    let case = Case::new("rate", transport.name(), &params, subject);
+    match transport {
+        Transport::Shm | Transport::Auto => case.against(Ring),
+        Transport::Udp => case.against(UdpRate { segments: 1 }),
+    }
+}
+
+impl Pattern {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::OneWay => "one_way",
+            Self::Symmetric => "symmetric",
+        }
+    }
+}
+
+impl Rate {
+    fn settings(&self) -> (Setting, Setting) {
+        let (client, server) = subject::spinning_pair(self.transport);
+        let packing = self.packing;
+        (Setting { packing, ..client }, Setting { packing, ..server })
+    }
+
+    fn one_way(&self, span: Duration) -> anyhow::Result<Measurement> {
+        let (setting, server) = self.settings();
+        let mut server = Server::start(&server::Params {
+            setting: server,
+            handler: Duration::ZERO,
+        })?;
+        let params = Params {
+            setting,
+            server: Some(server.address),
+            batch: self.batch,
+            span,
+        };
+        let mut client = Process::spawn(Role::Issue, None, &params)?;
+        let report: Report = client.receive(patience(span))?;
+        Ok(report.measurement(&server.side()?))
+    }
+
+    fn symmetric(&self, span: Duration) -> anyhow::Result<Measurement> {
+        let (first, second) = self.settings();
+        let mut params = Params {
+            setting: second,
+            server: None,
+            batch: self.batch,
+            span,
+        };
+        let mut second = Process::spawn(Role::Issue, None, &params)?;
+        params.server = Some(second.receive(patience(Duration::ZERO))?);
+        params.setting = first;
+        let mut first = Process::spawn(Role::Issue, None, &params)?;
+        let first: Report = first.receive(patience(span))?;
+        let second: Report = second.receive(patience(span))?;
+        let slower = first.values[0].min(second.values[0]);
+        let mut measurement = first.measurement(&second.side);
+        measurement.values = vec![slower];
+        Ok(measurement)
+    }
+}
+
+impl Probe for Rate {
+    fn name(&self) -> &'static str {
+        "RPC rate"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP + WARM_UP
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        match self.pattern {
+            Pattern::OneWay => self.one_way(span),
+            Pattern::Symmetric => self.symmetric(span),
+        }
+    }
+}
+
+/// The state of a process that issues, and perhaps serves.
+#[derive(Default)]
+struct Peer {
+    pipeline: Pipeline,
+    accepted: Vec<Session>,
+}
+
+impl HasPipeline for Peer {
+    fn pipeline(&mut self) -> &mut Pipeline {
+        &mut self.pipeline
+    }
+}
+
+/// A process that issues requests. After its report it goes on until the parent kills it, because
+/// the other one may still measure.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn issue(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting.transport, run(parent, &params))
+}
+
+fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let mut rpc: Rpc<T, Peer> = params.setting.open(Peer::default())?;
+    server::on_echo(&mut rpc);
+    rpc.on_completion(|peer, done, cx| peer.pipeline.on_done(done, cx));
+    rpc.on_session(|peer, event, _| {
+        if let SessionEvent::Accepted(session) = event {
+            peer.accepted.push(session);
+        }
+    });
+    let sessions = match params.server {
+        Some(server) => subject::connect(&mut rpc, server, SESSIONS)?,
+        None => accept(parent, &mut rpc)?,
+    };
+    let pipeline = &mut rpc.app_mut().pipeline;
+    pipeline.use_sessions(sessions, Choice::default());
+    pipeline::begin(&mut rpc, params.batch as usize, u64::MAX)?;
+    pipeline::rate(&mut rpc, WARM_UP)?;
+    let rate = pipeline::rate(&mut rpc, params.span)?;
+    let side = Side::read(&mut rpc)?;
+    let values = vec![rate];
+    parent.say(&Report { values, side })?;
+    loop {
+        rpc.run_once();
+    }
+}
+
+/// Waits until the other side has made all sessions.
+fn accept<T: Medium>(parent: &Parent, rpc: &mut Rpc<T, Peer>) -> anyhow::Result<Vec<Session>> {
+    parent.say(&rpc.nexus().address())?;
+    let begin = Instant::now();
+    rpc.run_until(|rpc| {
+        rpc.app().accepted.len() == SESSIONS || begin.elapsed() > Duration::from_secs(10)
+    });
+    let sessions = std::mem::take(&mut rpc.app_mut().accepted);
+    ensure!(
+        sessions.len() == SESSIONS,
+        "only {} sessions came",
+        sessions.len()
+    );
+    Ok(sessions)
+}

@@ -1,0 +1,211 @@
+//! The library under test, as the processes of all experiments use it: one endpoint a process,
+//! opened as a [`Setting`] says. A client connects to what a server listens at, does what its
+//! experiment asks, and reports; the server answers until the parent kills it.
+
+pub(super) mod exchange;
+pub(super) mod pipeline;
+pub(crate) mod server;
+pub(super) mod side;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Context;
+use dunlin::transport::{AutoOptions, ShmOptions, UdpOptions};
+use dunlin::{Auto, ConnectOptions, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
+use serde::{Deserialize, Serialize};
+
+use super::Transport;
+use super::probe::{Cpus, Measurement, patience};
+use crate::process::{Process, Role};
+use crate::sys;
+use side::Side;
+
+/// Answers with a function of the whole request ([`super::work`]), in the dispatch thread.
+pub(super) const ECHO: ReqType = ReqType(1);
+
+/// The same after a while, in the dispatch thread.
+pub(super) const SLOW: ReqType = ReqType(2);
+
+/// The same after a while, in a worker thread.
+pub(super) const SLOW_BACKGROUND: ReqType = ReqType(3);
+
+/// Starting two processes with an endpoint each, and connecting them.
+pub(super) const SET_UP: Duration = Duration::from_millis(60);
+
+/// Sessions that connect at a time.
+const CONNECTING: usize = 256;
+
+/// How a process of an experiment opens its endpoint. What is not here has its default.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Setting {
+    pub(super) transport: Transport,
+    /// udp: several packets in a datagram, and segmentation by the kernel (GSO, GRO).
+    pub(super) packing: bool,
+    /// Spin for ever; else as by default: a while, then block.
+    pub(super) spin: bool,
+    /// The processor of the thread with the endpoint. Other threads run anywhere.
+    pub(super) cpu: Option<usize>,
+    /// Smallest retransmission timeout, if not the default.
+    pub(super) rto_floor: Option<Duration>,
+    /// Threads for background handlers.
+    pub(super) workers: usize,
+}
+
+/// What a client reports.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    pub(super) values: Vec<f64>,
+    pub(super) side: Side,
+}
+
+impl Report {
+    /// The same with what both sides counted.
+    pub(super) fn measurement(self, server: &Side) -> Measurement {
+        let alarms = [self.side.alarm("client"), server.alarm("server")];
+        Measurement {
+            values: self.values,
+            alarms: alarms.into_iter().flatten().collect(),
+            details: vec![self.side.line("client"), server.line("server")],
+        }
+    }
+}
+
+/// A transport with what experiments set of its options.
+pub(super) trait Medium: Open {
+    /// Switches packing and segmentation.
+    fn pack(options: &mut Self::Options, on: bool);
+}
+
+impl Medium for Shm {
+    fn pack(_: &mut ShmOptions, _: bool) {}
+}
+
+impl Medium for Udp {
+    fn pack(options: &mut UdpOptions, on: bool) {
+        (options.pack, options.gso, options.gro) = (on, on, on);
+    }
+}
+
+impl Medium for Auto {
+    fn pack(options: &mut AutoOptions, on: bool) {
+        Udp::pack(&mut options.udp, on);
+    }
+}
+
+/// Calls a function that is generic over the [`Medium`] for a [`Transport`].
+macro_rules! over {
+    ($transport:expr, $function:ident($($argument:expr),*)) => {
+        match $transport {
+            $crate::bench::Transport::Shm => $function::<dunlin::Shm>($($argument),*),
+            $crate::bench::Transport::Udp => $function::<dunlin::Udp>($($argument),*),
+            $crate::bench::Transport::Auto => $function::<dunlin::Auto>($($argument),*),
+        }
+    };
+}
+pub(super) use over;
+
+impl Setting {
+    /// Endpoints that spin; for latency and rate.
+    pub(super) fn spinning(transport: Transport, cpu: Option<usize>) -> Self {
+        Self {
+            spin: true,
+            ..Self::adaptive(transport, cpu)
+        }
+    }
+
+    /// Endpoints as they are by default: they block when nothing comes.
+    pub(super) fn adaptive(transport: Transport, cpu: Option<usize>) -> Self {
+        Self {
+            transport,
+            packing: true,
+            spin: false,
+            cpu,
+            rto_floor: None,
+            workers: 0,
+        }
+    }
+
+    /// A nexus, and the endpoint of this thread.
+    ///
+    /// # Errors
+    /// The system refuses something.
+    pub(super) fn open<T: Medium, App>(&self, app: App) -> anyhow::Result<Rpc<T, App>> {
+        let nexus = Nexus::builder()
+            .workers(self.workers)
+            .bind((Ipv4Addr::LOCALHOST, 0))?;
+        // The threads of the nexus run already, so they are not pinned.
+        self.cpu.map_or(Ok(()), sys::pin_to)?;
+        let mut builder = nexus
+            .endpoint_builder::<T>()
+            .transport(|options| T::pack(options, self.packing))
+            .config(|config| {
+                if let Some(floor) = self.rto_floor {
+                    config.rto_floor = floor.into();
+                }
+            });
+        if self.spin {
+            builder = builder.idle(Idle::Spin);
+        }
+        Ok(builder.build(app)?)
+    }
+}
+
+/// A server process, and where it listens.
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    process: Process,
+}
+
+impl Server {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub(super) fn start(params: &server::Params) -> anyhow::Result<Self> {
+        let mut process = Process::spawn(Role::Serve, None, params)?;
+        let address = process.receive(patience(Duration::ZERO))?;
+        Ok(Self { address, process })
+    }
+
+    /// What it has counted and used so far.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(super) fn side(&mut self) -> anyhow::Result<Side> {
+        self.process.send(&())?;
+        self.process.receive(patience(Duration::ZERO))
+    }
+}
+
+/// Settings of client and server that spin on processors of their own.
+pub(super) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
+    let cpus = Cpus::pick();
+    let on = |cpu| Setting::spinning(transport, cpu);
+    (on(cpus.client), on(cpus.server))
+}
+
+/// Connects `count` sessions with the endpoint at `server`, many at a time.
+///
+/// # Errors
+/// One of them cannot be connected.
+pub(super) fn connect<T: Medium, App>(
+    rpc: &mut Rpc<T, App>,
+    server: SocketAddr,
+    count: usize,
+) -> anyhow::Result<Vec<Session>> {
+    let options = ConnectOptions {
+        patience: Duration::from_secs(10),
+        ..ConnectOptions::default()
+    };
+    let mut sessions = Vec::with_capacity(count);
+    for connected in 0..count {
+        while sessions.len() < count.min(connected + CONNECTING) {
+            sessions.push(rpc.connect_with(server, &options)?);
+        }
+        rpc.wait_connected(sessions[connected])
+            .with_context(|| format!("session {connected} of {count}"))?;
+    }
+    Ok(sessions)
+}

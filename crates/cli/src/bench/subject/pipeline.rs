@@ -1,0 +1,250 @@
+//! Many requests in flight, issued in batches from the continuation, over many sessions: the
+//! client half of `rate` and `sessions`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use dunlin::{Cx, Done, MsgBuf, Open, Rpc, Session, Tag};
+
+use super::ECHO;
+use crate::bench::work;
+
+/// Iterations of the event loop between two looks at the time.
+const BLOCK: u32 = 64;
+
+/// Bytes of a request and of its response.
+pub(in crate::bench) const SIZE: usize = 32;
+
+/// Requests in flight over all sessions.
+pub(in crate::bench) const INFLIGHT: usize = 60;
+
+/// How long nothing may complete before a measurement is given up.
+const STUCK: Duration = Duration::from_secs(5);
+
+/// The state of a client with many requests in flight.
+#[derive(Debug, Default)]
+pub(in crate::bench) struct Pipeline {
+    sessions: Vec<Session>,
+    choice: Choice,
+    /// Requests that are issued together.
+    batch: usize,
+    /// Requests that may still be issued.
+    left: u64,
+    /// Buffers of requests that are not in flight.
+    free: Vec<[MsgBuf; 2]>,
+    /// What the next request contains.
+    counter: u64,
+    completed: u64,
+    wrong: Option<String>,
+}
+
+/// Which session a request goes to.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::bench) enum Choice {
+    /// The one behind the last one's.
+    InTurn { next: usize },
+    /// Any; the state of a generator of random numbers.
+    Random { state: u64 },
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::InTurn { next: 0 }
+    }
+}
+
+/// An application that has a pipeline.
+pub(in crate::bench) trait HasPipeline {
+    fn pipeline(&mut self) -> &mut Pipeline;
+}
+
+impl HasPipeline for Pipeline {
+    fn pipeline(&mut self) -> &mut Self {
+        self
+    }
+}
+
+impl Pipeline {
+    /// Uses these sessions from now on.
+    pub(in crate::bench) fn use_sessions(&mut self, sessions: Vec<Session>, choice: Choice) {
+        self.sessions = sessions;
+        self.choice = choice;
+    }
+
+    /// The continuation: checks the answer, and issues the next batch if it is complete.
+    #[inline]
+    pub(in crate::bench) fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
+        let answer = done.response.data();
+        let is_right = done.result.is_ok()
+            && answer.len() == SIZE
+            && work::is_answer(answer, SIZE, done.tag.0);
+        if !is_right {
+            self.on_wrong(&done);
+        }
+        self.completed += 1;
+        self.free.push([done.request, done.response]);
+        if self.free.len() >= self.batch {
+            self.issue(cx);
+        }
+    }
+
+    /// Issues whole batches as long as there are buffers for them, and what is left at the end.
+    fn issue(&mut self, cx: &mut Cx<'_>) {
+        while self.left > 0 && self.free.len() >= self.batch {
+            for _ in 0..self
+                .batch
+                .min(usize::try_from(self.left).unwrap_or(usize::MAX))
+            {
+                self.issue_one(cx);
+            }
+        }
+    }
+
+    #[inline]
+    fn issue_one(&mut self, cx: &mut Cx<'_>) {
+        let Some([mut request, response]) = self.free.pop() else {
+            return;
+        };
+        let counter = self.counter;
+        (self.counter, self.left) = (counter.wrapping_add(1), self.left - 1);
+        work::fill(request.data_mut(), counter);
+        let session = self.sessions[self.choice.next(self.sessions.len())];
+        if let Err(refused) = cx.call(session, ECHO, request, response, Tag(counter)) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+
+    #[cold]
+    fn on_wrong(&mut self, done: &Done) {
+        self.wrong.get_or_insert_with(|| match done.result {
+            Ok(()) => format!("the answer to request {} is wrong", done.tag.0),
+            Err(error) => format!("request {}: {error}", done.tag.0),
+        });
+    }
+}
+
+impl Choice {
+    /// An index below `count`, which is not 0.
+    #[inline]
+    fn next(&mut self, count: usize) -> usize {
+        match self {
+            Self::InTurn { next } => {
+                let index = *next;
+                *next = if index + 1 == count { 0 } else { index + 1 };
+                index
+            }
+            Self::Random { state } => {
+                // Marsaglia's xorshift; its upper half, scaled to the range.
+                *state ^= *state << 13;
+                *state ^= *state >> 7;
+                *state ^= *state << 17;
+                let wide = (*state >> 32) * count as u64;
+                usize::try_from(wide >> 32).expect("it is below the count")
+            }
+        }
+    }
+}
+
+/// Begins to issue: batches of `batch`, `requests` in all.
+///
+/// # Errors
+/// There is no memory for message buffers.
+pub(in crate::bench) fn begin<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+    batch: usize,
+    requests: u64,
+) -> anyhow::Result<()> {
+    let (app, mut cx) = rpc.with();
+    let pipeline = app.pipeline();
+    ensure!(!pipeline.sessions.is_empty(), "there are no sessions");
+    (pipeline.batch, pipeline.left) = (batch, requests);
+    while pipeline.free.len() < INFLIGHT {
+        pipeline.free.push([cx.buf(SIZE)?, cx.buf(SIZE)?]);
+    }
+    pipeline.issue(&mut cx);
+    Ok(())
+}
+
+/// Runs until nothing is left and nothing is in flight.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(in crate::bench) fn finish<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+) -> anyhow::Result<()> {
+    loop {
+        let pipeline = rpc.app_mut().pipeline();
+        if pipeline.left == 0 && pipeline.free.len() == INFLIGHT {
+            return Ok(());
+        }
+        let before = pipeline.completed;
+        run_block(rpc, STUCK, |pipeline| pipeline.completed > before)?;
+        let completed = rpc.app_mut().pipeline().completed;
+        ensure!(
+            completed > before,
+            "nothing was answered for {} s",
+            STUCK.as_secs()
+        );
+    }
+}
+
+/// Stops to issue, and runs until nothing is in flight.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(in crate::bench) fn stop<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+) -> anyhow::Result<()> {
+    rpc.app_mut().pipeline().left = 0;
+    finish(rpc)
+}
+
+/// Completions per second over `span`, of a pipeline that was begun without an end.
+///
+/// # Errors
+/// A wrong answer, or none.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+pub(in crate::bench) fn rate<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+    span: Duration,
+) -> anyhow::Result<f64> {
+    let begin = Instant::now();
+    let first = rpc.app_mut().pipeline().completed;
+    run_block(rpc, span, |_| false)?;
+    // On a busy machine the other side may have been away for all of a short span.
+    run_block(rpc, STUCK, |pipeline| pipeline.completed > first)?;
+    let completed = rpc.app_mut().pipeline().completed - first;
+    ensure!(
+        completed > 0,
+        "nothing was answered for {} s",
+        STUCK.as_secs()
+    );
+    Ok(completed as f64 / begin.elapsed().as_secs_f64())
+}
+
+/// Runs the event loop for `span`, or until `is_enough`.
+fn run_block<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+    span: Duration,
+    is_enough: impl Fn(&Pipeline) -> bool,
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    loop {
+        for _ in 0..BLOCK {
+            rpc.run_once();
+        }
+        let pipeline = rpc.app_mut().pipeline();
+        if let Some(wrong) = pipeline.wrong.take() {
+            bail!(wrong);
+        }
+        if is_enough(pipeline) || begin.elapsed() >= span {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

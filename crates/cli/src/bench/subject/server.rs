@@ -1,0 +1,121 @@
+//! The passive process of an experiment: it answers, and tells on demand what it has counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dunlin::Rpc;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::side::Side;
+use super::{ECHO, Medium, SLOW, SLOW_BACKGROUND, Setting, over};
+use crate::bench::work;
+use crate::process::Parent;
+use crate::sys;
+
+/// What a server is told.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(in crate::bench) struct Params {
+    pub(in crate::bench) setting: Setting,
+    /// What its slow handlers take.
+    pub(in crate::bench) handler: Duration,
+}
+
+/// Most bytes of a response of a background handler.
+const MAX_RESPONSE: usize = 1024;
+
+/// What slow handlers have taken, in ns; also worker threads write it.
+type Took = Arc<Mutex<Histogram<u64>>>;
+
+struct App {
+    handler: Duration,
+    took: Took,
+}
+
+/// Serves until the parent kills it. Each line from the parent is answered with a [`Side`].
+///
+/// # Errors
+/// The endpoint cannot be opened, or the parent has ended.
+pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting.transport, serve(parent, &params))
+}
+
+fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let asked = listen_to_parent();
+    if params.setting.workers > 0 {
+        // Background handlers sleep; worker threads take this over from who starts them.
+        sys::set_exact_timers()?;
+    }
+    let took = Took::new(Mutex::new(Histogram::new_with_bounds(1, 1 << 40, 3)?));
+    let mut rpc: Rpc<T, App> = params.setting.open(App {
+        handler: params.handler,
+        took: Arc::clone(&took),
+    })?;
+    on_echo(&mut rpc);
+    rpc.on(SLOW, |app, request, cx| {
+        let begin = Instant::now();
+        while begin.elapsed() < app.handler {
+            std::hint::spin_loop();
+        }
+        record(&app.took, begin);
+        let data = request.data();
+        request.reply(cx, data.len(), |out| work::answer(data, out));
+    });
+    let (handler, taken) = (params.handler, Arc::clone(&took));
+    rpc.on_background(SLOW_BACKGROUND, MAX_RESPONSE, move |request| {
+        let begin = Instant::now();
+        thread::sleep(handler);
+        record(&taken, begin);
+        let len = request.data().len();
+        // A request that is too long is answered with an error by this very call.
+        let _ = request.reply(len, work::answer);
+    });
+    parent.say(&rpc.nexus().address())?;
+    loop {
+        rpc.run_once();
+        if asked.load(Ordering::Relaxed) {
+            asked.store(false, Ordering::Relaxed);
+            let mut side = Side::read(&mut rpc)?;
+            side.handler = median(&took);
+            parent.say(&side)?;
+        }
+    }
+}
+
+/// Registers the handler that answers at once.
+pub(in crate::bench) fn on_echo<T: Medium, App>(rpc: &mut Rpc<T, App>) {
+    rpc.on(ECHO, |_, request, cx| {
+        let data = request.data();
+        request.reply(cx, data.len(), |out| work::answer(data, out));
+    });
+}
+
+/// A flag that is set when the parent sends a line.
+fn listen_to_parent() -> Arc<AtomicBool> {
+    let asked = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&asked);
+    thread::spawn(move || {
+        while Parent.receive::<()>().is_ok() {
+            flag.store(true, Ordering::Relaxed);
+        }
+    });
+    asked
+}
+
+fn record(took: &Took, begin: Instant) {
+    let ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut histogram = took.lock().unwrap_or_else(PoisonError::into_inner);
+    histogram.saturating_record(ns);
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds of a handler are far below 2^53"
+)]
+fn median(took: &Took) -> Option<f64> {
+    let histogram = took.lock().unwrap_or_else(PoisonError::into_inner);
+    (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.5) as f64)
+}
