@@ -81,6 +81,8 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             "cargo clippy --workspace --all-targets --locked -- -D warnings",
         ),
         sh("test", 10, "cargo test --workspace"),
+        sh("seeds", 4, "cargo xtask seeds --count 2000"),
+        sh("mutants", 4, "cargo xtask seeds --mutants"),
         sh(
             "docs",
             4,

@@ -1,9 +1,10 @@
 //! Chores of the workspace: `cargo xtask tidy` checks the conventions of `STYLE.md`, `cargo xtask
-//! ci` runs every step of continuous integration. `.ci/run` installs what they need and calls the
-//! latter.
+//! seeds` runs the simulator, `cargo xtask ci` runs every step of continuous integration. `.ci/run`
+//! installs what they need and calls the latter.
 #![forbid(unsafe_code)]
 
 mod ci;
+mod seeds;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,9 @@ struct Args {
 enum Chore {
     /// Checks the conventions that a compiler does not know; lists every violation.
     Tidy,
+    /// Runs simulated clusters, one per seed, and finds planted bugs; `seeds --help` says more.
+    #[command(disable_help_flag = true)]
+    Seeds(seeds::Args),
     /// Runs the steps of continuous integration, with the time each takes.
     Ci(ci::Args),
 }
@@ -34,6 +38,7 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = root().and_then(|root| match Args::parse().chore {
         Chore::Tidy => tidy::run(&root),
+        Chore::Seeds(args) => seeds::run(&root, &args),
         Chore::Ci(args) => ci::run(&root, &args),
     });
     match outcome {
