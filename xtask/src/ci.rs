@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use step::{Outcome, Step, sh};
 
-/// All steps together must stay below this on two cores.
+/// All steps together should stay below this on two cores; a busy machine is no failure.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
 /// What `cargo xtask ci` can be told.
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// Prints a summary; true if every step passed within the time for all.
+/// Prints a summary; true if every step passed.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let mut steps = steps(root)?;
     steps.retain(|step| {
@@ -59,33 +59,32 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     println!("{:>7.1} s  in all", total.as_secs_f64());
     if total > TOTAL {
         println!(
-            "that is more than the {} s that are allowed",
+            "that is more than the {} s that it should take",
             TOTAL.as_secs()
         );
     }
-    Ok(total <= TOTAL
-        && outcomes
-            .iter()
-            .all(|(_, outcome, _)| *outcome == Outcome::Passed))
+    Ok(outcomes
+        .iter()
+        .all(|(_, outcome, _)| *outcome == Outcome::Passed))
 }
 
 /// What runs, in order. A new step is one line.
 fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     let metadata = crate::tidy::metadata(root)?;
     let mut steps = vec![
-        sh("tidy", 2, "cargo xtask tidy"),
-        sh("format", 1, "cargo fmt --all --check"),
+        sh("tidy", 5, "cargo xtask tidy"),
+        sh("format", 2, "cargo fmt --all --check"),
         sh(
             "clippy",
-            5,
+            10,
             "cargo clippy --workspace --all-targets --locked -- -D warnings",
         ),
-        sh("test", 10, "cargo test --workspace"),
-        sh("seeds", 4, "cargo xtask seeds --count 2000"),
-        sh("mutants", 4, "cargo xtask seeds --mutants"),
+        sh("test", 20, "cargo test --workspace"),
+        sh("seeds", 10, "cargo xtask seeds --count 2000"),
+        sh("mutants", 10, "cargo xtask seeds --mutants"),
         sh(
             "docs",
-            4,
+            10,
             "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",
         ),
         sh(
