@@ -4,11 +4,12 @@
 //! processes work. If nothing sent within the last `silence` was acknowledged, the peer has
 //! failed. So loss in one direction is seen at both ends.
 //!
-//! Silence is counted in *witnessed* time: if this process was stopped or not scheduled, the
-//! acknowledgements may lie in its socket unread, and the time away says nothing about the peer.
-//! One late [`Detector::poll`] therefore counts as at most one interval, and the first one in a
-//! silence leaves the peer a full round to prove itself. The grace is given once until the
-//! peer is heard, so a process that is always late still finds its dead peers.
+//! Silence is counted in *witnessed* time: if this process was stopped, the acknowledgements may
+//! not have been asked for, and the time away says nothing about the peer. Between two calls of
+//! [`Detector::poll`] no more than half of the silence that is allowed is believed; a longer time
+//! counts as one interval, and the first of them in a silence leaves the peer a full round to
+//! prove itself. The grace is given once until the peer is heard, so a process that is always late
+//! still finds its dead peers.
 //!
 //! Called by `link.rs`.
 
@@ -30,10 +31,10 @@ impl Default for HeartbeatConfig {
 }
 
 impl HeartbeatConfig {
-    /// One second, five heartbeats.
+    /// One second, ten heartbeats.
     pub const DEFAULT: Self = Self {
         timeout: Nanos::from_secs(1),
-        beats: 5,
+        beats: 10,
     };
 
     /// Time between two heartbeats.
@@ -41,11 +42,10 @@ impl HeartbeatConfig {
         Nanos((self.timeout.0 / u64::from(self.beats.max(MIN_BEATS))).max(MIN_INTERVAL.0))
     }
 
-    /// Unproven time after which the peer has failed: one interval less than the time-out, which
-    /// is left for telling everybody.
+    /// Unproven time after which the peer has failed: seven tenths of the time-out. The rest is
+    /// left for a control thread that is scheduled late and for telling everybody.
     fn silence(&self) -> Nanos {
-        self.interval()
-            .times(u64::from(self.beats.max(MIN_BEATS)) - 1)
+        Nanos((self.timeout.0 / 10).saturating_mul(7)).max(self.interval().times(2))
     }
 }
 
@@ -130,13 +130,16 @@ impl Detector {
     pub fn poll(&mut self, now: Nanos) -> Verdict {
         let elapsed = now.since(self.polled);
         self.polled = self.polled.max(now);
-        self.witnessed_w += elapsed.min(self.interval);
-        if elapsed > self.interval.times(2) && !self.grace_given {
-            self.grace_given = true;
-            let round = self.interval.times(2);
-            self.proven_w = self
-                .proven_w
-                .max((self.witnessed_w + round).since(self.silence));
+        if elapsed.times(2) <= self.silence {
+            self.witnessed_w += elapsed;
+        } else {
+            self.witnessed_w += self.interval;
+            if !self.grace_given {
+                self.grace_given = true;
+                let round = self.interval.times(2);
+                let latest = (self.witnessed_w + round).since(self.silence);
+                self.proven_w = self.proven_w.max(latest);
+            }
         }
         if self.witnessed_w.since(self.proven_w) >= self.silence {
             return Verdict::Failed;
