@@ -219,6 +219,7 @@ impl Run {
     /// No faults any more: what is pending must end.
     fn settle(&mut self) -> Result<(), String> {
         self.world.cluster.set_phase(Phase::Settle, true);
+        self.each(|node| node.begin(Phase::Settle));
         self.world.act(Act::Heal);
         let (start, limit) = (self.world.now(), self.world.now() + SETTLE_LIMIT);
         let rates = self.plan.rates;
@@ -238,7 +239,7 @@ impl Run {
 
     /// New calls over a sound network must succeed.
     fn calm(&mut self) -> Result<(), String> {
-        let before = drops(&self.net.borrow().counters);
+        let before = self.losses();
         self.world.cluster.set_phase(Phase::Calm, false);
         self.each(|node| node.begin(Phase::Calm));
         let (start, limit) = (self.world.now(), self.world.now() + CALM_LIMIT);
@@ -251,7 +252,7 @@ impl Run {
                 return Err(format!("in the calm: {left} not issued, {}", self.unrest()));
             }
             self.advance(CALM_STEP)?;
-            let lossy = drops(&self.net.borrow().counters) != before;
+            let lossy = self.losses() != before;
             self.world.cluster.set_phase(Phase::Calm, lossy);
         }
         Ok(())
@@ -374,6 +375,21 @@ impl Run {
         out
     }
 
+    /// What a sound network has lost: bounded queues overflow there too, and a packet for a session
+    /// that is not connected yet takes the rest of its frame along (rule W11).
+    fn losses(&mut self) -> u64 {
+        let ports = (0..self.world.ports()).map(PortId);
+        let unknown: u64 = ports
+            .map(|port| {
+                self.world
+                    .node(port)
+                    .map_or(0, |node| node.unknown_sessions())
+            })
+            .sum();
+        let counters = self.net.borrow().counters;
+        unknown + counters.queue_full + counters.rx_full
+    }
+
     fn report(&self) -> Report {
         let net = self.net.borrow();
         Report {
@@ -385,11 +401,6 @@ impl Run {
             digest: net.digest(),
         }
     }
-}
-
-/// Frames that a sound network has lost: bounded queues overflow there too.
-fn drops(counters: &NetCounters) -> u64 {
-    counters.queue_full + counters.rx_full
 }
 
 #[cfg(feature = "mutants")]

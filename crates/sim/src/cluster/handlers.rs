@@ -192,10 +192,7 @@ fn answer_item(item: BatchItem<'_>, ask: Option<Ask>, app: &App) {
         .reply(ask.answer_len as usize, |out| ask.answer(out))
         .is_err()
     {
-        // The caller asks for no more than a packet, and so much was registered.
-        app.shared
-            .lock()
-            .violate("a batch item had no room for its answer".to_owned());
+        app.shared.lock().no_room(Kind::Batch);
     }
 }
 
@@ -216,9 +213,7 @@ fn on_background(shared: &Shared, port: PortId, kind: Kind, req: BackgroundReque
         .reply(ask.answer_len as usize, |_, out| ask.answer(out))
         .is_err()
     {
-        shared
-            .lock()
-            .violate("a background request had no room for its answer".to_owned());
+        shared.lock().no_room(kind);
     }
 }
 

@@ -167,6 +167,13 @@ impl Ledger {
         self.violation.get_or_insert(what);
     }
 
+    /// A handler had no room for its answer, although callers ask for no more than was registered.
+    pub(super) fn no_room(&mut self, kind: Kind) {
+        if !self.allowed.anything {
+            self.violate(format!("a {kind:?} request had no room for its answer"));
+        }
+    }
+
     /// A call is about to be issued. Returns its name.
     pub(super) fn issue(&mut self, issue: Issue) -> u64 {
         let Issue {

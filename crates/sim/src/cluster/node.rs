@@ -95,6 +95,12 @@ impl RpcNode {
         self.rpc.flush();
     }
 
+    /// Packets for sessions that were not there, or not yet.
+    pub(crate) fn unknown_sessions(&self) -> u64 {
+        let drops = &self.rpc.counters().drops;
+        drops.session + drops.token
+    }
+
     /// Sessions, and msgbufs of the pool, that are in use.
     pub(crate) fn in_use(&mut self) -> (usize, usize) {
         (
