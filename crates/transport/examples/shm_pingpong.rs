@@ -37,75 +37,71 @@ struct Raw {
     back: Vec<Cell>,
 }
 
-fn main() {
-    let runs = std::env::args()
-        .nth(1)
-        .and_then(|runs| runs.parse().ok())
-        .unwrap_or(7);
-    let mut rows: Vec<(&str, &str, Vec<f64>, Vec<f64>)> = Vec::new();
-    for _ in 0..runs {
-        let raw = raw_ping_pong();
-        record(
-            &mut rows,
-            "round trip, threads",
-            "ns",
-            raw,
-            threads(ping, echo),
-        );
-        record(
-            &mut rows,
-            "round trip, processes",
-            "ns",
-            raw,
-            processes(ping, echo),
-        );
-        let raw = raw_one_way();
-        for (name, burst) in [("burst 32", 32), ("burst 3", 3), ("burst 1", 1)] {
-            let send = move |end: &mut End| stream(end, burst);
-            let name: &str = match burst {
-                32 => "one way, threads, burst 32",
-                3 => "one way, threads, burst 3",
-                _ => name,
-            };
-            record(&mut rows, name, "M/s", raw, threads(send, sink));
-        }
-        let send = |end: &mut End| stream(end, 32);
-        record(
-            &mut rows,
-            "one way, processes, burst 32",
-            "M/s",
-            raw,
-            processes(send, sink),
-        );
-    }
-    println!("{:32} {:>10} {:>10} {:>8}", "", "raw", "transport", "ratio");
-    for (name, unit, raw, own) in &mut rows {
-        let ratio = &mut raw
-            .iter()
-            .zip(own.iter())
-            .map(|(r, o)| o / r)
-            .collect::<Vec<_>>();
-        let (raw, own, ratio) = (median(raw), median(own), median(ratio));
-        println!("{name:32} {raw:>10.1} {own:>10.1} {ratio:>8.2}  {unit}");
-    }
-}
-
-fn record(
-    rows: &mut Vec<(&'static str, &'static str, Vec<f64>, Vec<f64>)>,
+/// What is measured: a name, a unit, and both figures of each run.
+struct Row {
     name: &'static str,
     unit: &'static str,
-    raw: f64,
-    own: f64,
-) {
-    if !rows.iter().any(|row| row.0 == name) {
-        rows.push((name, unit, Vec::new(), Vec::new()));
+    raw: Vec<f64>,
+    own: Vec<f64>,
+}
+
+fn main() {
+    let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok());
+    let mut rows: [Row; 6] = [
+        ("round trip, threads", "ns"),
+        ("round trip, processes", "ns"),
+        ("one way, threads, burst 32", "M/s"),
+        ("one way, threads, burst 3", "M/s"),
+        ("one way, threads, burst 1", "M/s"),
+        ("one way, processes, burst 32", "M/s"),
+    ]
+    .map(|(name, unit)| Row {
+        name,
+        unit,
+        raw: Vec::new(),
+        own: Vec::new(),
+    });
+    for _ in 0..runs.unwrap_or(7) {
+        let (round_trip, one_way) = (raw_ping_pong(), raw_one_way());
+        let own = [
+            threads(ping, echo),
+            processes(ping, echo),
+            threads(|end| stream(end, 32), sink),
+            threads(|end| stream(end, 3), sink),
+            threads(|end| stream(end, 1), sink),
+            processes(|end| stream(end, 32), sink),
+        ];
+        for (row, own) in rows.iter_mut().zip(own) {
+            row.raw.push(if row.unit == "ns" {
+                round_trip
+            } else {
+                one_way
+            });
+            row.own.push(own);
+        }
     }
-    let row = rows
-        .iter_mut()
-        .find(|row| row.0 == name)
-        .expect("it was just added");
-    row.2.push(raw);
-    row.3.push(own);
+    println!(
+        "{:30} {:>8} {:>10} {:>6}  spread",
+        "", "raw", "transport", "ratio"
+    );
+    for Row {
+        name,
+        unit,
+        raw,
+        own,
+    } in &mut rows
+    {
+        let mut ratio: Vec<_> = raw
+            .iter()
+            .zip(own.iter())
+            .map(|(raw, own)| own / raw)
+            .collect();
+        let (raw, median_own, ratio) = (median(raw), median(own), median(&mut ratio));
+        let (least, most) = (own[0], own[own.len() - 1]);
+        println!(
+            "{name:30} {raw:>8.1} {median_own:>10.1} {ratio:>6.2}  {least:.1} to {most:.1} {unit}"
+        );
+    }
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -137,9 +133,15 @@ fn cells() -> Vec<Cell> {
     std::iter::repeat_with(cell).take(RING).collect()
 }
 
+/// The cell that packet `n` goes through.
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
+const fn slot(n: u64) -> usize {
+    (n % RING as u64) as usize
+}
+
 impl Raw {
     fn put(cells: &[Cell], n: u64) {
-        let cell = &cells[n as usize % RING];
+        let cell = &cells[slot(n)];
         for (i, word) in cell.body.iter().enumerate() {
             word.store(n + i as u64, Ordering::Relaxed);
         }
@@ -147,7 +149,7 @@ impl Raw {
     }
 
     fn try_get(cells: &[Cell], n: u64) -> Option<u64> {
-        let cell = &cells[n as usize % RING];
+        let cell = &cells[slot(n)];
         if cell.word.load(Ordering::Acquire) != n / RING as u64 + 1 {
             return None;
         }

@@ -41,6 +41,9 @@ mod channel;
 #[cfg(not(loom))]
 mod channels;
 #[cfg(not(loom))]
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
+#[cfg(not(loom))]
 mod copy;
 mod doorbell;
 #[cfg(not(loom))]

@@ -50,7 +50,15 @@ pub(super) struct Channel {
 
 /// A mapped doorbell: our own, or a peer's.
 #[derive(Debug)]
-pub(super) struct Bell(SharedMemory);
+pub(super) struct Bell {
+    bell: NonNull<Doorbell>,
+    _memory: SharedMemory,
+}
+
+// SAFETY: a doorbell consists of atomics, and its memory belongs to the process.
+unsafe impl Send for Bell {}
+// SAFETY: as above.
+unsafe impl Sync for Bell {}
 
 /// What is left of a channel after one side has left it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -218,12 +226,19 @@ impl Bell {
     /// Makes a doorbell, and the descriptor to give to peers.
     pub(super) fn create() -> io::Result<(Self, OwnedFd)> {
         let (memory, fd) = SharedMemory::create(BELL_NAME, bell_len())?;
-        Ok((Self(memory), fd))
+        Ok((Self::new(memory), fd))
     }
 
     /// Maps a peer's doorbell.
     pub(super) fn open(fd: &OwnedFd) -> Result<Self, ConnectError> {
-        Ok(Self(SharedMemory::open(fd, bell_len())?))
+        Ok(Self::new(SharedMemory::open(fd, bell_len())?))
+    }
+
+    fn new(memory: SharedMemory) -> Self {
+        Self {
+            bell: memory.at(0),
+            _memory: memory,
+        }
     }
 }
 
@@ -233,7 +248,7 @@ impl std::ops::Deref for Bell {
     #[inline]
     fn deref(&self) -> &Doorbell {
         // SAFETY: it is inside the memory, which lives as long as we do, and consists of atomics.
-        unsafe { self.0.at::<Doorbell>(0).as_ref() }
+        unsafe { self.bell.as_ref() }
     }
 }
 

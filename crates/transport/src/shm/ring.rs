@@ -82,6 +82,14 @@ pub(super) struct Consumer {
     longest: u32,
 }
 
+/// Where a consumer will find its next packet, apart from the consumer: what a receiver with many
+/// rings polls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    word: NonNull<AtomicU64>,
+    sequence: u32,
+}
+
 // SAFETY: the ends own nothing that is bound to a thread; what they share is made of atomics and
 // of cells that belong to one end at a time.
 unsafe impl Send for Producer {}
@@ -104,6 +112,15 @@ pub(super) const fn longest_packet(cells: u32) -> u32 {
     // Half of the ring, less one word. The word has 16 bits for the length.
     let half = cells.saturating_mul(32) - 8;
     if half < 0xFFFF { half } else { 0xFFFF }
+}
+
+#[cfg(not(loom))]
+#[cfg(any(test, fuzzing, feature = "check"))]
+impl ConsumerLine {
+    /// Claims a position, as a hostile consumer can.
+    pub(super) fn pretend(&self, consumed: u64) {
+        self.consumed.store(consumed, Ordering::Relaxed);
+    }
 }
 
 impl Producer {
@@ -311,11 +328,17 @@ impl Consumer {
     /// True if something stands at the head.
     #[inline]
     pub(super) fn has_next(&self) -> bool {
-        let word = self
-            .cells
-            .word(self.cells.index(self.head))
-            .load(Ordering::Acquire);
-        low(word) == low(sequence(&self.cells, self.head))
+        // SAFETY: our cells are alive.
+        unsafe { self.watch().has_next() }
+    }
+
+    /// The place of the next packet, until one is taken.
+    #[inline]
+    pub(super) fn watch(&self) -> Watch {
+        Watch {
+            word: NonNull::from(self.cells.word(self.cells.index(self.head))),
+            sequence: low(sequence(&self.cells, self.head)),
+        }
     }
 
     /// Gives the cells of all packets taken so far back to the producer, now and then.
@@ -365,6 +388,18 @@ impl Consumer {
     fn line(&self) -> &ConsumerLine {
         // SAFETY: the line outlives us and consists of atomics.
         unsafe { self.line.as_ref() }
+    }
+}
+
+impl Watch {
+    /// True if something stands there.
+    ///
+    /// # Safety
+    /// The cells of the ring are alive.
+    #[inline]
+    pub(super) unsafe fn has_next(&self) -> bool {
+        // SAFETY: as the caller promises.
+        low(unsafe { self.word.as_ref() }.load(Ordering::Acquire)) == self.sequence
     }
 }
 

@@ -21,7 +21,7 @@ use dunlin_core::transport::{Frame, RX_BURST, Rx};
 
 use super::cells::{CELL, ONE_CELL, WORD, cells_of};
 use super::channel::{Bell, Channel};
-use super::ring::{Consumer, Next};
+use super::ring::{Consumer, Next, Watch};
 use crate::counters::Counters;
 
 /// The receiving half of an endpoint on shared memory.
@@ -36,13 +36,16 @@ pub struct ShmRx {
     longest_lines: usize,
     /// By index of the peer.
     rings: Vec<Option<Incoming>>,
-    /// Indices of the rings that every burst polls.
-    active: Vec<u32>,
+    /// The rings that every burst polls.
+    active: Vec<Polled>,
     /// Where the next burst begins in `active`, so that no ring is always last.
     first: usize,
     bursts: u32,
     /// Which ring the next round over parked rings looks at.
     round: usize,
+    /// The rings that had frames in this burst, each once.
+    shown: [u32; RX_BURST],
+    shown_count: usize,
     /// Rings that were removed while their frames may still be borrowed.
     retired: Vec<Incoming>,
     bell: Bell,
@@ -55,10 +58,17 @@ pub(super) struct Incoming {
     ring: Consumer,
     trusted: bool,
     active: bool,
-    /// How many polls in a row found nothing.
-    idle: u32,
+    /// The burst in which it last had something, or was activated.
+    last_busy: u32,
     /// Last, so that it is dropped after what lies in its memory.
     _channel: Arc<Channel>,
+}
+
+/// All that a burst has to know of a ring that is empty.
+#[derive(Clone, Copy, Debug)]
+struct Polled {
+    watch: Watch,
+    index: u32,
 }
 
 /// Where a frame lies: in `staging`, or in a trusted ring.
@@ -81,13 +91,17 @@ unsafe impl Send for ShmRx {}
 const LONG_FRAMES: usize = 4;
 
 /// Bursts between two rounds of housekeeping.
-const HOUSEKEEPING: u32 = 64;
+const HOUSEKEEPING: u32 = 32;
 
 /// Up to so many active rings cost less to poll than to park.
 const FEW: usize = 8;
 
-/// Empty polls after which a ring is parked if there are more than [`FEW`].
-const IDLE: u32 = 64;
+/// Up to so many rings are looked at with everything that a packet needs already at hand, which saves
+/// 15 ns when one comes; of more rings, the words are looked at first, which saves 10 ns a ring.
+const ALONE: usize = 2;
+
+/// Bursts without a packet after which a ring is parked if there are more than [`FEW`].
+const IDLE: u32 = 32;
 
 impl ShmRx {
     pub(super) fn new(bell: Bell, longest: u32) -> Self {
@@ -107,6 +121,8 @@ impl ShmRx {
             first: 0,
             bursts: 0,
             round: 0,
+            shown: [0; RX_BURST],
+            shown_count: 0,
             retired: Vec::new(),
             bell,
             counters: Counters::default(),
@@ -127,7 +143,7 @@ impl ShmRx {
             ring,
             trusted: channel.trusted,
             active: false,
-            idle: 0,
+            last_busy: self.bursts,
             _channel: channel,
         });
         self.activate(index);
@@ -136,7 +152,7 @@ impl ShmRx {
     /// Polls a ring no longer. Frames of the current burst stay valid.
     pub(super) fn remove(&mut self, index: usize) {
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
-            self.active.retain(|&active| active as usize != index);
+            self.active.retain(|polled| polled.index as usize != index);
             self.retired.push(ring);
         }
     }
@@ -156,8 +172,8 @@ impl ShmRx {
             self.mark_active(false);
             return false;
         }
-        while let Some(index) = self.active.pop() {
-            if let Some(Some(ring)) = self.rings.get_mut(index as usize) {
+        while let Some(polled) = self.active.pop() {
+            if let Some(Some(ring)) = self.rings.get_mut(polled.index as usize) {
                 ring.active = false;
             }
         }
@@ -179,12 +195,14 @@ impl ShmRx {
         let Some(Some(ring)) = self.rings.get_mut(index) else {
             return;
         };
-        ring.idle = 0;
+        ring.last_busy = self.bursts;
         if !ring.active {
             ring.active = true;
             ring.ring.set_parked(false);
-            self.active
-                .push(u32::try_from(index).expect("there are few peers"));
+            self.active.push(Polled {
+                watch: ring.ring.watch(),
+                index: u32::try_from(index).expect("there are few peers"),
+            });
         }
     }
 
@@ -192,7 +210,7 @@ impl ShmRx {
         let rings = &self.rings;
         self.active
             .iter()
-            .filter_map(|&index| rings[index as usize].as_ref())
+            .filter_map(|polled| rings[polled.index as usize].as_ref())
     }
 
     fn mark_active(&self, parked: bool) {
@@ -233,40 +251,49 @@ impl ShmRx {
     }
 
     fn park_idle(&mut self) {
-        let rings = &mut self.rings;
-        let is_idle = |ring: &Incoming| ring.idle >= IDLE;
+        let now = self.bursts;
+        let is_idle = |ring: &Incoming| now.wrapping_sub(ring.last_busy) >= IDLE;
         let mut marked = false;
-        for &index in &self.active {
-            if let Some(ring) = rings[index as usize].as_ref().filter(|ring| is_idle(ring)) {
-                ring.ring.set_parked(true);
-                marked = true;
-            }
+        for ring in self.active().filter(|ring| is_idle(ring)) {
+            ring.ring.set_parked(true);
+            marked = true;
         }
         if !marked {
             return;
         }
         fence(Ordering::SeqCst);
-        self.active.retain(|&index| {
-            let Some(ring) = rings[index as usize].as_mut() else {
+        let rings = &mut self.rings;
+        self.active.retain(|polled| {
+            let Some(ring) = rings[polled.index as usize].as_mut() else {
                 return false;
             };
             if is_idle(ring) {
                 ring.active = ring.ring.has_next();
-                ring.idle = 0;
                 ring.ring.set_parked(!ring.active);
             }
             ring.active
         });
     }
 
-    /// Takes what a ring has, as far as there is room in this burst. Returns false if the ring is
-    /// corrupt.
+    /// Gives the cells of the frames that the previous burst showed back to their producers.
+    #[inline(never)]
+    fn give_back(&mut self) {
+        for &index in &self.shown[..self.shown_count] {
+            if let Some(Some(incoming)) = self.rings.get_mut(index as usize) {
+                incoming.ring.give_back();
+            }
+        }
+        self.shown_count = 0;
+    }
+
+    /// Takes what the ring at `place` of the active ones has, as far as there is room in this burst.
+    /// Returns false if the ring is corrupt.
     #[inline]
-    fn drain(&mut self, index: usize) -> bool {
-        let Some(Some(incoming)) = self.rings.get_mut(index) else {
+    fn drain(&mut self, place: usize) -> bool {
+        let polled = &mut self.active[place];
+        let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
             return true;
         };
-        incoming.ring.give_back();
         let (mut count, mut staged, mut total) = (self.count, self.staged, 0);
         let mut sound = true;
         while count < RX_BURST && staged + self.longest_lines <= self.staging.len() {
@@ -296,11 +323,13 @@ impl ShmRx {
             total += u64::from(len);
         }
         let taken = count - self.count;
-        incoming.idle = if taken == 0 {
-            incoming.idle.saturating_add(1)
-        } else {
-            0
-        };
+        if taken == 0 {
+            return sound;
+        }
+        polled.watch = incoming.ring.watch();
+        incoming.last_busy = self.bursts;
+        self.shown[self.shown_count] = polled.index;
+        self.shown_count += 1;
         self.count = count;
         self.staged = staged;
         self.counters.rx_packets += taken as u64;
@@ -309,9 +338,9 @@ impl ShmRx {
     }
 
     #[cold]
-    fn close_corrupt(&mut self, index: usize) {
+    fn close_corrupt(&mut self, index: u32) {
         self.counters.rx_corrupt += 1;
-        self.remove(index);
+        self.remove(index as usize);
     }
 }
 
@@ -320,6 +349,9 @@ impl Rx for ShmRx {
     fn burst(&mut self) -> usize {
         self.count = 0;
         self.staged = 0;
+        if self.shown_count > 0 {
+            self.give_back();
+        }
         if !self.retired.is_empty() {
             self.retired.clear();
         }
@@ -335,8 +367,10 @@ impl Rx for ShmRx {
         let mut place = self.first;
         for _ in 0..rings {
             place = if place + 1 < rings { place + 1 } else { 0 };
-            let index = self.active[place] as usize;
-            if !self.drain(index) {
+            let Polled { watch, index } = self.active[place];
+            // SAFETY: an active ring is in the table, which keeps its cells alive.
+            let worth_it = rings <= ALONE || unsafe { watch.has_next() };
+            if worth_it && !self.drain(place) {
                 corrupt = Some(index);
             }
         }

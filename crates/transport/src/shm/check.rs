@@ -1,0 +1,175 @@
+//! What must hold whatever a hostile peer writes into a ring and a doorbell. The property tests
+//! here and the fuzz target `shm_ring` share it, so that it is written once.
+//!
+//! Built for tests, for fuzzing, and with the feature `check`.
+
+use std::ptr::NonNull;
+
+use super::cells::{Cell, Cells, cells_of};
+use super::doorbell::{Doorbell, MAX_BITS};
+use super::ring::{Consumer, ConsumerLine, Next, Producer, Refused};
+use super::sync::Ordering;
+
+/// Cells of the ring that is tried.
+pub(super) const COUNT: u32 = 64;
+
+/// Its longest packet, in bytes.
+pub(super) const LONGEST: u32 = 900;
+
+/// A ring in ordinary memory, with both of its ends.
+pub(super) struct Heap {
+    pub(super) producer: Producer,
+    pub(super) consumer: Consumer,
+    pub(super) line: Box<ConsumerLine>,
+    cells: Box<[Cell]>,
+}
+
+/// Runs the bytes as a program: both ends do their work, and in between somebody writes words,
+/// positions, bodies and bits. Panics if something is read that lies outside of the ring, or if an
+/// end contradicts itself.
+pub fn ring(program: &[u8]) {
+    let mut ring = Heap::new(COUNT, LONGEST);
+    let bell = Doorbell::default();
+    let mut rest = Program(program);
+    let mut corrupt = false;
+    let mut broken = false;
+    while let Some(step) = rest.byte() {
+        match step % 8 {
+            0 | 1 if !corrupt => corrupt = poll(&mut ring, step >> 3),
+            2 => ring.consumer.give_back(),
+            3 => broken = push(&mut ring, rest.number(2), broken),
+            4 => ring
+                .cells()
+                .word(rest.cell())
+                .store(rest.number(8), Ordering::Relaxed),
+            5 => {
+                // A word as a producer may write it, in this lap or another.
+                let word = rest.number(1) << 1 | 1 | rest.number(2) << 32 | rest.number(1) << 48;
+                ring.cells()
+                    .word(rest.cell())
+                    .store(word, Ordering::Relaxed);
+            }
+            6 => ring.line.pretend(rest.number(u32::from(step >> 3).min(8))),
+            7 => {
+                scribble(&bell, rest.number(2), rest.number(8));
+                take(&bell);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Polls up to `times` times. Returns whether the ring is corrupt.
+fn poll(ring: &mut Heap, times: u8) -> bool {
+    for _ in 0..=times {
+        match ring.consumer.next() {
+            Next::Packet { at, len } => {
+                assert!(len <= LONGEST, "longer than any packet");
+                assert!(at + cells_of(len) <= COUNT, "outside of the ring");
+                std::hint::black_box(ring.bytes(at, len).iter().fold(0, |sum, byte| sum ^ byte));
+            }
+            Next::Nothing => return false,
+            Next::Corrupt => return true,
+        }
+    }
+    false
+}
+
+/// Sends a packet. Returns whether the ring is broken; it must stay so.
+fn push(ring: &mut Heap, len: u64, was_broken: bool) -> bool {
+    let data = [0xA5; 2 * LONGEST as usize];
+    let len = usize::try_from(len).expect("two bytes") % data.len();
+    let result = ring.push(&data[..len.min(24)], &data[len.min(24)..len]);
+    match result {
+        Err(Refused::TooLong) => assert!(len > LONGEST as usize),
+        Err(Refused::Broken) => return true,
+        // A broken ring goes on as far as its last good position allowed.
+        Err(Refused::Full) => assert!(!was_broken, "a broken ring is full at most once"),
+        Ok(()) => assert!(len <= LONGEST as usize),
+    }
+    was_broken
+}
+
+fn scribble(bell: &Doorbell, at: u64, value: u64) {
+    let words = size_of::<Doorbell>() / 8;
+    let at = usize::try_from(at).expect("two bytes") % words;
+    // SAFETY: a doorbell consists of atomics, the index is inside, and this thread alone uses it.
+    unsafe {
+        std::ptr::from_ref(bell)
+            .cast::<u64>()
+            .cast_mut()
+            .add(at)
+            .write_volatile(value)
+    };
+}
+
+fn take(bell: &Doorbell) {
+    let mut last = None;
+    bell.take(|bit| {
+        assert!(bit < MAX_BITS, "a bit that does not exist");
+        assert!(last < Some(bit), "a bit twice");
+        last = Some(bit);
+    });
+    let _sleeps = bell.fall_asleep();
+    bell.wake_up();
+}
+
+impl Heap {
+    pub(super) fn new(count: u32, longest: u32) -> Self {
+        let mut cells: Box<[Cell]> = (0..count).map(|_| Cell::default()).collect();
+        let line = Box::<ConsumerLine>::default();
+        let first = NonNull::from(&mut *cells).cast::<Cell>();
+        let at = NonNull::from(&*line);
+        // SAFETY: both ends are dropped with the memory, and there is one of each.
+        let (producer, consumer) = unsafe {
+            (
+                Producer::new(Cells::new(first, count), at, longest),
+                Consumer::new(Cells::new(first, count), at, longest),
+            )
+        };
+        Self {
+            producer,
+            consumer,
+            line,
+            cells,
+        }
+    }
+
+    pub(super) fn cells(&self) -> &Cells {
+        self.consumer.cells()
+    }
+
+    pub(super) fn push(&mut self, head: &[u8], data: &[u8]) -> Result<(), Refused> {
+        // SAFETY: the data is a slice outside of the ring.
+        unsafe { self.producer.push(head, data.as_ptr(), data.len()) }
+    }
+
+    /// The bytes of a packet that the consumer has shown.
+    pub(super) fn bytes(&self, at: u32, len: u32) -> &[u8] {
+        assert!(at as usize + cells_of(len) as usize <= self.cells.len());
+        let first = self.cells().bytes(at);
+        // SAFETY: the packet lies inside the ring, as was just checked, and nobody writes now.
+        unsafe { std::slice::from_raw_parts(first.as_ptr(), len as usize) }
+    }
+}
+
+/// What is left of a program. What is missing at its end is zero.
+struct Program<'a>(&'a [u8]);
+
+impl Program<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self, bytes: u32) -> u64 {
+        (0..bytes).fold(0, |number, _| {
+            number << 8 | u64::from(self.byte().unwrap_or(0))
+        })
+    }
+
+    fn cell(&mut self) -> u32 {
+        u32::from(self.byte().unwrap_or(0)) % COUNT
+    }
+}
