@@ -17,6 +17,7 @@ pub(crate) mod rate;
 pub(crate) mod raw;
 mod row;
 mod rtt;
+mod seat;
 pub(crate) mod sessions;
 pub(crate) mod slow_handler;
 pub(crate) mod subject;
@@ -33,6 +34,7 @@ pub(crate) use args::Transport;
 use output::{Output, Results};
 use plan::{Case, Plan};
 use rate::Pattern;
+pub(crate) use seat::Seat;
 
 /// How long the idle server of the experiment is watched, and that of the summary.
 const WATCHED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
@@ -44,6 +46,9 @@ const WATCHED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
 /// not be started, failed or hung; or the rows cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     signal::watch()?;
+    if args.realtime {
+        seat::use_realtime();
+    }
     let mut output = Output::open(args.json.as_ref(), args.svg.as_deref())?;
     let mut results = Results::begin();
     let ended = args

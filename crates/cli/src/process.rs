@@ -19,6 +19,7 @@ use anyhow::{Context, anyhow, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::bench::Seat;
 use crate::signal;
 
 /// How often a wait looks whether the user pressed Ctrl-C.
@@ -43,19 +44,18 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a child in `role`, pinned to `cpu` if one is given.
+    /// Starts a child in `role`, whose first thread takes `seat`.
     ///
     /// # Errors
     /// The system cannot start another process.
-    pub(crate) fn spawn<P: Serialize>(
-        role: Role,
-        cpu: Option<usize>,
-        params: &P,
-    ) -> anyhow::Result<Self> {
+    pub(crate) fn spawn<P: Serialize>(role: Role, seat: Seat, params: &P) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(SUBCOMMAND).arg(role.name());
-        if let Some(cpu) = cpu {
+        if let Some(cpu) = seat.cpu {
             command.arg("--cpu").arg(cpu.to_string());
+        }
+        if seat.first {
+            command.arg("--first");
         }
         // A process group of its own keeps the terminal's Ctrl-C away: the parent ends it.
         command

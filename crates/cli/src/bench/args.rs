@@ -18,11 +18,17 @@ Examples:
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           what both processes of each measurement counted
+  dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
 rounds, beside its baseline, which is measured right before it in each round; the last column is
 their ratio. A row is invalid if its baseline shows that the machine was disturbed; run it again
-when the machine is quiet. Ctrl-C shows what was measured so far.
+when the machine is quiet. Ctrl-C shows what was measured so far. Where two processes spin, they
+do so on the first two processors. With --realtime the system takes 5 % of their time for other
+threads all the same, which shows in the largest round trips.
+
+In slow-handler, handlers in the dispatch thread compute; those in worker threads sleep, as a
+handler does that waits for a disk, because with two processors they would fight for them.
 
 Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 
@@ -53,6 +59,10 @@ pub(crate) struct Args {
     /// A picture of latency and rate, as far as they were measured
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
+    /// Run the measuring threads before all others of a busy machine, in latency, rate and sessions
+    /// (needs root)
+    #[arg(long)]
+    pub(super) realtime: bool,
     /// Show what both processes of each measurement counted and used
     #[arg(long, short)]
     pub(super) verbose: bool,

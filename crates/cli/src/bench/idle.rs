@@ -13,6 +13,7 @@ use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::raw::wake::Wake;
 use super::row::Spread;
+use super::seat::Seat;
 use super::subject::exchange::{App, Exchange};
 use super::subject::pipeline::{self, Choice, Pipeline};
 use super::subject::side::Side;
@@ -139,12 +140,12 @@ impl Probe for First {
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
         let mut server = start_server(self.transport)?;
         let params = Params {
-            setting: Setting::adaptive(self.transport, None),
+            setting: Setting::adaptive(self.transport, Seat::default()),
             server: server.address,
             silence: self.silence,
             samples: self.samples,
         };
-        let mut client = Process::spawn(Role::AfterSilence, None, &params)?;
+        let mut client = Process::spawn(Role::AfterSilence, Seat::default(), &params)?;
         let report: Report = client.receive(patience(self.overhead()))?;
         let server = server.side()?;
         let retransmissions =
@@ -171,12 +172,12 @@ impl Probe for Processor {
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
         let mut server = start_server(self.transport)?;
         let params = Params {
-            setting: Setting::adaptive(self.transport, None),
+            setting: Setting::adaptive(self.transport, Seat::default()),
             server: server.address,
             silence: Duration::ZERO,
             samples: 0,
         };
-        let mut client = Process::spawn(Role::LoadThenSilence, None, &params)?;
+        let mut client = Process::spawn(Role::LoadThenSilence, Seat::default(), &params)?;
         let report: Report = client.receive(patience(LOAD))?;
         pause(REST)?;
         let before = server.side()?;
@@ -192,7 +193,7 @@ impl Probe for Processor {
 
 fn start_server(transport: Transport) -> anyhow::Result<Server> {
     Server::start(&server::Params {
-        setting: Setting::adaptive(transport, None),
+        setting: Setting::adaptive(transport, Seat::default()),
         handler: Duration::ZERO,
     })
 }

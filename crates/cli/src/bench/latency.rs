@@ -12,6 +12,7 @@ use super::plan::Case;
 use super::probe::{Measurement, Metric, Probe, patience};
 use super::raw::{shm_rtt::ShmRtt, udp_rtt::UdpRtt};
 use super::rtt::{self, Recorder};
+use super::seat::Seat;
 use super::subject::side::Side;
 use super::subject::{self, ECHO, Medium, Report, Server, Setting, over, server};
 use super::{Transport, ticks, work};
@@ -83,7 +84,7 @@ impl Probe for Latency {
             size: self.size,
             span,
         };
-        let mut client = Process::spawn(Role::Ping, None, &params)?;
+        let mut client = Process::spawn(Role::Ping, Seat::default(), &params)?;
         let report: Report = client.receive(patience(span))?;
         Ok(report.measurement(&server.side()?))
     }
@@ -139,6 +140,7 @@ pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
 fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let mut rpc: Rpc<T, Option<Ping>> = params.setting.open(None)?;
     let sessions = subject::connect(&mut rpc, params.server, 1)?;
+    params.setting.seat.go_first()?;
     let size = params.size as usize;
     rpc.on_completion(|app, done, cx| {
         if let Some(ping) = app {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::sys;
-
 /// One figure of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Metric {
@@ -78,33 +76,4 @@ pub(super) const SET_UP: Duration = Duration::from_millis(30);
 /// How long to wait for the report of a process that measures for `span`.
 pub(super) fn patience(span: Duration) -> Duration {
     span + Duration::from_secs(10)
-}
-
-/// The processors of an experiment with two processes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Cpus {
-    pub(super) client: Option<usize>,
-    pub(super) server: Option<usize>,
-}
-
-impl Cpus {
-    /// The first processor for the client, the second for the server; none if there is only one,
-    /// because two spinning processes on it would wait for their time slices.
-    pub(super) fn pick() -> Self {
-        match sys::allowed_cpus().as_deref() {
-            Ok([client, server, ..]) => Self {
-                client: Some(*client),
-                server: Some(*server),
-            },
-            _ => Self::any(),
-        }
-    }
-
-    /// Wherever the system puts them.
-    pub(super) const fn any() -> Self {
-        Self {
-            client: None,
-            server: None,
-        }
-    }
 }

@@ -14,6 +14,7 @@ use super::Transport;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::raw::{ring::Ring, udp_rate::UdpRate};
+use super::seat::Seat;
 use super::subject::pipeline::{self, Choice, HasPipeline, INFLIGHT, Pipeline};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, Server, Setting, over, server};
@@ -27,6 +28,9 @@ const SESSIONS: usize = 8;
 
 /// Time before the first RPC that counts.
 const WARM_UP: Duration = Duration::from_millis(20);
+
+/// Time for which a process issues behind the last RPC that counts.
+const COOL_DOWN: Duration = Duration::from_millis(5);
 
 const METRICS: [Metric; 1] = [Metric {
     name: "rpc_per_s",
@@ -55,7 +59,7 @@ struct Rate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// Whom to connect to; who is told nobody listens, and issues when all sessions are there.
+    /// Whom to connect to; who is told nobody listens, and issues when the other one does.
     server: Option<SocketAddr>,
     batch: u32,
     span: Duration,
@@ -128,7 +132,7 @@ impl Rate {
             batch: self.batch,
             span,
         };
-        let mut client = Process::spawn(Role::Issue, None, &params)?;
+        let mut client = Process::spawn(Role::Issue, Seat::default(), &params)?;
         let report: Report = client.receive(patience(span))?;
         Ok(report.measurement(&server.side()?))
     }
@@ -141,10 +145,10 @@ impl Rate {
             batch: self.batch,
             span,
         };
-        let mut second = Process::spawn(Role::Issue, None, &params)?;
+        let mut second = Process::spawn(Role::Issue, Seat::default(), &params)?;
         params.server = Some(second.receive(patience(Duration::ZERO))?);
         params.setting = first;
-        let mut first = Process::spawn(Role::Issue, None, &params)?;
+        let mut first = Process::spawn(Role::Issue, Seat::default(), &params)?;
         let first: Report = first.receive(patience(span))?;
         let second: Report = second.receive(patience(span))?;
         let slower = first.values[0].min(second.values[0]);
@@ -164,7 +168,7 @@ impl Probe for Rate {
     }
 
     fn overhead(&self) -> Duration {
-        subject::SET_UP + WARM_UP
+        subject::SET_UP + WARM_UP + COOL_DOWN
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
@@ -188,8 +192,7 @@ impl HasPipeline for Peer {
     }
 }
 
-/// A process that issues requests. After its report it goes on until the parent kills it, because
-/// the other one may still measure.
+/// A process that issues requests. After its report it serves on until the parent kills it.
 ///
 /// # Errors
 /// A wrong answer, or none.
@@ -207,35 +210,46 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
             peer.accepted.push(session);
         }
     });
+    let seat = params.setting.seat;
     let sessions = match params.server {
-        Some(server) => subject::connect(&mut rpc, server, SESSIONS)?,
-        None => accept(parent, &mut rpc)?,
+        Some(server) => {
+            let sessions = subject::connect(&mut rpc, server, SESSIONS)?;
+            seat.go_first()?;
+            sessions
+        }
+        None => accept(parent, &mut rpc, seat)?,
     };
-    let pipeline = &mut rpc.app_mut().pipeline;
-    pipeline.use_sessions(sessions, Choice::default());
+    rpc.app_mut()
+        .pipeline
+        .use_sessions(sessions, Choice::default());
     pipeline::begin(&mut rpc, params.batch as usize, u64::MAX)?;
     pipeline::rate(&mut rpc, WARM_UP)?;
-    let rate = pipeline::rate(&mut rpc, params.span)?;
+    let values = vec![pipeline::rate(&mut rpc, params.span)?];
     let side = Side::read(&mut rpc)?;
-    let values = vec![rate];
+    // The other one may have begun a little later.
+    pipeline::rate(&mut rpc, COOL_DOWN)?;
+    pipeline::stop(&mut rpc)?;
+    seat.step_back()?;
     parent.say(&Report { values, side })?;
     loop {
         rpc.run_once();
     }
 }
 
-/// Waits until the other side has made all sessions.
-fn accept<T: Medium>(parent: &Parent, rpc: &mut Rpc<T, Peer>) -> anyhow::Result<Vec<Session>> {
+/// Waits until the other side has made all sessions and issues on them.
+fn accept<T: Medium>(
+    parent: &Parent,
+    rpc: &mut Rpc<T, Peer>,
+    seat: Seat,
+) -> anyhow::Result<Vec<Session>> {
     parent.say(&rpc.nexus().address())?;
+    seat.go_first()?;
     let begin = Instant::now();
     rpc.run_until(|rpc| {
-        rpc.app().accepted.len() == SESSIONS || begin.elapsed() > Duration::from_secs(10)
+        rpc.counters().requests_received > 0 || begin.elapsed() > Duration::from_secs(10)
     });
     let sessions = std::mem::take(&mut rpc.app_mut().accepted);
-    ensure!(
-        sessions.len() == SESSIONS,
-        "only {} sessions came",
-        sessions.len()
-    );
+    let count = sessions.len();
+    ensure!(count == SESSIONS, "{count} sessions came, not {SESSIONS}");
     Ok(sessions)
 }

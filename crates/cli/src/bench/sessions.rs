@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Transport;
 use super::plan::Case;
-use super::probe::{Against, Cpus, Measurement, Metric, Probe};
+use super::probe::{Against, Measurement, Metric, Probe};
+use super::seat::{Seat, Seats};
 use super::subject::pipeline::{self, Choice, Pipeline};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Server, Setting, over, server};
@@ -179,19 +180,19 @@ impl Pair {
         silence: Duration,
         span: Duration,
     ) -> anyhow::Result<Self> {
-        let cpus = Cpus::pick();
+        let seats = Seats::pick();
         let server = Server::start(&server::Params {
-            setting: Setting::adaptive(transport, cpus.server),
+            setting: Setting::adaptive(transport, seats.server),
             handler: Duration::ZERO,
         })?;
         let params = Params {
-            setting: Setting::adaptive(transport, cpus.client),
+            setting: Setting::adaptive(transport, seats.client),
             server: server.address,
             sessions,
             silence,
             span,
         };
-        let client = Process::spawn(Role::ManySessions, None, &params)?;
+        let client = Process::spawn(Role::ManySessions, Seat::default(), &params)?;
         Ok(Self { client, server })
     }
 }
@@ -236,6 +237,7 @@ fn run<T: Medium>(parent: &Parent, params: Params) -> anyhow::Result<()> {
         connects_per_s,
     })?;
     parent.receive::<()>()?;
+    params.setting.seat.go_first()?;
     // Any number but 0 will do as the beginning of a random sequence.
     let choice = Choice::Random {
         state: 0x9e37_79b9_7f4a_7c15,
@@ -244,6 +246,7 @@ fn run<T: Medium>(parent: &Parent, params: Params) -> anyhow::Result<()> {
     pipeline::begin(&mut rpc, BATCH, u64::MAX)?;
     pipeline::rate(&mut rpc, WARM_UP)?;
     let rate = pipeline::rate(&mut rpc, params.span)?;
+    params.setting.seat.step_back()?;
     let side = Side::read(&mut rpc)?;
     let values = vec![rate];
     parent.say(&subject::Report { values, side })

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::rtt::Recorder;
+use super::seat::{Seat, Seats};
 use super::subject::side::Side;
 use super::subject::{self, ECHO, Medium, Report, SLOW, SLOW_BACKGROUND, Server, Setting};
 use super::subject::{over, server};
@@ -120,7 +121,10 @@ impl Probe for SlowHandler {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let (client, server) = subject::spinning_pair(self.transport);
+        // Worker threads would not run beside threads that go first.
+        let seats = Seats::pick().ordinary();
+        let on = |seat| Setting::spinning(self.transport, seat);
+        let (client, server) = (on(seats.client), on(seats.server));
         let slow = |setting| Setting {
             rto_floor: Some(RTO_FLOOR),
             workers: WORKERS,
@@ -136,7 +140,7 @@ impl Probe for SlowHandler {
             background: self.background,
             span,
         };
-        let mut client = Process::spawn(Role::SlowHandler, None, &params)?;
+        let mut client = Process::spawn(Role::SlowHandler, Seat::default(), &params)?;
         let report: Report = client.receive(patience(span + self.overhead()))?;
         let server = server.side()?;
         let [alone, slow, again, beside, again_beside] = report.values[..] else {

@@ -8,17 +8,17 @@ pub(crate) mod server;
 pub(super) mod side;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use dunlin::transport::{AutoOptions, ShmOptions, UdpOptions};
-use dunlin::{Auto, ConnectOptions, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
+use dunlin::{Auto, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
 use serde::{Deserialize, Serialize};
 
 use super::Transport;
-use super::probe::{Cpus, Measurement, patience};
+use super::probe::{Measurement, patience};
+use super::seat::{Seat, Seats};
 use crate::process::{Process, Role};
-use crate::sys;
 use side::Side;
 
 /// Answers with a function of the whole request ([`super::work`]), in the dispatch thread.
@@ -33,6 +33,9 @@ pub(super) const SLOW_BACKGROUND: ReqType = ReqType(3);
 /// Starting two processes with an endpoint each, and connecting them.
 pub(super) const SET_UP: Duration = Duration::from_millis(60);
 
+/// Time after which a connection is given up.
+const STUCK: Duration = Duration::from_secs(10);
+
 /// Sessions that connect at a time.
 const CONNECTING: usize = 256;
 
@@ -44,8 +47,8 @@ pub(super) struct Setting {
     pub(super) packing: bool,
     /// Spin for ever; else as by default: a while, then block.
     pub(super) spin: bool,
-    /// The processor of the thread with the endpoint. Other threads run anywhere.
-    pub(super) cpu: Option<usize>,
+    /// The place of the thread with the endpoint. Other threads run anywhere, among all others.
+    pub(super) seat: Seat,
     /// Smallest retransmission timeout, if not the default.
     pub(super) rto_floor: Option<Duration>,
     /// Threads for background handlers.
@@ -107,20 +110,20 @@ pub(super) use over;
 
 impl Setting {
     /// Endpoints that spin; for latency and rate.
-    pub(super) fn spinning(transport: Transport, cpu: Option<usize>) -> Self {
+    pub(super) fn spinning(transport: Transport, seat: Seat) -> Self {
         Self {
             spin: true,
-            ..Self::adaptive(transport, cpu)
+            ..Self::adaptive(transport, seat)
         }
     }
 
     /// Endpoints as they are by default: they block when nothing comes.
-    pub(super) fn adaptive(transport: Transport, cpu: Option<usize>) -> Self {
+    pub(super) fn adaptive(transport: Transport, seat: Seat) -> Self {
         Self {
             transport,
             packing: true,
             spin: false,
-            cpu,
+            seat,
             rto_floor: None,
             workers: 0,
         }
@@ -131,11 +134,14 @@ impl Setting {
     /// # Errors
     /// The system refuses something.
     pub(super) fn open<T: Medium, App>(&self, app: App) -> anyhow::Result<Rpc<T, App>> {
-        let nexus = Nexus::builder()
-            .workers(self.workers)
-            .bind((Ipv4Addr::LOCALHOST, 0))?;
+        let mut nexus = Nexus::builder().workers(self.workers);
+        if self.seat.first {
+            // The control thread may not run while the thread with the endpoint does.
+            nexus = nexus.failure_timeout(Duration::from_secs(60));
+        }
+        let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
         // The threads of the nexus run already, so they are not pinned.
-        self.cpu.map_or(Ok(()), sys::pin_to)?;
+        self.seat.pin()?;
         let mut builder = nexus
             .endpoint_builder::<T>()
             .transport(|options| T::pack(options, self.packing))
@@ -164,7 +170,7 @@ impl Server {
     /// # Errors
     /// It does not come up.
     pub(super) fn start(params: &server::Params) -> anyhow::Result<Self> {
-        let mut process = Process::spawn(Role::Serve, None, params)?;
+        let mut process = Process::spawn(Role::Serve, Seat::default(), params)?;
         let address = process.receive(patience(Duration::ZERO))?;
         Ok(Self { address, process })
     }
@@ -181,9 +187,9 @@ impl Server {
 
 /// Settings of client and server that spin on processors of their own.
 pub(super) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
-    let cpus = Cpus::pick();
-    let on = |cpu| Setting::spinning(transport, cpu);
-    (on(cpus.client), on(cpus.server))
+    let seats = Seats::pick();
+    let on = |seat| Setting::spinning(transport, seat);
+    (on(seats.client), on(seats.server))
 }
 
 /// Connects `count` sessions with the endpoint at `server`, many at a time.
@@ -195,17 +201,28 @@ pub(super) fn connect<T: Medium, App>(
     server: SocketAddr,
     count: usize,
 ) -> anyhow::Result<Vec<Session>> {
-    let options = ConnectOptions {
-        patience: Duration::from_secs(10),
-        ..ConnectOptions::default()
-    };
     let mut sessions = Vec::with_capacity(count);
     for connected in 0..count {
         while sessions.len() < count.min(connected + CONNECTING) {
-            sessions.push(rpc.connect_with(server, &options)?);
+            sessions.push(rpc.connect(server)?);
         }
-        rpc.wait_connected(sessions[connected])
+        wait(rpc, sessions[connected])
             .with_context(|| format!("session {connected} of {count}"))?;
     }
     Ok(sessions)
+}
+
+/// Like [`Rpc::wait_connected`], but it ends also if the control thread is not given time to say
+/// that it cannot connect.
+fn wait<T: Medium, App>(rpc: &mut Rpc<T, App>, session: Session) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    while rpc.session_info(session).is_some_and(|info| !info.open) {
+        rpc.run_once();
+        ensure!(
+            begin.elapsed() < STUCK,
+            "it takes over {} s",
+            STUCK.as_secs()
+        );
+    }
+    Ok(rpc.wait_connected(session)?)
 }

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 use super::Parent;
-use crate::bench::{self, raw};
+use crate::bench::{self, Seat, raw};
 use crate::sys;
 
 /// The hidden subcommand that starts a role.
@@ -59,6 +59,9 @@ pub(crate) struct RoleArgs {
     /// The processor to run on.
     #[arg(long)]
     cpu: Option<usize>,
+    /// Run before all ordinary threads.
+    #[arg(long)]
+    first: bool,
 }
 
 impl Role {
@@ -101,11 +104,12 @@ impl Role {
 pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<()> {
     sys::die_with_parent()?;
     let parent = Parent;
-    let pinned = args
-        .cpu
-        .map_or(Ok(()), sys::pin_to)
-        .map_err(anyhow::Error::from);
-    match pinned.and_then(|()| args.role.run(&parent)) {
+    let seat = Seat {
+        cpu: args.cpu,
+        first: args.first,
+    };
+    let seated = seat.take().map_err(anyhow::Error::from);
+    match seated.and_then(|()| args.role.run(&parent)) {
         Ok(()) => Ok(()),
         Err(error) => parent.fail(&error),
     }

@@ -1,4 +1,5 @@
-//! Which processors this process may use, and pinning a thread to one of them.
+//! Where and when threads run: which processors this process may use, pinning a thread to one of
+//! them, and running it before all others.
 
 use std::io;
 use std::mem;
@@ -33,6 +34,25 @@ pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
     unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: `set` is valid for reads of the size that is given, and 0 means this thread.
     checked(unsafe { libc::sched_setaffinity(0, mem::size_of_val(&set), &raw const set) })?;
+    Ok(())
+}
+
+/// The calling thread runs before all ordinary threads from now on whenever it can run; or it is
+/// an ordinary one again.
+///
+/// # Errors
+/// The system allows that to root alone.
+pub(crate) fn set_realtime(on: bool) -> io::Result<()> {
+    let (policy, priority) = if on {
+        (libc::SCHED_FIFO, 1)
+    } else {
+        (libc::SCHED_OTHER, 0)
+    };
+    let param = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `param` is valid for reads, and 0 means this thread.
+    checked(unsafe { libc::sched_setscheduler(0, policy, &raw const param) })?;
     Ok(())
 }
 

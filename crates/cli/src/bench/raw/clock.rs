@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
+use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::bench::seat::Seats;
 use crate::bench::ticks;
 use crate::process::{Parent, Process, Role};
 
@@ -37,7 +38,7 @@ impl Probe for Clock {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let mut process = Process::spawn(Role::Clock, Cpus::pick().client, &span)?;
+        let mut process = Process::spawn(Role::Clock, Seats::pick().client, &span)?;
         Ok(process.receive::<Vec<f64>>(patience(span))?.into())
     }
 }

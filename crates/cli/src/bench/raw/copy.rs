@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 
-use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
+use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::bench::seat::Seats;
 use crate::bench::{plausible, work};
 use crate::process::{Parent, Process, Role};
 
@@ -31,7 +32,7 @@ impl Probe for Copy {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let mut process = Process::spawn(Role::Copy, Cpus::pick().client, &(self.size, span))?;
+        let mut process = Process::spawn(Role::Copy, Seats::pick().client, &(self.size, span))?;
         Ok(vec![process.receive(patience(span))?].into())
     }
 

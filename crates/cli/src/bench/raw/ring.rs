@@ -7,7 +7,8 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{LINE, Reader, Shape, Writer};
-use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
+use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::bench::seat::Seats;
 use crate::bench::{plausible, work};
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Shared};
@@ -54,9 +55,9 @@ impl Probe for Ring {
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let (_memory, name) = sys::create_shared(SHAPE.bytes())?;
         let params = Params { memory: name, span };
-        let cpus = Cpus::pick();
-        let _writer = Process::spawn(Role::RingWrite, cpus.client, &params)?;
-        let mut reader = Process::spawn(Role::RingRead, cpus.server, &params)?;
+        let seats = Seats::pick();
+        let _writer = Process::spawn(Role::RingWrite, seats.client, &params)?;
+        let mut reader = Process::spawn(Role::RingRead, seats.server, &params)?;
         Ok(vec![reader.receive(patience(span))?].into())
     }
 

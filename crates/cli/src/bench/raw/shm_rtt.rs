@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Reader, Shape, Writer};
-use crate::bench::probe::{Cpus, Measurement, Metric, Probe, patience};
+use crate::bench::probe::{Measurement, Metric, Probe, patience};
+use crate::bench::seat::Seats;
 use crate::bench::{plausible, rtt, work};
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Shared};
@@ -57,9 +58,9 @@ impl Probe for ShmRtt {
             size: self.size,
             span,
         };
-        let cpus = Cpus::pick();
-        let _server = Process::spawn(Role::ShmEcho, cpus.server, &params)?;
-        let mut client = Process::spawn(Role::ShmPing, cpus.client, &params)?;
+        let seats = Seats::pick();
+        let _server = Process::spawn(Role::ShmEcho, seats.server, &params)?;
+        let mut client = Process::spawn(Role::ShmPing, seats.client, &params)?;
         Ok(client.receive::<Vec<f64>>(patience(span))?.into())
     }
 

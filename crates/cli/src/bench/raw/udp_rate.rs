@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
+use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::bench::seat::Seats;
 use crate::bench::work;
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Datagrams};
@@ -55,15 +56,15 @@ impl Probe for UdpRate {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let cpus = Cpus::pick();
+        let seats = Seats::pick();
         let params = (self.segments, span);
-        let mut receiving = Process::spawn(Role::UdpReceive, cpus.server, &params)?;
+        let mut receiving = Process::spawn(Role::UdpReceive, seats.server, &params)?;
         let receiver = receiving.receive(patience(Duration::ZERO))?;
         let params = Params {
             receiver,
             segments: self.segments,
         };
-        let _sending = Process::spawn(Role::UdpSend, cpus.client, &params)?;
+        let _sending = Process::spawn(Role::UdpSend, seats.client, &params)?;
         Ok(vec![receiving.receive(patience(span))?].into())
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::probe::{Cpus, Measurement, Metric, Probe, patience};
+use crate::bench::probe::{Measurement, Metric, Probe, patience};
+use crate::bench::seat::Seats;
 use crate::bench::{rtt, work};
 use crate::process::{Parent, Process, Role};
 
@@ -43,15 +44,15 @@ impl Probe for UdpRtt {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let cpus = Cpus::pick();
-        let mut server_process = Process::spawn(Role::UdpEcho, cpus.server, &self.size)?;
+        let seats = Seats::pick();
+        let mut server_process = Process::spawn(Role::UdpEcho, seats.server, &self.size)?;
         let server = server_process.receive(patience(Duration::ZERO))?;
         let params = Params {
             server,
             size: self.size,
             span,
         };
-        let mut client = Process::spawn(Role::UdpPing, cpus.client, &params)?;
+        let mut client = Process::spawn(Role::UdpPing, seats.client, &params)?;
         Ok(client.receive::<Vec<f64>>(patience(span))?.into())
     }
 }

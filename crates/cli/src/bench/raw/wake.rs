@@ -11,7 +11,8 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{LINE, Reader, Shape, Writer};
-use crate::bench::probe::{Against, Cpus, Measurement, Metric, Probe, patience};
+use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::bench::seat::Seat;
 use crate::bench::{Transport, work};
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Shared, futex};
@@ -73,17 +74,16 @@ impl Probe for Wake {
     }
 
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
-        let cpus = Cpus::any();
         let (_memory, name) = sys::create_shared(MEMORY)?;
         let udp = self.transport == Transport::Udp;
         let offered = (!udp).then(|| Medium::Memory(name));
-        let mut server = Process::spawn(Role::WakeEcho, cpus.server, &offered)?;
+        let mut server = Process::spawn(Role::WakeEcho, Seat::default(), &offered)?;
         let params = Params {
             medium: server.receive(patience(Duration::ZERO))?,
             silence: self.silence.min(LONGEST),
             samples: self.samples,
         };
-        let mut client = Process::spawn(Role::WakePing, cpus.client, &params)?;
+        let mut client = Process::spawn(Role::WakePing, Seat::default(), &params)?;
         let time: f64 = client.receive(patience(self.overhead()))?;
         Ok(vec![time].into())
     }

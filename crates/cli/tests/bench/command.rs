@@ -1,47 +1,12 @@
-//! The command as a user runs it: rows on the standard output, exit codes, a clean stop, and no
-//! process left behind on any path. Spans are short: what is tested is not speed.
-
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+//! Rows and tables, exit codes, a clean stop, and no process left behind on any path.
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-const FIELDS: [&str; 13] = [
-    "experiment",
-    "transport",
-    "params",
-    "metric",
-    "unit",
-    "median",
-    "min",
-    "max",
-    "runs",
-    "baseline",
-    "baseline_name",
-    "ratio",
-    "valid",
-];
-
-fn dunlin(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    dunlin(args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
+use super::{FIELDS, dunlin, run, text};
 
 /// A long measurement, once it has started processes of its own.
 fn long_run() -> (Child, Vec<u32>) {

@@ -1,0 +1,110 @@
+//! Where and when the busy threads of an experiment run, so that a noisy machine disturbs them
+//! little: each on a processor of its own, and perhaps before all other threads.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::sys;
+
+/// `--realtime`. It is set once, before the first measurement.
+static REALTIME: AtomicBool = AtomicBool::new(false);
+
+/// A thread's place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Seat {
+    /// The processor to run on; `None`: wherever the system puts it.
+    pub(crate) cpu: Option<usize>,
+    /// Run before all ordinary threads.
+    pub(crate) first: bool,
+}
+
+/// The places of client and server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seats {
+    pub(super) client: Seat,
+    pub(super) server: Seat,
+}
+
+/// From now on [`Seats::pick`] gives places before all ordinary threads.
+pub(super) fn use_realtime() {
+    REALTIME.store(true, Ordering::Relaxed);
+}
+
+impl Seat {
+    /// The calling thread takes this place.
+    ///
+    /// # Errors
+    /// There is no such processor, or this process may not use it; or only root may go first.
+    pub(crate) fn take(self) -> io::Result<()> {
+        self.pin()?;
+        self.go_first()
+    }
+
+    /// The calling thread runs on the place's processor.
+    ///
+    /// # Errors
+    /// As for [`Self::take`].
+    pub(super) fn pin(self) -> io::Result<()> {
+        self.cpu.map_or(Ok(()), sys::pin_to)
+    }
+
+    /// The calling thread runs before others, if the place says so. Threads that it depends on
+    /// must exist and have done their part: they may not run any more.
+    ///
+    /// # Errors
+    /// As for [`Self::take`].
+    pub(super) fn go_first(self) -> io::Result<()> {
+        if self.first {
+            sys::set_realtime(true)?;
+        }
+        Ok(())
+    }
+
+    /// The calling thread is an ordinary one again.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn step_back(self) -> io::Result<()> {
+        if self.first {
+            sys::set_realtime(false)?;
+        }
+        Ok(())
+    }
+}
+
+impl Seats {
+    /// The first processor for the client, the second for the server; none if there is only one,
+    /// because two spinning processes on it would wait for their time slices.
+    pub(super) fn pick() -> Self {
+        let first = REALTIME.load(Ordering::Relaxed);
+        let on = |cpu: &usize| Seat {
+            cpu: Some(*cpu),
+            first,
+        };
+        match sys::allowed_cpus().as_deref() {
+            Ok([client, server, ..]) => Self {
+                client: on(client),
+                server: on(server),
+            },
+            _ => Self {
+                client: Seat::default(),
+                server: Seat::default(),
+            },
+        }
+    }
+
+    /// The same processors, among all other threads: for measurements that need several threads
+    /// a process.
+    pub(super) fn ordinary(self) -> Self {
+        let ordinary = |seat| Seat {
+            first: false,
+            ..seat
+        };
+        Self {
+            client: ordinary(self.client),
+            server: ordinary(self.server),
+        }
+    }
+}

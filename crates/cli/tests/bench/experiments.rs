@@ -1,0 +1,181 @@
+//! Every experiment measures what it promises: its rows, with its parameters, over real endpoints
+//! in real processes.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{FIELDS, run, text};
+
+/// The rows of a run, and what was said beside them. Every row is checked for its form.
+fn rows(args: &[&str]) -> (Vec<Value>, String) {
+    let fixed = ["--runs", "1", "--json", "-"];
+    let out = run(&[&["bench"], args, &fixed].concat());
+    let said = text(&out.stderr).to_owned();
+    assert!(out.status.success(), "{said}");
+    let row = |line| -> Value { serde_json::from_str(line).unwrap() };
+    let rows: Vec<Value> = text(&out.stdout).lines().map(row).collect();
+    for row in &rows {
+        let fields: Vec<&String> = row.as_object().unwrap().keys().collect();
+        assert!(
+            FIELDS.iter().all(|field| row.get(field).is_some()),
+            "{fields:?}"
+        );
+        assert_eq!(fields.len(), FIELDS.len(), "{fields:?}");
+        for number in ["median", "min", "max"] {
+            assert!(row[number].is_number(), "{row}");
+        }
+    }
+    (rows, said)
+}
+
+/// The parameters of all rows of a metric, in order.
+fn params<'a>(rows: &'a [Value], transport: &str, metric: &str) -> Vec<&'a Value> {
+    let of = |row: &&Value| row["transport"] == transport && row["metric"] == metric;
+    rows.iter().filter(of).map(|row| &row["params"]).collect()
+}
+
+fn values<'a>(rows: &'a [Value], metric: &'a str) -> impl Iterator<Item = f64> + 'a {
+    let of = move |row: &&Value| row["metric"] == metric;
+    rows.iter()
+        .filter(of)
+        .map(|row| row["median"].as_f64().unwrap())
+}
+
+#[test]
+fn latency_has_every_size_with_a_raw_baseline() {
+    let (rows, _) = rows(&["latency", "--seconds", "0.1"]);
+    for transport in ["shm", "auto", "udp"] {
+        for metric in ["rtt_p50", "rtt_p99", "rtt_p999"] {
+            let sizes = [8, 32, 64, 256, 1024].map(|size| json!({ "size": size }));
+            assert_eq!(
+                params(&rows, transport, metric),
+                sizes.iter().collect::<Vec<_>>()
+            );
+        }
+    }
+    for row in &rows {
+        assert_eq!(
+            (&row["experiment"], &row["unit"]),
+            (&json!("latency"), &json!("ns"))
+        );
+        let (median, baseline) = (row["median"].as_f64(), row["baseline"].as_f64());
+        let ratio = median.unwrap() / baseline.unwrap();
+        assert!(
+            (row["ratio"].as_f64().unwrap() - ratio).abs() < 1e-6,
+            "{row}"
+        );
+        assert!(
+            row["baseline_name"].as_str().unwrap().starts_with("raw"),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn rate_has_every_pattern_and_batch_and_udp_without_packing() {
+    let (rows, said) = rows(&["rate", "--seconds", "0.5", "--transport", "shm,udp"]);
+    let wanted = |packing: Option<bool>, pattern: &str| -> Vec<Value> {
+        let row = |batch| {
+            let mut params = json!({"pattern": pattern, "batch": batch, "inflight": 60});
+            if let Some(packing) = packing {
+                params["packing"] = packing.into();
+            }
+            params
+        };
+        [1, 3, 8, 16].map(row).to_vec()
+    };
+    let shm = [wanted(None, "one_way"), wanted(None, "symmetric")].concat();
+    assert_eq!(
+        params(&rows, "shm", "rpc_per_s"),
+        shm.iter().collect::<Vec<_>>()
+    );
+    let udp = params(&rows, "udp", "rpc_per_s");
+    for (packing, pattern) in [(true, "one_way"), (false, "one_way"), (true, "symmetric")] {
+        let wanted = wanted(Some(packing), pattern);
+        assert!(wanted.iter().all(|wanted| udp.contains(&wanted)), "{udp:?}");
+    }
+    assert_eq!(udp.len(), 12);
+    assert!(values(&rows, "rpc_per_s").all(|rate| rate > 0.0));
+    assert!(said.contains("with packing / without: "), "{said}");
+}
+
+#[test]
+fn sessions_that_take_too_long_are_left_out_and_named() {
+    let (rows, said) = rows(&["sessions", "--seconds", "2.25", "--transport", "shm"]);
+    let sessions = [1, 100, 1_000].map(|sessions| json!({ "sessions": sessions }));
+    for metric in ["rpc_per_s", "bytes_per_session", "connects_per_s"] {
+        assert_eq!(
+            params(&rows, "shm", metric),
+            sessions.iter().collect::<Vec<_>>()
+        );
+        assert!(values(&rows, metric).all(|value| value > 0.0));
+    }
+    for sessions in [10_000, 20_000] {
+        let line = format!("sessions shm, sessions {sessions}: takes");
+        assert!(said.contains(&line), "{said}");
+    }
+}
+
+#[test]
+fn idle_measures_first_rpcs_and_processor_time() {
+    let (rows, said) = rows(&["idle", "--seconds", "5", "--transport", "shm"]);
+    let silences = [1, 10, 100, 1_000].map(|silence_ms| json!({ "silence_ms": silence_ms }));
+    for metric in ["rtt_first", "retransmissions"] {
+        assert_eq!(
+            params(&rows, "shm", metric),
+            silences.iter().collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(
+        params(&rows, "shm", "cpu_percent"),
+        [&json!({"sessions": 100})]
+    );
+    // It must not spin; how little it needs is for a quiet machine to show.
+    assert!(values(&rows, "cpu_percent").all(|percent| percent < 50.0));
+    assert!(said.contains("left out, more --seconds are needed: idle shm, silence_ms 10000"));
+}
+
+#[test]
+fn slow_handlers_take_what_they_are_told_to() {
+    let (rows, _) = rows(&["slow-handler", "--seconds", "1", "--transport", "udp"]);
+    let slow = params(&rows, "udp", "rtt_p50");
+    assert_eq!(slow.len(), 10);
+    for row in rows.iter().filter(|row| row["metric"] == "rtt_p50") {
+        let handler_ns = row["params"]["handler_us"].as_f64().unwrap() * 1e3;
+        assert!(row["median"].as_f64().unwrap() > handler_ns, "{row}");
+        assert!(
+            row["baseline"].as_f64().unwrap() >= handler_ns * 0.99,
+            "{row}"
+        );
+    }
+    for metric in ["retransmissions", "fast_rtt_p99", "fast_delay_p99"] {
+        assert_eq!(params(&rows, "udp", metric), slow);
+    }
+}
+
+#[test]
+fn plain_bench_shows_latency_rate_and_idling_and_draws_them() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("summary.svg");
+    let svg = path.to_str().unwrap();
+    let (rows, said) = rows(&["--seconds", "3", "--verbose", "--svg", svg]);
+    for transport in ["shm", "udp"] {
+        for metric in ["rtt_p50", "rpc_per_s", "rtt_first", "cpu_percent"] {
+            assert!(
+                !params(&rows, transport, metric).is_empty(),
+                "{transport} {metric}"
+            );
+        }
+    }
+    let with_baseline = |row: &&Value| row["metric"] != "cpu_percent" && !row["baseline"].is_null();
+    assert!(rows.iter().filter(with_baseline).count() > 10);
+    assert!(
+        said.contains("client: ") && said.contains(" requests_sent"),
+        "{said}"
+    );
+    let svg = std::fs::read_to_string(path).unwrap();
+    assert!(
+        svg.starts_with("<svg") && svg.contains("dunlin, udp"),
+        "{svg}"
+    );
+}

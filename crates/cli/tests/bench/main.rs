@@ -1,0 +1,43 @@
+//! The command as a user runs it. Spans are short: what is tested is not speed.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod command;
+mod experiments;
+
+use std::process::{Command, Output, Stdio};
+
+const FIELDS: [&str; 13] = [
+    "experiment",
+    "transport",
+    "params",
+    "metric",
+    "unit",
+    "median",
+    "min",
+    "max",
+    "runs",
+    "baseline",
+    "baseline_name",
+    "ratio",
+    "valid",
+];
+
+/// The command, ready to start.
+fn dunlin(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    dunlin(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
