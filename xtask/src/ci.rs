@@ -83,6 +83,12 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         sh("seeds", 10, "cargo xtask seeds --count 2000"),
         sh("mutants", 10, "cargo xtask seeds --mutants"),
         sh(
+            "endpoint mutants",
+            10,
+            "cargo test -p dunlin-core --features mutants --lib check::",
+        ),
+        sh("budget", 15, "cargo xtask budget"),
+        sh(
             "docs",
             10,
             "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked",

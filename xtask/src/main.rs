@@ -1,8 +1,9 @@
 //! Chores of the workspace: `cargo xtask tidy` checks the conventions of `STYLE.md`, `cargo xtask
-//! seeds` runs the simulator, `cargo xtask ci` runs every step of continuous integration. `.ci/run`
-//! installs what they need and calls the latter.
+//! seeds` runs the simulator, `cargo xtask budget` counts instructions, `cargo xtask ci` runs every
+//! step of continuous integration. `.ci/run` installs what they need and calls the latter.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod ci;
 mod seeds;
 mod tidy;
@@ -31,6 +32,8 @@ enum Chore {
     /// Runs simulated clusters, one per seed, and finds planted bugs; `seeds --help` says more.
     #[command(disable_help_flag = true)]
     Seeds(seeds::Args),
+    /// Counts the instructions of an RPC under callgrind and compares them with `budget.toml`.
+    Budget,
     /// Runs the steps of continuous integration, with the time each takes.
     Ci(ci::Args),
 }
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
     let outcome = root().and_then(|root| match Args::parse().chore {
         Chore::Tidy => tidy::run(&root),
         Chore::Seeds(args) => seeds::run(&root, &args),
+        Chore::Budget => budget::run(&root),
         Chore::Ci(args) => ci::run(&root, &args),
     });
     match outcome {

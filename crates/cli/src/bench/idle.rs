@@ -13,7 +13,7 @@ use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::raw::wake::Wake;
 use super::row::Spread;
-use super::seat::Seat;
+use super::seat::{Seat, Seats};
 use super::subject::exchange::{App, Exchange};
 use super::subject::pipeline::{self, Choice, Pipeline};
 use super::subject::side::Side;
@@ -140,7 +140,7 @@ impl Probe for First {
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
         let mut server = start_server(self.transport)?;
         let params = Params {
-            setting: Setting::adaptive(self.transport, Seat::default()),
+            setting: Setting::adaptive(self.transport, Seats::pick().anywhere().client),
             server: server.address,
             silence: self.silence,
             samples: self.samples,
@@ -172,7 +172,7 @@ impl Probe for Processor {
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
         let mut server = start_server(self.transport)?;
         let params = Params {
-            setting: Setting::adaptive(self.transport, Seat::default()),
+            setting: Setting::adaptive(self.transport, Seats::pick().anywhere().client),
             server: server.address,
             silence: Duration::ZERO,
             samples: 0,
@@ -193,7 +193,7 @@ impl Probe for Processor {
 
 fn start_server(transport: Transport) -> anyhow::Result<Server> {
     Server::start(&server::Params {
-        setting: Setting::adaptive(transport, Seat::default()),
+        setting: Setting::adaptive(transport, Seats::pick().anywhere().server),
         handler: Duration::ZERO,
     })
 }
@@ -225,6 +225,7 @@ pub(crate) fn call_after_silence(parent: &Parent) -> anyhow::Result<()> {
 fn after_silence<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let mut rpc: Rpc<T, App> = params.setting.open(None)?;
     let session = subject::connect(&mut rpc, params.server, 1)?[0];
+    params.setting.seat.go_first()?;
     let mut exchange = Exchange::new(&mut rpc, session)?;
     for _ in 0..WARM_UP {
         exchange.trip(&mut rpc)?;
@@ -254,6 +255,7 @@ fn load<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let mut rpc: Rpc<T, Pipeline> = params.setting.open(Pipeline::default())?;
     rpc.on_completion(|pipeline, done, cx| pipeline.on_done(done, cx));
     let sessions = subject::connect(&mut rpc, params.server, SESSIONS as usize)?;
+    params.setting.seat.go_first()?;
     rpc.app_mut().use_sessions(sessions, Choice::default());
     pipeline::begin(&mut rpc, 1, u64::MAX)?;
     pipeline::rate(&mut rpc, LOAD)?;

@@ -95,6 +95,15 @@ impl Seats {
         }
     }
 
+    /// On whichever processor: for threads that mostly sleep.
+    pub(super) fn anywhere(self) -> Self {
+        let anywhere = |seat| Seat { cpu: None, ..seat };
+        Self {
+            client: anywhere(self.client),
+            server: anywhere(self.server),
+        }
+    }
+
     /// The same processors, among all other threads: for measurements that need several threads
     /// a process.
     pub(super) fn ordinary(self) -> Self {

@@ -61,3 +61,43 @@ fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_shared_memory() {
 fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_both() {
     idle::<Auto>();
 }
+
+/// RPCs that come just when the server, or the client itself, is about to block.
+fn edge<T: Named>() {
+    let server = Server::start::<T>(0);
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc = endpoint::<T>(&nexus);
+    let session = rpc.connect_blocking(server.address).unwrap();
+    exchange(&mut rpc, session, REVERSE);
+    let start = Instant::now();
+    let (mut slow, mut count) = (Vec::new(), 0_u64);
+    while start.elapsed() < Duration::from_secs(10) {
+        count += 1;
+        let micros = 30 + count.wrapping_mul(2_654_435_761) % 90;
+        let pause = Instant::now();
+        while pause.elapsed() < Duration::from_micros(micros) {
+            std::hint::spin_loop();
+        }
+        let before = rpc.counters().retransmissions;
+        let issued = Instant::now();
+        exchange(&mut rpc, session, REVERSE);
+        let again = rpc.counters().retransmissions - before;
+        if again > 0 || issued.elapsed() > Duration::from_millis(10) {
+            slow.push((micros, issued.elapsed(), again));
+        }
+    }
+    println!("{}: {count} RPCs, {} slow: {:?}", T::NAME, slow.len(), &slow[..slow.len().min(20)]);
+}
+
+#[test]
+fn edge_shm() {
+    edge::<Shm>();
+}
+#[test]
+fn edge_auto() {
+    edge::<Auto>();
+}
+#[test]
+fn edge_udp() {
+    edge::<Udp>();
+}

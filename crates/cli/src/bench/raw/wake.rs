@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{LINE, Reader, Shape, Writer};
 use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seat;
+use crate::bench::seat::Seats;
 use crate::bench::{Transport, work};
 use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Shared, futex};
@@ -74,16 +74,17 @@ impl Probe for Wake {
     }
 
     fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
+        let seats = Seats::pick().anywhere();
         let (_memory, name) = sys::create_shared(MEMORY)?;
         let udp = self.transport == Transport::Udp;
         let offered = (!udp).then(|| Medium::Memory(name));
-        let mut server = Process::spawn(Role::WakeEcho, Seat::default(), &offered)?;
+        let mut server = Process::spawn(Role::WakeEcho, seats.server, &offered)?;
         let params = Params {
             medium: server.receive(patience(Duration::ZERO))?,
             silence: self.silence.min(LONGEST),
             samples: self.samples,
         };
-        let mut client = Process::spawn(Role::WakePing, Seat::default(), &params)?;
+        let mut client = Process::spawn(Role::WakePing, seats.client, &params)?;
         let time: f64 = client.receive(patience(self.overhead()))?;
         Ok(vec![time].into())
     }
