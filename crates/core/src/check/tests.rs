@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 5000, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn endpoints_keep_their_promises(bytes in prop::collection::vec(any::<u8>(), 0..800)) {

@@ -29,17 +29,21 @@ fn idle<T: Named>() {
     let used = server.cpu() - before;
     println!("{} of an idle server: {used:?} in {span:?}", T::NAME);
     assert!(used < span / 100, "{used:?} in {span:?}");
-    let counters = *rpc.counters();
-    let start = Instant::now();
-    exchange(&mut rpc, sessions[50], REVERSE);
-    println!("{} first RPC after that: {:?}", T::NAME, start.elapsed());
-    assert!(
-        start.elapsed() < Duration::from_millis(20),
-        "{:?}",
-        start.elapsed()
-    );
-    let again = rpc.counters().retransmissions - counters.retransmissions;
-    assert_eq!(again, 0, "idling caused a retransmission");
+    let mut first: Vec<_> = (0..5)
+        .map(|_| {
+            rpc.run_for(Duration::from_millis(100));
+            let before = rpc.counters().retransmissions;
+            let start = Instant::now();
+            exchange(&mut rpc, sessions[50], REVERSE);
+            (rpc.counters().retransmissions - before, start.elapsed())
+        })
+        .collect();
+    // The machine may be busy now and then, but not most of the time.
+    first.sort();
+    let (again, took) = first[2];
+    println!("{} first RPC after silence: {took:?}", T::NAME);
+    assert_eq!(again, 0, "idling causes retransmissions");
+    assert!(took < Duration::from_millis(10), "{took:?}");
     // Workers and a sleeping endpoint find each other.
     for _ in 0..20 {
         rpc.run_for(Duration::from_millis(1));
@@ -62,42 +66,33 @@ fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_both() {
     idle::<Auto>();
 }
 
-/// RPCs that come just when the server, or the client itself, is about to block.
+/// RPCs that come just when the server, or the client itself, is about to block. A wake-up that is
+/// lost costs a retransmission, milliseconds later; so does a busy machine, but seldom.
 fn edge<T: Named>() {
     let server = Server::start::<T>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = endpoint::<T>(&nexus);
     let session = rpc.connect_blocking(server.address).unwrap();
     exchange(&mut rpc, session, REVERSE);
-    let start = Instant::now();
-    let (mut slow, mut count) = (Vec::new(), 0_u64);
-    while start.elapsed() < Duration::from_secs(10) {
+    let (start, mut count, mut slow) = (Instant::now(), 0_u32, 0);
+    while start.elapsed() < Duration::from_secs(1) {
         count += 1;
-        let micros = 30 + count.wrapping_mul(2_654_435_761) % 90;
         let pause = Instant::now();
+        let micros = u64::from(30 + count.wrapping_mul(2_654_435_761) % 90);
         while pause.elapsed() < Duration::from_micros(micros) {
             std::hint::spin_loop();
         }
-        let before = rpc.counters().retransmissions;
         let issued = Instant::now();
         exchange(&mut rpc, session, REVERSE);
-        let again = rpc.counters().retransmissions - before;
-        if again > 0 || issued.elapsed() > Duration::from_millis(10) {
-            slow.push((micros, issued.elapsed(), again));
-        }
+        slow += u32::from(issued.elapsed() > Duration::from_millis(5));
     }
-    println!("{}: {count} RPCs, {} slow: {:?}", T::NAME, slow.len(), &slow[..slow.len().min(20)]);
+    println!("{}: {slow} of {count} RPCs were slow", T::NAME);
+    assert!(slow <= 3 + count / 20, "{slow} of {count}");
 }
 
 #[test]
-fn edge_shm() {
+fn no_rpc_waits_for_an_endpoint_that_was_about_to_block() {
     edge::<Shm>();
-}
-#[test]
-fn edge_auto() {
-    edge::<Auto>();
-}
-#[test]
-fn edge_udp() {
     edge::<Udp>();
+    edge::<Auto>();
 }

@@ -3,7 +3,7 @@
 //! The state of a slot:
 //!
 //! ```text
-//! Free ──offer──▶ Offered ──complete──▶ Live{uses} ──last release──▶ Left ──other side left──▶ Free
+//! Free ──offer──▶ Offered ──complete──▶ Live{uses} ──last release──▶ Left ──peer left──▶ Free
 //!  │                 └──abandon──▶ Free    ▲  │ ▲                       │
 //!  └──────────────accept───────────────────┘  │ └───offer or accept─────┘
 //!                                             └──remove──▶ Free

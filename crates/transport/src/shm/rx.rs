@@ -96,7 +96,7 @@ const HOUSEKEEPING: u32 = 32;
 /// Up to so many active rings cost less to poll than to park.
 const FEW: usize = 8;
 
-/// Up to so many rings are looked at with everything that a packet needs already at hand, which saves
+/// Up to so many rings are looked at with all that a packet needs already at hand, which saves
 /// 15 ns when one comes; of more rings, the words are looked at first, which saves 10 ns a ring.
 const ALONE: usize = 2;
 
@@ -286,7 +286,7 @@ impl ShmRx {
         self.shown_count = 0;
     }
 
-    /// Takes what the ring at `place` of the active ones has, as far as there is room in this burst.
+    /// Takes what the ring at `place` of the active ones has, if there is room in this burst.
     /// Returns false if the ring is corrupt.
     #[inline]
     fn drain(&mut self, place: usize) -> bool {

@@ -20,7 +20,7 @@ impl Cells {
         let bytes = unsafe { std::slice::from_raw_parts(from, len) };
         let start = WORD + offset;
         for cell in start / CELL..(start + len).div_ceil(CELL) {
-            let at = self.cell(at + u32::try_from(cell).unwrap());
+            let at = self.cell(at + u32::try_from(cell).expect("a model that panics has failed"));
             let overlap = |low: usize, high: usize| {
                 let low = (cell * CELL + low).max(start);
                 let high = (cell * CELL + high).min(start + len);
@@ -48,7 +48,7 @@ impl Cells {
     pub(in super::super) fn read(&self, at: u32, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(WORD + len);
         for cell in 0..(WORD + len).div_ceil(CELL) {
-            let at = self.cell(at + u32::try_from(cell).unwrap());
+            let at = self.cell(at + u32::try_from(cell).expect("a model that panics has failed"));
             out.extend(at.word.load(Ordering::Relaxed).to_le_bytes());
             // SAFETY: loom has checked that nobody writes to the body now.
             at.body.with(|body| out.extend(unsafe { &*body }));

@@ -101,7 +101,7 @@ fn in_order(packets: &'static [fn() -> Vec<u8>], polls: usize) {
             received.extend(pop(&mut consumer));
             consumer.give_back();
         }
-        let sent = sending.join().unwrap();
+        let sent = sending.join().expect("a model that panics has failed");
         while let Some(packet) = pop(&mut consumer) {
             received.push(packet);
         }
@@ -140,7 +140,7 @@ fn continuation_bytes_are_never_taken_for_a_packet() {
             drop(sender);
         });
         let received: Vec<_> = (0..3).filter_map(|_| pop(&mut consumer)).collect();
-        sending.join().unwrap();
+        sending.join().expect("a model that panics has failed");
         assert!(received.is_empty() || received == [vec![3]], "{received:?}");
     });
 }
@@ -157,7 +157,7 @@ fn who_falls_asleep_is_woken() {
         });
         let consumer = shared.consumer();
         let asleep = fall_asleep(&shared, &consumer);
-        sending.join().unwrap();
+        sending.join().expect("a model that panics has failed");
         assert!(
             !asleep || shared.woken.load(Ordering::SeqCst) == 1,
             "a wake-up was lost"
@@ -203,7 +203,7 @@ fn the_second_packet_after_a_sleep_is_not_lost_either() {
         while pop(&mut consumer).is_some() {
             received += 1;
         }
-        sending.join().unwrap();
+        sending.join().expect("a model that panics has failed");
         let mut rung = false;
         shared.bell.take(|_| rung = true);
         assert!(
@@ -229,7 +229,7 @@ fn two_peers_do_not_hide_each_other() {
         shared.bell.take(|bit| seen |= 1 << bit);
         let asleep = shared.bell.fall_asleep();
         for ring in rings {
-            ring.join().unwrap();
+            ring.join().expect("a model that panics has failed");
         }
         let woken = shared.woken.load(Ordering::SeqCst) == 1;
         assert!(!asleep || seen == 3 || woken, "a wake-up was lost");
