@@ -20,7 +20,7 @@ use dunlin_transport::shm::{Options, Shm, ShmRx, ShmTx};
 type End = (Halves<ShmRx, ShmTx>, PeerId);
 
 const ROUND_TRIPS: u64 = 300_000;
-const PACKETS: u64 = 8_000_000;
+const PACKETS: u64 = 4_000_000;
 const RING: usize = 2048;
 /// Packets that may be under way before the sender hears of their arrival.
 const WINDOW: u64 = 1536;

@@ -423,4 +423,4 @@ const fn low(word: u64) -> u32 {
 mod tests;
 
 #[cfg(all(test, loom))]
-mod modelled;
+mod loom_tests;

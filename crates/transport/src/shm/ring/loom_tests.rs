@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3 \
-//!     cargo test --release -p dunlin-transport --lib modelled
+//!     cargo test --release -p dunlin-transport --lib loom
 //! ```
 
 use std::ptr::NonNull;
