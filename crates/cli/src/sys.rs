@@ -9,7 +9,7 @@ mod shared;
 mod signals;
 mod usage;
 
-pub(crate) use affinity::{allowed_cpus, pin_to, set_realtime};
+pub(crate) use affinity::{allowed_cpus, pin_to, set_priority};
 pub(crate) use datagrams::{Datagrams, set_gro, set_receive_buffer, set_segment_size};
 pub(crate) use shared::{Shared, create_shared};
 pub(crate) use signals::{die_with_parent, handle_once};

@@ -59,8 +59,7 @@ pub(crate) struct Args {
     /// A picture of latency and rate, as far as they were measured
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Run the measuring threads before all others of a busy machine (needs root; not in
-    /// slow-handler)
+    /// Run the measuring threads before all others of a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
     /// Show what both processes of each measurement counted and used

@@ -225,7 +225,6 @@ pub(crate) fn call_after_silence(parent: &Parent) -> anyhow::Result<()> {
 fn after_silence<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let mut rpc: Rpc<T, App> = params.setting.open(None)?;
     let session = subject::connect(&mut rpc, params.server, 1)?[0];
-    params.setting.seat.go_first()?;
     let mut exchange = Exchange::new(&mut rpc, session)?;
     for _ in 0..WARM_UP {
         exchange.trip(&mut rpc)?;
@@ -255,7 +254,6 @@ fn load<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let mut rpc: Rpc<T, Pipeline> = params.setting.open(Pipeline::default())?;
     rpc.on_completion(|pipeline, done, cx| pipeline.on_done(done, cx));
     let sessions = subject::connect(&mut rpc, params.server, SESSIONS as usize)?;
-    params.setting.seat.go_first()?;
     rpc.app_mut().use_sessions(sessions, Choice::default());
     pipeline::begin(&mut rpc, 1, u64::MAX)?;
     pipeline::rate(&mut rpc, LOAD)?;

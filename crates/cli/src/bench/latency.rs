@@ -140,7 +140,6 @@ pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
 fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let mut rpc: Rpc<T, Option<Ping>> = params.setting.open(None)?;
     let sessions = subject::connect(&mut rpc, params.server, 1)?;
-    params.setting.seat.go_first()?;
     let size = params.size as usize;
     rpc.on_completion(|app, done, cx| {
         if let Some(ping) = app {

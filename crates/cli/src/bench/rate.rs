@@ -210,14 +210,9 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
             peer.accepted.push(session);
         }
     });
-    let seat = params.setting.seat;
     let sessions = match params.server {
-        Some(server) => {
-            let sessions = subject::connect(&mut rpc, server, SESSIONS)?;
-            seat.go_first()?;
-            sessions
-        }
-        None => accept(parent, &mut rpc, seat)?,
+        Some(server) => subject::connect(&mut rpc, server, SESSIONS)?,
+        None => accept(parent, &mut rpc)?,
     };
     rpc.app_mut()
         .pipeline
@@ -229,7 +224,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     // The other one may have begun a little later.
     pipeline::rate(&mut rpc, COOL_DOWN)?;
     pipeline::stop(&mut rpc)?;
-    seat.step_back()?;
+    params.setting.seat.step_back()?;
     parent.say(&Report { values, side })?;
     loop {
         rpc.run_once();
@@ -237,13 +232,8 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 }
 
 /// Waits until the other side has made all sessions and issues on them.
-fn accept<T: Medium>(
-    parent: &Parent,
-    rpc: &mut Rpc<T, Peer>,
-    seat: Seat,
-) -> anyhow::Result<Vec<Session>> {
+fn accept<T: Medium>(parent: &Parent, rpc: &mut Rpc<T, Peer>) -> anyhow::Result<Vec<Session>> {
     parent.say(&rpc.nexus().address())?;
-    seat.go_first()?;
     let begin = Instant::now();
     rpc.run_until(|rpc| {
         rpc.counters().requests_received > 0 || begin.elapsed() > Duration::from_secs(10)

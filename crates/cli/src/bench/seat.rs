@@ -32,34 +32,29 @@ pub(super) fn use_realtime() {
     REALTIME.store(true, Ordering::Relaxed);
 }
 
+/// Priority of threads that spin on their places.
+const SPINNING: u8 = 1;
+
+/// Priority of threads that mostly sleep and that the spinning ones wait for: they would not run
+/// at all if they did not go before those.
+const SLEEPING: u8 = 2;
+
 impl Seat {
     /// The calling thread takes this place.
     ///
     /// # Errors
     /// There is no such processor, or this process may not use it; or only root may go first.
     pub(crate) fn take(self) -> io::Result<()> {
-        self.pin()?;
-        self.go_first()
+        self.cpu.map_or(Ok(()), sys::pin_to)?;
+        self.go(SPINNING)
     }
 
-    /// The calling thread runs on the place's processor.
+    /// Threads that the calling one starts from now on, until it takes its place, run before it.
     ///
     /// # Errors
-    /// As for [`Self::take`].
-    pub(super) fn pin(self) -> io::Result<()> {
-        self.cpu.map_or(Ok(()), sys::pin_to)
-    }
-
-    /// The calling thread runs before others, if the place says so. Threads that it depends on
-    /// must exist and have done their part: they may not run any more.
-    ///
-    /// # Errors
-    /// As for [`Self::take`].
-    pub(super) fn go_first(self) -> io::Result<()> {
-        if self.first {
-            sys::set_realtime(true)?;
-        }
-        Ok(())
+    /// Only root may go first.
+    pub(super) fn prepare(self) -> io::Result<()> {
+        self.go(SLEEPING)
     }
 
     /// The calling thread is an ordinary one again.
@@ -67,8 +62,12 @@ impl Seat {
     /// # Errors
     /// The system refuses.
     pub(super) fn step_back(self) -> io::Result<()> {
+        self.go(0)
+    }
+
+    fn go(self, priority: u8) -> io::Result<()> {
         if self.first {
-            sys::set_realtime(false)?;
+            sys::set_priority(priority)?;
         }
         Ok(())
     }
@@ -101,19 +100,6 @@ impl Seats {
         Self {
             client: anywhere(self.client),
             server: anywhere(self.server),
-        }
-    }
-
-    /// The same processors, among all other threads: for measurements that need several threads
-    /// a process.
-    pub(super) fn ordinary(self) -> Self {
-        let ordinary = |seat| Seat {
-            first: false,
-            ..seat
-        };
-        Self {
-            client: ordinary(self.client),
-            server: ordinary(self.server),
         }
     }
 }

@@ -237,7 +237,6 @@ fn run<T: Medium>(parent: &Parent, params: Params) -> anyhow::Result<()> {
         connects_per_s,
     })?;
     parent.receive::<()>()?;
-    params.setting.seat.go_first()?;
     // Any number but 0 will do as the beginning of a random sequence.
     let choice = Choice::Random {
         state: 0x9e37_79b9_7f4a_7c15,

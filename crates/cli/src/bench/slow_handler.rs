@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::rtt::Recorder;
-use super::seat::{Seat, Seats};
+use super::seat::Seat;
 use super::subject::side::Side;
 use super::subject::{self, ECHO, Medium, Report, SLOW, SLOW_BACKGROUND, Server, Setting};
 use super::subject::{over, server};
@@ -121,10 +121,7 @@ impl Probe for SlowHandler {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        // Worker threads would not run beside threads that go first.
-        let seats = Seats::pick().ordinary();
-        let on = |seat| Setting::spinning(self.transport, seat);
-        let (client, server) = (on(seats.client), on(seats.server));
+        let (client, server) = subject::spinning_pair(self.transport);
         let slow = |setting| Setting {
             rto_floor: Some(RTO_FLOOR),
             workers: WORKERS,

@@ -47,7 +47,7 @@ pub(super) struct Setting {
     pub(super) packing: bool,
     /// Spin for ever; else as by default: a while, then block.
     pub(super) spin: bool,
-    /// The place of the thread with the endpoint. Other threads run anywhere, among all others.
+    /// The place of the thread with the endpoint. Those of the nexus run anywhere.
     pub(super) seat: Seat,
     /// Smallest retransmission timeout, if not the default.
     pub(super) rto_floor: Option<Duration>,
@@ -134,14 +134,12 @@ impl Setting {
     /// # Errors
     /// The system refuses something.
     pub(super) fn open<T: Medium, App>(&self, app: App) -> anyhow::Result<Rpc<T, App>> {
-        let mut nexus = Nexus::builder().workers(self.workers);
-        if self.seat.first {
-            // The control thread may not run while the thread with the endpoint does.
-            nexus = nexus.failure_timeout(Duration::from_secs(60));
-        }
-        let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
-        // The threads of the nexus run already, so they are not pinned.
-        self.seat.pin()?;
+        // The threads of the nexus are not pinned.
+        self.seat.prepare()?;
+        let nexus = Nexus::builder()
+            .workers(self.workers)
+            .bind((Ipv4Addr::LOCALHOST, 0))?;
+        self.seat.take()?;
         let mut builder = nexus
             .endpoint_builder::<T>()
             .transport(|options| T::pack(options, self.packing))

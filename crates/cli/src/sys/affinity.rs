@@ -37,19 +37,18 @@ pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The calling thread runs before all ordinary threads from now on whenever it can run; or it is
-/// an ordinary one again.
+/// The calling thread, and those that it starts, run before all ordinary threads from now on, and
+/// those of a higher `priority` (from 1) before those of a lower one; with 0 they are ordinary.
 ///
 /// # Errors
 /// The system allows that to root alone.
-pub(crate) fn set_realtime(on: bool) -> io::Result<()> {
-    let (policy, priority) = if on {
-        (libc::SCHED_FIFO, 1)
-    } else {
-        (libc::SCHED_OTHER, 0)
+pub(crate) fn set_priority(priority: u8) -> io::Result<()> {
+    let policy = match priority {
+        0 => libc::SCHED_OTHER,
+        _ => libc::SCHED_FIFO,
     };
     let param = libc::sched_param {
-        sched_priority: priority,
+        sched_priority: priority.into(),
     };
     // SAFETY: `param` is valid for reads, and 0 means this thread.
     checked(unsafe { libc::sched_setscheduler(0, policy, &raw const param) })?;

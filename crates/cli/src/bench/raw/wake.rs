@@ -77,7 +77,7 @@ impl Probe for Wake {
         let seats = Seats::pick().anywhere();
         let (_memory, name) = sys::create_shared(MEMORY)?;
         let udp = self.transport == Transport::Udp;
-        let offered = (!udp).then(|| Medium::Memory(name));
+        let offered = (!udp).then_some(Medium::Memory(name));
         let mut server = Process::spawn(Role::WakeEcho, seats.server, &offered)?;
         let params = Params {
             medium: server.receive(patience(Duration::ZERO))?,

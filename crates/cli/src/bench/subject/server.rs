@@ -74,7 +74,6 @@ fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         let _ = request.reply(len, work::answer);
     });
     parent.say(&rpc.nexus().address())?;
-    params.setting.seat.go_first()?;
     loop {
         rpc.run_once();
         if asked.load(Ordering::Relaxed) {
