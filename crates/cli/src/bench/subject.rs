@@ -136,9 +136,12 @@ impl Setting {
     pub(super) fn open<T: Medium, App>(&self, app: App) -> anyhow::Result<Rpc<T, App>> {
         // The threads of the nexus are not pinned.
         self.seat.prepare()?;
-        let nexus = Nexus::builder()
-            .workers(self.workers)
-            .bind((Ipv4Addr::LOCALHOST, 0))?;
+        let mut nexus = Nexus::builder().workers(self.workers);
+        if self.seat.first {
+            // The system takes time away from such processes at once, not in small slices.
+            nexus = nexus.failure_timeout(Duration::from_secs(60));
+        }
+        let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
         self.seat.take()?;
         let mut builder = nexus
             .endpoint_builder::<T>()
