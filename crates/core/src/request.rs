@@ -4,7 +4,8 @@
 //! answer; a [`Held`] can be kept, is not `Clone`, and answers with an error when it is dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Waker;
 
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -151,6 +152,8 @@ impl Drop for Held {
 pub(crate) struct DroppedList {
     any: AtomicBool,
     list: Mutex<Vec<WorkId>>,
+    /// How to wake the endpoint, which may sleep. The simulator's never do.
+    waker: OnceLock<Waker>,
 }
 
 impl DroppedList {
@@ -160,6 +163,15 @@ impl DroppedList {
             .unwrap_or_else(PoisonError::into_inner)
             .push(id);
         self.any.store(true, Ordering::Release);
+        // Last: who is woken by it looks at `any`.
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Names who is to be woken by every further [`Self::push`]. The first one stays.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        let _ = self.waker.set(waker);
     }
 
     /// True if [`Self::pop`] would find something.

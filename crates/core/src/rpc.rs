@@ -265,6 +265,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         engine.proto.schedule.due()
     }
 
+    /// Says how to wake this endpoint's thread when another thread drops a held request. To be
+    /// called once, before the first request comes, by whoever lets the thread sleep.
+    pub fn set_waker(&mut self, waker: std::task::Waker) {
+        self.engine.dropped.set_waker(waker);
+    }
+
     /// The time now, from the endpoint's clock.
     pub fn now(&mut self) -> Nanos {
         self.engine.clock.now()

@@ -10,7 +10,9 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Wake;
 
 use crate::ffi::EventFd;
 
@@ -66,6 +68,17 @@ impl Doorbell {
         if signalled {
             self.event.clear();
         }
+    }
+}
+
+/// Ringing it is what wakes the owner, for those who only know that somebody is to be woken.
+impl Wake for Doorbell {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
     }
 }
 

@@ -134,7 +134,8 @@ impl<T: Open> EndpointBuilder<T> {
         let workers = self.nexus.pool().handle(Arc::clone(&events.doorbell));
         let workers = workers.map(|handle| Box::new(handle) as Box<dyn Workers>);
         let clock = TscClock::new();
-        let rpc = Rpc::new(app, clock, halves, self.config, random()?, workers)?;
+        let mut rpc = Rpc::new(app, clock, halves, self.config, random()?, workers)?;
+        rpc.set_waker(Arc::clone(&events.doorbell).into());
         let index = register(&self.nexus, self.index, &events)?;
         Ok(Endpoint {
             rpc,

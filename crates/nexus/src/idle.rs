@@ -1,6 +1,6 @@
 //! What an endpoint's thread does while nothing comes (design §10): spin, or spin for a while and
 //! then block where all its wake-ups meet, one epoll over the transport's descriptors and the
-//! doorbell that the control thread and the workers ring.
+//! doorbell that the control thread, the workers, and dropped requests ring.
 //!
 //! No wake-up is lost: the transport is armed before it is looked at for the last time, and the
 //! doorbell has its own protocol (`doorbell.rs`).
@@ -45,8 +45,8 @@ const _: () = assert!(LOOK_EVERY.is_power_of_two());
 /// A block shorter than this costs more than it saves.
 pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 
-/// Longest block. A request that another thread drops unanswered rings no doorbell; it is
-/// rejected when the endpoint runs next. Twenty wake-ups a second cost about 0.1 % of a core.
+/// Longest block: a program that asks after each iteration whether it should end notices so soon,
+/// whatever tells it. Twenty wake-ups a second cost about 0.1 % of a core.
 const MAX_BLOCK: Nanos = Nanos::from_millis(50);
 
 /// When to block, and how.

@@ -3,7 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use dunlin::{ConnectError, Done, Nexus, ReqType, Rpc, RpcError, Session, SessionEvent, Tag};
+use dunlin::{
+    Config, ConnectError, Done, EndpointBuilder, Nexus, ReqType, Rpc, RpcError, Session,
+    SessionEvent, Tag,
+};
 
 use crate::Named;
 use crate::server::{MARK, STATS, Stats, answer_to};
@@ -34,11 +37,18 @@ impl<T: Named> Client<T> {
     /// A client whose nexus and UDP socket have these addresses.
     pub(crate) fn at(address: &str, udp_port: u16) -> Self {
         let nexus = Nexus::bind(address).unwrap();
-        let mut rpc = nexus
-            .endpoint_builder::<T>()
-            .transport(|options| T::set_udp_port(options, udp_port))
-            .build(Heard::default())
-            .unwrap();
+        let builder = nexus.endpoint_builder::<T>();
+        Self::of(builder.transport(|options| T::set_udp_port(options, udp_port)))
+    }
+
+    /// A client whose endpoint is not as by default.
+    pub(crate) fn with_config(change: impl FnOnce(&mut Config)) -> Self {
+        let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+        Self::of(nexus.endpoint_builder::<T>().config(change))
+    }
+
+    fn of(builder: EndpointBuilder<T>) -> Self {
+        let mut rpc = builder.build(Heard::default()).unwrap();
         rpc.on_completion(|heard, done, _| heard.done.push(done));
         rpc.on_session(|heard, event, _| heard.events.push(event));
         Self { rpc, next_mark: 0 }

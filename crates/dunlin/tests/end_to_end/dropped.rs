@@ -1,0 +1,84 @@
+//! A held request that another thread drops: the endpoint answers at once, although it sleeps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dunlin::{Auto, ErrorCode, Held, Nexus, Rpc, RpcError, Shm, Udp};
+
+use crate::Named;
+use crate::client::{Client, PATIENCE};
+use crate::server::HOLD;
+
+/// Long enough for the server to have fallen asleep.
+const ASLEEP: Duration = Duration::from_millis(20);
+/// No probe of the client wakes the server during the test.
+const NO_PROBES: Duration = Duration::from_secs(60);
+const ROUNDS: usize = 9;
+
+/// A server thread that gives every request away.
+fn give_away<T: Named>(nexus: Nexus, held: Sender<Held>, stop: Arc<AtomicBool>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let builder = nexus.endpoint_builder::<T>();
+        let mut rpc: Rpc<T, Sender<Held>> = builder.build(held).unwrap();
+        rpc.on(HOLD, |held, request, cx| {
+            let _ = held.send(request.defer(cx));
+        });
+        rpc.run_until(|_| stop.load(Ordering::Relaxed));
+    })
+}
+
+/// A thread that drops what it gets once the server sleeps, and says when it did.
+fn drop_later(held: Receiver<Held>, dropped: Sender<Instant>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for held in held {
+            std::thread::sleep(ASLEEP);
+            let _ = dropped.send(Instant::now());
+            drop(held);
+        }
+    })
+}
+
+fn dropped_elsewhere<T: Named>() -> Vec<Duration> {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let address = nexus.address();
+    let (give, held) = channel();
+    let (tell, dropped) = channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let server = give_away::<T>(nexus, give, Arc::clone(&stop));
+    let dropper = drop_later(held, tell);
+    let mut client = Client::<T>::with_config(|config| {
+        config.rto_floor = NO_PROBES.into();
+        config.rto_initial = NO_PROBES.into();
+    });
+    let session = client.connect(address);
+    let mut waits: Vec<_> = (0..ROUNDS)
+        .map(|_| {
+            client.call(session, HOLD, b"", 0);
+            let done = client.finish(1, PATIENCE).remove(0);
+            let failed = RpcError::Rejected(ErrorCode::HANDLER_FAILED);
+            assert_eq!(done.result, Err(failed));
+            dropped.recv().unwrap().elapsed()
+        })
+        .collect();
+    waits.sort();
+    stop.store(true, Ordering::Relaxed);
+    server.join().unwrap();
+    dropper.join().unwrap();
+    println!("{}: {waits:?}", T::NAME);
+    waits
+}
+
+#[test]
+fn a_held_request_that_another_thread_drops_wakes_the_endpoint() {
+    for waits in [
+        dropped_elsewhere::<Shm>(),
+        dropped_elsewhere::<Udp>(),
+        dropped_elsewhere::<Auto>(),
+    ] {
+        // The machine may be busy now and then, but not most of the time.
+        assert!(waits[ROUNDS / 2] < Duration::from_millis(5), "{waits:?}");
+    }
+}
