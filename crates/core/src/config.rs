@@ -2,6 +2,8 @@
 //!
 //! Owned by the endpoint from its start; a running endpoint's configuration does not change.
 
+use std::time::Duration;
+
 use dunlin_wire::ReqNum;
 
 use crate::time::Nanos;
@@ -30,6 +32,8 @@ pub const SCAN_LIMIT: usize = 1024;
 pub const SWEEP_PARTS: usize = 64;
 /// Held responses that one sweep may look at without taking long.
 pub const SWEEP_LIMIT: usize = 256;
+/// How often a client must be able to ask for a response while it is held: two in a row may be lost.
+pub const ASKS_PER_HOLD: u64 = 3;
 /// Most request types: the table of handlers is indexed by type and never grows beyond this.
 pub const MAX_REQ_TYPES: usize = 1 << 16;
 /// Most sessions of an endpoint: the index must fit beside a generation in a handle.
@@ -65,7 +69,8 @@ pub struct Config {
     pub rto_initial: Nanos,
     /// Time after which an unanswered background or deferred request is acknowledged (rule S4).
     pub ack_delay: Nanos,
-    /// Time for which a response is kept for the case that the client asks again (rule S9).
+    /// Time for which a response is kept for the case that the client asks again (rule S9): at
+    /// least [`ASKS_PER_HOLD`] times what a client waits before it does.
     pub response_hold: Nanos,
     /// A peer that has been silent for so long, although it was asked, has failed (rule S11).
     pub failure_timeout: Nanos,
@@ -129,6 +134,13 @@ pub enum ConfigError {
     MaxMessage(u32),
     /// `first_req` is not a multiple of [`MAX_WINDOW`].
     FirstReq(u32),
+    /// `response_hold` is shorter than a client needs to ask again.
+    ResponseHold {
+        /// What was asked for.
+        hold: Nanos,
+        /// The least that goes with the other options.
+        least: Nanos,
+    },
     /// The pool could not get memory for its first region.
     Memory,
 }
@@ -147,6 +159,13 @@ impl std::fmt::Display for ConfigError {
             Self::ZeroTime(name) => write!(f, "{name} is zero; use at least one microsecond"),
             Self::MaxMessage(n) => write!(f, "max_message is {n} bytes; use 1 byte to 1 GiB"),
             Self::FirstReq(n) => write!(f, "first_req is {n}; use a multiple of {MAX_WINDOW}"),
+            Self::ResponseHold { hold, least } => write!(
+                f,
+                "response_hold is {:?}, too short for a client to ask again for a response that \
+                 was lost; use at least {:?}, or lower rto_floor, rto_initial or probe_max",
+                Duration::from(*hold),
+                Duration::from(*least),
+            ),
             Self::Memory => f.write_str(
                 "no memory for message buffers; lower pool_bytes or raise the memory limit",
             ),
@@ -157,11 +176,36 @@ impl std::fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Checks every option against its range.
+    /// Checks every option against its range, and those that depend on each other.
     ///
     /// # Errors
     /// The first option that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_ranges()?;
+        let (hold, least) = (self.response_hold, self.least_hold());
+        if hold < least {
+            return Err(ConfigError::ResponseHold { hold, least });
+        }
+        Ok(())
+    }
+
+    /// How long a response must be kept so that a client with the same options can ask for it
+    /// [`ASKS_PER_HOLD`] times (rules S8, S9). A shorter time is safe, because nothing ever runs
+    /// twice, but a lost response then becomes ERR(response gone).
+    fn least_hold(&self) -> Nanos {
+        let first = self.rto_floor.max(self.rto_initial);
+        first.max(self.longest_backoff()).times(ASKS_PER_HOLD)
+    }
+
+    /// Where the growth of timeouts ends, if not at the timeout itself: several attempts must fit
+    /// into the time after which a silent peer has failed.
+    pub(crate) fn longest_backoff(&self) -> Nanos {
+        Nanos(self.failure_timeout.0 / 8).min(self.probe_max)
+    }
+
+    /// Checks every option by itself. The simulator, which wants responses to be gone, needs no
+    /// more than that.
+    pub(crate) fn check_ranges(&self) -> Result<(), ConfigError> {
         if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
             return Err(ConfigError::MaxSessions(self.max_sessions));
         }
@@ -225,3 +269,6 @@ impl SessionOptions {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

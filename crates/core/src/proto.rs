@@ -71,7 +71,7 @@ pub(crate) struct Proto {
 
 impl Proto {
     pub(crate) fn new(config: Config, limits: Limits, seed: u64) -> Result<Self, ConfigError> {
-        config.check()?;
+        config.check_ranges()?;
         let pool = Pool::new(PoolConfig {
             hugepages: if config.hugepages {
                 dunlin_msgbuf::Hugepages::Try

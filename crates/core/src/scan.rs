@@ -205,9 +205,7 @@ impl Proto {
         let rtt = &self.sessions.at(call.session).rtt;
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
         let grown = timeout.times(1 << call.attempts.min(MAX_BACKOFF));
-        // Several attempts must fit into the time after which a silent peer has failed.
-        let cap = Nanos(self.config.failure_timeout.0 / 8).min(self.config.probe_max);
-        grown.min(cap.max(timeout))
+        grown.min(self.config.longest_backoff().max(timeout))
     }
 
     /// The peer has not sent anything for the failure timeout, although it was asked several

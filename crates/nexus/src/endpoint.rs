@@ -126,6 +126,7 @@ impl<T: Open> EndpointBuilder<T> {
     /// # Errors
     /// See [`EndpointError`].
     pub fn build<App>(self, app: App) -> Result<Endpoint<T, App>, EndpointError> {
+        self.config.check()?;
         let halves = T::open_halves(self.transport).map_err(EndpointError::Transport)?;
         let events = Arc::new(Mailbox::new()?);
         let mut fds = Vec::new();

@@ -52,6 +52,7 @@ fn dropped_elsewhere<T: Named>() -> Vec<Duration> {
     let mut client = Client::<T>::with_config(|config| {
         config.rto_floor = NO_PROBES.into();
         config.rto_initial = NO_PROBES.into();
+        config.response_hold = (3 * NO_PROBES).into();
     });
     let session = client.connect(address);
     let mut waits: Vec<_> = (0..ROUNDS)

@@ -14,6 +14,7 @@ mod load;
 mod namespace;
 mod network;
 mod nonsense;
+mod options;
 mod process;
 mod server;
 mod sessions;

@@ -1,0 +1,57 @@
+//! Which configurations are refused, and what is said about them.
+
+use super::*;
+
+fn refusal(change: impl FnOnce(&mut Config)) -> Option<ConfigError> {
+    let mut config = Config::default();
+    change(&mut config);
+    config.check().err()
+}
+
+#[test]
+fn the_defaults_are_in_range() {
+    assert_eq!(Config::default().check(), Ok(()));
+}
+
+#[test]
+fn a_hold_must_outlast_three_of_the_longest_waits() {
+    // By default the longest wait is that of the probes: 100 ms.
+    let hold = Nanos::from_millis(299);
+    let least = Nanos::from_millis(300);
+    assert_eq!(
+        refusal(|config| config.response_hold = hold),
+        Some(ConfigError::ResponseHold { hold, least })
+    );
+    assert_eq!(refusal(|config| config.response_hold = least), None);
+    let timeouts: [fn(&mut Config); 2] = [
+        |config| config.rto_floor = Nanos::from_millis(334),
+        |config| config.rto_initial = Nanos::from_millis(334),
+    ];
+    for change in timeouts {
+        let hold = Nanos::from_secs(1);
+        let least = Nanos::from_millis(1_002);
+        assert_eq!(
+            refusal(change),
+            Some(ConfigError::ResponseHold { hold, least })
+        );
+    }
+}
+
+#[test]
+fn rare_probes_matter_only_as_far_as_failures_are_found_slowly() {
+    assert_eq!(
+        refusal(|config| config.probe_max = Nanos::from_secs(10)),
+        None,
+        "an eighth of the failure time-out, 125 ms, is the longest"
+    );
+    let refused = refusal(|config| {
+        config.probe_max = Nanos::from_secs(10);
+        config.failure_timeout = Nanos::from_secs(8);
+    });
+    let (hold, least) = (Nanos::from_secs(1), Nanos::from_secs(3));
+    assert_eq!(refused, Some(ConfigError::ResponseHold { hold, least }));
+    let text = refused.map(|error| error.to_string()).unwrap_or_default();
+    for part in ["response_hold is 1s", "at least 3s", "probe_max"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
