@@ -13,8 +13,10 @@ const PUT: ReqType = ReqType(1);
 const REPLICATE: ReqType = ReqType(2);
 
 /// All state of the front's thread. Handlers capture nothing; they get this.
+#[derive(Default)]
 struct Front {
-    storage: Session,
+    /// Set before the first request can come.
+    storage: Option<Session>,
     /// Requests that wait for the storage, by the tag of the nested call.
     waiting: HashMap<u64, Held>,
     next_tag: u64,
@@ -50,16 +52,10 @@ fn serve_storage(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
 }
 
 fn serve_front(nexus: &Nexus, storage: SocketAddr, stop: &AtomicBool) -> anyhow::Result<()> {
-    let mut rpc: Rpc<Auto, Option<Front>> = nexus.endpoint(None)?;
-    // Clients may connect before this is done: what they send waits in their sessions' backlogs.
-    let storage = rpc.connect_blocking(storage)?;
-    *rpc.app_mut() = Some(Front {
-        storage,
-        waiting: HashMap::new(),
-        next_tag: 0,
-    });
+    let mut rpc: Rpc<Auto, Front> = nexus.endpoint(Front::default())?;
+    // Handlers come first: as soon as the event loop runs, clients may connect and call.
     rpc.on(PUT, |front, request, cx| {
-        let Some(front) = front else {
+        let Some(storage) = front.storage else {
             return request.reject(cx, ErrorCode::OVERLOADED);
         };
         // The request's bytes lie in the receive frame and are gone when this handler returns, so
@@ -71,7 +67,7 @@ fn serve_front(nexus: &Nexus, storage: SocketAddr, stop: &AtomicBool) -> anyhow:
         let tag = Tag(front.next_tag);
         // From here on the request is ours to answer. Dropping it would answer with an error.
         let held = request.defer(cx);
-        match cx.call(front.storage, REPLICATE, body, answer, tag) {
+        match cx.call(storage, REPLICATE, body, answer, tag) {
             Ok(_) => {
                 front.waiting.insert(tag.0, held);
             }
@@ -83,8 +79,7 @@ fn serve_front(nexus: &Nexus, storage: SocketAddr, stop: &AtomicBool) -> anyhow:
         }
     });
     rpc.on_completion(|front, done, cx| {
-        let waiting = front.as_mut().map(|front| &mut front.waiting);
-        if let Some(held) = waiting.and_then(|waiting| waiting.remove(&done.tag.0)) {
+        if let Some(held) = front.waiting.remove(&done.tag.0) {
             match done.result {
                 Ok(()) => held.reply_bytes(cx, done.response.data()),
                 Err(_) => held.reject(cx, ErrorCode::application(1)),
@@ -92,6 +87,10 @@ fn serve_front(nexus: &Nexus, storage: SocketAddr, stop: &AtomicBool) -> anyhow:
         }
         cx.recycle([done.request, done.response]);
     });
+    // This returns at once. Nested calls wait in the session's backlog until it is connected.
+    // (`connect_blocking` would run the event loop, and so serve requests before it returns.)
+    let storage = rpc.connect(storage)?;
+    rpc.app_mut().storage = Some(storage);
     rpc.run_until(|_| stop.load(Ordering::Relaxed));
     Ok(())
 }
