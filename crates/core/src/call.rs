@@ -79,7 +79,7 @@ pub(crate) struct Call {
     pub(crate) state: CallState,
     /// Retransmissions, probes or CANCELs since the state was entered.
     pub(crate) attempts: u8,
-    /// The request was sent once, so that its answer gives a round-trip sample.
+    /// The request was sent once, and asked for a round-trip sample.
     pub(crate) sample: bool,
     pub(crate) req_type: ReqType,
     pub(crate) req: ReqNum,

@@ -6,14 +6,14 @@
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{
-    ACK_VECTOR_LEN, AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType,
+    ACK_VECTOR_LEN, AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType, Residence,
 };
 
 use crate::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
 use crate::congestion::Sample;
 use crate::error::{CallError, CallErrorKind, RpcError};
 use crate::proto::Proto;
-use crate::rtt::away_limit;
+use crate::rtt::{SAMPLE_INTERVAL, away_limit};
 use crate::session::{NONE, Session, SessionState};
 use crate::time::Nanos;
 
@@ -91,17 +91,25 @@ impl Proto {
         call.state = CallState::Sent;
         call.req = client_slot.req;
         call.attempts = 0;
-        call.sample = true;
-        // Until the packet has left: a scan may come before that.
         call.sent = now;
+        call.sample = now >= state.sample_due || !self.controls.is_empty();
+        let mut flags = Flags::NONE;
+        if call.sample {
+            state.sample_due = now + SAMPLE_INTERVAL;
+            flags = Flags::SAMPLE;
+        }
         call.first_sent = present;
         self.counters.requests_sent += 1;
         self.schedule.on_call(now, self.config.scan_interval);
         if owes_acks(state, call, now) {
-            return self.send_request_with_acks(session, idx, Flags::NONE);
+            return self.send_request_with_acks(session, idx, flags);
         }
-        if let Some((header, data)) = request_packet(state, call, Flags::NONE) {
-            call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
+        if let Some((header, data)) = request_packet(state, call, flags) {
+            call.tx_end = if call.sample || self.outside {
+                self.tx.push_request(state.peer, &header, data, idx)
+            } else {
+                self.tx.push(state.peer, &header, data)
+            };
         }
     }
 
@@ -198,7 +206,9 @@ impl Proto {
         if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
             self.sessions.at_mut(session).credits -= 1;
         }
-        self.take_sample(session, idx, header);
+        if header.aux != Residence::NO_SAMPLE.0 || !self.controls.is_empty() {
+            self.take_sample(session, idx, header);
+        }
         self.complete(handle, idx, header, data)
     }
 
@@ -246,24 +256,21 @@ impl Proto {
         Some(done)
     }
 
-    /// Measures the round trip if this answer allows it (rule S10): once for a session and burst,
-    /// because the answers of a burst say the same.
-    #[inline]
+    /// Takes what an answer says of time: how long the request stayed, and with it the round trip,
+    /// if that was asked for and can be trusted (rule S10).
+    #[inline(never)]
     fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
         let state = self.sessions.at_mut(session);
-        if state.sampled == self.received && self.controls.is_empty() {
-            return;
-        }
-        state.sampled = self.received;
         let call = self.calls.at(idx);
         let mut sample = None;
-        if call.sample
-            && !header.flags.has(Flags::RETRANSMISSION)
+        if !header.flags.has(Flags::RETRANSMISSION)
             && let Some(residence_ns) = header.residence().to_nanos()
         {
-            let rtt = self.received.since(call.sent).since(Nanos(residence_ns));
             state.rtt.on_residence(residence_ns);
-            if self.away <= away_limit(rtt) {
+            let rtt = self.received.since(call.sent).since(Nanos(residence_ns));
+            if !call.sample {
+                // It left at an uncertain time, or more than once.
+            } else if self.away <= away_limit(rtt) {
                 state.rtt.on_sample(rtt);
                 self.counters.rtt_samples += 1;
                 sample = Some(rtt);

@@ -150,6 +150,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.proto.away = now.since(self.last_burst);
         self.proto.now = now;
         self.proto.received = now;
+        self.proto.outside = false;
         self.dispatched = None;
         self.proto.tx_done = self.tx.done();
         self.proto.counters.rx_frames += frames as u64;
@@ -282,17 +283,21 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if proto.tx.is_empty() {
             return;
         }
-        // CLOCK 2: the packets leave at this time.
-        let now = self.clock.now();
-        if now.since(proto.now) > proto.config.ack_delay {
-            suspect_slow(&mut self.handlers, &mut self.dispatched);
-        }
         proto.counters.tx_packets += proto.tx.len() as u64;
-        proto.tx.stamp_answers(now, proto.received);
+        if proto.tx.measures() {
+            // CLOCK 2, if some client measures: the answers leave at this time.
+            proto.tx.stamp_answers(self.clock.now(), proto.received);
+        }
         let end = self.tx.burst(proto.tx.items());
-        // Not before the burst: the packets should not wait for it.
-        for call in proto.tx.sent() {
-            proto.calls.at_mut(*call).sent = now;
+        if self.dispatched.is_some() || !proto.tx.sent().is_empty() {
+            // CLOCK 3, behind the burst, because packets should not wait for it.
+            let now = self.clock.now();
+            if now.since(proto.now) > proto.config.ack_delay {
+                suspect_slow(&mut self.handlers, &mut self.dispatched);
+            }
+            for call in proto.tx.sent() {
+                proto.calls.at_mut(*call).sent = now;
+            }
         }
         proto.tx.clear(end);
         proto.tx_done = self.tx.done();

@@ -31,6 +31,8 @@ pub(crate) struct Proto {
     pub(crate) limits: Limits,
     /// The time: of this iteration, or later, after a slow handler.
     pub(crate) now: Nanos,
+    /// Calls are made from outside of an iteration: when their packets will leave is open.
+    pub(crate) outside: bool,
     /// When this iteration's burst was taken. Round trips, residences and what was heard count
     /// from it, whatever handlers have taken since.
     pub(crate) received: Nanos,
@@ -90,6 +92,7 @@ impl Proto {
             config,
             limits,
             now: Nanos::ZERO,
+            outside: false,
             received: Nanos::ZERO,
             away: Nanos::ZERO,
             calls: CallTable::default(),

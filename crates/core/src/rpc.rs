@@ -53,6 +53,14 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) dispatched: Option<ReqType>,
 }
 
+impl<X, C: Clock, App> Engine<X, C, App> {
+    /// The endpoint is used between two iterations: what happens counts from now.
+    fn step_in(&mut self) {
+        self.proto.now = self.clock.now();
+        self.proto.outside = true;
+    }
+}
+
 impl<X, C, App> std::fmt::Debug for Engine<X, C, App> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
@@ -165,8 +173,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// The user's state and what handlers get, together.
     pub fn with(&mut self) -> (&mut App, Cx<'_>) {
         let engine = &mut self.engine;
-        // Deadlines count from now, not from the last iteration.
-        engine.proto.now = engine.clock.now();
+        engine.step_in();
         (
             &mut engine.app,
             Cx {
@@ -284,7 +291,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// # Errors
     /// If there are too many sessions, or the options are out of range.
     pub fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
-        self.engine.proto.now = self.engine.clock.now();
+        self.engine.step_in();
         self.engine.proto.open(options)
     }
 
@@ -311,7 +318,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         peer: PeerId,
         answer: &SessionOffer,
     ) -> Result<(), OpenError> {
-        self.engine.proto.now = self.engine.clock.now();
+        self.engine.step_in();
         self.engine.proto.opened(session, peer, answer)
     }
 
@@ -324,19 +331,19 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         peer: PeerId,
         offer: &SessionOffer,
     ) -> Result<(Session, SessionOffer), OpenError> {
-        self.engine.proto.now = self.engine.clock.now();
+        self.engine.step_in();
         self.engine.proto.accept(peer, offer)
     }
 
     /// Ends a session because the control plane says so. False if it had ended before.
     pub fn close(&mut self, session: Session, reason: CloseReason) -> bool {
-        self.engine.proto.now = self.engine.clock.now();
+        self.engine.step_in();
         self.engine.proto.close(session, reason, false)
     }
 
     /// Ends a session because the user says so; the other side is to be told.
     pub fn disconnect(&mut self, session: Session) -> bool {
-        self.engine.proto.now = self.engine.clock.now();
+        self.engine.step_in();
         self.engine
             .proto
             .close(session, CloseReason::Disconnected, true)

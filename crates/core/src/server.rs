@@ -5,7 +5,7 @@
 //! and by `scan.rs` when time has passed. Nothing here calls user code.
 
 use dunlin_msgbuf::BufRef;
-use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType};
+use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, Residence};
 
 use crate::proto::Proto;
 use crate::session::NONE;
@@ -34,6 +34,7 @@ impl Proto {
         let idx = self.accept_number(session, at, header)?;
         let work = self.works.at_mut(idx);
         work.congestion = congestion;
+        work.sample = header.flags.has(Flags::SAMPLE);
         work.req_type = header.req_type();
         self.counters.requests_received += 1;
         if header.size > self.sessions.at(session).max_message {
@@ -62,6 +63,7 @@ impl Proto {
         work.generation = work.generation.wrapping_add(1);
         work.cancelled = false;
         work.congestion = false;
+        work.sample = false;
         work.req = header.req;
         work.session = session;
         work.error = None;
@@ -123,7 +125,7 @@ impl Proto {
     fn answer_gone(&mut self, session: u32, header: &Header) {
         let mut answer = Self::header(self.sessions.at(session), PacketType::Err, header.req);
         answer.flags = Flags::RETRANSMISSION;
-        answer.aux = dunlin_wire::Residence::NO_SAMPLE.0;
+        answer.aux = Residence::NO_SAMPLE.0;
         answer.size = ErrorCode::RESPONSE_GONE.0;
         let peer = self.sessions.at(session).peer;
         self.tx.push(peer, &answer, BufRef::EMPTY);
@@ -272,9 +274,14 @@ impl Proto {
                 BufRef::EMPTY
             }
         };
-        work.tx_end = self
-            .tx
-            .push_answer(session.peer, &header, data, work.arrived, self.received);
+        // What took longer than an iteration says so in any case, for the client's patience.
+        work.tx_end = if work.sample || work.arrived != self.received {
+            let times = (work.arrived, self.received);
+            self.tx.push_answer(session.peer, &header, data, times)
+        } else {
+            header.aux = Residence::NO_SAMPLE.0;
+            self.tx.push(session.peer, &header, data)
+        };
     }
 
     /// Tells the client that its request is here and takes its time.
@@ -294,13 +301,15 @@ impl Proto {
         header.size = 1;
         self.counters.credit_returns += 1;
         let peer = self.sessions.at(session).peer;
-        self.tx
-            .push_answer(peer, &header, BufRef::EMPTY, arrived, self.received);
+        let times = (arrived, self.received);
+        self.tx.push_answer(peer, &header, BufRef::EMPTY, times);
     }
 
     /// Tells the client before a slow dispatch handler starts, because nothing can be sent while
     /// it runs (rule S4).
     pub(crate) fn announce_slow(&mut self, idx: WorkIdx) {
+        // The client must learn how long it takes, whether it asked or not.
+        self.works.at_mut(idx).sample = true;
         self.return_credit(idx, Flags::NONE);
     }
 

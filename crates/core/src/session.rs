@@ -79,8 +79,8 @@ pub(crate) struct SessionState {
     pub(crate) in_flight: u32,
 
     pub(crate) rtt: Rtt,
-    /// The burst in which the last round trip was measured.
-    pub(crate) sampled: Nanos,
+    /// A request from then on asks for a round-trip sample.
+    pub(crate) sample_due: Nanos,
     /// When the last valid packet came, on the clock that silence is measured on.
     pub(crate) heard: Nanos,
     /// Bit i: the response of slot i's latest request has arrived, and the server may not know.
@@ -135,7 +135,7 @@ impl Default for SessionState {
             backlog_len: 0,
             in_flight: 0,
             rtt: Rtt::default(),
-            sampled: Nanos::ZERO,
+            sample_due: Nanos::ZERO,
             heard: Nanos::ZERO,
             unacked: 0,
             acked: Nanos::ZERO,

@@ -32,7 +32,7 @@ pub(crate) struct TxQueue {
     len: usize,
     /// Position in the transport's sequence before the first item.
     base: TxSeq,
-    /// Calls to which the time goes at which their packet left.
+    /// Calls that must know when exactly their packet left.
     sent: Vec<CallIdx>,
     /// Answers that came about in the iteration in which their request arrived: their residence
     /// is the same.
@@ -83,7 +83,7 @@ impl TxQueue {
     }
 
     /// Appends a packet of a call, which learns when it left.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn push_request(
         &mut self,
         peer: PeerId,
@@ -95,16 +95,17 @@ impl TxQueue {
         self.push(peer, header, data)
     }
 
-    /// Appends an answer, in whose header the time since the arrival will stand (rule W4).
-    #[inline]
+    /// Appends an answer, in whose header the time since the arrival will stand (rule W4). `times`
+    /// are that of the arrival and that of this iteration's burst.
+    #[inline(never)]
     pub(crate) fn push_answer(
         &mut self,
         peer: PeerId,
         header: &Header,
         data: BufRef,
-        arrived: Nanos,
-        received: Nanos,
+        times: (Nanos, Nanos),
     ) -> TxSeq {
+        let (arrived, received) = times;
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a burst has fewer than 2^32 packets"
@@ -141,6 +142,12 @@ impl TxQueue {
     #[inline]
     pub(crate) fn items(&self) -> &[TxItem] {
         &self.items[..self.len]
+    }
+
+    /// Some answer is to say how long its request stayed.
+    #[inline]
+    pub(crate) fn measures(&self) -> bool {
+        !(self.fresh.is_empty() && self.late.is_empty())
     }
 
     /// Writes into the answers how long their requests stayed: those of this iteration since

@@ -45,6 +45,8 @@ pub(crate) struct Work {
     pub(crate) cancelled: bool,
     /// The request came with a congestion mark, which the answer echoes.
     pub(crate) congestion: bool,
+    /// The client wants to know how long the request stayed (rule S10).
+    pub(crate) sample: bool,
     /// The session is gone: nobody waits for the answer.
     pub(crate) orphan: bool,
     pub(crate) req_type: ReqType,

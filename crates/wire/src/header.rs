@@ -79,10 +79,18 @@ impl Flags {
     /// An acknowledgement vector stands between header and data.
     pub const ACK_VECTOR: Self = Self(8);
 
+    /// REQ: the client takes a round-trip sample from the answer, which has to say how long the
+    /// request stayed. Without it the server need not find out (rule S10).
+    pub const SAMPLE: Self = Self(16);
+
     /// The flags that a CR or RFR may have: a bitmap stands where the vector would (rule W7).
     const WITH_BITMAP: Self = Self::ECN_ECHO.with(Self::RETRANSMISSION);
     /// The flags that every other packet may have.
     const KNOWN: Self = Self::WITH_BITMAP.with(Self::ACK_VECTOR);
+    /// The flags that a REQ may have.
+    const OF_REQ: Self = Self::KNOWN.with(Self::SAMPLE);
+    /// Those without which it has no extension.
+    const PLAIN_REQ: Self = Self::WITH_BITMAP.with(Self::SAMPLE);
 
     /// Both sets together.
     #[inline]
@@ -281,10 +289,10 @@ impl Header {
         };
         // Nearly every packet is a REQ or RESP without extension. It passes with two comparisons
         // and without a jump table.
-        let plain = Flags::WITH_BITMAP.has(Flags(raw[1]));
+        let flags = Flags(raw[1]);
         match raw[0] {
-            PLAIN_REQ if plain => Ok(Self::read(raw, PacketType::Req)),
-            PLAIN_RESP if plain => Ok(Self::read(raw, PacketType::Resp)),
+            PLAIN_REQ if Flags::PLAIN_REQ.has(flags) => Ok(Self::read(raw, PacketType::Req)),
+            PLAIN_RESP if Flags::WITH_BITMAP.has(flags) => Ok(Self::read(raw, PacketType::Resp)),
             _ => Self::decode_other(raw, bytes.len()),
         }
     }
@@ -328,7 +336,8 @@ impl Header {
     /// The checks that need no session (rule W6).
     fn check_fields(&self) -> Result<(), HeaderError> {
         let (flags, fields_fit) = match self.kind {
-            PacketType::Req | PacketType::Resp => (Flags::KNOWN, true),
+            PacketType::Req => (Flags::OF_REQ, true),
+            PacketType::Resp => (Flags::KNOWN, true),
             PacketType::Cr => (Flags::WITH_BITMAP, self.bitmap_words() <= MAX_BITMAP_WORDS),
             PacketType::Rfr => (
                 Flags::WITH_BITMAP,

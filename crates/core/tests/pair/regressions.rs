@@ -249,12 +249,12 @@ fn residence_includes_the_wait_behind_a_slow_handler() {
     let waited: Vec<_> = r
         .iter()
         .filter(|(kind, ..)| *kind == PacketType::Resp)
-        .map(|(_, req, ns)| (*req, ns.unwrap() / 1_000_000))
+        .map(|(_, req, ns)| (*req, ns.map(|ns| ns / 1_000_000)))
         .collect();
     assert_eq!(
         waited,
-        [(2, 0), (8, 9), (1, 19)],
-        "in milliseconds, rounded down"
+        [(2, None), (8, Some(9)), (1, Some(19))],
+        "in milliseconds, rounded down; nobody asked about the quick one"
     );
 }
 
@@ -277,7 +277,8 @@ fn slow_polling_still_gives_round_trip_samples() {
     }
     let c = p.client.rpc.counters();
     assert!(
-        p.done().len() == 200 && c.rtt_samples > 150,
+        // Every third request asks for a sample.
+        p.done().len() == 200 && c.rtt_samples > 50,
         "{} samples, {} away",
         c.rtt_samples,
         c.rtt_away

@@ -58,6 +58,17 @@ pub(super) enum Next {
     Corrupt,
 }
 
+/// What stands at the consumer's head, if only packets of one cell count.
+#[cfg(not(loom))]
+pub(super) enum Small {
+    /// Nothing yet.
+    Nothing,
+    /// Something, but not a packet of one cell.
+    Other,
+    /// A packet of `len` bytes.
+    Packet { from: NonNull<u8>, len: u32 },
+}
+
 /// The sending end.
 #[derive(Debug)]
 pub(super) struct Producer {
@@ -70,6 +81,8 @@ pub(super) struct Producer {
     broken: bool,
     /// A bit for each cell that holds continuation bytes.
     dirty: Box<[u64]>,
+    /// How many of them are set.
+    dirty_count: u32,
 }
 
 /// The receiving end.
@@ -136,6 +149,7 @@ impl Producer {
         Self {
             limit: u64::from(cells.count()),
             dirty: vec![0; cells.count().div_ceil(64) as usize].into(),
+            dirty_count: 0,
             cells,
             line,
             tail: 0,
@@ -151,7 +165,7 @@ impl Producer {
     ///
     /// # Safety
     /// `data` is good for reading `data_len` bytes, which lie outside the ring.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn push(
         &mut self,
         head: &[u8],
@@ -210,7 +224,9 @@ impl Producer {
             self.cells.write(at, head.len(), data, data_len);
         }
         for cell in at + 1..at + cells {
-            self.dirty[cell as usize / 64] |= 1 << (cell % 64);
+            let (bits, bit) = (&mut self.dirty[cell as usize / 64], 1 << (cell % 64));
+            self.dirty_count += u32::from(*bits & bit == 0);
+            *bits |= bit;
         }
         let marker = self.tail;
         self.publish(start, cells, total);
@@ -236,10 +252,14 @@ impl Producer {
     /// for a packet.
     #[inline]
     fn clean(&mut self, position: u64) {
+        if self.dirty_count == 0 {
+            return;
+        }
         let at = self.cells.index(position);
         let (bits, bit) = (&mut self.dirty[at as usize / 64], 1 << (at % 64));
         if *bits & bit != 0 {
             *bits &= !bit;
+            self.dirty_count -= 1;
             self.cells.word(at).store(0, Ordering::Relaxed);
         }
     }
@@ -307,6 +327,28 @@ impl Consumer {
         &self.cells
     }
 
+    /// Takes the packet at the head if it lies in one cell.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(super) fn next_small(&mut self) -> Small {
+        let at = self.cells.index(self.head);
+        // Acquire: the packet's bytes were written before its word.
+        let word = self.cells.word(at).load(Ordering::Acquire);
+        if low(word) != low(sequence(&self.cells, self.head)) {
+            return Small::Nothing;
+        }
+        let len = low(word >> LEN_SHIFT);
+        // Flags stand above the length, so this also says that there are none.
+        if len as usize > ONE_CELL {
+            return Small::Other;
+        }
+        self.head += 1;
+        Small::Packet {
+            from: self.cells.bytes(at),
+            len,
+        }
+    }
+
     /// Takes the packet at the head, if there is one.
     #[inline]
     pub(super) fn next(&mut self) -> Next {
@@ -323,6 +365,11 @@ impl Consumer {
             return Next::Packet { at, len };
         }
         self.next_long(at, word)
+    }
+
+    /// Most bytes that a packet may have.
+    pub(super) const fn longest(&self) -> u32 {
+        self.longest
     }
 
     /// True if something stands at the head.

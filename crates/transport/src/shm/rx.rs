@@ -9,8 +9,8 @@
 //! - Before a ring leaves the active list, its mark is set, a fence has run, and it was found
 //!   empty once more. So a packet is seen here, or its sender sees the mark.
 //! - Packets are copied out of the ring before anybody looks at them, because the peer can write
-//!   there; longer ones stay in place if the channel is trusted. A ring's cells are given back by
-//!   a later burst than the one that showed their packets.
+//!   there; longer ones stay in place if the channel is trusted. A ring's cells are given back when
+//!   it is drained again, by a later burst than the one that showed their packets.
 //! - The work of a burst is bounded, whatever stands in rings and doorbell.
 
 use std::ptr::NonNull;
@@ -19,9 +19,9 @@ use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
 
-use super::cells::{CELL, ONE_CELL, WORD, cells_of};
+use super::cells::{CELL, WORD, cells_of};
 use super::channel::{Bell, Channel};
-use super::ring::{Consumer, Next, Watch};
+use super::ring::{Consumer, Next, Small, Watch};
 use crate::counters::Counters;
 
 /// The receiving half of an endpoint on shared memory.
@@ -29,11 +29,12 @@ use crate::counters::Counters;
 pub struct ShmRx {
     frames: [Place; RX_BURST],
     count: usize,
-    staging: Box<[Line]>,
-    /// Lines of `staging` that hold frames of this burst.
+    /// Copies of packets of one cell: of the frame at the same index.
+    small: Box<[Line; RX_BURST]>,
+    /// Copies of longer packets, one behind the other.
+    long: Box<[Line]>,
+    /// Lines of `long` that hold frames of this burst.
     staged: usize,
-    /// Lines that the longest packet takes.
-    longest_lines: usize,
     /// By index of the peer.
     rings: Vec<Option<Incoming>>,
     /// The rings that every burst polls.
@@ -43,9 +44,6 @@ pub struct ShmRx {
     bursts: u32,
     /// Which ring the next round over parked rings looks at.
     round: usize,
-    /// The rings that had frames in this burst, each once.
-    shown: [u32; RX_BURST],
-    shown_count: usize,
     /// Rings that were removed while their frames may still be borrowed.
     retired: Vec<Incoming>,
     bell: Bell,
@@ -71,11 +69,22 @@ struct Polled {
     index: u32,
 }
 
-/// Where a frame lies: in `staging`, or in a trusted ring.
+/// Where a frame lies: in `small`, in `long`, or in a trusted ring.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     bytes: NonNull<u8>,
     len: u32,
+}
+
+/// What stood at the head of a ring that is not a packet of one cell.
+enum Taken {
+    Nothing,
+    Corrupt,
+    /// A packet, whose copy takes so many lines.
+    Packet {
+        place: Place,
+        lines: usize,
+    },
 }
 
 /// A cache line of private memory.
@@ -106,23 +115,20 @@ const IDLE: u32 = 32;
 impl ShmRx {
     pub(super) fn new(bell: Bell, longest: u32) -> Self {
         let longest_lines = cells_of(longest) as usize;
-        let lines = RX_BURST + LONG_FRAMES * longest_lines;
         Self {
             frames: [Place {
                 bytes: NonNull::dangling(),
                 len: 0,
             }; RX_BURST],
             count: 0,
-            staging: vec![Line([0; CELL]); lines].into(),
+            small: Box::new([Line([0; CELL]); RX_BURST]),
+            long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
             staged: 0,
-            longest_lines,
             rings: Vec::new(),
             active: Vec::new(),
             first: 0,
             bursts: 0,
             round: 0,
-            shown: [0; RX_BURST],
-            shown_count: 0,
             retired: Vec::new(),
             bell,
             counters: Counters::default(),
@@ -235,6 +241,8 @@ impl ShmRx {
     /// that writes into the doorbell cannot hide another's packets for long.
     #[cold]
     fn keep_house(&mut self) {
+        // Their frames were shown by an earlier burst.
+        self.retired.clear();
         if self.active.len() > FEW {
             self.park_idle();
         }
@@ -275,17 +283,6 @@ impl ShmRx {
         });
     }
 
-    /// Gives the cells of the frames that the previous burst showed back to their producers.
-    #[inline(never)]
-    fn give_back(&mut self) {
-        for &index in &self.shown[..self.shown_count] {
-            if let Some(Some(incoming)) = self.rings.get_mut(index as usize) {
-                incoming.ring.give_back();
-            }
-        }
-        self.shown_count = 0;
-    }
-
     /// Takes what the ring at `place` of the active ones has, if there is room in this burst.
     /// Returns false if the ring is corrupt.
     #[inline]
@@ -294,46 +291,41 @@ impl ShmRx {
         let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
             return true;
         };
-        let (mut count, mut staged, mut total) = (self.count, self.staged, 0);
+        // What this ring showed before belongs to an earlier burst.
+        incoming.ring.give_back();
+        let before = self.count;
+        let mut total = 0;
+        let places = self.frames[before..].iter_mut();
         let mut sound = true;
-        while count < RX_BURST && staged + self.longest_lines <= self.staging.len() {
-            let (at, len) = match incoming.ring.next() {
-                Next::Packet { at, len } => (at, len),
-                Next::Nothing => break,
-                Next::Corrupt => {
-                    sound = false;
-                    break;
+        for (frame, line) in places.zip(&mut self.small[before..]) {
+            match incoming.ring.next_small() {
+                Small::Packet { from, len } => {
+                    // SAFETY: a cell is as long as a line.
+                    let bytes = unsafe { copy_cell(from, line) };
+                    *frame = Place { bytes, len };
                 }
-            };
-            let lines = &mut self.staging[staged..];
-            let from = incoming.ring.cells().bytes(at);
-            let bytes = if len as usize <= ONE_CELL {
-                staged += 1;
-                // SAFETY: a cell is as long as a line.
-                unsafe { copy_cell(from, &mut lines[0]) }
-            } else if incoming.trusted {
-                from
-            } else {
-                staged += cells_of(len) as usize;
-                // SAFETY: the packet lies inside the ring, and there is room for the longest.
-                unsafe { copy_long(from, lines, len as usize) }
-            };
-            self.frames[count] = Place { bytes, len };
-            count += 1;
-            total += u64::from(len);
+                Small::Nothing => break,
+                Small::Other => match incoming.take_long(&mut self.long[self.staged..]) {
+                    Taken::Nothing => break,
+                    Taken::Corrupt => {
+                        sound = false;
+                        break;
+                    }
+                    Taken::Packet { place, lines } => {
+                        *frame = place;
+                        self.staged += lines;
+                    }
+                },
+            }
+            total += u64::from(frame.len);
+            self.count += 1;
         }
-        let taken = count - self.count;
-        if taken == 0 {
-            return sound;
+        if self.count > before {
+            polled.watch = incoming.ring.watch();
+            incoming.last_busy = self.bursts;
+            self.counters.rx_packets += (self.count - before) as u64;
+            self.counters.rx_bytes += total;
         }
-        polled.watch = incoming.ring.watch();
-        incoming.last_busy = self.bursts;
-        self.shown[self.shown_count] = polled.index;
-        self.shown_count += 1;
-        self.count = count;
-        self.staged = staged;
-        self.counters.rx_packets += taken as u64;
-        self.counters.rx_bytes += total;
         sound
     }
 
@@ -349,27 +341,28 @@ impl Rx for ShmRx {
     fn burst(&mut self) -> usize {
         self.count = 0;
         self.staged = 0;
-        if self.shown_count > 0 {
-            self.give_back();
-        }
-        if !self.retired.is_empty() {
-            self.retired.clear();
-        }
-        if self.bell.has_rung() {
-            self.answer_bell();
-        }
         self.bursts = self.bursts.wrapping_add(1);
         if self.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
         }
+        if self.bell.has_rung() {
+            self.answer_bell();
+        }
         let mut corrupt = None;
         let rings = self.active.len();
+        if rings == 1 {
+            // The common case needs no turns, and looks once.
+            if !self.drain(0) {
+                self.close_corrupt(self.active[0].index);
+            }
+            return self.count;
+        }
         let mut place = self.first;
         for _ in 0..rings {
             place = if place + 1 < rings { place + 1 } else { 0 };
             let Polled { watch, index } = self.active[place];
             // SAFETY: an active ring is in the table, which keeps its cells alive.
-            let worth_it = rings <= ALONE || unsafe { watch.has_next() };
+            let worth_it = rings == ALONE || unsafe { watch.has_next() };
             if worth_it && !self.drain(place) {
                 corrupt = Some(index);
             }
@@ -394,6 +387,32 @@ impl Rx for ShmRx {
         Frame {
             bytes,
             congestion: false,
+        }
+    }
+}
+
+impl Incoming {
+    /// Takes a packet of several cells, if there is one and `room` for the longest.
+    #[inline(never)]
+    fn take_long(&mut self, room: &mut [Line]) -> Taken {
+        if room.len() < cells_of(self.ring.longest()) as usize {
+            return Taken::Nothing;
+        }
+        match self.ring.next() {
+            Next::Nothing => Taken::Nothing,
+            Next::Corrupt => Taken::Corrupt,
+            Next::Packet { at, len } => {
+                let from = self.ring.cells().bytes(at);
+                if self.trusted {
+                    let place = Place { bytes: from, len };
+                    return Taken::Packet { place, lines: 0 };
+                }
+                // SAFETY: the packet lies inside the ring, and there is room for the longest.
+                let bytes = unsafe { copy_long(from, room, len as usize) };
+                let place = Place { bytes, len };
+                let lines = cells_of(len) as usize;
+                Taken::Packet { place, lines }
+            }
         }
     }
 }

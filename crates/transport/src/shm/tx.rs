@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use dunlin_core::transport::{MAX_INLINE, PeerId, Tx, TxItem, TxSeq};
 use dunlin_msgbuf::regions;
+use dunlin_wire::HEADER_LEN;
 
 use super::channel::{Bell, Channel};
 use super::channels::Channels;
@@ -36,6 +37,13 @@ pub(super) struct Outgoing {
     pub(super) bell: Bell,
     /// Last, so that it is dropped after what lies in its memory.
     pub(super) channel: Arc<Channel>,
+}
+
+/// Why a packet was not sent.
+enum Dropped {
+    /// Its msgbuf has been revoked.
+    Stale,
+    Refused(Refused),
 }
 
 impl ShmTx {
@@ -74,18 +82,14 @@ impl Tx for ShmTx {
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
         let mut rest = items;
         while let Some(first) = rest.first() {
-            let run = rest
-                .iter()
-                .take_while(|item| item.peer == first.peer)
-                .count();
-            let (to_one_peer, others) = rest.split_at(run);
-            rest = others;
-            match self.peers.get_mut(index_of(first.peer)) {
-                Some(Some(peer)) if peer.peer == first.peer => {
-                    peer.send(to_one_peer, &mut self.counters);
+            let taken = match self.peers.get_mut(index_of(first.peer)) {
+                Some(Some(peer)) if peer.peer == first.peer => peer.send(rest, &mut self.counters),
+                _ => {
+                    self.counters.tx_dropped_peer += 1;
+                    1
                 }
-                _ => self.counters.tx_dropped_peer += run as u64,
-            }
+            };
+            rest = &rest[taken..];
         }
         self.handed_over += items.len() as u64;
         TxSeq(self.handed_over)
@@ -101,43 +105,52 @@ impl Tx for ShmTx {
 }
 
 impl Outgoing {
+    /// Sends the items in front that are for this peer, at least one. Returns how many.
     #[inline]
-    fn send(&mut self, items: &[TxItem], counters: &mut Counters) {
-        for item in items {
-            self.push(item, counters);
+    fn send(&mut self, items: &[TxItem], counters: &mut Counters) -> usize {
+        let (mut taken, mut sent, mut bytes) = (0, 0, 0);
+        let us = self.peer;
+        for item in items.iter().take_while(|item| item.peer == us) {
+            taken += 1;
+            match self.push(item) {
+                Ok(len) => {
+                    sent += 1;
+                    bytes += len as u64;
+                }
+                Err(dropped) => count_dropped(counters, dropped),
+            }
         }
+        counters.tx_packets += sent;
+        counters.tx_bytes += bytes;
         if self.ring.is_parked() {
             self.ring_bell(counters);
         }
+        taken
     }
 
-    #[inline]
-    fn push(&mut self, item: &TxItem, counters: &mut Counters) {
-        let Some(inline) = item.inline.get(..item.inline_len as usize) else {
-            counters.tx_dropped_size += 1;
-            return;
-        };
-        let mut data = inline.as_ptr();
-        if !item.data.is_empty() {
+    /// Puts a packet into the ring. Returns its length.
+    #[inline(always)]
+    fn push(&mut self, item: &TxItem) -> Result<usize, Dropped> {
+        let data_len = item.data.len();
+        let mut data = item.inline.as_ptr();
+        if data_len != 0 {
             // SAFETY: we act for the endpoint, which owns the msgbuf and is inside this call.
-            let Some(found) = (unsafe { regions::resolve(item.data) }) else {
-                counters.tx_dropped_stale += 1;
-                return;
-            };
-            data = found.as_ptr();
+            let found = unsafe { regions::resolve(item.data) };
+            data = found.ok_or(Dropped::Stale)?.as_ptr();
         }
+        let inline_len = item.inline_len as usize;
         // SAFETY: the bytes stay as they are until the endpoint learns that we are done, and a
         // msgbuf never lies in a ring. Without data nothing is read.
-        let result = unsafe { self.ring.push(inline, data, item.data.len()) };
-        match result {
-            Ok(()) => {
-                counters.tx_packets += 1;
-                counters.tx_bytes += (inline.len() + item.data.len()) as u64;
+        unsafe {
+            if inline_len == HEADER_LEN {
+                // The copy of so many bytes is three moves.
+                self.ring.push(&item.inline[..HEADER_LEN], data, data_len)?;
+            } else {
+                let inline = item.inline.get(..inline_len).ok_or(Refused::TooLong)?;
+                self.ring.push(inline, data, data_len)?;
             }
-            Err(Refused::Full) => counters.tx_dropped_full += 1,
-            Err(Refused::TooLong) => counters.tx_dropped_size += 1,
-            Err(Refused::Broken) => counters.tx_dropped_peer += 1,
         }
+        Ok(inline_len + data_len)
     }
 
     #[cold]
@@ -147,6 +160,22 @@ impl Outgoing {
             counters.wakeups_sent += 1;
             counters.syscalls += 1;
         }
+    }
+}
+
+#[cold]
+fn count_dropped(counters: &mut Counters, dropped: Dropped) {
+    match dropped {
+        Dropped::Stale => counters.tx_dropped_stale += 1,
+        Dropped::Refused(Refused::Full) => counters.tx_dropped_full += 1,
+        Dropped::Refused(Refused::TooLong) => counters.tx_dropped_size += 1,
+        Dropped::Refused(Refused::Broken) => counters.tx_dropped_peer += 1,
+    }
+}
+
+impl From<Refused> for Dropped {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
     }
 }
 

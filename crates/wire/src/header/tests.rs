@@ -31,7 +31,8 @@ fn headers() -> impl Strategy<Value = Header> {
             let kind = TYPES[kind];
             let arrivals = Header::arrivals(PktNum(cumulative), bitmap);
             let (aux, size, pkt, flags_known) = match kind {
-                PacketType::Req | PacketType::Resp => (aux, size, pkt, Flags::KNOWN),
+                PacketType::Req => (aux, size, pkt, Flags::OF_REQ),
+                PacketType::Resp => (aux, size, pkt, Flags::KNOWN),
                 PacketType::Cr => (aux, arrivals, pkt, Flags::WITH_BITMAP),
                 PacketType::Rfr => (0, arrivals, pkt, Flags::WITH_BITMAP),
                 PacketType::Err => (aux, size, 0, Flags::KNOWN),
@@ -163,7 +164,7 @@ fn every_reason_to_refuse_a_header() {
         other[0] = VERSION << 4 | kind;
         assert_eq!(Header::decode(&other), Err(HeaderError::Type));
     }
-    for flags in [4, 16, 32, 64, 128, Flags::ENCRYPTED.0] {
+    for flags in [4, 32, 64, 128, Flags::ENCRYPTED.0] {
         let mut other = good;
         other[1] = flags;
         assert_eq!(Header::decode(&other), Err(HeaderError::Flags));

@@ -74,6 +74,7 @@ fn requests() -> Named {
             "req-at-the-wrap",
             changed(req, |h| h.req = ReqNum(u32::MAX)),
         ),
+        ("req-to-sample", changed(req, |h| h.flags = Flags::SAMPLE)),
         ("req-again-with-acks", packet(with_acks, &acks)),
         ("req-first-of-three", packet(of_three, &[])),
         (
@@ -167,8 +168,9 @@ fn invalid() -> Named {
         ("bad-type-6", with(0, 0x16, req)),
         ("bad-type-15", with(0, 0x1F, req)),
         ("bad-flag-encrypted", with(1, 4, req)),
-        ("bad-flag-16", with(1, 16, req)),
+        ("bad-flag-32", with(1, 32, req)),
         ("bad-flag-128", with(1, 128, req)),
+        ("bad-err-to-sample", with(1, 16, err)),
         ("bad-cr-with-acks", with(1, 8, cr)),
         ("bad-rfr-with-acks", with(1, 8, rfr)),
         ("bad-rfr-with-residence", with(2, 1, rfr)),
