@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use dunlin::{
-    Config, ConnectError, Done, EndpointBuilder, Nexus, ReqType, Rpc, RpcError, Session,
-    SessionEvent, Tag,
+    ConnectError, Done, EndpointBuilder, Nexus, ReqType, Rpc, RpcError, Session, SessionEvent, Tag,
 };
 
 use crate::Named;
@@ -42,9 +41,9 @@ impl<T: Named> Client<T> {
     }
 
     /// A client whose endpoint is not as by default.
-    pub(crate) fn with_config(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(EndpointBuilder<T>) -> EndpointBuilder<T>) -> Self {
         let nexus = Nexus::bind("127.0.0.1:0").unwrap();
-        Self::of(nexus.endpoint_builder::<T>().config(change))
+        Self::of(change(nexus.endpoint_builder()))
     }
 
     fn of(builder: EndpointBuilder<T>) -> Self {

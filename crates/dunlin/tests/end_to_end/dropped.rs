@@ -49,10 +49,12 @@ fn dropped_elsewhere<T: Named>() -> Vec<Duration> {
     let stop = Arc::new(AtomicBool::new(false));
     let server = give_away::<T>(nexus, give, Arc::clone(&stop));
     let dropper = drop_later(held, tell);
-    let mut client = Client::<T>::with_config(|config| {
-        config.rto_floor = NO_PROBES.into();
-        config.rto_initial = NO_PROBES.into();
-        config.response_hold = (3 * NO_PROBES).into();
+    let mut client = Client::<T>::with(|builder| {
+        builder.config(|config| {
+            config.rto_floor = NO_PROBES.into();
+            config.rto_initial = NO_PROBES.into();
+            config.response_hold = (3 * NO_PROBES).into();
+        })
     });
     let session = client.connect(address);
     let mut waits: Vec<_> = (0..ROUNDS)

@@ -9,6 +9,7 @@
 
 mod client;
 mod dropped;
+mod edge;
 mod failure;
 mod load;
 mod namespace;

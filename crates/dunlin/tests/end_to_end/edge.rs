@@ -1,0 +1,186 @@
+//! Packets that come at the moment when their receiver falls asleep, on both sides: no wake-up is
+//! lost (design §10).
+//!
+//! Nothing but a wake-up or the end of the longest block, 50 ms, ends the sleep of an endpoint
+//! here: time-outs are far away. So a lost wake-up costs some 50 ms. So may a busy machine, but the
+//! kernel tells for how long our threads have waited for a processor, and for how long another
+//! virtual machine had it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dunlin::{Auto, Idle, Nexus, ReqType, Rpc, Session, Shm, Udp};
+
+use crate::Named;
+use crate::client::{Client, PATIENCE};
+
+/// Answers after as many nanoseconds as the request says.
+const LATER: ReqType = ReqType(1);
+/// How long both sides spin: longer than it takes to wake the other, so that one of them is awake.
+const SPIN: Duration = Duration::from_micros(100);
+/// The longest pause, well beyond that.
+const LONGEST_PAUSE: Duration = Duration::from_micros(250);
+/// By so much a pause differs from the one before.
+const STEP: Duration = Duration::from_nanos(250);
+const SPAN: Duration = Duration::from_secs(2);
+/// No retransmission and no probe comes to the rescue.
+const NEVER: Duration = Duration::from_secs(60);
+/// So many RPCs share one look at how the machine has treated us.
+const ASK_EVERY: u32 = 50;
+/// Half of what a lost wake-up costs; far more than a wake-up takes.
+const LATE: Duration = Duration::from_millis(25);
+
+/// The threads of both endpoints: where the kernel says how they fare.
+struct Threads([String; 2]);
+
+impl Threads {
+    /// The file of the calling thread.
+    fn own() -> String {
+        // SAFETY: it has no arguments and cannot fail.
+        let thread = unsafe { libc::gettid() };
+        format!("/proc/self/task/{thread}/schedstat")
+    }
+
+    /// For how long they could not run although they were ready.
+    fn kept_waiting(&self) -> Duration {
+        // Time on a processor, time of waiting for one, both in nanoseconds, and a count.
+        let waited = self.0.iter().filter_map(|path| number(path, 1)).sum();
+        // The first line sums up the processors: a word, then nine times, the eighth of which was
+        // stolen by other virtual machines. The unit is 10 ms (proc(5)).
+        let stolen = number("/proc/stat", 8).unwrap_or(0);
+        Duration::from_nanos(waited) + Duration::from_millis(10 * stolen)
+    }
+}
+
+/// The word at `index` of a file of numbers; `None` if the kernel does not have it.
+fn number(path: &str, index: usize) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.split_whitespace().nth(index)?.parse().ok()
+}
+
+fn spin(span: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < span {
+        std::hint::spin_loop();
+    }
+}
+
+fn serve<T: Named>(nexus: &Nexus, stop: &AtomicBool, ready: impl FnOnce(String)) {
+    let builder = nexus.endpoint_builder::<T>();
+    let mut rpc: Rpc<T, ()> = builder
+        .idle(Idle::Adaptive { spin: SPIN })
+        .config(|config| config.ack_delay = NEVER.into())
+        .build(())
+        .unwrap();
+    rpc.on(LATER, |(), request, cx| {
+        let span = request.data().try_into().map_or(0, u64::from_le_bytes);
+        spin(Duration::from_nanos(span).min(LONGEST_PAUSE));
+        request.reply_bytes(cx, &span.to_le_bytes());
+    });
+    ready(Threads::own());
+    rpc.run_until(|_| stop.load(Ordering::Relaxed));
+}
+
+/// A pause that ends when the other side falls asleep, as far as we can tell.
+#[derive(Default)]
+struct Aim {
+    pause: Duration,
+    /// Wake-ups so far.
+    wakeups: u64,
+}
+
+impl Aim {
+    /// The last pause was too long if somebody had to be woken after it, else too short. Where
+    /// nobody counts wake-ups it sweeps over the whole range.
+    fn adjust(&mut self, wakeups: u64) {
+        let woken = std::mem::replace(&mut self.wakeups, wakeups) != wakeups;
+        self.pause = match woken {
+            true => self.pause.saturating_sub(STEP),
+            false if self.pause >= LONGEST_PAUSE => Duration::ZERO,
+            false => self.pause + STEP,
+        };
+    }
+}
+
+/// RPCs, now after a pause of the client, now with a pause of the server. Returns how long those
+/// took that took too long, and for which the machine is no excuse.
+fn ask<T: Named>(client: &mut Client<T>, session: Session, threads: &Threads) -> Vec<Duration> {
+    let (begin, mut count) = (Instant::now(), 0);
+    let (mut longest, mut lost) = (Duration::ZERO, Vec::new());
+    let (mut server, mut own) = (Aim::default(), Aim::default());
+    let mut waited = threads.kept_waiting();
+    while begin.elapsed() < SPAN {
+        count += 1;
+        let server_falls_asleep = count % 2 == 0;
+        let (before, after) = match server_falls_asleep {
+            true => (server.pause, Duration::ZERO),
+            false => (Duration::ZERO, own.pause),
+        };
+        spin(before);
+        let issued = Instant::now();
+        let after = u64::try_from(after.as_nanos()).unwrap();
+        client.call(session, LATER, &after.to_le_bytes(), 0);
+        let done = client.finish(1, PATIENCE).remove(0);
+        assert_eq!(done.result, Ok(()));
+        let took = issued.elapsed();
+        longest = longest.max(took);
+        let counters = client.rpc.transport_counters();
+        match server_falls_asleep {
+            true => server.adjust(counters.wakeups_sent),
+            false => own.adjust(counters.wakeups_received),
+        }
+        // To ask takes time, in which the server falls asleep: so it is not asked each time.
+        if took >= LATE || count % ASK_EVERY == 0 {
+            let now = threads.kept_waiting();
+            if took >= LATE + now.saturating_sub(waited) {
+                lost.push(took);
+            }
+            waited = now;
+        }
+    }
+    println!("{}: {count} RPCs, the longest took {longest:?}", T::NAME);
+    lost
+}
+
+fn edge<T: Named>() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let (told, thread) = std::sync::mpsc::channel();
+    let (server_nexus, stopped) = (nexus.clone(), Arc::clone(&stop));
+    let server = std::thread::spawn(move || {
+        serve::<T>(&server_nexus, &stopped, |file| told.send(file).unwrap());
+    });
+    let threads = Threads([Threads::own(), thread.recv().unwrap()]);
+    let mut client = Client::<T>::with(|builder| {
+        builder
+            .idle(Idle::Adaptive { spin: SPIN })
+            .config(|config| {
+                config.rto_floor = NEVER.into();
+                config.rto_initial = NEVER.into();
+                config.response_hold = (3 * NEVER).into();
+            })
+    });
+    let session = client.connect(nexus.address());
+    let lost = ask(&mut client, session, &threads);
+    stop.store(true, Ordering::Relaxed);
+    server.join().unwrap();
+    let again = client.rpc.counters().retransmissions;
+    assert_eq!(again, 0, "something came to the rescue");
+    assert!(lost.is_empty(), "{}: wake-ups were lost: {lost:?}", T::NAME);
+}
+
+#[test]
+fn no_wakeup_of_an_endpoint_that_falls_asleep_is_lost_over_shared_memory() {
+    edge::<Shm>();
+}
+
+#[test]
+fn no_wakeup_of_an_endpoint_that_falls_asleep_is_lost_over_udp() {
+    edge::<Udp>();
+}
+
+#[test]
+fn no_wakeup_of_an_endpoint_that_falls_asleep_is_lost_over_auto() {
+    edge::<Auto>();
+}
