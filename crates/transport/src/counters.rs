@@ -28,8 +28,6 @@ pub struct Counters {
     /// Impossible contents (a ring's word or position, a frame's length): dropped, or the ring
     /// was closed.
     pub rx_corrupt: u64,
-    /// Frames from somebody who is not a peer.
-    pub rx_unknown: u64,
     /// Times that this endpoint woke a sleeping peer.
     pub wakeups_sent: u64,
     /// Times that a peer woke this endpoint.
@@ -54,7 +52,6 @@ impl Counters {
             rx_bytes: self.rx_bytes + other.rx_bytes,
             rx_overflow: self.rx_overflow + other.rx_overflow,
             rx_corrupt: self.rx_corrupt + other.rx_corrupt,
-            rx_unknown: self.rx_unknown + other.rx_unknown,
             wakeups_sent: self.wakeups_sent + other.wakeups_sent,
             wakeups_received: self.wakeups_received + other.wakeups_received,
             syscalls: self.syscalls + other.syscalls,

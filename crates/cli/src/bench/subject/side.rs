@@ -134,7 +134,6 @@ fn transport_counters(it: &dunlin::transport::Counters) -> Vec<(&'static str, u6
         ("rx_packets", it.rx_packets),
         ("rx_overflow", it.rx_overflow),
         ("rx_corrupt", it.rx_corrupt),
-        ("rx_unknown", it.rx_unknown),
         ("wakeups_sent", it.wakeups_sent),
         ("wakeups_received", it.wakeups_received),
         ("syscalls", it.syscalls),
