@@ -6,6 +6,7 @@
 //! an empty queue and one counter. The handshakes of sessions are in `endpoint/handshakes.rs`.
 
 mod handshakes;
+mod offers;
 
 use std::net::ToSocketAddrs;
 use std::ops::{Deref, DerefMut};
@@ -82,7 +83,7 @@ impl<T: Open> EndpointBuilder<T> {
             failure_timeout: nexus.failure_timeout(),
             ..Config::default()
         };
-        let transport = T::defaults(nexus.address().ip());
+        let transport = T::defaults(nexus.address().ip(), nexus.advertised());
         Self {
             nexus,
             index: None,

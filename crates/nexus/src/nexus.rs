@@ -5,7 +5,7 @@
 //! processes are told, and all threads are joined.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
 use std::sync::mpsc::sync_channel;
@@ -45,6 +45,7 @@ pub const DEFAULT_PORT: u16 = 31_850;
 pub struct NexusBuilder {
     exact_port: bool,
     without_unix: bool,
+    advertise: Option<IpAddr>,
     plane: PlaneConfig,
     workers: WorkerOptions,
 }
@@ -61,6 +62,7 @@ pub struct Nexus {
 #[derive(Debug)]
 struct Inner {
     address: SocketAddr,
+    advertise: Option<IpAddr>,
     plane: PlaneConfig,
     requests: Arc<Mailbox<Request>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -117,6 +119,17 @@ impl NexusBuilder {
         self
     }
 
+    /// The address at which peers on other hosts are to send packets to this one, if it is another
+    /// than the one that the nexus is bound to, for example behind a translation of addresses.
+    ///
+    /// A nexus bound to the unspecified address (`0.0.0.0`, `[::]`) does without: each peer is told
+    /// the address that its control connection has at this end.
+    #[must_use]
+    pub const fn advertise(mut self, ip: IpAddr) -> Self {
+        self.advertise = Some(ip);
+        self
+    }
+
     /// Starts the nexus at a host and port.
     ///
     /// # Errors
@@ -147,6 +160,7 @@ impl NexusBuilder {
         Ok(Nexus {
             inner: Arc::new(Inner {
                 address,
+                advertise: self.advertise,
                 plane,
                 requests,
                 thread,
@@ -236,6 +250,11 @@ impl Nexus {
 
     pub(crate) fn pool(&self) -> &Pool<Job> {
         &self.inner.pool
+    }
+
+    /// What peers are told instead of the address that it is bound to.
+    pub(crate) fn advertised(&self) -> Option<IpAddr> {
+        self.inner.advertise
     }
 
     /// Time within which a failed peer is found.

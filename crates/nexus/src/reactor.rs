@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
@@ -189,6 +189,7 @@ impl Reactor {
         let Some(link) = self.plane.on_accepted(unix, now) else {
             return;
         };
+        locate(&mut self.plane, link, fd.as_fd());
         // Whom the plane evicted is to be closed before its descriptor is used again.
         self.act();
         self.enter(link, Stream::new(fd, false));
@@ -225,6 +226,7 @@ impl Reactor {
                 self.on_broken(link);
                 return;
             }
+            locate(&mut self.plane, link, stream.fd());
             self.plane.on_dialled(link, now);
         } else if ready.readable && hand_over(stream, &mut self.plane, link, now).is_err() {
             self.on_broken(link);
@@ -363,6 +365,13 @@ fn hand_over(
         plane.on_frame(link, frame, fds, now);
         plane.has_link(link)
     })
+}
+
+/// Tells the plane where our end of a connection is.
+fn locate(plane: &mut Plane<OwnedFd>, link: LinkId, fd: BorrowedFd<'_>) {
+    if let Some(local) = socket::local_addr(fd) {
+        plane.on_local(link, local);
+    }
 }
 
 /// Sets what the standard library or the system does not set by itself.

@@ -18,8 +18,9 @@ pub trait Open: Connect {
     /// What an operator can set.
     type Options;
 
-    /// The options of a nexus that listens at this address.
-    fn defaults(ip: IpAddr) -> Self::Options;
+    /// The options of a nexus that listens at this address, and has its peers told another one
+    /// if `advertise` is set.
+    fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> Self::Options;
 
     /// Opens both halves.
     ///
@@ -31,7 +32,7 @@ pub trait Open: Connect {
 impl Open for Shm {
     type Options = shm::Options;
 
-    fn defaults(_: IpAddr) -> shm::Options {
+    fn defaults(_: IpAddr, _: Option<IpAddr>) -> shm::Options {
         shm::Options::default()
     }
 
@@ -43,9 +44,10 @@ impl Open for Shm {
 impl Open for Udp {
     type Options = udp::Options;
 
-    fn defaults(ip: IpAddr) -> udp::Options {
+    fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> udp::Options {
         udp::Options {
             ip,
+            advertise,
             ..udp::Options::default()
         }
     }
@@ -58,10 +60,10 @@ impl Open for Udp {
 impl Open for Auto {
     type Options = auto::Options;
 
-    fn defaults(ip: IpAddr) -> auto::Options {
+    fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> auto::Options {
         auto::Options {
-            shm: Shm::defaults(ip),
-            udp: Udp::defaults(ip),
+            shm: Shm::defaults(ip, advertise),
+            udp: Udp::defaults(ip, advertise),
         }
     }
 

@@ -5,6 +5,10 @@
 //! client side [`Connect::complete`] or [`Connect::abandon`]. The nexus moves the bytes and, over
 //! a UNIX socket, the descriptors; it understands neither.
 //!
+//! A transport that chooses among others for each peer puts what they say into one offer. On its
+//! way through the control plane it is apart again ([`Connect::parts`]), each part under the kind
+//! of what carries it, so that endpoints meet that have one kind in common.
+//!
 //! Invariants:
 //! - Nothing here runs on the data path; it may allocate and call the kernel.
 //! - Both halves are arguments, so the data path needs no lock and no shared cell.
@@ -15,9 +19,11 @@
 //!   soon given to another peer; what is sent to it is dropped and counted.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use dunlin_core::transport::{PeerId, Transport};
+use dunlin_wire::control::TransportKind;
 
 use crate::counters::Counters;
 
@@ -49,6 +55,9 @@ pub struct PeerInfo {
     pub same_host: bool,
     /// It is a thread of this process, so its memory is as trustworthy as ours.
     pub same_process: bool,
+    /// Our end of the control connection, an address at which the peer reaches this host; `None` if
+    /// that is a UNIX socket.
+    pub local: Option<SocketAddr>,
 }
 
 /// An offer that waits for its answer: a number that only the transport which made it understands.
@@ -97,8 +106,9 @@ pub enum ConnectError {
 
 /// A transport whose peers are made known by offers through the control plane.
 pub trait Connect: Transport {
-    /// Names the transport in control messages: 1 shm, 2 udp, 3 auto.
-    const KIND: u8;
+    /// The kind of its offers, from the table of [`TransportKind`]; 0, which is none, for a
+    /// transport whose offers have parts of several kinds.
+    const KIND: u8 = 0;
 
     /// The client side begins: what it has to tell `peer`.
     ///
@@ -133,6 +143,25 @@ pub trait Connect: Transport {
         answer: Offer,
     ) -> Result<PeerId, ConnectError>;
 
+    /// An offer or an answer of this transport, by kind, best first.
+    fn parts(offer: Offer) -> Vec<(TransportKind, Offer)> {
+        vec![(TransportKind(Self::KIND), offer)]
+    }
+
+    /// What another transport has to say, as far as this one understands it.
+    ///
+    /// # Errors
+    /// `Unreachable` if there is nothing of a kind that it knows, `Sizes` if there is too much.
+    fn whole(parts: Vec<(TransportKind, Offer)>) -> Result<Offer, ConnectError> {
+        of_kind(Self::KIND, parts).ok_or(ConnectError::Unreachable)
+    }
+
+    /// Most data bytes in a packet to and from this peer, where it is less than the limit of the
+    /// endpoint. Both sides find the same.
+    fn data_size(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> u32 {
+        u32::MAX
+    }
+
     /// No answer came, or a refusal.
     fn abandon(rx: &mut Self::Rx, tx: &mut Self::Tx, pending: Pending);
 
@@ -155,4 +184,10 @@ pub trait Connect: Transport {
 
     /// What both halves have counted since the endpoint was opened.
     fn counters(rx: &Self::Rx, tx: &Self::Tx) -> Counters;
+}
+
+/// The first offer of a kind.
+fn of_kind(kind: u8, parts: Vec<(TransportKind, Offer)>) -> Option<Offer> {
+    let mut of_kind = parts.into_iter().filter(|(it, _)| it.0 == kind);
+    of_kind.next().map(|(_, offer)| offer)
 }

@@ -16,6 +16,7 @@
 //!     endpoint: EndpointUid([uid; 16]),
 //!     same_host: true,
 //!     same_process: true,
+//!     local: None,
 //! };
 //! // The control plane carries the offer to the server and the answer back.
 //! let (pending, offer) = Shm::offer(&mut client.rx, &mut client.tx, &peer(2))?;

@@ -26,6 +26,7 @@ fn world(sessions: usize) -> World<Shm> {
         endpoint: EndpointUid([uid; 16]),
         same_host: true,
         same_process: true,
+        local: None,
     };
     let (pending, offer) =
         Shm::offer(&mut client.rx, &mut client.tx, &info(2)).expect("a new endpoint");

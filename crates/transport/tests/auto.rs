@@ -14,6 +14,7 @@ use dunlin_transport::connect::{
 };
 use dunlin_transport::shm;
 use dunlin_transport::udp;
+use dunlin_wire::control::TransportKind;
 
 const UDP_BIT: u32 = 1 << 31;
 
@@ -34,6 +35,7 @@ impl Endpoint {
             endpoint: EndpointUid([self.uid; 16]),
             same_host,
             same_process: same_host,
+            local: None,
         }
     }
 
@@ -408,9 +410,54 @@ fn offers_that_no_endpoint_makes_are_refused() {
 }
 
 #[test]
-fn limits_are_the_smaller_and_bad_options_are_refused() {
+fn an_offer_has_a_part_for_each_transport_and_one_part_will_do() {
+    let (mut a, mut b) = (Endpoint::new(1), Endpoint::new(2));
+    for (kind, over_udp) in [(TransportKind::SHM, false), (TransportKind::UDP, true)] {
+        let (pending, offer) = a.offer(&b.info(true));
+        let mut parts = Auto::parts(offer);
+        let kinds: Vec<_> = parts.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, [TransportKind::SHM, TransportKind::UDP]);
+        parts.retain(|(part, _)| *part == kind);
+        parts.push((TransportKind::SIM, Offer::default()));
+        let (to_a, answer) = b.accept(&a.info(true), Auto::whole(parts).unwrap());
+        let mut answer = Auto::parts(answer);
+        assert_eq!(answer.len(), 1);
+        assert_eq!(answer[0].0, kind);
+        answer.insert(0, (TransportKind(0), Offer::default()));
+        let answer = Auto::whole(answer).unwrap();
+        let to_b = a.complete(pending, answer).unwrap();
+        assert_eq!([is_udp(to_a), is_udp(to_b)], [over_udp; 2]);
+        a.send(to_b, 7);
+        assert_eq!(b.next(), [7]);
+        a.release(to_b);
+        b.release(to_a);
+    }
+    let unknown = vec![(TransportKind::SIM, Offer::default())];
+    assert!(matches!(
+        Auto::whole(unknown),
+        Err(ConnectError::Unreachable)
+    ));
+    assert!(matches!(
+        Auto::whole(Vec::new()),
+        Err(ConnectError::Unreachable)
+    ));
+}
+
+#[test]
+fn packets_have_the_size_of_what_carries_them() {
+    let (mut a, mut near, mut far) = (Endpoint::new(1), Endpoint::new(2), Endpoint::new(3));
+    let (to_near, _) = connect(&mut a, &mut near, true);
+    let (to_far, _) = connect(&mut a, &mut far, false);
+    let limit = Auto::open(&Options::default()).unwrap().limits.data_size;
+    assert!(Auto::data_size(&a.rx, &a.tx, to_near) >= limit);
+    let udp = udp::Options::default().data_size;
+    assert_eq!(Auto::data_size(&a.rx, &a.tx, to_far), udp);
+}
+
+#[test]
+fn limits_are_those_of_shared_memory_and_bad_options_are_refused() {
     let halves = Auto::open(&Options::default()).unwrap();
-    assert_eq!(halves.limits.data_size, udp::Options::default().data_size);
+    assert_eq!(halves.limits.data_size, shm::Options::default().data_size);
     let shm = shm::Options {
         max_peers: 0,
         ..shm::Options::default()

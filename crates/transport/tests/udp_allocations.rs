@@ -56,6 +56,7 @@ fn star<T: Connect>(
             endpoint: EndpointUid([uid; 16]),
             same_host,
             same_process: same_host,
+            local: None,
         };
         let (pending, offer) = T::offer(&mut from.rx, &mut from.tx, &info(uid)).unwrap();
         let (_, answer) = T::accept(&mut to.rx, &mut to.tx, &info(9), offer).unwrap();

@@ -9,6 +9,8 @@
 //!
 //! Owned and called by `plane`.
 
+use std::net::SocketAddr;
+
 use dunlin_wire::control::{BootId, GoodbyeReason, Hello, Incarnation};
 
 use super::config::PlaneConfig;
@@ -46,6 +48,8 @@ pub(super) struct Link {
     until: Nanos,
     /// Descriptors can be sent over it.
     pub(super) carries_fds: bool,
+    /// Our end of it, if it has an address.
+    pub(super) local: Option<SocketAddr>,
     /// The route that dialled it; `None` if the other side did.
     pub(super) route: Option<RouteId>,
     /// Known once hello has come.
@@ -94,6 +98,7 @@ impl Link {
             phase,
             until,
             carries_fds,
+            local: None,
             route,
             peer: None,
             sessions: 0,

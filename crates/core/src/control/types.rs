@@ -99,6 +99,9 @@ pub struct PeerIdentity {
     pub same_host: bool,
     /// It is an endpoint of this very process.
     pub same_process: bool,
+    /// Our end of the link: an address under which the other side reaches this host. A UNIX stream
+    /// and one in the simulator have none.
+    pub local: Option<SocketAddr>,
 }
 
 /// What one side says about how it can be reached by one transport.

@@ -105,6 +105,28 @@ fn loss_towards_the_server_alone_is_noticed_on_both_sides() {
     broken::<Auto>(&network, &NOTHING_TO_THE_SERVER);
 }
 
+/// Neither side says at which address it is: each learns it from its control connection.
+fn everywhere<C: Named, S: Named>(network: &Network) {
+    let server = network.right.run(|| Server::start::<S>("0.0.0.0:0"));
+    let address = (network.right.address, server.address.port());
+    network.left.run(move || {
+        let mut client = Client::<C>::at("0.0.0.0:0", 0);
+        let session = client.rpc.connect_blocking(address).unwrap();
+        client.exchange(session);
+    });
+}
+
+#[test]
+fn hosts_that_are_bound_to_every_address_meet() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    everywhere::<Udp, Udp>(&network);
+    everywhere::<Auto, Auto>(&network);
+    everywhere::<Udp, Auto>(&network);
+    everywhere::<Auto, Udp>(&network);
+}
+
 #[test]
 fn a_link_that_is_down_for_a_moment_costs_no_session() {
     let Some(network) = Network::new() else {

@@ -12,16 +12,17 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use dunlin_core::control::{
-    Command, ConnectFailure, Event, LinkId, PeerIdentity, SessionKey, Side, Ticket, TransportOffer,
+    Command, ConnectFailure, Event, LinkId, PeerIdentity, SessionKey, Side, Ticket,
 };
 use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, Closed, Nanos, OpenError, Session, SessionOptions};
+use dunlin_core::{CloseReason, Closed, Nanos, OpenError, Session, SessionOffer, SessionOptions};
 use dunlin_transport::connect::EndpointUid;
-use dunlin_transport::connect::{ConnectError as TransportError, Offer, PeerInfo, Pending};
-use dunlin_wire::control::{EndpointIndex, RefuseCode, TransportKind};
+use dunlin_transport::connect::{Offer, PeerInfo, Pending};
+use dunlin_wire::control::{EndpointIndex, RefuseCode};
 use dunlin_wire::{SessionNum, Token};
 
 use super::Endpoint;
+use super::offers::{code_of, info_of, unwrapped, wrapped};
 use crate::error::ConnectError;
 use crate::transports::Open;
 
@@ -291,7 +292,7 @@ impl<T: Open, App> Endpoint<T, App> {
         }
         let side = Side {
             offer: numbers,
-            transports: vec![wrapped::<T>(offer)],
+            transports: wrapped::<T>(offer),
         };
         self.command(Command::Offer { key, via, side });
     }
@@ -317,14 +318,14 @@ impl<T: Open, App> Endpoint<T, App> {
         self.handshakes.on_offer_over(uid);
         let (rx, tx) = self.rpc.halves_mut();
         let completed = match unwrapped::<T>(side.transports) {
-            Some(answer) => T::complete(rx, tx, pending, answer),
-            None => {
+            Ok(answer) => T::complete(rx, tx, pending, answer),
+            Err(error) => {
                 T::abandon(rx, tx, pending);
-                Err(TransportError::Malformed)
+                Err(error)
             }
         };
         match completed {
-            Ok(peer) if self.rpc.opened(session, peer, &side.offer).is_ok() => {
+            Ok(peer) if self.opens(session, peer, &side.offer) => {
                 self.handshakes.on_open(uid, peer);
             }
             Ok(peer) => {
@@ -336,6 +337,14 @@ impl<T: Open, App> Endpoint<T, App> {
             Err(error) => self.decline(key, session, code_of(&error)),
         }
         self.make_offers(uid);
+    }
+
+    /// Opens a session that was granted. False if the other side asks for more than it may
+    /// (rule C5).
+    fn opens(&mut self, session: Session, peer: PeerId, answer: &SessionOffer) -> bool {
+        let (rx, tx) = self.rpc.halves_mut();
+        let fits = answer.data_size <= T::data_size(rx, tx, peer);
+        fits && self.rpc.opened(session, peer, answer).is_ok()
     }
 
     /// The channel that was offered has gone with its last session, or this side cannot use it:
@@ -404,15 +413,11 @@ impl<T: Open, App> Endpoint<T, App> {
     }
 
     /// Somebody wants a session.
-    fn on_incoming(&mut self, ticket: Ticket, peer: &PeerIdentity, side: Side<OwnedFd>) {
+    fn on_incoming(&mut self, ticket: Ticket, peer: &PeerIdentity, mut side: Side<OwnedFd>) {
         let info = info_of(peer);
-        let Some(offer) = unwrapped::<T>(side.transports) else {
-            let code = RefuseCode::NoCommonTransport;
-            self.command(Command::Refuse { ticket, code });
-            return;
-        };
         let (rx, tx) = self.rpc.halves_mut();
-        let (peer, answer) = match T::accept(rx, tx, &info, offer) {
+        let offer = unwrapped::<T>(side.transports);
+        let (peer, answer) = match offer.and_then(|offer| T::accept(rx, tx, &info, offer)) {
             Ok(accepted) => accepted,
             Err(error) => {
                 let code = code_of(&error);
@@ -420,13 +425,15 @@ impl<T: Open, App> Endpoint<T, App> {
                 return;
             }
         };
+        // What the transport carries to this peer may be less than what it carries at most.
+        side.offer.data_size = side.offer.data_size.min(T::data_size(rx, tx, peer));
         match self.rpc.accept(peer, &side.offer) {
             Ok((_, numbers)) => {
                 self.handshakes.on_open(info.endpoint, peer);
                 let key = self.key(numbers.session, numbers.token);
                 let side = Side {
                     offer: numbers,
-                    transports: vec![wrapped::<T>(answer)],
+                    transports: wrapped::<T>(answer),
                 };
                 self.command(Command::Accept { ticket, key, side });
             }
@@ -442,43 +449,5 @@ impl<T: Open, App> Endpoint<T, App> {
                 self.command(Command::Refuse { ticket, code });
             }
         }
-    }
-}
-
-fn info_of(peer: &PeerIdentity) -> PeerInfo {
-    PeerInfo {
-        endpoint: EndpointUid(peer.endpoint.0),
-        same_host: peer.same_host,
-        same_process: peer.same_process,
-    }
-}
-
-/// The transport's offer as messages carry it.
-fn wrapped<T: Open>(offer: Offer) -> TransportOffer<OwnedFd> {
-    TransportOffer {
-        kind: TransportKind(T::KIND),
-        bytes: offer.bytes,
-        fds: offer.fds,
-    }
-}
-
-/// The offer that this transport can read.
-fn unwrapped<T: Open>(transports: Vec<TransportOffer<OwnedFd>>) -> Option<Offer> {
-    let ours = transports
-        .into_iter()
-        .find(|offer| offer.kind == TransportKind(T::KIND))?;
-    Some(Offer {
-        bytes: ours.bytes,
-        fds: ours.fds,
-    })
-}
-
-/// How the other side, or the user, is told of a transport's error.
-fn code_of(error: &TransportError) -> RefuseCode {
-    match error {
-        TransportError::Unreachable => RefuseCode::NoCommonTransport,
-        TransportError::TooManyPeers => RefuseCode::TooManySessions,
-        TransportError::Gone | TransportError::Os(_) => RefuseCode::Busy,
-        _ => RefuseCode::BadParameters,
     }
 }

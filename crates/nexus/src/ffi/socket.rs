@@ -4,7 +4,7 @@
 //! inherited by a child program.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use libc::{c_int, c_void};
@@ -73,6 +73,33 @@ pub(crate) fn dial_unix(name: &[u8]) -> io::Result<OwnedFd> {
     let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
     connect(&socket, &raw, length)?;
     Ok(socket)
+}
+
+/// The address of our end of a TCP connection; `None` for one of another kind.
+pub(crate) fn local_addr(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
+    // SAFETY: addresses are plain numbers, for which zeros are valid.
+    let mut raw: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut len = length_of(size_of_val(&raw));
+    let room: *mut libc::sockaddr = (&raw mut raw).cast();
+    // SAFETY: `raw` has room for `len` bytes, and both live until the call returns.
+    check(unsafe { libc::getsockname(socket.as_raw_fd(), room, &raw mut len) }).ok()?;
+    match libc::c_int::from(raw.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the kernel has written an address of this family; the storage is as large
+            // and as aligned as any.
+            let v4 = unsafe { (&raw const raw).cast::<libc::sockaddr_in>().read() };
+            let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
+            Some(SocketAddr::new(ip.into(), u16::from_be(v4.sin_port)))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let v6 = unsafe { (&raw const raw).cast::<libc::sockaddr_in6>().read() };
+            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+            let port = u16::from_be(v6.sin6_port);
+            Some(SocketAddrV6::new(ip, port, 0, v6.sin6_scope_id).into())
+        }
+        _ => None,
+    }
 }
 
 /// The user that the other end of a UNIX socket ran as when it connected or listened.

@@ -3,6 +3,7 @@
 use std::os::fd::RawFd;
 
 use dunlin_core::transport::PeerId;
+use dunlin_wire::control::TransportKind;
 
 use super::offer::{Parts, Waiting};
 use super::uses::{is_udp, over_udp};
@@ -13,8 +14,6 @@ use crate::shm::{Shm, ShmRx, ShmTx};
 use crate::udp::Udp;
 
 impl Connect for Auto {
-    const KIND: u8 = 3;
-
     fn offer(
         rx: &mut AutoRx,
         tx: &mut AutoTx,
@@ -97,6 +96,23 @@ impl Connect for Auto {
             Err(_) => count_transports(rx, tx),
         }
         completed
+    }
+
+    fn parts(offer: Offer) -> Vec<(TransportKind, Offer)> {
+        // It is one that `encode` has made.
+        Parts::decode(offer).unwrap_or_default().into_kinds()
+    }
+
+    fn whole(parts: Vec<(TransportKind, Offer)>) -> Result<Offer, ConnectError> {
+        Parts::from_kinds(parts)?.encode()
+    }
+
+    fn data_size(rx: &AutoRx, tx: &AutoTx, peer: PeerId) -> u32 {
+        if is_udp(peer) {
+            return Udp::data_size(&rx.udp, &tx.udp, peer);
+        }
+        let shm = rx.shm.as_ref().zip(tx.shm.as_ref());
+        shm.map_or(u32::MAX, |(rx, tx)| Shm::data_size(rx, tx, peer))
     }
 
     fn abandon(rx: &mut AutoRx, tx: &mut AutoTx, pending: Pending) {

@@ -3,7 +3,8 @@
 //! An offer holds what both transports have to say. The side that accepts takes shared memory if
 //! the peer is on this host and everything about it works, and UDP otherwise; the answer says
 //! which. If the offering side then cannot complete shared memory, its next offer to that endpoint
-//! holds UDP alone.
+//! holds UDP alone. Each of the two is an offer of its own kind to the control plane, so that an
+//! endpoint of `shm` or `udp` alone is met over what it has.
 //!
 //! The top bit of a [`PeerId`] tells the transports apart: it is set for UDP. A burst has frames of
 //! one of them. Looking at the socket costs a system call, as much as a whole round trip over
@@ -48,28 +49,39 @@ impl Transport for Auto {
 impl Auto {
     /// Opens an endpoint on both transports.
     ///
-    /// A session has one data size whatever carries it, so the limits are the smaller of both.
+    /// Packets have the data size of what carries them ([`Connect::data_size`]). The limit is that
+    /// of shared memory, which larger packets over UDP are cut down to: were it larger, an answer
+    /// could ask for more than this side's rings take.
+    ///
+    /// [`Connect::data_size`]: crate::connect::Connect::data_size
     ///
     /// # Errors
     /// As [`Udp::open`]; and `InvalidInput` for options of shared memory outside their limits.
     pub fn open(options: &Options) -> io::Result<Halves<AutoRx, AutoTx>> {
-        let udp = Udp::open(&options.udp)?;
-        let (shm_rx, shm_tx, limits) = match Shm::open(options.shm) {
-            Ok(shm) => (Some(shm.rx), Some(shm.tx), smaller(udp.limits, shm.limits)),
-            Err(shm::OpenError::Os(_)) => (None, None, udp.limits),
+        let shm = match Shm::open(options.shm) {
+            Ok(shm) => shm,
+            Err(shm::OpenError::Os(_)) => return Self::open_without_shm(&options.udp),
             Err(wrong) => return Err(io::Error::new(io::ErrorKind::InvalidInput, wrong)),
         };
-        let rx = AutoRx::new(shm_rx, udp.rx);
-        let tx = AutoTx::new(shm_tx, udp.tx);
-        Ok(Halves { rx, tx, limits })
+        let udp = Udp::open(&udp::Options {
+            data_size: options.udp.data_size.min(shm.limits.data_size),
+            ..options.udp
+        })?;
+        Ok(Halves {
+            rx: AutoRx::new(Some(shm.rx), udp.rx),
+            tx: AutoTx::new(Some(shm.tx), udp.tx),
+            limits: Limits {
+                data_size: shm.limits.data_size,
+                rx_queue: udp.limits.rx_queue.min(shm.limits.rx_queue),
+                // Shared memory has credits alone; rates are for the network.
+                line_rate: udp.limits.line_rate,
+            },
+        })
     }
-}
 
-fn smaller(udp: Limits, shm: Limits) -> Limits {
-    Limits {
-        data_size: udp.data_size.min(shm.data_size),
-        rx_queue: udp.rx_queue.min(shm.rx_queue),
-        // Shared memory has credits alone; rates are for the network.
-        line_rate: udp.line_rate,
+    fn open_without_shm(options: &udp::Options) -> io::Result<Halves<AutoRx, AutoTx>> {
+        let Halves { rx, tx, limits } = Udp::open(options)?;
+        let (rx, tx) = (AutoRx::new(None, rx), AutoTx::new(None, tx));
+        Ok(Halves { rx, tx, limits })
     }
 }

@@ -1,10 +1,13 @@
 //! What an `auto` endpoint tells another: what its transports have to say, one behind the other.
 //!
-//! A part is: which transport (1 shm, 2 udp), number of descriptors, number of bytes, bytes. An
-//! offer has one part or two, an answer has one. Every byte that comes in is checked. Also owns the
-//! table of offers that wait for answers. Called by `connect`.
+//! A part is: its kind (rule C1), number of descriptors, number of bytes, bytes. An offer has one
+//! part or two, an answer has one. The control plane carries the parts apart from each other, each
+//! as an offer of its kind. Every byte that comes in is checked. Also owns the table of offers that
+//! wait for answers. Called by `connect`.
 
 use std::collections::{HashMap, HashSet};
+
+use dunlin_wire::control::TransportKind;
 
 use crate::connect::{
     Connect, ConnectError, EndpointUid, MAX_OFFER_BYTES, MAX_OFFER_FDS, Offer, Pending,
@@ -14,6 +17,11 @@ use crate::udp::Udp;
 
 /// Most offers that wait for answers. The nexus ends each after a while.
 const MAX_OFFERED: usize = 1 << 16;
+
+const _: () = {
+    assert!(Shm::KIND == TransportKind::SHM.0);
+    assert!(Udp::KIND == TransportKind::UDP.0);
+};
 
 /// The parts of an offer or an answer.
 #[derive(Debug, Default)]
@@ -83,6 +91,32 @@ impl Offered {
 }
 
 impl Parts {
+    /// The parts by their kinds, best first.
+    pub(super) fn into_kinds(self) -> Vec<(TransportKind, Offer)> {
+        let shm = self.shm.map(|part| (TransportKind::SHM, part));
+        let udp = self.udp.map(|part| (TransportKind::UDP, part));
+        shm.into_iter().chain(udp).collect()
+    }
+
+    /// The first part of each kind that is known here; others are passed over.
+    ///
+    /// # Errors
+    /// `Unreachable` if there is none.
+    pub(super) fn from_kinds(kinds: Vec<(TransportKind, Offer)>) -> Result<Self, ConnectError> {
+        let mut parts = Self::default();
+        for (kind, offer) in kinds {
+            match kind {
+                TransportKind::SHM => parts.shm.get_or_insert(offer),
+                TransportKind::UDP => parts.udp.get_or_insert(offer),
+                _ => continue,
+            };
+        }
+        if parts.shm.is_none() && parts.udp.is_none() {
+            return Err(ConnectError::Unreachable);
+        }
+        Ok(parts)
+    }
+
     /// The parts as one offer.
     ///
     /// # Errors

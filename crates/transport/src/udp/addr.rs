@@ -97,9 +97,8 @@ impl RawAddr {
 /// True if packets may be sent there: one host, one port. An offer that named a group or everybody
 /// would turn the endpoint into an amplifier.
 pub(super) fn is_endpoint(addr: SocketAddr) -> bool {
-    let ip_ok = match addr.ip() {
-        IpAddr::V4(v4) => !v4.is_broadcast(),
-        IpAddr::V6(_) => true,
-    };
-    ip_ok && addr.port() != 0 && !addr.ip().is_unspecified() && !addr.ip().is_multicast()
+    // An address of IPv4 in its IPv6 form means the same.
+    let ip = addr.ip().to_canonical();
+    let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !is_broadcast && addr.port() != 0 && !ip.is_unspecified() && !ip.is_multicast()
 }

@@ -7,24 +7,24 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use dunlin_core::transport::PeerId;
 
+use dunlin_wire::control::TransportKind;
+
 use super::offer::Terms;
 use super::{Udp, UdpRx, UdpTx};
 use crate::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
 use crate::counters::Counters;
 
 impl Connect for Udp {
-    const KIND: u8 = 2;
+    const KIND: u8 = TransportKind::UDP.0;
 
     fn offer(
         rx: &mut UdpRx,
         tx: &mut UdpTx,
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError> {
-        let pending = tx.peers_mut().begin_offer(peer.endpoint);
-        Ok((
-            pending.ok_or(ConnectError::TooManyPeers)?,
-            own_terms(rx, tx).encode(),
-        ))
+        let terms = own_terms(rx, tx, peer)?;
+        let pending = tx.peers_mut().begin_offer(peer);
+        Ok((pending.ok_or(ConnectError::TooManyPeers)?, terms.encode()))
     }
 
     fn accept(
@@ -33,8 +33,9 @@ impl Connect for Udp {
         peer: &PeerInfo,
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError> {
-        let id = tx.add_peer(peer.endpoint, &Terms::decode(&offer)?)?;
-        Ok((id, own_terms(rx, tx).encode()))
+        let terms = own_terms(rx, tx, peer)?;
+        let id = tx.add_peer(peer, &Terms::decode(&offer)?)?;
+        Ok((id, terms.encode()))
     }
 
     fn complete(
@@ -43,11 +44,15 @@ impl Connect for Udp {
         pending: Pending,
         answer: Offer,
     ) -> Result<PeerId, ConnectError> {
-        let endpoint = tx
+        let peer = tx
             .peers_mut()
             .end_offer(&pending)
             .ok_or(ConnectError::Gone)?;
-        tx.add_peer(endpoint, &Terms::decode(&answer)?)
+        tx.add_peer(&peer, &Terms::decode(&answer)?)
+    }
+
+    fn data_size(_rx: &UdpRx, tx: &UdpTx, peer: PeerId) -> u32 {
+        tx.data_size_of(peer)
     }
 
     fn abandon(_rx: &mut UdpRx, tx: &mut UdpTx, pending: Pending) {
@@ -78,10 +83,18 @@ impl Connect for Udp {
     }
 }
 
-fn own_terms(rx: &UdpRx, tx: &UdpTx) -> Terms {
-    Terms {
+/// What we tell a peer.
+///
+/// # Errors
+/// `Unreachable` if the peer has no way to send to our socket.
+fn own_terms(rx: &UdpRx, tx: &UdpTx, peer: &PeerInfo) -> Result<Terms, ConnectError> {
+    let addresses = rx.socket().addresses(peer.local);
+    if addresses.is_empty() {
+        return Err(ConnectError::Unreachable);
+    }
+    Ok(Terms {
         data_size: tx.data_size(),
         buffer: rx.buffer_bytes(),
-        addresses: vec![rx.local_addr()],
-    }
+        addresses,
+    })
 }

@@ -73,8 +73,8 @@ impl Udp {
 }
 
 impl UdpRx {
-    /// Address under which the endpoint receives, as peers are told.
+    /// Address that the socket is bound to.
     pub fn local_addr(&self) -> SocketAddr {
-        self.socket().advertised
+        self.socket().bound
     }
 }

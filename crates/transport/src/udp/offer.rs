@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use dunlin_wire::control::MIN_DATA_SIZE;
+
 use super::addr::is_endpoint;
 use super::options::MIN_DATAGRAM_BYTES;
 use crate::connect::{ConnectError, MAX_OFFER_BYTES, Offer};
@@ -59,28 +61,38 @@ impl Terms {
             return Err(ConnectError::Descriptor);
         }
         let terms = parse(&offer.bytes).ok_or(ConnectError::Malformed)?;
-        if terms.data_size == 0 || terms.buffer < MIN_DATAGRAM_BYTES {
+        if terms.data_size < MIN_DATA_SIZE || terms.buffer < MIN_DATAGRAM_BYTES {
             return Err(ConnectError::Sizes);
         }
         Ok(terms)
     }
 
-    /// The address to send to from a socket bound like `own`: of its family, and one endpoint.
+    /// The address to send to from a socket that has the address `own`: one endpoint, and of its
+    /// family, or of either if the socket is for both.
     ///
     /// # Errors
     /// `Unreachable` if there is none.
-    pub(super) fn address_for(&self, own: SocketAddr) -> Result<SocketAddr, ConnectError> {
+    pub(super) fn address_for(
+        &self,
+        own: SocketAddr,
+        both: bool,
+    ) -> Result<SocketAddr, ConnectError> {
+        let of_family = |addr: SocketAddr| both || addr.is_ipv4() == own.is_ipv4();
         let mut usable = self
             .addresses
             .iter()
             .copied()
-            .filter(|addr| addr.is_ipv4() == own.is_ipv4() && is_endpoint(*addr));
+            .filter(|addr| of_family(*addr) && is_endpoint(*addr));
         let mut addr = usable.next().ok_or(ConnectError::Unreachable)?;
         // A link-local address means something only with the number of our own interface.
         if let (SocketAddr::V6(to), SocketAddr::V6(own)) = (&mut addr, own)
             && to.ip().is_unicast_link_local()
         {
             to.set_scope_id(own.scope_id());
+        }
+        // A socket for both families knows addresses of IPv4 in their IPv6 form (RFC 3493, 3.7).
+        if let (IpAddr::V4(v4), true) = (addr.ip(), own.is_ipv6()) {
+            addr.set_ip(v4.to_ipv6_mapped().into());
         }
         Ok(addr)
     }

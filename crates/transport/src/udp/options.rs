@@ -36,8 +36,8 @@ pub struct Options {
     pub ip: IpAddr,
     /// Port to bind; 0 lets the system choose.
     pub port: u16,
-    /// Address that peers are told, where it is not the bound one: necessary if that is the
-    /// unspecified address.
+    /// Address that peers are told, if it is to be another than the bound one. If that is the
+    /// unspecified address, each peer is told the one that its control connection has here.
     pub advertise: Option<IpAddr>,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,

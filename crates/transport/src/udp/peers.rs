@@ -16,7 +16,7 @@ use dunlin_core::transport::PeerId;
 use super::addr::RawAddr;
 use super::options::MAX_DATAGRAM_BYTES;
 use super::pack::Shape;
-use crate::connect::{EndpointUid, Pending};
+use crate::connect::{EndpointUid, PeerInfo, Pending};
 
 /// Bits of an id that are the index of its slot.
 const INDEX_BITS: u32 = 20;
@@ -38,6 +38,8 @@ pub(super) struct Peer {
     pub(super) shape: Shape,
     /// Most bytes in one packet: the peer's buffers hold no longer datagram.
     pub(super) max_packet: u32,
+    /// Data bytes per packet, in both directions.
+    pub(super) data_size: u32,
 }
 
 #[derive(Debug)]
@@ -54,7 +56,7 @@ pub(super) struct Peers {
     slots: Vec<Slot>,
     free: VecDeque<u32>,
     by_key: HashMap<Key, u32>,
-    offered: HashMap<u64, EndpointUid>,
+    offered: HashMap<u64, PeerInfo>,
     next_offer: u64,
     max: usize,
 }
@@ -74,17 +76,17 @@ impl Peers {
     }
 
     /// Remembers to whom an offer goes; `None` if too many offers wait for answers.
-    pub(super) fn begin_offer(&mut self, endpoint: EndpointUid) -> Option<Pending> {
+    pub(super) fn begin_offer(&mut self, peer: &PeerInfo) -> Option<Pending> {
         if self.offered.len() >= self.max {
             return None;
         }
         self.next_offer += 1;
-        self.offered.insert(self.next_offer, endpoint);
+        self.offered.insert(self.next_offer, *peer);
         Some(Pending(self.next_offer))
     }
 
     /// To whom an offer went; it is then forgotten. `None` if there was no such offer.
-    pub(super) fn end_offer(&mut self, pending: &Pending) -> Option<EndpointUid> {
+    pub(super) fn end_offer(&mut self, pending: &Pending) -> Option<PeerInfo> {
         self.offered.remove(&pending.0)
     }
 
@@ -184,7 +186,7 @@ impl Slot {
 
 impl Peer {
     /// A peer at `addr` whose buffers hold datagrams of `buffer` bytes, and what we would form.
-    pub(super) fn new(addr: SocketAddr, shape: Shape, buffer: u32) -> Self {
+    pub(super) fn new(addr: SocketAddr, shape: Shape, buffer: u32, data_size: u32) -> Self {
         let shape = Shape {
             datagram: shape.datagram.min(buffer),
             ..shape
@@ -193,6 +195,7 @@ impl Peer {
             addr: RawAddr::new(addr),
             shape,
             max_packet: buffer.min(MAX_DATAGRAM_BYTES),
+            data_size,
         }
     }
 }

@@ -5,13 +5,15 @@
 //! peer (ICMP) does not show up in a call that concerns another. Called by `mod`, `tx` and `rx`.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
 
+use super::offer::Terms;
 use super::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options};
 use super::{MAX_FRAMING, ffi};
+use crate::connect::ConnectError;
 
 /// "ECN-capable transport (0)" in both ECN bits (RFC 3168).
 const ECT_0: c_int = 0b10;
@@ -23,8 +25,12 @@ const CHARGE_PER_DATAGRAM: u32 = 2304;
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
-    /// Address that peers are told.
-    pub(super) advertised: SocketAddr,
+    /// Address that it is bound to.
+    pub(super) bound: SocketAddr,
+    /// Address that peers are told instead.
+    advertise: Option<IpAddr>,
+    /// It is for IPv6 and for IPv4.
+    both_families: bool,
     /// `UDP_SEGMENT` is wanted and known to the kernel.
     pub(super) gso: bool,
     /// `UDP_GRO` is wanted and known to the kernel. It is off until `rx` turns it on.
@@ -74,11 +80,10 @@ impl Socket {
         let gso = options.gso && ffi::set_option(fd, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
         let gro = options.gro && ffi::set_option(fd, libc::SOL_UDP, libc::UDP_GRO, 0).is_ok();
         ffi::bind(fd, SocketAddr::new(options.ip, options.port))?;
-        let mut advertised = ffi::local_addr(fd)?;
-        if let Some(ip) = options.advertise {
-            advertised.set_ip(ip);
-        }
-        if advertised.ip().is_unspecified() || advertised.is_ipv6() != is_v6 {
+        let bound = ffi::local_addr(fd)?;
+        let both_families = is_v6 && bound.ip().is_unspecified() && !is_only_v6(fd);
+        let wrong = |ip: &IpAddr| ip.is_unspecified() || (ip.is_ipv6() != is_v6 && !both_families);
+        if options.advertise.as_ref().is_some_and(wrong) {
             return Err(invalid(
                 "peers need an address of the socket's family to send to",
             ));
@@ -87,7 +92,9 @@ impl Socket {
         let rx_queue = (granted / CHARGE_PER_DATAGRAM).max(1);
         Ok(Self {
             fd: owned,
-            advertised,
+            bound,
+            advertise: options.advertise,
+            both_families,
             gso,
             gro,
             ecn,
@@ -100,6 +107,42 @@ impl Socket {
     #[inline]
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Where a peer reaches the socket, in order of preference; nowhere if the list is empty.
+    ///
+    /// `local` is our end of the control connection with the peer. If there is none, both share a
+    /// UNIX socket, and so a loopback interface.
+    pub(super) fn addresses(&self, local: Option<SocketAddr>) -> Vec<SocketAddr> {
+        let port = self.bound.port();
+        if let Some(ip) = self.advertise {
+            return vec![SocketAddr::new(ip, port)];
+        }
+        if !self.bound.ip().is_unspecified() {
+            return vec![self.bound];
+        }
+        let candidates = match local {
+            Some(local) => vec![local.ip().to_canonical()],
+            None => vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()],
+        };
+        let ours = |ip: &IpAddr| self.both_families || ip.is_ipv6() == self.bound.is_ipv6();
+        let ours = candidates.into_iter().filter(ours);
+        ours.map(|ip| SocketAddr::new(ip, port)).collect()
+    }
+
+    /// Where we reach the peer that sent `terms`; `local` as for [`Self::addresses`].
+    ///
+    /// # Errors
+    /// `Unreachable` if it has no address that this socket can send to.
+    pub(super) fn address_of(
+        &self,
+        terms: &Terms,
+        local: Option<SocketAddr>,
+    ) -> Result<SocketAddr, ConnectError> {
+        // It has the scope of link-local addresses, which the wildcard has not.
+        let is_any_v6 = self.bound.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        let scoped = local.filter(|addr| is_any_v6 && addr.is_ipv6());
+        terms.address_for(scoped.unwrap_or(self.bound), self.both_families)
     }
 
     /// Turns `UDP_GRO` on or off; `false` if the kernel refused.
@@ -122,6 +165,11 @@ fn datagram_bytes(options: &Options) -> io::Result<u32> {
         return Err(invalid("data_size is outside its limits"));
     }
     Ok(datagram)
+}
+
+/// True if an IPv6 socket is not for IPv4 as well (RFC 3493, 5.3).
+fn is_only_v6(fd: BorrowedFd<'_>) -> bool {
+    ffi::option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).is_ok_and(|only| only != 0)
 }
 
 /// Sets ECT(0) on what is sent, and asks for the bits of what comes. False if they do not come.

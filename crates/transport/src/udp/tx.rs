@@ -21,7 +21,7 @@ use super::options::Options;
 use super::pack::{Packer, Place, Shape};
 use super::peers::{Peer, Peers};
 use super::socket::Socket;
-use crate::connect::{ConnectError, EndpointUid};
+use crate::connect::{ConnectError, PeerInfo};
 use crate::counters::Counters;
 
 /// The sending half of a `udp` endpoint.
@@ -68,14 +68,20 @@ impl UdpTx {
     /// Counts one use of the peer that sent `terms`.
     pub(super) fn add_peer(
         &mut self,
-        endpoint: EndpointUid,
+        info: &PeerInfo,
         terms: &Terms,
     ) -> Result<PeerId, ConnectError> {
-        let addr = terms.address_for(self.socket.advertised)?;
-        let peer = Peer::new(addr, self.shape, terms.buffer);
+        let addr = self.socket.address_of(terms, info.local)?;
+        let data_size = terms.data_size.min(self.data_size);
+        let peer = Peer::new(addr, self.shape, terms.buffer, data_size);
         self.peers
-            .add((endpoint, addr), peer)
+            .add((info.endpoint, addr), peer)
             .ok_or(ConnectError::TooManyPeers)
+    }
+
+    /// Data bytes per packet to and from a peer; 0 if there is no such peer.
+    pub(super) fn data_size_of(&self, peer: PeerId) -> u32 {
+        self.peers.get(peer).map_or(0, |peer| peer.data_size)
     }
 
     pub(super) fn peers_mut(&mut self) -> &mut Peers {

@@ -77,6 +77,7 @@ impl<H: Harness> Endpoint<H> {
             endpoint: EndpointUid(uid),
             same_host: H::SAME_HOST,
             same_process: false,
+            local: None,
         }
     }
 

@@ -57,6 +57,7 @@ impl Endpoint {
             endpoint: self.uid,
             same_host: true,
             same_process: true,
+            local: None,
         }
     }
 

@@ -13,6 +13,7 @@ fn stranger() -> PeerInfo {
         endpoint: EndpointUid([9; 16]),
         same_host: false,
         same_process: false,
+        local: None,
     }
 }
 
@@ -169,6 +170,7 @@ fn options_outside_their_limits_are_refused() {
         },
         Options {
             ip: unspecified,
+            advertise: Some(unspecified),
             ..good()
         },
         Options {
@@ -185,12 +187,61 @@ fn options_outside_their_limits_are_refused() {
             "{options:?}"
         );
     }
-    let advertise = Some("127.0.0.1".parse().unwrap());
+}
+
+#[test]
+fn an_endpoint_of_every_address_is_told_at_one_of_them() {
+    let ip = "0.0.0.0".parse().unwrap();
+    let any = Options {
+        ip,
+        ..Options::default()
+    };
+    // Without a control connection that has an address, it is loopback.
+    let (mut a, mut b, to_b) = pair(&any);
+    a.send(&packets(to_b, 1, 56));
+    assert_eq!(b.take_packets(1), [(0, 56)]);
     let (mut a, mut b, to_b) = pair(&Options {
-        ip: unspecified,
-        advertise,
-        ..good()
+        advertise: Some("127.0.0.2".parse().unwrap()),
+        ..any.clone()
     });
     a.send(&packets(to_b, 1, 56));
     assert_eq!(b.take_packets(1), [(0, 56)]);
+    // An endpoint that is told of both families, and one at another address of this host.
+    let mut one = Endpoint::new(&Options {
+        ip: "127.0.0.4".parse().unwrap(),
+        ..Options::default()
+    });
+    let Ok(_) = std::net::UdpSocket::bind("[::1]:0") else {
+        return;
+    };
+    let mut dual = Endpoint::new(&Options {
+        ip: Ipv6Addr::UNSPECIFIED.into(),
+        ..Options::default()
+    });
+    let (to_dual, to_one) = connect(&mut one, &mut dual);
+    one.send(&packets(to_dual, 2, 56));
+    assert_eq!(dual.take_packets(2), [(0, 56), (1, 56)]);
+    dual.send(&packets(to_one, 2, 56));
+    assert_eq!(one.take_packets(2), [(0, 56), (1, 56)]);
+}
+
+#[test]
+fn an_endpoint_of_every_address_is_told_where_its_control_connection_is() {
+    let mut any = Endpoint::new(&Options {
+        ip: "0.0.0.0".parse().unwrap(),
+        ..Options::default()
+    });
+    let mut told = |local: &str| {
+        let peer = PeerInfo {
+            local: Some(local.parse().unwrap()),
+            ..stranger()
+        };
+        Udp::offer(&mut any.halves.rx, &mut any.halves.tx, &peer)
+    };
+    for local in ["127.0.0.3:1", "[::ffff:127.0.0.3]:1"] {
+        let (_pending, offer) = told(local).unwrap();
+        assert!(offer.bytes.ends_with(&[127, 0, 0, 3]), "{offer:?}");
+    }
+    // Whoever came over IPv6 cannot be told an address of this socket.
+    assert!(matches!(told("[::1]:1"), Err(ConnectError::Unreachable)));
 }

@@ -236,6 +236,7 @@ impl<F> Plane<F> {
             incarnation,
             same_host: link.carries_fds,
             same_process: incarnation == self.us.incarnation,
+            local: link.local,
         })
     }
 

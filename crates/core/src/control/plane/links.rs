@@ -1,6 +1,8 @@
 //! A connection from its beginning to its end: accepted or dialled, greeted, perhaps replaced by
 //! a UNIX connection, closed; and what its end means for everything that it carried.
 
+use std::net::SocketAddr;
+
 use dunlin_wire::control::{GoodbyeReason, Hello, Message};
 
 use super::super::link::{Link, LinkStep};
@@ -66,6 +68,13 @@ impl<F> Plane<F> {
         self.links
             .insert(id, Link::accepted(carries_fds, now, &self.config));
         Some(id)
+    }
+
+    /// The address that our end of a connection has; to be told before anything comes over it.
+    pub fn on_local(&mut self, id: LinkId, local: SocketAddr) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.local = Some(local);
+        }
     }
 
     /// A connection that was to be dialled is made.

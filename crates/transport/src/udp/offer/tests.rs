@@ -27,11 +27,11 @@ fn the_first_address_of_our_family_is_used() {
     let own6 = "[::1]:1".parse().unwrap();
     let terms = terms(&["[fd00::1]:9", "10.1.2.3:4567", "10.1.2.4:4567"]);
     assert_eq!(
-        terms.address_for(own4).unwrap(),
+        terms.address_for(own4, false).unwrap(),
         "10.1.2.3:4567".parse().unwrap()
     );
     assert_eq!(
-        terms.address_for(own6).unwrap(),
+        terms.address_for(own6, false).unwrap(),
         "[fd00::1]:9".parse().unwrap()
     );
 }
@@ -48,11 +48,11 @@ fn an_address_that_is_not_one_endpoint_is_not_used() {
         "[fd00::1]:5",
     ];
     for text in none {
-        let refused = terms(&[text]).address_for(own4);
+        let refused = terms(&[text]).address_for(own4, false);
         assert!(matches!(refused, Err(ConnectError::Unreachable)), "{text}");
     }
     for text in ["[::]:5", "[ff02::1]:5", "[fd00::1]:0", "10.0.0.1:5"] {
-        let refused = terms(&[text]).address_for(own6);
+        let refused = terms(&[text]).address_for(own6, false);
         assert!(matches!(refused, Err(ConnectError::Unreachable)), "{text}");
     }
 }
@@ -60,8 +60,28 @@ fn an_address_that_is_not_one_endpoint_is_not_used() {
 #[test]
 fn a_link_local_address_gets_our_own_scope() {
     let own: SocketAddr = "[fe80::1%7]:1".parse().unwrap();
-    let to = terms(&["[fe80::2]:9"]).address_for(own).unwrap();
+    let to = terms(&["[fe80::2]:9"]).address_for(own, false).unwrap();
     assert_eq!(to, "[fe80::2%7]:9".parse().unwrap());
+}
+
+#[test]
+fn a_socket_for_both_families_sends_to_either() {
+    let own = "[::]:1".parse().unwrap();
+    for (text, to) in [
+        ("10.1.2.3:9", "[::ffff:10.1.2.3]:9"),
+        ("[fd00::1]:9", "[fd00::1]:9"),
+    ] {
+        let addr = terms(&[text]).address_for(own, true).unwrap();
+        assert_eq!(addr, to.parse().unwrap());
+    }
+    for text in [
+        "[::ffff:224.0.0.1]:5",
+        "[::ffff:255.255.255.255]:5",
+        "[::ffff:0.0.0.0]:5",
+    ] {
+        let refused = terms(&[text]).address_for(own, true);
+        assert!(matches!(refused, Err(ConnectError::Unreachable)), "{text}");
+    }
 }
 
 #[test]
@@ -69,7 +89,7 @@ fn sizes_that_no_endpoint_has_are_refused() {
     let good = terms(&["10.1.2.3:4567"]);
     for bad in [
         Terms {
-            data_size: 0,
+            data_size: MIN_DATA_SIZE - 1,
             ..good.clone()
         },
         Terms {

@@ -19,8 +19,17 @@ fn key(n: u16) -> Key {
     )
 }
 
+fn info(n: u8) -> PeerInfo {
+    PeerInfo {
+        endpoint: EndpointUid([n; 16]),
+        same_host: false,
+        same_process: false,
+        local: None,
+    }
+}
+
 fn add(peers: &mut Peers, n: u16) -> Option<PeerId> {
-    peers.add(key(n), Peer::new(key(n).1, SHAPE, 65536))
+    peers.add(key(n), Peer::new(key(n).1, SHAPE, 65536, 1440))
 }
 
 #[test]
@@ -59,7 +68,9 @@ fn a_restarted_endpoint_under_the_same_address_is_another_peer() {
     let addr = key(1).1;
     let old = add(&mut peers, 1).unwrap();
     let reborn = (EndpointUid([99; 16]), addr);
-    let new = peers.add(reborn, Peer::new(addr, SHAPE, 65536)).unwrap();
+    let new = peers
+        .add(reborn, Peer::new(addr, SHAPE, 65536, 1440))
+        .unwrap();
     assert_ne!(old, new);
     peers.remove(old);
     assert!(peers.get(new).is_some());
@@ -87,12 +98,12 @@ fn there_are_at_most_so_many_peers_and_offers() {
     peers.release(ids[0]);
     assert!(add(&mut peers, 2).is_some());
 
-    let first = peers.begin_offer(EndpointUid([1; 16])).unwrap();
-    let second = peers.begin_offer(EndpointUid([2; 16])).unwrap();
-    assert_eq!(peers.begin_offer(EndpointUid([3; 16])), None);
-    assert_eq!(peers.end_offer(&first), Some(EndpointUid([1; 16])));
+    let first = peers.begin_offer(&info(1)).unwrap();
+    let second = peers.begin_offer(&info(2)).unwrap();
+    assert_eq!(peers.begin_offer(&info(3)), None);
+    assert_eq!(peers.end_offer(&first), Some(info(1)));
     assert_eq!(peers.end_offer(&first), None);
-    assert_eq!(peers.end_offer(&second), Some(EndpointUid([2; 16])));
+    assert_eq!(peers.end_offer(&second), Some(info(2)));
 }
 
 #[test]
@@ -108,9 +119,9 @@ fn ids_out_of_nowhere_find_nothing() {
 
 #[test]
 fn a_peer_with_small_buffers_gets_small_datagrams() {
-    let peer = Peer::new(key(1).1, SHAPE, 1000);
+    let peer = Peer::new(key(1).1, SHAPE, 1000, 900);
     assert_eq!((peer.shape.datagram, peer.max_packet), (1000, 1000));
-    let peer = Peer::new(key(1).1, SHAPE, u32::MAX);
+    let peer = Peer::new(key(1).1, SHAPE, u32::MAX, 1440);
     assert_eq!(
         (peer.shape.datagram, peer.max_packet),
         (1472, MAX_DATAGRAM_BYTES)

@@ -1,0 +1,270 @@
+//! Whom an endpoint meets: over which transport, with packets of which size, and at which address
+//! (design §9, §12).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dunlin::{
+    Auto, CallErrorKind, ConnectError, ConnectFailure, Done, ErrorCode, Nexus, NexusBuilder, Open,
+    ReqType, Rpc, RpcError, Session, Shm, Tag, Udp,
+};
+use dunlin_wire::control::RefuseCode;
+
+const ECHO: ReqType = ReqType(1);
+
+/// Data bytes per packet, by default.
+const SHM_DATA: u32 = 4096;
+const UDP_DATA: u32 = 1440;
+
+/// Nothing takes so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+type Client<T> = Rpc<T, Vec<Done>>;
+
+/// A server on `nexus` while `task` runs.
+fn with_server<T: Open, R>(nexus: &Nexus, task: impl FnOnce() -> R) -> R {
+    with_endpoint(|| nexus.endpoint::<T, ()>(()).unwrap(), task)
+}
+
+/// A server at this endpoint while `task` runs.
+fn with_endpoint<T: Open, R>(
+    build: impl FnOnce() -> Rpc<T, ()> + Send,
+    task: impl FnOnce() -> R,
+) -> R {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rpc = build();
+            rpc.on(ECHO, |(), request, cx| {
+                let data = request.data();
+                request.reply_bytes(cx, data);
+            });
+            rpc.run_until(|_| stop.load(Ordering::Relaxed));
+        });
+        let _stopper = Stopper(&stop);
+        task()
+    })
+}
+
+/// Ends the server also when the test fails.
+struct Stopper<'a>(&'a AtomicBool);
+
+impl Drop for Stopper<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn client<T: Open>(nexus: &Nexus) -> Client<T> {
+    let mut rpc: Client<T> = nexus.endpoint(Vec::new()).unwrap();
+    rpc.on_completion(|ended, done, _| ended.push(done));
+    rpc
+}
+
+fn call<T: Open>(rpc: &mut Client<T>, session: Session, len: u32) {
+    let (mut request, response) = (rpc.buf(len as usize).unwrap(), rpc.buf(8192).unwrap());
+    request.data_mut().fill(0xA5);
+    rpc.call(session, ECHO, request, response, Tag(0)).unwrap();
+}
+
+/// The call that ends next, or nothing within `limit`.
+fn ended<T: Open>(rpc: &mut Client<T>, limit: Duration) -> Option<Done> {
+    let end = std::time::Instant::now() + limit;
+    rpc.run_until(|rpc| !rpc.app().is_empty() || std::time::Instant::now() > end);
+    rpc.app_mut().pop()
+}
+
+fn exchange<T: Open>(rpc: &mut Client<T>, session: Session, len: u32) {
+    call(rpc, session, len);
+    let done = ended(rpc, PATIENCE).expect("an answer");
+    assert_eq!(done.result, Ok(()));
+    assert_eq!(done.response.data(), done.request.data());
+}
+
+fn nexus(at: &str) -> Nexus {
+    Nexus::bind(at).unwrap()
+}
+
+/// They meet, and the largest message of their sessions fills a packet of `data` bytes.
+fn meet<C: Open, S: Open>(data: u32) {
+    let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
+    with_server::<S, _>(&server, || {
+        let mut rpc = client::<C>(&client_nexus);
+        // The second session goes over what the first has made.
+        for _ in 0..2 {
+            let session = rpc.connect_blocking(server.address()).unwrap();
+            assert_eq!(rpc.session_info(session).unwrap().max_message, data);
+            exchange(&mut rpc, session, 32);
+            exchange(&mut rpc, session, data);
+            let (request, response) = (rpc.buf(8192).unwrap(), rpc.buf(8).unwrap());
+            let refused = rpc.call(session, ECHO, request, response, Tag(0));
+            let limit = CallErrorKind::TooLarge { limit: data };
+            assert_eq!(refused.unwrap_err().kind, limit);
+        }
+        assert_eq!(rpc.transport_counters().tx_dropped_size, 0);
+    });
+}
+
+#[test]
+fn endpoints_of_one_transport_meet() {
+    meet::<Shm, Shm>(SHM_DATA);
+    meet::<Udp, Udp>(UDP_DATA);
+    meet::<Auto, Auto>(SHM_DATA);
+}
+
+#[test]
+fn auto_meets_those_who_have_shared_memory_alone() {
+    meet::<Auto, Shm>(SHM_DATA);
+    meet::<Shm, Auto>(SHM_DATA);
+}
+
+#[test]
+fn auto_meets_those_who_have_udp_alone() {
+    meet::<Auto, Udp>(UDP_DATA);
+    meet::<Udp, Auto>(UDP_DATA);
+}
+
+fn pass_by<C: Open, S: Open>(server: NexusBuilder) {
+    let (server, client_nexus) = (server.bind("127.0.0.1:0").unwrap(), nexus("127.0.0.1:0"));
+    with_server::<S, _>(&server, || {
+        let mut rpc = client::<C>(&client_nexus);
+        let refused = rpc.connect_blocking(server.address()).unwrap_err();
+        let none = ConnectFailure::Refused(RefuseCode::NoCommonTransport);
+        assert!(
+            matches!(refused, ConnectError::Failed(why) if why == none),
+            "{refused}"
+        );
+    });
+}
+
+#[test]
+fn endpoints_without_a_common_transport_are_told_so() {
+    pass_by::<Shm, Udp>(Nexus::builder());
+    pass_by::<Udp, Shm>(Nexus::builder());
+    // Descriptors cannot be passed, and there is nothing else.
+    pass_by::<Auto, Shm>(Nexus::builder().without_unix(true));
+    pass_by::<Shm, Auto>(Nexus::builder().without_unix(true));
+}
+
+#[test]
+fn one_endpoint_of_auto_has_sessions_of_both_sizes_at_once() {
+    let nexuses = [(); 3].map(|()| nexus("127.0.0.1:0"));
+    let [near, far, client_nexus] = &nexuses;
+    with_server::<Shm, _>(near, || {
+        with_server::<Udp, _>(far, || {
+            let mut rpc = client::<Auto>(client_nexus);
+            let near = rpc.connect_blocking(near.address()).unwrap();
+            let far = rpc.connect_blocking(far.address()).unwrap();
+            for _ in 0..100 {
+                exchange(&mut rpc, near, SHM_DATA);
+                exchange(&mut rpc, far, UDP_DATA);
+            }
+        });
+    });
+}
+
+#[test]
+fn what_waits_for_a_session_and_is_too_large_for_it_ends() {
+    let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
+    with_server::<Udp, _>(&server, || {
+        let mut rpc = client::<Auto>(&client_nexus);
+        let session = rpc.connect(server.address()).unwrap();
+        call(&mut rpc, session, UDP_DATA + 1);
+        let done = ended(&mut rpc, PATIENCE).expect("its end");
+        assert_eq!(done.result, Err(RpcError::Rejected(ErrorCode::TOO_LARGE)));
+        exchange(&mut rpc, session, UDP_DATA);
+    });
+}
+
+/// Sizes that differ at the two sides: the smaller one of what carries the packets holds.
+#[test]
+fn the_smaller_data_size_of_the_common_transport_holds() {
+    let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
+    let sizes = [(8000, 1000, 1000), (1000, 8000, 1000), (3000, 4000, 3000)];
+    for (ours, theirs, both) in sizes {
+        let endpoint = server.endpoint_builder::<Auto>();
+        let endpoint = endpoint.transport(|options| options.udp.data_size = theirs);
+        let task = || {
+            let endpoint = client_nexus.endpoint_builder::<Udp>();
+            let endpoint = endpoint.transport(|options| options.data_size = ours);
+            let mut rpc: Client<Udp> = endpoint.build(Vec::new()).unwrap();
+            rpc.on_completion(|ended, done, _| ended.push(done));
+            let session = rpc.connect_blocking(server.address()).unwrap();
+            assert_eq!(rpc.session_info(session).unwrap().max_message, both);
+            exchange(&mut rpc, session, both);
+        };
+        with_endpoint(|| endpoint.build(()).unwrap(), task);
+    }
+}
+
+/// A server bound to `server` is reached at `via` by a client bound to `at`, over UDP.
+fn reach<T: Open>(server: &str, via: &str, at: &str, unix: bool) {
+    let bind = |at: &str| {
+        let builder = Nexus::builder().without_unix(!unix);
+        builder.bind(at).unwrap()
+    };
+    let (server, client_nexus) = (bind(server), bind(at));
+    let ip: IpAddr = via.parse().unwrap();
+    with_server::<T, _>(&server, || {
+        let mut rpc = client::<Udp>(&client_nexus);
+        let to = SocketAddr::new(ip, server.address().port());
+        let session = rpc.connect_blocking(to).unwrap();
+        exchange(&mut rpc, session, 32);
+    });
+}
+
+#[test]
+fn a_nexus_of_every_ipv4_address_is_reached_at_each() {
+    for unix in [false, true] {
+        reach::<Udp>("0.0.0.0:0", "127.0.0.1", "127.0.0.1:0", unix);
+        reach::<Udp>("0.0.0.0:0", "127.0.0.3", "0.0.0.0:0", unix);
+        reach::<Auto>("127.0.0.1:0", "127.0.0.1", "0.0.0.0:0", unix);
+        reach::<Auto>("0.0.0.0:0", "127.0.0.1", "127.0.0.2:0", unix);
+    }
+}
+
+#[test]
+fn a_nexus_of_every_address_is_reached_by_both_families() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        println!("this machine has no IPv6");
+        return;
+    }
+    for unix in [false, true] {
+        reach::<Udp>("[::]:0", "::1", "[::1]:0", unix);
+        reach::<Auto>("[::]:0", "::1", "[::]:0", unix);
+        reach::<Udp>("[::]:0", "127.0.0.1", "127.0.0.1:0", unix);
+        reach::<Auto>("[::]:0", "127.0.0.3", "[::]:0", unix);
+        reach::<Auto>("127.0.0.1:0", "127.0.0.1", "[::]:0", unix);
+        reach::<Udp>("0.0.0.0:0", "127.0.0.1", "[::]:0", unix);
+    }
+}
+
+#[test]
+fn what_the_operator_advertises_is_what_peers_are_told() {
+    let everywhere = Nexus::builder().advertise("127.0.0.9".parse().unwrap());
+    let at_one = everywhere.clone();
+    // The socket of the second is not at the address that its peers are told.
+    let servers = [
+        (everywhere.bind("0.0.0.0:0").unwrap(), true),
+        (at_one.bind("127.0.0.1:0").unwrap(), false),
+    ];
+    let client_nexus = nexus("127.0.0.1:0");
+    for (server, reached) in servers {
+        with_server::<Udp, _>(&server, || {
+            let mut rpc = client::<Udp>(&client_nexus);
+            let to = ("127.0.0.1", server.address().port());
+            let session = rpc.connect_blocking(to).unwrap();
+            call(&mut rpc, session, 32);
+            let limit = if reached {
+                PATIENCE
+            } else {
+                Duration::from_millis(100)
+            };
+            let done = ended(&mut rpc, limit);
+            assert_eq!(done.is_some_and(|done| done.result == Ok(())), reached);
+        });
+    }
+}
