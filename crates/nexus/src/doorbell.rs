@@ -12,7 +12,6 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Wake;
 
 use crate::ffi::EventFd;
 
@@ -72,7 +71,7 @@ impl Doorbell {
 }
 
 /// Ringing it is what wakes the owner, for those who only know that somebody is to be woken.
-impl Wake for Doorbell {
+impl std::task::Wake for Doorbell {
     fn wake(self: Arc<Self>) {
         self.ring();
     }
