@@ -40,7 +40,7 @@ pub struct Batch<'a> {
     pub(crate) data: &'a [&'a [u8]],
 }
 
-impl<'a> Batch<'a> {
+impl Batch<'_> {
     /// How many requests there are, at least one.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -52,9 +52,10 @@ impl<'a> Batch<'a> {
     }
 
     /// The requests that are not answered yet, in the order in which they came. They are disjoint:
-    /// all of them can be held at the same time.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = BatchItem<'_>> {
-        let data = self.data;
+    /// all of them can be held at the same time. They borrow the batch and nothing else, so that a
+    /// function of the user can hand them on.
+    pub fn iter_mut<'b>(&'b mut self) -> impl Iterator<Item = BatchItem<'b>> + use<'b> {
+        let data: &'b [&'b [u8]] = self.data;
         self.entries
             .iter_mut()
             .zip(data)

@@ -43,13 +43,18 @@
 //! # }
 //! ```
 
-pub use dunlin_core::control::{ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters};
-pub use dunlin_core::{
-    BackgroundRequest, Batch, BatchItem, CallError, CallErrorKind, CallId, CallOptions, Clock,
-    CloseReason, Config, ConfigError, Counters, Cx, Done, Drops, Held, Nanos, OpenError, Progress,
-    Request, RpcError, Session, SessionEvent, SessionInfo, SessionOptions, Tag, TimerToken,
+pub use dunlin_core::config::MAX_BATCH;
+pub use dunlin_core::control::{
+    AddError, ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters,
 };
-pub use dunlin_msgbuf::MsgBuf;
+pub use dunlin_core::{
+    BackgroundRequest, Batch, BatchFn, BatchItem, BytesPerSec, CallError, CallErrorKind, CallId,
+    CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,
+    Counters, Cx, DispatchFn, Done, Drops, Held, Nanos, OpenError, Progress, Request, Rng,
+    RpcError, Sample, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions, Tag, TimerFn,
+    TimerToken,
+};
+pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 pub use dunlin_nexus::{
     ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, Nexus,
     NexusBuilder, NexusError, Open, TscClock, WorkerOptions,
@@ -57,14 +62,15 @@ pub use dunlin_nexus::{
 pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;
 pub use dunlin_transport::udp::Udp;
+pub use dunlin_wire::control::RefuseCode;
 pub use dunlin_wire::{ErrorCode, ReqType};
 
 /// Options of the transports.
 pub mod transport {
     pub use dunlin_transport::auto::Options as AutoOptions;
     pub use dunlin_transport::counters::Counters;
-    pub use dunlin_transport::shm::Options as ShmOptions;
-    pub use dunlin_transport::udp::Options as UdpOptions;
+    pub use dunlin_transport::shm::{OpenError as ShmOpenError, Options as ShmOptions};
+    pub use dunlin_transport::udp::{Ecn, Options as UdpOptions};
 }
 
 /// An endpoint: everything that one thread serves and calls. It derefs to the protocol engine of

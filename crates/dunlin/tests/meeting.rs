@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use dunlin::{
     Auto, CallErrorKind, ConnectError, ConnectFailure, Done, ErrorCode, Nexus, NexusBuilder, Open,
-    ReqType, Rpc, RpcError, Session, Shm, Tag, Udp,
+    RefuseCode, ReqType, Rpc, RpcError, Session, Shm, Tag, Udp,
 };
-use dunlin_wire::control::RefuseCode;
 
 const ECHO: ReqType = ReqType(1);
 
