@@ -12,6 +12,9 @@ use crate::server::HOLD;
 /// Requests under way or in the backlog when the server dies: more than the window holds.
 const CALLS: usize = 40;
 
+/// How long a server is stopped: until long after it has been given up.
+const STOPPED: Duration = Duration::from_secs(5);
+
 fn killed<T: Named>() {
     let mut server = Server::start::<T>("127.0.0.1:0");
     let address = server.address;
@@ -87,8 +90,8 @@ fn stopped<T: Named>() {
         .collect();
     assert!(failed.len() >= CALLS / 2);
     assert_peer_failed(&failed);
-    let rest = Duration::from_secs(3).saturating_sub(begin.elapsed());
-    client.rpc.run_for(rest);
+    client.rpc.run_for(STOPPED.saturating_sub(begin.elapsed()));
+    assert_eq!(client.rpc.session_count(), 0);
     server.signal(libc::SIGCONT);
     assert_eq!(server.expect("closed"), "Reset", "its side of the session");
     let session = client.connect(server.address);
