@@ -16,7 +16,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use dunlin_core::control::{Command, ConnectFailure, Event, SessionKey};
-use dunlin_core::{Config, Progress, Rpc, Session, SessionOptions, Workers};
+use dunlin_core::{Config, Nanos, Progress, Rpc, Session, SessionOptions, Workers};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
@@ -172,6 +172,12 @@ impl<T: Open, App> Endpoint<T, App> {
     /// as nothing comes and nothing is due.
     #[inline]
     pub fn run_once(&mut self) -> Progress {
+        self.iterate(Nanos::MAX)
+    }
+
+    /// One iteration that blocks until `limit` at the latest.
+    #[inline]
+    fn iterate(&mut self, limit: Nanos) -> Progress {
         if self.events.doorbell.is_rung() {
             self.on_rung();
         }
@@ -182,7 +188,7 @@ impl<T: Open, App> Endpoint<T, App> {
         if progress.frames != 0 {
             self.sleeper.on_activity();
         } else if self.sleeper.on_quiet(|| self.rpc.now()) {
-            self.sleep();
+            self.sleep(limit);
         }
         progress
     }
@@ -198,7 +204,7 @@ impl<T: Open, App> Endpoint<T, App> {
     pub fn run_for(&mut self, span: Duration) {
         let end = self.rpc.now() + span.into();
         while self.rpc.now() < end {
-            self.run_once();
+            self.iterate(end);
         }
     }
 
@@ -286,8 +292,8 @@ impl<T: Open, App> Endpoint<T, App> {
 
     /// Blocks, if nothing is due soon and nothing comes at the last moment.
     #[cold]
-    fn sleep(&mut self) {
-        let span = self.rpc.next_wakeup().since(self.rpc.now());
+    fn sleep(&mut self, limit: Nanos) {
+        let span = self.rpc.next_wakeup().min(limit).since(self.rpc.now());
         if span < MIN_BLOCK {
             return;
         }

@@ -11,6 +11,7 @@ mod client;
 mod dropped;
 mod edge;
 mod failure;
+mod idle;
 mod load;
 mod namespace;
 mod network;
