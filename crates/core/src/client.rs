@@ -22,6 +22,13 @@ const ACKS_WORTH_SENDING: u32 = 4;
 /// Shortest time between two acknowledgement vectors of a session.
 const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
 
+/// A call whose answer has come, and that nothing but its completion is left of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    session: Session,
+    idx: CallIdx,
+}
+
 impl Proto {
     /// Takes a request. It is sent when the session has a slot and a credit for it.
     #[inline]
@@ -105,11 +112,10 @@ impl Proto {
             return self.send_request_with_acks(session, idx, flags);
         }
         if let Some((header, data)) = request_packet(state, call, flags) {
-            call.tx_end = if call.sample || self.outside {
-                self.tx.push_request(state.peer, &header, data, idx)
-            } else {
-                self.tx.push(state.peer, &header, data)
-            };
+            call.tx_end = self.tx.push(state.peer, &header, data);
+            if call.sample || self.outside {
+                self.tx.tell_when_sent(idx);
+            }
         }
     }
 
@@ -121,7 +127,8 @@ impl Proto {
             return self.send_request_with_acks(session, idx, flags);
         }
         if let Some((header, data)) = request_packet(state, call, flags) {
-            call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
+            call.tx_end = self.tx.push(state.peer, &header, data);
+            self.tx.tell_when_sent(idx);
         }
     }
 
@@ -133,7 +140,8 @@ impl Proto {
         let call = self.calls.at_mut(idx);
         let flags = flags.with(Flags::ACK_VECTOR);
         if let Some((header, data)) = request_packet(state, call, flags) {
-            call.tx_end = self.tx.push_request(state.peer, &header, data, idx);
+            call.tx_end = self.tx.push(state.peer, &header, data);
+            self.tx.tell_when_sent(idx);
             self.tx.add_acks(acks);
         }
     }
@@ -165,10 +173,15 @@ impl Proto {
         Some(CallIdx(slot.call))
     }
 
-    /// RESP or ERR: the call is over. Returns its completion, unless the user has had it already
-    /// or the transport still reads the request.
+    /// RESP or ERR: the call is over. Returns it, for [`Self::finish`], unless the user has had its
+    /// completion already or the transport still reads the request.
     #[inline]
-    pub(crate) fn on_answer(&mut self, session: u32, header: &Header, data: &[u8]) -> Option<Done> {
+    pub(crate) fn on_answer(
+        &mut self,
+        session: u32,
+        header: &Header,
+        data: &[u8],
+    ) -> Option<Answered> {
         let is_response = header.kind == PacketType::Resp;
         let (state, slots) = self.sessions.with_client_slots(session);
         let window = u32::from(state.window);
@@ -195,65 +208,71 @@ impl Proto {
             slot.req = ReqNum(header.req.0.saturating_add(window));
         }
         slot.call = NONE;
-        let handle = Session {
+        let session = Session {
             index: session,
             generation: state.generation,
         };
         if state.backlog_len != 0 {
-            self.wake(session);
+            self.wake(session.index);
         }
         #[cfg(feature = "mutants")]
         if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
-            self.sessions.at_mut(session).credits -= 1;
+            self.sessions.at_mut(session.index).credits -= 1;
         }
         if header.aux != Residence::NO_SAMPLE.0 || !self.controls.is_empty() {
-            self.take_sample(session, idx, header);
+            self.take_sample(session.index, idx, header);
         }
-        self.complete(handle, idx, header, data)
+        let answered = Answered { session, idx };
+        let call = self.calls.at_mut(idx);
+        let unfinished = call.tx_end > self.tx_done;
+        #[cfg(feature = "mutants")]
+        let unfinished =
+            unfinished && self.config.mutant != Some(crate::mutant::Mutant::ReleasedBeforeDone);
+        match &mut call.request {
+            Some(request) if !unfinished => request.revoke(),
+            _ => {
+                self.finish_later(answered, header, data);
+                return None;
+            }
+        }
+        Some(answered)
     }
 
-    /// Ends an answered call, whose slot is free again already.
-    #[inline]
-    fn complete(
-        &mut self,
-        session: Session,
-        idx: CallIdx,
-        header: &Header,
-        data: &[u8],
-    ) -> Option<Done> {
-        let call = self.calls.at_mut(idx);
-        let (Some(request), Some(response)) = (call.request.take(), call.response.take()) else {
+    /// Ends an answered call that has no completion now.
+    #[cold]
+    fn finish_later(&mut self, answered: Answered, header: &Header, data: &[u8]) {
+        let call = self.calls.at(answered.idx);
+        if call.request.is_none() {
             // A zombie: the user has been told.
-            self.calls.remove(idx);
-            return None;
-        };
+            return self.calls.remove(answered.idx);
+        }
         let tx_end = call.tx_end;
-        // The msgbufs are changed where they end up: moving what was just written stalls.
+        let done = self.finish(answered, header, data);
+        self.counters.completions -= 1;
+        self.end(done, tx_end);
+    }
+
+    /// The completion of an answered call, whose slot is free again already.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, answered: Answered, header: &Header, data: &[u8]) -> Done {
+        let call = self.calls.at_mut(answered.idx);
+        let taken = "a call that is not a zombie has its msgbufs";
         let mut done = Done {
-            session,
+            session: answered.session,
             tag: call.tag,
             result: Ok(()),
-            request,
-            response,
+            request: call.request.take().expect(taken),
+            response: call.response.take().expect(taken),
         };
-        self.calls.remove(idx);
+        self.calls.remove(answered.idx);
+        // The msgbuf is changed where it ends up: moving what was just written stalls.
         done.result = if header.kind == PacketType::Resp {
             fill_response(&mut done.response, data)
         } else {
             Err(RpcError::Rejected(ErrorCode(header.size)))
         };
-        #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::ReleasedBeforeDone) {
-            done.request.revoke();
-            return Some(done);
-        }
-        if tx_end > self.tx_done {
-            self.end(done, tx_end);
-            return None;
-        }
-        done.request.revoke();
         self.counters.completions += 1;
-        Some(done)
+        done
     }
 
     /// Takes what an answer says of time: how long the request stayed, and with it the round trip,
@@ -337,8 +356,8 @@ impl Proto {
         let (session, req) = (call.session, call.req);
         let state = self.sessions.at(session);
         let header = Self::header(state, kind, req);
-        self.tx
-            .push_request(state.peer, &header, BufRef::EMPTY, idx);
+        self.tx.push(state.peer, &header, BufRef::EMPTY);
+        self.tx.tell_when_sent(idx);
     }
 }
 

@@ -178,7 +178,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 }
             }
             PacketType::Resp | PacketType::Err => {
-                if let Some(done) = proto.on_answer(session, header, packet.data) {
+                if let Some(answered) = proto.on_answer(session, header, packet.data) {
+                    let done = proto.finish(answered, header, packet.data);
                     caught(&mut Cx { proto, dropped }, |cx| {
                         (handlers.completion)(app, done, cx)
                     });

@@ -24,6 +24,7 @@ impl Proto {
         let state = self.sessions.at(session);
         let window = u32::from(state.window);
         let at = (state.slots + header.req.slot(window)) as usize;
+        let too_large = header.size > state.max_message;
         let expected = self.sessions.server_slots[at].last.next(window);
         #[cfg(feature = "mutants")]
         let expected = self.mutate_expected(at, expected, header);
@@ -31,13 +32,9 @@ impl Proto {
             self.on_repeated(session, at, header);
             return None;
         }
-        let idx = self.accept_number(session, at, header)?;
-        let work = self.works.at_mut(idx);
-        work.congestion = congestion;
-        work.sample = header.flags.has(Flags::SAMPLE);
-        work.req_type = header.req_type();
+        let idx = self.accept_number(session, at, header, congestion)?;
         self.counters.requests_received += 1;
-        if header.size > self.sessions.at(session).max_message {
+        if too_large {
             self.reject(idx, ErrorCode::TOO_LARGE);
             return None;
         }
@@ -46,7 +43,13 @@ impl Proto {
 
     /// Makes the request the slot's current one, with work of its own.
     #[inline]
-    fn accept_number(&mut self, session: u32, at: usize, header: &Header) -> Option<WorkIdx> {
+    fn accept_number(
+        &mut self,
+        session: u32,
+        at: usize,
+        header: &Header,
+        congestion: bool,
+    ) -> Option<WorkIdx> {
         let slot = &mut self.sessions.server_slots[at];
         if slot.work == NONE {
             slot.work = self.works.insert().0;
@@ -62,8 +65,9 @@ impl Proto {
         work.state = WorkState::Dispatched;
         work.generation = work.generation.wrapping_add(1);
         work.cancelled = false;
-        work.congestion = false;
-        work.sample = false;
+        work.congestion = congestion;
+        work.sample = header.flags.has(Flags::SAMPLE);
+        work.req_type = header.req_type();
         work.req = header.req;
         work.session = session;
         work.error = None;
@@ -146,7 +150,7 @@ impl Proto {
         let slot = self.sessions.server_slots[at];
         if header.req == slot.last.next(window) {
             // The request never came. Its number is used up, so that it cannot run later.
-            if let Some(idx) = self.accept_number(session, at, header) {
+            if let Some(idx) = self.accept_number(session, at, header, false) {
                 self.reject(idx, ErrorCode::CANCELLED);
             }
             return;
@@ -275,13 +279,11 @@ impl Proto {
             }
         };
         // What took longer than an iteration says so in any case, for the client's patience.
-        work.tx_end = if work.sample || work.arrived != self.received {
-            let times = (work.arrived, self.received);
-            self.tx.push_answer(session.peer, &header, data, times)
-        } else {
-            header.aux = Residence::NO_SAMPLE.0;
-            self.tx.push(session.peer, &header, data)
-        };
+        header.aux = Residence::NO_SAMPLE.0;
+        work.tx_end = self.tx.push(session.peer, &header, data);
+        if work.sample || work.arrived != self.received {
+            self.tx.measure(work.arrived, self.received);
+        }
     }
 
     /// Tells the client that its request is here and takes its time.
@@ -301,8 +303,8 @@ impl Proto {
         header.size = 1;
         self.counters.credit_returns += 1;
         let peer = self.sessions.at(session).peer;
-        let times = (arrived, self.received);
-        self.tx.push_answer(peer, &header, BufRef::EMPTY, times);
+        self.tx.push(peer, &header, BufRef::EMPTY);
+        self.tx.measure(arrived, self.received);
     }
 
     /// Tells the client before a slow dispatch handler starts, because nothing can be sent while

@@ -82,41 +82,26 @@ impl TxQueue {
         self.items.resize(len, EMPTY);
     }
 
-    /// Appends a packet of a call, which learns when it left.
+    /// The call learns when the last packet leaves.
     #[inline(never)]
-    pub(crate) fn push_request(
-        &mut self,
-        peer: PeerId,
-        header: &Header,
-        data: BufRef,
-        call: CallIdx,
-    ) -> TxSeq {
+    pub(crate) fn tell_when_sent(&mut self, call: CallIdx) {
         self.sent.push(call);
-        self.push(peer, header, data)
     }
 
-    /// Appends an answer, in whose header the time since the arrival will stand (rule W4). `times`
-    /// are that of the arrival and that of this iteration's burst.
+    /// The last packet is an answer, in whose header the time since the arrival of its request
+    /// will stand (rule W4). `received`: the time of this iteration's burst.
     #[inline(never)]
-    pub(crate) fn push_answer(
-        &mut self,
-        peer: PeerId,
-        header: &Header,
-        data: BufRef,
-        times: (Nanos, Nanos),
-    ) -> TxSeq {
-        let (arrived, received) = times;
+    pub(crate) fn measure(&mut self, arrived: Nanos, received: Nanos) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a burst has fewer than 2^32 packets"
         )]
-        let place = self.len as u32;
+        let place = self.len as u32 - 1;
         if arrived == received {
             self.fresh.push(place);
         } else {
             self.late.push((place, arrived));
         }
-        self.push(peer, header, data)
     }
 
     /// Adds an acknowledgement vector to the last packet (rule W10), whose header has its flag.

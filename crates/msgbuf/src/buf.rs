@@ -12,10 +12,9 @@
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::home::Home;
-use crate::layout::{self, DATA_OFFSET, Layout, MIN_BLOCK, SMALL_CLASSES, USER_CLASS};
+use crate::layout::{self, Layout, MIN_BLOCK, SMALL_CLASSES, USER_CLASS};
 use crate::region::{RegionBox, RegionPtr};
 use crate::regions::RegionId;
 
@@ -66,10 +65,7 @@ pub struct MsgBuf {
     capacity: u32,
     /// Place of the region in its pool, then place of the block in the region.
     block: u32,
-    class: u16,
-    /// Whether a `BufRef` may be about. Atomic only because `lend` takes `&self`, and as wide as
-    /// the class so that there is no padding, which would be copied byte by byte.
-    lent: AtomicU16,
+    class: u32,
 }
 
 const _: () = assert!(size_of::<Option<MsgBuf>>() == 32);
@@ -78,7 +74,7 @@ const _: () = assert!(size_of::<BufRef>() <= 24);
 // SAFETY: it owns its block and the block's region stays alive, whichever thread it is on.
 unsafe impl Send for MsgBuf {}
 // SAFETY: a shared msgbuf gives out shared slices and `BufRef`s. Concurrent calls of `lend` store
-// equal values into atomics.
+// equal values into the block's generation, which is atomic.
 unsafe impl Sync for MsgBuf {}
 
 /// Names bytes of a [`MsgBuf`] while they are lent: what core hands to a transport. It keeps
@@ -201,7 +197,10 @@ impl MsgBuf {
     pub fn resize(&mut self, len: usize) -> Result<(), TooLong> {
         match u32::try_from(len) {
             Ok(short) if short <= self.capacity => {
-                self.len = short;
+                // A write would hold up whoever moves the msgbuf next.
+                if self.len != short {
+                    self.len = short;
+                }
                 Ok(())
             }
             _ => Err(TooLong {
@@ -218,7 +217,7 @@ impl MsgBuf {
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         self.resize(bytes.len())?;
-        self.data_mut().copy_from_slice(bytes);
+        copy(self.data_mut(), bytes);
         Ok(())
     }
 
@@ -253,7 +252,7 @@ impl MsgBuf {
         if packet >= layout.packets(self.len()) {
             return None;
         }
-        let within = layout::header_offset(layout.block_size(usize::from(self.class)), packet);
+        let within = layout::header_offset(layout.block_size(self.class()), packet);
         let offset = self.block_offset() + u32::try_from(within).ok()?;
         Some(self.name(offset, HEADER))
     }
@@ -261,18 +260,16 @@ impl MsgBuf {
     /// Whether `BufRef`s to this msgbuf may be about.
     #[inline]
     pub fn is_lent(&self) -> bool {
-        self.lent.load(Ordering::Relaxed) != 0
+        // SAFETY: our region lives as long as we do, and our block is a block of it.
+        unsafe { self.region.get().is_lent(self.block_index()) }
     }
 
     /// Ends the lifetime of every [`BufRef`] lent so far: none of them resolves any more. Called by
     /// core once the transport is done with them.
     #[inline]
     pub fn revoke(&mut self) {
-        if *self.lent.get_mut() != 0 {
-            *self.lent.get_mut() = 0;
-            // SAFETY: our region lives as long as we do, and our block is a block of it.
-            unsafe { self.region.get().revoke(self.block_index()) };
-        }
+        // SAFETY: our region lives as long as we do, and our block is a block of it.
+        unsafe { self.region.get().revoke(self.block_index()) };
     }
 
     /// Gives the memory back that [`Pool::adopt`](crate::Pool::adopt) took, cut to the message.
@@ -306,7 +303,7 @@ impl MsgBuf {
         len: u32,
         capacity: u32,
         block: u32,
-        class: u16,
+        class: u32,
     ) -> Self {
         Self {
             region,
@@ -315,7 +312,6 @@ impl MsgBuf {
             capacity,
             block,
             class,
-            lent: AtomicU16::new(0),
         }
     }
 
@@ -335,8 +331,8 @@ impl MsgBuf {
     }
 
     #[inline]
-    pub(crate) fn class(&self) -> u16 {
-        self.class
+    pub(crate) fn class(&self) -> usize {
+        self.class as usize
     }
 
     /// Takes the msgbuf apart, without sending it home: what is left is its block.
@@ -354,8 +350,7 @@ impl MsgBuf {
         self.revoke();
         let this = ManuallyDrop::new(self);
         // SAFETY: a msgbuf of such a class was made from a region that was released to it.
-        (usize::from(this.class) >= SMALL_CLASSES)
-            .then(|| unsafe { RegionBox::from_released(this.region) })
+        (this.class() >= SMALL_CLASSES).then(|| unsafe { RegionBox::from_released(this.region) })
     }
 
     #[inline]
@@ -369,13 +364,18 @@ impl MsgBuf {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "regions are far below 4 GiB"
+    )]
     fn data_offset(&self) -> u32 {
-        self.block_offset() + if self.class == USER_CLASS { 0 } else { DATA }
+        // SAFETY: our region lives as long as we do.
+        let base = unsafe { self.region.get() }.base;
+        (self.data.addr().get() - base.addr().get()) as u32
     }
 
     #[inline]
     fn name(&self, offset: u32, len: u32) -> BufRef {
-        self.lent.store(1, Ordering::Relaxed);
         let block = self.block_index();
         // SAFETY: our region lives as long as we do.
         let region = unsafe { self.region.get() };
@@ -400,12 +400,30 @@ const BLOCK: u32 = MIN_BLOCK as u32;
     clippy::cast_possible_truncation,
     reason = "layout constants below 2^16"
 )]
-const DATA: u32 = DATA_OFFSET as u32;
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "layout constants below 2^16"
-)]
 const HEADER: u32 = dunlin_wire::HEADER_LEN as u32;
+
+/// Copies a message: short ones, as most are, without a call.
+#[inline]
+fn copy(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        8..16 => copy_ends::<8>(to, from),
+        16..32 => copy_ends::<16>(to, from),
+        32..=64 => copy_ends::<32>(to, from),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Copies the first and the last `N` bytes of slices of one length, which leaves no gap in what is
+/// `N` to 2 × `N` bytes long.
+#[inline(always)]
+fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+        *to = *from;
+    }
+    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
+        *to = *from;
+    }
+}
 
 impl Drop for MsgBuf {
     fn drop(&mut self) {

@@ -120,7 +120,7 @@ impl Pool {
     /// Takes a msgbuf back, to be used again next. One of another pool goes home as if dropped.
     #[inline]
     pub fn recycle(&mut self, buf: MsgBuf) {
-        let class = usize::from(buf.class());
+        let class = buf.class();
         if class < SMALL_CLASSES && buf.is_from(&self.home) {
             let block = buf.into_block();
             self.out[class] -= 1;
@@ -193,7 +193,7 @@ impl Pool {
         let capacity = self.capacity[class];
         debug_assert!(len <= capacity as usize);
         #[expect(clippy::cast_possible_truncation, reason = "the class fits the length")]
-        let (len, class) = (len as u32, class as u16);
+        let (len, class) = (len as u32, class as u32);
         // SAFETY: the block lies in the region, is of this class, and was on the free list, so that
         // nothing else uses it. The region goes only when all its msgbufs are back.
         unsafe {
@@ -234,7 +234,7 @@ impl Pool {
         };
         self.out[class] += 1;
         let capacity = as_u32(self.layout.capacity(self.layout.block_size(class)));
-        let class = u16::try_from(class).expect("there are few classes");
+        let class = as_u32(class);
         // SAFETY: the region has one block, of this class, and the msgbuf becomes its owner.
         unsafe {
             let data = region.get().base.add(DATA_OFFSET);
@@ -252,7 +252,7 @@ impl Pool {
     #[cold]
     #[inline(never)]
     fn recycle_slow(&mut self, buf: MsgBuf) {
-        let class = usize::from(buf.class());
+        let class = buf.class();
         if class >= CLASSES || !buf.is_from(&self.home) {
             // User memory, or of another pool.
             return drop(buf);

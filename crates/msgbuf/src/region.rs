@@ -89,6 +89,18 @@ impl Region {
         lent
     }
 
+    /// Whether `BufRef`s to a block may be about.
+    ///
+    /// # Safety
+    /// `block` is a block of this region.
+    #[inline]
+    pub(crate) unsafe fn is_lent(&self, block: u32) -> bool {
+        debug_assert!((block as usize) < self.generations.len());
+        // SAFETY: there is one generation for each block, and the caller names a block.
+        let generation = unsafe { self.generations.get_unchecked(block as usize) };
+        generation.load(Ordering::Relaxed) & 1 != 0
+    }
+
     /// Moves the generation of a lent block on, so that no `BufRef` to it resolves any more.
     ///
     /// Called only by the owner of the block, with exclusive access to it. In a readable region
@@ -101,18 +113,22 @@ impl Region {
         debug_assert!((block as usize) < self.generations.len());
         // SAFETY: there is one generation for each block, and the caller names a block.
         let generation = unsafe { self.generations.get_unchecked(block as usize) };
+        let lent = generation.load(Ordering::Relaxed);
+        if lent & 1 == 0 {
+            return;
+        }
         if self.readable {
-            self.revoke_from_readers(generation);
+            self.revoke_from_readers(generation, lent);
         } else {
-            advance(generation);
+            generation.store(lent.wrapping_add(1), Ordering::Release);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn revoke_from_readers(&self, generation: &AtomicU32) {
+    fn revoke_from_readers(&self, generation: &AtomicU32, lent: u32) {
         let _no_reader = regions::lock(self.id);
-        advance(generation);
+        generation.store(lent.wrapping_add(1), Ordering::Release);
     }
 
     pub(crate) fn backing(&self) -> Backing {
@@ -257,13 +273,6 @@ fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, who
     // was the last to know it, gives it up.
     unsafe { Box::from_raw(region.0.as_ptr()) }
-}
-
-#[inline]
-fn advance(generation: &AtomicU32) {
-    let lent = generation.load(Ordering::Relaxed);
-    debug_assert_eq!(lent & 1, 1, "only a lent block is revoked");
-    generation.store(lent.wrapping_add(1), Ordering::Release);
 }
 
 /// Generations, all even: nothing is lent. The allocator takes large ones from zero pages.
