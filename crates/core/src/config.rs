@@ -32,7 +32,8 @@ pub const SCAN_LIMIT: usize = 1024;
 pub const SWEEP_PARTS: usize = 64;
 /// Held responses that one sweep may look at without taking long.
 pub const SWEEP_LIMIT: usize = 256;
-/// How often a client must be able to ask for a response while it is held: two in a row may be lost.
+/// How often a client must be able to ask for a response while it is held: two answers in a row may
+/// be lost.
 pub const ASKS_PER_HOLD: u64 = 3;
 /// Most request types: the table of handlers is indexed by type and never grows beyond this.
 pub const MAX_REQ_TYPES: usize = 1 << 16;
