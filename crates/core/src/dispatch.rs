@@ -15,6 +15,7 @@ use crate::proto::Proto;
 use crate::request::Request;
 use crate::rpc::{Engine, Rpc};
 use crate::rx::Packet;
+use crate::session::Session;
 use crate::time::Clock;
 use crate::transport::{Rx, Transport, Tx};
 use crate::work::{WorkIdx, WorkState};
@@ -27,6 +28,16 @@ pub(crate) struct Place {
     pub(crate) congestion: bool,
 }
 
+/// A request of a slow dispatch handler, with its own copy of the data: it may wait for several
+/// iterations.
+#[derive(Debug)]
+pub(crate) struct SlowRequest {
+    req_type: ReqType,
+    work: WorkIdx,
+    session: Session,
+    request: MsgBuf,
+}
+
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Starts the handler of a new request.
     #[inline]
@@ -36,7 +47,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
         };
         match &entry.handler {
-            Handler::Dispatch(_) if entry.slow => self.keep_slow(packet, place, work),
+            Handler::Dispatch(_) if entry.slow => self.keep_slow(packet, work),
             Handler::Dispatch(run) => {
                 let run = *run;
                 let request = Request {
@@ -48,7 +59,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 self.run_dispatch(request, run);
             }
             Handler::Batch { max_response, .. } => {
-                let max_response = *max_response;
+                let (max_response, slow) = (*max_response, entry.slow);
+                if slow {
+                    self.proto.announce_slow(work);
+                }
                 self.keep_for_batch(packet, place, work, max_response);
             }
             Handler::Background { .. } => self.submit_job(packet, work),
@@ -72,44 +86,68 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         proto.after_handler(work);
     }
 
-    /// Keeps a request whose handler was slow before for the end of the burst. Its client is told
-    /// already, so that it does not take the silence for a loss (rule S4).
+    /// Keeps a request whose handler was slow before, until everything that has come in before it
+    /// runs is answered. Its client is told already, so that it does not take the silence for a
+    /// loss (rule S4).
     #[cold]
-    fn keep_slow(&mut self, packet: &Packet<'_>, place: Place, work: WorkIdx) {
+    fn keep_slow(&mut self, packet: &Packet<'_>, work: WorkIdx) {
+        let Ok(mut request) = self.proto.pool.alloc(packet.data.len()) else {
+            return self.proto.reject(work, ErrorCode::OVERLOADED);
+        };
+        request.data_mut().copy_from_slice(packet.data);
         self.proto.announce_slow(work);
-        let entry = self.entry(packet, place, work, None);
-        self.slow.push(entry);
+        self.slow.push_back(SlowRequest {
+            req_type: packet.header.req_type(),
+            work,
+            session: self.proto.sessions.handle(packet.session),
+            request,
+        });
     }
 
-    /// Runs a slow handler, and measures it, so that it can become fast again.
-    fn run_slow(&mut self, entry: &BatchEntry, data: &[u8]) {
-        let run = match self
-            .handlers
-            .get(entry.req_type)
-            .map(|entry| &entry.handler)
-        {
-            Some(Handler::Dispatch(run)) => *run,
-            _ => return self.proto.reject(entry.work, ErrorCode::UNKNOWN_TYPE),
-        };
+    /// Runs one slow handler, after everything else of the iteration has been answered. One only:
+    /// what comes in meanwhile should not wait unseen for several of them.
+    #[inline]
+    pub(crate) fn run_slow_handler(&mut self) {
+        if let Some(slow) = self.slow.pop_front() {
+            self.run_slow(slow);
+        }
+    }
+
+    #[cold]
+    fn run_slow(&mut self, slow: SlowRequest) {
+        let work = self.proto.works.at(slow.work);
+        let nobody_waits = work.cancelled | work.orphan;
+        let handler = self.handlers.get(slow.req_type).map(|entry| &entry.handler);
+        match handler {
+            _ if nobody_waits => self.proto.reject(slow.work, ErrorCode::CANCELLED),
+            Some(Handler::Dispatch(run)) => {
+                let run = *run;
+                let request = Request {
+                    data: slow.request.data(),
+                    work: slow.work,
+                    req_type: slow.req_type,
+                    session: slow.session,
+                };
+                self.measured(slow.req_type, |engine| engine.run_dispatch(request, run));
+            }
+            _ => self.proto.reject(slow.work, ErrorCode::UNKNOWN_TYPE),
+        }
+        self.proto.pool.recycle(slow.request);
+    }
+
+    /// Runs a handler that was slow before, so that it can become fast again. What is ready leaves
+    /// first, and with it the word to the clients that it will take time.
+    fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
+        self.transmit();
         let start = self.clock.now();
         self.proto.now = start;
-        let (work, session, req_type) = (entry.work, entry.session, entry.req_type);
-        self.run_dispatch(
-            Request {
-                data,
-                work,
-                req_type,
-                session,
-            },
-            run,
-        );
+        run(self);
         // The iteration as a whole says nothing about this type now.
         self.dispatched = None;
         let end = self.clock.now();
         self.proto.now = end;
         let slow = end.since(start) > self.proto.config.ack_delay;
         self.handlers.set_slow(req_type, slow);
-        self.transmit();
     }
 
     fn keep_for_batch(
@@ -207,22 +245,6 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 }
 
 impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
-    /// Runs the slow handlers, after everything else of the burst has been answered.
-    #[inline]
-    pub(crate) fn run_slow_handlers(&mut self) {
-        if self.engine.slow.is_empty() {
-            return;
-        }
-        // First what is ready, and the word to the clients that it will take time.
-        self.engine.transmit();
-        let mut slow = std::mem::take(&mut self.engine.slow);
-        for entry in slow.drain(..) {
-            let data = &self.rx.frame(entry.frame).bytes[entry.offset..entry.offset + entry.len];
-            self.engine.run_slow(&entry, data);
-        }
-        self.engine.slow = slow;
-    }
-
     /// Runs the batch handlers on what the burst brought them, one type after the other.
     #[inline]
     pub(crate) fn run_batches(&mut self) {
@@ -233,7 +255,15 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             for (data, entry) in data.iter_mut().zip(&engine.batch[..count]) {
                 *data = &rx.frame(entry.frame).bytes[entry.offset..entry.offset + entry.len];
             }
-            engine.run_batch(count, &data[..count]);
+            let (req_type, data) = (engine.batch[0].req_type, &data[..count]);
+            match engine
+                .handlers
+                .get(req_type)
+                .is_some_and(|entry| entry.slow)
+            {
+                true => engine.measured(req_type, |engine| engine.run_batch(count, data)),
+                false => engine.run_batch(count, data),
+            }
         }
     }
 }
@@ -276,10 +306,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             handlers,
             dropped,
             batch,
+            dispatched,
             ..
         } = self;
         let entries = &mut batch[..count];
         let req_type = entries[0].req_type;
+        *dispatched = Some(req_type);
         if let Some(Handler::Batch { run, .. }) = handlers.get(req_type).map(|entry| &entry.handler)
         {
             let batch = Batch { entries, data };

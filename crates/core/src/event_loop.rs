@@ -65,8 +65,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             self.prefetch(frames);
             self.receive(frames);
             self.run_batches();
-            self.run_slow_handlers();
         }
+        self.engine.run_slow_handler();
         self.engine.finish(frames < RX_BURST);
         Progress { frames, busy: true }
     }
@@ -122,12 +122,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     fn must_run(&mut self) -> bool {
         self.idle_iterations = self.idle_iterations.wrapping_add(1);
-        if self.proto.has_work() || self.proto.jobs != 0 || self.dropped.any() {
+        let waiting = !self.slow.is_empty() || self.dropped.any();
+        if waiting || self.proto.has_work() || self.proto.jobs != 0 {
             return true;
         }
         if self.idle_iterations & self.idle_mask != 0 {
             return false;
         }
+        self.tx.settle();
         let now = self.clock.now();
         self.adapt_idle_mask(now.since(self.last_burst));
         self.last_burst = now;
@@ -194,6 +196,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Everything of an iteration that does not come from frames.
     #[inline]
     fn finish(&mut self, queue_empty: bool) {
+        // While a slow handler ran, answers may have come in.
+        let queue_empty = queue_empty && self.proto.now == self.proto.received;
         if self.proto.jobs != 0 {
             self.collect_jobs();
         }
@@ -282,7 +286,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(crate) fn transmit(&mut self) {
         let proto = &mut self.proto;
         if proto.tx.is_empty() {
-            return;
+            return self.tx.settle();
         }
         proto.counters.tx_packets += proto.tx.len() as u64;
         if proto.tx.measures() {

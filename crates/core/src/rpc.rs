@@ -3,6 +3,7 @@
 //! One endpoint belongs to one thread. The nexus or the simulator makes it, tells it of sessions,
 //! and calls `run_once` (in `event_loop.rs`).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dunlin_msgbuf::{AllocError, MsgBuf};
@@ -15,6 +16,7 @@ use crate::config::{Config, ConfigError, SessionOptions};
 use crate::congestion::CongestionControl;
 use crate::context::Cx;
 use crate::counters::Counters;
+use crate::dispatch::SlowRequest;
 use crate::error::{CallError, CloseReason, OpenError};
 use crate::handlers::{BatchFn, CompletionFn, DispatchFn, Handler, Handlers, SessionFn, TimerFn};
 use crate::lifecycle::{Closed, SessionInfo, SessionOffer};
@@ -41,8 +43,8 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) workers: Option<Box<dyn Workers>>,
     /// Requests of batch handlers within an iteration.
     pub(crate) batch: Vec<BatchEntry>,
-    /// Requests of slow dispatch handlers within an iteration.
-    pub(crate) slow: Vec<BatchEntry>,
+    /// Requests of slow dispatch handlers; each iteration runs one.
+    pub(crate) slow: VecDeque<SlowRequest>,
     pub(crate) dropped: Arc<DroppedList>,
     pub(crate) idle_iterations: u32,
     /// Idle iterations between two readings of the clock, less one: a power of two less one.
@@ -93,7 +95,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             clock,
             workers,
             batch: Vec::with_capacity(crate::config::MAX_BATCH),
-            slow: Vec::with_capacity(crate::config::MAX_BATCH),
+            slow: VecDeque::with_capacity(crate::config::MAX_BATCH),
             dropped: Arc::default(),
             idle_iterations: 0,
             idle_mask: 0,
@@ -266,7 +268,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
     pub fn next_wakeup(&self) -> Nanos {
         let engine = &self.engine;
-        if engine.proto.has_work() || engine.dropped.any() {
+        if engine.proto.has_work() || engine.dropped.any() || !engine.slow.is_empty() {
             return Nanos::ZERO;
         }
         engine.proto.schedule.due()

@@ -72,6 +72,11 @@ pub trait Tx {
     /// Everything before this position has left the msgbufs it was sent from.
     fn done(&mut self) -> TxSeq;
 
+    /// Does what `burst` has put off because it would have held up packets, such as finding out
+    /// whether a peer has just fallen asleep. The endpoint calls it when it has nothing to send,
+    /// within about a microsecond, and before it sleeps.
+    fn settle(&mut self) {}
+
     /// Returns when everything handed over is done. It may be slow (eRPC §4.2.2 measures 2 µs on
     /// a NIC); the endpoint calls it only when it closes.
     fn flush(&mut self);

@@ -9,4 +9,5 @@ mod loss;
 mod packets;
 mod regressions;
 mod sessions;
+mod slow;
 mod world;

@@ -240,6 +240,8 @@ fn residence_includes_the_wait_behind_a_slow_handler() {
     p.client.rpc.run_once();
     let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
     p.server.inbox.borrow_mut().extend(f);
+    // Each iteration runs one slow handler.
+    p.server.rpc.run_once();
     p.server.rpc.run_once();
     let h = take(&p.server.out);
     let r: Vec<_> = h
@@ -382,6 +384,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
     let start = p.clock.get();
     let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
     p.server.inbox.borrow_mut().extend(f);
+    p.server.rpc.run_once();
     p.server.rpc.run_once();
     let sent: Vec<Vec<u8>> = p.server.out.borrow_mut().drain(..).collect();
     // Both CRs are there at once; the responses come 10 and 20 ms later.

@@ -88,6 +88,13 @@ impl Tx for AutoTx {
         self.done
     }
 
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(shm) = &mut self.shm {
+            shm.settle();
+        }
+    }
+
     fn flush(&mut self) {
         if let Some(shm) = &mut self.shm {
             shm.flush();

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::RawFd;
 
-use dunlin_core::transport::{Halves, Limits, MAX_INLINE, PeerId, Transport};
+use dunlin_core::transport::{Halves, Limits, MAX_INLINE, PeerId, Transport, Tx};
 
 use super::cells::cells_of;
 use super::channel::Bell;
@@ -162,6 +162,7 @@ impl Connect for Shm {
     }
 
     fn arm(rx: &mut ShmRx, tx: &mut ShmTx) -> Arm {
+        tx.settle();
         tx.channels.armed = rx.fall_asleep();
         if tx.channels.armed {
             Arm::Wait

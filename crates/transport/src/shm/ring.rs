@@ -112,10 +112,6 @@ unsafe impl Send for Consumer {}
 /// The consumer gives cells back when they are this part of the ring.
 const GIVE_BACK_PART: u64 = 8;
 
-/// How many cells ahead the producer asks for. It doubles the rate of bursts, which would wait for
-/// one cache line after the other; nearer cells would be taken from a consumer that polls them.
-const PREFETCH: u64 = 12;
-
 const LEN_SHIFT: u32 = 32;
 const FLAGS_SHIFT: u32 = 48;
 const WRAP: u64 = 1 << FLAGS_SHIFT;
@@ -177,8 +173,6 @@ impl Producer {
             return unsafe { self.push_slowly(head, data, data_len) };
         }
         let at = self.cells.index(self.tail);
-        let later = self.cells.index(self.tail + PREFETCH);
-        self.cells.prefetch_write(later);
         // SAFETY: the cell is free, because the tail is below the limit, and holds the packet.
         unsafe {
             self.cells.write(at, 0, head.as_ptr(), head.len());
@@ -186,6 +180,21 @@ impl Producer {
         }
         self.publish(self.tail, 1, head.len() + data_len);
         Ok(())
+    }
+
+    /// Asks for the cell that the packet `ahead` packets from now will be written to.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(super) fn prefetch(&self, ahead: u64) {
+        self.cells
+            .prefetch_write(self.cells.index(self.tail + ahead));
+    }
+
+    /// True if the consumer had parked the ring a while ago. What it does at this moment shows in
+    /// [`Self::is_parked`], which has to be asked later.
+    #[inline]
+    pub(super) fn seems_parked(&self) -> bool {
+        self.line().parked.load(Ordering::Relaxed) != 0
     }
 
     /// True if the consumer has parked the ring, so that its doorbell has to be rung.

@@ -282,6 +282,7 @@ fn start(
             ring: producer,
             bit,
             bell,
+            unsettled: false,
             channel,
         },
     );

@@ -2,7 +2,9 @@
 //!
 //! Invariants: nothing is kept back, so everything handed over is done at once; nothing waits for
 //! a peer: what finds no room is dropped and counted; after each run of packets to one peer, and
-//! not before, it is found out whether that peer has to be woken.
+//! not before, it is found out whether that peer has to be woken. A peer that parked its ring just
+//! then may be missed: it is *unsettled*, and looked at again, behind a fence, by `settle`, or by
+//! the burst that is the [`PUT_OFF`]th since.
 
 use std::sync::Arc;
 
@@ -22,6 +24,10 @@ pub struct ShmTx {
     /// By the index in the [`PeerId`].
     peers: Vec<Option<Outgoing>>,
     handed_over: u64,
+    /// Indices of the peers that are unsettled.
+    unsettled: Vec<usize>,
+    /// Bursts since they were looked at.
+    put_off: u32,
     counters: Counters,
     /// The control plane's part; it is here because it has to be somewhere.
     pub(super) channels: Channels,
@@ -35,9 +41,20 @@ pub(super) struct Outgoing {
     /// Our bit in the peer's doorbell.
     pub(super) bit: u32,
     pub(super) bell: Bell,
+    /// It is in the list of those that are looked at again.
+    pub(super) unsettled: bool,
     /// Last, so that it is dropped after what lies in its memory.
     pub(super) channel: Arc<Channel>,
 }
+
+/// Bursts after which unsettled peers are looked at in any case. A fence behind every burst would
+/// wait for its stores, which takes as long as ten packets.
+const PUT_OFF: u32 = 16;
+
+/// How many packets ahead of the one being written the cell of a later one is asked for, so that
+/// the stores of a burst do not wait for one cache line after the other. Cells behind the end of
+/// the burst are left alone: they would be taken from a consumer that polls them.
+const AHEAD: usize = 4;
 
 /// Why a packet was not sent.
 enum Dropped {
@@ -51,6 +68,8 @@ impl ShmTx {
         Self {
             peers: Vec::new(),
             handed_over: 0,
+            unsettled: Vec::new(),
+            put_off: 0,
             counters: Counters::default(),
             channels,
         }
@@ -67,12 +86,30 @@ impl ShmTx {
             self.peers.resize_with(index + 1, || None);
         }
         self.peers[index] = Some(outgoing);
+        // Sending never allocates: each peer stands there once at most.
+        self.unsettled
+            .reserve(self.peers.len() - self.unsettled.len());
+    }
+
+    /// Looks again at the peers that may have parked their rings as we sent to them.
+    #[inline(never)]
+    fn look_again(&mut self) {
+        self.put_off = 0;
+        while let Some(index) = self.unsettled.pop() {
+            if let Some(Some(peer)) = self.peers.get_mut(index) {
+                peer.unsettled = false;
+                if peer.ring.is_parked() {
+                    peer.ring_bell(&mut self.counters);
+                }
+            }
+        }
     }
 
     /// Sends on a ring no longer.
     pub(super) fn remove(&mut self, index: usize) {
         if let Some(peer) = self.peers.get_mut(index) {
             *peer = None;
+            self.unsettled.retain(|other| *other != index);
         }
     }
 }
@@ -82,8 +119,15 @@ impl Tx for ShmTx {
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
         let mut rest = items;
         while let Some(first) = rest.first() {
-            let taken = match self.peers.get_mut(index_of(first.peer)) {
-                Some(Some(peer)) if peer.peer == first.peer => peer.send(rest, &mut self.counters),
+            let index = index_of(first.peer);
+            let taken = match self.peers.get_mut(index) {
+                Some(Some(peer)) if peer.peer == first.peer => {
+                    if !peer.unsettled {
+                        peer.unsettled = true;
+                        self.unsettled.push(index);
+                    }
+                    peer.send(rest, &mut self.counters)
+                }
                 _ => {
                     self.counters.tx_dropped_peer += 1;
                     1
@@ -92,7 +136,18 @@ impl Tx for ShmTx {
             rest = &rest[taken..];
         }
         self.handed_over += items.len() as u64;
+        self.put_off += 1;
+        if self.put_off >= PUT_OFF {
+            self.settle();
+        }
         TxSeq(self.handed_over)
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        if !self.unsettled.is_empty() {
+            self.look_again();
+        }
     }
 
     #[inline]
@@ -101,7 +156,9 @@ impl Tx for ShmTx {
     }
 
     #[inline]
-    fn flush(&mut self) {}
+    fn flush(&mut self) {
+        self.settle();
+    }
 }
 
 impl Outgoing {
@@ -112,6 +169,9 @@ impl Outgoing {
         let us = self.peer;
         for item in items.iter().take_while(|item| item.peer == us) {
             taken += 1;
+            if taken + AHEAD <= items.len() {
+                self.ring.prefetch(AHEAD as u64);
+            }
             match self.push(item) {
                 Ok(len) => {
                     sent += 1;
@@ -122,7 +182,7 @@ impl Outgoing {
         }
         counters.tx_packets += sent;
         counters.tx_bytes += bytes;
-        if self.ring.is_parked() {
+        if self.ring.seems_parked() {
             self.ring_bell(counters);
         }
         taken

@@ -1,0 +1,176 @@
+//! Handlers that take long in the dispatch thread: what their clients are told, and when those
+//! who come meanwhile are seen (rule S4).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use dunlin_core::{Nanos, RpcError};
+use dunlin_wire::{PacketType, ReqType};
+
+use crate::world::*;
+
+/// Takes [`LONG`].
+const SLOW: ReqType = ReqType(50);
+/// So does this one, for all requests of a burst together.
+const SLOW_BATCH: ReqType = ReqType(51);
+const LONG: Nanos = Nanos::from_millis(10);
+
+type Meanwhile = Option<Box<dyn FnOnce()>>;
+
+thread_local! {
+    static CLOCK: RefCell<Rc<Cell<u64>>> = RefCell::default();
+    /// What happens elsewhere while a handler runs.
+    static MEANWHILE: RefCell<Meanwhile> = const { RefCell::new(None) };
+}
+
+fn take_long() {
+    CLOCK.with_borrow(|clock| clock.set(clock.get() + LONG.0));
+    if let Some(meanwhile) = MEANWHILE.take() {
+        meanwhile();
+    }
+}
+
+/// A pair whose server has found out that both types are slow.
+fn pair() -> Pair {
+    let mut pair = Pair::new();
+    CLOCK.set(Rc::clone(&pair.clock));
+    pair.server.rpc.on(SLOW, |app, req, cx| {
+        app.ran.push(req.data().to_vec());
+        take_long();
+        req.reply_bytes(cx, b"s");
+    });
+    pair.server.rpc.on_batch(SLOW_BATCH, |app, mut batch, _| {
+        app.batches.push(batch.len());
+        take_long();
+        for item in batch.iter_mut() {
+            item.reply(1, |out| out.copy_from_slice(b"b")).unwrap();
+        }
+    });
+    for (tag, kind) in [(100, SLOW), (101, SLOW_BATCH)] {
+        pair.call(kind, b"first", tag);
+        pair.run();
+    }
+    assert_eq!(pair.done().len(), 2);
+    pair
+}
+
+/// Takes what the client has sent to the server.
+fn send(pair: &mut Pair) {
+    pair.client.rpc.run_once();
+    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.inbox.borrow_mut().extend(frames);
+}
+
+/// Runs the server once; the kinds of what it has sent, with the slot that it is for.
+fn serve(pair: &mut Pair) -> Vec<(PacketType, u32)> {
+    pair.server.rpc.run_once();
+    let sent = take(&pair.server.out);
+    sent.iter().map(|h| (h.kind, h.req.0 % 8)).collect()
+}
+
+use PacketType::{Cr, Resp};
+
+#[test]
+fn a_slow_batch_handler_is_announced() {
+    let mut pair = pair();
+    // Slots 0 and 1 are free again; the quick one gets slot 2.
+    pair.call(SLOW_BATCH, b"a", 0);
+    pair.call(SLOW_BATCH, b"b", 1);
+    pair.call(ECHO, b"quick", 2);
+    send(&mut pair);
+    let begin = pair.clock.get();
+    let sent = serve(&mut pair);
+    assert_eq!(pair.clock.get() - begin, LONG.0);
+    assert_eq!(sent, [(Cr, 0), (Cr, 1), (Resp, 2), (Resp, 0), (Resp, 1)]);
+    assert_eq!(pair.server.rpc.app().batches, [1, 2]);
+}
+
+#[test]
+fn a_batch_handler_that_has_become_fast_is_announced_no_longer() {
+    let mut pair = pair();
+    pair.server.rpc.on_batch(SLOW_BATCH, |_, mut batch, _| {
+        if CLOCK.with_borrow(|clock| clock.get()) < 100_000_000 {
+            take_long();
+        }
+        for item in batch.iter_mut() {
+            item.reply(0, |_| {}).unwrap();
+        }
+    });
+    let mut announced = Vec::new();
+    for _ in 0..12 {
+        pair.call(SLOW_BATCH, b"a", 0);
+        send(&mut pair);
+        announced.push(serve(&mut pair).len() == 2);
+        pair.clock.set(pair.clock.get() + LONG.0);
+        pair.run();
+    }
+    assert!(!announced[0], "nobody knows before the first run");
+    assert!(announced[1], "{announced:?}");
+    assert!(!announced[11], "{announced:?}");
+}
+
+#[test]
+fn who_comes_while_a_slow_handler_runs_waits_for_that_one_only() {
+    let mut pair = pair();
+    for tag in 0..3 {
+        pair.call(SLOW, b"slow", tag);
+    }
+    send(&mut pair);
+    // These reach the server while the first of the three runs.
+    pair.call(ECHO, b"quick", 3);
+    pair.call(SLOW, b"slow", 4);
+    pair.client.rpc.run_once();
+    let later: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    let inbox = Rc::clone(&pair.server.inbox);
+    MEANWHILE.set(Some(Box::new(move || inbox.borrow_mut().extend(later))));
+    assert_eq!(
+        serve(&mut pair),
+        [(Cr, 0), (Cr, 1), (Cr, 2), (Resp, 0)],
+        "one runs"
+    );
+    assert_eq!(
+        serve(&mut pair),
+        [(Resp, 3), (Cr, 4), (Resp, 1)],
+        "what has come is seen before the next runs"
+    );
+    assert_eq!(serve(&mut pair), [(Resp, 2)]);
+    assert_eq!(pair.server.rpc.next_wakeup(), Nanos::ZERO, "one waits");
+    assert_eq!(serve(&mut pair), [(Resp, 4)]);
+    assert_eq!(serve(&mut pair), []);
+}
+
+#[test]
+fn a_slow_request_that_is_cancelled_while_it_waits_does_not_run() {
+    let mut pair = pair();
+    pair.call(SLOW, b"runs", 0);
+    let waits = pair.call(SLOW, b"waits", 1);
+    send(&mut pair);
+    serve(&mut pair);
+    assert!(pair.client.rpc.cx().cancel(waits));
+    send(&mut pair);
+    let ran = pair.ran();
+    pair.run();
+    assert_eq!(pair.ran(), ran);
+    let (tag, result) = pair.done().last().unwrap();
+    assert_eq!((tag.0, result), (1, &Err(RpcError::Cancelled)));
+    // The answer to the other one was lost above.
+    pair.assert_clean();
+    assert_eq!(pair.ran(), ran);
+    assert_eq!(pair.done().len(), 4);
+}
+
+#[test]
+fn a_session_may_end_while_its_slow_requests_wait() {
+    let mut pair = pair();
+    for tag in 0..3 {
+        pair.call(SLOW, b"slow", tag);
+    }
+    send(&mut pair);
+    serve(&mut pair);
+    let back = pair.back;
+    assert!(pair.server.rpc.disconnect(back));
+    let ran = pair.ran();
+    pair.step_server();
+    assert_eq!(pair.ran(), ran);
+    assert_eq!(pair.server.rpc.pool_use().1, 0, "msgbufs are missing");
+}
