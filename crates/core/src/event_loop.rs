@@ -6,8 +6,8 @@
 //!   → completions that waited → stall queue → tx.burst
 //! ```
 //! Slots never call user code and never see the transport: they push packets and return events,
-//! and the control flow is here and in `dispatch.rs`. The clock is read at the two places marked
-//! CLOCK, around slow handlers, and in every 64th idle iteration; everything below gets the time.
+//! and the control flow is here and in `dispatch.rs`. The clock is read at the places marked CLOCK,
+//! around slow handlers, and in every 64th idle iteration; everything below gets the time.
 //!
 //! Nanosecond budget of a 32-byte RPC on shared memory, per side, at 2.1 GHz:
 //!
@@ -17,8 +17,10 @@
 //! | clock | 15 |
 //! | parse, session, slot | 15 |
 //! | handler or continuation, buffers | 20 |
-//! | clock | 15 |
 //! | `tx.burst`: one cell, one store that publishes | 15 |
+//!
+//! The second reading of the clock is for answers whose clients measure, and the third is off the
+//! path of packets (`docs/decisions/round-trip-samples.md`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
