@@ -29,6 +29,7 @@ use dunlin_wire::{PacketType, peek_session};
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Cx;
 use crate::dispatch::{Place, suspect_slow};
+use crate::handlers::Handlers;
 use crate::proto::Proto;
 use crate::rpc::{Engine, Rpc};
 use crate::rx::Packet;
@@ -164,13 +165,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// One valid packet of an open session.
     #[inline]
     fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
-        let Self {
-            proto,
-            app,
-            handlers,
-            dropped,
-            ..
-        } = self;
+        let proto = &mut self.proto;
         let (session, header) = (packet.session, &packet.header);
         if let Some(acks) = Proto::acks_of(packet, bytes) {
             proto.on_acks(session, acks);
@@ -184,9 +179,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             PacketType::Resp | PacketType::Err => {
                 if let Some(answered) = proto.on_answer(session, header, packet.data) {
                     let done = proto.finish(answered, header, packet.data);
-                    caught(&mut Cx { proto, dropped }, |cx| {
-                        (handlers.completion)(app, done, cx)
-                    });
+                    self.caught(|app, handlers, cx| (handlers.completion)(app, done, cx));
                 }
             }
             PacketType::Cr => proto.on_credit_return(session, header),
@@ -223,16 +216,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.proto.recycle_lingering();
         self.deliver_endings();
         while let Some(event) = self.proto.events.pop_front() {
-            let Self {
-                proto,
-                app,
-                handlers,
-                dropped,
-                ..
-            } = self;
-            caught(&mut Cx { proto, dropped }, |cx| {
-                (handlers.session)(app, event, cx)
-            });
+            self.caught(|app, handlers, cx| (handlers.session)(app, event, cx));
         }
         while let Some(session) = self.proto.stall.pop_front() {
             self.proto.resume(session);
@@ -242,25 +226,16 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     fn deliver_endings(&mut self) {
         for _ in 0..self.proto.ending.len() {
-            let Self {
-                proto,
-                app,
-                handlers,
-                dropped,
-                ..
-            } = self;
-            let Some(mut ending) = proto.ending.pop_front() else {
+            let Some(mut ending) = self.proto.ending.pop_front() else {
                 return;
             };
-            if ending.tx_end > proto.tx_done {
-                proto.ending.push_back(ending);
+            if ending.tx_end > self.proto.tx_done {
+                self.proto.ending.push_back(ending);
                 continue;
             }
             ending.done.request.revoke();
-            proto.counters.completions += 1;
-            caught(&mut Cx { proto, dropped }, |cx| {
-                (handlers.completion)(app, ending.done, cx)
-            });
+            self.proto.counters.completions += 1;
+            self.caught(|app, handlers, cx| (handlers.completion)(app, ending.done, cx));
         }
     }
 
@@ -270,16 +245,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             let Some(token) = self.proto.timers.pop_due(self.proto.now) else {
                 return;
             };
-            let Self {
-                proto,
-                app,
-                handlers,
-                dropped,
-                ..
-            } = self;
-            caught(&mut Cx { proto, dropped }, |cx| {
-                (handlers.timer)(app, token, cx)
-            });
+            self.caught(|app, handlers, cx| (handlers.timer)(app, token, cx));
         }
     }
 
@@ -309,13 +275,21 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         proto.tx.clear(end);
         proto.tx_done = self.tx.done();
     }
-}
 
-/// Calls a function of the user. A panic ends that call and not the endpoint; msgbufs that it held
-/// find their way back by being dropped.
-#[inline]
-fn caught(cx: &mut Cx<'_>, run: impl FnOnce(&mut Cx<'_>)) {
-    if catch_unwind(AssertUnwindSafe(|| run(cx))).is_err() {
-        cx.proto.counters.handler_panics += 1;
+    /// Calls a function of the user. A panic ends that call and not the endpoint; msgbufs that it
+    /// held find their way back by being dropped.
+    #[inline]
+    fn caught(&mut self, run: impl FnOnce(&mut App, &Handlers<App>, &mut Cx<'_>)) {
+        let Self {
+            proto,
+            app,
+            handlers,
+            dropped,
+            ..
+        } = self;
+        let mut cx = Cx { proto, dropped };
+        if catch_unwind(AssertUnwindSafe(|| run(app, handlers, &mut cx))).is_err() {
+            cx.proto.counters.handler_panics += 1;
+        }
     }
 }
