@@ -26,6 +26,7 @@ impl Proto {
     }
 
     /// Puts the call at the end of its session's backlog.
+    #[inline(never)]
     pub(crate) fn enqueue(&mut self, session: u32, idx: CallIdx) {
         let state = self.sessions.at_mut(session);
         let tail = std::mem::replace(&mut state.backlog_tail, idx.0);
@@ -63,6 +64,7 @@ impl Proto {
     }
 
     /// Sends what the session's backlog, slots, credits and pace allow.
+    #[inline(never)]
     pub(crate) fn drain_backlog(&mut self, session: u32) {
         loop {
             let state = self.sessions.at(session);

@@ -312,6 +312,7 @@ impl Proto {
     }
 
     /// CR: the server has the request and will answer in its own time (rule S5).
+    #[inline(never)]
     pub(crate) fn on_credit_return(&mut self, session: u32, header: &Header) {
         let Some(idx) = self.answered_call(session, header.req) else {
             return;

@@ -10,7 +10,7 @@ use crate::background::{Job, JobResult};
 use crate::batch::{Answer, Batch, BatchEntry};
 use crate::config::MAX_BATCH;
 use crate::context::Cx;
-use crate::handlers::{DispatchFn, Handler, Handlers};
+use crate::handlers::{DispatchFn, Entry, Handler, Handlers};
 use crate::proto::Proto;
 use crate::request::Request;
 use crate::rpc::{Engine, Rpc};
@@ -43,12 +43,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     pub(crate) fn run_handler(&mut self, packet: &Packet<'_>, place: Place, work: WorkIdx) {
         let req_type = packet.header.req_type();
-        let Some(entry) = self.handlers.get(req_type) else {
-            return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
-        };
-        match &entry.handler {
-            Handler::Dispatch(_) if entry.slow => self.keep_slow(packet, work),
-            Handler::Dispatch(run) => {
+        match self.handlers.get(req_type) {
+            Some(Entry {
+                handler: Handler::Dispatch(run),
+                slow: false,
+            }) => {
                 let run = *run;
                 let request = Request {
                     data: packet.data,
@@ -58,6 +57,18 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 };
                 self.run_dispatch(request, run);
             }
+            _ => self.run_later(packet, place, work),
+        }
+    }
+
+    /// A request whose handler does not run between this packet and the next.
+    #[inline(never)]
+    fn run_later(&mut self, packet: &Packet<'_>, place: Place, work: WorkIdx) {
+        let Some(entry) = self.handlers.get(packet.header.req_type()) else {
+            return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
+        };
+        match &entry.handler {
+            Handler::Dispatch(_) => self.keep_slow(packet, work),
             Handler::Batch { max_response, .. } => {
                 let (max_response, slow) = (*max_response, entry.slow);
                 if slow {
@@ -114,6 +125,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     #[cold]
+    #[inline(never)]
     fn run_slow(&mut self, slow: SlowRequest) {
         let work = self.proto.works.at(slow.work);
         let nobody_waits = work.cancelled | work.orphan;
@@ -150,6 +162,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.handlers.set_slow(req_type, slow);
     }
 
+    #[inline(never)]
     fn keep_for_batch(
         &mut self,
         packet: &Packet<'_>,
@@ -186,6 +199,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
+    #[inline(never)]
     fn submit_job(&mut self, packet: &Packet<'_>, work: WorkIdx) {
         let Self {
             proto,
@@ -217,6 +231,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Answers the requests whose jobs have run.
+    #[inline(never)]
     pub(crate) fn collect_jobs(&mut self) {
         let Self {
             proto,
@@ -234,6 +249,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// Answers the held requests that were dropped.
     #[cold]
+    #[inline(never)]
     pub(crate) fn reject_dropped(&mut self) {
         while let Some(id) = self.dropped.pop() {
             if let Some(work) = self.proto.works.find(id) {
@@ -246,7 +262,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
 impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// Runs the batch handlers on what the burst brought them, one type after the other.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn run_batches(&mut self) {
         while !self.engine.batch.is_empty() {
             let (engine, rx) = (&mut self.engine, &self.rx);

@@ -65,9 +65,14 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, frames);
         if frames != 0 {
-            self.prefetch(frames);
+            let live = self.engine.proto.sessions.live();
+            if frames >= PREFETCH_FROM && live >= PREFETCH_SESSIONS {
+                self.prefetch(frames);
+            }
             self.receive(frames);
-            self.run_batches();
+            if !self.engine.batch.is_empty() {
+                self.run_batches();
+            }
         }
         self.engine.run_slow_handler();
         self.engine.finish(frames < RX_BURST);
@@ -76,12 +81,9 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// Asks for the sessions of the burst's packets, then for their slots, then for their calls
     /// and work, so that the misses of a burst overlap.
-    #[inline]
+    #[inline(never)]
     fn prefetch(&mut self, frames: usize) {
         let proto = &self.engine.proto;
-        if frames < PREFETCH_FROM || proto.sessions.live() < PREFETCH_SESSIONS {
-            return;
-        }
         let mut sessions = [NONE; RX_BURST];
         for (index, session) in sessions.iter_mut().enumerate().take(frames) {
             if let Some(number) = peek_session(self.rx.frame(index).bytes) {
@@ -182,9 +184,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                     self.caught(|app, handlers, cx| (handlers.completion)(app, done, cx));
                 }
             }
-            PacketType::Cr => proto.on_credit_return(session, header),
-            PacketType::Rfr => proto.on_probe(session, header),
-            PacketType::Cancel => proto.on_cancel(session, header),
+            // CR, RFR, CANCEL.
+            _ => proto.on_other(session, header),
         }
     }
 
@@ -212,6 +213,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// Completions that were not answers, or that waited for the transport; session events;
     /// sessions whose backlog can move; buffers that the transport is done with.
+    #[inline(never)]
     fn attend(&mut self) {
         self.proto.recycle_lingering();
         self.deliver_endings();
@@ -240,6 +242,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Timers that are due. One that is set by these for now waits for the next iteration.
+    #[inline(never)]
     fn deliver_timers(&mut self) {
         for _ in 0..self.proto.timers.len() {
             let Some(token) = self.proto.timers.pop_due(self.proto.now) else {

@@ -159,6 +159,17 @@ impl Proto {
         }
     }
 
+    /// A packet that is neither a request nor its end.
+    #[inline(never)]
+    pub(crate) fn on_other(&mut self, session: u32, header: &Header) {
+        match header.kind {
+            PacketType::Cr => self.on_credit_return(session, header),
+            PacketType::Rfr => self.on_probe(session, header),
+            PacketType::Cancel => self.on_cancel(session, header),
+            PacketType::Req | PacketType::Resp | PacketType::Err => {}
+        }
+    }
+
     /// Puts the session before the loop if it has a backlog that could move.
     #[inline]
     pub(crate) fn wake(&mut self, session: u32) {

@@ -90,6 +90,7 @@ impl Proto {
     /// Does everything that is due, except the user's timers, which the loop delivers before it
     /// finds out what is due next.
     /// `queue_empty`: the RX queue was seen empty, so what has not arrived is not merely waiting.
+    #[inline(never)]
     pub(crate) fn on_time(&mut self, queue_empty: bool) {
         self.acknowledge_due();
         while let Some(session) = self.controls.pop_due(self.now) {
@@ -104,6 +105,7 @@ impl Proto {
     }
 
     /// Finds out what is due next.
+    #[inline(never)]
     pub(crate) fn find_due(&mut self) {
         let acks = self.ack_due.front().map_or(Nanos::MAX, |(at, _)| *at);
         self.schedule.due = self

@@ -86,6 +86,7 @@ impl Proto {
 
     /// Sets the old response aside, because the transport still reads it.
     #[cold]
+    #[inline(never)]
     fn replace_response(&mut self, idx: WorkIdx) {
         let work = self.works.at_mut(idx);
         let tx_end = std::mem::take(&mut work.tx_end);
@@ -108,6 +109,7 @@ impl Proto {
     }
 
     /// Answers a duplicate or a probe of the slot's current request (rules S3, S5).
+    #[inline(never)]
     fn answer_again(&mut self, session: u32, work: u32, header: &Header) {
         if work == NONE {
             return self.answer_gone(session, header);
@@ -136,6 +138,7 @@ impl Proto {
     }
 
     /// RFR: the client asks how its accepted request is doing (rule S5).
+    #[inline(never)]
     pub(crate) fn on_probe(&mut self, session: u32, header: &Header) {
         let state = self.sessions.at(session);
         let at = (state.slots + header.req.slot(u32::from(state.window))) as usize;
@@ -143,6 +146,7 @@ impl Proto {
     }
 
     /// CANCEL: nobody waits for the response any more (rule S6).
+    #[inline(never)]
     pub(crate) fn on_cancel(&mut self, session: u32, header: &Header) {
         let state = self.sessions.at(session);
         let window = u32::from(state.window);
@@ -168,6 +172,7 @@ impl Proto {
     }
 
     /// The client has these responses (rules S9, W10).
+    #[inline(never)]
     pub(crate) fn on_acks(&mut self, session: u32, acks: AckVector) {
         let state = self.sessions.at(session);
         let (slots, window) = (state.slots, u32::from(state.window));
@@ -212,6 +217,7 @@ impl Proto {
 
     /// A response that nobody waits for.
     #[cold]
+    #[inline(never)]
     fn reply_to_nobody(&mut self, idx: WorkIdx) {
         if self.works.at(idx).orphan {
             self.free_orphan(idx);
@@ -222,6 +228,7 @@ impl Proto {
 
     /// Gets a response buffer of `len` bytes for the work. False if there is no memory.
     #[cold]
+    #[inline(never)]
     fn grow_response(&mut self, idx: WorkIdx, len: usize) -> bool {
         let Ok(response) = self.pool.alloc(len) else {
             return false;
@@ -233,6 +240,7 @@ impl Proto {
     }
 
     /// Answers with an error.
+    #[inline(never)]
     pub(crate) fn reject(&mut self, idx: WorkIdx, code: ErrorCode) {
         let work = self.works.at_mut(idx);
         if work.orphan {
@@ -287,6 +295,7 @@ impl Proto {
     }
 
     /// Tells the client that its request is here and takes its time.
+    #[inline(never)]
     fn return_credit(&mut self, idx: WorkIdx, flags: Flags) {
         let work = self.works.at(idx);
         if work.orphan {
@@ -352,6 +361,7 @@ impl Proto {
     }
 
     /// Gives finished work and its response back; the slot keeps its number.
+    #[inline(never)]
     pub(crate) fn free_work(&mut self, idx: WorkIdx) {
         let work = self.works.at_mut(idx);
         let (session, req, tx_end) = (work.session, work.req, work.tx_end);
