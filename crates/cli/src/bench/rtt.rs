@@ -72,17 +72,23 @@ impl Recorder {
     }
 
     /// One quantile in ns.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "ticks of a round trip are far below 2^53"
-    )]
     pub(super) fn quantile(&self, quantile: f64) -> f64 {
-        self.histogram.value_at_quantile(quantile) as f64 * self.stretch.ns_per_tick()
+        self.quantiles_of([quantile])[0]
     }
 
     /// Those of [`METRICS`] in ns.
     pub(super) fn quantiles(&self) -> [f64; 3] {
-        QUANTILES.map(|quantile| self.quantile(quantile))
+        self.quantiles_of(QUANTILES)
+    }
+
+    /// Quantiles in ns, all with the same length of a tick, so that they keep their order.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ticks of a round trip are far below 2^53"
+    )]
+    fn quantiles_of<const N: usize>(&self, quantiles: [f64; N]) -> [f64; N] {
+        let ns_per_tick = self.stretch.ns_per_tick();
+        quantiles.map(|quantile| self.histogram.value_at_quantile(quantile) as f64 * ns_per_tick)
     }
 }
 
