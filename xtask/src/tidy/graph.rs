@@ -30,7 +30,8 @@ const ALL: &[&str] = &[
     "dunlin-store",
     "dunlin-services",
     "dunlin-gopt",
-    "dunlin-gopt-macros",
+    "dunlin-gopt-lookups",
+    "dunlin-gopt-c",
 ];
 
 const UNDER_NEXUS: &[&str] = &[
@@ -74,8 +75,12 @@ const RULES: &[Rule] = &[
     ),
     rule("dunlin-nexus", UNDER_NEXUS),
     rule("dunlin", UNDER_FACE),
-    rule("dunlin-gopt-macros", &[]),
-    rule("dunlin-gopt", &["dunlin-gopt-macros"]),
+    Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-gopt", &[])
+    },
+    rule("dunlin-gopt-lookups", &["dunlin-gopt"]),
+    rule("dunlin-gopt-c", &[]),
     rule("dunlin-store", &["dunlin-gopt"]),
     Rule {
         tests_may_use: &["dunlin-sim"],

@@ -1,0 +1,181 @@
+//! Runs look-ups interleaved (G-Opt §3.2): feeds items to lanes and hands on what they find.
+//!
+//! Invariant: each item that was taken is looked up once, and its value handed on once, unless
+//! something panics.
+
+use core::fmt;
+use core::future::Future;
+use core::pin::pin;
+use core::task::{Context, Waker};
+
+use crate::lanes::{Lanes, MAX_LANES};
+
+/// The most lanes that a batch can have. Cores of today overlap 10 to 48 misses.
+pub const MAX_WIDTH: usize = MAX_LANES;
+
+/// How look-ups are run: on at most `CAP` lanes, which lie on the stack, `width` of them in use.
+///
+/// ```
+/// async fn double(n: u32) -> u32 {
+///     gopt::switch().await;
+///     2 * n
+/// }
+/// let mut out = [0; 3];
+/// let written = gopt::Batch::<16>::new().map([1, 2, 3], &mut out, double);
+/// assert_eq!((written, out), (3, [2, 4, 6]));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Batch<const CAP: usize> {
+    width: usize,
+}
+
+/// Why a width was refused: it is zero, or the batch has fewer lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WidthError {
+    /// What was asked for, in lanes.
+    pub width: usize,
+    /// How many lanes the batch has.
+    pub capacity: usize,
+}
+
+impl fmt::Display for WidthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { width, capacity } = self;
+        write!(f, "a batch of {capacity} lanes cannot use {width}")
+    }
+}
+
+impl core::error::Error for WidthError {}
+
+impl<const CAP: usize> Default for Batch<CAP> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const CAP: usize> Batch<CAP> {
+    /// As many lanes as there can be; the compiler knows the width. A capacity of 0, or of more
+    /// than [`MAX_WIDTH`], does not compile.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> Self {
+        const { assert!(CAP >= 1 && CAP <= MAX_WIDTH, "a batch has 1 to 64 lanes") };
+        Self { width: CAP }
+    }
+
+    /// A width that is known at run time, in lanes.
+    ///
+    /// # Errors
+    /// [`WidthError`] unless `1 <= width <= CAP`.
+    ///
+    /// ```
+    /// assert!(gopt::Batch::<32>::with_width(12).is_ok());
+    /// let error = gopt::Batch::<32>::with_width(0).unwrap_err();
+    /// assert_eq!(error.to_string(), "a batch of 32 lanes cannot use 0");
+    /// ```
+    #[inline]
+    pub const fn with_width(width: usize) -> Result<Self, WidthError> {
+        let Self { width: capacity } = Self::new();
+        if width == 0 || width > capacity {
+            return Err(WidthError { width, capacity });
+        }
+        Ok(Self { width })
+    }
+
+    /// How many lanes are used.
+    #[inline]
+    #[must_use]
+    pub const fn width(self) -> usize {
+        self.width
+    }
+
+    /// Looks every item up and hands each value to `done` with the number of its item, in the
+    /// order in which look-ups end. Takes the next item when a lane is free.
+    ///
+    /// # Panics
+    /// If `lookup`, a look-up, `done` or the iterator does; all look-ups under way are dropped.
+    #[inline]
+    pub fn for_each<I, F, L, D>(self, items: I, mut lookup: L, mut done: D)
+    where
+        I: IntoIterator,
+        L: FnMut(I::Item) -> F,
+        F: Future,
+        D: FnMut(usize, F::Output),
+    {
+        let mut items = items.into_iter().enumerate();
+        let mut lanes = pin!(Lanes::<F, CAP>::new());
+        let mut cx = Context::from_waker(Waker::noop());
+        for (lane, (index, item)) in items.by_ref().take(self.width).enumerate() {
+            lanes.as_mut().open(lane, index, lookup(item));
+        }
+        while lanes.is_live() {
+            lanes.as_mut().round(&mut cx, |_, index, value| {
+                done(index, value);
+                let (index, item) = items.next()?;
+                Some((index, lookup(item)))
+            });
+        }
+    }
+
+    /// Looks every item up and writes the value of item `i` to `out[i]`. Stops at the end of the
+    /// items or of `out`, whichever comes first, and returns how many values it wrote.
+    ///
+    /// # Panics
+    /// As [`Batch::for_each`]; `out` then holds old and new values.
+    #[inline]
+    pub fn map<I, F, L>(self, items: I, out: &mut [F::Output], lookup: L) -> usize
+    where
+        I: IntoIterator,
+        L: FnMut(I::Item) -> F,
+        F: Future,
+    {
+        let mut written = 0;
+        // The places are counted first, so that no item is taken which has none.
+        let items = (0..out.len()).zip(items).map(|(_, item)| item);
+        self.for_each(items, lookup, |index, value| {
+            out[index] = value;
+            written += 1;
+        });
+        written
+    }
+
+    /// Looks every item up and hands the values to `done` in the order of their items. A look-up
+    /// that takes long holds the later ones up, at most `width` of them; [`Batch::map`] does not.
+    ///
+    /// # Panics
+    /// As [`Batch::for_each`].
+    #[inline]
+    pub fn in_order<I, F, L, D>(self, items: I, mut lookup: L, mut done: D)
+    where
+        I: IntoIterator,
+        L: FnMut(I::Item) -> F,
+        F: Future,
+        D: FnMut(F::Output),
+    {
+        let mut items = items.into_iter().enumerate();
+        let mut lanes = pin!(Lanes::<F, CAP>::new());
+        let mut ended: [Option<F::Output>; CAP] = [const { None }; CAP];
+        let mut cx = Context::from_waker(Waker::noop());
+        for (lane, (index, item)) in items.by_ref().take(self.width).enumerate() {
+            lanes.as_mut().open(lane, index, lookup(item));
+        }
+        // The lane of the oldest item that `done` has not seen. Items go to lanes in turn.
+        let mut oldest = 0;
+        while lanes.is_live() {
+            lanes.as_mut().round(&mut cx, |lane, _, value| {
+                ended[lane] = Some(value);
+                None
+            });
+            while let Some(value) = ended[oldest].take() {
+                done(value);
+                if let Some((index, item)) = items.next() {
+                    lanes.as_mut().open(oldest, index, lookup(item));
+                }
+                oldest = (oldest + 1) % self.width;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

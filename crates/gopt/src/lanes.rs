@@ -1,0 +1,151 @@
+//! The lanes of a batch: fixed places on the stack in which look-ups run without ever moving.
+//!
+//! Invariants: lane `i` is initialised exactly while bit `i` of `live` is set, and then holds a
+//! look-up that has not ended; a look-up stays at its address until it is dropped there, once.
+//! So lanes without one are never visited, and a panic, which unwinds through `Drop`, drops every
+//! look-up that is under way. Only `batch.rs` uses this module.
+//!
+//! The unsafe code is pinning, which the compiler cannot follow from an array to its elements, and
+//! memory that is initialised as needed, so that a short batch does not pay for a wide one.
+
+use core::future::Future;
+use core::marker::PhantomPinned;
+use core::mem::MaybeUninit;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+/// The most lanes there can be: the bits of the mask.
+pub(crate) const MAX_LANES: usize = 64;
+
+/// Up to `CAP` look-ups.
+pub(crate) struct Lanes<F, const CAP: usize> {
+    lanes: [MaybeUninit<Lane<F>>; CAP],
+    live: u64,
+    _pinned: PhantomPinned,
+}
+
+/// One look-up, and the number of its item.
+struct Lane<F> {
+    index: usize,
+    future: F,
+}
+
+impl<F: Future, const CAP: usize> Lanes<F, CAP> {
+    /// Lanes without look-ups.
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        const { assert!(CAP >= 1 && CAP <= MAX_LANES, "a batch has 1 to 64 lanes") };
+        Self {
+            lanes: [const { MaybeUninit::uninit() }; CAP],
+            live: 0,
+            _pinned: PhantomPinned,
+        }
+    }
+
+    /// True if some lane holds a look-up.
+    #[inline(always)]
+    pub(crate) const fn is_live(&self) -> bool {
+        self.live != 0
+    }
+
+    /// Puts a look-up that has not run yet into a lane that holds none.
+    ///
+    /// # Panics
+    /// If there is no such lane, or if it holds one.
+    #[inline(always)]
+    pub(crate) fn open(self: Pin<&mut Self>, lane: usize, index: usize, future: F) {
+        assert!(
+            self.live & bit(lane) == 0,
+            "the lane holds a look-up already"
+        );
+        // SAFETY: no look-up is moved: the lane is written, and it holds none.
+        let this = unsafe { self.get_unchecked_mut() };
+        this.lanes[lane].write(Lane { index, future });
+        this.live |= bit(lane);
+    }
+
+    /// Lets the look-up of each lane run to its next mark or to its end, in the order of lanes.
+    ///
+    /// What has ended is handed to `ended`: the lane, the number of the item, the value. The
+    /// look-up that it returns takes the lane and runs to its first mark at once.
+    #[inline(always)]
+    pub(crate) fn round(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut ended: impl FnMut(usize, usize, F::Output) -> Option<(usize, F)>,
+    ) {
+        // SAFETY: a look-up is touched in place only, and dropped there by `drop_in_place`.
+        let this = unsafe { self.get_unchecked_mut() };
+        let mut turn = this.live;
+        while turn != 0 {
+            let at = lowest(turn);
+            // SAFETY: only lanes below `CAP` are opened, so all bits of `live` are below it.
+            let place = unsafe { this.lanes.get_unchecked_mut(at) };
+            // SAFETY: the bit was set in `live` when the turn began. It is cleared only below, and
+            // then set again, unless the lane leaves the turn. So the lane is initialised.
+            let lane = unsafe { place.assume_init_mut() };
+            // SAFETY: `Lanes` is pinned, and the look-up is not moved until it is dropped.
+            let future = unsafe { Pin::new_unchecked(&mut lane.future) };
+            let Poll::Ready(value) = future.poll(cx) else {
+                turn &= turn - 1;
+                continue;
+            };
+            let index = lane.index;
+            // Cleared first: should the drop panic, nobody drops the lane a second time.
+            this.live &= !bit(at);
+            // SAFETY: the lane is initialised, and its bit is cleared, so nobody uses it again.
+            unsafe { place.assume_init_drop() };
+            match ended(at, index, value) {
+                Some((index, future)) => {
+                    place.write(Lane { index, future });
+                    this.live |= bit(at);
+                }
+                None => turn &= turn - 1,
+            }
+        }
+    }
+}
+
+impl<F, const CAP: usize> Lanes<F, CAP> {
+    /// Drops every look-up where it lies.
+    fn clear(&mut self) {
+        while self.live != 0 {
+            let at = lowest(self.live);
+            // Cleared first: should the drop panic, nobody drops the lane a second time.
+            self.live &= !bit(at);
+            // SAFETY: the bit was set, so the lane is initialised, and nobody uses it again.
+            unsafe { self.lanes[at].assume_init_drop() };
+        }
+    }
+}
+
+impl<F, const CAP: usize> Drop for Lanes<F, CAP> {
+    fn drop(&mut self) {
+        let rest = ClearOnUnwind(self);
+        rest.0.clear();
+        core::mem::forget(rest);
+    }
+}
+
+/// Drops the other look-ups when the drop of one panics, as arrays do.
+struct ClearOnUnwind<'a, F, const CAP: usize>(&'a mut Lanes<F, CAP>);
+
+impl<F, const CAP: usize> Drop for ClearOnUnwind<'_, F, CAP> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[inline(always)]
+const fn bit(lane: usize) -> u64 {
+    1 << lane
+}
+
+/// The lowest lane of a mask that is not empty.
+#[inline(always)]
+const fn lowest(lanes: u64) -> usize {
+    lanes.trailing_zeros() as usize
+}
+
+#[cfg(test)]
+mod tests;

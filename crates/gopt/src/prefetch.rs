@@ -1,0 +1,298 @@
+//! The marks that a look-up puts before an expensive access (G-Opt §3.2, "Prefetch, Save, and
+//! Switch"): each prefetches cache lines and lets the other lanes run once.
+//!
+//! Invariant: a mark is pending exactly once, and ready from then on. It stores no waker, because
+//! a [`Batch`](crate::Batch) polls its lanes in turn anyway; any other executor would never poll
+//! it again, so a mark also wakes a waker that is not the no-op one.
+
+use core::future::Future;
+use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context, Poll, Waker};
+
+/// Bytes that one prefetch brings. Every processor that this runs on has lines of 64 bytes or
+/// fetches at least that much.
+const LINE_BYTES: usize = 64;
+
+/// Lines that [`load`] prefetches at most; a core has 10 to 16 buffers for lines under way, and
+/// hardware prefetchers see longer runs by themselves.
+const LINES: usize = 8;
+
+/// Into which level of the cache, and for what, a line is prefetched.
+///
+/// Implemented by [`T0`], [`T1`], [`T2`], [`Nta`] and [`Write`].
+pub trait Hint: Copy + Unpin + sealed::Sealed {
+    /// Prefetches the line that holds `address`, which need not be mapped.
+    fn prefetch_line(address: *const u8);
+}
+
+/// Into all levels of the cache: the default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct T0;
+
+/// Into the second level and above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct T1;
+
+/// Into the last level.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct T2;
+
+/// Near the processor, to be evicted first: for lines that are used once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nta;
+
+/// Into all levels, and to be written: other cores lose their copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Write;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A marked access, made by [`load`].
+#[derive(Debug)]
+#[must_use = "a mark does nothing unless it is awaited"]
+pub struct Load<'a, T, H: Hint = T0> {
+    place: &'a T,
+    switch: Switch,
+    hint: PhantomData<H>,
+}
+
+/// A marked access that will write, made by [`load_mut`].
+#[derive(Debug)]
+#[must_use = "a mark does nothing unless it is awaited"]
+pub struct LoadMut<'a, T> {
+    place: Option<&'a mut T>,
+    switch: Switch,
+}
+
+/// A marked access through an address, made by [`prefetch`].
+#[derive(Debug)]
+#[must_use = "a mark does nothing unless it is awaited"]
+pub struct Prefetch<H: Hint = T0> {
+    address: *const u8,
+    switch: Switch,
+    hint: PhantomData<H>,
+}
+
+/// A turn for the other lanes, made by [`switch`].
+#[derive(Debug)]
+#[must_use = "a mark does nothing unless it is awaited"]
+pub struct Switch {
+    has_switched: bool,
+}
+
+/// Marks an expensive read of `place`: prefetches it, runs the other lanes, then gives it back.
+///
+/// All cache lines of a `T` are prefetched, up to eight; of something larger, mark the part that
+/// is read. The shared reference serves independent updates, too, through cells and atomics; then
+/// say [`Load::with`]`(Write)`.
+///
+/// ```
+/// async fn find(table: &[u64], at: usize) -> Option<u64> {
+///     let entry = *gopt::load(table.get(at)?).with(gopt::Nta).await;
+///     (entry != 0).then_some(entry)
+/// }
+/// let mut found = [None; 3];
+/// gopt::Batch::<2>::new().map([0, 1, 2], &mut found, |at| find(&[7, 0], at));
+/// assert_eq!(found, [Some(7), None, None]);
+/// ```
+#[inline]
+pub fn load<T>(place: &T) -> Load<'_, T> {
+    Load {
+        place,
+        switch: switch(),
+        hint: PhantomData,
+    }
+}
+
+/// Marks an expensive access that writes `place`, of which this look-up has the only reference.
+///
+/// ```
+/// let mut counters = [1_u64, 2, 3];
+/// gopt::Batch::<2>::new().for_each(
+///     &mut counters,
+///     |counter| async move { *gopt::load_mut(counter).await += 1 },
+///     |_, ()| (),
+/// );
+/// assert_eq!(counters, [2, 3, 4]);
+/// ```
+#[inline]
+pub fn load_mut<T>(place: &mut T) -> LoadMut<'_, T> {
+    LoadMut {
+        place: Some(place),
+        switch: switch(),
+    }
+}
+
+/// Marks an expensive access to the cache line at `address`, which may be any address: nothing is
+/// read. For accesses that have no reference yet, such as the middle of a slice of bytes.
+#[inline]
+pub fn prefetch<T>(address: *const T) -> Prefetch {
+    Prefetch {
+        address: address.cast(),
+        switch: switch(),
+        hint: PhantomData,
+    }
+}
+
+/// Prefetches the cache line at `address` and does not switch: for look-ups that want several
+/// lines at once, before the mark of the last one.
+#[inline]
+pub fn prefetch_now<T, H: Hint>(address: *const T, _hint: H) {
+    H::prefetch_line(address.cast());
+}
+
+/// Lets the other lanes run once and prefetches nothing.
+#[inline]
+pub const fn switch() -> Switch {
+    Switch {
+        has_switched: false,
+    }
+}
+
+impl<'a, T, H: Hint> Load<'a, T, H> {
+    /// The same mark with another hint.
+    #[inline]
+    pub fn with<G: Hint>(self, _hint: G) -> Load<'a, T, G> {
+        Load {
+            place: self.place,
+            switch: self.switch,
+            hint: PhantomData,
+        }
+    }
+}
+
+impl<H: Hint> Prefetch<H> {
+    /// The same mark with another hint.
+    #[inline]
+    pub fn with<G: Hint>(self, _hint: G) -> Prefetch<G> {
+        Prefetch {
+            address: self.address,
+            switch: self.switch,
+            hint: PhantomData,
+        }
+    }
+}
+
+impl<'a, T, H: Hint> Future for Load<'a, T, H> {
+    type Output = &'a T;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
+        let place = self.place;
+        if !self.switch.has_switched {
+            prefetch_value::<T, H>(place);
+        }
+        Pin::new(&mut self.switch).poll(cx).map(|()| place)
+    }
+}
+
+impl<'a, T> Future for LoadMut<'a, T> {
+    type Output = &'a mut T;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a mut T> {
+        if !self.switch.has_switched
+            && let Some(place) = &self.place
+        {
+            prefetch_value::<T, Write>(place);
+        }
+        match Pin::new(&mut self.switch).poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(()) => {
+                let place = self.place.take();
+                Poll::Ready(place.expect("a future is not polled after it was ready"))
+            }
+        }
+    }
+}
+
+impl<H: Hint> Future for Prefetch<H> {
+    type Output = ();
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.switch.has_switched {
+            H::prefetch_line(self.address);
+        }
+        Pin::new(&mut self.switch).poll(cx)
+    }
+}
+
+impl Future for Switch {
+    type Output = ();
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.has_switched {
+            return Poll::Ready(());
+        }
+        self.has_switched = true;
+        wake_others(cx.waker());
+        Poll::Pending
+    }
+}
+
+/// Lets a look-up run in an executor that is not a batch. In a batch the compiler sees that the
+/// waker is the no-op one and drops this.
+#[inline(always)]
+fn wake_others(waker: &Waker) {
+    if !waker.will_wake(Waker::noop()) {
+        waker.wake_by_ref();
+    }
+}
+
+/// Prefetches the lines that `place` covers, up to the limit.
+#[inline(always)]
+fn prefetch_value<T, H: Hint>(place: &T) {
+    let first: *const u8 = core::ptr::from_ref(place).cast();
+    // A value that is aligned to lines covers size / 64 of them, rounded up. One that is not may
+    // reach into one more, which is worth an instruction only if it is likely.
+    let lines = size_of::<T>().div_ceil(LINE_BYTES).clamp(1, LINES);
+    for line in 0..lines {
+        H::prefetch_line(first.wrapping_add(line * LINE_BYTES));
+    }
+}
+
+macro_rules! hint {
+    ($name:ident, $x86:literal, $arm:literal) => {
+        impl sealed::Sealed for $name {}
+
+        impl Hint for $name {
+            #[inline(always)]
+            fn prefetch_line(address: *const u8) {
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                // SAFETY: a prefetch reads nothing, writes nothing and faults on no address.
+                unsafe {
+                    core::arch::asm!(
+                        concat!($x86, " [{}]"),
+                        in(reg) address.addr(),
+                        options(nomem, nostack, preserves_flags)
+                    );
+                }
+                #[cfg(all(target_arch = "aarch64", not(miri)))]
+                // SAFETY: a prefetch reads nothing, writes nothing and faults on no address.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("prfm ", $arm, ", [{}]"),
+                        in(reg) address.addr(),
+                        options(nomem, nostack, preserves_flags)
+                    );
+                }
+                #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+                let _ = address;
+            }
+        }
+    };
+}
+
+hint!(T0, "prefetcht0", "pldl1keep");
+hint!(T1, "prefetcht1", "pldl2keep");
+hint!(T2, "prefetcht2", "pldl3keep");
+hint!(Nta, "prefetchnta", "pldl1strm");
+hint!(Write, "prefetchw", "pstl1keep");
+
+#[cfg(test)]
+mod tests;
