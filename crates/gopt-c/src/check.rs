@@ -1,0 +1,176 @@
+//! `--check`: compiles the original and the result, each with the driver, with every compiler
+//! there is, runs both, and compares what they printed and how they ended. Called by `main.rs`.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+
+use dunlin_gopt_c::HEADER;
+
+/// A program that runs longer is stopped, and the check has failed.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What of a difference is shown.
+const SHOWN_CHARS: usize = 120;
+
+/// A folder for the programs, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let nanos = std::time::UNIX_EPOCH
+            .elapsed()
+            .map_or(0, |now| now.as_nanos());
+        let name = format!("gopt-check-{}-{nanos}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// How a program ended.
+#[derive(PartialEq, Eq)]
+struct Ran {
+    stdout: Vec<u8>,
+    status: String,
+}
+
+/// One line that says what was compared.
+pub(crate) fn check(
+    input: &Path,
+    original: &str,
+    result: &str,
+    driver: &Path,
+    flags: &[String],
+) -> anyhow::Result<String> {
+    let driver = fs::canonicalize(driver)
+        .with_context(|| format!("cannot read the driver {}", driver.display()))?;
+    let compilers: Vec<&str> = ["gcc", "clang"]
+        .into_iter()
+        .filter(|it| is_there(it))
+        .collect();
+    ensure!(
+        !compilers.is_empty(),
+        "neither gcc nor clang is there to check with"
+    );
+    let folder = Folder::new()?;
+    fs::write(folder.0.join("gopt.h"), HEADER)?;
+    let sources = [("original", original), ("result", result)];
+    for (name, text) in sources {
+        fs::write(folder.0.join(format!("{name}.c")), text)?;
+    }
+    let beside = input
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let beside = beside.unwrap_or(Path::new("."));
+    let mut bytes = 0;
+    for compiler in &compilers {
+        let mut ran = Vec::new();
+        for (name, _) in sources {
+            let program = folder.0.join(format!("{name}-{compiler}"));
+            let mut command = Command::new(compiler);
+            command.args(["-O2", "-w", "-o"]).arg(&program);
+            // A file with definitions of its own keeps them.
+            if !original.contains("define foreach") {
+                command.arg("-include").arg(folder.0.join("gopt.h"));
+            }
+            command
+                .arg("-I")
+                .arg(beside)
+                .arg("-I")
+                .arg(&folder.0)
+                .args(flags);
+            command.arg(folder.0.join(format!("{name}.c"))).arg(&driver);
+            compile(command.arg("-lm"), compiler, name)?;
+            ran.push(run(&program, &folder.0).with_context(|| format!("the {name} ({compiler})"))?);
+        }
+        compare(&ran[0], &ran[1], compiler)?;
+        bytes += ran[0].stdout.len();
+    }
+    let with = compilers.join(" and ");
+    Ok(format!(
+        "original and result did the same with {with} ({bytes} bytes compared)"
+    ))
+}
+
+fn is_there(compiler: &str) -> bool {
+    let version = Command::new(compiler)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    version.is_ok_and(|status| status.success())
+}
+
+fn compile(command: &mut Command, compiler: &str, name: &str) -> anyhow::Result<()> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("cannot start {compiler}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "{compiler} refuses the {name}:\n{said}"
+    );
+    Ok(())
+}
+
+fn run(program: &Path, folder: &Path) -> anyhow::Result<Ran> {
+    let path = folder.join("stdout");
+    let mut child = Command::new(program)
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&path)?)
+        .spawn()
+        .context("cannot be started")?;
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if begin.elapsed() > LIMIT {
+            child.kill()?;
+            child.wait()?;
+            bail!("did not end within {} s", LIMIT.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let mut stdout = Vec::new();
+    fs::File::open(&path)?.read_to_end(&mut stdout)?;
+    let status = status.to_string();
+    Ok(Ran { stdout, status })
+}
+
+fn compare(original: &Ran, result: &Ran, compiler: &str) -> anyhow::Result<()> {
+    if original == result {
+        return Ok(());
+    }
+    if original.status != result.status {
+        let (one, other) = (&original.status, &result.status);
+        bail!("the original ends with {one}, the result with {other} ({compiler})");
+    }
+    let lines = |ran: &Ran| -> Vec<String> {
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+        text.lines().map(str::to_owned).collect()
+    };
+    let (one, other) = (lines(original), lines(result));
+    let pairs = one.iter().zip(&other);
+    let line = pairs.take_while(|(one, other)| one == other).count();
+    let show = |lines: &[String]| -> String {
+        let line = lines.get(line).map_or("(nothing)", String::as_str);
+        line.chars().take(SHOWN_CHARS).collect()
+    };
+    bail!(
+        "the output differs in line {} ({compiler})\n  original: {}\n  result:   {}",
+        line + 1,
+        show(&one),
+        show(&other)
+    );
+}

@@ -1,0 +1,160 @@
+//! What expressions read and write, in an order that C allows.
+
+use super::{Builder, Node, Point, SharedWrite, Step, children};
+use crate::names::{Names, Place};
+
+/// The variable that an lvalue is or is part of, without following a pointer; and whether it is
+/// the whole variable.
+pub(crate) fn root(names: &Names<'_>, node: Node<'_>) -> Option<(usize, bool)> {
+    let (mut node, mut indexed, mut is_whole) = (node, 0, true);
+    loop {
+        match node.kind() {
+            "identifier" | "type_identifier" => {
+                let variable = names.of(node)?;
+                // An index into something that is no array follows a pointer; behind a field
+                // nobody here knows, so it counts as a part.
+                let is_array = indexed <= names.variables[variable].dimensions;
+                return is_array.then_some((variable, is_whole));
+            }
+            "parenthesized_expression" => node = node.named_child(0)?,
+            "subscript_expression" => {
+                (indexed, is_whole) = (indexed + 1, false);
+                node = node.child_by_field_name("argument")?;
+            }
+            "field_expression" => {
+                if node.child_by_field_name("operator")?.kind() == "->" {
+                    return None;
+                }
+                (indexed, is_whole) = (0, false);
+                node = node.child_by_field_name("argument")?;
+            }
+            _ => return None,
+        }
+    }
+}
+
+impl<'t> Builder<'_, 't> {
+    /// `maybe`: it may be skipped, so what it writes may keep its old value.
+    pub(super) fn expression(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        match node.kind() {
+            "identifier" | "type_identifier" => match self.names.of(node) {
+                Some(variable) => self.after(at, Step::Read(variable)),
+                None => at,
+            },
+            "sizeof_expression" | "parameter_list" | "macro_type_specifier" => at,
+            "compound_statement" => self.statement_expression(node, at),
+            "assignment_expression" => self.assignment(node, at, maybe),
+            "update_expression" => self.update(node, at, maybe),
+            "binary_expression" => self.binary(node, at, maybe),
+            "conditional_expression" => self.conditional(node, at, maybe),
+            "call_expression" => self.call(node, at, maybe),
+            _ => {
+                let children = children(node).into_iter();
+                children.fold(at, |at, child| self.expression(child, at, maybe))
+            }
+        }
+    }
+
+    fn statement_expression(&mut self, node: Node<'t>, at: Point) -> Point {
+        self.in_expression += 1;
+        let end = self.statement(node, at);
+        self.in_expression -= 1;
+        end
+    }
+
+    fn call(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        if self.mark_of(node).is_some() {
+            self.refuse(
+                node,
+                "the mark of an expensive access must be a statement of its own",
+            );
+        }
+        let children = children(node).into_iter();
+        children.fold(at, |at, child| self.expression(child, at, maybe))
+    }
+
+    fn operand(&mut self, node: Node<'t>, name: &str, at: Point, maybe: bool) -> Point {
+        match node.child_by_field_name(name) {
+            Some(operand) => self.expression(operand, at, maybe),
+            None => at,
+        }
+    }
+
+    fn binary(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        let operator = node.child_by_field_name("operator");
+        let is_lazy = operator.is_some_and(|op| matches!(op.kind(), "&&" | "||"));
+        let at = self.operand(node, "left", at, maybe);
+        self.operand(node, "right", at, maybe || is_lazy)
+    }
+
+    fn conditional(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        let at = self.operand(node, "condition", at, maybe);
+        let at = self.operand(node, "consequence", at, true);
+        self.operand(node, "alternative", at, true)
+    }
+
+    fn assignment(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        let operator = node.child_by_field_name("operator");
+        let is_plain = operator.is_some_and(|operator| operator.kind() == "=");
+        let at = self.operand(node, "right", at, maybe);
+        match node.child_by_field_name("left") {
+            Some(left) => self.write(left, at, maybe, !is_plain),
+            None => at,
+        }
+    }
+
+    fn update(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        match node.child_by_field_name("argument") {
+            Some(argument) => self.write(argument, at, maybe, true),
+            None => at,
+        }
+    }
+
+    fn write(&mut self, left: Node<'t>, at: Point, maybe: bool, is_update: bool) -> Point {
+        let Some((variable, is_whole)) = root(self.names, left) else {
+            return self.expression(left, at, maybe);
+        };
+        self.note_shared(left, variable, is_update);
+        if is_update {
+            let at = self.expression(left, at, maybe);
+            return match is_whole && !maybe && !self.is_optional(left) {
+                true => self.after(at, Step::Write(variable)),
+                false => at,
+            };
+        }
+        if !is_whole {
+            return self.indices(left, at, maybe);
+        }
+        match maybe || self.is_optional(left) {
+            true => at,
+            false => self.after(at, Step::Write(variable)),
+        }
+    }
+
+    /// What a write to a part of a variable reads: the indices.
+    fn indices(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
+        let at = match node.kind() {
+            "subscript_expression" => self.operand(node, "index", at, maybe),
+            _ => at,
+        };
+        let inner = match node.kind() {
+            "parenthesized_expression" => node.named_child(0),
+            _ => node.child_by_field_name("argument"),
+        };
+        inner.map_or(at, |inner| self.indices(inner, at, maybe))
+    }
+
+    fn note_shared(&mut self, left: Node<'t>, variable: usize, is_update: bool) {
+        let Some(lane) = self.lane else { return };
+        match self.names.variables[variable].place {
+            Place::Outer => self.flow.shared_writes.push(SharedWrite {
+                variable,
+                at: left.start_byte(),
+                lane,
+                is_update: is_update || root(self.names, left) != Some((variable, true)),
+            }),
+            Place::Index(_) => self.refuse(left, "a lane must not change the index"),
+            Place::Lane(_) | Place::Fixed => {}
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! What becomes of each variable of a function, and every reason to refuse it. The last pass
+//! before the output; called once for a function that has a `foreach`.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use tree_sitter::Node;
+
+use crate::diagnostic::Diagnostic;
+use crate::flow::{Flow, Jump, Live};
+use crate::names::{Declarator, Names, Place, children};
+use crate::source::Source;
+use crate::{address, flow, names};
+
+/// One function, understood.
+pub(crate) struct Plan<'t> {
+    pub(crate) function: Node<'t>,
+    pub(crate) names: Names<'t>,
+    pub(crate) flow: Flow<'t>,
+    /// The variables that get an array, by `foreach`.
+    pub(crate) arrays: Vec<BTreeSet<usize>>,
+    pub(crate) warnings: Vec<Diagnostic>,
+}
+
+impl Plan<'_> {
+    /// Some lane of this `foreach` leaves it by `break` or `return`.
+    pub(crate) fn stops(&self, lane: usize) -> bool {
+        let mut jumps = self.flow.jumps.iter();
+        jumps.any(|(_, jump, of)| *of == lane && *jump != Jump::Next)
+    }
+
+    /// Some lane of this `foreach` ends the function.
+    pub(crate) fn returns(&self, lane: usize) -> bool {
+        let mut jumps = self.flow.jumps.iter();
+        jumps.any(|(_, jump, of)| *of == lane && *jump == Jump::Return)
+    }
+}
+
+pub(crate) fn plan<'t>(
+    source: &Source<'_>,
+    function: Node<'t>,
+) -> Result<Plan<'t>, Vec<Diagnostic>> {
+    let names = names::resolve(source, function)?;
+    let flow = flow::build(source, &names, function)?;
+    let taken = address::check(source, &names)?;
+    let Some(live) = Live::of(&flow, names.variables.len()) else {
+        let reason = "this function is too large";
+        return Err(vec![Diagnostic::refused(
+            source.text,
+            function.start_byte(),
+            reason,
+        )]);
+    };
+    let mut planner = Planner {
+        source,
+        names: &names,
+        flow: &flow,
+        live: &live,
+        faults: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let arrays: Vec<_> = (0..names.foreach.len())
+        .map(|lane| planner.arrays(lane, &taken))
+        .collect();
+    planner.check_lanes(&arrays);
+    let (faults, warnings) = (planner.faults, planner.warnings);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    Ok(Plan {
+        function,
+        names,
+        flow,
+        arrays,
+        warnings,
+    })
+}
+
+struct Planner<'a, 't> {
+    source: &'a Source<'a>,
+    names: &'a Names<'t>,
+    flow: &'a Flow<'t>,
+    live: &'a Live,
+    faults: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+}
+
+impl<'t> Planner<'_, 't> {
+    fn refuse(&mut self, at: usize, reason: impl Into<String>) {
+        let fault = Diagnostic::refused(self.source.text, at, reason);
+        self.faults.push(fault);
+    }
+
+    fn arrays(&mut self, lane: usize, taken: &HashSet<usize>) -> BTreeSet<usize> {
+        let marks = self.flow.marks.iter().filter(|mark| mark.lane == lane);
+        let marks: Vec<usize> = marks.map(|mark| mark.statement.start_byte()).collect();
+        let across = &self.live.across[lane];
+        let mut arrays: BTreeSet<usize> = self.private(lane);
+        for (number, variable) in self.names.variables.iter().enumerate() {
+            let is_ours =
+                matches!(variable.place, Place::Lane(of) | Place::Index(of) if of == lane);
+            let scope = variable.declared.end..variable.scope_end;
+            let is_waited_in = marks.iter().any(|mark| scope.contains(mark));
+            if is_ours && (across.has(number) || taken.contains(&number) && is_waited_in) {
+                arrays.insert(number);
+            }
+        }
+        let jumps = &self.flow.jumps;
+        if jumps
+            .iter()
+            .any(|(_, jump, of)| *of == lane && *jump != Jump::Next)
+        {
+            arrays.insert(self.names.foreach[lane].variable);
+        }
+        self.close(lane, &mut arrays);
+        arrays
+    }
+
+    /// Locals of the function that this `foreach` uses as if they were its lanes' own: every item
+    /// writes them before it reads them, and nobody reads them behind the loop.
+    fn private(&mut self, lane: usize) -> BTreeSet<usize> {
+        let mut writes: BTreeMap<usize, Vec<(usize, bool)>> = BTreeMap::new();
+        for write in self
+            .flow
+            .shared_writes
+            .iter()
+            .filter(|write| write.lane == lane)
+        {
+            let known = writes.entry(write.variable).or_default();
+            known.push((write.at, write.is_update));
+        }
+        let mut private = BTreeSet::new();
+        for (variable, writes) in writes {
+            let name = &self.names.variables[variable].name;
+            let enters = self.live.enters_lane(self.flow, lane, variable);
+            let leaves = self.live.leaves_loop(self.flow, lane, variable);
+            let plain = writes.iter().find(|(_, is_update)| !is_update);
+            match (enters, leaves) {
+                (false, false) => {
+                    if self.live.across[lane].has(variable) {
+                        private.insert(variable);
+                    }
+                }
+                (false, true) => {
+                    let reason = format!(
+                        "`{name}` would have the value of the item that ran last, which need not \
+                         be the last item; declare it inside of the lane"
+                    );
+                    self.refuse(writes[0].0, reason);
+                }
+                (true, _) => {
+                    if let Some((at, _)) = plain {
+                        let reason = format!(
+                            "all lanes share `{name}`: what it holds may depend on the order in \
+                             which items run"
+                        );
+                        let warning = Diagnostic::warning(self.source.text, *at, reason);
+                        self.warnings.push(warning);
+                    }
+                }
+            }
+        }
+        private
+    }
+
+    /// The declaration of an array stands outside of the lane, so what its type or its size
+    /// mentions must be there, too.
+    fn close(&self, lane: usize, arrays: &mut BTreeSet<usize>) {
+        loop {
+            let known = arrays.len();
+            for declared in &self.names.declarators {
+                if !arrays.contains(&declared.variable) {
+                    continue;
+                }
+                let begin = declared.declaration.start_byte();
+                let mut end = declared.declarator.end_byte();
+                if let Some(value) = declared.value.filter(|_| is_unsized(declared)) {
+                    end = value.end_byte();
+                }
+                let mentioned = self.names.uses.iter();
+                let mentioned = mentioned.filter(|(at, _)| (begin..end).contains(at));
+                for variable in mentioned.map(|(_, variable)| *variable) {
+                    let is_ours = self.names.variables[variable].place == Place::Lane(lane)
+                        || self.names.variables[variable].place == Place::Index(lane);
+                    let declared_here = self.names.variables[variable].declared.start;
+                    // Other names of the same declaration are not part of this one's type.
+                    let is_type = !declared.declaration.byte_range().contains(&declared_here);
+                    if is_ours && is_type {
+                        arrays.insert(variable);
+                    }
+                }
+            }
+            if arrays.len() == known {
+                return;
+            }
+        }
+    }
+
+    fn check_lanes(&mut self, arrays: &[BTreeSet<usize>]) {
+        for (lane, foreach) in self.names.foreach.iter().enumerate() {
+            let (body, index) = (foreach.body, foreach.index);
+            self.check_declarations(lane, &arrays[lane]);
+            self.check_macros(body, lane, &arrays[lane]);
+            let outside = foreach.same_outside;
+            if outside.is_some_and(|it| self.live.leaves_loop(self.flow, lane, it)) {
+                let name = &self.names.variables[foreach.variable].name;
+                let reason = format!("`{name}` is read behind the loop, where it means nothing");
+                self.refuse(index.start_byte(), reason);
+            }
+            if !self.flow.marks.iter().any(|mark| mark.lane == lane) {
+                let reason = "no expensive access in this `foreach`: there is nothing to hide";
+                let at = foreach.statement.start_byte();
+                self.warnings
+                    .push(Diagnostic::warning(self.source.text, at, reason));
+            }
+            let jumps = &self.flow.jumps;
+            let stop = jumps
+                .iter()
+                .find(|(_, jump, of)| *of == lane && *jump != Jump::Next);
+            if let Some((statement, _, _)) = stop {
+                let reason = "items behind the one that ends the loop may have run in part";
+                let at = statement.start_byte();
+                self.warnings
+                    .push(Diagnostic::warning(self.source.text, at, reason));
+            }
+        }
+        self.check_types();
+    }
+
+    fn check_declarations(&mut self, lane: usize, arrays: &BTreeSet<usize>) {
+        let body = self.names.foreach[lane].body.byte_range();
+        for declared in &self.names.declarators {
+            if !body.contains(&declared.declaration.start_byte()) {
+                continue;
+            }
+            let at = declared.identifier.start_byte();
+            if has_variable_size(self.names, declared.declarator) {
+                self.refuse(at, "an array of variable length in a lane");
+            }
+            let range = declared.declaration.byte_range();
+            let is_in = |attribute: &&std::ops::Range<usize>| range.contains(&attribute.start);
+            let mut attributes = self.source.attributes.iter().filter(is_in);
+            let text = |range: &std::ops::Range<usize>| &self.source.text[range.clone()];
+            let words: Vec<&str> = attributes.by_ref().map(text).collect();
+            if words.iter().any(|words| words.contains("cleanup")) {
+                self.refuse(at, "a local with a cleanup in a lane");
+            } else if arrays.contains(&declared.variable) {
+                self.check_array(declared, &words);
+            }
+        }
+    }
+
+    /// What cannot be declared as an array of one for each lane.
+    fn check_array(&mut self, declared: &Declarator<'t>, attributes: &[&str]) {
+        let at = declared.identifier.start_byte();
+        let range = declared.declaration.start_byte()..declared.declarator.end_byte();
+        let text = &self.source.text[range];
+        let lives = "lives across an expensive access and";
+        if text.contains("__auto_type") {
+            self.refuse(at, format!("this {lives} needs a type by name"));
+        }
+        let is_aligned = text.contains("_Alignas") || text.contains("alignas");
+        if is_aligned || attributes.iter().any(|words| !words.contains("unused")) {
+            let reason = format!("this {lives} has an attribute that an array would not keep");
+            self.refuse(at, reason);
+        }
+    }
+
+    /// A macro may hide what this tool must see.
+    fn check_macros(&mut self, body: Node<'_>, lane: usize, arrays: &BTreeSet<usize>) {
+        let ours = |variable: &&names::Variable| matches!(variable.place, Place::Lane(of) | Place::Index(of) if of == lane);
+        let locals = self.names.variables.iter().filter(ours);
+        let mut locals: HashSet<&str> = locals.map(|it| it.name.as_str()).collect();
+        let arrays = arrays.iter();
+        locals.extend(arrays.map(|it| self.names.variables[*it].name.as_str()));
+        let range = body.byte_range();
+        let inside = |place: &&std::ops::Range<usize>| range.contains(&place.start);
+        let source = self.source;
+        for place in source.identifiers.iter().filter(inside) {
+            let name = &source.text[place.clone()];
+            if crate::source::MARKS.contains(&name) || !source.macros.contains_key(name) {
+                continue;
+            }
+            let words = hidden_words(source, name);
+            let has = |word: &str| words.contains(word);
+            let has_loop = has("for") || has("while") || has("do") || has("switch");
+            let control = ["return", "goto", "g_expensive", "FPP_EXPENSIVE", "foreach"];
+            let escaping = ["break", "continue"];
+            let hidden = control
+                .iter()
+                .chain(escaping.iter().filter(|_| !has_loop))
+                .find(|word| has(word));
+            if let Some(word) = hidden {
+                self.refuse(place.start, format!("the macro `{name}` hides a `{word}`"));
+            } else if let Some(local) = words.iter().find(|word| locals.contains(*word)) {
+                let reason = format!("the macro `{name}` uses the lane's local `{local}` by name");
+                self.refuse(place.start, reason);
+            }
+        }
+    }
+
+    /// Types that are declared in lanes move out of them, so their names must be unique.
+    fn check_types(&mut self) {
+        let mut known: HashSet<&str> = HashSet::new();
+        for node in &self.names.types {
+            let at = node.start_byte();
+            for name in type_names(*node) {
+                let text = &self.source.text[name.byte_range()];
+                let is_word =
+                    |place: &&std::ops::Range<usize>| &self.source.text[(*place).clone()] == text;
+                let foreach = self.names.lane_at(at).map(|lane| &self.names.foreach[lane]);
+                let body = foreach.map_or(at..at, |foreach| foreach.body.byte_range());
+                let mut words = self.source.identifiers.iter().filter(is_word);
+                let is_elsewhere = words.any(|place| !body.contains(&place.start));
+                if !known.insert(text) || is_elsewhere {
+                    let reason = format!("the type `{text}` of a lane has a name used elsewhere");
+                    let fault = Diagnostic::refused(self.source.text, name.start_byte(), reason);
+                    self.faults.push(fault);
+                }
+            }
+        }
+    }
+}
+
+/// The names that the declaration of a type adds: its tag, its `typedef` names, its enumerators.
+fn type_names(node: Node<'_>) -> Vec<Node<'_>> {
+    let mut found = Vec::new();
+    if node.kind() == "type_definition" {
+        let declarators = children(node).into_iter().skip(1);
+        found.extend(declarators.filter_map(names::declared_identifier));
+        let specifier = node.child_by_field_name("type");
+        let with_body = specifier.filter(|it| it.child_by_field_name("body").is_some());
+        found.extend(with_body.map(type_names).unwrap_or_default());
+        return found;
+    }
+    found.extend(node.child_by_field_name("name"));
+    if let Some(body) = node.child_by_field_name("body") {
+        for member in children(body) {
+            let is_enumerator = member.kind() == "enumerator";
+            found.extend(member.child_by_field_name("name").filter(|_| is_enumerator));
+        }
+    }
+    found
+}
+
+/// An array whose size is that of its initialiser.
+pub(crate) fn is_unsized(declared: &Declarator<'_>) -> bool {
+    let mut node = declared.identifier;
+    while node != declared.declarator {
+        let Some(parent) = node.parent() else {
+            return false;
+        };
+        if parent.kind() == "array_declarator" {
+            return parent.child_by_field_name("size").is_none();
+        }
+        if parent.kind() == "pointer_declarator" {
+            return false;
+        }
+        node = parent;
+    }
+    false
+}
+
+/// Some array size in this declarator is known only at run time.
+fn has_variable_size(names: &Names<'_>, declarator: Node<'_>) -> bool {
+    fn reads(names: &Names<'_>, node: Node<'_>) -> bool {
+        if node.kind() == "sizeof_expression" {
+            return false;
+        }
+        let variable = names.of(node).map(|variable| &names.variables[variable]);
+        let is_variable = node.kind() == "identifier" && variable.is_some_and(|it| !it.is_constant);
+        is_variable || children(node).into_iter().any(|child| reads(names, child))
+    }
+    let size = declarator.child_by_field_name("size");
+    size.is_some_and(|size| reads(names, size))
+        || children(declarator)
+            .into_iter()
+            .filter(|child| child.kind().ends_with("declarator"))
+            .any(|child| has_variable_size(names, child))
+}
+
+/// All identifiers that a macro of this file may expand to, through other macros.
+fn hidden_words<'a>(source: &'a Source<'_>, name: &'a str) -> HashSet<&'a str> {
+    let (mut found, mut waiting) = (HashSet::new(), vec![name]);
+    while let Some(name) = waiting.pop() {
+        for word in source
+            .macros
+            .get(name)
+            .map_or(&[][..], |known| &known.names)
+        {
+            if found.insert(word.as_str()) {
+                waiting.push(word);
+            }
+        }
+    }
+    found
+}

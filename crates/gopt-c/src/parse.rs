@@ -1,0 +1,49 @@
+//! From text to tree: the parser's errors become refusals with a place. Called by `lib.rs` alone.
+
+use tree_sitter::{Node, Parser, Tree};
+
+use crate::diagnostic::Diagnostic;
+use crate::source::Source;
+
+/// Statements and expressions nested deeper than this are refused: the passes recurse.
+const DEPTH: usize = 400;
+
+pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
+    let mut parser = Parser::new();
+    parser
+        .set_language(&tree_sitter_c::LANGUAGE.into())
+        .expect("the versions of the grammar and of the parser are fixed together");
+    let tree = parser
+        .parse(&source.masked, None)
+        .expect("a parser without a time limit ends with a tree");
+    match first_fault(&tree) {
+        None => Ok(tree),
+        Some((node, reason)) => Err(Diagnostic::refused(source.text, node.start_byte(), reason)),
+    }
+}
+
+/// The first node that is no C, or is too deep. Walks without recursion.
+fn first_fault(tree: &Tree) -> Option<(Node<'_>, String)> {
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        if node.is_error() {
+            let note = "this is not C, or it is none without its `#` lines";
+            return Some((node, note.to_owned()));
+        }
+        if node.is_missing() {
+            return Some((node, format!("`{}` is missing here", node.kind())));
+        }
+        if usize::try_from(cursor.depth()).expect("a depth fits") > DEPTH {
+            return Some((node, format!("this is nested more than {DEPTH} deep")));
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return None;
+            }
+        }
+    }
+}

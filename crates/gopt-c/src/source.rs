@@ -1,0 +1,349 @@
+//! The text as it came, and what the C preprocessor would see in it: directives, macros, comments.
+//! The parser gets a copy of the same length in which `#` lines, comments and attributes are blank
+//! and each `foreach` reads `while  `, so that a position in the tree is one in the text.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::diagnostic::Diagnostic;
+
+/// Every name that the output adds begins with this, in capitals for macros.
+pub(crate) const RESERVED: &str = "gopt_";
+
+/// The names of the mark: the paper's, and the one that was used before it.
+pub(crate) const MARKS: [&str; 2] = ["g_expensive", "FPP_EXPENSIVE"];
+
+/// A macro that the file defines.
+#[derive(Default)]
+pub(crate) struct Macro {
+    /// The identifiers of its body that are not its parameters.
+    pub(crate) names: Vec<String>,
+    /// Its body has the operator `&`, so it may take the address of an argument.
+    pub(crate) takes_address: bool,
+}
+
+/// One `#` line, with the lines that continue it.
+pub(crate) struct Directive {
+    pub(crate) range: Range<usize>,
+    /// `if`, `define` and so on; `ifdef` and `ifndef` count as `if`.
+    pub(crate) keyword: String,
+}
+
+pub(crate) struct Source<'a> {
+    pub(crate) text: &'a str,
+    /// What the parser sees.
+    pub(crate) masked: String,
+    pub(crate) directives: Vec<Directive>,
+    pub(crate) macros: HashMap<String, Macro>,
+    /// Where a `foreach` begins.
+    pub(crate) foreach: Vec<usize>,
+    /// Where an `__attribute__` stands, with its parentheses.
+    pub(crate) attributes: Vec<Range<usize>>,
+    /// The identifiers outside of comments, strings and directives.
+    pub(crate) identifiers: Vec<Range<usize>>,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn read(text: &'a str) -> Result<Self, Diagnostic> {
+        let mut source = Self {
+            text,
+            masked: String::new(),
+            directives: Vec::new(),
+            macros: HashMap::new(),
+            foreach: Vec::new(),
+            attributes: Vec::new(),
+            identifiers: Vec::new(),
+        };
+        let mut masked = text.as_bytes().to_vec();
+        source.scan(&mut masked)?;
+        source.leave_out(&mut masked);
+        source.mask_words(&mut masked)?;
+        source.masked = String::from_utf8(masked).expect("only whole characters were replaced");
+        Ok(source)
+    }
+
+    /// The `#if` groups around `at` that begin behind `from`, outermost first; of each the lines
+    /// that were passed: `#if`, and the `#elif` and `#else` before `at`.
+    pub(crate) fn conditions(&self, from: usize, at: usize) -> Vec<Vec<&'a str>> {
+        let mut stack: Vec<Vec<&str>> = Vec::new();
+        let inside = |directive: &&Directive| directive.range.start > from;
+        for directive in self.directives.iter().filter(inside) {
+            if directive.range.start >= at {
+                break;
+            }
+            let line = self.text[directive.range.clone()].trim_end();
+            match directive.keyword.as_str() {
+                "if" => stack.push(vec![line]),
+                "else" | "elif" | "elifdef" | "elifndef" => {
+                    if let Some(group) = stack.last_mut() {
+                        group.push(line);
+                    }
+                }
+                "endif" => drop(stack.pop()),
+                _ => {}
+            }
+        }
+        stack
+    }
+
+    fn scan(&mut self, masked: &mut [u8]) -> Result<(), Diagnostic> {
+        let bytes = self.text.as_bytes();
+        let (mut at, mut line_is_blank) = (0, true);
+        while at < bytes.len() {
+            let end = match bytes[at] {
+                b'\n' => {
+                    line_is_blank = true;
+                    at += 1;
+                    continue;
+                }
+                byte if byte.is_ascii_whitespace() => {
+                    at += 1;
+                    continue;
+                }
+                b'/' if matches!(bytes.get(at + 1), Some(b'/' | b'*')) => {
+                    let end = self.comment_end(at)?;
+                    blank(&mut masked[at..end]);
+                    at = end;
+                    continue;
+                }
+                b'#' if line_is_blank => {
+                    let end = self.directive_end(at)?;
+                    self.add_directive(at..end);
+                    blank(&mut masked[at..end]);
+                    end
+                }
+                b'"' | b'\'' => literal_end(bytes, at),
+                byte if is_word(byte) => {
+                    let end = word_end(bytes, at);
+                    if !byte.is_ascii_digit() {
+                        self.identifiers.push(at..end);
+                    }
+                    end
+                }
+                _ => at + 1,
+            };
+            line_is_blank = false;
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn comment_end(&self, at: usize) -> Result<usize, Diagnostic> {
+        let bytes = self.text.as_bytes();
+        if bytes[at + 1] == b'/' {
+            return Ok(line_end(bytes, at));
+        }
+        match self.text[at + 2..].find("*/") {
+            Some(length) => Ok(at + 2 + length + 2),
+            None => Err(Diagnostic::refused(self.text, at, "the comment has no end")),
+        }
+    }
+
+    /// A directive ends with its line; a comment in it may hold the end of a line.
+    fn directive_end(&self, mut at: usize) -> Result<usize, Diagnostic> {
+        let bytes = self.text.as_bytes();
+        let end = line_end(bytes, at);
+        while at < end {
+            match bytes[at] {
+                b'"' | b'\'' => at = literal_end(bytes, at).min(end),
+                b'/' if bytes.get(at + 1) == Some(&b'*') => {
+                    let comment = self.comment_end(at)?;
+                    if comment > end {
+                        return self.directive_end(comment);
+                    }
+                    at = comment;
+                }
+                b'/' if bytes.get(at + 1) == Some(&b'/') => break,
+                _ => at += 1,
+            }
+        }
+        Ok(end)
+    }
+
+    fn add_directive(&mut self, range: Range<usize>) {
+        let line = &self.text[range.clone()];
+        let body = line[1..].trim_start();
+        let length = word_end(body.as_bytes(), 0);
+        let (keyword, rest) = body.split_at(length);
+        if keyword == "define" {
+            self.add_macro(rest.trim_start());
+        }
+        let keyword = match keyword {
+            "ifdef" | "ifndef" => "if",
+            other => other,
+        };
+        let keyword = keyword.to_owned();
+        self.directives.push(Directive { range, keyword });
+    }
+
+    fn add_macro(&mut self, definition: &str) {
+        let (name, mut body) = definition.split_at(word_end(definition.as_bytes(), 0));
+        let mut parameters = "";
+        if let (true, Some(close)) = (body.starts_with('('), body.find(')')) {
+            (parameters, body) = (&body[1..close], &body[close + 1..]);
+        }
+        let parameters: Vec<&str> = parameters.split(',').map(str::trim).collect();
+        let mut found = Macro::default();
+        let (bytes, mut at) = (body.as_bytes(), 0);
+        while at < bytes.len() {
+            at = match bytes[at] {
+                b'"' | b'\'' => literal_end(bytes, at),
+                byte if is_word(byte) => {
+                    let end = word_end(bytes, at);
+                    let word = &body[at..end];
+                    if !byte.is_ascii_digit() && !parameters.contains(&word) {
+                        found.names.push(word.to_owned());
+                    }
+                    end
+                }
+                b'&' if bytes.get(at + 1) == Some(&b'&') => at + 2,
+                b'&' => {
+                    found.takes_address = true;
+                    at + 1
+                }
+                _ => at + 1,
+            };
+        }
+        // A macro may be defined twice, in the branches of an `#if`: what either does counts.
+        let known = self.macros.entry(name.to_owned()).or_default();
+        known.names.append(&mut found.names);
+        known.takes_address |= found.takes_address;
+    }
+
+    /// What stands behind `#if 0` need not be C.
+    fn leave_out(&mut self, masked: &mut [u8]) {
+        let (mut depth, mut begin) = (0_usize, None);
+        for directive in &self.directives {
+            let line = &self.text[directive.range.clone()];
+            match directive.keyword.as_str() {
+                "if" if begin.is_some() => depth += 1,
+                "if" if line[1..].split_whitespace().eq(["if", "0"]) => {
+                    begin = Some(directive.range.end);
+                }
+                "endif" if depth > 0 => depth -= 1,
+                "else" | "elif" | "elifdef" | "elifndef" | "endif" if depth == 0 => {
+                    if let Some(begin) = begin.take() {
+                        let range = begin..directive.range.start;
+                        blank(&mut masked[range.clone()]);
+                        self.identifiers
+                            .retain(|place| !range.contains(&place.start));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Finds the words that the grammar does not know, and puts others in their place.
+    fn mask_words(&mut self, masked: &mut [u8]) -> Result<(), Diagnostic> {
+        for range in &self.identifiers {
+            let word = &self.text[range.clone()];
+            match word {
+                "foreach" => {
+                    if next_byte(masked, range.end) != Some(b'(') {
+                        let reason = "`foreach` is a word of gopt and cannot be a name here";
+                        return Err(Diagnostic::refused(self.text, range.start, reason));
+                    }
+                    masked[range.clone()].copy_from_slice(b"while  ");
+                    self.foreach.push(range.start);
+                }
+                "__extension__" => blank(&mut masked[range.clone()]),
+                "__attribute__" | "__attribute" => {
+                    let end = parentheses_end(masked, range.end).unwrap_or(range.end);
+                    self.attributes.push(range.start..end);
+                    blank(&mut masked[range.start..end]);
+                }
+                _ if word.to_ascii_lowercase().starts_with(RESERVED) => {
+                    let reason = format!("names that begin with `{RESERVED}` are for the output");
+                    return Err(Diagnostic::refused(self.text, range.start, reason));
+                }
+                _ => {}
+            }
+        }
+        for directive in &self.directives {
+            let line = &self.text[directive.range.clone()];
+            let is_defined = line
+                .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+                .any(|word| word.to_ascii_lowercase().starts_with(RESERVED));
+            if directive.keyword != "include" && is_defined {
+                let reason = format!("names that begin with `{RESERVED}` are for the output");
+                return Err(Diagnostic::refused(
+                    self.text,
+                    directive.range.start,
+                    reason,
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn blank(bytes: &mut [u8]) {
+    for byte in bytes {
+        if !matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+fn word_end(bytes: &[u8], at: usize) -> usize {
+    let length = bytes[at..].iter().position(|byte| !is_word(*byte));
+    length.map_or(bytes.len(), |length| at + length)
+}
+
+/// The end of the line, without its newline; a backslash before it continues the line.
+fn line_end(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() {
+        if bytes[at] == b'\n' {
+            let before = bytes[..at].strip_suffix(b"\r").unwrap_or(&bytes[..at]);
+            if before.last() != Some(&b'\\') {
+                return before.len();
+            }
+        }
+        at += 1;
+    }
+    at
+}
+
+/// The end of a string or character; an open one ends with its line.
+fn literal_end(bytes: &[u8], begin: usize) -> usize {
+    let mut at = begin + 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 1,
+            b'\n' => return at,
+            byte if byte == bytes[begin] => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+fn next_byte(bytes: &[u8], at: usize) -> Option<u8> {
+    let mut rest = bytes[at..].iter();
+    rest.find(|byte| !byte.is_ascii_whitespace()).copied()
+}
+
+/// The end of the parentheses that open behind `at`.
+fn parentheses_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (offset, byte) in bytes[at..].iter().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + offset + 1);
+                }
+            }
+            byte if depth == 0 && !byte.is_ascii_whitespace() => return None,
+            _ => {}
+        }
+    }
+    None
+}

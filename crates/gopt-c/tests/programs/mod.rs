@@ -1,0 +1,76 @@
+//! Compiling and running C programs, for the tests of this crate.
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// A folder of one test, removed at its end.
+pub(crate) struct Folder(PathBuf);
+
+/// What a program did.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Ran {
+    pub(crate) stdout: String,
+    pub(crate) code: Option<i32>,
+}
+
+/// gcc must be there; clang is used where it is.
+pub(crate) fn compilers() -> Vec<&'static str> {
+    let is_there = |name: &&str| {
+        let version = Command::new(name)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status();
+        *name == "gcc" || version.is_ok()
+    };
+    ["gcc", "clang"].into_iter().filter(is_there).collect()
+}
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("gopt-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
+    }
+
+    #[allow(dead_code, reason = "not every test writes files of its own")]
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Compiles a whole program and runs it; warnings are errors.
+    pub(crate) fn run(&self, compiler: &str, name: &str, text: &str) -> Ran {
+        let source = self.0.join(format!("{name}.c"));
+        let program = self.0.join(format!("{name}-{compiler}"));
+        std::fs::write(&source, text).expect("a file can be written");
+        let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+        let mut command = Command::new(compiler);
+        command.args(["-O2", "-Wall", "-Wextra", "-Werror", include, "-o"]);
+        let compiled = output(command.arg(&program).arg(&source));
+        let said = String::from_utf8_lossy(&compiled.stderr);
+        assert!(
+            compiled.status.success(),
+            "{compiler} on {name}:\n{said}\n{text}"
+        );
+        let ran = output(&mut Command::new(&program));
+        Ran {
+            stdout: String::from_utf8(ran.stdout).expect("the programs print ASCII"),
+            code: ran.status.code(),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What a failed test compiled is worth a look.
+        if !std::thread::panicking() {
+            drop(std::fs::remove_dir_all(&self.0));
+        }
+    }
+}
+
+fn output(command: &mut Command) -> Output {
+    command
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program can be started")
+}
