@@ -76,7 +76,9 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
     ) {
         // SAFETY: a look-up is touched in place only, and dropped there by `drop_in_place`.
         let this = unsafe { self.get_unchecked_mut() };
-        let mut turn = this.live;
+        // In a register; memory has the copy that counts if something panics.
+        let mut live = this.live;
+        let mut turn = live;
         while turn != 0 {
             let at = lowest(turn);
             // SAFETY: only lanes below `CAP` are opened, so all bits of `live` are below it.
@@ -92,15 +94,18 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
             };
             let index = lane.index;
             // Cleared first: should the drop panic, nobody drops the lane a second time.
-            this.live &= !bit(at);
+            this.live = live & !bit(at);
             // SAFETY: the lane is initialised, and its bit is cleared, so nobody uses it again.
             unsafe { place.assume_init_drop() };
             match ended(at, index, value) {
                 Some((index, future)) => {
                     place.write(Lane { index, future });
-                    this.live |= bit(at);
+                    this.live = live;
                 }
-                None => turn &= turn - 1,
+                None => {
+                    live &= !bit(at);
+                    turn &= turn - 1;
+                }
             }
         }
     }

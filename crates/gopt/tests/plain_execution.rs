@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gopt::Batch;
 use proptest::prelude::*;
 
+/// The longest batch. Miri interprets every poll.
+const LONGEST: usize = if cfg!(miri) { 20 } else { 200 };
+
 /// A random walk: each cell names the next one, or ends the walk.
 type Walks = Vec<Option<u16>>;
 
@@ -53,12 +56,12 @@ fn plain(cells: &[Option<u16>], start: usize, limit: u32) -> Result<u32, &'stati
 
 fn cells() -> impl Strategy<Value = Walks> {
     // One name in twenty leads outside.
-    prop::collection::vec(prop::option::weighted(0.8, 0..105_u16), 1..100)
+    prop::collection::vec(prop::option::weighted(0.8, 0..105_u16), 1..LONGEST / 2)
 }
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: if cfg!(miri) { 8 } else { 256 },
+        cases: if cfg!(miri) { 3 } else { 256 },
         failure_persistence: None,
         ..ProptestConfig::default()
     }
@@ -70,7 +73,7 @@ proptest! {
     #[test]
     fn any_batch_at_any_width_gives_what_plain_execution_gives(
         cells in cells(),
-        starts in prop::collection::vec(0..105_usize, 0..200),
+        starts in prop::collection::vec(0..105_usize, 0..LONGEST),
         width in 1..=64_usize,
         limit in 0..20_u32,
     ) {
@@ -111,7 +114,7 @@ proptest! {
 
     #[test]
     fn independent_updates_all_arrive(
-        places in prop::collection::vec(0..16_usize, 0..200),
+        places in prop::collection::vec(0..16_usize, 0..LONGEST),
         width in 1..=16_usize,
     ) {
         let counters: [AtomicU64; 16] = std::array::from_fn(|_| AtomicU64::new(0));

@@ -1,0 +1,209 @@
+//! Matching of many patterns in packets (G-Opt §5): each packet's payload runs through one of
+//! several Aho-Corasick automata. Two forms: packet by packet, and in a batch that is sorted by
+//! automaton and length and in which the loops over packets and bytes are interchanged.
+//!
+//! Invariants: a transition is a state's number below all automata, with a bit that says whether
+//! patterns end there; numbers exist. Both forms report the same matches, those of one packet in
+//! the order of their ends.
+
+mod build;
+
+use std::io;
+
+use gopt::MAX_WIDTH;
+
+use crate::huge::Huge;
+
+/// Transitions of a state.
+const BYTES: usize = 256;
+
+/// Set in a transition if patterns end in the state that it leads to.
+const ENDS: u32 = 1 << 31;
+
+/// Several automata with one number space.
+#[derive(Debug)]
+pub struct Automata {
+    next: Huge<u32>,
+    /// The start state of each automaton.
+    starts: Vec<u32>,
+    /// Where the patterns of each state begin in `patterns`; one more than there are states.
+    ends: Vec<u32>,
+    patterns: Vec<u32>,
+}
+
+/// What is searched, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// Number of the automaton; one that does not exist matches nothing.
+    pub automaton: usize,
+    /// The bytes.
+    pub payload: &'a [u8],
+}
+
+/// A pattern that was found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Match {
+    /// Number of the packet in its batch.
+    pub packet: usize,
+    /// Byte after the last one of the match.
+    pub end: usize,
+    /// Number of the pattern in its automaton.
+    pub pattern: u32,
+}
+
+/// Memory that batches reuse.
+#[derive(Default, Debug)]
+pub struct Order {
+    packets: Vec<(u32, u32, u32)>,
+}
+
+/// A packet on its way through an automaton.
+#[derive(Clone, Copy)]
+struct Lane<'a> {
+    state: u32,
+    packet: usize,
+    payload: &'a [u8],
+}
+
+impl Automata {
+    /// One automaton for each set of patterns.
+    ///
+    /// # Errors
+    /// `InvalidInput` if a pattern is empty or if states need more than 31 bits, else what `mmap`
+    /// says.
+    pub fn new<P: AsRef<[u8]>>(sets: &[Vec<P>]) -> io::Result<Self> {
+        build::build(sets)
+    }
+
+    /// How many states all automata have together. Each takes 1 KiB.
+    #[must_use]
+    pub fn states(&self) -> usize {
+        self.ends.len() - 1
+    }
+
+    /// Runs packet after packet and hands every match to `found`.
+    #[inline(never)]
+    pub fn plain(&self, packets: &[Packet<'_>], mut found: impl FnMut(Match)) {
+        for (packet, given) in packets.iter().enumerate() {
+            let Some(&start) = self.starts.get(given.automaton) else {
+                continue;
+            };
+            let mut state = start;
+            for (at, &byte) in given.payload.iter().enumerate() {
+                let entry = self.step(state, byte);
+                state = entry & !ENDS;
+                if entry & ENDS != 0 {
+                    self.report(state, packet, at + 1, &mut found);
+                }
+            }
+        }
+    }
+
+    /// Runs `width` packets at a time, each one byte per round. The batch is sorted first, so that
+    /// neighbours share an automaton, and with it the cache, and end at about the same time.
+    #[inline(never)]
+    pub fn batch(
+        &self,
+        width: usize,
+        order: &mut Order,
+        packets: &[Packet<'_>],
+        mut found: impl FnMut(Match),
+    ) {
+        order.sort(packets);
+        let width = width.clamp(1, MAX_WIDTH);
+        let idle = Lane {
+            state: 0,
+            packet: 0,
+            payload: &[],
+        };
+        let mut lanes = [idle; MAX_WIDTH];
+        let mut live = 0;
+        let mut rest = order.packets.iter();
+        loop {
+            while live < width
+                && let Some(&(_, _, packet)) = rest.next()
+            {
+                let packet = packet as usize;
+                let Packet { automaton, payload } = packets[packet];
+                if let Some(&state) = self.starts.get(automaton) {
+                    lanes[live] = Lane {
+                        state,
+                        packet,
+                        payload,
+                    };
+                    live += 1;
+                }
+            }
+            if live == 0 {
+                return;
+            }
+            self.run(&mut lanes[..live], packets, &mut found);
+            live = keep_unfinished(&mut lanes[..live]);
+        }
+    }
+
+    /// Runs all lanes until the first of them has ended.
+    #[inline(always)]
+    fn run(&self, lanes: &mut [Lane<'_>], packets: &[Packet<'_>], found: &mut impl FnMut(Match)) {
+        let lens = lanes.iter().map(|lane| lane.payload.len());
+        let rounds = lens.min().unwrap_or(0);
+        for at in 0..rounds {
+            for lane in &mut *lanes {
+                let entry = self.step(lane.state, lane.payload[at]);
+                lane.state = entry & !ENDS;
+                if entry & ENDS != 0 {
+                    let done = packets[lane.packet].payload.len() - lane.payload.len();
+                    self.report(lane.state, lane.packet, done + at + 1, found);
+                }
+            }
+        }
+        for lane in lanes {
+            lane.payload = &lane.payload[rounds..];
+        }
+    }
+
+    #[inline(always)]
+    fn step(&self, state: u32, byte: u8) -> u32 {
+        self.next[state as usize * BYTES + usize::from(byte)]
+    }
+
+    /// Kept out of the loops: matches are rare.
+    #[cold]
+    #[inline(never)]
+    fn report(&self, state: u32, packet: usize, end: usize, found: &mut impl FnMut(Match)) {
+        let [from, to] = [0, 1].map(|next| self.ends[state as usize + next] as usize);
+        for &pattern in &self.patterns[from..to] {
+            found(Match {
+                packet,
+                end,
+                pattern,
+            });
+        }
+    }
+}
+
+impl Order {
+    /// Sorts the numbers of the packets by automaton, then length.
+    fn sort(&mut self, packets: &[Packet<'_>]) {
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        self.packets.clear();
+        let keys = packets.iter().enumerate().map(|(number, packet)| {
+            let len = small(packet.payload.len());
+            (small(packet.automaton), len, small(number))
+        });
+        self.packets.extend(keys);
+        self.packets.sort_unstable();
+    }
+}
+
+/// Moves the lanes that have bytes left to the front; returns how many there are.
+fn keep_unfinished(lanes: &mut [Lane<'_>]) -> usize {
+    let mut kept = 0;
+    for at in 0..lanes.len() {
+        if !lanes[at].payload.is_empty() {
+            lanes[kept] = lanes[at];
+            kept += 1;
+        }
+    }
+    kept
+}

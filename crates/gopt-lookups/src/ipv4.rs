@@ -1,0 +1,103 @@
+//! IPv4 routing with DIR-24-8 (G-Opt §4): one access for prefixes of up to 24 bits, two for
+//! longer ones.
+
+use std::io;
+
+use gopt::MAX_WIDTH;
+
+use crate::forms::Lookup;
+use crate::trie::{FIRST_BITS, Route, Step, Trie, step};
+use crate::work::Work;
+
+/// A routing table. The key is an address in host byte order, the value the next hop.
+#[derive(Debug)]
+pub struct Ipv4 {
+    trie: Trie,
+}
+
+impl Ipv4 {
+    /// The table of these routes; of two for the same prefix, the later one counts.
+    ///
+    /// # Errors
+    /// `InvalidInput` if a prefix is longer than 32 bits or a hop more than
+    /// [`MAX_HOP`](crate::trie::MAX_HOP), else what `mmap` says.
+    pub fn new(routes: impl IntoIterator<Item = Route<u32>>) -> io::Result<Self> {
+        let widen = |Route { address, len, hop }| Route {
+            address: wide(address),
+            len,
+            hop,
+        };
+        let trie = Trie::new(routes.into_iter().map(widen).collect(), 32)?;
+        Ok(Self { trie })
+    }
+
+    #[inline(always)]
+    fn second(&self, group: u32, address: u32) -> &u32 {
+        self.trie.group_word(group, wide(address), FIRST_BITS)
+    }
+}
+
+impl Lookup for Ipv4 {
+    type Key = u32;
+    type Value = Option<u32>;
+
+    #[inline(always)]
+    fn find(&self, address: u32) -> Option<u32> {
+        match step(*self.trie.first_word(wide(address))) {
+            Step::Found(hop) => hop,
+            Step::Deeper(group) => last(*self.second(group, address)),
+        }
+    }
+
+    async fn find_marked<W: Work<u32, Option<u32>>>(&self, work: &W, item: &W::Item) -> W::Out {
+        let address = work.key(item);
+        let hop = match step(*gopt::load(self.trie.first_word(wide(address))).await) {
+            Step::Found(hop) => hop,
+            Step::Deeper(group) => last(*gopt::load(self.second(group, address)).await),
+        };
+        work.out(item, hop)
+    }
+
+    #[inline(always)]
+    fn find_group<W: Work<u32, Option<u32>>>(
+        &self,
+        work: &W,
+        items: &[W::Item],
+        out: &mut [W::Out],
+    ) {
+        let mut addresses = [0; MAX_WIDTH];
+        let mut deeper = [(0_usize, 0_u32); MAX_WIDTH];
+        for (address, item) in addresses.iter_mut().zip(items) {
+            *address = work.key(item);
+            gopt::prefetch_now(self.trie.first_word(wide(*address)), gopt::T0);
+        }
+        let mut count = 0;
+        for (at, (item, out)) in items.iter().zip(&mut *out).enumerate() {
+            match step(*self.trie.first_word(wide(addresses[at]))) {
+                Step::Found(hop) => *out = work.out(item, hop),
+                Step::Deeper(group) => {
+                    gopt::prefetch_now(self.second(group, addresses[at]), gopt::T0);
+                    deeper[count] = (at, group);
+                    count += 1;
+                }
+            }
+        }
+        for &(at, group) in &deeper[..count] {
+            out[at] = work.out(&items[at], last(*self.second(group, addresses[at])));
+        }
+    }
+}
+
+/// The hop in a word of the last level, which leads nowhere else.
+#[inline(always)]
+const fn last(word: u32) -> Option<u32> {
+    match step(word) {
+        Step::Found(hop) => hop,
+        Step::Deeper(_) => None,
+    }
+}
+
+#[inline(always)]
+const fn wide(address: u32) -> u128 {
+    (address as u128) << 96
+}

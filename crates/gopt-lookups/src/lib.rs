@@ -1,0 +1,24 @@
+//! Look-ups to measure G-Opt with, in three forms that give the same values:
+//!
+//! - plain: one item after the other;
+//! - gopt: the code for one item, marked, run interleaved by [`gopt::Batch`];
+//! - hand: group prefetching, as an expert would write it (G-Opt §3.1.1).
+//!
+//! A table implements [`Lookup`]; [`forms`] runs it, with or without other [`work`] around each
+//! look-up. [`aho_corasick`] is a traversal and no look-up, and has its own two forms (G-Opt §5).
+//! Called by the experiment `dunlin bench gopt` and by this crate's example `rates`.
+
+pub mod aho_corasick;
+pub mod btree;
+pub mod cuckoo;
+pub mod forms;
+pub mod huge;
+pub mod ipv4;
+pub mod ipv6;
+pub mod mica;
+pub mod pointer_chasing;
+pub mod random;
+pub mod trie;
+pub mod work;
+
+pub use forms::Lookup;

@@ -1,0 +1,211 @@
+//! The table of MICA in its cache mode: a lossy index of buckets, and a circular log that holds
+//! the entries (HERD §4.1; design §15). A look-up reads a bucket and, if a tag agrees, the log.
+//!
+//! Invariants: a bucket is one cache line of eight slots; a slot holds 16 bits of the key's hash
+//! and the position at which its entry was appended; an entry is held
+//! until the log has come round to it, less one place, because positions skip 0.
+
+use std::io;
+
+use gopt::MAX_WIDTH;
+use zerocopy::FromZeros;
+
+use crate::forms::Lookup;
+use crate::huge::Huge;
+use crate::random::mix;
+use crate::work::Work;
+
+/// Slots of a bucket.
+const SLOTS: usize = 8;
+
+/// Words of a value.
+pub const WORDS: usize = 3;
+
+/// What a key leads to.
+pub type Value = [u64; WORDS];
+
+/// A slot keeps a position in this many bits, above which the tag lies.
+const POSITION_BITS: u32 = 48;
+
+const POSITION: u64 = (1 << POSITION_BITS) - 1;
+
+#[derive(Clone, Copy, Debug, FromZeros)]
+#[repr(C, align(64))]
+struct Bucket {
+    slots: [u64; SLOTS],
+}
+
+#[derive(Clone, Copy, Debug, FromZeros)]
+#[repr(C, align(32))]
+struct Entry {
+    key: u64,
+    value: Value,
+}
+
+/// A table that forgets the oldest entries when its log is full.
+#[derive(Debug)]
+pub struct Mica {
+    buckets: Huge<Bucket>,
+    bucket_mask: usize,
+    entries: Huge<Entry>,
+    entry_mask: u64,
+    /// The position of the next entry, in 48 bits; never 0, which means a free slot.
+    head: u64,
+}
+
+impl Mica {
+    /// An empty table of `2^log2_buckets` buckets of eight keys, and a log of `2^log2_entries`.
+    ///
+    /// # Errors
+    /// `InvalidInput` if there are more than `2^40` of either, else what `mmap` says.
+    pub fn new(log2_buckets: u32, log2_entries: u32) -> io::Result<Self> {
+        if log2_buckets.max(log2_entries) > 40 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Self {
+            buckets: Huge::zeroed(1 << log2_buckets)?,
+            bucket_mask: (1 << log2_buckets) - 1,
+            entries: Huge::zeroed(1 << log2_entries)?,
+            entry_mask: (1 << log2_entries) - 1,
+            head: 1,
+        })
+    }
+
+    /// Sets a key's value. A bucket that is full loses its oldest key.
+    pub fn set(&mut self, key: u64, value: Value) {
+        let (bucket, tag) = self.place(key);
+        let position = self.head;
+        // Position 0 is left out whenever positions start over.
+        self.head = ((self.head + 1) & POSITION).max(1);
+        let at = self.entry_at(position);
+        self.entries[at] = Entry { key, value };
+        let slot = self.slot_for(bucket, tag, key);
+        self.buckets[bucket].slots[slot] = tag | position;
+    }
+
+    /// Where the key's slot is, else a free one, else the one that was written longest ago.
+    fn slot_for(&self, bucket: usize, tag: u64, key: u64) -> usize {
+        let slots = &self.buckets[bucket].slots;
+        let is_own = |slot: &u64| {
+            *slot & !POSITION == tag
+                && self.is_held(*slot)
+                && self.entries[self.entry_at(*slot)].key == key
+        };
+        // A slot that holds nothing is older than every other.
+        let age = |at: &usize| {
+            let is_held = self.is_held(slots[*at]);
+            let age = self.head.wrapping_sub(slots[*at]) & POSITION;
+            if is_held { age } else { u64::MAX }
+        };
+        let oldest = (0..SLOTS).max_by_key(age);
+        let own = slots.iter().position(is_own);
+        own.or(oldest).expect("a bucket has slots")
+    }
+
+    /// True if the log still holds what the slot refers to.
+    #[inline(always)]
+    fn is_held(&self, slot: u64) -> bool {
+        let position = slot & POSITION;
+        let age = self.head.wrapping_sub(position) & POSITION;
+        position != 0 && age <= self.entry_mask
+    }
+
+    #[inline(always)]
+    fn entry_at(&self, slot: u64) -> usize {
+        usize::try_from(slot & POSITION & self.entry_mask).expect("a log fits into memory")
+    }
+
+    /// The bucket of a key, and its tag in the bits above the position.
+    #[inline(always)]
+    fn place(&self, key: u64) -> (usize, u64) {
+        let hash = mix(key);
+        let low = usize::try_from(hash).expect("this is a 64-bit machine");
+        (low & self.bucket_mask, hash & !POSITION)
+    }
+
+    /// The slots of a bucket whose tags agree and whose entries are held, as a mask.
+    #[inline(always)]
+    fn candidates(&self, bucket: &Bucket, tag: u64) -> u32 {
+        let mut agree = 0;
+        for (at, &slot) in bucket.slots.iter().enumerate() {
+            agree |= u32::from(slot & !POSITION == tag && self.is_held(slot)) << at;
+        }
+        agree
+    }
+
+    /// The entry of the lowest candidate.
+    #[inline(always)]
+    fn candidate(&self, bucket: &Bucket, agree: u32) -> &Entry {
+        let slot = bucket.slots[agree.trailing_zeros() as usize % SLOTS];
+        &self.entries[self.entry_at(slot)]
+    }
+
+    /// Looks through candidates one by one; nearly always the first is the one, if there is any.
+    #[inline(always)]
+    fn search(&self, bucket: &Bucket, mut agree: u32, key: u64) -> Option<Value> {
+        while agree != 0 {
+            let entry = self.candidate(bucket, agree);
+            if entry.key == key {
+                return Some(entry.value);
+            }
+            agree &= agree - 1;
+        }
+        None
+    }
+}
+
+impl Lookup for Mica {
+    type Key = u64;
+    type Value = Option<Value>;
+
+    #[inline(always)]
+    fn find(&self, key: u64) -> Option<Value> {
+        let (bucket, tag) = self.place(key);
+        let bucket = &self.buckets[bucket];
+        self.search(bucket, self.candidates(bucket, tag), key)
+    }
+
+    async fn find_marked<W: Work<u64, Option<Value>>>(&self, work: &W, item: &W::Item) -> W::Out {
+        let key = work.key(item);
+        let (bucket, tag) = self.place(key);
+        let bucket = gopt::load(&self.buckets[bucket]).await;
+        let mut agree = self.candidates(bucket, tag);
+        while agree != 0 {
+            let entry = gopt::load(self.candidate(bucket, agree)).await;
+            if entry.key == key {
+                return work.out(item, Some(entry.value));
+            }
+            agree &= agree - 1;
+        }
+        work.out(item, None)
+    }
+
+    #[inline(always)]
+    fn find_group<W: Work<u64, Option<Value>>>(
+        &self,
+        work: &W,
+        items: &[W::Item],
+        out: &mut [W::Out],
+    ) {
+        let mut keys = [0; MAX_WIDTH];
+        let mut places = [(0, 0); MAX_WIDTH];
+        let mut agree = [0; MAX_WIDTH];
+        for (at, item) in items.iter().enumerate() {
+            keys[at] = work.key(item);
+            places[at] = self.place(keys[at]);
+            gopt::prefetch_now(&raw const self.buckets[places[at].0], gopt::T0);
+        }
+        for at in 0..items.len() {
+            let (bucket, tag) = places[at];
+            let bucket = &self.buckets[bucket];
+            agree[at] = self.candidates(bucket, tag);
+            if agree[at] != 0 {
+                gopt::prefetch_now(self.candidate(bucket, agree[at]), gopt::T0);
+            }
+        }
+        for (at, (item, out)) in items.iter().zip(out).enumerate() {
+            let bucket = &self.buckets[places[at].0];
+            *out = work.out(item, self.search(bucket, agree[at], keys[at]));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Longest-prefix match in a multi-bit trie of 32-bit words: 24 bits of the address at the first
+//! level, 8 at each further one. The core of `ipv4` (two levels: DIR-24-8, Gupta et al., INFOCOM
+//! 1998) and of `ipv6` (up to 14 levels).
+//!
+//! Invariants: a word is nothing, a next hop, or the number of a group of 256 words that the next
+//! eight bits select; a group is only entered from one word, and group numbers exist.
+
+use std::io;
+
+use crate::huge::Huge;
+
+/// Bits that the first level decides.
+pub(crate) const FIRST_BITS: u32 = 24;
+
+/// Words of a group: one for each value of eight bits.
+const GROUP: usize = 256;
+
+/// The largest next hop: a word has two bits that say what it is.
+pub const MAX_HOP: u32 = (1 << 30) - 1;
+
+/// The word says something.
+const SET: u32 = 1 << 31;
+
+/// What it says is the number of a group.
+const DEEPER: u32 = 1 << 30;
+
+/// One entry of a routing table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Route<A> {
+    /// The address; bits after the prefix do not count.
+    pub address: A,
+    /// How many bits of it are the prefix.
+    pub len: u8,
+    /// Where packets go, at most [`MAX_HOP`].
+    pub hop: u32,
+}
+
+/// Levels of words. Addresses are left-aligned in 128 bits.
+#[derive(Debug)]
+pub(crate) struct Trie {
+    first: Huge<u32>,
+    groups: Huge<u32>,
+}
+
+/// What one word says.
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    /// The search is over.
+    Found(Option<u32>),
+    /// The next eight bits select in this group.
+    Deeper(u32),
+}
+
+impl Trie {
+    /// A trie of these routes; of two with the same prefix, the later one counts.
+    pub(crate) fn new(mut routes: Vec<Route<u128>>, bits: u8) -> io::Result<Self> {
+        if routes
+            .iter()
+            .any(|route| route.hop > MAX_HOP || route.len > bits)
+        {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // Longer prefixes are written later, over the shorter ones that hold them. The sort is
+        // stable, so the later of two equal ones wins.
+        routes.sort_by_key(|route| route.len);
+        let groups = count_groups(&routes);
+        if groups > MAX_HOP as usize {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut trie = Self {
+            first: Huge::zeroed(1 << FIRST_BITS)?,
+            groups: Huge::zeroed(groups * GROUP)?,
+        };
+        let mut used = 0;
+        for route in routes {
+            trie.insert(route, &mut used);
+        }
+        Ok(trie)
+    }
+
+    /// Writes a route. All routes that are there are at most as long.
+    fn insert(&mut self, route: Route<u128>, used: &mut u32) {
+        let len = u32::from(route.len);
+        let mut depth = FIRST_BITS;
+        let mut place = first(route.address);
+        let mut group = None;
+        while len > depth {
+            let word = match group {
+                None => &mut self.first[place],
+                Some(group) => &mut self.groups[in_group(group, place)],
+            };
+            if *word & DEEPER == 0 {
+                let covering = *word;
+                *word = SET | DEEPER | *used;
+                let from = in_group(*used, 0);
+                self.groups[from..from + GROUP].fill(covering);
+                group = Some(*used);
+                *used += 1;
+            } else {
+                group = Some(*word & MAX_HOP);
+            }
+            place = byte(route.address, depth);
+            depth += 8;
+        }
+        // The route covers all words that share its bits; those after them vary.
+        let covered = 1_usize << (depth - len);
+        let start = place & !(covered - 1);
+        let words = match group {
+            None => &mut self.first[start..start + covered],
+            Some(group) => {
+                let from = in_group(group, start);
+                &mut self.groups[from..from + covered]
+            }
+        };
+        // None of them leads deeper: that would take a longer route, which came earlier.
+        words.fill(SET | route.hop);
+    }
+
+    /// The word of the first level for an address.
+    #[inline(always)]
+    pub(crate) fn first_word(&self, address: u128) -> &u32 {
+        &self.first[first(address)]
+    }
+
+    /// The word of a group for the eight bits of the address from `depth` on.
+    #[inline(always)]
+    pub(crate) fn group_word(&self, group: u32, address: u128, depth: u32) -> &u32 {
+        &self.groups[in_group(group, byte(address, depth))]
+    }
+}
+
+/// What a word says.
+#[inline(always)]
+pub(crate) const fn step(word: u32) -> Step {
+    if word & DEEPER != 0 {
+        Step::Deeper(word & MAX_HOP)
+    } else if word & SET != 0 {
+        Step::Found(Some(word & MAX_HOP))
+    } else {
+        Step::Found(None)
+    }
+}
+
+/// How many groups the routes, sorted or not, need at most: one for each level that a distinct
+/// prefix goes beyond.
+fn count_groups(routes: &[Route<u128>]) -> usize {
+    let mut nodes = Vec::new();
+    for route in routes {
+        let mut depth = FIRST_BITS;
+        while u32::from(route.len) > depth {
+            nodes.push((depth, route.address >> (128 - depth)));
+            depth += 8;
+        }
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes.len()
+}
+
+#[inline(always)]
+fn first(address: u128) -> usize {
+    usize::try_from(address >> (128 - FIRST_BITS)).expect("24 bits")
+}
+
+#[inline(always)]
+fn byte(address: u128, depth: u32) -> usize {
+    usize::try_from((address >> (120 - depth)) & 0xFF).expect("eight bits")
+}
+
+#[inline(always)]
+const fn in_group(group: u32, place: usize) -> usize {
+    group as usize * GROUP + place
+}
