@@ -81,31 +81,32 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
         let mut turn = live;
         while turn != 0 {
             let at = lowest(turn);
+            turn &= turn - 1;
             // SAFETY: only lanes below `CAP` are opened, so all bits of `live` are below it.
             let place = unsafe { this.lanes.get_unchecked_mut(at) };
-            // SAFETY: the bit was set in `live` when the turn began. It is cleared only below, and
-            // then set again, unless the lane leaves the turn. So the lane is initialised.
-            let lane = unsafe { place.assume_init_mut() };
-            // SAFETY: `Lanes` is pinned, and the look-up is not moved until it is dropped.
-            let future = unsafe { Pin::new_unchecked(&mut lane.future) };
-            let Poll::Ready(value) = future.poll(cx) else {
-                turn &= turn - 1;
-                continue;
-            };
-            let index = lane.index;
-            // Cleared first: should the drop panic, nobody drops the lane a second time.
-            this.live = live & !bit(at);
-            // SAFETY: the lane is initialised, and its bit is cleared, so nobody uses it again.
-            unsafe { place.assume_init_drop() };
-            match ended(at, index, value) {
-                Some((index, future)) => {
-                    place.write(Lane { index, future });
-                    this.live = live;
-                }
-                None => {
+            // A loop of its own for each lane: the compiler then sees that a look-up which was
+            // just put there begins at its beginning.
+            loop {
+                // SAFETY: the bit is set in `live` when the turn begins. It is cleared only below,
+                // and the loop goes on only after the lane was written. So it is initialised.
+                let lane = unsafe { place.assume_init_mut() };
+                // SAFETY: `Lanes` is pinned, and the look-up is not moved until it is dropped.
+                let future = unsafe { Pin::new_unchecked(&mut lane.future) };
+                let Poll::Ready(value) = future.poll(cx) else {
+                    break;
+                };
+                let index = lane.index;
+                // Cleared first: should the drop panic, nobody drops the lane a second time.
+                this.live = live & !bit(at);
+                // SAFETY: the lane is initialised, and its bit is cleared, so nobody uses it
+                // before it is written again.
+                unsafe { place.assume_init_drop() };
+                let Some((index, future)) = ended(at, index, value) else {
                     live &= !bit(at);
-                    turn &= turn - 1;
-                }
+                    break;
+                };
+                place.write(Lane { index, future });
+                this.live = live;
             }
         }
     }
