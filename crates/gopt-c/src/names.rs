@@ -112,6 +112,8 @@ pub(crate) fn resolve<'t>(
         lane: None,
         faults: Vec::new(),
     };
+    resolver.file(function);
+    resolver.scopes.push(Scope::new(function));
     if let Some(declarator) = function.child_by_field_name("declarator") {
         resolver.parameters(declarator);
     }
@@ -152,6 +154,24 @@ impl<'t> Resolver<'_, 't> {
     fn refuse(&mut self, node: Node<'_>, reason: impl Into<String>) {
         let fault = Diagnostic::refused(self.source.text, node.start_byte(), reason);
         self.faults.push(fault);
+    }
+
+    /// The variables of the file, declared before the function.
+    fn file(&mut self, function: Node<'t>) {
+        let mut before = function.prev_named_sibling();
+        while let Some(node) = before {
+            let declarators: Vec<_> = node
+                .children_by_field_name("declarator", &mut node.walk())
+                .filter(|_| node.kind() == "declaration")
+                .collect();
+            for declarator in declarators {
+                if let Some(identifier) = declared_identifier(declarator) {
+                    let (dimensions, _) = shape(identifier, declarator);
+                    self.declare(identifier, Place::Fixed, dimensions);
+                }
+            }
+            before = node.prev_named_sibling();
+        }
     }
 
     fn parameters(&mut self, declarator: Node<'t>) {

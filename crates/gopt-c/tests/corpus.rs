@@ -15,7 +15,7 @@ fn check(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/{name}.c"));
     let text = std::fs::read_to_string(path).expect("the corpus is there");
     for compiler in compilers() {
-        let expected = folder.run(compiler, "original", &text);
+        let expected = folder.run(compiler, &Folder::STRICT, "original", &text);
         assert!(
             !expected.stdout.is_empty(),
             "the program must print what it did"
@@ -28,7 +28,12 @@ fn check(name: &str) {
         };
         for &lanes in lanes {
             let output = dunlin_gopt_c::transform(&text, lanes).expect("it is not refused");
-            let result = folder.run(compiler, &format!("lanes-{lanes}"), &output.text);
+            let result = folder.run(
+                compiler,
+                &Folder::STRICT,
+                &format!("lanes-{lanes}"),
+                &output.text,
+            );
             assert_eq!(result, expected, "{name} with {lanes} lanes and {compiler}");
         }
     }
