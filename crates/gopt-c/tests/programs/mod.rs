@@ -1,5 +1,7 @@
 //! Compiling and running C programs, for the tests of this crate.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -32,13 +34,11 @@ impl Folder {
         Self(path)
     }
 
-    #[allow(dead_code, reason = "not every test writes files of its own")]
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
     /// Warnings are errors.
-    #[allow(dead_code, reason = "random programs have warnings of their own")]
     pub(crate) const STRICT: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
     /// Compiles a whole program and runs it.
