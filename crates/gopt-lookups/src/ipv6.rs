@@ -48,13 +48,14 @@ impl Lookup for Ipv6 {
         let address = work.key(item);
         let mut word = self.trie.first_word(address);
         let mut depth = FIRST_BITS;
-        loop {
+        let hop = loop {
             match step(*gopt::load(word).await) {
-                Step::Found(hop) => return work.out(item, hop),
+                Step::Found(hop) => break hop,
                 Step::Deeper(group) => word = self.trie.group_word(group, address, depth),
             }
             depth += 8;
-        }
+        };
+        work.out(item, hop)
     }
 
     #[inline(always)]

@@ -123,12 +123,22 @@ impl Mica {
         (low & self.bucket_mask, hash & !POSITION)
     }
 
-    /// The slots of a bucket whose tags agree and whose entries are held, as a mask.
+    /// The slots of a bucket that may hold the key, as a mask. Tags are compared without branches:
+    /// nothing predicts which of the slots it is.
     #[inline(always)]
     fn candidates(&self, bucket: &Bucket, tag: u64) -> u32 {
         let mut agree = 0;
         for (at, &slot) in bucket.slots.iter().enumerate() {
-            agree |= u32::from(slot & !POSITION == tag && self.is_held(slot)) << at;
+            agree |= u32::from((slot ^ tag) >> POSITION_BITS == 0) << at;
+        }
+        self.held(bucket, agree)
+    }
+
+    /// Leaves out the lowest candidates up to one whose entry is held, nearly always the first.
+    #[inline(always)]
+    fn held(&self, bucket: &Bucket, mut agree: u32) -> u32 {
+        while agree != 0 && !self.is_held(lowest(bucket, agree)) {
+            agree &= agree - 1;
         }
         agree
     }
@@ -136,8 +146,7 @@ impl Mica {
     /// The entry of the lowest candidate.
     #[inline(always)]
     fn candidate(&self, bucket: &Bucket, agree: u32) -> &Entry {
-        let slot = bucket.slots[agree.trailing_zeros() as usize % SLOTS];
-        &self.entries[self.entry_at(slot)]
+        &self.entries[self.entry_at(lowest(bucket, agree))]
     }
 
     /// Looks through candidates one by one; nearly always the first is the one, if there is any.
@@ -148,7 +157,7 @@ impl Mica {
             if entry.key == key {
                 return Some(entry.value);
             }
-            agree &= agree - 1;
+            agree = self.held(bucket, agree & (agree - 1));
         }
         None
     }
@@ -175,7 +184,7 @@ impl Lookup for Mica {
             if entry.key == key {
                 return work.out(item, Some(entry.value));
             }
-            agree &= agree - 1;
+            agree = self.held(bucket, agree & (agree - 1));
         }
         work.out(item, None)
     }
@@ -208,4 +217,10 @@ impl Lookup for Mica {
             *out = work.out(item, self.search(bucket, agree[at], keys[at]));
         }
     }
+}
+
+/// The slot of the lowest candidate.
+#[inline(always)]
+fn lowest(bucket: &Bucket, agree: u32) -> u64 {
+    bucket.slots[agree.trailing_zeros() as usize % SLOTS]
 }
