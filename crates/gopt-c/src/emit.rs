@@ -6,7 +6,7 @@
 //! stores the label behind the mark, and jumps to the label of the next lane in the mask
 //! (G-Opt §3.2, "prefetch, save, and switch").
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::declare::Declarations;
 use crate::edit::{Edits, Piece};
@@ -94,15 +94,15 @@ impl<'a> Emitter<'a> {
 
     fn rename(&mut self, plan: &Plan<'_>, lane: usize, called: &HashMap<usize, String>) {
         let body = plan.names.foreach[lane].body.byte_range();
-        let declared = |at: &usize| {
-            let mut all = plan.names.declarators.iter();
-            all.any(|declared| declared.identifier.start_byte() == *at)
-        };
+        let declarators = plan.names.declarators.iter();
+        let declared: HashSet<usize> = declarators
+            .map(|declared| declared.identifier.start_byte())
+            .collect();
         for (at, variable) in &plan.names.uses {
             let Some(name) = called.get(variable) else {
                 continue;
             };
-            if body.contains(at) && !declared(at) {
+            if body.contains(at) && !declared.contains(at) {
                 let end = at + plan.names.variables[*variable].name.len();
                 let renamed = format!("{name}[gopt_lane]");
                 self.edits.replace(*at..end, vec![renamed.into()]);

@@ -37,6 +37,7 @@ impl Plan<'_> {
 
 pub(crate) fn plan<'t>(
     source: &Source<'_>,
+    globals: &HashSet<&str>,
     function: Node<'t>,
 ) -> Result<Plan<'t>, Vec<Diagnostic>> {
     let names = names::resolve(source, function)?;
@@ -52,6 +53,7 @@ pub(crate) fn plan<'t>(
     };
     let mut planner = Planner {
         source,
+        globals,
         names: &names,
         flow: &flow,
         live: &live,
@@ -77,6 +79,7 @@ pub(crate) fn plan<'t>(
 
 struct Planner<'a, 't> {
     source: &'a Source<'a>,
+    globals: &'a HashSet<&'a str>,
     names: &'a Names<'t>,
     flow: &'a Flow<'t>,
     live: &'a Live,
@@ -233,7 +236,7 @@ impl<'t> Planner<'_, 't> {
                 continue;
             }
             let at = declared.identifier.start_byte();
-            if has_variable_size(self.names, declared.declarator) {
+            if self.has_variable_size(declared.declarator) {
                 self.refuse(at, "an array of variable length in a lane");
             }
             let range = declared.declaration.byte_range();
@@ -246,6 +249,27 @@ impl<'t> Planner<'_, 't> {
             } else if arrays.contains(&declared.variable) {
                 self.check_array(declared, &words);
             }
+        }
+    }
+
+    /// Some array size in this declarator is known only at run time.
+    fn has_variable_size(&self, declarator: Node<'_>) -> bool {
+        let size = declarator.child_by_field_name("size");
+        size.is_some_and(|size| self.reads_variable(size))
+            || children(declarator)
+                .into_iter()
+                .filter(|child| child.kind().ends_with("declarator"))
+                .any(|child| self.has_variable_size(child))
+    }
+
+    fn reads_variable(&self, node: Node<'_>) -> bool {
+        match node.kind() {
+            "sizeof_expression" => false,
+            "identifier" => match self.names.of(node) {
+                Some(variable) => !self.names.variables[variable].is_constant,
+                None => self.globals.contains(&self.source.text[node.byte_range()]),
+            },
+            _ => children(node).into_iter().any(|it| self.reads_variable(it)),
         }
     }
 
@@ -273,9 +297,8 @@ impl<'t> Planner<'_, 't> {
         let arrays = arrays.iter();
         locals.extend(arrays.map(|it| self.names.variables[*it].name.as_str()));
         let range = body.byte_range();
-        let inside = |place: &&std::ops::Range<usize>| range.contains(&place.start);
         let source = self.source;
-        for place in source.identifiers.iter().filter(inside) {
+        for place in source.identifiers_in(&range) {
             let name = &source.text[place.clone()];
             if crate::source::MARKS.contains(&name) || !source.macros.contains_key(name) {
                 continue;
@@ -358,24 +381,6 @@ pub(crate) fn is_unsized(declared: &Declarator<'_>) -> bool {
         node = parent;
     }
     false
-}
-
-/// Some array size in this declarator is known only at run time.
-fn has_variable_size(names: &Names<'_>, declarator: Node<'_>) -> bool {
-    fn reads(names: &Names<'_>, node: Node<'_>) -> bool {
-        if node.kind() == "sizeof_expression" {
-            return false;
-        }
-        let variable = names.of(node).map(|variable| &names.variables[variable]);
-        let is_variable = node.kind() == "identifier" && variable.is_some_and(|it| !it.is_constant);
-        is_variable || children(node).into_iter().any(|child| reads(names, child))
-    }
-    let size = declarator.child_by_field_name("size");
-    size.is_some_and(|size| reads(names, size))
-        || children(declarator)
-            .into_iter()
-            .filter(|child| child.kind().ends_with("declarator"))
-            .any(|child| has_variable_size(names, child))
 }
 
 /// All identifiers that a macro of this file may expand to, through other macros.

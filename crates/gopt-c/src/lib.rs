@@ -97,9 +97,10 @@ pub fn transform(text: &str, lanes: usize) -> Result<Output, Vec<Diagnostic>> {
         ));
     }
     let mut emitter = emit::Emitter::new(&source, lanes);
+    let globals = names::globals(&source, tree.root_node());
     let (mut warnings, mut faults) = (Vec::new(), outside(&source, tree.root_node()));
     for function in functions(&source, tree.root_node()) {
-        match lanes::plan(&source, function) {
+        match lanes::plan(&source, &globals, function) {
             Ok(plan) => {
                 emitter.function(&plan);
                 warnings.extend(plan.warnings);

@@ -2,7 +2,7 @@
 //! another; renaming is only safe on top of this. Built once for a function that has a `foreach`,
 //! read by every later pass.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use tree_sitter::Node;
@@ -101,6 +101,20 @@ pub(crate) fn declared_identifier(mut node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
+/// The names of the variables of the file.
+pub(crate) fn globals<'a>(source: &Source<'a>, root: Node<'_>) -> HashSet<&'a str> {
+    let mut found = HashSet::new();
+    for node in children(root) {
+        if node.kind() == "declaration" {
+            let mut cursor = node.walk();
+            let declarators = node.children_by_field_name("declarator", &mut cursor);
+            let names = declarators.filter_map(declared_identifier);
+            found.extend(names.map(|name| &source.text[name.byte_range()]));
+        }
+    }
+    found
+}
+
 pub(crate) fn resolve<'t>(
     source: &Source<'_>,
     function: Node<'t>,
@@ -112,8 +126,6 @@ pub(crate) fn resolve<'t>(
         lane: None,
         faults: Vec::new(),
     };
-    resolver.file(function);
-    resolver.scopes.push(Scope::new(function));
     if let Some(declarator) = function.child_by_field_name("declarator") {
         resolver.parameters(declarator);
     }
@@ -154,24 +166,6 @@ impl<'t> Resolver<'_, 't> {
     fn refuse(&mut self, node: Node<'_>, reason: impl Into<String>) {
         let fault = Diagnostic::refused(self.source.text, node.start_byte(), reason);
         self.faults.push(fault);
-    }
-
-    /// The variables of the file, declared before the function.
-    fn file(&mut self, function: Node<'t>) {
-        let mut before = function.prev_named_sibling();
-        while let Some(node) = before {
-            let declarators: Vec<_> = node
-                .children_by_field_name("declarator", &mut node.walk())
-                .filter(|_| node.kind() == "declaration")
-                .collect();
-            for declarator in declarators {
-                if let Some(identifier) = declared_identifier(declarator) {
-                    let (dimensions, _) = shape(identifier, declarator);
-                    self.declare(identifier, Place::Fixed, dimensions);
-                }
-            }
-            before = node.prev_named_sibling();
-        }
     }
 
     fn parameters(&mut self, declarator: Node<'t>) {

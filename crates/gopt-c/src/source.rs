@@ -62,6 +62,12 @@ impl<'a> Source<'a> {
         Ok(source)
     }
 
+    /// The identifiers in a part of the text.
+    pub(crate) fn identifiers_in(&self, range: &Range<usize>) -> &[Range<usize>] {
+        let find = |at: usize| self.identifiers.partition_point(|place| place.start < at);
+        &self.identifiers[find(range.start)..find(range.end)]
+    }
+
     /// The `#if` groups around `at` that begin behind `from`, outermost first; of each the lines
     /// that were passed: `#if`, and the `#elif` and `#else` before `at`.
     pub(crate) fn conditions(&self, from: usize, at: usize) -> Vec<Vec<&'a str>> {
