@@ -169,7 +169,8 @@ impl<'a> Emitter<'a> {
         pieces.push(match lanes.div_ceil(64) {
             1 => "unsigned long long gopt_mask = 0, gopt_rest;\n".into(),
             words => format!(
-                "unsigned long long gopt_mask[{words}] = {{0}}, gopt_rest;\nunsigned gopt_word = 0;\n"
+                "unsigned long long gopt_mask[{words}] = {{0}}, gopt_rest;\n\
+                 unsigned gopt_word = 0;\n"
             )
             .into(),
         });

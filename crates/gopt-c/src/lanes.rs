@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use crate::diagnostic::Diagnostic;
 use crate::flow::{Flow, Jump, Live};
-use crate::names::{Declarator, Names, Place, children};
+use crate::names::{Declarator, Names, children};
 use crate::source::Source;
 use crate::{address, flow, names};
 
@@ -99,8 +99,7 @@ impl<'t> Planner<'_, 't> {
         let across = &self.live.across[lane];
         let mut arrays: BTreeSet<usize> = self.private(lane);
         for (number, variable) in self.names.variables.iter().enumerate() {
-            let is_ours =
-                matches!(variable.place, Place::Lane(of) | Place::Index(of) if of == lane);
+            let is_ours = variable.place.is_of(lane);
             let scope = variable.declared.end..variable.scope_end;
             let is_waited_in = marks.iter().any(|mark| scope.contains(mark));
             if is_ours && (across.has(number) || taken.contains(&number) && is_waited_in) {
@@ -182,8 +181,7 @@ impl<'t> Planner<'_, 't> {
                 let mentioned = self.names.uses.iter();
                 let mentioned = mentioned.filter(|(at, _)| (begin..end).contains(at));
                 for variable in mentioned.map(|(_, variable)| *variable) {
-                    let is_ours = self.names.variables[variable].place == Place::Lane(lane)
-                        || self.names.variables[variable].place == Place::Index(lane);
+                    let is_ours = self.names.variables[variable].place.is_of(lane);
                     let declared_here = self.names.variables[variable].declared.start;
                     // Other names of the same declaration are not part of this one's type.
                     let is_type = !declared.declaration.byte_range().contains(&declared_here);
@@ -291,7 +289,7 @@ impl<'t> Planner<'_, 't> {
 
     /// A macro may hide what this tool must see.
     fn check_macros(&mut self, body: Node<'_>, lane: usize, arrays: &BTreeSet<usize>) {
-        let ours = |variable: &&names::Variable| matches!(variable.place, Place::Lane(of) | Place::Index(of) if of == lane);
+        let ours = |variable: &&names::Variable| variable.place.is_of(lane);
         let locals = self.names.variables.iter().filter(ours);
         let mut locals: HashSet<&str> = locals.map(|it| it.name.as_str()).collect();
         let arrays = arrays.iter();

@@ -23,6 +23,13 @@ pub(crate) enum Place {
     Fixed,
 }
 
+impl Place {
+    /// Every lane of this `foreach` has its own.
+    pub(crate) fn is_of(self, lane: usize) -> bool {
+        self == Self::Lane(lane) || self == Self::Index(lane)
+    }
+}
+
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) place: Place,

@@ -80,13 +80,19 @@ impl Maker<'_> {
         self.text.push_str("{\n");
         let known = self.scope.len();
         match self.pick(4) {
-            0 => self.add(format!("unsigned {name}_[2] = {{1, {value}}};\nunsigned {name} = {name}_[1];\n"
+            0 => self.add(format!(
+                "unsigned {name}_[2] = {{1, {value}}};\nunsigned {name} = {name}_[1];\n"
             )),
-            1 => self.add(format!("struct {{ unsigned x, y; }} {name}_ = {{.y = {value}}};\nunsigned {name} = {name}_.y + {name}_.x;\n"
+            1 => self.add(format!(
+                "struct {{ unsigned x, y; }} {name}_ = {{.y = {value}}};\n\
+                 unsigned {name} = {name}_.y + {name}_.x;\n"
             )),
-            2 => self.add(format!("unsigned {name}_ = {value}, *p_{name} = &{name}_, {name} = 2;\n*p_{name} += {name};\n{name} ^= {name}_;\n"
+            2 => self.add(format!(
+                "unsigned {name}_ = {value}, *p_{name} = &{name}_, {name} = 2;\n\
+                 *p_{name} += {name};\n{name} ^= {name}_;\n"
             )),
-            _ => self.add(format!("const unsigned {name}_ = {value};\nunsigned {name} = {name}_;\n"
+            _ => self.add(format!(
+                "const unsigned {name}_ = {value};\nunsigned {name} = {name}_;\n"
             )),
         }
         self.scope.push(name);
@@ -200,7 +206,9 @@ fn program(bodies: &[Vec<u8>]) -> String {
     let mut calls = String::new();
     for (number, bytes) in bodies.iter().enumerate() {
         text += &lane(bytes, number);
-        calls.push_str(&format!("f{number}(t, out, n); for (unsigned i = 0; i < n; i++) printf(\"%u \", out[i]); puts(\"\");\n"
+        calls.push_str(&format!(
+            "f{number}(t, out, n);\n\
+             for (unsigned i = 0; i < n; i++) printf(\"%u \", out[i]);\nputs(\"\");\n"
         ));
     }
     text + "int main(void)\n{\nstatic unsigned t[64], out[50];\n\

@@ -194,7 +194,8 @@ fn macros_that_hide_what_matters() {
 fn text_that_is_no_c() {
     refused("void f(int n) { foreach (i, n) { int @= ; } }", "no");
     refused("void f(int n) { @/* no end", "no end");
-    let split = "void f(int n) {\n#ifdef A\n  foreach (i, n) {\n#else\n  for (int i = 0; i < n; i++) {\n#endif\n  }\n}\n";
+    let split = "void f(int n) {\n#ifdef A\n  foreach (i, n) {\n#else\n  \
+                 for (int i = 0; i < n; i++) {\n#endif\n  }\n}\n";
     let faults = transform(split, DEFAULT_LANES).expect_err("two open braces and one closed");
     assert!(faults[0].line > 1);
     for (text, reason) in [("", "empty"), (" \n\t", "empty"), ("int x;\0", "value 0")] {
