@@ -20,9 +20,9 @@
 //! assert!(output.text.contains("__builtin_prefetch(gopt_of_entry[gopt_lane])"));
 //! ```
 //!
-//! The passes, in order: [`source`] (what the preprocessor sees), [`parse`], then for each function
-//! with a `foreach` [`names`], [`flow`], [`address`], [`lanes`] (what gets an array, what is
-//! refused), and [`emit`] with [`declare`], which only collect edits.
+//! The passes, in order: `source` (what the preprocessor sees), `parse`, then for each function
+//! with a `foreach` `names`, `flow`, `address`, `lanes` (what gets an array, what is
+//! refused), and `emit` with `declare`, which only collect edits.
 
 #![forbid(unsafe_code)]
 
