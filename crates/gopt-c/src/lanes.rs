@@ -173,6 +173,7 @@ impl<'t> Planner<'_, 't> {
                 if !arrays.contains(&declared.variable) {
                     continue;
                 }
+                arrays.extend(self.beside(declared));
                 let begin = declared.declaration.start_byte();
                 let mut end = declared.declarator.end_byte();
                 if let Some(value) = declared.value.filter(|_| is_unsized(declared)) {
@@ -194,6 +195,17 @@ impl<'t> Planner<'_, 't> {
                 return;
             }
         }
+    }
+
+    /// The head of a `for` has room for one declaration or for assignments, not for both.
+    fn beside(&self, declared: &Declarator<'t>) -> Vec<usize> {
+        let declaration = declared.declaration;
+        let parent = declaration.parent();
+        let is_head = parent.is_some_and(|parent| parent.kind() == "for_statement");
+        let all = self.names.declarators.iter();
+        all.filter(|other| is_head && other.declaration == declaration)
+            .map(|other| other.variable)
+            .collect()
     }
 
     fn check_lanes(&mut self, arrays: &[BTreeSet<usize>]) {

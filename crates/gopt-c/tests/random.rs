@@ -109,7 +109,7 @@ impl Maker<'_> {
         let rounds = self.pick(4) + 1;
         let kind = self.pick(3);
         let head = match kind {
-            0 => format!("for (unsigned {name} = 0; {name} < {rounds}; {name}++) "),
+            0 => format!("for (unsigned s = second, {name} = s & 1; {name} < {rounds}; {name}++) "),
             1 => format!("{{ unsigned {name} = 0; while ({name}++ < {rounds}) "),
             _ => format!("{{ unsigned {name} = 0; do "),
         };
