@@ -151,6 +151,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// first, and with it the word to the clients that it will take time.
     fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
         self.transmit();
+        // Nobody who falls asleep right now should wait for the handler to be woken.
+        self.tx.settle();
         let start = self.clock.now();
         self.proto.now = start;
         run(self);
