@@ -235,6 +235,7 @@ impl Proto {
                 return None;
             }
         }
+        self.counters.completions += 1;
         Some(answered)
     }
 
@@ -248,7 +249,6 @@ impl Proto {
         }
         let tx_end = call.tx_end;
         let done = self.finish(answered, header, data);
-        self.counters.completions -= 1;
         self.end(done, tx_end);
     }
 
@@ -271,7 +271,6 @@ impl Proto {
         } else {
             Err(RpcError::Rejected(ErrorCode(header.size)))
         };
-        self.counters.completions += 1;
         done
     }
 

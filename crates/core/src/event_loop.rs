@@ -19,8 +19,8 @@
 //! | handler or continuation, buffers | 20 |
 //! | `tx.burst`: one cell, one store that publishes | 15 |
 //!
-//! The second reading of the clock is for answers whose clients measure, and the third is off the
-//! path of packets (`docs/decisions/round-trip-samples.md`).
+//! The second reading of the clock is before the burst only if clients measure or many packets
+//! share it, else behind it, off their path (`docs/decisions/round-trip-samples.md`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -39,6 +39,10 @@ use crate::transport::{RX_BURST, Rx, Transport, Tx};
 
 /// Bursts from this size on are worth prefetching.
 const PREFETCH_FROM: usize = 4;
+
+/// A burst of so many packets may take a transport that makes system calls as long as a handler
+/// that counts as slow.
+const MANY: usize = 4;
 
 /// Fewer sessions than this are in the cache anyway.
 const PREFETCH_SESSIONS: usize = 64;
@@ -260,20 +264,21 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return self.tx.settle();
         }
         proto.counters.tx_packets += proto.tx.len() as u64;
-        if proto.tx.measures() {
-            // CLOCK 2, if some client measures: the answers leave at this time.
-            proto.tx.stamp_answers(self.clock.now(), proto.received);
-        }
+        // CLOCK 2: before the burst if some client measures, because the answers leave at this time,
+        // or if the burst is long, because the transport's time is not the handlers'.
+        let early = proto.tx.measures() || proto.tx.len() >= MANY;
+        let mut leaving = if early { self.clock.now() } else { proto.now };
+        proto.tx.stamp_answers(leaving, proto.received);
         let end = self.tx.burst(proto.tx.items());
-        if self.dispatched.is_some() || !proto.tx.sent().is_empty() {
-            // CLOCK 3, behind the burst, because packets should not wait for it.
-            let now = self.clock.now();
-            if now.since(proto.now) > proto.config.ack_delay {
-                suspect_slow(&mut self.handlers, &mut self.dispatched);
-            }
-            for call in proto.tx.sent() {
-                proto.calls.at_mut(*call).sent = now;
-            }
+        if !early && (self.dispatched.is_some() || !proto.tx.sent().is_empty()) {
+            // CLOCK 2, behind a short burst, because its packets should not wait for it.
+            leaving = self.clock.now();
+        }
+        if leaving.since(proto.now) > proto.config.ack_delay {
+            suspect_slow(&mut self.handlers, &mut self.dispatched);
+        }
+        for call in proto.tx.sent() {
+            proto.calls.at_mut(*call).sent = leaving;
         }
         proto.tx.clear(end);
         proto.tx_done = self.tx.done();

@@ -174,3 +174,20 @@ fn a_session_may_end_while_its_slow_requests_wait() {
     assert_eq!(pair.ran(), ran);
     assert_eq!(pair.server.rpc.pool_use().1, 0, "msgbufs are missing");
 }
+
+#[test]
+fn a_transport_that_takes_long_is_not_blamed_on_the_handler() {
+    let mut pair = Pair::new();
+    // As a system call for each packet: eight packets take longer than `ack_delay`.
+    pair.server.cost_ns.set(10_000);
+    for round in 0..3 {
+        for tag in 0..8 {
+            pair.call(ECHO, b"quick", round * 8 + tag);
+        }
+        pair.run();
+        let announced = pair.server.rpc.counters().credit_returns;
+        assert_eq!(announced, 0, "in round {round}");
+    }
+    assert_eq!(pair.done().len(), 24);
+    pair.assert_clean();
+}

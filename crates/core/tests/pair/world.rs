@@ -61,6 +61,9 @@ pub(crate) struct TestTx {
     /// While set, nothing is done: the transport still reads every msgbuf.
     pub stuck: Rc<Cell<bool>>,
     done: u64,
+    clock: Rc<Cell<u64>>,
+    /// What it takes to send a packet, in nanoseconds.
+    pub cost_ns: Rc<Cell<u64>>,
 }
 
 impl Tx for TestTx {
@@ -77,6 +80,8 @@ impl Tx for TestTx {
             self.out.borrow_mut().push_back(frame);
         }
         self.taken += items.len() as u64;
+        let cost_ns = self.cost_ns.get() * items.len() as u64;
+        self.clock.set(self.clock.get() + cost_ns);
         TxSeq(self.taken)
     }
 
@@ -142,6 +147,8 @@ pub(crate) struct Host {
     pub out: Queue,
     pub inbox: Queue,
     pub stuck: Rc<Cell<bool>>,
+    /// What its transport takes to send a packet, in nanoseconds.
+    pub cost_ns: Rc<Cell<u64>>,
     pub workers: std::sync::Arc<std::sync::Mutex<TestWorkers>>,
 }
 
@@ -167,6 +174,7 @@ fn host(clock: &Rc<Cell<u64>>, config: Config, seed: u64) -> Host {
     };
     let (out, inbox) = (Queue::default(), Queue::default());
     let stuck = Rc::new(Cell::new(false));
+    let cost_ns = Rc::default();
     let halves = Halves {
         rx: TestRx {
             queue: Rc::clone(&inbox),
@@ -177,6 +185,8 @@ fn host(clock: &Rc<Cell<u64>>, config: Config, seed: u64) -> Host {
             taken: 0,
             stuck: Rc::clone(&stuck),
             done: 0,
+            clock: Rc::clone(clock),
+            cost_ns: Rc::clone(&cost_ns),
         },
         limits: Limits {
             data_size: DATA_SIZE,
@@ -198,6 +208,7 @@ fn host(clock: &Rc<Cell<u64>>, config: Config, seed: u64) -> Host {
         out,
         inbox,
         stuck,
+        cost_ns,
         workers,
     }
 }

@@ -138,6 +138,7 @@ impl Tx for ShmTx {
         self.handed_over += items.len() as u64;
         self.put_off += 1;
         if self.put_off >= PUT_OFF {
+            self.put_off = 0;
             self.settle();
         }
         TxSeq(self.handed_over)
