@@ -264,8 +264,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return self.tx.settle();
         }
         proto.counters.tx_packets += proto.tx.len() as u64;
-        // CLOCK 2: before the burst if some client measures, because the answers leave at this time,
-        // or if the burst is long, because the transport's time is not the handlers'.
+        // CLOCK 2: before the burst if some client measures, because the answers leave at this
+        // time, or if the burst is long, because the transport's time is not the handlers'.
         let early = proto.tx.measures() || proto.tx.len() >= MANY;
         let mut leaving = if early { self.clock.now() } else { proto.now };
         proto.tx.stamp_answers(leaving, proto.received);

@@ -447,3 +447,6 @@ unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line], len: usize) -> NonNull<u
     compiler_fence(Ordering::SeqCst);
     bytes
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
