@@ -38,6 +38,13 @@ pub(super) enum Outcome {
     TimedOut,
 }
 
+impl Outcome {
+    /// Whether the run may still pass. Only a step that may be skipped ends as `Skipped`.
+    pub(super) fn is_success(&self) -> bool {
+        matches!(self, Self::Passed | Self::Skipped)
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
