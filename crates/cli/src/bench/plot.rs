@@ -10,6 +10,9 @@ use super::row::Row;
 /// Width of the picture, and height of one chart.
 const SIZE: (u32, u32) = (900, 420);
 
+/// Width of the place beside a chart that says what the lines are.
+const LEGEND: i32 = 130;
+
 /// Colours of shm, auto and udp.
 const COLOURS: [RGBColor; 3] = [
     RGBColor(31, 119, 180),
@@ -24,6 +27,17 @@ struct Line {
     is_baseline: bool,
     /// The parameter that grows to the right, and the figure.
     points: Vec<(f64, f64)>,
+}
+
+impl Line {
+    fn style(&self) -> ShapeStyle {
+        let (opacity, stroke_width) = if self.is_baseline { (0.4, 1) } else { (1.0, 2) };
+        ShapeStyle {
+            color: self.colour.mix(opacity),
+            filled: true,
+            stroke_width,
+        }
+    }
 }
 
 /// A chart with logarithmic axes.
@@ -150,6 +164,7 @@ fn draw_chart(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn
     let mut context = ChartBuilder::on(area)
         .caption(chart.title, ("sans-serif", 20))
         .margin(10)
+        .margin_right(10 + LEGEND)
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d(xs.log_scale(), ys.log_scale())?;
@@ -158,30 +173,28 @@ fn draw_chart(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn
         .x_desc(chart.x_label)
         .y_desc(chart.y_label)
         .light_line_style(WHITE)
-        .x_label_formatter(&|x| format!("{x:.0}"))
+        .x_label_formatter(&|x| number(*x))
         .y_label_formatter(&|y| number(*y))
         .draw()?;
     for line in &chart.lines {
-        let style = ShapeStyle {
-            color: line.colour.mix(if line.is_baseline { 0.4 } else { 1.0 }),
-            filled: true,
-            stroke_width: if line.is_baseline { 1 } else { 2 },
-        };
-        context
-            .draw_series(LineSeries::new(line.points.iter().copied(), style).point_size(3))?
-            .label(&line.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
+        let series = LineSeries::new(line.points.iter().copied(), line.style());
+        context.draw_series(series.point_size(3))?;
     }
-    context
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.2))
-        .draw()?;
+    draw_legend(area, &chart.lines)
+}
+
+/// What the lines are, at the right edge. The library's own legend can only stand on the lines.
+fn draw_legend(area: &DrawingArea<SVGBackend<'_>, Shift>, lines: &[Line]) -> Drawn {
+    let left = i32::try_from(area.dim_in_pixel().0)? - LEGEND;
+    for (y, line) in (50..).step_by(18).zip(lines) {
+        area.draw(&PathElement::new([(left, y), (left + 18, y)], line.style()))?;
+        let style = ("sans-serif", 12).into_font().into_text_style(area);
+        area.draw_text(&line.name, &style, (left + 24, y - 6))?;
+    }
     Ok(())
 }
 
-/// From a bit below the smallest value to well above the largest, so that the legend has room.
+/// From a bit below the smallest value to a bit above the largest.
 fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let positive = values.filter(|value| *value > 0.0);
     let (least, most) = positive.fold((f64::MAX, f64::MIN_POSITIVE), |(least, most), value| {
@@ -190,10 +203,15 @@ fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     if least > most {
         return 0.1..10.0;
     }
-    least / 1.5..most * 2.0
+    least / 1.5..most * 1.5
 }
 
+/// The label of a line of the mesh. Some have none: all those of a decade are too close together.
 fn number(value: f64) -> String {
+    let leading = value / 10_f64.powf((value.log10() + 1e-9).floor());
+    if ![1.0, 2.0, 5.0].iter().any(|it| (leading - it).abs() < 1e-6) {
+        return String::new();
+    }
     let decimals = match value {
         value if value >= 10.0 => 0,
         value if value >= 1.0 => 1,

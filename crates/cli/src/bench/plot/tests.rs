@@ -62,3 +62,13 @@ fn a_range_contains_its_values_and_is_never_empty() {
     assert!(range.contains(&2.0) && range.contains(&4.0) && range.start > 0.0);
     assert_eq!(super::range(std::iter::empty()), 0.1..10.0);
 }
+
+#[test]
+fn labels_do_not_crowd() {
+    assert_eq!(number(0.05), "0.05");
+    assert_eq!(
+        [number(1.0), number(2.0), number(500.0)],
+        ["1.0", "2.0", "500"]
+    );
+    assert_eq!([number(3.0), number(900.0)], ["", ""]);
+}
