@@ -12,6 +12,7 @@ use zerocopy::FromZeros;
 
 use crate::forms::Lookup;
 use crate::huge::Huge;
+use crate::touched::Touched;
 use crate::work::Work;
 
 /// Keys of a node: two cache lines.
@@ -141,6 +142,18 @@ impl Lookup for BTree {
         }
         for ((item, out), slot) in items.iter().zip(out).zip(slots) {
             *out = work.out(item, slot.map(|slot| self.values[slot]));
+        }
+    }
+
+    fn touch(&self, key: u64, touched: &mut Touched) {
+        let mut at = 0;
+        for level in &self.inner {
+            touched.read(level, at);
+            at = at * FAN + child(&level[at], key);
+        }
+        touched.read(&self.leaves, at);
+        if let Some(slot) = slot(&self.leaves[at], key) {
+            touched.read(&self.values, at * KEYS + slot);
         }
     }
 }

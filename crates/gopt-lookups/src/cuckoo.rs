@@ -12,6 +12,7 @@ use zerocopy::FromZeros;
 use crate::forms::Lookup;
 use crate::huge::Huge;
 use crate::random::{Random, mix};
+use crate::touched::Touched;
 use crate::work::Work;
 
 /// Slots of a bucket.
@@ -26,7 +27,7 @@ const KICKS: usize = 500;
 /// One line: keys, and their values at the same places.
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(C, align(64))]
-struct Bucket {
+pub(crate) struct Bucket {
     keys: [u32; SLOTS],
     values: [u32; SLOTS],
 }
@@ -34,8 +35,8 @@ struct Bucket {
 /// A table of a fixed number of buckets.
 #[derive(Debug)]
 pub struct Cuckoo {
-    buckets: Huge<Bucket>,
-    mask: usize,
+    pub(crate) buckets: Huge<Bucket>,
+    pub(crate) mask: usize,
     random: Random,
 }
 
@@ -185,6 +186,14 @@ impl Lookup for Cuckoo {
         }
         for &at in &missed[..misses] {
             out[at] = work.out(&items[at], value(&self.buckets[places[at][1]], keys[at]));
+        }
+    }
+
+    fn touch(&self, key: u32, touched: &mut Touched) {
+        let [first, second] = self.places(key);
+        touched.read(&self.buckets, first);
+        if value(&self.buckets[first], key).is_none() {
+            touched.read(&self.buckets, second);
         }
     }
 }

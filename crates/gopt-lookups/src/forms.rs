@@ -7,6 +7,7 @@ use std::future::Future;
 
 use gopt::{Batch, MAX_WIDTH};
 
+use crate::touched::Touched;
 use crate::work::Work;
 
 /// A table whose look-ups miss the cache.
@@ -37,6 +38,9 @@ pub trait Lookup {
         items: &[W::Item],
         out: &mut [W::Out],
     );
+
+    /// Walks the path of a look-up and names every place that it reads.
+    fn touch(&self, key: Self::Key, touched: &mut Touched);
 }
 
 /// One item after the other.

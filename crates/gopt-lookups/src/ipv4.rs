@@ -6,6 +6,7 @@ use std::io;
 use gopt::MAX_WIDTH;
 
 use crate::forms::Lookup;
+use crate::touched::Touched;
 use crate::trie::{FIRST_BITS, Route, Step, Trie, step};
 use crate::work::Work;
 
@@ -85,6 +86,10 @@ impl Lookup for Ipv4 {
         for &(at, group) in &deeper[..count] {
             out[at] = work.out(&items[at], last(*self.second(group, addresses[at])));
         }
+    }
+
+    fn touch(&self, address: u32, touched: &mut Touched) {
+        self.trie.touch(wide(address), touched);
     }
 }
 

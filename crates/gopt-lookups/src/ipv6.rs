@@ -6,6 +6,7 @@ use std::io;
 use gopt::MAX_WIDTH;
 
 use crate::forms::Lookup;
+use crate::touched::Touched;
 use crate::trie::{FIRST_BITS, Route, Step, Trie, step};
 use crate::work::Work;
 
@@ -94,5 +95,9 @@ impl Lookup for Ipv6 {
             count = deeper;
             depth += 8;
         }
+    }
+
+    fn touch(&self, address: u128, touched: &mut Touched) {
+        self.trie.touch(address, touched);
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! A table implements [`Lookup`]; [`forms`] runs it, with or without other [`work`] around each
 //! look-up. [`aho_corasick`] is a traversal and no look-up, and has its own two forms (G-Opt §5).
-//! Called by the experiment `dunlin bench gopt` and by this crate's example `rates`.
+//! [`lines`] is the rate of the memory itself, and [`touched`] counts the lines that a look-up
+//! reads. Called by the experiment `dunlin bench gopt` and by this crate's example `rates`.
 
 pub mod aho_corasick;
 pub mod btree;
@@ -15,9 +16,11 @@ pub mod forms;
 pub mod huge;
 pub mod ipv4;
 pub mod ipv6;
+pub mod lines;
 pub mod mica;
 pub mod pointer_chasing;
 pub mod random;
+pub mod touched;
 pub mod trie;
 pub mod work;
 

@@ -13,6 +13,7 @@ use zerocopy::FromZeros;
 use crate::forms::Lookup;
 use crate::huge::Huge;
 use crate::random::mix;
+use crate::touched::Touched;
 use crate::work::Work;
 
 /// Slots of a bucket.
@@ -215,6 +216,20 @@ impl Lookup for Mica {
         for (at, (item, out)) in items.iter().zip(out).enumerate() {
             let bucket = &self.buckets[places[at].0];
             *out = work.out(item, self.search(bucket, agree[at], keys[at]));
+        }
+    }
+
+    fn touch(&self, key: u64, touched: &mut Touched) {
+        let (at, tag) = self.place(key);
+        touched.read(&self.buckets, at);
+        let bucket = &self.buckets[at];
+        let mut agree = self.candidates(bucket, tag);
+        while agree != 0 {
+            touched.read(&self.entries, self.entry_at(lowest(bucket, agree)));
+            if self.candidate(bucket, agree).key == key {
+                return;
+            }
+            agree = self.held(bucket, agree & (agree - 1));
         }
     }
 }

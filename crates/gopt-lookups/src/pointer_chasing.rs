@@ -11,6 +11,7 @@ use gopt::MAX_WIDTH;
 use crate::forms::Lookup;
 use crate::huge::Huge;
 use crate::random::Random;
+use crate::touched::Touched;
 use crate::work::Work;
 
 /// Reads of one look-up in the paper's experiment.
@@ -20,8 +21,8 @@ pub const DEPTH: u32 = 100;
 /// `depth` steps on.
 #[derive(Debug)]
 pub struct Chain {
-    next: Huge<u32>,
-    depth: u32,
+    pub(crate) next: Huge<u32>,
+    pub(crate) depth: u32,
 }
 
 impl Chain {
@@ -93,6 +94,13 @@ impl Lookup for Chain {
         }
         for ((at, item), out) in at.iter().zip(items).zip(out) {
             *out = work.out(item, *at);
+        }
+    }
+
+    fn touch(&self, mut at: u32, touched: &mut Touched) {
+        for _ in 0..self.depth {
+            touched.read(&self.next, at as usize);
+            at = self.next[at as usize];
         }
     }
 }

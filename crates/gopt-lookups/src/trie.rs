@@ -8,6 +8,7 @@
 use std::io;
 
 use crate::huge::Huge;
+use crate::touched::Touched;
 
 /// Bits that the first level decides.
 pub(crate) const FIRST_BITS: u32 = 24;
@@ -126,6 +127,18 @@ impl Trie {
     #[inline(always)]
     pub(crate) fn group_word(&self, group: u32, address: u128, depth: u32) -> &u32 {
         &self.groups[in_group(group, byte(address, depth))]
+    }
+
+    /// Names the words that a search for an address reads.
+    pub(crate) fn touch(&self, address: u128, touched: &mut Touched) {
+        let mut depth = FIRST_BITS;
+        touched.read(&self.first, first(address));
+        let mut word = *self.first_word(address);
+        while let Step::Deeper(group) = step(word) {
+            touched.read(&self.groups, in_group(group, byte(address, depth)));
+            word = *self.group_word(group, address, depth);
+            depth += 8;
+        }
     }
 }
 

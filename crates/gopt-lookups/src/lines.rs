@@ -1,0 +1,84 @@
+//! Random cache lines and nothing else: the rate that the memory of a machine allows, beside which
+//! every other look-up is put. The key is the number of a line, so no hash stands in the way.
+//!
+//! Its form `hand` prefetches a group of lines and then reads them, which is what all other forms
+//! `hand` do between two stages.
+
+use std::io;
+
+use zerocopy::FromZeros;
+
+use crate::forms::Lookup;
+use crate::huge::Huge;
+use crate::touched::Touched;
+use crate::work::Work;
+
+#[derive(Clone, Copy, Debug, FromZeros)]
+#[repr(C, align(64))]
+struct Line {
+    words: [u64; 8],
+}
+
+/// Lines, each with its number in its first word.
+#[derive(Debug)]
+pub struct Lines {
+    lines: Huge<Line>,
+}
+
+impl Lines {
+    /// So many lines.
+    ///
+    /// # Errors
+    /// `InvalidInput` if a line's number would not fit into 32 bits, else what `mmap` says.
+    pub fn new(len: usize) -> io::Result<Self> {
+        let count = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut lines: Huge<Line> = Huge::zeroed(len)?;
+        // Pages that were never written all share one page of zeroes, which stays in the cache.
+        for (number, line) in (0..count).zip(lines.iter_mut()) {
+            line.words[0] = u64::from(number);
+        }
+        Ok(Self { lines })
+    }
+
+    /// How many lines there are; keys are below.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// True if there are no lines.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+impl Lookup for Lines {
+    type Key = u32;
+    type Value = u64;
+
+    #[inline(always)]
+    fn find(&self, line: u32) -> u64 {
+        self.lines[line as usize].words[0]
+    }
+
+    async fn find_marked<W: Work<u32, u64>>(&self, work: &W, item: &W::Item) -> W::Out {
+        let line = gopt::load(&self.lines[work.key(item) as usize]).await;
+        work.out(item, line.words[0])
+    }
+
+    #[inline(always)]
+    fn find_group<W: Work<u32, u64>>(&self, work: &W, items: &[W::Item], out: &mut [W::Out]) {
+        for item in items {
+            let line = &self.lines[work.key(item) as usize];
+            gopt::prefetch_now(&raw const line.words[0], gopt::T0);
+        }
+        for (item, out) in items.iter().zip(out) {
+            *out = work.out(item, self.find(work.key(item)));
+        }
+    }
+
+    fn touch(&self, line: u32, touched: &mut Touched) {
+        touched.read(&self.lines, line as usize);
+    }
+}

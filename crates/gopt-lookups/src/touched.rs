@@ -1,0 +1,54 @@
+//! Which cache lines a look-up reads, so that its rate can be compared with the rate at which the
+//! machine brings random lines. Each table walks its own path for it: see [`Lookup::touch`].
+//!
+//! Invariant: only lines of arrays that no second-level cache holds are kept, because only those
+//! are expected to miss.
+//!
+//! [`Lookup::touch`]: crate::Lookup::touch
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// An array of at most so many bytes lies in a second-level cache after a few look-ups.
+pub const CACHED_BYTES: usize = 4 << 20;
+
+/// The lines that one look-up has read so far.
+///
+/// ```
+/// use gopt_lookups::touched::Touched;
+///
+/// let large = vec![0_u64; 1 << 20];
+/// let mut touched = Touched::default();
+/// touched.read(&large, 0);
+/// touched.read(&large, 1 << 19);
+/// touched.read(&large, 1 << 19);
+/// touched.read(&[7_u64], 0);
+/// assert_eq!(touched.take(), 2);
+/// ```
+#[derive(Debug, Default)]
+pub struct Touched {
+    lines: Vec<usize>,
+}
+
+impl Touched {
+    /// `array[at]` was read, all lines of it; nothing if there is no such value.
+    pub fn read<T>(&mut self, array: &[T], at: usize) {
+        if size_of_val(array) <= CACHED_BYTES {
+            return;
+        }
+        if let Some(value) = array.get(at) {
+            let start = std::ptr::from_ref(value).addr();
+            let last = start + size_of::<T>().max(1) - 1;
+            self.lines.extend(start / LINE_BYTES..=last / LINE_BYTES);
+        }
+    }
+
+    /// How many lines the look-up has read, each counted once. Then it begins anew.
+    pub fn take(&mut self) -> usize {
+        self.lines.sort_unstable();
+        self.lines.dedup();
+        let count = self.lines.len();
+        self.lines.clear();
+        count
+    }
+}
