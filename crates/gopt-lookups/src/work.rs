@@ -37,6 +37,7 @@ impl<K: Copy, V> Work<K, V> for Tight {
 
 /// A packet in the cache: headers as words, and the key that they lead to.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Packet<K> {
     /// Header and first bytes of the payload.
     pub words: [u64; 8],
@@ -46,6 +47,7 @@ pub struct Packet<K> {
 
 /// What a handler of packets made of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub struct Handled<V> {
     /// What the look-up found.
     pub value: V,

@@ -79,7 +79,7 @@ const RULES: &[Rule] = &[
         libraries: Some(&[]),
         ..rule("dunlin-gopt", &[])
     },
-    rule("dunlin-gopt-lookups", &["dunlin-gopt"]),
+    rule("dunlin-gopt-lookups", &["dunlin-gopt", "dunlin-gopt-c"]),
     rule("dunlin-gopt-c", &[]),
     rule("dunlin-store", &["dunlin-gopt"]),
     Rule {

@@ -1,0 +1,73 @@
+//! The look-ups in C, over the tables that Rust made: same algorithms, same results, same work
+//! around them. `c/` has the sources; the build script gives the marked ones to gopt for C.
+//!
+//! Invariants: what crosses to C has a layout that is checked when this is compiled (`layout`), and
+//! C reads nothing but tables that their constructors filled (`tables`) and keys that were checked.
+//! Called by the experiment `dunlin bench gopt` and by this crate's example `rates`.
+
+mod ffi;
+mod layout;
+mod tables;
+mod widths;
+
+pub use widths::WIDTHS;
+
+use crate::Lookup;
+use crate::work::{Handled, Packet};
+
+/// Which C code runs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CForm {
+    /// One item after the other.
+    Plain,
+    /// Marked, and made interleaved by gopt for C.
+    Gopt,
+    /// Group prefetching, written by hand.
+    Hand,
+}
+
+/// A table whose look-ups exist in C as well.
+pub trait InC: Lookup + Sized {
+    /// Looks all keys up, and stops at the shorter of `keys` and `out`. `width` is how many items
+    /// are in flight; [`CForm::Plain`] ignores it.
+    ///
+    /// # Panics
+    /// If `width` is none of [`WIDTHS`], or if [`Lookup::find`] panics for a key.
+    fn tight_in_c(&self, form: CForm, width: usize, keys: &[Self::Key], out: &mut [Self::Value]);
+
+    /// The same with the work of a packet handler for each item.
+    ///
+    /// # Panics
+    /// As [`InC::tight_in_c`].
+    fn handler_in_c(
+        &self,
+        form: CForm,
+        width: usize,
+        packets: &[Packet<Self::Key>],
+        out: &mut [Handled<Self::Value>],
+    );
+}
+
+impl<T: tables::Table> InC for T {
+    fn tight_in_c(&self, form: CForm, width: usize, keys: &[T::Key], out: &mut [T::Value]) {
+        for &key in keys {
+            self.check_key(key);
+        }
+        let function = ffi::function(T::tight(), form, width);
+        ffi::call(self, function, width, keys, out);
+    }
+
+    fn handler_in_c(
+        &self,
+        form: CForm,
+        width: usize,
+        packets: &[Packet<T::Key>],
+        out: &mut [Handled<T::Value>],
+    ) {
+        for packet in packets {
+            self.check_key(packet.key);
+        }
+        let function = ffi::function(T::handler(), form, width);
+        ffi::call(self, function, width, packets, out);
+    }
+}
