@@ -14,7 +14,7 @@ use std::{env, fs, io};
 use widths::WIDTHS;
 
 /// The files in `c`, without those that others include.
-const LOOKUPS: [&str; 2] = ["pointer-chasing", "cuckoo"];
+const LOOKUPS: [&str; 6] = ["pointer-chasing", "cuckoo", "ipv4", "ipv6", "mica", "btree"];
 
 /// Names of shapes, and what selects them.
 const SHAPES: [(&str, &str); 2] = [("tight", ""), ("handler", "#define HANDLER\n")];

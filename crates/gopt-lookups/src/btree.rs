@@ -26,16 +26,16 @@ pub const RESERVED: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(C, align(128))]
-struct Node {
+pub(crate) struct Node {
     keys: [u64; KEYS],
 }
 
 /// A map from integers to integers.
 #[derive(Debug)]
 pub struct BTree {
-    inner: Vec<Huge<Node>>,
-    leaves: Huge<Node>,
-    values: Huge<u64>,
+    pub(crate) inner: Vec<Huge<Node>>,
+    pub(crate) leaves: Huge<Node>,
+    pub(crate) values: Huge<u64>,
 }
 
 impl BTree {

@@ -13,7 +13,7 @@ use crate::work::Work;
 /// A routing table. The key is an address in host byte order, the value the next hop.
 #[derive(Debug)]
 pub struct Ipv4 {
-    trie: Trie,
+    pub(crate) trie: Trie,
 }
 
 impl Ipv4 {

@@ -32,13 +32,13 @@ const POSITION: u64 = (1 << POSITION_BITS) - 1;
 
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(C, align(64))]
-struct Bucket {
+pub(crate) struct Bucket {
     slots: [u64; SLOTS],
 }
 
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(C, align(32))]
-struct Entry {
+pub(crate) struct Entry {
     key: u64,
     value: Value,
 }
@@ -46,12 +46,12 @@ struct Entry {
 /// A table that forgets the oldest entries when its log is full.
 #[derive(Debug)]
 pub struct Mica {
-    buckets: Huge<Bucket>,
-    bucket_mask: usize,
-    entries: Huge<Entry>,
-    entry_mask: u64,
+    pub(crate) buckets: Huge<Bucket>,
+    pub(crate) bucket_mask: usize,
+    pub(crate) entries: Huge<Entry>,
+    pub(crate) entry_mask: u64,
     /// The position of the next entry, in 48 bits; never 0, which means a free slot.
-    head: u64,
+    pub(crate) head: u64,
 }
 
 impl Mica {

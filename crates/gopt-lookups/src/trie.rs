@@ -39,8 +39,8 @@ pub struct Route<A> {
 /// Levels of words. Addresses are left-aligned in 128 bits.
 #[derive(Debug)]
 pub(crate) struct Trie {
-    first: Huge<u32>,
-    groups: Huge<u32>,
+    pub(crate) first: Huge<u32>,
+    pub(crate) groups: Huge<u32>,
 }
 
 /// What one word says.

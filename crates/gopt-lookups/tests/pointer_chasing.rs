@@ -29,7 +29,7 @@ fn all_forms_agree() {
     for depth in [0, 1, 2, 100] {
         // The same seed makes the same chain.
         let chain = Chain::new(5000, depth, &mut Random::new(1)).unwrap();
-        agreement::check(&chain, &keys, |key| {
+        agreement::check_with_c(&chain, &keys, |key| {
             (0..depth).fold(key, |at, _| step.find(at))
         });
     }

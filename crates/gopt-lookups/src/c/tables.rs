@@ -2,8 +2,13 @@
 
 use super::ffi::{self, Functions};
 use crate::Lookup;
+use crate::btree::{self, BTree};
 use crate::cuckoo::{self, Cuckoo};
+use crate::ipv4::Ipv4;
+use crate::ipv6::Ipv6;
+use crate::mica::{self, Mica};
 use crate::pointer_chasing::Chain;
+use crate::trie::Trie;
 
 /// A table that the C side can read.
 ///
@@ -77,5 +82,130 @@ unsafe impl Table for Cuckoo {
 
     fn handler() -> &'static Functions {
         &ffi::dunlin_gopt_cuckoo_handler
+    }
+}
+
+#[repr(C)]
+pub(super) struct TrieInC {
+    first: *const u32,
+    groups: *const u32,
+}
+
+impl TrieInC {
+    fn of(trie: &Trie) -> Self {
+        Self {
+            first: trie.first.as_ptr(),
+            groups: trie.groups.as_ptr(),
+        }
+    }
+}
+
+// SAFETY: the first level has a word for each 24 bits; a word leads deeper only to a group that is
+// there, and none does below the 32nd bit.
+unsafe impl Table for Ipv4 {
+    type InC = TrieInC;
+
+    fn in_c(&self) -> TrieInC {
+        TrieInC::of(&self.trie)
+    }
+
+    fn tight() -> &'static Functions {
+        &ffi::dunlin_gopt_ipv4_tight
+    }
+
+    fn handler() -> &'static Functions {
+        &ffi::dunlin_gopt_ipv4_handler
+    }
+}
+
+// SAFETY: as for IPv4; no word leads deeper below the 128th bit, so shifts stay in range.
+unsafe impl Table for Ipv6 {
+    type InC = TrieInC;
+
+    fn in_c(&self) -> TrieInC {
+        TrieInC::of(&self.trie)
+    }
+
+    fn tight() -> &'static Functions {
+        &ffi::dunlin_gopt_ipv6_tight
+    }
+
+    fn handler() -> &'static Functions {
+        &ffi::dunlin_gopt_ipv6_handler
+    }
+}
+
+#[repr(C)]
+pub(super) struct MicaInC {
+    buckets: *const mica::Bucket,
+    bucket_mask: u64,
+    entries: *const mica::Entry,
+    entry_mask: u64,
+    head: u64,
+}
+
+// SAFETY: there is a bucket and an entry for each number that the masks let pass.
+unsafe impl Table for Mica {
+    type InC = MicaInC;
+
+    fn in_c(&self) -> MicaInC {
+        MicaInC {
+            buckets: self.buckets.as_ptr(),
+            bucket_mask: self.bucket_mask as u64,
+            entries: self.entries.as_ptr(),
+            entry_mask: self.entry_mask,
+            head: self.head,
+        }
+    }
+
+    fn tight() -> &'static Functions {
+        &ffi::dunlin_gopt_mica_tight
+    }
+
+    fn handler() -> &'static Functions {
+        &ffi::dunlin_gopt_mica_handler
+    }
+}
+
+/// Levels above the leaves, at most: each has a seventeenth of the nodes of the next one, and
+/// `17^16` is more than `2^64`.
+const MAX_INNER: usize = 16;
+
+#[repr(C)]
+pub(super) struct BTreeInC {
+    inner: [*const btree::Node; MAX_INNER],
+    inner_levels: u64,
+    leaves: *const btree::Node,
+    values: *const u64,
+}
+
+// SAFETY: a node has a child for each of its keys that is no filling, and one more; a leaf has
+// sixteen values.
+unsafe impl Table for BTree {
+    type InC = BTreeInC;
+
+    fn in_c(&self) -> BTreeInC {
+        let mut inner = [std::ptr::null(); MAX_INNER];
+        assert!(
+            self.inner.len() <= MAX_INNER,
+            "memory has fewer bytes than 17^16"
+        );
+        for (place, level) in inner.iter_mut().zip(&self.inner) {
+            *place = level.as_ptr();
+        }
+        BTreeInC {
+            inner,
+            inner_levels: self.inner.len() as u64,
+            leaves: self.leaves.as_ptr(),
+            values: self.values.as_ptr(),
+        }
+    }
+
+    fn tight() -> &'static Functions {
+        &ffi::dunlin_gopt_btree_tight
+    }
+
+    fn handler() -> &'static Functions {
+        &ffi::dunlin_gopt_btree_handler
     }
 }

@@ -1,0 +1,88 @@
+/* IPv6 routing in a multi-bit trie (G-Opt 3.3): four to six dependent accesses for prefixes of 48 to
+ * 64 bits. */
+#include "lookup.h"
+
+#ifndef WIDTH
+
+typedef unsigned __int128 key_type;
+typedef struct found_u32 value_type;
+#include "shape.h"
+#include "trie.h"
+
+/* Bits of the address that select the first word. */
+#define FIRST_BITS 24
+
+static inline const uint32_t *first(const struct table *table, key_type address)
+{
+    return &table->first[(size_t)(address >> (128 - FIRST_BITS))];
+}
+
+/* The next word, which the eight bits from `depth` on select. */
+static inline const uint32_t *next(const struct table *table, uint32_t word, key_type address,
+                                   unsigned depth)
+{
+    return in_group(table, word, (uint32_t)(address >> (120 - depth)) & 0xFF);
+}
+
+static void plain(ARGUMENTS)
+{
+    (void)width;
+    for (size_t i = 0; i < n; i++) {
+        key_type address = key_of(&items[i]);
+        uint32_t word = *first(table, address);
+        for (unsigned depth = FIRST_BITS; word & DEEPER; depth += 8)
+            word = *next(table, word, address, depth);
+        finish(&out[i], &items[i], hop(word));
+    }
+}
+
+static void hand(ARGUMENTS)
+{
+    for (size_t begin = 0; begin < n; begin += width) {
+        size_t group = n - begin < width ? n - begin : width;
+        key_type addresses[MAX_WIDTH];
+        const uint32_t *words[MAX_WIDTH];
+        /* Items whose search goes on, packed, so that a level costs nothing for the others. */
+        size_t open[MAX_WIDTH], count = group;
+        for (size_t i = 0; i < group; i++) {
+            addresses[i] = key_of(&items[begin + i]);
+            words[i] = first(table, addresses[i]);
+            __builtin_prefetch(words[i]);
+            open[i] = i;
+        }
+        for (unsigned depth = FIRST_BITS; count; depth += 8) {
+            size_t deeper = 0;
+            for (size_t at = 0; at < count; at++) {
+                size_t i = open[at];
+                uint32_t word = *words[i];
+                if (word & DEEPER) {
+                    words[i] = next(table, word, addresses[i], depth);
+                    __builtin_prefetch(words[i]);
+                    open[deeper++] = i;
+                } else {
+                    finish(&out[begin + i], &items[begin + i], hop(word));
+                }
+            }
+            count = deeper;
+        }
+    }
+}
+
+#else
+
+static void MARKED(ARGUMENTS)
+{
+    (void)width;
+    foreach (i, n) {
+        key_type address = key_of(&items[i]);
+        const uint32_t *at = first(table, address);
+        g_expensive(at);
+        for (unsigned depth = FIRST_BITS; *at & DEEPER; depth += 8) {
+            at = next(table, *at, address, depth);
+            g_expensive(at);
+        }
+        finish(&out[i], &items[i], hop(*at));
+    }
+}
+
+#endif

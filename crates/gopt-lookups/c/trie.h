@@ -1,0 +1,31 @@
+/* Words of the multi-bit trie under `ipv4` and `ipv6`: 24 bits of the address select the first one, 8 each
+ * further one. */
+#ifndef TRIE_H
+#define TRIE_H
+
+/* The word says something. */
+#define SET (1u << 31)
+
+/* What it says is the number of a group of 256 words. */
+#define DEEPER (1u << 30)
+
+/* The largest next hop, and the largest number of a group. */
+#define MAX_HOP ((1u << 30) - 1)
+
+struct table {
+    const uint32_t *first;
+    const uint32_t *groups;
+};
+
+/* What a word says that leads to no group. */
+static inline value_type hop(uint32_t word)
+{
+    return (value_type){word >> 31, word & MAX_HOP};
+}
+
+static inline const uint32_t *in_group(const struct table *table, uint32_t word, uint32_t byte)
+{
+    return &table->groups[(size_t)(word & MAX_HOP) * 256 + byte];
+}
+
+#endif
