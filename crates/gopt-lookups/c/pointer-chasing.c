@@ -17,7 +17,7 @@ static void plain(ARGUMENTS)
     (void)width;
     for (size_t i = 0; i < n; i++) {
         uint32_t at = key_of(&items[i]);
-        for (uint64_t step = 0; step < table->depth; step++)
+        for (uint64_t steps = table->depth; steps; steps--)
             at = table->next[at];
         finish(&out[i], &items[i], at);
     }
@@ -31,7 +31,7 @@ static void hand(ARGUMENTS)
         uint32_t at[MAX_WIDTH];
         for (size_t i = 0; i < group; i++)
             at[i] = key_of(&items[begin + i]);
-        for (uint64_t step = 0; step < table->depth; step++) {
+        for (uint64_t steps = table->depth; steps; steps--) {
             for (size_t i = 0; i < group; i++)
                 __builtin_prefetch(&next[at[i]]);
             for (size_t i = 0; i < group; i++)
@@ -50,7 +50,7 @@ static void MARKED(ARGUMENTS)
     const uint32_t *next = table->next;
     foreach (i, n) {
         uint32_t at = key_of(&items[i]);
-        for (uint64_t step = 0; step < table->depth; step++) {
+        for (uint64_t steps = table->depth; steps; steps--) {
             g_expensive(&next[at]);
             at = next[at];
         }

@@ -7,7 +7,7 @@ use gopt::MAX_WIDTH;
 
 use crate::forms::Lookup;
 use crate::touched::Touched;
-use crate::trie::{FIRST_BITS, Route, Step, Trie, step};
+use crate::trie::{FIRST_BITS, Group, Route, Step, Trie, Word, step};
 use crate::work::Work;
 
 /// A routing table. The key is an address in host byte order, the value the next hop.
@@ -33,7 +33,7 @@ impl Ipv4 {
     }
 
     #[inline(always)]
-    fn second(&self, group: u32, address: u32) -> &u32 {
+    fn second(&self, group: Group, address: u32) -> &Word {
         self.trie.group_word(group, wide(address), FIRST_BITS)
     }
 }
@@ -67,7 +67,7 @@ impl Lookup for Ipv4 {
         out: &mut [W::Out],
     ) {
         let mut addresses = [0; MAX_WIDTH];
-        let mut deeper = [(0_usize, 0_u32); MAX_WIDTH];
+        let mut deeper = [(0_usize, self.trie.first_word(0)); MAX_WIDTH];
         for (address, item) in addresses.iter_mut().zip(items) {
             *address = work.key(item);
             gopt::prefetch_now(self.trie.first_word(wide(*address)), gopt::T0);
@@ -77,14 +77,15 @@ impl Lookup for Ipv4 {
             match step(*self.trie.first_word(wide(addresses[at]))) {
                 Step::Found(hop) => *out = work.out(item, hop),
                 Step::Deeper(group) => {
-                    gopt::prefetch_now(self.second(group, addresses[at]), gopt::T0);
-                    deeper[count] = (at, group);
+                    let word = self.second(group, addresses[at]);
+                    gopt::prefetch_now(word, gopt::T0);
+                    deeper[count] = (at, word);
                     count += 1;
                 }
             }
         }
-        for &(at, group) in &deeper[..count] {
-            out[at] = work.out(&items[at], last(*self.second(group, addresses[at])));
+        for &(at, word) in &deeper[..count] {
+            out[at] = work.out(&items[at], last(*word));
         }
     }
 
@@ -95,7 +96,7 @@ impl Lookup for Ipv4 {
 
 /// The hop in a word of the last level, which leads nowhere else.
 #[inline(always)]
-const fn last(word: u32) -> Option<u32> {
+const fn last(word: Word) -> Option<u32> {
     match step(word) {
         Step::Found(hop) => hop,
         Step::Deeper(_) => None,

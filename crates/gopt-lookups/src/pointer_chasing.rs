@@ -7,6 +7,7 @@
 use std::io;
 
 use gopt::MAX_WIDTH;
+use zerocopy::FromZeros;
 
 use crate::forms::Lookup;
 use crate::huge::Huge;
@@ -21,9 +22,15 @@ pub const DEPTH: u32 = 100;
 /// `depth` steps on.
 #[derive(Debug)]
 pub struct Chain {
-    pub(crate) next: Huge<u32>,
+    pub(crate) next: Huge<Cell>,
     pub(crate) depth: u32,
 }
+
+/// The number of a cell of the chain at hand. Nobody outside of this file makes one, so a step needs no
+/// check of bounds, which would be half of its instructions.
+#[derive(Clone, Copy, Debug, FromZeros)]
+#[repr(transparent)]
+pub(crate) struct Cell(u32);
 
 impl Chain {
     /// A random cycle through `len` cells, in which a look-up goes `depth` steps.
@@ -34,7 +41,7 @@ impl Chain {
         let cells = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut next = Huge::zeroed(len)?;
         for (cell, next) in (0..cells).zip(next.iter_mut()) {
-            *next = cell;
+            *next = Cell(cell);
         }
         // Sattolo's algorithm: a cell is never swapped with itself, hence a single cycle.
         for cell in (1..len).rev() {
@@ -54,6 +61,20 @@ impl Chain {
     pub fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
+
+    /// The cell where a look-up begins.
+    #[inline(always)]
+    fn cell(&self, key: u32) -> Cell {
+        assert!((key as usize) < self.next.len(), "there is no cell {key}");
+        Cell(key)
+    }
+
+    /// Where the number of the cell after this one is.
+    #[inline(always)]
+    fn next(&self, Cell(at): Cell) -> &Cell {
+        // SAFETY: keys were checked, and the constructor wrote numbers of cells only.
+        unsafe { self.next.get_unchecked(at as usize) }
+    }
 }
 
 impl Lookup for Chain {
@@ -61,46 +82,47 @@ impl Lookup for Chain {
     type Value = u32;
 
     #[inline(always)]
-    fn find(&self, mut at: u32) -> u32 {
+    fn find(&self, key: u32) -> u32 {
+        let mut at = self.cell(key);
         for _ in 0..self.depth {
-            at = self.next[at as usize];
+            at = *self.next(at);
         }
-        at
+        at.0
     }
 
     async fn find_marked<W: Work<u32, u32>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let next = &*self.next;
-        let mut at = work.key(item);
+        let mut at = self.cell(work.key(item));
         for _ in 0..self.depth {
-            at = *gopt::load(&next[at as usize]).await;
+            at = *gopt::load(self.next(at)).await;
         }
-        work.out(item, at)
+        work.out(item, at.0)
     }
 
     #[inline(always)]
     fn find_group<W: Work<u32, u32>>(&self, work: &W, items: &[W::Item], out: &mut [W::Out]) {
-        let mut at = [0_u32; MAX_WIDTH];
+        let mut at = [Cell(0); MAX_WIDTH];
         let at = &mut at[..items.len()];
         for (at, item) in at.iter_mut().zip(items) {
-            *at = work.key(item);
+            *at = self.cell(work.key(item));
         }
         for _ in 0..self.depth {
             for at in &*at {
-                gopt::prefetch_now(&raw const self.next[*at as usize], gopt::T0);
+                gopt::prefetch_now(self.next(*at), gopt::T0);
             }
             for at in &mut *at {
-                *at = self.next[*at as usize];
+                *at = *self.next(*at);
             }
         }
         for ((at, item), out) in at.iter().zip(items).zip(out) {
-            *out = work.out(item, *at);
+            *out = work.out(item, at.0);
         }
     }
 
-    fn touch(&self, mut at: u32, touched: &mut Touched) {
+    fn touch(&self, key: u32, touched: &mut Touched) {
+        let mut at = self.cell(key);
         for _ in 0..self.depth {
-            touched.read(&self.next, at as usize);
-            at = self.next[at as usize];
+            touched.read(&self.next, at.0 as usize);
+            at = *self.next(at);
         }
     }
 }

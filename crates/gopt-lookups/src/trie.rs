@@ -3,9 +3,13 @@
 //! 1998) and of `ipv6` (up to 14 levels).
 //!
 //! Invariants: a word is nothing, a next hop, or the number of a group of 256 words that the next
-//! eight bits select; a group is only entered from one word, and group numbers exist.
+//! eight bits select; a group is only entered from one word, and group numbers exist. Nobody outside
+//! of this file makes a word or a group, so look-ups need no checks of bounds: those would cost a
+//! tenth of a plain look-up, because they fill the processor's window.
 
 use std::io;
+
+use zerocopy::FromZeros;
 
 use crate::huge::Huge;
 use crate::touched::Touched;
@@ -39,9 +43,18 @@ pub struct Route<A> {
 /// Levels of words. Addresses are left-aligned in 128 bits.
 #[derive(Debug)]
 pub(crate) struct Trie {
-    pub(crate) first: Huge<u32>,
-    pub(crate) groups: Huge<u32>,
+    pub(crate) first: Huge<Word>,
+    pub(crate) groups: Huge<Word>,
 }
+
+/// One word of a trie, for looking at with [`step`].
+#[derive(Clone, Copy, Debug, FromZeros)]
+#[repr(transparent)]
+pub(crate) struct Word(u32);
+
+/// The number of a group that a word of the same trie has led to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group(u32);
 
 /// What one word says.
 #[derive(Clone, Copy)]
@@ -49,7 +62,7 @@ pub(crate) enum Step {
     /// The search is over.
     Found(Option<u32>),
     /// The next eight bits select in this group.
-    Deeper(u32),
+    Deeper(Group),
 }
 
 impl Trie {
@@ -87,14 +100,14 @@ impl Trie {
         let mut group = None;
         while len > depth {
             let word = match group {
-                None => &mut self.first[place],
-                Some(group) => &mut self.groups[in_group(group, place)],
+                None => &mut self.first[place].0,
+                Some(group) => &mut self.groups[in_group(group, place)].0,
             };
             if *word & DEEPER == 0 {
                 let covering = *word;
                 *word = SET | DEEPER | *used;
                 let from = in_group(*used, 0);
-                self.groups[from..from + GROUP].fill(covering);
+                self.groups[from..from + GROUP].fill(Word(covering));
                 group = Some(*used);
                 *used += 1;
             } else {
@@ -114,19 +127,25 @@ impl Trie {
             }
         };
         // None of them leads deeper: that would take a longer route, which came earlier.
-        words.fill(SET | route.hop);
+        words.fill(Word(SET | route.hop));
     }
 
     /// The word of the first level for an address.
     #[inline(always)]
-    pub(crate) fn first_word(&self, address: u128) -> &u32 {
-        &self.first[first(address)]
+    pub(crate) fn first_word(&self, address: u128) -> &Word {
+        // SAFETY: the first level has a word for each value of 24 bits.
+        unsafe { self.first.get_unchecked(first(address)) }
     }
 
     /// The word of a group for the eight bits of the address from `depth` on.
     #[inline(always)]
-    pub(crate) fn group_word(&self, group: u32, address: u128, depth: u32) -> &u32 {
-        &self.groups[in_group(group, byte(address, depth))]
+    pub(crate) fn group_word(&self, group: Group, address: u128, depth: u32) -> &Word {
+        // SAFETY: a group's number comes from a word, those that words have exist, and a group has a
+        // word for each value of eight bits.
+        unsafe {
+            self.groups
+                .get_unchecked(in_group(group.0, byte(address, depth)))
+        }
     }
 
     /// Names the words that a search for an address reads.
@@ -135,7 +154,7 @@ impl Trie {
         touched.read(&self.first, first(address));
         let mut word = *self.first_word(address);
         while let Step::Deeper(group) = step(word) {
-            touched.read(&self.groups, in_group(group, byte(address, depth)));
+            touched.read(&self.groups, in_group(group.0, byte(address, depth)));
             word = *self.group_word(group, address, depth);
             depth += 8;
         }
@@ -144,9 +163,9 @@ impl Trie {
 
 /// What a word says.
 #[inline(always)]
-pub(crate) const fn step(word: u32) -> Step {
+pub(crate) const fn step(Word(word): Word) -> Step {
     if word & DEEPER != 0 {
-        Step::Deeper(word & MAX_HOP)
+        Step::Deeper(Group(word & MAX_HOP))
     } else if word & SET != 0 {
         Step::Found(Some(word & MAX_HOP))
     } else {
@@ -175,9 +194,13 @@ fn first(address: u128) -> usize {
     usize::try_from(address >> (128 - FIRST_BITS)).expect("24 bits")
 }
 
+/// The eight bits from `depth` on, which never lie in both halves of an address. Shifts of 128 bits
+/// would cost more than the rest of a step.
 #[inline(always)]
 fn byte(address: u128, depth: u32) -> usize {
-    usize::try_from((address >> (120 - depth)) & 0xFF).expect("eight bits")
+    let half = if depth < 64 { address >> 64 } else { address };
+    let half = u64::try_from(half & u128::from(u64::MAX)).expect("64 bits");
+    usize::try_from((half >> (56 - depth % 64)) & 0xFF).expect("eight bits")
 }
 
 #[inline(always)]

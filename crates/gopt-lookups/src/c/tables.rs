@@ -7,8 +7,8 @@ use crate::cuckoo::{self, Cuckoo};
 use crate::ipv4::Ipv4;
 use crate::ipv6::Ipv6;
 use crate::mica::{self, Mica};
-use crate::pointer_chasing::Chain;
-use crate::trie::Trie;
+use crate::pointer_chasing::{Cell, Chain};
+use crate::trie::{Trie, Word};
 
 /// A table that the C side can read.
 ///
@@ -31,7 +31,7 @@ pub(super) unsafe trait Table: Lookup {
 
 #[repr(C)]
 pub(super) struct ChainInC {
-    next: *const u32,
+    next: *const Cell,
     depth: u64,
 }
 
@@ -87,8 +87,8 @@ unsafe impl Table for Cuckoo {
 
 #[repr(C)]
 pub(super) struct TrieInC {
-    first: *const u32,
-    groups: *const u32,
+    first: *const Word,
+    groups: *const Word,
 }
 
 impl TrieInC {
