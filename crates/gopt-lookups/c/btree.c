@@ -15,6 +15,7 @@
 
 typedef uint64_t key_type;
 typedef struct found_u64 value_type;
+#include "compare.h"
 #include "shape.h"
 
 struct node {
@@ -32,18 +33,15 @@ struct table {
 /* Which child may hold the key: as many keys of the node are at most as large. */
 static inline size_t child(const struct node *node, uint64_t key)
 {
-    size_t smaller = 0;
-    for (int at = 0; at < KEYS; at++)
-        smaller += (node->keys[at] <= key) & (node->keys[at] != RESERVED);
-    return smaller;
+    return count_up_to(node->keys, KEYS, key);
 }
 
 /* Where in a leaf the key is, or -1. */
 static inline int slot(const struct node *leaf, uint64_t key)
 {
     uint32_t equal = 0;
-    for (int at = 0; at < KEYS; at++)
-        equal |= (uint32_t)(leaf->keys[at] == key) << at;
+    for (int at = 0; at < KEYS; at += 4)
+        equal |= equal_u64_from(&leaf->keys[at], key, 0) << at;
     return equal && key != RESERVED ? __builtin_ctz(equal) : -1;
 }
 

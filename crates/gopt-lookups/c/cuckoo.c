@@ -5,8 +5,10 @@
 
 typedef uint32_t key_type;
 typedef struct found_u32 value_type;
+#include "compare.h"
 #include "shape.h"
 
+/* Slots of a bucket. */
 #define SLOTS 8
 
 /* The key of a free slot. */
@@ -33,12 +35,9 @@ static inline const struct bucket *second(const struct table *table, uint64_t ha
     return &table->buckets[(hash & 0xFFFFFFFFu) & table->mask];
 }
 
-/* Compares all slots at once; the loop compiles to vectors. */
 static inline value_type value_in(const struct bucket *bucket, uint32_t key)
 {
-    uint32_t equal = 0;
-    for (int slot = 0; slot < SLOTS; slot++)
-        equal |= (uint32_t)(bucket->keys[slot] == key) << slot;
+    uint32_t equal = equal_u32(bucket->keys, key);
     if (!equal || key == FREE)
         return (value_type){0, 0};
     return (value_type){1, bucket->values[__builtin_ctz(equal)]};

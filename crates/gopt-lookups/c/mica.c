@@ -15,6 +15,7 @@ typedef struct {
     uint64_t is_found;
     uint64_t words[WORDS];
 } value_type;
+#include "compare.h"
 #include "shape.h"
 
 struct bucket {
@@ -63,14 +64,12 @@ static inline uint32_t held(const struct table *table, const struct bucket *buck
     return agree;
 }
 
-/* The slots of a bucket that may hold the key. Tags are compared without branches: nothing predicts
- * which of the slots it is. */
+/* The slots of a bucket that may hold the key. */
 static inline uint32_t candidates(const struct table *table, const struct bucket *bucket,
                                   uint64_t hash)
 {
-    uint32_t agree = 0;
-    for (int at = 0; at < SLOTS; at++)
-        agree |= (uint32_t)((bucket->slots[at] ^ hash) >> POSITION_BITS == 0) << at;
+    uint32_t agree = equal_u64_from(&bucket->slots[0], hash, POSITION_BITS)
+        | equal_u64_from(&bucket->slots[4], hash, POSITION_BITS) << 4;
     return held(table, bucket, agree);
 }
 

@@ -10,6 +10,7 @@ use std::io;
 use gopt::MAX_WIDTH;
 use zerocopy::FromZeros;
 
+use crate::compare::equal_u64_from;
 use crate::forms::Lookup;
 use crate::huge::Huge;
 use crate::touched::Touched;
@@ -180,10 +181,7 @@ fn child(node: &Node, key: u64) -> usize {
 /// Where in a leaf the key is.
 #[inline(always)]
 fn slot(leaf: &Node, key: u64) -> Option<usize> {
-    let mut equal = 0_u32;
-    for (slot, &other) in leaf.keys.iter().enumerate() {
-        equal |= u32::from(other == key) << slot;
-    }
+    let equal = equal_u64_from::<0>(&leaf.keys, key);
     (equal != 0 && key != RESERVED).then(|| equal.trailing_zeros() as usize % KEYS)
 }
 

@@ -9,6 +9,7 @@ use std::io;
 use gopt::MAX_WIDTH;
 use zerocopy::FromZeros;
 
+use crate::compare::equal_u32;
 use crate::forms::Lookup;
 use crate::huge::Huge;
 use crate::random::{Random, mix};
@@ -198,13 +199,10 @@ impl Lookup for Cuckoo {
     }
 }
 
-/// Where in the bucket the key is. Compares all slots at once; the loop compiles to vectors.
+/// Where in the bucket the key is.
 #[inline(always)]
 fn slot(bucket: &Bucket, key: u32) -> Option<usize> {
-    let mut equal = 0_u32;
-    for (slot, &other) in bucket.keys.iter().enumerate() {
-        equal |= u32::from(other == key) << slot;
-    }
+    let equal = equal_u32(&bucket.keys, key);
     (equal != 0).then(|| equal.trailing_zeros() as usize)
 }
 

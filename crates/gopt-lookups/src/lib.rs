@@ -12,6 +12,7 @@
 pub mod aho_corasick;
 pub mod btree;
 pub mod c;
+mod compare;
 pub mod cuckoo;
 pub mod forms;
 pub mod huge;

@@ -10,6 +10,7 @@ use std::io;
 use gopt::MAX_WIDTH;
 use zerocopy::FromZeros;
 
+use crate::compare::equal_u64_from;
 use crate::forms::Lookup;
 use crate::huge::Huge;
 use crate::random::mix;
@@ -26,7 +27,7 @@ pub const WORDS: usize = 3;
 pub type Value = [u64; WORDS];
 
 /// A slot keeps a position in this many bits, above which the tag lies.
-const POSITION_BITS: u32 = 48;
+const POSITION_BITS: i32 = 48;
 
 const POSITION: u64 = (1 << POSITION_BITS) - 1;
 
@@ -124,14 +125,10 @@ impl Mica {
         (low & self.bucket_mask, hash & !POSITION)
     }
 
-    /// The slots of a bucket that may hold the key, as a mask. Tags are compared without branches:
-    /// nothing predicts which of the slots it is.
+    /// The slots of a bucket that may hold the key, as a mask.
     #[inline(always)]
     fn candidates(&self, bucket: &Bucket, tag: u64) -> u32 {
-        let mut agree = 0;
-        for (at, &slot) in bucket.slots.iter().enumerate() {
-            agree |= u32::from((slot ^ tag) >> POSITION_BITS == 0) << at;
-        }
+        let agree = equal_u64_from::<POSITION_BITS>(&bucket.slots, tag);
         self.held(bucket, agree)
     }
 
