@@ -4,6 +4,7 @@
 
 mod args;
 mod compare;
+pub(crate) mod gopt;
 pub(crate) mod idle;
 pub(crate) mod latency;
 mod machine;
@@ -45,12 +46,13 @@ const WATCHED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
 /// [`signal::Interrupted`], after what was measured so far has been written; or a process could
 /// not be started, failed or hung; or the rows cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    args.check().unwrap_or_else(|error| error.exit());
     signal::watch()?;
     if args.realtime {
         seat::use_realtime();
     }
     let mut output = Output::open(args.json.as_ref(), args.svg.as_deref())?;
-    let mut results = Results::begin();
+    let mut results = Results::begin(args.verbose);
     let ended = args
         .experiments()
         .into_iter()
@@ -61,6 +63,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// One experiment. What was measured is in the results, also when it ends early.
 fn measure(experiment: Experiment, args: &Args, results: &mut Results) -> anyhow::Result<()> {
+    if experiment == Experiment::Gopt {
+        return gopt::run(args, results);
+    }
     let mut cases = cases(experiment, &args.transports(experiment));
     let plan = Plan {
         runs: args.runs,
@@ -85,8 +90,8 @@ fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
         Experiment::Sessions => sessions::cases(transports),
         Experiment::Idle => idle::cases(transports, WATCHED[0]),
         Experiment::SlowHandler => slow_handler::cases(transports),
-        // It stands for the others; see `Args::experiments`.
-        Experiment::All => Vec::new(),
+        // `All` stands for others, see `Args::experiments`; the other one has no cases.
+        Experiment::All | Experiment::Gopt => Vec::new(),
     }
 }
 

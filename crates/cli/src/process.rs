@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,19 @@ impl Process {
     /// # Errors
     /// The system cannot start another process.
     pub(crate) fn spawn<P: Serialize>(role: Role, seat: Seat, params: &P) -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
+        Self::spawn_by(Command::new(std::env::current_exe()?), role, seat, params)
+    }
+
+    /// The same by way of another program, such as a profiler, whose last argument is this one.
+    ///
+    /// # Errors
+    /// The system cannot start another process.
+    pub(crate) fn spawn_by<P: Serialize>(
+        mut command: Command,
+        role: Role,
+        seat: Seat,
+        params: &P,
+    ) -> anyhow::Result<Self> {
         command.arg(SUBCOMMAND).arg(role.name());
         if let Some(cpu) = seat.cpu {
             command.arg("--cpu").arg(cpu.to_string());
@@ -96,6 +108,27 @@ impl Process {
         stdin
             .write_all(line.as_bytes())
             .with_context(|| format!("{} has ended", self.role.name()))
+    }
+
+    /// Waits for the child to end by itself, at most for `limit`.
+    ///
+    /// # Errors
+    /// [`signal::Interrupted`]; or it took too long, or failed.
+    pub(crate) fn wait(&mut self, limit: Duration) -> anyhow::Result<()> {
+        let deadline = Instant::now() + limit;
+        loop {
+            signal::check()?;
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "{} ended with {status}", self.role.name());
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "{} does not end",
+                self.role.name()
+            );
+            std::thread::sleep(GLANCE);
+        }
     }
 
     /// Waits for the child's next report, at most for `limit`.

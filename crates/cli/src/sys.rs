@@ -13,7 +13,10 @@ pub(crate) use affinity::{allowed_cpus, pin_to, set_priority};
 pub(crate) use datagrams::{Datagrams, set_gro, set_receive_buffer, set_segment_size};
 pub(crate) use shared::{Shared, create_shared};
 pub(crate) use signals::{die_with_parent, handle_once};
-pub(crate) use usage::{monotonic_time, processor_time, resident_bytes, set_exact_timers};
+pub(crate) use usage::{
+    monotonic_time, processor_time, resident_and_huge_bytes, resident_bytes, set_exact_timers,
+    thread_time,
+};
 
 use std::io;
 

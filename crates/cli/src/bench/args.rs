@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::gopt;
 use super::output::Target;
 
 const EXAMPLES: &str = "\
@@ -18,6 +20,8 @@ Examples:
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           what both processes of each measurement counted
+  dunlin bench gopt --svg gopt.svg      look-ups interleaved by gopt; ten minutes, 5 GB of memory
+  dunlin bench gopt --lookup cuckoo,mica --shape handler --batch 8,16,32
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
@@ -26,6 +30,10 @@ their ratio. A row is invalid if its baseline shows that the machine was disturb
 when the machine is quiet. Ctrl-C shows what was measured so far. Where two processes spin, they
 do so on the first two processors. With --realtime the system takes 5 % of their time for other
 threads all the same, which shows in the largest round trips.
+
+In gopt, plain is measured beside the interleaved forms, in a process for each look-up; the table
+shows the best width of each form, and --verbose or --json all of them. Without valgrind there are
+no counts of instructions. Look-ups of aho-corasick are bytes of packets.
 
 In slow-handler, handlers in the dispatch thread compute; those in worker threads sleep, as a
 handler does that waits for a disk, because with two processors they would fight for them.
@@ -62,9 +70,11 @@ pub(crate) struct Args {
     /// Run the measuring threads before all others of a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
-    /// Show what both processes of each measurement counted and used
+    /// Show what both processes of each measurement counted and used; all widths of gopt
     #[arg(long, short)]
     pub(super) verbose: bool,
+    #[command(flatten)]
+    pub(super) gopt: gopt::Options,
 }
 
 /// The experiments.
@@ -87,6 +97,8 @@ pub(super) enum Experiment {
     SlowHandler,
     /// All of the above but the summary
     All,
+    /// Look-ups that miss the cache, plain, interleaved by gopt, and by hand; not part of `all`
+    Gopt,
 }
 
 /// What packets travel over.
@@ -113,6 +125,26 @@ impl Transport {
 }
 
 impl Args {
+    /// Options that belong together, which `clap` does not see for itself.
+    ///
+    /// # Errors
+    /// Which option the experiment does not have.
+    pub(super) fn check(&self) -> Result<(), clap::Error> {
+        let wrong = if self.experiment == Experiment::Gopt {
+            let others = [
+                ("--transport", !self.transport.is_empty()),
+                ("--seconds", self.seconds.is_some()),
+            ];
+            let mut given = others.into_iter().filter(|(_, is_given)| *is_given);
+            given.next().map(|(name, _)| format!("gopt has no {name}"))
+        } else {
+            let given = self.gopt.given();
+            given.map(|name| format!("{name} belongs to `dunlin bench gopt`"))
+        };
+        let error = |text| crate::Args::command().error(ErrorKind::ArgumentConflict, text);
+        wrong.map_or(Ok(()), |text| Err(error(text)))
+    }
+
     /// The experiments behind the name.
     pub(super) fn experiments(&self) -> Vec<Experiment> {
         match self.experiment {
@@ -167,6 +199,8 @@ impl Experiment {
             Self::Rate | Self::SlowHandler => 60,
             Self::Sessions => 150,
             Self::Idle => 200,
+            // It does as much as its options say, whatever the time.
+            Self::Gopt => 600,
             Self::All => 520,
         })
     }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use anyhow::Context;
 
 use super::row::Row;
-use super::{compare, machine, plot, table};
+use super::{compare, gopt, machine, plot, table};
 
 /// The argument of `--json`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,22 +40,35 @@ pub(super) struct Results {
     pub(super) left_out: Vec<String>,
     /// Load of the machine at the beginning.
     load: String,
+    /// People want to see every row.
+    verbose: bool,
 }
 
 impl Results {
     /// Nothing yet.
-    pub(super) fn begin() -> Self {
+    pub(super) fn begin(verbose: bool) -> Self {
         Self {
             rows: Vec::new(),
             alarms: Vec::new(),
             left_out: Vec::new(),
             load: machine::load(),
+            verbose,
+        }
+    }
+
+    /// Adds an alarm, unless it is there already.
+    pub(super) fn note_once(&mut self, alarm: &str) {
+        if self.alarms.iter().all(|it| it != alarm) {
+            self.alarms.push(alarm.to_owned());
         }
     }
 
     fn text(&self) -> String {
-        let mut text = table::render(&self.rows);
-        for line in compare::lines(&self.rows) {
+        let is_shown = |row: &&Row| self.verbose || gopt::is_best(row, &self.rows);
+        let shown: Vec<Row> = self.rows.iter().filter(is_shown).cloned().collect();
+        let mut text = table::render(&shown);
+        let ratios = gopt::ratios(&self.rows);
+        for line in compare::lines(&self.rows).into_iter().chain(ratios) {
             text += &format!("\n{line}");
         }
         for alarm in &self.alarms {

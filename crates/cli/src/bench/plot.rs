@@ -5,6 +5,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde_json::Value;
 
+use super::gopt;
 use super::row::Row;
 
 /// Width of the picture, and height of one chart.
@@ -21,12 +22,12 @@ const COLOURS: [RGBColor; 3] = [
 ];
 
 /// A line of a chart.
-struct Line {
-    name: String,
-    colour: RGBColor,
-    is_baseline: bool,
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) colour: RGBColor,
+    pub(super) is_baseline: bool,
     /// The parameter that grows to the right, and the figure.
-    points: Vec<(f64, f64)>,
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 impl Line {
@@ -41,11 +42,11 @@ impl Line {
 }
 
 /// A chart with logarithmic axes.
-struct Chart {
-    title: &'static str,
-    x_label: &'static str,
-    y_label: &'static str,
-    lines: Vec<Line>,
+pub(super) struct Chart {
+    pub(super) title: &'static str,
+    pub(super) x_label: &'static str,
+    pub(super) y_label: &'static str,
+    pub(super) lines: Vec<Line>,
 }
 
 /// The picture of what can be drawn of these rows; one that says so if that is nothing.
@@ -82,7 +83,8 @@ fn charts(rows: &[Row]) -> Vec<Chart> {
         rate("RPCs per second of each process, both ways", "symmetric"),
     ];
     let has_lines = |chart: &Chart| !chart.lines.is_empty();
-    charts.into_iter().filter(has_lines).collect()
+    let charts = charts.into_iter().chain(gopt::charts(rows));
+    charts.filter(has_lines).collect()
 }
 
 /// For each transport the line of its figures, and that of its baseline.
@@ -141,7 +143,7 @@ fn draw_all(area: &DrawingArea<SVGBackend<'_>, Shift>, charts: &[Chart]) -> Draw
     if charts.is_empty() {
         let style = ("sans-serif", 20).into_font();
         area.draw_text(
-            "no rows of latency or rate",
+            "no rows of latency, rate or gopt",
             &style.into_text_style(area),
             (40, 40),
         )?;

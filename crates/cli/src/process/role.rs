@@ -50,6 +50,10 @@ pub(crate) enum Role {
     LoadThenSilence,
     /// Issues RPCs whose handlers are slow.
     SlowHandler,
+    /// Makes a table, and measures look-ups in it.
+    GoptLookups,
+    /// Runs every form of a look-up once, under valgrind.
+    GoptCount,
 }
 
 /// Arguments of the hidden subcommand.
@@ -92,6 +96,8 @@ impl Role {
             Self::AfterSilence => bench::idle::call_after_silence(parent),
             Self::LoadThenSilence => bench::idle::load_then_silence(parent),
             Self::SlowHandler => bench::slow_handler::call(parent),
+            Self::GoptLookups => bench::gopt::measure::run(parent),
+            Self::GoptCount => bench::gopt::instructions::run(parent),
         }
     }
 }

@@ -14,6 +14,14 @@ pub(crate) fn processor_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Time that the calling thread has run.
+///
+/// # Errors
+/// The system does not say.
+pub(crate) fn thread_time() -> io::Result<Duration> {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Time since some moment before this process began.
 ///
 /// # Errors
@@ -36,6 +44,23 @@ pub(crate) fn resident_bytes() -> io::Result<u64> {
         .and_then(|text| text.parse::<u64>().ok());
     match (pages, u64::try_from(page)) {
         (Some(pages), Ok(page)) => Ok(pages * page),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Bytes of this process's memory that are present, and how many of them are anonymous memory on
+/// huge pages.
+///
+/// # Errors
+/// The system does not say.
+pub(crate) fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
+    let kib = |name: &str| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    match (kib("Rss:"), kib("AnonHugePages:")) {
+        (Some(resident), Some(huge)) => Ok((resident << 10, huge << 10)),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }

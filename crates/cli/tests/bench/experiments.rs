@@ -179,3 +179,68 @@ fn plain_bench_shows_latency_rate_and_idling_and_draws_them() {
         "{svg}"
     );
 }
+
+#[test]
+fn gopt_has_every_form_shape_and_width_and_draws_them() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gopt.svg");
+    let svg = path.to_str().unwrap();
+    let table = ["--table-mib", "8", "--batch", "1,16", "--svg", svg];
+    let lookups = ["gopt", "--lookup", "mica,pointer-chasing"];
+    let (rows, said) = rows(&[lookups.as_slice(), &table].concat());
+    let rates = params(&rows, "none", "lookups_per_s");
+    for lookup in ["mica", "pointer-chasing"] {
+        for shape in ["tight", "handler"] {
+            let plain = json!({"lookup": lookup, "form": "plain", "shape": shape});
+            assert!(rates.contains(&&plain), "{rates:?}");
+            for form in ["gopt", "hand"] {
+                for batch in [1, 16] {
+                    let cell = json!({
+                        "lookup": lookup, "form": form, "shape": shape, "batch": batch
+                    });
+                    assert!(rates.contains(&&cell), "{cell} in {rates:?}");
+                }
+            }
+        }
+    }
+    assert!(values(&rows, "lookups_per_s").all(|rate| rate > 0.0));
+    let lines = |row: &&Value| row["params"]["lookup"] == "lines";
+    assert_eq!(rows.iter().filter(lines).count(), 2);
+    // Two lines of MICA, and about a hundred of a chain.
+    let of_chain = |row: &&Value| {
+        row["metric"] == "lines_per_s" && row["params"]["lookup"] == "pointer-chasing"
+    };
+    assert!(
+        rows.iter()
+            .filter(of_chain)
+            .all(|row| row["ratio"].as_f64().unwrap() > 0.0)
+    );
+    assert!(
+        rows.iter()
+            .any(|row| row["metric"] == "instructions_per_lookup")
+    );
+    assert!(
+        rows.iter()
+            .filter(|row| row["metric"] == "lookups_per_s")
+            .all(|it| it["valid"] == false)
+    );
+    assert!(said.contains("may lie in the cache"), "{said}");
+    assert!(said.contains("gopt at "), "{said}");
+    let svg = std::fs::read_to_string(path).unwrap();
+    assert!(
+        svg.contains("mica, gopt") && svg.contains("mica, hand"),
+        "{svg}"
+    );
+}
+
+#[test]
+fn automata_have_two_forms() {
+    let table = ["--table-mib", "8", "--batch", "8"];
+    let (rows, _) = rows(&[["gopt", "--lookup", "aho-corasick"].as_slice(), &table].concat());
+    let rates = params(&rows, "none", "lookups_per_s");
+    let plain = json!({"lookup": "aho-corasick", "form": "plain", "shape": "tight"});
+    let batch = json!({"lookup": "aho-corasick", "form": "batch", "shape": "tight", "batch": 8});
+    assert!(
+        rates.contains(&&plain) && rates.contains(&&batch),
+        "{rates:?}"
+    );
+}

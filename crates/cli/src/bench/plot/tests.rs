@@ -53,7 +53,11 @@ fn each_transport_has_a_line_and_its_baseline_has_another() {
 
 #[test]
 fn nothing_to_draw_is_said() {
-    assert!(draw(&[]).unwrap().contains("no rows of latency or rate"));
+    assert!(
+        draw(&[])
+            .unwrap()
+            .contains("no rows of latency, rate or gopt")
+    );
 }
 
 #[test]

@@ -1,0 +1,87 @@
+//! Packets for the automata, and both forms of searching them.
+
+use std::hint::black_box;
+
+use anyhow::ensure;
+use gopt_lookups::aho_corasick::{Automata, Match, Order, Packet};
+use gopt_lookups::random::Random;
+
+use super::form::Cell;
+
+/// Packets of a batch, as in the paper (§5.3).
+const PACKETS: usize = 8192;
+
+/// Bytes of a packet: at least these, and at most so many more.
+const BYTES: [usize; 2] = [64, 600];
+
+/// Packets that consist of beginnings of patterns, each with the automaton that it is sent to.
+pub(super) struct Traffic {
+    payloads: Vec<(usize, Vec<u8>)>,
+}
+
+impl Traffic {
+    /// Packets of random lengths for random automata.
+    pub(super) fn new(sets: &[Vec<Vec<u8>>], random: &mut Random) -> Self {
+        let packet = |_| {
+            let automaton = random.index(sets.len());
+            let set = &sets[automaton];
+            let len = BYTES[0] + random.index(BYTES[1]);
+            let mut payload = Vec::with_capacity(len + 16);
+            while payload.len() < len {
+                let pattern = &set[random.index(set.len())];
+                payload.extend_from_slice(&pattern[..1 + random.index(pattern.len())]);
+            }
+            (automaton, payload)
+        };
+        Self {
+            payloads: (0..PACKETS).map(packet).collect(),
+        }
+    }
+
+    /// Bytes of all packets: each is one look-up.
+    pub(super) fn bytes(&self) -> usize {
+        self.payloads.iter().map(|(_, payload)| payload.len()).sum()
+    }
+
+    /// The packets as the automata take them.
+    pub(super) fn packets(&self) -> Vec<Packet<'_>> {
+        let packets = self.payloads.iter().map(|(automaton, payload)| Packet {
+            automaton: *automaton,
+            payload,
+        });
+        packets.collect()
+    }
+}
+
+/// Searches all packets in one form; returns how many matches there are.
+#[inline(never)]
+pub(super) fn run_form(cell: Cell, automata: &Automata, packets: &[Packet<'_>]) -> u64 {
+    let mut matches = 0;
+    let count = |found: Match| {
+        black_box(found);
+        matches += 1;
+    };
+    match cell.batch {
+        None => automata.plain(packets, count),
+        Some(width) => automata.batch(width, &mut Order::default(), packets, count),
+    }
+    matches
+}
+
+/// All forms find as much as `plain` does.
+///
+/// # Errors
+/// One does not.
+pub(super) fn check(automata: &Automata, cells: &[Cell], traffic: &Traffic) -> anyhow::Result<()> {
+    let packets = traffic.packets();
+    let mut plain = None;
+    for &cell in cells {
+        let matches = run_form(cell, automata, &packets);
+        let expected = *plain.get_or_insert(matches);
+        ensure!(
+            matches == expected,
+            "{cell:?} finds {matches}, not {expected}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Instructions per look-up, counted by callgrind: they are the same on every machine and in every
+//! run, and say what interleaving costs beside what it gains.
+//!
+//! A second process runs under valgrind, with a small table, because the number of instructions
+//! hardly depends on its size. Callgrind counts inside the functions called `run_form` alone, and
+//! writes a file after each call of one; so files and calls come in the same order.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use gopt_lookups::aho_corasick::Automata;
+use gopt_lookups::random::Random;
+use gopt_lookups::work::{Handled, Handler, Packet, Tight};
+use serde::{Deserialize, Serialize};
+
+use super::automata::{self, Traffic};
+use super::form::{Cell, MEASURED, run_form};
+use super::measure::Job;
+use super::options::Shape;
+use super::tables::{self, Visit};
+use crate::bench::seat::Seat;
+use crate::process::{Parent, Process, Role};
+
+/// Size of the table.
+const TABLE_MIB: u32 = 2;
+
+/// Items of each call.
+const ITEMS: usize = 1024;
+
+/// The width of the interleaved forms, if it is one of those that are measured.
+const WIDTH: usize = 16;
+
+/// Valgrind is about fifty times as slow as the machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What one form takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub(super) shape: Shape,
+    pub(super) cell: Cell,
+    /// For each look-up, with a share of what the batch costs.
+    pub(super) instructions: f64,
+}
+
+/// One call of a function that is measured.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Call {
+    shape: Shape,
+    cell: Cell,
+    lookups: usize,
+}
+
+/// Counts every form of a look-up; `None` if there is no valgrind.
+///
+/// # Errors
+/// [`crate::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
+pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
+    let has_valgrind = Command::new("valgrind")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !has_valgrind {
+        return Ok(None);
+    }
+    let folder = Folder::make()?;
+    let width = if job.widths.contains(&WIDTH) {
+        WIDTH
+    } else {
+        job.widths[0]
+    };
+    let job = Job {
+        table_mib: TABLE_MIB,
+        widths: vec![width],
+        ..job.clone()
+    };
+    let mut process =
+        Process::spawn_by(callgrind(&folder)?, Role::GoptCount, Seat::default(), &job)?;
+    let calls: Vec<Call> = process.receive(PATIENCE)?;
+    process.wait(PATIENCE)?;
+    let counts = folder.counts()?;
+    ensure!(
+        counts.len() == calls.len(),
+        "callgrind wrote {} files for {} calls",
+        counts.len(),
+        calls.len()
+    );
+    let counted = calls.into_iter().zip(counts).map(|(call, count)| Counted {
+        shape: call.shape,
+        cell: call.cell,
+        instructions: count / call.lookups as f64,
+    });
+    Ok(Some(counted.collect()))
+}
+
+/// What the process under valgrind does: one call of each form, then it says which these were.
+///
+/// # Errors
+/// There is not enough memory; the parent has ended.
+pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+    let job: Job = parent.receive()?;
+    tables::make(job.lookup, job.bytes(), Count { parent, job: &job })
+}
+
+fn callgrind(folder: &Folder) -> anyhow::Result<Command> {
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--tool=callgrind", "--collect-atstart=no"]);
+    // Its name may be followed by the types that it was made for: that is for the compiler to say.
+    for measured in [format!("*::{MEASURED}"), format!("*::{MEASURED}::<*")] {
+        command
+            .arg(format!("--toggle-collect={measured}"))
+            .arg(format!("--dump-after={measured}"));
+    }
+    command
+        .arg(option("--callgrind-out-file=", &folder.0.join("out")))
+        .arg(std::env::current_exe()?);
+    Ok(command)
+}
+
+fn option(name: &str, path: &Path) -> std::ffi::OsString {
+    let mut text = OsStr::new(name).to_owned();
+    text.push(path);
+    text
+}
+
+struct Count<'a> {
+    parent: &'a Parent,
+    job: &'a Job,
+}
+
+impl Count<'_> {
+    fn all(&self, lookups: usize, mut run: impl FnMut(Shape, Cell)) -> anyhow::Result<()> {
+        let mut calls = Vec::new();
+        for &shape in &self.job.shapes {
+            for cell in self.job.lookup_cells() {
+                run(shape, cell);
+                calls.push(Call {
+                    shape,
+                    cell,
+                    lookups,
+                });
+            }
+        }
+        self.parent.say(&calls)
+    }
+}
+
+impl Visit for Count<'_> {
+    fn table<L>(self, table: &L, key: impl Fn(&mut Random) -> L::Key) -> anyhow::Result<()>
+    where
+        L: gopt_lookups::Lookup,
+        L::Value: PartialEq,
+    {
+        let mut random = Random::new(0xBEEF);
+        let keys: Vec<L::Key> = (0..ITEMS).map(|_| key(&mut random)).collect();
+        let packets = keys.iter().map(|&key| Packet {
+            words: std::array::from_fn(|_| random.bits()),
+            key,
+        });
+        let packets: Vec<Packet<L::Key>> = packets.collect();
+        let mut values: Vec<L::Value> = keys.iter().map(|&key| table.find(key)).collect();
+        let handled = values.iter().map(|&value| Handled { value, digest: 0 });
+        let mut handled: Vec<Handled<L::Value>> = handled.collect();
+        self.all(ITEMS, |shape, cell| match shape {
+            Shape::Tight => run_form(cell, table, &Tight, &keys, &mut values),
+            Shape::Handler => run_form(cell, table, &Handler, &packets, &mut handled),
+        })
+    }
+
+    fn automata(self, automata: &Automata, sets: &[Vec<Vec<u8>>]) -> anyhow::Result<()> {
+        let traffic = Traffic::new(sets, &mut Random::new(0xBEEF));
+        let packets = traffic.packets();
+        self.all(traffic.bytes(), |_, cell| {
+            std::hint::black_box(automata::run_form(cell, automata, &packets));
+        })
+    }
+}
+
+/// A folder for what callgrind writes, which goes when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("dunlin-gopt-{}", std::process::id()));
+        std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    /// The totals of `out.1`, `out.2` and so on, as many as there are.
+    fn counts(&self) -> anyhow::Result<Vec<f64>> {
+        let paths = (1..).map(|number| self.0.join(format!("out.{number}")));
+        let texts = paths.map_while(|path| std::fs::read_to_string(path).ok());
+        let called = texts.filter(|text| text.contains("Trigger: --dump-after"));
+        let total = |text: String| {
+            let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+            total
+                .context("callgrind wrote no total")?
+                .trim()
+                .parse()
+                .context("a total")
+        };
+        called.map(total).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nothing is lost if a file stays behind.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,268 @@
+//! The process that measures one look-up: it makes the table, then runs all forms in turns, and
+//! reports the rate of each after every round.
+//!
+//! A figure is the median of several samples of a few milliseconds, timed by the clock of this
+//! thread's processor time, so that other processes of a busy machine do not count. The samples of
+//! all forms alternate, and each has queries of its own.
+
+use std::hint::black_box;
+use std::io;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use gopt_lookups::aho_corasick::Automata;
+use gopt_lookups::lines::Lines;
+use gopt_lookups::random::Random;
+use gopt_lookups::touched::Touched;
+use gopt_lookups::work::{Handled, Handler, Packet, Tight, Work};
+use serde::{Deserialize, Serialize};
+
+use super::automata::{self, Traffic};
+use super::form::{Cell, Form, run_form};
+use super::options::{Lookup, Shape};
+use super::tables::{self, Visit};
+use crate::bench::row::Spread;
+use crate::process::Parent;
+use crate::sys;
+
+/// Samples of a round.
+const SAMPLES: usize = 7;
+
+/// About how long a sample of `plain` takes; the other forms have the same number of items.
+const SAMPLE: Duration = Duration::from_millis(2);
+
+/// Items of a sample. All of them with their values stay in the second-level cache.
+const ITEMS: RangeInclusive<usize> = 512..=16_384;
+
+/// Queries whose lines are counted, and in whose values all forms must agree.
+const CHECKED: usize = 4096;
+
+const MIB: usize = 1 << 20;
+
+const LINE_BYTES: usize = 64;
+
+/// What to measure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Job {
+    pub(super) lookup: Lookup,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) widths: Vec<usize>,
+    pub(super) table_mib: u32,
+    pub(super) runs: u32,
+}
+
+/// What is said once the table is there.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// Memory of the table.
+    pub(super) bytes: u64,
+    /// Memory of it on huge pages.
+    pub(super) huge_bytes: u64,
+    /// Lines that a look-up reads and that no second-level cache holds, on average.
+    pub(super) lines: f64,
+}
+
+impl Job {
+    /// What each round of a shape reports: a rate for each of these, in this order.
+    pub(super) fn cells(&self, shape: Shape) -> Vec<Cell> {
+        let mut cells = self.lookup_cells();
+        if shape == Shape::Tight {
+            cells.extend(self.line_cells());
+        }
+        cells
+    }
+
+    pub(super) fn lookup_cells(&self) -> Vec<Cell> {
+        let batched: &[Form] = match self.lookup {
+            Lookup::AhoCorasick => &[Form::Batch],
+            _ => &[Form::Gopt, Form::Hand],
+        };
+        Cell::of(Form::Plain, batched, &self.widths)
+    }
+
+    fn line_cells(&self) -> Vec<Cell> {
+        let mut cells = Cell::of(Form::Plain, &[Form::Lines], &self.widths);
+        cells.remove(0);
+        cells
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.table_mib as usize * MIB
+    }
+}
+
+/// What the process does: a [`Made`], then for each round and each shape the rates of all cells.
+///
+/// # Errors
+/// There is not enough memory; two forms found different values; the parent has ended.
+pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+    let job: Job = parent.receive()?;
+    tables::make(job.lookup, job.bytes(), Measure { parent, job: &job })
+}
+
+struct Measure<'a> {
+    parent: &'a Parent,
+    job: &'a Job,
+}
+
+impl Visit for Measure<'_> {
+    fn table<L>(self, table: &L, key: impl Fn(&mut Random) -> L::Key) -> anyhow::Result<()>
+    where
+        L: gopt_lookups::Lookup,
+        L::Value: PartialEq,
+    {
+        let mut random = Random::new(0xBEEF);
+        let keys: Vec<L::Key> = (0..CHECKED).map(|_| key(&mut random)).collect();
+        let cells = self.job.lookup_cells();
+        let value = check(table, &cells, &keys)?;
+        self.made(lines_of(table, &keys))?;
+        self.rounds(|shape| match shape {
+            Shape::Tight => rates(table, &Tight, &cells, value, || key(&mut random)),
+            Shape::Handler => {
+                let nothing = Handled { value, digest: 0 };
+                rates(table, &Handler, &cells, nothing, || Packet {
+                    words: std::array::from_fn(|_| random.bits()),
+                    key: key(&mut random),
+                })
+            }
+        })
+    }
+
+    fn automata(self, automata: &Automata, sets: &[Vec<Vec<u8>>]) -> anyhow::Result<()> {
+        let mut random = Random::new(0xBEEF);
+        let cells = self.job.lookup_cells();
+        automata::check(automata, &cells, &Traffic::new(sets, &mut random))?;
+        self.made(1.0)?;
+        self.rounds(|_| {
+            let rate = |&cell: &Cell| {
+                let traffic = Traffic::new(sets, &mut random);
+                let packets = traffic.packets();
+                let took = timed(|| {
+                    black_box(automata::run_form(cell, automata, &packets));
+                })?;
+                Ok(traffic.bytes() as f64 / took.as_secs_f64())
+            };
+            cells.iter().map(rate).collect()
+        })
+    }
+}
+
+impl Measure<'_> {
+    /// The table is there.
+    fn made(&self, lines: f64) -> anyhow::Result<()> {
+        let (bytes, huge_bytes) = sys::resident_and_huge_bytes()?;
+        self.parent.say(&Made {
+            bytes,
+            huge_bytes,
+            lines,
+        })
+    }
+
+    /// All rounds: what `measure` finds for each shape, and beside look-ups alone the rate of lines.
+    fn rounds(
+        &self,
+        mut measure: impl FnMut(Shape) -> anyhow::Result<Vec<f64>>,
+    ) -> anyhow::Result<()> {
+        let line_cells = self.job.line_cells();
+        let has_lines = self.job.shapes.contains(&Shape::Tight);
+        let lines = has_lines.then(|| Lines::new(self.job.bytes() / LINE_BYTES));
+        let lines = lines.transpose()?;
+        let mut random = Random::new(0xFEED);
+        for _ in 0..self.job.runs {
+            for &shape in &self.job.shapes {
+                let mut found = measure(shape)?;
+                if let (Shape::Tight, Some(lines)) = (shape, &lines) {
+                    let key = || number_below(&mut random, lines.len());
+                    found.extend(rates(lines, &Tight, &line_cells, 0, key)?);
+                }
+                self.parent.say(&found)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Look-ups per second of each cell. `nothing` fills the places of the values.
+fn rates<L, W>(
+    table: &L,
+    work: &W,
+    cells: &[Cell],
+    nothing: W::Out,
+    mut fresh: impl FnMut() -> W::Item,
+) -> anyhow::Result<Vec<f64>>
+where
+    L: gopt_lookups::Lookup,
+    W: Work<L::Key, L::Value, Out: Copy>,
+{
+    let mut items: Vec<W::Item> = Vec::with_capacity(*ITEMS.end());
+    let mut out = vec![nothing; *ITEMS.end()];
+    let mut sample = |cell: Cell, count: usize| {
+        items.clear();
+        items.extend((0..count).map(|_| fresh()));
+        let out = &mut out[..count];
+        let took = timed(|| run_form(cell, table, work, black_box(&items), out));
+        black_box(out);
+        took
+    };
+    let took = sample(cells[0], *ITEMS.start())?.as_secs_f64() / *ITEMS.start() as f64;
+    let count = items_of_a_sample(took);
+    let mut samples = vec![Vec::with_capacity(SAMPLES); cells.len()];
+    for _ in 0..SAMPLES {
+        for (&cell, samples) in cells.iter().zip(&mut samples) {
+            samples.push(count as f64 / sample(cell, count)?.as_secs_f64());
+        }
+    }
+    let median = |samples: Vec<f64>| Spread::of(samples.into_iter()).map(|it| it.median);
+    Ok(samples.into_iter().filter_map(median).collect())
+}
+
+/// As many items as fill a sample, if one takes so many seconds.
+fn items_of_a_sample(took: f64) -> usize {
+    let mut count = *ITEMS.start();
+    while 2 * count <= *ITEMS.end() && (2 * count) as f64 * took <= SAMPLE.as_secs_f64() {
+        count *= 2;
+    }
+    count
+}
+
+/// Processor time of this thread that `run` takes; at least a nanosecond.
+fn timed(run: impl FnOnce()) -> io::Result<Duration> {
+    let begin = sys::thread_time()?;
+    run();
+    let took = sys::thread_time()?.saturating_sub(begin);
+    Ok(took.max(Duration::from_nanos(1)))
+}
+
+/// All forms find what `plain` finds. Returns one of the values.
+fn check<L>(table: &L, cells: &[Cell], keys: &[L::Key]) -> anyhow::Result<L::Value>
+where
+    L: gopt_lookups::Lookup,
+    L::Value: PartialEq,
+{
+    let first = *keys.first().context("there are no keys")?;
+    let expected: Vec<L::Value> = keys.iter().map(|&key| table.find(key)).collect();
+    for &cell in cells {
+        // Each form begins with values of the wrong keys.
+        let mut out = expected.clone();
+        out.rotate_left(1);
+        run_form(cell, table, &Tight, keys, &mut out);
+        ensure!(out == expected, "{cell:?} differs from plain");
+    }
+    Ok(table.find(first))
+}
+
+/// Lines that are expected to miss, for each look-up on average.
+fn lines_of<L: gopt_lookups::Lookup>(table: &L, keys: &[L::Key]) -> f64 {
+    let mut touched = Touched::default();
+    let mut lines = 0;
+    for &key in keys {
+        table.touch(key, &mut touched);
+        lines += touched.take();
+    }
+    lines as f64 / keys.len() as f64
+}
+
+fn number_below(random: &mut Random, len: usize) -> u32 {
+    u32::try_from(random.index(len)).expect("there are fewer than 2^32 lines")
+}

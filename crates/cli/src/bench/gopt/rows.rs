@@ -1,0 +1,296 @@
+//! From the rates of rounds to rows, and which of them people want to see.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use serde_json::{Map, Value};
+
+use super::ENOUGH_LINES;
+use super::form::{Cell, Form};
+use super::instructions::Counted;
+use super::measure::{Job, Made};
+use super::options::Shape;
+use crate::bench::row::{Row, Spread};
+
+const EXPERIMENT: &str = "gopt";
+
+/// Look-ups per second.
+const RATE: &str = "lookups_per_s";
+
+/// Lines that are read per second: those of `hand`, or of nothing but reading lines.
+const LINES: &str = "lines_per_s";
+
+const INSTRUCTIONS: &str = "instructions_per_lookup";
+
+/// The name of the rows that have no look-up but random lines.
+const NO_LOOKUP: &str = "lines";
+
+/// What the rounds of one shape of one look-up have found.
+#[derive(Debug)]
+pub(super) struct Rates<'a> {
+    job: &'a Job,
+    shape: Shape,
+    made: Made,
+    cells: Vec<Cell>,
+    /// For each round the rates of all cells.
+    rounds: Vec<Vec<f64>>,
+}
+
+/// Rates of lines by width, beside whichever look-up they were measured.
+#[derive(Debug, Default)]
+pub(super) struct LineRates {
+    by_width: BTreeMap<usize, Vec<f64>>,
+}
+
+impl Made {
+    /// True if a cache cannot hold much of the table.
+    pub(super) const fn is_large(&self) -> bool {
+        self.bytes / 64 >= ENOUGH_LINES
+    }
+}
+
+impl<'a> Rates<'a> {
+    /// Of no rounds yet.
+    pub(super) fn new(job: &'a Job, shape: Shape, made: Made) -> Self {
+        Self {
+            job,
+            shape,
+            made,
+            cells: job.cells(shape),
+            rounds: Vec::new(),
+        }
+    }
+
+    /// One more round.
+    ///
+    /// # Errors
+    /// It has not a rate for each cell.
+    pub(super) fn add(&mut self, round: Vec<f64>) -> anyhow::Result<()> {
+        let (found, expected) = (round.len(), self.cells.len());
+        ensure!(found == expected, "{found} rates, not {expected}");
+        self.rounds.push(round);
+        Ok(())
+    }
+
+    /// A row for each form and width, and how many lines `hand` reads; none without rounds.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let cells = self.cells.iter().enumerate();
+        let lookups = cells.filter(|(_, cell)| cell.form != Form::Lines);
+        lookups
+            .flat_map(|(at, &cell)| [self.rate(at, cell), self.lines(at, cell)])
+            .flatten()
+            .collect()
+    }
+
+    fn rate(&self, at: usize, cell: Cell) -> Option<Row> {
+        let baseline = cell.form.baseline().and_then(|form| {
+            let at = self.cells.iter().position(|cell| cell.form == form)?;
+            Some((self.spread(at)?.median, form.name()))
+        });
+        let params = params(
+            self.job.lookup.name(),
+            cell.form,
+            Some(self.shape),
+            cell.batch,
+        );
+        Some(self.row(params, (RATE, "1/s"), self.spread(at)?, baseline))
+    }
+
+    /// The lines that `hand` reads, beside the best that the machine can do in that time.
+    fn lines(&self, at: usize, cell: Cell) -> Option<Row> {
+        if !cell.form.is_by_hand() || self.made.lines == 0.0 {
+            return None;
+        }
+        let lines = |it: f64| it * self.made.lines;
+        let Spread { median, min, max } = self.spread(at)?;
+        let spread = Spread {
+            median: lines(median),
+            min: lines(min),
+            max: lines(max),
+        };
+        let best = Some((self.best_line_rate()?, "random lines"));
+        let params = params(
+            self.job.lookup.name(),
+            cell.form,
+            Some(self.shape),
+            cell.batch,
+        );
+        Some(self.row(params, (LINES, "1/s"), spread, best))
+    }
+
+    fn best_line_rate(&self) -> Option<f64> {
+        let cells = self.cells.iter().enumerate();
+        let lines = cells.filter(|(_, cell)| cell.form == Form::Lines);
+        let medians = lines.filter_map(|(at, _)| Some(self.spread(at)?.median));
+        medians.max_by(f64::total_cmp)
+    }
+
+    fn spread(&self, at: usize) -> Option<Spread> {
+        Spread::of(self.rounds.iter().map(|round| round[at]))
+    }
+
+    fn row(
+        &self,
+        params: Map<String, Value>,
+        (metric, unit): (&'static str, &'static str),
+        spread: Spread,
+        baseline: Option<(f64, &'static str)>,
+    ) -> Row {
+        Row {
+            runs: self.rounds.len(),
+            valid: self.made.is_large(),
+            ..row(params, (metric, unit), spread, baseline)
+        }
+    }
+}
+
+impl LineRates {
+    /// Adds what was measured beside one look-up.
+    pub(super) fn add(&mut self, rates: &Rates<'_>) {
+        for (at, cell) in rates.cells.iter().enumerate() {
+            if cell.form == Form::Lines {
+                let all = self.by_width.entry(cell.width()).or_default();
+                all.extend(rates.rounds.iter().map(|round| round[at]));
+            }
+        }
+    }
+
+    /// A row for each width.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let row = |(&width, rates): (&usize, &Vec<f64>)| {
+            let spread = Spread::of(rates.iter().copied())?;
+            let params = params(NO_LOOKUP, Form::Lines, Some(Shape::Tight), Some(width));
+            Some(Row {
+                runs: rates.len(),
+                ..row(params, (LINES, "1/s"), spread, None)
+            })
+        };
+        self.by_width.iter().filter_map(row).collect()
+    }
+}
+
+/// Rows of what callgrind has counted. The size of the table does not matter to them.
+pub(super) fn instructions(job: &Job, counted: &[Counted]) -> Vec<Row> {
+    let row = |it: &Counted| {
+        let plain = |other: &&Counted| {
+            other.shape == it.shape && Some(other.cell.form) == it.cell.form.baseline()
+        };
+        let plain = counted.iter().find(plain);
+        let baseline = plain.map(|plain| (plain.instructions, plain.cell.form.name()));
+        let count = Spread {
+            median: it.instructions,
+            min: it.instructions,
+            max: it.instructions,
+        };
+        let cell = it.cell;
+        let params = params(job.lookup.name(), cell.form, Some(it.shape), cell.batch);
+        row(params, (INSTRUCTIONS, "instructions"), count, baseline)
+    };
+    counted.iter().map(row).collect()
+}
+
+/// True unless another width of the same form of the same look-up is faster.
+pub(in crate::bench) fn is_best(row: &Row, rows: &[Row]) -> bool {
+    let is_rate = row.experiment == EXPERIMENT && [RATE, LINES].contains(&row.metric);
+    !is_rate || best(rows, row.metric, key(row)).is_none_or(|best| best == row)
+}
+
+/// One line for each look-up and shape: the interleaved form against that by hand, or against
+/// `plain` where there is none by hand.
+pub(in crate::bench) fn ratios(rows: &[Row]) -> Vec<String> {
+    let pairs = [
+        ("gopt", "hand"),
+        ("batch", "plain"),
+        ("c-gopt", "c-hand"),
+        ("c-batch", "c-plain"),
+        ("plain", "c-plain"),
+    ];
+    let shown = rows
+        .iter()
+        .filter(|row| row.experiment == EXPERIMENT && row.metric == RATE);
+    let line = |row: &Row| {
+        let [lookup, form, shape] = key(row);
+        let (_, other) = pairs.into_iter().find(|(first, _)| *first == form)?;
+        let other = best(rows, RATE, [lookup, other, shape])?;
+        (best(rows, RATE, key(row)) == Some(row)).then(|| {
+            let ratio = row.median / other.median;
+            let [first, second] = [row, other].map(of_a_width);
+            format!("{first} / {second}: {ratio:.2}  {lookup}, {shape}")
+        })
+    };
+    shown.filter_map(line).collect()
+}
+
+fn of_a_width(row: &Row) -> String {
+    let [_, form, _] = key(row);
+    match row.params.get("batch") {
+        Some(width) => format!("{form} at {width}"),
+        None => form.to_owned(),
+    }
+}
+
+/// The fastest of the rows of a look-up, form and shape.
+fn best<'a>(rows: &'a [Row], metric: &str, wanted: [&str; 3]) -> Option<&'a Row> {
+    let rows = rows
+        .iter()
+        .filter(|row| row.experiment == EXPERIMENT && row.metric == metric && key(row) == wanted);
+    rows.max_by(|a, b| a.median.total_cmp(&b.median))
+}
+
+/// Look-up, form and shape.
+fn key(row: &Row) -> [&str; 3] {
+    let text = |name| {
+        row.params
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    ["lookup", "form", "shape"].map(text)
+}
+
+fn params(
+    lookup: &str,
+    form: Form,
+    shape: Option<Shape>,
+    batch: Option<usize>,
+) -> Map<String, Value> {
+    let mut params = Map::new();
+    params.insert("lookup".to_owned(), lookup.into());
+    params.insert("form".to_owned(), form.name().into());
+    if let Some(shape) = shape {
+        params.insert("shape".to_owned(), shape.name().into());
+    }
+    if let Some(batch) = batch {
+        params.insert("batch".to_owned(), batch.into());
+    }
+    params
+}
+
+fn row(
+    params: Map<String, Value>,
+    (metric, unit): (&'static str, &'static str),
+    Spread { median, min, max }: Spread,
+    baseline: Option<(f64, &'static str)>,
+) -> Row {
+    let (baseline, baseline_name) = baseline.unzip();
+    Row {
+        experiment: EXPERIMENT,
+        transport: "none",
+        params,
+        metric,
+        unit,
+        median,
+        min,
+        max,
+        runs: 1,
+        baseline,
+        baseline_name,
+        ratio: baseline
+            .map(|baseline| median / baseline)
+            .filter(|it| it.is_finite()),
+        valid: true,
+    }
+}
+
+#[cfg(test)]
+mod tests;
