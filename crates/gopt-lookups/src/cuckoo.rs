@@ -37,7 +37,6 @@ pub(crate) struct Bucket {
 #[derive(Debug)]
 pub struct Cuckoo {
     pub(crate) buckets: Huge<Bucket>,
-    pub(crate) mask: usize,
     random: Random,
 }
 
@@ -62,7 +61,6 @@ impl Cuckoo {
         let buckets = 1_usize << log2_buckets;
         Ok(Self {
             buckets: Huge::zeroed(buckets)?,
-            mask: buckets - 1,
             random: Random::new(0),
         })
     }
@@ -135,7 +133,9 @@ impl Cuckoo {
     fn places(&self, key: u32) -> [usize; 2] {
         let hash = mix(u64::from(key));
         let [first, second] = [hash >> 32, hash & 0xFFFF_FFFF];
-        [first, second].map(|half| usize::try_from(half).expect("32 bits") & self.mask)
+        // From the length itself, the compiler knows that the places exist.
+        let mask = self.buckets.len() - 1;
+        [first, second].map(|half| usize::try_from(half).expect("32 bits") & mask)
     }
 }
 
@@ -208,7 +208,10 @@ fn slot(bucket: &Bucket, key: u32) -> Option<usize> {
 
 #[inline(always)]
 fn value(bucket: &Bucket, key: u32) -> Option<u32> {
+    let equal = equal_u32(&bucket.keys, key);
     // A free slot has the key `FREE`, and must not be found.
-    let slot = slot(bucket, key).filter(|_| key != FREE)?;
-    Some(bucket.values[slot % SLOTS])
+    if equal == 0 || key == FREE {
+        return None;
+    }
+    Some(bucket.values[equal.trailing_zeros() as usize % SLOTS])
 }

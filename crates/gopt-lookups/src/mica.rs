@@ -48,9 +48,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub struct Mica {
     pub(crate) buckets: Huge<Bucket>,
-    pub(crate) bucket_mask: usize,
     pub(crate) entries: Huge<Entry>,
-    pub(crate) entry_mask: u64,
     /// The position of the next entry, in 48 bits; never 0, which means a free slot.
     pub(crate) head: u64,
 }
@@ -66,9 +64,7 @@ impl Mica {
         }
         Ok(Self {
             buckets: Huge::zeroed(1 << log2_buckets)?,
-            bucket_mask: (1 << log2_buckets) - 1,
             entries: Huge::zeroed(1 << log2_entries)?,
-            entry_mask: (1 << log2_entries) - 1,
             head: 1,
         })
     }
@@ -109,12 +105,14 @@ impl Mica {
     fn is_held(&self, slot: u64) -> bool {
         let position = slot & POSITION;
         let age = self.head.wrapping_sub(position) & POSITION;
-        position != 0 && age <= self.entry_mask
+        position != 0 && age < self.entries.len() as u64
     }
 
     #[inline(always)]
     fn entry_at(&self, slot: u64) -> usize {
-        usize::try_from(slot & POSITION & self.entry_mask).expect("a log fits into memory")
+        // From the length itself, the compiler knows that the entry exists.
+        let mask = self.entries.len() - 1;
+        usize::try_from(slot & POSITION).expect("this is a 64-bit machine") & mask
     }
 
     /// The bucket of a key, and its tag in the bits above the position.
@@ -122,7 +120,7 @@ impl Mica {
     fn place(&self, key: u64) -> (usize, u64) {
         let hash = mix(key);
         let low = usize::try_from(hash).expect("this is a 64-bit machine");
-        (low & self.bucket_mask, hash & !POSITION)
+        (low & (self.buckets.len() - 1), hash & !POSITION)
     }
 
     /// The slots of a bucket that may hold the key, as a mask.
@@ -149,11 +147,11 @@ impl Mica {
 
     /// Looks through candidates one by one; nearly always the first is the one, if there is any.
     #[inline(always)]
-    fn search(&self, bucket: &Bucket, mut agree: u32, key: u64) -> Option<Value> {
+    fn search(&self, bucket: &Bucket, mut agree: u32, key: u64) -> Option<&Value> {
         while agree != 0 {
             let entry = self.candidate(bucket, agree);
             if entry.key == key {
-                return Some(entry.value);
+                return Some(&entry.value);
             }
             agree = self.held(bucket, agree & (agree - 1));
         }
@@ -169,7 +167,7 @@ impl Lookup for Mica {
     fn find(&self, key: u64) -> Option<Value> {
         let (bucket, tag) = self.place(key);
         let bucket = &self.buckets[bucket];
-        self.search(bucket, self.candidates(bucket, tag), key)
+        copied(self.search(bucket, self.candidates(bucket, tag), key))
     }
 
     async fn find_marked<W: Work<u64, Option<Value>>>(&self, work: &W, item: &W::Item) -> W::Out {
@@ -180,7 +178,7 @@ impl Lookup for Mica {
         while agree != 0 {
             let entry = gopt::load(self.candidate(bucket, agree)).await;
             if entry.key == key {
-                return work.out(item, Some(entry.value));
+                return work.out(item, copied(Some(&entry.value)));
             }
             agree = self.held(bucket, agree & (agree - 1));
         }
@@ -212,7 +210,7 @@ impl Lookup for Mica {
         }
         for (at, (item, out)) in items.iter().zip(out).enumerate() {
             let bucket = &self.buckets[places[at].0];
-            *out = work.out(item, self.search(bucket, agree[at], keys[at]));
+            *out = work.out(item, copied(self.search(bucket, agree[at], keys[at])));
         }
     }
 
@@ -229,6 +227,13 @@ impl Lookup for Mica {
             agree = self.held(bucket, agree & (agree - 1));
         }
     }
+}
+
+/// Copies word by word, which goes through registers; whole values went through the stack.
+#[inline(always)]
+fn copied(value: Option<&Value>) -> Option<Value> {
+    let &[first, second, third] = value?;
+    Some([first, second, third])
 }
 
 /// The slot of the lowest candidate.

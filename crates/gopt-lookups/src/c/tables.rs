@@ -72,7 +72,7 @@ unsafe impl Table for Cuckoo {
     fn in_c(&self) -> CuckooInC {
         CuckooInC {
             buckets: self.buckets.as_ptr(),
-            mask: self.mask as u64,
+            mask: self.buckets.len() as u64 - 1,
         }
     }
 
@@ -151,9 +151,9 @@ unsafe impl Table for Mica {
     fn in_c(&self) -> MicaInC {
         MicaInC {
             buckets: self.buckets.as_ptr(),
-            bucket_mask: self.bucket_mask as u64,
+            bucket_mask: self.buckets.len() as u64 - 1,
             entries: self.entries.as_ptr(),
-            entry_mask: self.entry_mask,
+            entry_mask: self.entries.len() as u64 - 1,
             head: self.head,
         }
     }
