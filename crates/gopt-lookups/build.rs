@@ -13,7 +13,7 @@ use std::{env, fs, io};
 
 use widths::WIDTHS;
 
-/// The files in `c`, without those that others include.
+/// The files in `c` that have marks.
 const LOOKUPS: [&str; 6] = ["pointer-chasing", "cuckoo", "ipv4", "ipv6", "mica", "btree"];
 
 /// Names of shapes, and what selects them.
@@ -46,6 +46,7 @@ fn main() -> io::Result<()> {
             build.file(unit);
         }
     }
+    build.file("c/aho-corasick.c");
     build.compile("gopt_lookups_in_c");
     Ok(())
 }

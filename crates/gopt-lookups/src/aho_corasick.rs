@@ -23,9 +23,9 @@ const ENDS: u32 = 1 << 31;
 /// Several automata with one number space.
 #[derive(Debug)]
 pub struct Automata {
-    next: Huge<u32>,
+    pub(crate) next: Huge<u32>,
     /// The start state of each automaton.
-    starts: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
     /// Where the patterns of each state begin in `patterns`; one more than there are states.
     ends: Vec<u32>,
     patterns: Vec<u32>,
@@ -170,7 +170,13 @@ impl Automata {
     /// Kept out of the loops: matches are rare.
     #[cold]
     #[inline(never)]
-    fn report(&self, state: u32, packet: usize, end: usize, found: &mut impl FnMut(Match)) {
+    pub(crate) fn report(
+        &self,
+        state: u32,
+        packet: usize,
+        end: usize,
+        found: &mut impl FnMut(Match),
+    ) {
         let [from, to] = [0, 1].map(|next| self.ends[state as usize + next] as usize);
         for &pattern in &self.patterns[from..to] {
             found(Match {

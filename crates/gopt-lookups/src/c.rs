@@ -5,11 +5,13 @@
 //! C reads nothing but tables that their constructors filled (`tables`) and keys that were checked.
 //! Called by the experiment `dunlin bench gopt` and by this crate's example `rates`.
 
+mod automata;
 mod ffi;
 mod layout;
 mod tables;
 mod widths;
 
+pub use automata::OrderInC;
 pub use widths::WIDTHS;
 
 use crate::Lookup;

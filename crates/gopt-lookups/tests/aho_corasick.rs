@@ -1,7 +1,10 @@
 //! Both forms against the library of the same name.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use aho_corasick::AhoCorasick;
 use gopt_lookups::aho_corasick::{Automata, Match, Order, Packet};
+use gopt_lookups::c::OrderInC;
 use gopt_lookups::random::Random;
 
 /// Strings over a small alphabet, so that they match often and overlap.
@@ -70,6 +73,45 @@ fn both_forms_find_what_the_library_finds() {
         found.sort_unstable();
         assert_eq!(found, expected, "width {width}");
     }
+    check_in_c(&automata, &packets, &expected);
+}
+
+fn check_in_c(automata: &Automata, packets: &[Packet<'_>], expected: &[Match]) {
+    let mut order = OrderInC::default();
+    let mut plain = Vec::new();
+    automata.plain(packets, |one| plain.push(one));
+    let mut found = Vec::new();
+    automata.plain_in_c(&mut order, packets, |one| found.push(one));
+    assert_eq!(found, plain, "plain in C");
+    for width in [0, 1, 2, 8, 16, 64, usize::MAX] {
+        let (mut in_rust, mut found) = (Vec::new(), Vec::new());
+        automata.batch(width, &mut Order::default(), packets, |one| {
+            in_rust.push(one)
+        });
+        automata.batch_in_c(width, &mut order, packets, |one| found.push(one));
+        assert_eq!(found, in_rust, "batch in C, width {width}");
+        found.sort_unstable();
+        assert_eq!(found, expected, "batch in C, width {width}");
+    }
+}
+
+#[test]
+fn a_panic_passes_through_c() {
+    let automata = Automata::new(&[vec!["a"]]).unwrap();
+    let packets = [Packet {
+        automaton: 0,
+        payload: b"aaa",
+    }];
+    let mut seen = 0;
+    let run = AssertUnwindSafe(|| {
+        automata.plain_in_c(&mut OrderInC::default(), &packets, |_| {
+            seen += 1;
+            assert!(seen < 2, "the second match");
+        });
+    });
+    let said = catch_unwind(run).expect_err("it panics");
+    assert_eq!(said.downcast_ref(), Some(&"the second match"));
+    assert_eq!(seen, 2);
 }
 
 #[test]
@@ -96,7 +138,9 @@ fn packets_of_no_automaton_match_nothing() {
     found.clear();
     automata.batch(8, &mut Order::default(), &packets, |one| found.push(one));
     assert_eq!(found, expected);
+    check_in_c(&automata, &packets, &expected);
     automata.batch(8, &mut Order::default(), &[], |_| panic!("no packets"));
+    automata.batch_in_c(8, &mut OrderInC::default(), &[], |_| panic!("no packets"));
 }
 
 #[test]
