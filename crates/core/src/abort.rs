@@ -33,6 +33,7 @@ impl Proto {
             return;
         }
         self.end(done, tx_end);
+        self.end_transfer(session, idx);
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::FreeOnCancel) {
             let req = self.calls.at(idx).req;
@@ -46,6 +47,7 @@ impl Proto {
         // What is answered from now on may be the CANCEL.
         call.sample = false;
         call.sent = self.now;
+        self.schedule.on_call(self.now, self.config.scan_interval);
         self.send_cancel(idx);
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::SlotReusedEarly) {
@@ -83,7 +85,11 @@ impl Proto {
 
     fn end_call(&mut self, idx: CallIdx, error: RpcError) {
         let tx_end = self.calls.at(idx).tx_end;
-        let in_slot = self.calls.at(idx).state.has_slot();
+        let (session, in_slot) = {
+            let call = self.calls.at(idx);
+            (call.session, call.state.has_slot())
+        };
+        self.end_transfer(session, idx);
         if let Some(done) = self.take_done(idx, Err(error)) {
             #[cfg(feature = "mutants")]
             if self.shows(crate::mutant::Mutant::LostCompletion) {

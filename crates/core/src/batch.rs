@@ -29,6 +29,8 @@ pub(crate) struct BatchEntry {
     pub(crate) frame: usize,
     pub(crate) offset: usize,
     pub(crate) len: usize,
+    /// Most bytes of the answer. The response's buffer may have more.
+    pub(crate) max_response: usize,
     pub(crate) response: Option<MsgBuf>,
     pub(crate) answer: Answer,
 }
@@ -93,9 +95,10 @@ impl<'a> BatchItem<'a> {
         let Some(response) = &mut self.entry.response else {
             return Ok(());
         };
-        if let Err(too_long) = response.resize(len) {
+        let capacity = self.entry.max_response;
+        if len > capacity || response.resize(len).is_err() {
             self.entry.answer = Answer::Reject(ErrorCode::RESPONSE_TOO_LARGE);
-            return Err(too_long);
+            return Err(TooLong { len, capacity });
         }
         write(response.data_mut());
         self.entry.answer = Answer::Reply;

@@ -7,6 +7,9 @@
 //!            ▼                     ▼                ▼
 //!   (completion) Free     (completion) Free      Zombie ──RESP/ERR──▶ Free
 //! ```
+//! A call whose messages have more than one packet is `Sending` before it is `Accepted`, and
+//! `Receiving` before its completion; it then has a transfer as well (`outgoing.rs`).
+//!
 //! A zombie has been completed to the user; it keeps slot and credit and resends CANCEL until the
 //! server has answered (rule S6).
 
@@ -56,7 +59,7 @@ pub struct Done {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CallIdx(pub(crate) u32);
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) enum CallState {
     #[default]
     Free,
@@ -64,12 +67,27 @@ pub(crate) enum CallState {
     Sent,
     Accepted,
     Zombie,
+    /// Packets of the request are on their way.
+    Sending,
+    /// Packets of the response are.
+    Receiving,
 }
 
 impl CallState {
     /// The call holds a slot and a credit.
     pub(crate) fn has_slot(self) -> bool {
-        matches!(self, Self::Sent | Self::Accepted | Self::Zombie)
+        !matches!(self, Self::Free | Self::Queued)
+    }
+
+    /// The call has a [`Transfer`](crate::transfer::Transfer).
+    #[inline]
+    pub(crate) fn has_transfer(self) -> bool {
+        self >= Self::Sending
+    }
+
+    /// The user waits for the call.
+    pub(crate) fn is_pending(self) -> bool {
+        !matches!(self, Self::Free | Self::Zombie)
     }
 }
 
@@ -85,6 +103,8 @@ pub(crate) struct Call {
     pub(crate) req: ReqNum,
     pub(crate) session: u32,
     pub(crate) generation: u32,
+    /// `Sending`, `Receiving`: which transfer.
+    pub(crate) transfer: u32,
     /// The calls before and behind it in the session's backlog.
     pub(crate) previous: u32,
     pub(crate) next: u32,
@@ -168,11 +188,7 @@ impl CallTable {
     /// The call that an identifier names, unless it has completed.
     pub(crate) fn find(&self, id: CallId) -> Option<CallIdx> {
         let call = self.calls.get(id.index as usize)?;
-        let live = call.generation == id.generation
-            && matches!(
-                call.state,
-                CallState::Queued | CallState::Sent | CallState::Accepted
-            );
+        let live = call.generation == id.generation && call.state.is_pending();
         live.then_some(CallIdx(id.index))
     }
 

@@ -118,19 +118,21 @@ fn step(world: &mut World, input: &mut Input<'_>) {
 fn call(world: &mut World, host: usize, input: &mut Input<'_>) {
     let (kind, size, rest) = (input.byte(), input.byte(), input.byte());
     let deadline = (rest & 8 != 0).then(|| SPANS[usize::from(rest % 8)]);
-    let scale = if rest & 16 != 0 { 2 } else { 1 };
+    // Up to sixteen packets.
+    let [scale, answer_scale] = [64, 128].map(|bit| if rest & bit != 0 { 8_u16 } else { 1 });
+    let double = if rest & 16 != 0 { 2 } else { 1 };
     world.call(
         host,
         &Order {
             session: usize::from(kind >> 6),
             kind: kind % 8,
             mode: Mode::from_byte(kind >> 3),
-            len: usize::from(size).min(DATA_SIZE as usize + 1),
-            answer_len: u16::from(size) * scale,
+            len: usize::from(u16::from(size) * scale),
+            answer_len: u16::from(size) * double * answer_scale,
             room: if rest & 32 != 0 {
                 16
             } else {
-                2 * DATA_SIZE as usize
+                16 * DATA_SIZE as usize
             },
             deadline,
         },

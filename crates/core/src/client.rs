@@ -112,6 +112,9 @@ impl Proto {
             return self.send_request_with_acks(session, idx, flags);
         }
         if let Some((header, data)) = request_packet(state, call, flags) {
+            if header.size > state.data_size {
+                return self.start_large(session, idx, header.size);
+            }
             call.tx_end = self.tx.push(state.peer, &header, data);
             if call.sample || self.outside {
                 self.tx.tell_when_sent(idx);
@@ -191,8 +194,8 @@ impl Proto {
             self.counters.drops.unexpected += 1;
             return None;
         }
-        if is_response && header.size > state.max_message {
-            self.counters.drops.size += 1;
+        if is_response && header.size > state.single {
+            self.on_large_answer(session, header, data);
             return None;
         }
         let idx = CallIdx(slot.call);
@@ -223,6 +226,9 @@ impl Proto {
             self.take_sample(session.index, idx, header);
         }
         let answered = Answered { session, idx };
+        if self.calls.at(idx).state.has_transfer() {
+            self.end_transfer(session.index, idx);
+        }
         let call = self.calls.at_mut(idx);
         let unfinished = call.tx_end > self.tx_done;
         #[cfg(feature = "mutants")]
@@ -277,7 +283,7 @@ impl Proto {
     /// Takes what an answer says of time: how long the request stayed, and with it the round trip,
     /// if that was asked for and can be trusted (rule S10).
     #[inline(never)]
-    fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
+    pub(crate) fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
         let state = self.sessions.at_mut(session);
         let call = self.calls.at(idx);
         let mut sample = None;
@@ -312,10 +318,13 @@ impl Proto {
 
     /// CR: the server has the request and will answer in its own time (rule S5).
     #[inline(never)]
-    pub(crate) fn on_credit_return(&mut self, session: u32, header: &Header) {
+    pub(crate) fn on_credit_return(&mut self, session: u32, header: &Header, bytes: &[u8]) {
         let Some(idx) = self.answered_call(session, header.req) else {
             return;
         };
+        if self.calls.at(idx).state == CallState::Sending {
+            return self.on_arrivals(session, idx, header, Self::bitmap_of(header, bytes));
+        }
         if self.calls.at(idx).state == CallState::Sent {
             self.take_sample(session, idx, header);
             let call = self.calls.at_mut(idx);

@@ -17,6 +17,8 @@ pub const DEFAULT_WINDOW: u32 = 8;
 pub const DEFAULT_CREDITS: u32 = 32;
 /// Most packets in flight of a session.
 pub const MAX_CREDITS: u32 = 4096;
+/// Most packets of a message, less than the numbers that CR and RFR can name (rule W7).
+pub const MAX_PACKETS: u32 = (1 << 24) - 1;
 /// Largest message that an endpoint accepts, unless asked otherwise: 16 MiB (design §8).
 pub const DEFAULT_MAX_MESSAGE: u32 = 16 << 20;
 /// Most requests that one call of a batch handler gets: two RX bursts' worth of packed frames.
@@ -62,6 +64,11 @@ pub struct Config {
     pub backlog: u32,
     /// Largest message in bytes, as request and as response.
     pub max_message: u32,
+    /// Bytes of large requests of all sessions that may be there in part, whether they have arrived
+    /// or not; beyond it, requests of more than one packet are rejected as overloaded.
+    pub receive_budget: u64,
+    /// The same for one session.
+    pub session_receive_budget: u64,
     /// Refuse sessions whose credits could overflow the RX queue (eRPC §4.3.1).
     pub strict_credits: bool,
     /// Smallest retransmission timeout. The default of 5 ms suits kernel transports (eRPC §5.2.3).
@@ -102,6 +109,8 @@ impl Default for Config {
             max_credits: MAX_CREDITS,
             backlog: 1024,
             max_message: DEFAULT_MAX_MESSAGE,
+            receive_budget: 256 << 20,
+            session_receive_budget: 64 << 20,
             strict_credits: false,
             rto_floor: Nanos::from_millis(5),
             rto_initial: Nanos::from_millis(20),

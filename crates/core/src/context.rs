@@ -125,8 +125,7 @@ impl Cx<'_> {
 
     /// What is known of a session; `None` if it has ended.
     pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        let index = self.proto.sessions.find(session)?;
-        Some(self.proto.sessions.at(index).into())
+        self.proto.session_info(session)
     }
 
     pub(crate) fn hold(&mut self, work: WorkIdx, session: Session) -> Held {

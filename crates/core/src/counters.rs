@@ -13,9 +13,11 @@ pub struct Counters {
     pub requests_sent: u64,
     /// Requests that this side accepted for the first time.
     pub requests_received: u64,
+    /// Those of them that have more than one packet.
+    pub large_sent: u64,
     /// Calls that ended, in whatever way.
     pub completions: u64,
-    /// Requests sent again after a timeout.
+    /// Packets of requests sent again, and packets of responses asked for again.
     pub retransmissions: u64,
     /// Probes of requests that the server has accepted.
     pub probes: u64,

@@ -32,10 +32,10 @@ pub(crate) struct Place {
 /// iterations.
 #[derive(Debug)]
 pub(crate) struct SlowRequest {
-    req_type: ReqType,
-    work: WorkIdx,
-    session: Session,
-    request: MsgBuf,
+    pub(crate) req_type: ReqType,
+    pub(crate) work: WorkIdx,
+    pub(crate) session: Session,
+    pub(crate) request: MsgBuf,
 }
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
@@ -81,7 +81,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     #[inline]
-    fn run_dispatch(&mut self, request: Request<'_>, run: DispatchFn<App>) {
+    pub(crate) fn run_dispatch(&mut self, request: Request<'_>, run: DispatchFn<App>) {
         let Self {
             proto,
             app,
@@ -176,60 +176,62 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if response.is_none() {
             return self.proto.reject(work, ErrorCode::OVERLOADED);
         }
-        let entry = self.entry(packet, place, work, response);
-        self.batch.push(entry);
-    }
-
-    /// A request that waits for the end of the burst.
-    fn entry(
-        &self,
-        packet: &Packet<'_>,
-        place: Place,
-        work: WorkIdx,
-        response: Option<MsgBuf>,
-    ) -> BatchEntry {
         let len = packet.data.len();
-        BatchEntry {
+        self.batch.push(BatchEntry {
             req_type: packet.header.req_type(),
             work,
             session: self.proto.sessions.handle(packet.session),
             frame: place.frame,
             offset: place.offset + packet.len - len,
             len,
+            max_response,
             response,
             answer: Answer::None,
-        }
+        });
     }
 
     #[inline(never)]
     fn submit_job(&mut self, packet: &Packet<'_>, work: WorkIdx) {
+        let req_type = packet.header.req_type();
+        let entry = self.handlers.get(req_type);
+        let Some(Handler::Background { max_response, .. }) = entry.map(|entry| &entry.handler)
+        else {
+            return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
+        };
+        match self.proto.job_bufs(packet.data, *max_response) {
+            Some(bufs) => self.submit(bufs, work, req_type),
+            None => self.proto.reject(work, ErrorCode::OVERLOADED),
+        }
+    }
+
+    /// Gives a request and a buffer for its response to the workers.
+    pub(crate) fn submit(&mut self, bufs: [MsgBuf; 2], work: WorkIdx, req_type: ReqType) {
         let Self {
             proto,
             handlers,
             workers,
             ..
         } = self;
-        let entry = handlers.get(packet.header.req_type());
-        let Some(Handler::Background { run, max_response }) = entry.map(|entry| &entry.handler)
-        else {
-            return proto.reject(work, ErrorCode::UNKNOWN_TYPE);
-        };
-        let (Some(workers), Some(bufs)) = (workers, proto.job_bufs(packet.data, *max_response))
-        else {
-            return proto.reject(work, ErrorCode::OVERLOADED);
-        };
-        let [request, response] = bufs;
-        let id = proto.detach(work);
-        let job = Job::new(id, packet.header.req_type(), run.clone(), request, response);
-        match workers.submit(job) {
-            Ok(()) => proto.jobs += 1,
-            Err(job) => {
-                for buf in job.into_bufs() {
-                    proto.pool.recycle(buf);
+        let handler = handlers.get(req_type).map(|entry| &entry.handler);
+        let rejected = match (workers, handler) {
+            (Some(workers), Some(Handler::Background { run, .. })) => {
+                let [request, response] = bufs;
+                let id = proto.detach(work);
+                let job = Job::new(id, req_type, run.clone(), request, response);
+                match workers.submit(job) {
+                    Ok(()) => {
+                        proto.jobs += 1;
+                        return;
+                    }
+                    Err(job) => job.into_bufs(),
                 }
-                proto.reject(work, ErrorCode::OVERLOADED);
             }
+            _ => bufs,
+        };
+        for buf in rejected {
+            proto.pool.recycle(buf);
         }
+        proto.reject(work, ErrorCode::OVERLOADED);
     }
 
     /// Answers the requests whose jobs have run.
@@ -317,7 +319,7 @@ fn gather(entries: &mut [BatchEntry]) -> usize {
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Runs one batch: the first `count` entries.
-    fn run_batch(&mut self, count: usize, data: &[&[u8]]) {
+    pub(crate) fn run_batch(&mut self, count: usize, data: &[&[u8]]) {
         let Self {
             proto,
             app,
@@ -347,7 +349,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 impl Proto {
     /// The work's response buffer with room for `capacity` bytes, for a handler that has no access
     /// to the pool.
-    fn take_response(&mut self, work: WorkIdx, capacity: usize) -> Option<MsgBuf> {
+    pub(crate) fn take_response(&mut self, work: WorkIdx, capacity: usize) -> Option<MsgBuf> {
         match self.works.at_mut(work).response.take() {
             Some(response) if response.capacity() >= capacity => Some(response),
             Some(response) => {

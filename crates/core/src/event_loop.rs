@@ -178,7 +178,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
         match header.kind {
             PacketType::Req => {
-                if let Some(work) = proto.on_request(session, header, place.congestion) {
+                if let Some(work) = proto.on_request(session, packet, place.congestion) {
                     self.run_handler(packet, place, work);
                 }
             }
@@ -189,7 +189,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 }
             }
             // CR, RFR, CANCEL.
-            _ => proto.on_other(session, header),
+            _ => proto.on_other(session, header, bytes),
         }
     }
 
@@ -216,10 +216,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Completions that were not answers, or that waited for the transport; session events;
-    /// sessions whose backlog can move; buffers that the transport is done with.
+    /// sessions whose backlog can move; buffers that the transport is done with; large messages.
     #[inline(never)]
     fn attend(&mut self) {
         self.proto.recycle_lingering();
+        while let Some(arrived) = self.proto.arrived.pop_front() {
+            self.run_arrived(arrived);
+        }
+        self.proto.return_credits();
         self.deliver_endings();
         while let Some(event) = self.proto.events.pop_front() {
             self.caught(|app, handlers, cx| (handlers.session)(app, event, cx));
@@ -227,6 +231,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         while let Some(session) = self.proto.stall.pop_front() {
             self.proto.resume(session);
         }
+        self.proto.send_large();
         self.proto.attention = self.proto.any_queued();
     }
 

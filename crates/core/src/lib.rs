@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod abort;
+mod arrived;
 mod background;
 mod backlog;
 mod batch;
@@ -35,9 +36,12 @@ mod dispatch;
 mod error;
 mod event_loop;
 mod handlers;
+mod incoming;
+mod large_response;
 mod lifecycle;
 #[cfg(feature = "mutants")]
 pub mod mutant;
+mod outgoing;
 mod proto;
 mod request;
 mod rng;
@@ -49,6 +53,7 @@ mod server;
 mod session;
 pub mod time;
 mod timers;
+mod transfer;
 pub mod transport;
 mod tx_queue;
 mod work;

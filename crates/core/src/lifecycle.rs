@@ -5,10 +5,11 @@
 
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
-use crate::config::{MAX_CREDITS, MAX_WINDOW, SessionOptions};
+use crate::call::CallIdx;
+use crate::config::{MAX_CREDITS, MAX_PACKETS, MAX_WINDOW, SessionOptions};
 use crate::error::{CloseReason, OpenError};
 use crate::proto::Proto;
-use crate::session::{Session, SessionState, State};
+use crate::session::{NONE, Session, State};
 use crate::transport::PeerId;
 
 /// What one side of a session tells the other in the handshake.
@@ -82,7 +83,7 @@ impl Proto {
         let state = self.sessions.at_mut(index);
         state.state = State::Connecting;
         state.data_size = self.limits.data_size;
-        state.max_message = single_packet(self.config.max_message, self.limits.data_size);
+        state.max_message = largest(self.config.max_message, self.limits.data_size);
         Ok(self.sessions.handle(index))
     }
 
@@ -207,7 +208,8 @@ impl Proto {
         state.remote_token = other.token;
         state.data_size = state.data_size.min(other.data_size);
         let limit = state.max_message.min(other.max_message);
-        state.max_message = single_packet(limit, state.data_size);
+        state.max_message = largest(limit, state.data_size);
+        state.single = state.max_message.min(state.data_size);
         state.state = State::Open;
     }
 
@@ -249,9 +251,9 @@ impl Proto {
     }
 }
 
-/// Messages of one packet: what this version of the protocol carries.
-fn single_packet(limit: u32, data_size: u32) -> u32 {
-    limit.min(data_size)
+/// The largest message within the limit whose packets can be numbered (rule W7).
+fn largest(limit: u32, data_size: u32) -> u32 {
+    limit.min(data_size.saturating_mul(MAX_PACKETS))
 }
 
 /// The other side's numbers are ones that this side can work with.
@@ -279,6 +281,8 @@ pub struct SessionInfo {
     pub credits: u32,
     /// Calls in slots, those included that were cancelled and await the server's word.
     pub in_flight: u32,
+    /// Credits that these calls hold: one each, and more while large messages are on their way.
+    pub credits_held: u32,
     /// Calls that wait for a slot or a credit.
     pub backlog: u32,
     /// Largest message in bytes.
@@ -289,19 +293,28 @@ pub struct SessionInfo {
     pub rtt_min: Option<crate::time::Nanos>,
 }
 
-impl From<&SessionState> for SessionInfo {
-    fn from(state: &SessionState) -> Self {
-        Self {
+impl Proto {
+    /// What is known of a session.
+    pub(crate) fn session_info(&self, session: Session) -> Option<SessionInfo> {
+        let index = self.sessions.find(session)?;
+        let state = self.sessions.at(index);
+        let start = state.slots as usize;
+        let slots = &self.sessions.client_slots[start..start + usize::from(state.window)];
+        let calls = slots.iter().filter(|slot| slot.call != NONE);
+        Some(SessionInfo {
             open: state.is_open(),
             accepted: state.accepted,
             window: u32::from(state.window),
             credit_limit: state.credit_limit,
             credits: state.credits,
             in_flight: state.in_flight,
+            credits_held: calls
+                .map(|slot| self.credits_held(CallIdx(slot.call)))
+                .sum(),
             backlog: state.backlog_len,
             max_message: state.max_message,
             rtt: state.rtt.smoothed(),
             rtt_min: state.rtt.minimum(),
-        }
+        })
     }
 }

@@ -11,15 +11,17 @@ use crate::call::{CallTable, Done, Ending};
 use crate::config::{Config, ConfigError};
 use crate::congestion::Controls;
 use crate::counters::Counters;
+use crate::incoming::{Arrived, Incoming};
 use crate::lifecycle::{Closed, SessionEvent};
 use crate::rng::{Rng, Tokens};
 use crate::scan::Schedule;
 use crate::session::{SessionState, SessionTable};
 use crate::time::Nanos;
 use crate::timers::Timers;
+use crate::transfer::Transfers;
 use crate::transport::{Limits, TxSeq};
 use crate::tx_queue::TxQueue;
-use crate::work::{WorkId, WorkTable};
+use crate::work::{WorkId, WorkIdx, WorkTable};
 
 /// Packets that the queue towards the transport holds before its memory grows.
 const TX_QUEUE_START: usize = 256;
@@ -41,6 +43,17 @@ pub(crate) struct Proto {
     pub(crate) sessions: SessionTable,
     pub(crate) calls: CallTable,
     pub(crate) works: WorkTable,
+    /// Large messages on their way, and those of them that may send.
+    pub(crate) transfers: Transfers,
+    pub(crate) sending: VecDeque<u32>,
+    /// Large requests that are being put together; bytes of all of them.
+    pub(crate) incoming: Vec<Incoming>,
+    pub(crate) incoming_free: Vec<u32>,
+    pub(crate) receiving: u64,
+    /// Work of such requests that owes a CR.
+    pub(crate) owed: Vec<WorkIdx>,
+    /// Large requests that are complete.
+    pub(crate) arrived: VecDeque<Arrived>,
     pub(crate) pool: Pool,
     pub(crate) tx: TxQueue,
     /// How far the transport has come.
@@ -60,7 +73,7 @@ pub(crate) struct Proto {
     pub(crate) timers: Timers,
     pub(crate) controls: Controls,
     pub(crate) schedule: Schedule,
-    /// One of the four queues above may hold something.
+    /// One of the queues above may hold something.
     pub(crate) attention: bool,
     /// Jobs that worker threads have.
     pub(crate) jobs: usize,
@@ -97,6 +110,13 @@ impl Proto {
             away: Nanos::ZERO,
             calls: CallTable::default(),
             works: WorkTable::default(),
+            transfers: Transfers::default(),
+            sending: VecDeque::new(),
+            incoming: Vec::new(),
+            incoming_free: Vec::new(),
+            receiving: 0,
+            owed: Vec::new(),
+            arrived: VecDeque::new(),
             pool,
             tx: TxQueue::with_capacity(TX_QUEUE_START),
             tx_done: TxSeq(0),
@@ -133,6 +153,9 @@ impl Proto {
     /// One of the queues that the loop empties holds something.
     pub(crate) fn any_queued(&self) -> bool {
         !(self.stall.is_empty()
+            && self.sending.is_empty()
+            && self.owed.is_empty()
+            && self.arrived.is_empty()
             && self.ending.is_empty()
             && self.lingering.is_empty()
             && self.events.is_empty())
@@ -161,9 +184,9 @@ impl Proto {
 
     /// A packet that is neither a request nor its end.
     #[inline(never)]
-    pub(crate) fn on_other(&mut self, session: u32, header: &Header) {
+    pub(crate) fn on_other(&mut self, session: u32, header: &Header, bytes: &[u8]) {
         match header.kind {
-            PacketType::Cr => self.on_credit_return(session, header),
+            PacketType::Cr => self.on_credit_return(session, header, bytes),
             PacketType::Rfr => self.on_probe(session, header),
             PacketType::Cancel => self.on_cancel(session, header),
             PacketType::Req | PacketType::Resp | PacketType::Err => {}

@@ -232,11 +232,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// What is known of a session; `None` if it has ended.
     pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        let proto = &self.engine.proto;
-        proto
-            .sessions
-            .find(session)
-            .map(|index| proto.sessions.at(index).into())
+        self.engine.proto.session_info(session)
     }
 
     /// Sessions that are connecting or open.

@@ -44,20 +44,17 @@ impl Proto {
             return None;
         }
         let data_size = session.data_size;
-        if header.pkt.0 != 0 {
-            // Messages have one packet.
-            self.counters.drops.packet_number += 1;
-            return None;
-        }
-        // Nearly every packet has data and no extension.
+        // Nearly every packet has data, is the first of its message, and has no extension.
+        let plain = header.pkt.0 == 0 && !header.flags.has(Flags::ACK_VECTOR);
         let (start, data_len) = match header.kind {
-            PacketType::Req | PacketType::Resp if !header.flags.has(Flags::ACK_VECTOR) => {
-                (HEADER_LEN, header.size.min(data_size))
+            PacketType::Req | PacketType::Resp if plain => (HEADER_LEN, header.size.min(data_size)),
+            _ => {
+                let Some(data_len) = header.data_len(data_size) else {
+                    self.counters.drops.packet_number += 1;
+                    return None;
+                };
+                (HEADER_LEN + header.extension_len(), data_len)
             }
-            _ => (
-                HEADER_LEN + header.extension_len(),
-                header.data_len(data_size).unwrap_or(0),
-            ),
         };
         let len = start + data_len as usize;
         let Some(data) = bytes.get(start..len) else {

@@ -6,6 +6,8 @@
 //! nothing can refer to a call that is over. An endpoint without calls and held responses does not
 //! wake up.
 
+use dunlin_wire::ErrorCode;
+
 use crate::call::{CallIdx, CallState};
 use crate::config::{SCAN_LIMIT, SWEEP_LIMIT, SWEEP_PARTS};
 use crate::error::{CloseReason, RpcError};
@@ -36,6 +38,8 @@ pub(crate) struct Schedule {
     /// How long this endpoint has not run while it should have: its own absence is nobody's
     /// silence.
     absent: Nanos,
+    /// When something is due for the first of the large messages on their way.
+    transfers: Nanos,
     next_sweep: Nanos,
     sweep_cursor: usize,
     /// This round of the sweep has seen a held response.
@@ -50,6 +54,7 @@ impl Schedule {
             scan_cursor: 0,
             last_blame: Nanos::ZERO,
             absent: Nanos::ZERO,
+            transfers: Nanos::MAX,
             next_sweep: Nanos::MAX,
             sweep_cursor: 0,
             sweep_found: false,
@@ -64,6 +69,17 @@ impl Schedule {
             self.next_scan = scan;
             self.at_latest(scan);
         }
+    }
+
+    /// Something is due for a large message at `due`.
+    pub(crate) fn on_transfer(&mut self, due: Nanos) {
+        self.transfers = self.transfers.min(due);
+        self.at_latest(due);
+    }
+
+    /// Nothing is due for any large message before `due`.
+    pub(crate) fn set_transfers(&mut self, due: Nanos) {
+        self.transfers = due;
     }
 
     /// Something new is due at `at`.
@@ -102,6 +118,11 @@ impl Proto {
         if self.schedule.next_sweep <= self.now {
             self.sweep_responses();
         }
+        if self.schedule.transfers <= self.now {
+            let late = self.now.since(self.schedule.transfers);
+            let patience = self.config.scan_interval.times(PATIENT_INTERVALS);
+            self.check_transfers(queue_empty || late >= patience);
+        }
     }
 
     /// Finds out what is due next.
@@ -113,6 +134,7 @@ impl Proto {
             .next_scan
             .min(self.schedule.next_sweep)
             .min(acks)
+            .min(self.schedule.transfers)
             .min(self.timers.next_due())
             .min(self.controls.next_due());
     }
@@ -167,13 +189,11 @@ impl Proto {
         let call = self.calls.at(idx);
         match call.state {
             CallState::Free => Nanos::MAX,
-            CallState::Queued | CallState::Sent | CallState::Accepted
-                if call.deadline <= self.now =>
-            {
+            state if state.is_pending() && call.deadline <= self.now => {
                 self.abort(idx, RpcError::DeadlinePassed);
                 self.now
             }
-            CallState::Queued => call.deadline,
+            CallState::Queued | CallState::Sending | CallState::Receiving => call.deadline,
             _ if blame => self.check_sent(idx),
             _ => self.now,
         }
@@ -212,7 +232,7 @@ impl Proto {
 
     /// The peer has not sent anything for the failure timeout, although it was asked several
     /// times while this endpoint was running (rule S11).
-    fn is_silent(&self, idx: CallIdx) -> bool {
+    pub(crate) fn is_silent(&self, idx: CallIdx) -> bool {
         let call = self.calls.at(idx);
         let heard = self.sessions.at(call.session).heard;
         let silence = self.present(self.now).since(heard.max(call.first_sent));
@@ -270,12 +290,16 @@ impl Proto {
         {
             return self.free_work(idx);
         }
-        if work.state == WorkState::Done {
-            if held {
-                self.free_work(idx);
-            } else {
+        match work.state {
+            WorkState::Done if held => self.free_work(idx),
+            WorkState::Receiving if held => {
+                // The sender has stopped; what it is told must be given back in its turn.
+                self.give_up(idx);
+                self.reject(idx, ErrorCode::OVERLOADED);
                 self.schedule.sweep_found = true;
             }
+            WorkState::Done | WorkState::Receiving => self.schedule.sweep_found = true,
+            WorkState::Free | WorkState::Dispatched | WorkState::Detached => {}
         }
     }
 }

@@ -5,9 +5,10 @@
 //! and by `scan.rs` when time has passed. Nothing here calls user code.
 
 use dunlin_msgbuf::BufRef;
-use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, Residence};
+use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, Residence};
 
 use crate::proto::Proto;
+use crate::rx::Packet;
 use crate::session::NONE;
 use crate::transport::TxSeq;
 use crate::work::{WorkId, WorkIdx, WorkState};
@@ -18,13 +19,17 @@ impl Proto {
     pub(crate) fn on_request(
         &mut self,
         session: u32,
-        header: &Header,
+        packet: &Packet<'_>,
         congestion: bool,
     ) -> Option<WorkIdx> {
+        let header = &packet.header;
         let state = self.sessions.at(session);
         let window = u32::from(state.window);
         let at = (state.slots + header.req.slot(window)) as usize;
-        let too_large = header.size > state.max_message;
+        if header.size > state.single {
+            self.on_large_request(session, header, packet.data, congestion);
+            return None;
+        }
         let expected = self.sessions.server_slots[at].last.next(window);
         #[cfg(feature = "mutants")]
         let expected = self.mutate_expected(at, expected, header);
@@ -34,16 +39,12 @@ impl Proto {
         }
         let idx = self.accept_number(session, at, header, congestion)?;
         self.counters.requests_received += 1;
-        if too_large {
-            self.reject(idx, ErrorCode::TOO_LARGE);
-            return None;
-        }
         Some(idx)
     }
 
     /// Makes the request the slot's current one, with work of its own.
     #[inline]
-    fn accept_number(
+    pub(crate) fn accept_number(
         &mut self,
         session: u32,
         at: usize,
@@ -57,7 +58,7 @@ impl Proto {
         let idx = WorkIdx(slot.work);
         let work = self.works.at_mut(idx);
         // A client that keeps the protocol does not send this before it has an answer.
-        if matches!(work.state, WorkState::Dispatched | WorkState::Detached) {
+        if !matches!(work.state, WorkState::Free | WorkState::Done) {
             self.counters.drops.busy += 1;
             return None;
         }
@@ -69,6 +70,7 @@ impl Proto {
         work.sample = header.flags.has(Flags::SAMPLE);
         work.req_type = header.req_type();
         work.req = header.req;
+        work.packets = 1;
         work.session = session;
         work.error = None;
         work.arrived = self.received;
@@ -97,7 +99,7 @@ impl Proto {
 
     /// A request that does not start anything: a duplicate, or not of this time (rules S2, S3).
     #[cold]
-    fn on_repeated(&mut self, session: u32, at: usize, header: &Header) {
+    pub(crate) fn on_repeated(&mut self, session: u32, at: usize, header: &Header) {
         let slot = self.sessions.server_slots[at];
         if header.req == slot.last {
             self.answer_again(session, slot.work, header);
@@ -117,6 +119,7 @@ impl Proto {
         let idx = WorkIdx(work);
         match self.works.at(idx).state {
             WorkState::Free => {}
+            WorkState::Receiving => self.owe(idx),
             WorkState::Dispatched | WorkState::Detached => {
                 self.return_credit(idx, Flags::RETRANSMISSION);
             }
@@ -137,11 +140,20 @@ impl Proto {
         self.tx.push(peer, &answer, BufRef::EMPTY);
     }
 
-    /// RFR: the client asks how its accepted request is doing (rule S5).
+    /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
+    /// response (rule S13).
     #[inline(never)]
     pub(crate) fn on_probe(&mut self, session: u32, header: &Header) {
         let state = self.sessions.at(session);
         let at = (state.slots + header.req.slot(u32::from(state.window))) as usize;
+        let slot = self.sessions.server_slots[at];
+        if header.aux != 0
+            && header.req == slot.last
+            && slot.work != NONE
+            && self.works.at(WorkIdx(slot.work)).state == WorkState::Done
+        {
+            return self.send_asked(session, WorkIdx(slot.work), header);
+        }
         self.on_repeated(session, at, header);
     }
 
@@ -163,8 +175,12 @@ impl Proto {
             return self.on_repeated(session, at, header);
         }
         let idx = WorkIdx(slot.work);
+        self.give_up(idx);
         let work = self.works.at_mut(idx);
         work.cancelled = true;
+        if work.state == WorkState::Receiving {
+            return self.reject(idx, ErrorCode::CANCELLED);
+        }
         if work.state == WorkState::Done {
             work.error = Some(ErrorCode::CANCELLED);
         }
@@ -266,7 +282,7 @@ impl Proto {
 
     /// Queues the answer of finished work.
     #[inline]
-    fn send_answer(&mut self, idx: WorkIdx, flags: Flags) {
+    pub(crate) fn send_answer(&mut self, idx: WorkIdx, flags: Flags) {
         let work = self.works.at_mut(idx);
         let session = self.sessions.at(work.session);
         let mut header = Self::header(session, PacketType::Resp, work.req);
@@ -278,7 +294,13 @@ impl Proto {
         let data = match (work.error, &work.response) {
             (None, Some(response)) => {
                 header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
-                response.lend()
+                if header.size > session.data_size {
+                    // The client asks for the others.
+                    let first = response.lend_range(0, session.data_size as usize);
+                    first.unwrap_or(BufRef::EMPTY)
+                } else {
+                    response.lend()
+                }
             }
             (error, _) => {
                 header.kind = PacketType::Err;
@@ -308,8 +330,9 @@ impl Proto {
         } else {
             flags
         };
-        // One packet has arrived, and there was no more to come.
-        header.size = 1;
+        // All packets have arrived.
+        header.size = Header::arrivals(PktNum(work.packets), 0);
+        header.pkt = PktNum(work.packets - 1);
         self.counters.credit_returns += 1;
         let peer = self.sessions.at(session).peer;
         self.tx.push(peer, &header, BufRef::EMPTY);
@@ -395,7 +418,11 @@ impl Proto {
                 continue;
             }
             let idx = WorkIdx(work);
-            if self.works.at(idx).state == WorkState::Done {
+            self.give_up(idx);
+            if matches!(
+                self.works.at(idx).state,
+                WorkState::Done | WorkState::Receiving
+            ) {
                 self.free_work(idx);
             } else {
                 self.works.at_mut(idx).orphan = true;

@@ -71,6 +71,8 @@ pub(crate) struct SessionState {
     pub(crate) peer: PeerId,
     /// Most data bytes in a packet.
     pub(crate) data_size: u32,
+    /// Largest message that is a single packet, within `max_message`.
+    pub(crate) single: u32,
     /// First and last call that waits for a slot or a credit.
     pub(crate) backlog_head: u32,
     pub(crate) backlog_tail: u32,
@@ -91,6 +93,8 @@ pub(crate) struct SessionState {
     pub(crate) credit_limit: u32,
     /// Largest message in bytes that this session carries.
     pub(crate) max_message: u32,
+    /// Bytes of requests that are being put together.
+    pub(crate) receiving: u64,
     pub(crate) generation: u32,
     /// Start of the request numbers.
     pub(crate) first_req: ReqNum,
@@ -130,6 +134,7 @@ impl Default for SessionState {
             remote_token: Token(0),
             peer: PeerId(0),
             data_size: 0,
+            single: 0,
             backlog_head: NONE,
             backlog_tail: NONE,
             backlog_len: 0,
@@ -141,6 +146,7 @@ impl Default for SessionState {
             acked: Nanos::ZERO,
             credit_limit: 0,
             max_message: 0,
+            receiving: 0,
             generation: 0,
             first_req: ReqNum(0),
             accepted: false,

@@ -5,7 +5,7 @@
 //! before the burst.
 
 use dunlin_msgbuf::BufRef;
-use dunlin_wire::{ACK_VECTOR_LEN, AckVector, HEADER_LEN, Header, Residence};
+use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
 
 use crate::call::CallIdx;
 use crate::time::Nanos;
@@ -110,6 +110,15 @@ impl TxQueue {
         if let Some(item) = self.items[..self.len].last_mut() {
             item.inline_len = ACKS_LEN;
             item.inline[HEADER_LEN..ACKS_LEN as usize].copy_from_slice(&acks.encode());
+        }
+    }
+
+    /// Adds the bitmap to the last packet (rule W7), whose header says how long it is.
+    pub(crate) fn add_bitmap(&mut self, bitmap: &Bitmap) {
+        if let Some(item) = self.items[..self.len].last_mut() {
+            let len = bitmap.words() as usize * size_of::<u64>();
+            item.inline[HEADER_LEN..HEADER_LEN + len].copy_from_slice(&bitmap.encode()[..len]);
+            item.inline_len = BARE_LEN + bitmap.words() * 8;
         }
     }
 

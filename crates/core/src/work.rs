@@ -2,7 +2,9 @@
 //! response is known to have arrived, or `response_hold` has passed (rule S9).
 //!
 //! ```text
-//! accept ──▶ Running ──reply, reject, end of handler──▶ Done ──next request, ack, hold──▶ Free
+//! accept ──────────one packet──────────▶ Running ──reply, reject, end of handler──▶ Done
+//!   └─first packet──▶ Receiving ──last──────▲
+//! Done ──next request, ack, hold──▶ Free
 //! ```
 //! `Running` has a mode: a dispatch handler ends before the next packet is looked at; deferred and
 //! background requests outlive the iteration. When a session closes under running work, the work
@@ -29,6 +31,8 @@ pub(crate) struct WorkIdx(pub(crate) u32);
 pub(crate) enum WorkState {
     #[default]
     Free,
+    /// Some of its packets have arrived.
+    Receiving,
     /// A dispatch or batch handler has it, within this iteration.
     Dispatched,
     /// A `Held` handle or a background job has it.
@@ -53,13 +57,17 @@ pub(crate) struct Work {
     pub(crate) req: ReqNum,
     pub(crate) session: u32,
     pub(crate) generation: u32,
+    /// Packets of the request.
+    pub(crate) packets: u32,
+    /// `Receiving`: which of the requests that are being put together.
+    pub(crate) incoming: u32,
     /// `Done`: the error that was answered, or `None` for a response.
     pub(crate) error: Option<ErrorCode>,
     /// The response. It stays here between requests of the slot, to be written again.
     pub(crate) response: Option<MsgBuf>,
     /// When the request came.
     pub(crate) arrived: Nanos,
-    /// When it was answered.
+    /// When it was answered, or while it is `Receiving`: when the last packet came.
     pub(crate) answered: Nanos,
     /// The transport is done with the response once it has come this far.
     pub(crate) tx_end: TxSeq,

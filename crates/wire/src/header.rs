@@ -3,7 +3,7 @@
 //! Little-endian, 24 bytes, then an extension whose length follows from the header alone, then
 //! data whose length follows from the header and the session's data size per packet.
 
-use crate::extension::{ACK_VECTOR_LEN, MAX_BITMAP_WORDS};
+use crate::extension::{ACK_VECTOR_LEN, MAX_BITMAP_BITS, MAX_BITMAP_WORDS};
 use crate::{PktNum, ReqNum, ReqType, Residence, SessionNum, Token};
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ pub struct Header {
     pub kind: PacketType,
     /// The flag byte.
     pub flags: Flags,
-    /// REQ: request type. CR, RESP and ERR: residence. Otherwise 0.
+    /// REQ: request type. CR, RESP and ERR: residence. RFR: packets asked for. CANCEL: 0.
     pub aux: u16,
     /// The receiver's number for the session.
     pub session: SessionNum,
@@ -126,7 +126,8 @@ pub struct Header {
     /// REQ and RESP: bytes of the whole message. ERR: error code. CR and RFR: a cumulative
     /// packet number in the low 24 bits and the number of bitmap words above. CANCEL: 0.
     pub size: u32,
-    /// REQ and RESP: index of this packet. CR and RFR: index of the packet that triggered it.
+    /// REQ and RESP: index of this packet. CR: index of the packet that triggered it. RFR: index
+    /// of the first packet asked for.
     pub pkt: PktNum,
     /// Number of the request.
     pub req: ReqNum,
@@ -343,7 +344,7 @@ impl Header {
             PacketType::Cr => (Flags::WITH_BITMAP, self.bitmap_words() <= MAX_BITMAP_WORDS),
             PacketType::Rfr => (
                 Flags::WITH_BITMAP,
-                self.bitmap_words() <= MAX_BITMAP_WORDS && self.aux == 0,
+                self.bitmap_words() <= MAX_BITMAP_WORDS && u32::from(self.aux) <= MAX_BITMAP_BITS,
             ),
             PacketType::Err => (Flags::KNOWN, self.pkt.0 == 0),
             PacketType::Cancel => (

@@ -9,7 +9,9 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use super::ledger::{Ledger, Terms};
 use super::letter::{Letter, Mode, write_answer};
-use super::net::{DATA_SIZE, Inbox, Jobs, Net, NetRx, NetTx, Outgoing, SharedJobs, StepClock};
+use super::net::{
+    DATA_SIZE, Inbox, Jobs, MAX_MESSAGE, Net, NetRx, NetTx, Outgoing, SharedJobs, StepClock,
+};
 use crate::background::BackgroundRequest;
 use crate::batch::Batch;
 use crate::call::{CallId, Done, Tag};
@@ -135,6 +137,9 @@ pub(super) fn config() -> Config {
         probe_max: Nanos::from_millis(10),
         hugepages: false,
         pool_bytes: 1 << 20,
+        max_message: MAX_MESSAGE,
+        receive_budget: 4 * u64::from(MAX_MESSAGE),
+        session_receive_budget: 2 * u64::from(MAX_MESSAGE),
         readable_buffers: true,
         ..Config::default()
     }

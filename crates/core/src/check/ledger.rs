@@ -7,7 +7,7 @@
 use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
 
 use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
-use super::net::DATA_SIZE;
+use super::net::{DATA_SIZE, MAX_MESSAGE};
 use crate::call::Done;
 use crate::error::RpcError;
 use crate::session::Session;
@@ -270,8 +270,15 @@ fn may_reject(call: &Entry, code: ErrorCode) -> bool {
     use super::host::{BACKGROUND, BATCH, NESTED, REJECTED, kind_is_known};
     match code {
         ErrorCode::UNKNOWN_TYPE => !kind_is_known(call.terms.kind),
-        ErrorCode::RESPONSE_TOO_LARGE => u32::from(call.terms.answer_len) > DATA_SIZE,
-        ErrorCode::OVERLOADED => matches!(call.terms.kind, BACKGROUND | NESTED),
+        ErrorCode::RESPONSE_TOO_LARGE => {
+            let has_limit = matches!(call.terms.kind, BACKGROUND | BATCH);
+            let limit = if has_limit { DATA_SIZE } else { MAX_MESSAGE };
+            u32::from(call.terms.answer_len) > limit
+        }
+        // Of a large request, the sender may stop, or the budget may be used up.
+        ErrorCode::OVERLOADED => {
+            matches!(call.terms.kind, BACKGROUND | NESTED) || call.terms.len > DATA_SIZE as usize
+        }
         // A panic ends all items of its batch.
         ErrorCode::HANDLER_FAILED => {
             call.terms.kind == BATCH

@@ -13,6 +13,8 @@ use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq};
 
 pub(super) const DATA_SIZE: u32 = 128;
+/// Largest message: some orders are for more.
+pub(super) const MAX_MESSAGE: u32 = 1900;
 /// What each of the two endpoints calls the other.
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
@@ -80,7 +82,7 @@ impl Outgoing {
             let now = content(&item);
             assert_eq!(now, then, "a msgbuf changed before the transport was done");
             let header = Header::decode(&now).expect("an endpoint sends valid headers");
-            let len = header.data_len(DATA_SIZE).expect("packet 0 exists") as usize;
+            let len = header.data_len(DATA_SIZE).expect("a packet exists") as usize;
             let lead = dunlin_wire::HEADER_LEN + header.extension_len();
             assert_eq!(lead + len, now.len(), "a packet is as long as it says");
             if self.history.len() == HISTORY {

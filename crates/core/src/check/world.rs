@@ -329,7 +329,11 @@ impl World {
             let rpc = &mut self.hosts[me].rpc;
             for session in rpc.sessions() {
                 let info = rpc.session_info(session).expect("it is alive");
-                assert_eq!(info.credits + info.in_flight, info.credit_limit, "{info:?}");
+                assert_eq!(
+                    info.credits + info.credits_held,
+                    info.credit_limit,
+                    "{info:?}"
+                );
                 assert!(info.in_flight <= info.window, "{info:?}");
             }
             let ledger = self.ledger.lock().expect("a failed checker ends the run");

@@ -111,16 +111,21 @@ fn request_numbers_wrap() {
 
 #[test]
 fn a_request_above_the_limit_is_refused_with_its_buffers() {
-    let mut pair = Pair::new();
-    let request = pair.client.rpc.buf(DATA_SIZE as usize + 1).unwrap();
+    let limit = 3 * DATA_SIZE;
+    let config = Config {
+        max_message: limit,
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    let request = pair.client.rpc.buf(limit as usize + 1).unwrap();
     let response = pair.client.rpc.buf(1).unwrap();
     let refused = pair
         .client
         .rpc
         .call(pair.session, ECHO, request, response, Tag(9))
         .unwrap_err();
-    assert_eq!(refused.kind, CallErrorKind::TooLarge { limit: DATA_SIZE });
-    assert_eq!(refused.request.len(), DATA_SIZE as usize + 1);
+    assert_eq!(refused.kind, CallErrorKind::TooLarge { limit });
+    assert_eq!(refused.request.len(), limit as usize + 1);
 }
 
 #[test]

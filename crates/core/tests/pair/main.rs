@@ -5,6 +5,7 @@
 mod backlog;
 mod calls;
 mod handlers;
+mod large;
 mod loss;
 mod packets;
 mod regressions;

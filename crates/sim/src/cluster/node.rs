@@ -211,7 +211,8 @@ impl RpcNode {
             let Some(info) = self.rpc.session_info(known.session) else {
                 continue;
             };
-            if info.credits + info.in_flight != info.credit_limit || info.in_flight > info.window {
+            if info.credits + info.credits_held != info.credit_limit || info.in_flight > info.window
+            {
                 let what = format!("port {}: credits are not conserved: {info:?}", id.port.0);
                 shared.lock().violate(what);
             }

@@ -196,7 +196,7 @@ fn fields_that_a_type_does_not_use_are_zero() {
     }
     refused(
         Header {
-            aux: 1,
+            aux: 257,
             ..example(PacketType::Rfr)
         },
         HeaderError::Field,

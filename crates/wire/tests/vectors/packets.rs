@@ -138,6 +138,10 @@ fn arrivals() -> Named {
         ("cr", packet(with(cr, 1, 0, 0), &[])),
         ("cr-four-words", packet(with(cr, 70_000, 70_255, 4), &words)),
         ("rfr-probe", packet(rfr, &[])),
+        (
+            "rfr-for-sixteen",
+            changed(with(rfr, 5, 9, 0), |h| h.aux = 16),
+        ),
         ("rfr-one-word", packet(with(rfr, 5, 9, 1), &words[..8])),
     ]
 }
@@ -173,7 +177,10 @@ fn invalid() -> Named {
         ("bad-err-to-sample", with(1, 16, err)),
         ("bad-cr-with-acks", with(1, 8, cr)),
         ("bad-rfr-with-acks", with(1, 8, rfr)),
-        ("bad-rfr-with-residence", with(2, 1, rfr)),
+        ("bad-rfr-for-257", {
+            let asks = Header { aux: 257, ..rfr };
+            packet(asks, &[0; 40])
+        }),
         ("bad-cr-five-words", with(15, 5, cr)),
         ("bad-err-packet-1", with(16, 1, err)),
         ("bad-cancel-packet-1", with(16, 1, cancel)),
@@ -221,7 +228,9 @@ fn with_meaning(block: Block, header: &Header) -> Block {
         PacketType::Cr => block
             .with("residence_nanos", residence)
             .with("cumulative", header.cumulative().0),
-        PacketType::Rfr => block.with("cumulative", header.cumulative().0),
+        PacketType::Rfr => block
+            .with("asked_for", header.aux)
+            .with("cumulative", header.cumulative().0),
         PacketType::Cancel => block,
     }
 }

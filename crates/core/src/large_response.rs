@@ -1,0 +1,145 @@
+//! Responses of more than one packet, at the client side: puts them together in the user's buffer
+//! (rule S13). What is still missing, `outgoing.rs` asks for.
+//!
+//! Called by `client.rs` for answers that do not fit into a packet. Nothing here calls user code:
+//! the completion is queued.
+
+use dunlin_wire::{Header, Residence};
+
+use crate::call::{CallIdx, CallState, Done};
+use crate::error::RpcError;
+use crate::outgoing::packets_of;
+use crate::proto::Proto;
+use crate::session::{ClientSlot, NONE};
+
+impl Proto {
+    /// A packet of a response that has more than one (rule S13). The call ends with the last.
+    #[cold]
+    pub(crate) fn on_large_answer(&mut self, session: u32, header: &Header, data: &[u8]) {
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let slot = slots[header.req.slot(u32::from(state.window)) as usize];
+        if slot.call == NONE || slot.req != header.req {
+            self.counters.drops.unexpected += 1;
+            return;
+        }
+        if header.size > state.max_message {
+            self.counters.drops.size += 1;
+            return;
+        }
+        let (idx, data_size) = (CallIdx(slot.call), state.data_size);
+        let packets = packets_of(header.size, data_size);
+        match self.calls.at(idx).state {
+            CallState::Sent | CallState::Sending | CallState::Accepted => {
+                if header.pkt.0 != 0 {
+                    self.counters.drops.unexpected += 1;
+                    return;
+                }
+                if !self.begin_response(session, idx, header, packets) {
+                    return;
+                }
+            }
+            CallState::Receiving => {}
+            // A zombie has what it waited for; how much of it does not matter.
+            _ => return self.end_answered(session, idx, None),
+        }
+        self.take_response_packet(session, idx, header, data);
+    }
+
+    /// Makes room for the response. False if the call is over, because the user's buffer is too
+    /// small.
+    fn begin_response(
+        &mut self,
+        session: u32,
+        idx: CallIdx,
+        header: &Header,
+        packets: u32,
+    ) -> bool {
+        if self.calls.at(idx).state == CallState::Sent && header.aux != Residence::NO_SAMPLE.0 {
+            self.take_sample(session, idx, header);
+        }
+        self.end_transfer(session, idx);
+        let size = header.size;
+        let call = self.calls.at_mut(idx);
+        let fits = call
+            .response
+            .as_mut()
+            .is_some_and(|response| response.resize(size as usize).is_ok());
+        if !fits {
+            self.end_answered(session, idx, Some(RpcError::ResponseTooLarge { size }));
+            return false;
+        }
+        call.state = CallState::Receiving;
+        call.transfer = self.transfers.insert(idx, packets);
+        // The first packet comes unasked, so it says nothing of the round trip: as a packet that
+        // left twice does.
+        let entry = self.transfers.at_mut(call.transfer);
+        entry.on_sent(0, self.now);
+        entry.on_sent(0, self.now);
+        true
+    }
+
+    fn take_response_packet(&mut self, session: u32, idx: CallIdx, header: &Header, data: &[u8]) {
+        let data_size = self.sessions.at(session).data_size as usize;
+        let call = self.calls.at_mut(idx);
+        let (packet, transfer) = (header.pkt.0, call.transfer);
+        let Some(response) = call.response.as_mut() else {
+            return;
+        };
+        let entry = self.transfers.at(transfer);
+        if response.len() != header.size as usize {
+            self.counters.drops.size += 1;
+            return;
+        }
+        if packet >= entry.next() {
+            // More than was asked for.
+            self.counters.drops.unexpected += 1;
+            return;
+        }
+        let outstanding = entry.outstanding();
+        let start = packet as usize * data_size;
+        // The packet exists and its data is as long as it should be (rule W8).
+        if entry.is_missing(packet)
+            && let Some(place) = response.data_mut().get_mut(start..start + data.len())
+        {
+            place.copy_from_slice(data);
+        }
+        self.on_arrival(session, transfer, packet, header);
+        if self.transfers.at(transfer).is_complete() {
+            return self.end_answered(session, idx, None);
+        }
+        if self.transfers.at(transfer).outstanding() != outstanding {
+            self.after_arrivals(session, transfer);
+        }
+    }
+
+    /// The answer is here: slot and credits are free, and the call completes.
+    fn end_answered(&mut self, session: u32, idx: CallIdx, error: Option<RpcError>) {
+        self.end_transfer(session, idx);
+        let req = self.calls.at(idx).req;
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let window = u32::from(state.window);
+        let slot = req.slot(window);
+        state.free |= 1 << slot;
+        state.unacked |= 1 << slot;
+        state.credits += 1;
+        state.in_flight -= 1;
+        slots[slot as usize] = ClientSlot {
+            req: req.next(window),
+            call: NONE,
+        };
+        self.wake(session);
+        let call = self.calls.at_mut(idx);
+        let (tag, tx_end) = (call.tag, call.tx_end);
+        if let (Some(request), Some(response)) = (call.request.take(), call.response.take()) {
+            let done = Done {
+                session: self.sessions.handle(session),
+                tag,
+                result: error.map_or(Ok(()), Err),
+                request,
+                response,
+            };
+            self.end(done, tx_end);
+        }
+        self.calls.remove(idx);
+    }
+}

@@ -1,0 +1,382 @@
+//! Messages of more than one packet, at the client side: sends the packets of large requests and
+//! asks for those of large responses (rules S7, S8, S13; eRPC §5).
+//!
+//! Both are a [`Transfer`](crate::transfer::Transfer): what CRs acknowledge of a request, and what
+//! arrives of a response.
+//! Called by `client.rs` for calls that do not fit into a packet, by the loop for its queue
+//! (`attend`), and by `scan.rs` when time has passed. Nothing here calls user code.
+
+use dunlin_msgbuf::BufRef;
+use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum};
+
+use crate::call::{CallIdx, CallState};
+use crate::error::CloseReason;
+use crate::proto::Proto;
+use crate::rtt::away_limit;
+use crate::session::SessionState;
+use crate::time::Nanos;
+
+/// Packets that one message may send before another one of the endpoint has its turn.
+const TURN: u32 = 16;
+/// Packets that one RFR may ask for, so that an answer does not fill a queue on its own.
+const MOST_ASKED: u32 = 16;
+/// Most credits that large messages leave to small ones.
+const MOST_RESERVED: u32 = 8;
+/// Shortest time after which the tail is probed.
+const SHORTEST_PROBE: Nanos = Nanos::from_micros(20);
+/// How much later than others a packet may be, if nothing is known of the round trip.
+const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
+/// Doublings of the timeout after which it stays as it is.
+const MAX_BACKOFF: u8 = 6;
+
+/// Credits that small requests of the session have for themselves.
+fn reserved(state: &SessionState) -> u32 {
+    (state.credit_limit / 8).min(MOST_RESERVED)
+}
+
+/// Packets of a message.
+pub(crate) fn packets_of(size: u32, data_size: u32) -> u32 {
+    size.div_ceil(data_size).max(1)
+}
+
+impl Proto {
+    /// Begins to send a request that does not fit into a packet. It has its slot and a credit.
+    #[cold]
+    pub(crate) fn start_large(&mut self, session: u32, idx: CallIdx, size: u32) {
+        let packets = packets_of(size, self.sessions.at(session).data_size);
+        let transfer = self.transfers.insert(idx, packets);
+        let call = self.calls.at_mut(idx);
+        call.state = CallState::Sending;
+        call.transfer = transfer;
+        self.counters.large_sent += 1;
+        self.send_later(transfer);
+    }
+
+    /// Puts the message into the queue of those that may send.
+    fn send_later(&mut self, transfer: u32) {
+        let entry = self.transfers.at_mut(transfer);
+        if !entry.queued {
+            entry.queued = true;
+            self.sending.push_back(transfer);
+            self.attention = true;
+        }
+    }
+
+    /// Gives each message in the queue its turn.
+    pub(crate) fn send_large(&mut self) {
+        for _ in 0..self.sending.len() {
+            let Some(transfer) = self.sending.pop_front() else {
+                return;
+            };
+            let Some(entry) = self.transfers.get_live(transfer) else {
+                continue;
+            };
+            entry.queued = false;
+            if self.take_turn(transfer) {
+                self.send_later(transfer);
+            }
+        }
+    }
+
+    /// Sends up to [`TURN`] packets of the message. True if more could go at once.
+    fn take_turn(&mut self, transfer: u32) -> bool {
+        let mut asked = Asked::default();
+        let mut sent = 0;
+        while sent < TURN {
+            let Some((packet, again)) = self.transfers.at(transfer).next_to_send() else {
+                break;
+            };
+            if !self.take_credit(transfer, again) {
+                break;
+            }
+            self.transfers.at_mut(transfer).on_sent(packet, self.now);
+            match self.calls.at(self.transfers.at(transfer).call).state {
+                CallState::Sending => self.send_packet(transfer, packet, again),
+                _ => self.ask_for(transfer, &mut asked, packet, again),
+            }
+            sent += 1;
+        }
+        self.ask(transfer, &mut asked);
+        if sent != 0 {
+            let due = self.now + self.probe_after(transfer);
+            self.expect(transfer, due);
+        }
+        sent == TURN
+    }
+
+    /// A packet that was not sent before needs a credit, beside the one that the call has.
+    fn take_credit(&mut self, transfer: u32, again: bool) -> bool {
+        let entry = self.transfers.at(transfer);
+        if again || entry.outstanding() == 0 {
+            return true;
+        }
+        let session = self.calls.at(entry.call).session;
+        let state = self.sessions.at_mut(session);
+        let free = state.credits > reserved(state);
+        if free {
+            state.credits -= 1;
+        }
+        free
+    }
+
+    /// A packet of a request.
+    fn send_packet(&mut self, transfer: u32, packet: u32, again: bool) {
+        let entry = self.transfers.at(transfer);
+        let call = self.calls.at_mut(entry.call);
+        let state = self.sessions.at(call.session);
+        let Some(request) = call.request.as_ref() else {
+            return;
+        };
+        let (start, size) = (packet as usize * state.data_size as usize, request.len());
+        let len = (size - start).min(state.data_size as usize);
+        let Some(data) = request.lend_range(start, len) else {
+            return;
+        };
+        let mut header = Self::header(state, PacketType::Req, call.req);
+        header.aux = call.req_type.0;
+        header.size = u32::try_from(size).unwrap_or(u32::MAX);
+        header.pkt = PktNum(packet);
+        if again {
+            header.flags = Flags::RETRANSMISSION;
+            self.counters.retransmissions += 1;
+        }
+        call.tx_end = self.tx.push(state.peer, &header, data);
+    }
+
+    /// Adds a packet of a response to what the next RFR asks for.
+    fn ask_for(&mut self, transfer: u32, asked: &mut Asked, packet: u32, again: bool) {
+        let follows = packet == asked.first + asked.count && again == asked.again;
+        if asked.count != 0 && !(follows && asked.count < MOST_ASKED) {
+            self.ask(transfer, asked);
+        }
+        if asked.count == 0 {
+            *asked = Asked {
+                first: packet,
+                count: 0,
+                again,
+            };
+        }
+        asked.count += 1;
+    }
+
+    /// Sends the RFR (rule S13).
+    fn ask(&mut self, transfer: u32, asked: &mut Asked) {
+        let Asked {
+            first,
+            count,
+            again,
+        } = std::mem::take(asked);
+        if count == 0 {
+            return;
+        }
+        let entry = self.transfers.at(transfer);
+        let call = self.calls.at(entry.call);
+        let state = self.sessions.at(call.session);
+        let mut header = Self::header(state, PacketType::Rfr, call.req);
+        header.aux = u16::try_from(count).unwrap_or(u16::MAX);
+        header.pkt = PktNum(first);
+        header.size = Header::arrivals(PktNum(entry.base()), 0);
+        if again {
+            header.flags = Flags::RETRANSMISSION;
+            self.counters.retransmissions += u64::from(count);
+        }
+        self.tx.push(state.peer, &header, BufRef::EMPTY);
+    }
+
+    /// CR for a request that is being sent: some of it has arrived (rules S7, W7).
+    #[cold]
+    pub(crate) fn on_arrivals(
+        &mut self,
+        session: u32,
+        idx: CallIdx,
+        header: &Header,
+        bits: Bitmap,
+    ) {
+        let transfer = self.calls.at(idx).transfer;
+        let entry = self.transfers.at(transfer);
+        let (base, next) = (entry.base(), entry.next());
+        let cumulative = header.cumulative().0;
+        let reach = header.bitmap_words() * u64::BITS;
+        let from_the_future = (0..reach)
+            .rev()
+            .find(|offset| bits.contains(*offset))
+            .is_some_and(|offset| cumulative + offset >= next);
+        if cumulative > next || from_the_future || header.pkt.0 >= next {
+            self.counters.drops.packet_number += 1;
+            return;
+        }
+        for packet in base..cumulative {
+            self.on_arrival(session, transfer, packet, header);
+        }
+        for offset in 0..reach {
+            if bits.contains(offset) {
+                self.on_arrival(session, transfer, cumulative + offset, header);
+            }
+        }
+        self.after_arrivals(session, transfer);
+        if self.transfers.at(transfer).is_complete() {
+            self.end_transfer(session, idx);
+            let call = self.calls.at_mut(idx);
+            call.state = CallState::Accepted;
+            call.attempts = 0;
+            call.sent = self.now;
+            self.schedule.on_call(self.now, self.config.scan_interval);
+        }
+    }
+
+    /// One packet has arrived: its credit is free, and it may give a round-trip sample.
+    pub(crate) fn on_arrival(&mut self, session: u32, transfer: u32, packet: u32, header: &Header) {
+        let entry = self.transfers.at_mut(transfer);
+        let held = entry.held();
+        let Some(sent) = entry.on_acked(packet, self.received) else {
+            return;
+        };
+        let free = held - entry.held();
+        let state = self.sessions.at_mut(session);
+        state.credits += free;
+        if let Some(sent) = sent
+            && packet == header.pkt.0
+            && let Some(residence) = header.residence().to_nanos()
+        {
+            let rtt = self.received.since(sent).since(Nanos(residence));
+            if self.away <= away_limit(rtt) {
+                state.rtt.on_sample(rtt);
+                self.counters.rtt_samples += 1;
+            } else {
+                self.counters.rtt_away += 1;
+            }
+        }
+    }
+
+    /// Looks for losses, and for what can be sent now.
+    pub(crate) fn after_arrivals(&mut self, session: u32, transfer: u32) {
+        let late = self.look_for_losses(transfer);
+        let due = self.now + self.probe_after(transfer);
+        self.expect(transfer, due.min(late));
+        self.send_later(transfer);
+        self.wake(session);
+    }
+
+    fn look_for_losses(&mut self, transfer: u32) -> Nanos {
+        let session = self.calls.at(self.transfers.at(transfer).call).session;
+        let rtt = &self.sessions.at(session).rtt;
+        let window = rtt.minimum().map_or(FIRST_WINDOW, |rtt| Nanos(rtt.0 / 4));
+        self.transfers.at_mut(transfer).find_lost(self.now, window)
+    }
+
+    /// Something must be done for the message at `due`.
+    fn expect(&mut self, transfer: u32, due: Nanos) {
+        self.transfers.at_mut(transfer).due = due;
+        self.schedule.on_transfer(due);
+    }
+
+    /// How long nothing may come before the tail is probed.
+    fn probe_after(&self, transfer: u32) -> Nanos {
+        let session = self.calls.at(self.transfers.at(transfer).call).session;
+        let rtt = &self.sessions.at(session).rtt;
+        let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
+        match rtt.smoothed() {
+            Some(smoothed) => smoothed.times(2).max(SHORTEST_PROBE).min(timeout),
+            None => timeout,
+        }
+    }
+
+    /// Forgets what the call was sending or receiving. It keeps one credit.
+    #[inline(never)]
+    pub(crate) fn end_transfer(&mut self, session: u32, idx: CallIdx) {
+        let call = self.calls.at_mut(idx);
+        if !call.state.has_transfer() {
+            return;
+        }
+        call.state = CallState::Sent;
+        let transfer = call.transfer;
+        let held = self.transfers.at(transfer).held();
+        self.transfers.remove(transfer);
+        self.sessions.at_mut(session).credits += held - 1;
+    }
+
+    /// Does what is due for messages on their way.
+    pub(crate) fn check_transfers(&mut self, blame: bool) {
+        let mut next = Nanos::MAX;
+        for index in 0..self.transfers.len() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            let Some(entry) = self.transfers.get_live(index) else {
+                continue;
+            };
+            if entry.due <= self.now && blame {
+                self.on_silence(index);
+            }
+            if let Some(entry) = self.transfers.get_live(index) {
+                next = next.min(entry.due);
+            }
+        }
+        self.schedule.set_transfers(next);
+    }
+
+    /// Nothing has come for as long as could be expected.
+    fn on_silence(&mut self, transfer: u32) {
+        let idx = self.transfers.at(transfer).call;
+        let session = self.calls.at(idx).session;
+        let late = self.look_for_losses(transfer);
+        let rtt = &self.sessions.at(session).rtt;
+        let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
+        let entry = self.transfers.at_mut(transfer);
+        if entry.has_lost() || late != Nanos::MAX {
+            self.expect(transfer, late.min(self.now + timeout));
+            return self.send_later(transfer);
+        }
+        if !entry.probed
+            && let Some(tail) = entry.tail()
+        {
+            entry.probed = true;
+            entry.on_sent(tail, self.now);
+            self.expect(transfer, self.now + timeout);
+            return self.send_again(transfer, tail);
+        }
+        entry.attempts = entry.attempts.saturating_add(1);
+        entry.lose_all();
+        let attempts = entry.attempts;
+        self.calls.at_mut(idx).attempts = attempts;
+        if self.is_silent(idx) {
+            let session = self.sessions.handle(session);
+            self.close(session, CloseReason::PeerFailed, true);
+            return;
+        }
+        self.controls.on_timeout(session, self.now);
+        let grown = timeout.times(1 << attempts.min(MAX_BACKOFF));
+        let patience = grown.min(self.config.longest_backoff().max(timeout));
+        self.expect(transfer, self.now + patience);
+        self.send_later(transfer);
+    }
+
+    fn send_again(&mut self, transfer: u32, packet: u32) {
+        match self.calls.at(self.transfers.at(transfer).call).state {
+            CallState::Sending => self.send_packet(transfer, packet, true),
+            _ => {
+                let mut asked = Asked {
+                    first: packet,
+                    count: 1,
+                    again: true,
+                };
+                self.ask(transfer, &mut asked);
+            }
+        }
+    }
+
+    /// Credits that the call holds, for whoever checks that none is lost.
+    pub(crate) fn credits_held(&self, idx: CallIdx) -> u32 {
+        let call = self.calls.at(idx);
+        match call.state.has_transfer() {
+            true => self.transfers.at(call.transfer).held(),
+            false => 1,
+        }
+    }
+}
+
+/// Packets of a response in a row that one RFR asks for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Asked {
+    first: u32,
+    count: u32,
+    again: bool,
+}

@@ -1,0 +1,178 @@
+//! The scoreboard against a model that keeps everything in plain sets, and its sense of loss.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const RTT: Nanos = Nanos::from_micros(10);
+
+fn transfer(packets: u32) -> Transfer {
+    let mut transfer = Transfer::new();
+    transfer.begin(CallIdx(0), packets);
+    transfer
+}
+
+fn send_all(transfer: &mut Transfer, now: Nanos) -> Vec<u32> {
+    std::iter::from_fn(|| {
+        let (packet, _) = transfer.next_to_send()?;
+        transfer.on_sent(packet, now);
+        Some(packet)
+    })
+    .collect()
+}
+
+#[test]
+fn a_sender_is_at_most_256_ahead() {
+    let mut transfer = transfer(1000);
+    assert_eq!(send_all(&mut transfer, RTT).len(), 256);
+    for packet in 1..256 {
+        transfer.on_acked(packet, RTT);
+        assert_eq!(transfer.next_to_send(), None, "packet 0 is missing");
+    }
+    transfer.on_acked(0, RTT);
+    assert_eq!(transfer.base(), 256);
+    assert_eq!(transfer.next_to_send(), Some((256, false)));
+}
+
+#[test]
+fn what_left_before_an_answered_packet_is_lost_after_the_window() {
+    let mut transfer = transfer(4);
+    send_all(&mut transfer, Nanos(0));
+    for packet in [1, 3] {
+        assert_eq!(transfer.on_acked(packet, RTT), Some(Some(Nanos(0))));
+    }
+    let window = Nanos(2_500);
+    assert_eq!(transfer.find_lost(RTT, window), RTT + window);
+    assert!(!transfer.has_lost(), "they may be late");
+    assert_eq!(transfer.find_lost(RTT + window, window), Nanos::MAX);
+    assert_eq!(send_all(&mut transfer, RTT + window), [0, 2]);
+    assert_eq!(transfer.outstanding(), 2);
+}
+
+#[test]
+fn what_left_after_the_last_answered_packet_is_not_lost() {
+    let mut transfer = transfer(3);
+    send_all(&mut transfer, Nanos(0));
+    transfer.on_acked(0, RTT);
+    assert_eq!(transfer.find_lost(RTT.times(100), Nanos(0)), Nanos::MAX);
+    assert_eq!((transfer.has_lost(), transfer.tail()), (false, Some(2)));
+}
+
+#[test]
+fn a_packet_that_was_late_widens_the_window() {
+    let mut transfer = transfer(3);
+    send_all(&mut transfer, Nanos(0));
+    transfer.on_acked(2, RTT);
+    let window = Nanos(1_000);
+    transfer.find_lost(RTT + window, window);
+    assert_eq!(send_all(&mut transfer, RTT + window), [0, 1]);
+    // It comes sooner than the second one can.
+    assert_eq!(transfer.on_acked(0, RTT + window.times(2)), Some(None));
+    assert_eq!(transfer.reorder, 1);
+}
+
+#[test]
+fn a_timeout_sends_everything_again_and_nothing_twice() {
+    let mut transfer = transfer(3);
+    send_all(&mut transfer, Nanos(0));
+    transfer.on_acked(1, RTT);
+    transfer.lose_all();
+    transfer.lose_all();
+    assert_eq!(send_all(&mut transfer, RTT), [0, 2]);
+    assert_eq!(transfer.next_to_send(), None);
+}
+
+#[test]
+fn what_never_left_cannot_have_arrived() {
+    let mut transfer = transfer(3);
+    assert_eq!(transfer.on_acked(0, RTT), None);
+    transfer.on_sent(0, RTT);
+    assert_eq!(transfer.on_acked(1, RTT), None);
+    assert!(transfer.on_acked(0, RTT).is_some());
+    assert_eq!(transfer.on_acked(0, RTT), None, "twice");
+}
+
+/// What is known, without cleverness.
+#[derive(Default)]
+struct Model {
+    next: u32,
+    acked: BTreeSet<u32>,
+}
+
+impl Model {
+    fn base(&self) -> u32 {
+        (0..).find(|packet| !self.acked.contains(packet)).unwrap()
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_knows_what_a_set_knows(
+        packets in 1..700_u32,
+        steps in prop::collection::vec(any::<(u8, u16)>(), 0..1500),
+    ) {
+        let mut transfer = transfer(packets);
+        let mut model = Model::default();
+        let mut now = Nanos(0);
+        for (what, which) in steps {
+            now += Nanos(u64::from(which));
+            match what % 8 {
+                0..=3 => {
+                    if let Some((packet, again)) = transfer.next_to_send() {
+                        prop_assert_eq!(again, packet < model.next);
+                        prop_assert!(packet < packets && packet < model.base() + MAX_AHEAD);
+                        prop_assert!(!model.acked.contains(&packet));
+                        transfer.on_sent(packet, now);
+                        model.next = model.next.max(packet + 1);
+                    }
+                }
+                4..=6 => {
+                    let packet = transfer.base() + u32::from(which % 300);
+                    let fits = packet < model.next && !model.acked.contains(&packet);
+                    prop_assert_eq!(transfer.on_acked(packet, now).is_some(), fits);
+                    if fits {
+                        model.acked.insert(packet);
+                    }
+                }
+                _ if which % 8 == 0 => transfer.lose_all(),
+                _ => {
+                    transfer.find_lost(now, RTT);
+                }
+            }
+            let acked = u32::try_from(model.acked.len()).unwrap();
+            prop_assert_eq!(transfer.base(), model.base());
+            prop_assert_eq!(transfer.next(), model.next);
+            prop_assert_eq!(transfer.outstanding(), model.next - acked);
+            prop_assert_eq!(transfer.is_complete(), acked == packets);
+            prop_assert!(transfer.held() >= 1);
+        }
+    }
+
+    #[test]
+    fn arrivals_say_what_has_arrived(packets in prop::collection::vec(0..600_u32, 0..800)) {
+        let mut arrivals = Arrivals::default();
+        let mut model = BTreeSet::new();
+        for packet in packets {
+            let base = (0..).find(|packet| !model.contains(packet)).unwrap();
+            let expected = if model.contains(&packet) {
+                Arrival::Duplicate
+            } else if packet >= base + MAX_AHEAD {
+                Arrival::TooFar
+            } else {
+                Arrival::New
+            };
+            prop_assert_eq!(arrivals.insert(packet), expected);
+            if expected == Arrival::New {
+                model.insert(packet);
+            }
+            let base = (0..).find(|packet| !model.contains(packet)).unwrap();
+            prop_assert_eq!(arrivals.cumulative(), base);
+            let bitmap = arrivals.bitmap();
+            for offset in 0..MAX_AHEAD {
+                prop_assert_eq!(bitmap.contains(offset), model.contains(&(base + offset)));
+            }
+        }
+    }
+}

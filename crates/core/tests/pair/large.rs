@@ -1,0 +1,320 @@
+//! Messages of many packets: requests and responses, losses and reordering, what misbehaves.
+
+use dunlin_core::{CallOptions, Config, Nanos, RpcError, SessionOptions, Tag};
+use dunlin_wire::{ErrorCode, Header, PacketType, PktNum};
+
+use crate::world::*;
+
+/// Bytes that say where they stand.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|i| (i ^ i >> 8 ^ i >> 16).to_le_bytes()[0])
+        .collect()
+}
+
+/// Issues an echo with room for its answer.
+fn call(
+    pair: &mut Pair,
+    req_type: dunlin_wire::ReqType,
+    data: &[u8],
+    tag: u64,
+) -> dunlin_core::CallId {
+    let rpc = &mut pair.client.rpc;
+    let mut request = rpc.buf(data.len()).unwrap();
+    request.data_mut().copy_from_slice(data);
+    let response = rpc.buf(data.len()).unwrap();
+    let options = CallOptions::default();
+    rpc.call_with(pair.session, req_type, request, response, Tag(tag), options)
+        .unwrap()
+}
+
+/// Passes time in small steps, in which a fault may take packets away or turn them round.
+fn pass_with(pair: &mut Pair, steps: usize, mut fault: impl FnMut(&mut Vec<Vec<u8>>)) {
+    for _ in 0..steps {
+        pair.clock.set(pair.clock.get() + 5_000);
+        pair.step_client();
+        let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+        fault(&mut frames);
+        pair.server.inbox.borrow_mut().extend(frames);
+        pair.step_server();
+        let mut frames: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
+        fault(&mut frames);
+        pair.client.inbox.borrow_mut().extend(frames);
+    }
+}
+
+#[test]
+fn requests_and_responses_of_every_size_arrive_whole() {
+    let size = DATA_SIZE as usize;
+    for len in [
+        size,
+        size + 1,
+        2 * size,
+        33 * size - 1,
+        300 * size + 7,
+        1 << 20,
+    ] {
+        let mut pair = Pair::new();
+        let data = pattern(len);
+        call(&mut pair, ECHO, &data, 1);
+        pass_with(&mut pair, 3000, |_| {});
+        assert_eq!(pair.done().len(), 1, "{len} bytes");
+        assert!(pair.done()[0].1.as_ref().unwrap() == &data, "{len} bytes");
+        assert!(pair.server.rpc.app().ran[0] == data);
+        let counters = pair.client.rpc.counters();
+        assert_eq!(counters.retransmissions, 0, "{len} bytes: nothing was lost");
+        pair.assert_clean();
+    }
+}
+
+#[test]
+fn every_kind_of_handler_gets_large_requests() {
+    let data = pattern(5000);
+    for (req_type, answer) in [
+        (HOLD, Ok(vec![7; 6000])),
+        (
+            BATCH,
+            Err(RpcError::Rejected(ErrorCode::RESPONSE_TOO_LARGE)),
+        ),
+        (PANIC, Err(RpcError::Rejected(ErrorCode::HANDLER_FAILED))),
+        (UNKNOWN, Err(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE))),
+    ] {
+        let mut pair = Pair::new();
+        let mut request = pair.client.rpc.buf(data.len()).unwrap();
+        request.data_mut().copy_from_slice(&data);
+        let response = pair.client.rpc.buf(6000).unwrap();
+        pair.client
+            .rpc
+            .call(pair.session, req_type, request, response, Tag(1))
+            .unwrap();
+        pass_with(&mut pair, 100, |_| {});
+        if req_type == HOLD {
+            let (app, mut cx) = pair.server.rpc.with();
+            app.held.pop().unwrap().reply_bytes(&mut cx, &[7; 6000]);
+            pass_with(&mut pair, 100, |_| {});
+        }
+        assert_eq!(pair.done(), [(Tag(1), answer)]);
+        pair.assert_clean();
+    }
+}
+
+#[test]
+fn a_background_handler_gets_a_large_request() {
+    let mut pair = Pair::new();
+    call(&mut pair, BACKGROUND, &pattern(3000), 1);
+    pass_with(&mut pair, 50, |_| {});
+    let jobs = std::mem::take(&mut pair.server.workers.lock().unwrap().waiting);
+    assert_eq!(jobs.len(), 1);
+    pair.server.workers.lock().unwrap().waiting = jobs;
+}
+
+#[test]
+fn losses_are_repaired_one_by_one() {
+    let mut pair = Pair::new();
+    let data = pattern(1 << 20);
+    call(&mut pair, ECHO, &data, 1);
+    let (mut seed, mut lost) = (7_u32, 0);
+    pass_with(&mut pair, 6000, |frames| {
+        frames.retain(|_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let keep = seed >> 24 > 5;
+            lost += u64::from(!keep);
+            keep
+        });
+    });
+    assert!(pair.done()[0].1.as_ref().unwrap() == &data);
+    let again = pair.client.rpc.counters().retransmissions;
+    assert!(
+        lost > 20 && again < 3 * lost,
+        "{lost} lost, {again} sent again"
+    );
+    pair.assert_clean();
+}
+
+#[test]
+fn reordered_packets_are_not_lost() {
+    let mut pair = Pair::new();
+    let data = pattern(1 << 20);
+    call(&mut pair, ECHO, &data, 1);
+    pass_with(&mut pair, 3000, |frames| frames.reverse());
+    assert!(pair.done()[0].1.as_ref().unwrap() == &data);
+    pair.assert_clean();
+}
+
+#[test]
+fn small_requests_pass_large_ones() {
+    let mut pair = Pair::new();
+    call(&mut pair, ECHO, &pattern(1 << 20), 1);
+    pass_with(&mut pair, 20, |_| {});
+    for tag in 2..6 {
+        call(&mut pair, ECHO, b"small", tag);
+    }
+    pass_with(&mut pair, 4, |_| {});
+    assert_eq!(pair.done().len(), 4, "the large one is still on its way");
+    pass_with(&mut pair, 3000, |_| {});
+    assert_eq!(pair.done().len(), 5);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_response_that_does_not_fit_is_an_error_and_the_session_goes_on() {
+    let mut pair = Pair::new();
+    let mut request = pair.client.rpc.buf(9000).unwrap();
+    request.data_mut().fill(3);
+    let response = pair.client.rpc.buf(100).unwrap();
+    pair.client
+        .rpc
+        .call(pair.session, ECHO, request, response, Tag(1))
+        .unwrap();
+    pass_with(&mut pair, 100, |_| {});
+    let too_large = Err(RpcError::ResponseTooLarge { size: 9000 });
+    assert_eq!(pair.done(), [(Tag(1), too_large)]);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_cancelled_transfer_gives_everything_back() {
+    for steps in [1, 3, 10, 60] {
+        let mut pair = Pair::new();
+        let large = call(&mut pair, ECHO, &pattern(1 << 20), 1);
+        pass_with(&mut pair, steps, |_| {});
+        assert!(pair.client.rpc.cx().cancel(large), "after {steps} steps");
+        pass_with(&mut pair, 200, |_| {});
+        let results: Vec<_> = pair.done().iter().filter(|done| done.0 == Tag(1)).collect();
+        assert_eq!(results, [&(Tag(1), Err(RpcError::Cancelled))]);
+        call(&mut pair, ECHO, b"after", 3);
+        pass_with(&mut pair, 100, |_| {});
+        assert_eq!(pair.done().last().unwrap().1, Ok(b"after".to_vec()));
+        pair.assert_clean();
+    }
+}
+
+#[test]
+fn a_budget_refuses_what_it_cannot_hold_and_comes_back() {
+    let config = Config {
+        session_receive_budget: 100_000,
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    for tag in 0..3 {
+        call(&mut pair, ECHO, &pattern(60_000), tag);
+    }
+    pass_with(&mut pair, 100, |_| {});
+    let overloaded = Err(RpcError::Rejected(ErrorCode::OVERLOADED));
+    let refused = pair.done().iter().filter(|done| done.1 == overloaded);
+    assert_eq!((refused.count(), pair.done().len()), (2, 3));
+    call(&mut pair, ECHO, &pattern(60_000), 9);
+    pass_with(&mut pair, 100, |_| {});
+    assert_eq!(pair.done()[3].1.as_ref().unwrap(), &pattern(60_000));
+    pair.assert_clean();
+}
+
+#[test]
+fn a_sender_that_stops_gives_the_memory_free() {
+    let mut pair = Pair::new();
+    call(&mut pair, ECHO, &pattern(100_000), 1);
+    pair.step_client();
+    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.inbox.borrow_mut().extend(frames);
+    pair.step_server();
+    assert!(pair.server.rpc.pool_use().1 > 0);
+    for _ in 0..4000 {
+        pair.clock.set(pair.clock.get() + 1_000_000);
+        pair.step_server();
+    }
+    assert_eq!(pair.server.rpc.pool_use().1, 0);
+}
+
+/// Adds copies of the packets that match, with changed headers.
+fn forge(frames: &mut Vec<Vec<u8>>, change: impl Fn(&mut Header) -> bool) -> usize {
+    let mut forged = Vec::new();
+    for frame in frames.iter() {
+        let mut header = Header::decode(frame).unwrap();
+        if change(&mut header) {
+            let mut copy = frame.clone();
+            copy[..24].copy_from_slice(&header.encode());
+            forged.push(copy);
+        }
+    }
+    let count = forged.len();
+    frames.extend(forged);
+    count
+}
+
+#[test]
+fn contradictions_are_dropped_and_counted() {
+    let mut pair = Pair::new();
+    let data = pattern(200_000);
+    call(&mut pair, ECHO, &data, 1);
+    let mut forged = [0; 5];
+    pass_with(&mut pair, 1000, |frames| {
+        // A message that changes its size midway.
+        forged[0] += forge(frames, |header| {
+            let shows = header.kind == PacketType::Req && header.pkt.0 == 9;
+            header.size += 1;
+            shows
+        });
+        // A CR from the future, and one whose bitmap is.
+        forged[1] += forge(frames, |header| {
+            let shows = header.kind == PacketType::Cr && header.cumulative().0 < 90;
+            header.size = Header::arrivals(PktNum(190), 0);
+            shows
+        });
+        // A request for packets that the response does not have.
+        forged[2] += forge(frames, |header| {
+            let shows = header.kind == PacketType::Rfr && header.aux != 0;
+            header.pkt = PktNum(197_u32.wrapping_sub(u32::from(header.aux)));
+            shows
+        });
+        // Packets of the response that nobody asked for.
+        forged[3] += forge(frames, |header| {
+            let shows = header.kind == PacketType::Resp && header.pkt.0 == 20;
+            header.pkt = PktNum(180);
+            shows
+        });
+        // A packet number that the message does not have.
+        forged[4] += forge(frames, |header| {
+            let shows = header.kind == PacketType::Req && header.pkt.0 == 5;
+            header.pkt = PktNum(u32::MAX);
+            shows
+        });
+    });
+    assert!(forged.iter().all(|count| *count > 0), "{forged:?}");
+    assert!(pair.done()[0].1.as_ref().unwrap() == &data);
+    let (client, server) = (pair.client.rpc.counters(), pair.server.rpc.counters());
+    assert_eq!(server.drops.size, forged[0] as u64);
+    assert!(client.drops.packet_number >= forged[1] as u64, "{client:?}");
+    assert_eq!(server.drops.packet_number, (forged[2] + forged[4]) as u64);
+    assert!(client.drops.unexpected >= forged[3] as u64, "{client:?}");
+    pair.assert_clean();
+}
+
+#[test]
+fn one_credit_carries_a_large_message() {
+    let options = SessionOptions {
+        window: 2,
+        credits: 1,
+    };
+    let mut pair = Pair::with(Config::default(), options);
+    let data = pattern(20_000);
+    call(&mut pair, ECHO, &data, 1);
+    call(&mut pair, ECHO, b"small", 2);
+    pass_with(&mut pair, 300, |_| {});
+    assert_eq!(pair.done().len(), 2);
+    assert!(pair.done().iter().any(|done| done.1.as_ref() == Ok(&data)));
+    pair.assert_clean();
+}
+
+#[test]
+fn a_silent_peer_fails_in_the_middle_of_a_message() {
+    let mut pair = Pair::new();
+    call(&mut pair, ECHO, &pattern(1 << 20), 1);
+    pass_with(&mut pair, 20, |_| {});
+    let begin = pair.clock.get();
+    while pair.done().is_empty() {
+        pass_with(&mut pair, 1, Vec::clear);
+    }
+    assert_eq!(pair.done(), [(Tag(1), Err(RpcError::PeerFailed))]);
+    let took = Nanos(pair.clock.get() - begin);
+    assert!(took < Nanos::from_millis(1500), "{took:?}");
+}
