@@ -73,3 +73,6 @@ impl<T: tables::Table> InC for T {
         ffi::call(self, function, width, packets, out);
     }
 }
+
+#[cfg(test)]
+mod tests;

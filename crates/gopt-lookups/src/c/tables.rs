@@ -31,8 +31,8 @@ pub(super) unsafe trait Table: Lookup {
 
 #[repr(C)]
 pub(super) struct ChainInC {
-    next: *const Cell,
-    depth: u64,
+    pub(super) next: *const Cell,
+    pub(super) depth: u64,
 }
 
 // SAFETY: every cell holds the number of a cell, and so does every key that passes.
@@ -61,8 +61,8 @@ unsafe impl Table for Chain {
 
 #[repr(C)]
 pub(super) struct CuckooInC {
-    buckets: *const cuckoo::Bucket,
-    mask: u64,
+    pub(super) buckets: *const cuckoo::Bucket,
+    pub(super) mask: u64,
 }
 
 // SAFETY: there is a bucket for each number that the mask lets pass.
@@ -87,8 +87,8 @@ unsafe impl Table for Cuckoo {
 
 #[repr(C)]
 pub(super) struct TrieInC {
-    first: *const Word,
-    groups: *const Word,
+    pub(super) first: *const Word,
+    pub(super) groups: *const Word,
 }
 
 impl TrieInC {
@@ -137,11 +137,11 @@ unsafe impl Table for Ipv6 {
 
 #[repr(C)]
 pub(super) struct MicaInC {
-    buckets: *const mica::Bucket,
-    bucket_mask: u64,
-    entries: *const mica::Entry,
-    entry_mask: u64,
-    head: u64,
+    pub(super) buckets: *const mica::Bucket,
+    pub(super) bucket_mask: u64,
+    pub(super) entries: *const mica::Entry,
+    pub(super) entry_mask: u64,
+    pub(super) head: u64,
 }
 
 // SAFETY: there is a bucket and an entry for each number that the masks let pass.
@@ -173,10 +173,10 @@ const MAX_INNER: usize = 16;
 
 #[repr(C)]
 pub(super) struct BTreeInC {
-    inner: [*const btree::Node; MAX_INNER],
-    inner_levels: u64,
-    leaves: *const btree::Node,
-    values: *const u64,
+    pub(super) inner: [*const btree::Node; MAX_INNER],
+    pub(super) inner_levels: u64,
+    pub(super) leaves: *const btree::Node,
+    pub(super) values: *const u64,
 }
 
 // SAFETY: a node has a child for each of its keys that is no filling, and one more; a leaf has
