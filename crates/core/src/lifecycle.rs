@@ -287,6 +287,8 @@ pub struct SessionInfo {
     pub backlog: u32,
     /// Largest message in bytes.
     pub max_message: u32,
+    /// Most data bytes in a packet: a message that is not larger travels as one.
+    pub data_size: u32,
     /// Smoothed round trip.
     pub rtt: Option<crate::time::Nanos>,
     /// Smallest round trip seen.
@@ -313,6 +315,7 @@ impl Proto {
                 .sum(),
             backlog: state.backlog_len,
             max_message: state.max_message,
+            data_size: state.data_size,
             rtt: state.rtt.smoothed(),
             rtt_min: state.rtt.minimum(),
         })

@@ -64,7 +64,7 @@ fn client<T: Open>(nexus: &Nexus) -> Client<T> {
 }
 
 fn call<T: Open>(rpc: &mut Client<T>, session: Session, len: u32) {
-    let (mut request, response) = (rpc.buf(len as usize).unwrap(), rpc.buf(8192).unwrap());
+    let [mut request, response] = [(); 2].map(|()| rpc.buf(len as usize).unwrap());
     request.data_mut().fill(0xA5);
     rpc.call(session, ECHO, request, response, Tag(0)).unwrap();
 }
@@ -87,7 +87,7 @@ fn nexus(at: &str) -> Nexus {
     Nexus::bind(at).unwrap()
 }
 
-/// They meet, and the largest message of their sessions fills a packet of `data` bytes.
+/// They meet, packets have up to `data` bytes, and messages of any size are exchanged.
 fn meet<C: Open, S: Open>(data: u32) {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
     with_server::<S, _>(&server, || {
@@ -95,12 +95,14 @@ fn meet<C: Open, S: Open>(data: u32) {
         // The second session goes over what the first has made.
         for _ in 0..2 {
             let session = rpc.connect_blocking(server.address()).unwrap();
-            assert_eq!(rpc.session_info(session).unwrap().max_message, data);
-            exchange(&mut rpc, session, 32);
-            exchange(&mut rpc, session, data);
-            let (request, response) = (rpc.buf(8192).unwrap(), rpc.buf(8).unwrap());
+            assert_eq!(rpc.session_info(session).unwrap().data_size, data);
+            for len in [32, data, data + 1, 100 * data + 7, 1 << 21] {
+                exchange(&mut rpc, session, len);
+            }
+            let limit = rpc.session_info(session).unwrap().max_message;
+            let (request, response) = (rpc.buf(limit as usize + 1).unwrap(), rpc.buf(8).unwrap());
             let refused = rpc.call(session, ECHO, request, response, Tag(0));
-            let limit = CallErrorKind::TooLarge { limit: data };
+            let limit = CallErrorKind::TooLarge { limit };
             assert_eq!(refused.unwrap_err().kind, limit);
         }
         assert_eq!(rpc.transport_counters().tx_dropped_size, 0);
@@ -168,14 +170,17 @@ fn one_endpoint_of_auto_has_sessions_of_both_sizes_at_once() {
 #[test]
 fn what_waits_for_a_session_and_is_too_large_for_it_ends() {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
-    with_server::<Udp, _>(&server, || {
+    let endpoint = server.endpoint_builder::<Udp>();
+    let endpoint = endpoint.config(|config| config.max_message = UDP_DATA);
+    let task = || {
         let mut rpc = client::<Auto>(&client_nexus);
         let session = rpc.connect(server.address()).unwrap();
         call(&mut rpc, session, UDP_DATA + 1);
         let done = ended(&mut rpc, PATIENCE).expect("its end");
         assert_eq!(done.result, Err(RpcError::Rejected(ErrorCode::TOO_LARGE)));
         exchange(&mut rpc, session, UDP_DATA);
-    });
+    };
+    with_endpoint(|| endpoint.build(()).unwrap(), task);
 }
 
 /// Sizes that differ at the two sides: the smaller one of what carries the packets holds.
@@ -192,8 +197,9 @@ fn the_smaller_data_size_of_the_common_transport_holds() {
             let mut rpc: Client<Udp> = endpoint.build(Vec::new()).unwrap();
             rpc.on_completion(|ended, done, _| ended.push(done));
             let session = rpc.connect_blocking(server.address()).unwrap();
-            assert_eq!(rpc.session_info(session).unwrap().max_message, both);
+            assert_eq!(rpc.session_info(session).unwrap().data_size, both);
             exchange(&mut rpc, session, both);
+            exchange(&mut rpc, session, 10 * both);
         };
         with_endpoint(|| endpoint.build(()).unwrap(), task);
     }
