@@ -97,17 +97,27 @@ impl Lookup for BTree {
         Some(self.values[at * KEYS + slot])
     }
 
-    async fn find_marked<W: Work<u64, Option<u64>>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let key = work.key(item);
-        let mut at = 0;
-        for level in &self.inner {
-            at = at * FAN + child(gopt::load(&level[at]).await, key);
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would copy its arguments"
+    )]
+    fn find_marked<W: Work<u64, Option<u64>>>(
+        &self,
+        work: &W,
+        item: &W::Item,
+    ) -> impl Future<Output = W::Out> {
+        async move {
+            let key = work.key(item);
+            let mut at = 0;
+            for level in &self.inner {
+                at = at * FAN + child(gopt::load(&level[at]).await, key);
+            }
+            let value = match slot(gopt::load(&self.leaves[at]).await, key) {
+                Some(slot) => Some(*gopt::load(&self.values[at * KEYS + slot]).await),
+                None => None,
+            };
+            work.out(item, value)
         }
-        let value = match slot(gopt::load(&self.leaves[at]).await, key) {
-            Some(slot) => Some(*gopt::load(&self.values[at * KEYS + slot]).await),
-            None => None,
-        };
-        work.out(item, value)
     }
 
     #[inline(always)]

@@ -149,14 +149,24 @@ impl Lookup for Cuckoo {
         value(&self.buckets[first], key).or_else(|| value(&self.buckets[second], key))
     }
 
-    async fn find_marked<W: Work<u32, Option<u32>>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let key = work.key(item);
-        let [first, second] = self.places(key);
-        let mut found = value(gopt::load(&self.buckets[first]).await, key);
-        if found.is_none() {
-            found = value(gopt::load(&self.buckets[second]).await, key);
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would copy its arguments"
+    )]
+    fn find_marked<W: Work<u32, Option<u32>>>(
+        &self,
+        work: &W,
+        item: &W::Item,
+    ) -> impl Future<Output = W::Out> {
+        async move {
+            let key = work.key(item);
+            let [first, second] = self.places(key);
+            let mut found = value(gopt::load(&self.buckets[first]).await, key);
+            if found.is_none() {
+                found = value(gopt::load(&self.buckets[second]).await, key);
+            }
+            work.out(item, found)
         }
-        work.out(item, found)
     }
 
     #[inline(always)]

@@ -50,13 +50,23 @@ impl Lookup for Ipv4 {
         }
     }
 
-    async fn find_marked<W: Work<u32, Option<u32>>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let address = work.key(item);
-        let hop = match step(*gopt::load(self.trie.first_word(wide(address))).await) {
-            Step::Found(hop) => hop,
-            Step::Deeper(group) => last(*gopt::load(self.second(group, address)).await),
-        };
-        work.out(item, hop)
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would copy its arguments"
+    )]
+    fn find_marked<W: Work<u32, Option<u32>>>(
+        &self,
+        work: &W,
+        item: &W::Item,
+    ) -> impl Future<Output = W::Out> {
+        async move {
+            let address = work.key(item);
+            let hop = match step(*gopt::load(self.trie.first_word(wide(address))).await) {
+                Step::Found(hop) => hop,
+                Step::Deeper(group) => last(*gopt::load(self.second(group, address)).await),
+            };
+            work.out(item, hop)
+        }
     }
 
     #[inline(always)]

@@ -45,18 +45,28 @@ impl Lookup for Ipv6 {
         }
     }
 
-    async fn find_marked<W: Work<u128, Option<u32>>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let address = work.key(item);
-        let mut word = self.trie.first_word(address);
-        let mut depth = FIRST_BITS;
-        let hop = loop {
-            match step(*gopt::load(word).await) {
-                Step::Found(hop) => break hop,
-                Step::Deeper(group) => word = self.trie.group_word(group, address, depth),
-            }
-            depth += 8;
-        };
-        work.out(item, hop)
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would copy its arguments"
+    )]
+    fn find_marked<W: Work<u128, Option<u32>>>(
+        &self,
+        work: &W,
+        item: &W::Item,
+    ) -> impl Future<Output = W::Out> {
+        async move {
+            let address = work.key(item);
+            let mut word = self.trie.first_word(address);
+            let mut depth = FIRST_BITS;
+            let hop = loop {
+                match step(*gopt::load(word).await) {
+                    Step::Found(hop) => break hop,
+                    Step::Deeper(group) => word = self.trie.group_word(group, address, depth),
+                }
+                depth += 8;
+            };
+            work.out(item, hop)
+        }
     }
 
     #[inline(always)]

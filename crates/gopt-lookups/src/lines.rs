@@ -62,9 +62,19 @@ impl Lookup for Lines {
         self.lines[line as usize].words[0]
     }
 
-    async fn find_marked<W: Work<u32, u64>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let line = gopt::load(&self.lines[work.key(item) as usize]).await;
-        work.out(item, line.words[0])
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would copy its arguments"
+    )]
+    fn find_marked<W: Work<u32, u64>>(
+        &self,
+        work: &W,
+        item: &W::Item,
+    ) -> impl Future<Output = W::Out> {
+        async move {
+            let line = gopt::load(&self.lines[work.key(item) as usize]).await;
+            work.out(item, line.words[0])
+        }
     }
 
     #[inline(always)]

@@ -170,19 +170,29 @@ impl Lookup for Mica {
         copied(self.search(bucket, self.candidates(bucket, tag), key))
     }
 
-    async fn find_marked<W: Work<u64, Option<Value>>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let key = work.key(item);
-        let (bucket, tag) = self.place(key);
-        let bucket = gopt::load(&self.buckets[bucket]).await;
-        let mut agree = self.candidates(bucket, tag);
-        while agree != 0 {
-            let entry = gopt::load(self.candidate(bucket, agree)).await;
-            if entry.key == key {
-                return work.out(item, copied(Some(&entry.value)));
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would copy its arguments"
+    )]
+    fn find_marked<W: Work<u64, Option<Value>>>(
+        &self,
+        work: &W,
+        item: &W::Item,
+    ) -> impl Future<Output = W::Out> {
+        async move {
+            let key = work.key(item);
+            let (bucket, tag) = self.place(key);
+            let bucket = gopt::load(&self.buckets[bucket]).await;
+            let mut agree = self.candidates(bucket, tag);
+            while agree != 0 {
+                let entry = gopt::load(self.candidate(bucket, agree)).await;
+                if entry.key == key {
+                    return work.out(item, copied(Some(&entry.value)));
+                }
+                agree = self.held(bucket, agree & (agree - 1));
             }
-            agree = self.held(bucket, agree & (agree - 1));
+            work.out(item, None)
         }
-        work.out(item, None)
     }
 
     #[inline(always)]

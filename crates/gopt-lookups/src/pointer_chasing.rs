@@ -90,12 +90,22 @@ impl Lookup for Chain {
         at.0
     }
 
-    async fn find_marked<W: Work<u32, u32>>(&self, work: &W, item: &W::Item) -> W::Out {
-        let mut at = self.cell(work.key(item));
-        for _ in 0..self.depth {
-            at = *gopt::load(self.next(at)).await;
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would copy its arguments"
+    )]
+    fn find_marked<W: Work<u32, u32>>(
+        &self,
+        work: &W,
+        item: &W::Item,
+    ) -> impl Future<Output = W::Out> {
+        async move {
+            let mut at = self.cell(work.key(item));
+            for _ in 0..self.depth {
+                at = *gopt::load(self.next(at)).await;
+            }
+            work.out(item, at.0)
         }
-        work.out(item, at.0)
     }
 
     #[inline(always)]
