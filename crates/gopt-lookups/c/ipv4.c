@@ -64,14 +64,14 @@ static void MARKED(ARGUMENTS)
     foreach (i, n) {
         uint32_t address = key_of(&items[i]);
         const uint32_t *at = first(table, address);
-        g_expensive(at);
-        uint32_t word = *at;
-        if (word & DEEPER) {
-            at = second(table, word, address);
+        /* Twice at most. With one mark only, all switches lead to the same place, and are predicted. */
+        for (;;) {
             g_expensive(at);
-            word = *at;
+            if (!(*at & DEEPER))
+                break;
+            at = second(table, *at, address);
         }
-        finish(&out[i], &items[i], hop(word));
+        finish(&out[i], &items[i], hop(*at));
     }
 }
 
