@@ -104,15 +104,18 @@ impl Proto {
         sent == TURN
     }
 
-    /// A packet that was not sent before needs a credit, beside the one that the call has.
+    /// A packet that was not sent before needs a credit, beside the one that the call has. Large
+    /// messages never fill an RX queue: this side's, or that of a peer which is taken to be like it.
     fn take_credit(&mut self, transfer: u32, again: bool) -> bool {
         let entry = self.transfers.at(transfer);
         if again || entry.outstanding() == 0 {
             return true;
         }
         let session = self.calls.at(entry.call).session;
+        let most = self.limits.rx_queue / 4 * 3;
         let state = self.sessions.at_mut(session);
-        let free = state.credits > reserved(state);
+        let in_flight = state.credit_limit - state.credits;
+        let free = state.credits > reserved(state) && in_flight < most;
         if free {
             state.credits -= 1;
         }

@@ -232,11 +232,7 @@ impl Producer {
             self.cells.write(at, 0, head.as_ptr(), head.len());
             self.cells.write(at, head.len(), data, data_len);
         }
-        for cell in at + 1..at + cells {
-            let (bits, bit) = (&mut self.dirty[cell as usize / 64], 1 << (cell % 64));
-            self.dirty_count += u32::from(*bits & bit == 0);
-            *bits |= bit;
-        }
+        self.soil(at + 1, at + cells);
         let marker = self.tail;
         self.publish(start, cells, total);
         if skipped > 0 {
@@ -245,6 +241,19 @@ impl Producer {
             self.cells.word(at).store(word, Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Notes that the words of these cells are data now.
+    fn soil(&mut self, from: u32, to: u32) {
+        let mut cell = from;
+        while cell < to {
+            let count = (64 - cell % 64).min(to - cell);
+            let bits = u64::MAX >> (64 - count) << (cell % 64);
+            let known = &mut self.dirty[cell as usize / 64];
+            self.dirty_count += (bits & !*known).count_ones();
+            *known |= bits;
+            cell += count;
+        }
     }
 
     /// Makes the packet at `start` visible and moves the tail behind it.
