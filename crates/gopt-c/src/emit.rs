@@ -164,13 +164,13 @@ impl<'a> Emitter<'a> {
             count,
             "), gopt_next = 0;\n".into(),
             format!("void *gopt_labels[{lanes}];\n").into(),
-            "unsigned gopt_lane;\n".into(),
+            "unsigned long gopt_lane;\n".into(),
         ];
         pieces.push(match lanes.div_ceil(64) {
             1 => "unsigned long long gopt_mask = 0, gopt_rest;\n".into(),
             words => format!(
                 "unsigned long long gopt_mask[{words}] = {{0}}, gopt_rest;\n\
-                 unsigned gopt_word = 0;\n"
+                 unsigned long gopt_word = 0;\n"
             )
             .into(),
         });
@@ -239,7 +239,7 @@ impl<'a> Emitter<'a> {
             let word = word.replace("other", other);
             text += &format!(
                 "gopt_stop_{number}: gopt_n = {index}[gopt_lane];\n\
-                 for (unsigned {other} = 0; {other} < {lanes}; {other}++)\n\
+                 for (unsigned long {other} = 0; {other} < {lanes}; {other}++)\n\
                  if ({index}[{other}] > {index}[gopt_lane]) {word} &= ~(1ull << {other} % 64);\n\
                  gopt_rest &= {own}; goto gopt_begin_{number};\n",
                 lanes = self.lanes,
@@ -341,7 +341,7 @@ fn return_value(plan: &Plan<'_>) -> Vec<Piece> {
 const NEXT: &str = "\
 #define GOPT_NEXT() \\
     (gopt_rest &= gopt_rest - 1, gopt_rest = gopt_rest ? gopt_rest : gopt_mask, \\
-     gopt_lane = (unsigned)__builtin_ctzll(gopt_rest))
+     gopt_lane = (unsigned long)__builtin_ctzll(gopt_rest))
 ";
 
 /// The same where the mask has `WORDS` words.
@@ -353,7 +353,7 @@ const NEXT_OF_MANY: &str = "\
             gopt_word = gopt_word + 1 < WORDS ? gopt_word + 1 : 0; \\
             gopt_rest = gopt_mask[gopt_word]; \\
         } \\
-        gopt_lane = gopt_word * 64 + (unsigned)__builtin_ctzll(gopt_rest); \\
+        gopt_lane = gopt_word * 64 + (unsigned long)__builtin_ctzll(gopt_rest); \\
     } while (0)
 ";
 
