@@ -326,6 +326,11 @@ impl Proto {
             return self.on_arrivals(session, idx, header, Self::bitmap_of(header, bytes));
         }
         if self.calls.at(idx).state == CallState::Sent {
+            // It has one packet: what speaks of others comes from the future (rule W7).
+            if header.pkt.0 != 0 || header.cumulative().0 > 1 {
+                self.counters.drops.packet_number += 1;
+                return;
+            }
             self.take_sample(session, idx, header);
             let call = self.calls.at_mut(idx);
             call.state = CallState::Accepted;

@@ -289,6 +289,8 @@ pub struct SessionInfo {
     pub max_message: u32,
     /// Most data bytes in a packet: a message that is not larger travels as one.
     pub data_size: u32,
+    /// Bytes of large requests of the other side that are there in part (rule S14).
+    pub receiving: u64,
     /// Smoothed round trip.
     pub rtt: Option<crate::time::Nanos>,
     /// Smallest round trip seen.
@@ -316,6 +318,7 @@ impl Proto {
             backlog: state.backlog_len,
             max_message: state.max_message,
             data_size: state.data_size,
+            receiving: state.receiving,
             rtt: state.rtt.smoothed(),
             rtt_min: state.rtt.minimum(),
         })

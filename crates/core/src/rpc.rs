@@ -245,6 +245,11 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.proto.sessions.live()
     }
 
+    /// Bytes of large requests of all sessions that are there in part (rule S14).
+    pub fn receiving(&self) -> u64 {
+        self.engine.proto.receiving
+    }
+
     /// Bytes of msgbufs that are in use, their headers included, and how many there are.
     pub fn pool_use(&mut self) -> (usize, usize) {
         let pool = &mut self.engine.proto.pool;

@@ -13,7 +13,7 @@ mod node;
 mod pacing;
 mod workers;
 
-use dunlin_core::Config;
+use dunlin_core::{Config, Nanos};
 
 pub use handlers::PlannedPanic;
 pub use ledger::{Counts, Phase};
@@ -21,7 +21,7 @@ pub use message::Kind;
 pub use node::RpcNode;
 
 use crate::net::NetHandle;
-use crate::plan::Plan;
+use crate::plan::{NEVER_FORGET, Plan};
 use crate::rng::Rng;
 use crate::world::{Cluster, ProcessId};
 use ledger::{Allowed, Shared};
@@ -42,6 +42,7 @@ impl RpcCluster {
             Allowed {
                 anything: plan.insider,
                 shortage: plan.tight,
+                forgetting: plan.endpoint.response_hold < NEVER_FORGET,
             },
             traced,
         );
@@ -63,6 +64,11 @@ impl RpcCluster {
         let mut ledger = self.shared.lock();
         ledger.phase = phase;
         ledger.lossy = lossy;
+    }
+
+    /// From `at` on, no process has a reason to take another one for dead.
+    pub fn trust_from(&mut self, at: Nanos) {
+        self.shared.lock().trusted_from = at;
     }
 
     /// Calls that have not ended.

@@ -14,6 +14,10 @@ use crate::packets;
 use crate::rng::{Ppm, Rng};
 use crate::world::Act;
 
+mod sizes;
+
+pub use sizes::Sizes;
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -38,8 +42,10 @@ pub struct Plan {
     pub linger: Nanos,
     /// Processes of one host use a UNIX socket.
     pub unix: bool,
-    /// Memory, sessions or credits may run out, which is then no failure.
+    /// Memory, sessions, budgets or credits may run out, which is then no failure.
     pub tight: bool,
+    /// Processes keep nearly all of their memory away from everybody.
+    pub hoards: bool,
     /// Sessions are paced by a scheme that changes its mind at random.
     pub paced: bool,
     /// What processes do.
@@ -59,8 +65,8 @@ pub struct Workload {
     pub burst: u64,
     /// Time between two bursts, at most.
     pub gap: Nanos,
-    /// Requests are this long at most; some are too long for a session.
-    pub longest: u64,
+    /// How long requests and responses are.
+    pub sizes: Sizes,
     /// Kinds of requests; more frequent ones stand here several times.
     pub kinds: Vec<Kind>,
     /// How many calls have a deadline, and the longest.
@@ -96,8 +102,10 @@ impl Plan {
         } else {
             FaultRates::draw(rng)
         };
+        let net = draw_net(rng);
+        let data_size = u64::from(net.data_size);
         Self {
-            net: draw_net(rng),
+            net,
             rates,
             acts: if calm_weather {
                 Vec::new()
@@ -111,8 +119,9 @@ impl Plan {
             linger: Nanos(rng.log_between(500_000, 1_000_000_000)),
             unix: rng.one_in(2),
             tight,
+            hoards: tight && rng.one_in(2),
             paced: rng.one_in(4),
-            workload: Workload::draw(rng),
+            workload: Workload::draw(rng, data_size),
             chaos_end,
             hosts,
         }
@@ -150,9 +159,17 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     net
 }
 
+/// A `response_hold` that no run lives to see the end of.
+pub const NEVER_FORGET: Nanos = Nanos::from_secs(60);
+
 fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
     let micros =
         |rng: &mut Rng, low: u64, high: u64| Nanos::from_micros(rng.log_between(low, high));
+    let budget = |rng: &mut Rng, usual: u64| match tight {
+        true => rng.log_between(200, 200_000),
+        false => usual,
+    };
+    let usual = Config::default();
     let max_sessions = if tight { rng.between(1, 8) } else { 64 };
     Config {
         max_sessions: usize::try_from(max_sessions).unwrap_or(64),
@@ -161,15 +178,22 @@ fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
         rto_floor: micros(rng, 20, 5_000),
         rto_initial: micros(rng, 50, 10_000),
         ack_delay: micros(rng, 10, 1_000),
-        response_hold: micros(rng, 200, 100_000),
+        response_hold: if rng.one_in(3) {
+            NEVER_FORGET
+        } else {
+            micros(rng, 200, 100_000)
+        },
         failure_timeout: micros(rng, 20_000, 200_000),
         scan_interval: micros(rng, 50, 500),
         probe_max: micros(rng, 500, 20_000),
+        max_message: *rng.pick(&[usual.max_message, usual.max_message, 100_000, 3_000]),
+        receive_budget: budget(rng, usual.receive_budget),
+        session_receive_budget: budget(rng, usual.session_receive_budget),
         pool_bytes: if tight { 1 << 20 } else { 64 << 20 },
         hugepages: false,
         readable_buffers: true,
         first_req: draw_first_req(rng),
-        ..Config::default()
+        ..usual
     }
 }
 
@@ -228,7 +252,7 @@ fn draw_acts(rng: &mut Rng, hosts: &[usize], chaos_end: Nanos) -> Vec<(Nanos, Ac
 }
 
 impl Workload {
-    fn draw(rng: &mut Rng) -> Self {
+    fn draw(rng: &mut Rng, data_size: u64) -> Self {
         let one_or_few = |rng: &mut Rng, tiny: &[u32], any: &[u32]| match rng.below(3) {
             0 => vec![*rng.pick(tiny)],
             1 => vec![*rng.pick(any)],
@@ -239,7 +263,7 @@ impl Workload {
             calm_calls: 10,
             burst: *rng.pick(&[1, 3, 8, 30]),
             gap: Nanos(rng.log_between(2_000, 1_000_000)),
-            longest: *rng.pick(&[PREFIX_BYTES, 40, 100, 600, 1500]),
+            sizes: Sizes::draw(rng, data_size),
             kinds: draw_kinds(rng),
             deadlines: (
                 *rng.pick(&RARE_TO_COMMON),
@@ -263,7 +287,6 @@ impl Workload {
     }
 }
 
-const PREFIX_BYTES: u64 = 16;
 const RARE_TO_COMMON: [Ppm; 4] = [Ppm::NEVER, Ppm(20_000), Ppm::percent(10), Ppm::percent(40)];
 
 /// All kinds, or a few of them, so that some runs are dominated by one.

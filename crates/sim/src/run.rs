@@ -153,6 +153,8 @@ const CALM_LIMIT: Nanos = Nanos::from_secs(8);
 const CLOSE_LIMIT: Nanos = Nanos::from_secs(2);
 /// A process that could not issue its calls for so long is short of something.
 const TIGHT_PATIENCE: Nanos = Nanos::from_millis(50);
+/// After the faults, every process that is asked something is heard within this time.
+const SILENCE: Nanos = Nanos::from_millis(30);
 const STEP: Nanos = Nanos::from_millis(2);
 /// Losses of the calm phase are noticed after this time.
 const CALM_STEP: Nanos = Nanos::from_micros(100);
@@ -223,7 +225,10 @@ impl Run {
         self.world.act(Act::Heal);
         let (start, limit) = (self.world.now(), self.world.now() + SETTLE_LIMIT);
         let rates = self.plan.rates;
-        self.advance_to(start + rates.reorder_by.max(rates.spike_by) + LATE)?;
+        let quiet = start + rates.reorder_by.max(rates.spike_by) + LATE;
+        let trusted = quiet + self.plan.endpoint.failure_timeout + SILENCE;
+        self.world.cluster.trust_from(trusted);
+        self.advance_to(quiet)?;
         if self.plan.insider {
             // What an insider has made of the slots is his business, until the sessions end.
             return Ok(());
@@ -366,9 +371,10 @@ impl Run {
                 continue;
             };
             let (sessions, bufs) = node.in_use();
-            if sessions != 0 || bufs != 0 {
+            let (_, budget) = node.receiving();
+            if sessions != 0 || bufs != 0 || budget != 0 {
                 out.push_str(&format!(
-                    " port {port}: {sessions} sessions, {bufs} msgbufs;"
+                    " port {port}: {sessions} sessions, {bufs} msgbufs, {budget} bytes of budget;"
                 ));
             }
         }

@@ -85,8 +85,8 @@ impl Alarm {
 const REOPEN: Nanos = Nanos::from_millis(5);
 /// Time until a process without an open session looks again.
 const NO_SESSION_WAIT: Nanos = Nanos::from_micros(200);
-/// An answer that no session carries.
-const TOO_MUCH: u32 = 100_000;
+/// An answer is too much for a session by so many bytes at most.
+const TOO_MUCH: u64 = 1000;
 
 impl App {
     pub(super) fn new(
@@ -189,7 +189,11 @@ impl App {
         {
             let mut ledger = self.shared.lock();
             ledger.complete(call, self.id, cx.now(), done.result, done.response.data());
-            let intact = Ask::read(done.request.data()).is_some_and(|ask| ask.call == call);
+            let request = done.request.data();
+            let intact = match ledger.kind_of(call) {
+                Some(Kind::Empty) => request.is_empty(),
+                _ => Ask::read(request).is_some_and(|ask| ask.call == call),
+            };
             if !intact {
                 ledger.violate(format!(
                     "call {call} comes back with another request's bytes"
@@ -357,11 +361,11 @@ impl App {
             return false;
         };
         let largest = u64::from(info.max_message);
-        let len = self.draw_len(PREFIX as u64, self.work.longest);
-        let answer_len = match kind {
-            Kind::TooMuch => TOO_MUCH,
-            _ => self.draw_len(0, self.work.longest.min(largest)),
+        let len = match kind {
+            Kind::Empty => 0,
+            _ => self.work.sizes.next(&mut self.rng, PREFIX as u64),
         };
+        let answer_len = self.draw_answer_len(kind, largest);
         let room = if self.rng.one_in(32) {
             0
         } else {
@@ -383,14 +387,17 @@ impl App {
             deadline,
             answer_len,
             room: u32::try_from(response.capacity()).unwrap_or(u32::MAX),
+            parts: (len > info.data_size, answer_len > info.data_size),
         });
         let param = self.draw_param(kind);
-        Ask {
-            call,
-            answer_len,
-            param,
+        if kind != Kind::Empty {
+            Ask {
+                call,
+                answer_len,
+                param,
+            }
+            .write(request.data_mut());
         }
-        .write(request.data_mut());
         let options = CallOptions { deadline };
         let session = known.session;
         let taken = cx.call_with(
@@ -426,8 +433,20 @@ impl App {
         }
     }
 
-    fn draw_len(&mut self, least: u64, most: u64) -> u32 {
-        u32::try_from(self.rng.between(least, most.max(least))).unwrap_or(u32::MAX)
+    /// Bytes that the answer is to have. `largest`: what the session carries.
+    fn draw_answer_len(&mut self, kind: Kind, largest: u64) -> u32 {
+        let len = match kind {
+            Kind::Empty => 0,
+            Kind::TooMuch => largest + self.rng.between(1, TOO_MUCH),
+            _ => {
+                let most = match kind.has_little_room() {
+                    true => self.work.sizes.room().min(largest),
+                    false => largest,
+                };
+                u64::from(self.work.sizes.next(&mut self.rng, 0)).min(most)
+            }
+        };
+        u32::try_from(len).unwrap_or(u32::MAX)
     }
 
     /// What the handler of `kind` is told, in microseconds if it is a time.

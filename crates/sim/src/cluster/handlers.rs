@@ -21,7 +21,8 @@ pub(super) type Endpoint = Rpc<SimTransport, SimClock, App>;
 pub struct PlannedPanic;
 
 /// Registers all of them.
-pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, largest: usize) {
+/// `room`: bytes of the largest answer that is asked for of batch and background handlers.
+pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, room: usize) {
     rpc.on(Kind::Echo.req_type(), on_echo);
     rpc.on(Kind::Nested.req_type(), on_nested);
     rpc.on(Kind::Reject.req_type(), on_reject);
@@ -35,12 +36,13 @@ pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, larges
         on_kept(app, req, cx, Kind::Lose)
     });
     rpc.on(Kind::TooMuch.req_type(), on_too_much);
-    rpc.on_batch(Kind::Batch.req_type(), on_batch);
-    rpc.on_batch(Kind::MixedBatch.req_type(), on_mixed_batch);
+    rpc.on(Kind::Empty.req_type(), on_empty);
+    rpc.on_batch_up_to(Kind::Batch.req_type(), room, on_batch);
+    rpc.on_batch_up_to(Kind::MixedBatch.req_type(), room, on_mixed_batch);
     let kinds = [Kind::Background, Kind::FailingBackground];
     for kind in kinds {
         let shared = shared.clone();
-        rpc.on_background(kind.req_type(), largest, move |req| {
+        rpc.on_background(kind.req_type(), room, move |req| {
             on_background(&shared, port, kind, req);
         });
     }
@@ -88,6 +90,11 @@ fn on_too_much(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
         return;
     };
     reply(req, &ask, cx);
+}
+
+fn on_empty(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    app.shared.lock().execute_empty(req.data(), app.id.port);
+    req.reply(cx, 0, |_| {});
 }
 
 fn on_reject(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {

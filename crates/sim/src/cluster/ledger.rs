@@ -9,12 +9,15 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dunlin_core::{CloseReason, Nanos, RpcError};
+use dunlin_core::{Nanos, RpcError};
 use dunlin_wire::ErrorCode;
 
-use super::message::{Kind, is_answer_of};
+use super::message::Kind;
 use crate::net::PortId;
 use crate::world::ProcessId;
+use judge::Call;
+
+mod judge;
 
 /// What part of a run it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,6 +38,10 @@ pub(super) struct Ledger {
     pub(super) phase: Phase,
     /// Faults may have hit this phase, although it is calm: bounded queues have overflowed.
     pub(super) lossy: bool,
+    /// From then on, nobody can be taken for dead: all have been heard since the faults ended.
+    pub(super) trusted_from: Nanos,
+    /// Requests without a byte, which name no call: how many were issued, and how many have run.
+    empties: (u64, u64),
     allowed: Allowed,
     calls: Vec<Call>,
     pending: usize,
@@ -52,6 +59,8 @@ pub(super) struct Allowed {
     pub(super) anything: bool,
     /// Memory, sessions or credits may run out.
     pub(super) shortage: bool,
+    /// Responses, and requests that are there in part, are given up soon.
+    pub(super) forgetting: bool,
 }
 
 /// How calls ended, over all processes.
@@ -90,23 +99,6 @@ struct Inner {
     news: AtomicBool,
 }
 
-/// One call, from its issue on.
-#[derive(Debug)]
-struct Call {
-    kind: Kind,
-    from: ProcessId,
-    to: PortId,
-    phase: Phase,
-    issued: Nanos,
-    deadline: Option<Nanos>,
-    answer_len: u32,
-    /// Most bytes of a response that the caller has room for.
-    room: u32,
-    cancelled: bool,
-    runs: u8,
-    ended: bool,
-}
-
 /// What is known when a call is issued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Issue {
@@ -118,6 +110,8 @@ pub(super) struct Issue {
     pub(super) deadline: Option<Nanos>,
     pub(super) answer_len: u32,
     pub(super) room: u32,
+    /// Request and answer have more than one packet.
+    pub(super) parts: (bool, bool),
 }
 
 impl Shared {
@@ -125,6 +119,8 @@ impl Shared {
         let ledger = Mutex::new(Ledger {
             phase: Phase::Chaos,
             lossy: true,
+            trusted_from: Nanos::MAX,
+            empties: (0, 0),
             allowed,
             calls: Vec::new(),
             pending: 0,
@@ -184,7 +180,9 @@ impl Ledger {
             deadline,
             answer_len,
             room,
+            parts,
         } = issue;
+        self.empties.0 += u64::from(kind == Kind::Empty);
         self.counts.issued += 1;
         self.pending += 1;
         let name = self.calls.len();
@@ -203,6 +201,7 @@ impl Ledger {
             deadline,
             answer_len,
             room,
+            parts,
             cancelled: false,
             runs: 0,
             ended: false,
@@ -255,6 +254,25 @@ impl Ledger {
         true
     }
 
+    /// The handler of requests without a byte runs at `at`.
+    pub(super) fn execute_empty(&mut self, request: &[u8], at: PortId) {
+        self.counts.executed += 1;
+        self.empties.1 += 1;
+        let (issued, run) = self.empties;
+        self.note(|| format!("run        {}: Empty, {run} of {issued}", at.0));
+        if !self.allowed.anything && (run > issued || !request.is_empty()) {
+            let len = request.len();
+            self.violate(format!(
+                "empty request {run} of {issued} runs with {len} bytes"
+            ));
+        }
+    }
+
+    /// What kind of call it is.
+    pub(super) fn kind_of(&self, name: u64) -> Option<Kind> {
+        Some(self.calls.get(usize::try_from(name).ok()?)?.kind)
+    }
+
     /// A call has ended at its caller.
     pub(super) fn complete(
         &mut self,
@@ -265,6 +283,7 @@ impl Ledger {
         response: &[u8],
     ) {
         let (phase, allowed, lossy) = (self.phase, self.allowed, self.lossy);
+        let trusted = now >= self.trusted_from;
         self.count(&result);
         self.note(|| format!("end        {}: call {name} with {result:?}", at.port.0));
         let Some(call) = self.find(name) else {
@@ -279,8 +298,8 @@ impl Ledger {
             None
         } else {
             let must_succeed = phase == Phase::Calm && call.phase == Phase::Calm && !lossy;
-            let short = allowed.shortage;
-            call.judge(name, &result, response, now, (must_succeed, short))
+            let strict = (must_succeed, trusted);
+            call.judge(name, &result, response, now, strict, allowed)
         };
         let kind = call.kind;
         self.end(name);
@@ -358,79 +377,6 @@ pub(super) const REJECTED: ErrorCode = ErrorCode::application(7);
 pub(super) const NESTED_FAILED: ErrorCode = ErrorCode::application(8);
 /// The handler could not make sense of the request.
 pub(super) const GARBAGE: ErrorCode = ErrorCode::application(9);
-
-impl Call {
-    /// What is wrong with the end of this call, if anything is.
-    fn judge(
-        &self,
-        name: u64,
-        result: &Result<(), RpcError>,
-        response: &[u8],
-        now: Nanos,
-        (must_succeed, short): (bool, bool),
-    ) -> Option<String> {
-        let fine = match result {
-            Ok(()) => return self.judge_response(name, response),
-            Err(RpcError::DeadlinePassed) => {
-                self.deadline.is_some_and(|span| now >= self.issued + span)
-            }
-            Err(RpcError::Cancelled) => self.cancelled,
-            // Nobody promises that a connect succeeds within its deadline.
-            Err(RpcError::SessionClosed(CloseReason::ConnectTimeout)) => true,
-            Err(RpcError::SessionClosed(CloseReason::Refused)) if short => true,
-            Err(RpcError::PeerFailed | RpcError::SessionClosed(_)) => !must_succeed,
-            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => !must_succeed,
-            Err(RpcError::Rejected(ErrorCode::OVERLOADED)) if short => true,
-            Err(RpcError::Rejected(code)) => self.may_be_rejected(*code),
-            Err(RpcError::ResponseTooLarge { size }) => {
-                *size == self.answer_len && self.answer_len > self.room && self.runs == 1
-            }
-        };
-        (!fine).then(|| "ended in a way that nothing explains".to_owned())
-    }
-
-    fn judge_response(&self, name: u64, response: &[u8]) -> Option<String> {
-        if self.runs != 1 {
-            return Some(format!("has a response, but ran {} times", self.runs));
-        }
-        if response.len() != self.answer_len as usize || !is_answer_of(name, response) {
-            let head = &response[..response.len().min(24)];
-            return Some(format!("has another call's response: {head:02x?}"));
-        }
-        let answers = !matches!(
-            self.kind,
-            Kind::Reject | Kind::Panic | Kind::Forget | Kind::Lose | Kind::Unknown | Kind::TooMuch
-        );
-        (!answers).then(|| "has a response that no handler gave".to_owned())
-    }
-
-    fn may_be_rejected(&self, code: ErrorCode) -> bool {
-        let ran = self.runs == 1;
-        match code {
-            ErrorCode::UNKNOWN_TYPE => self.kind == Kind::Unknown && self.runs == 0,
-            ErrorCode::RESPONSE_TOO_LARGE => ran && self.kind == Kind::TooMuch,
-            ErrorCode::HANDLER_FAILED => {
-                let fail = [
-                    Kind::Panic,
-                    Kind::Forget,
-                    Kind::Lose,
-                    Kind::FailingBackground,
-                ];
-                // The rest of a batch fails unseen when the handler panics.
-                ran && fail.contains(&self.kind) || self.kind == Kind::MixedBatch
-            }
-            ErrorCode::OVERLOADED => {
-                matches!(self.kind, Kind::Background | Kind::FailingBackground) && self.runs == 0
-            }
-            REJECTED => {
-                let rejects = [Kind::Reject, Kind::MixedBatch, Kind::FailingBackground];
-                ran && rejects.contains(&self.kind)
-            }
-            NESTED_FAILED => ran && self.kind == Kind::Nested,
-            _ => false,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -40,13 +40,15 @@ pub enum Kind {
     MixedBatch,
     /// A worker rejects, forgets or panics.
     FailingBackground,
-    /// Answers with more than a packet holds.
+    /// Answers with more than the session carries.
     TooMuch,
+    /// A request without a byte, answered without a byte.
+    Empty,
 }
 
 impl Kind {
     /// All of them, in the order of their request types.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Echo,
         Self::Nested,
         Self::Background,
@@ -61,7 +63,16 @@ impl Kind {
         Self::MixedBatch,
         Self::FailingBackground,
         Self::TooMuch,
+        Self::Empty,
     ];
+
+    /// Its handlers have room for answers of a few packets only.
+    pub(super) fn has_little_room(self) -> bool {
+        matches!(
+            self,
+            Self::Batch | Self::MixedBatch | Self::Background | Self::FailingBackground
+        )
+    }
 
     /// The request type.
     pub fn req_type(self) -> ReqType {
@@ -125,22 +136,21 @@ pub(super) fn is_answer_of(call: u64, bytes: &[u8]) -> bool {
     bytes[..head] == name[..head] && follows_pattern(!call, &bytes[head..])
 }
 
-fn byte_at(seed: u64, at: usize) -> u8 {
-    let word = (seed ^ (at as u64 / 8)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    word.to_be_bytes()[at % 8]
+/// Eight bytes of the pattern: they depend on whose they are and on where they stand.
+fn word_at(seed: u64, at: usize) -> [u8; 8] {
+    let word = (seed ^ at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (word ^ (word >> 32)).to_be_bytes()
 }
 
 fn pattern(seed: u64, out: &mut [u8]) {
-    for (at, byte) in out.iter_mut().enumerate() {
-        *byte = byte_at(seed, at);
+    for (at, chunk) in out.chunks_mut(8).enumerate() {
+        chunk.copy_from_slice(&word_at(seed, at)[..chunk.len()]);
     }
 }
 
 fn follows_pattern(seed: u64, bytes: &[u8]) -> bool {
-    bytes
-        .iter()
-        .enumerate()
-        .all(|(at, byte)| *byte == byte_at(seed, at))
+    let mut chunks = bytes.chunks(8).enumerate();
+    chunks.all(|(at, chunk)| *chunk == word_at(seed, at)[..chunk.len()])
 }
 
 #[cfg(test)]

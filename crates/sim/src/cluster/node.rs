@@ -32,6 +32,8 @@ pub struct RpcNode {
     control: Control,
     /// Sessions are paced.
     paced: bool,
+    /// Most bytes of requests that may be there in part.
+    budget: u64,
 }
 
 /// Time until a session is tried again that the endpoint had no room for.
@@ -49,14 +51,15 @@ impl RpcNode {
     ) -> Self {
         let halves = SimTransport::open(net, id.port);
         let clock = net.borrow().clock(id.port);
-        let work = plan.workload.clone();
+        let work = &plan.workload;
         let workers = SimWorkers::new(rng.fork(), work.worker_queue, work.slow.2);
-        let app = App::new(id, shared.clone(), rng.fork(), clock.clone(), work);
+        let app = App::new(id, shared.clone(), rng.fork(), clock.clone(), work.clone());
         let largest = halves.limits.data_size as usize;
         let boxed = Some(Box::new(workers.clone()) as Box<dyn dunlin_core::Workers>);
         let mut rpc = Endpoint::new(app, clock.clone(), halves, config, rng.next_u64(), boxed)
             .expect("every plan's configuration is within its ranges");
-        register(&mut rpc, &shared, id.port, largest);
+        let room = usize::try_from(work.sizes.room()).unwrap_or(largest);
+        register(&mut rpc, &shared, id.port, room);
         let host = net.borrow().host_of(id.port);
         let control = Control::new(id, host, plan, &mut rng);
         let mut node = Self {
@@ -68,8 +71,9 @@ impl RpcNode {
             rng,
             control,
             paced: plan.paced,
+            budget: plan.endpoint.receive_budget,
         };
-        if plan.tight {
+        if plan.hoards {
             let (app, mut cx) = node.rpc.with();
             app.hoard(largest, &mut cx);
         }
@@ -199,7 +203,15 @@ impl RpcNode {
         }
     }
 
-    /// Credits are never more than agreed on, and calls in slots never more than slots.
+    /// Bytes of requests that are there in part, and of how many the budgets know.
+    pub(crate) fn receiving(&self) -> (u64, u64) {
+        let sessions = self.rpc.sessions();
+        let infos = sessions.filter_map(|session| self.rpc.session_info(session));
+        (infos.map(|info| info.receiving).sum(), self.rpc.receiving())
+    }
+
+    /// Credits are never more than agreed on, calls in slots never more than slots, and the
+    /// budgets of the sessions add up to that of the endpoint.
     fn check_sessions(&mut self) {
         let App {
             sessions,
@@ -216,6 +228,11 @@ impl RpcNode {
                 let what = format!("port {}: credits are not conserved: {info:?}", id.port.0);
                 shared.lock().violate(what);
             }
+        }
+        let (parts, whole) = self.receiving();
+        if parts != whole || whole > self.budget {
+            let what = format!("port {}: {parts} of {whole} bytes are coming in", id.port.0);
+            shared.lock().violate(what);
         }
     }
 }

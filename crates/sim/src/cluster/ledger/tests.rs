@@ -13,8 +13,13 @@ const CALLER: ProcessId = ProcessId {
     life: 1,
 };
 const SERVER: PortId = PortId(1);
+const FORGETTING: Allowed = Allowed {
+    anything: false,
+    shortage: false,
+    forgetting: true,
+};
 
-fn issue(ledger: &mut Ledger, kind: Kind) -> u64 {
+fn issue(ledger: &mut Ledger, kind: Kind, parts: (bool, bool)) -> u64 {
     let deadline = Some(Nanos(100));
     let (at, to) = (Nanos(1000), SERVER);
     ledger.issue(Issue {
@@ -25,14 +30,15 @@ fn issue(ledger: &mut Ledger, kind: Kind) -> u64 {
         deadline,
         answer_len: 8,
         room: 40,
+        parts,
     })
 }
 
 /// What the ledger says after `body`, which gets an issued echo.
 fn verdict(body: impl FnOnce(&mut Ledger, u64)) -> Option<String> {
-    let shared = Shared::new(Allowed::default(), false);
+    let shared = Shared::new(FORGETTING, false);
     let mut ledger = shared.lock();
-    let call = issue(&mut ledger, Kind::Echo);
+    let call = issue(&mut ledger, Kind::Echo, (false, false));
     body(&mut ledger, call);
     ledger.take_violation()
 }
@@ -111,7 +117,7 @@ fn ends_that_nothing_explains_are_seen() {
 fn the_calm_allows_no_failures() {
     let verdict = verdict(|ledger, _| {
         (ledger.phase, ledger.lossy) = (Phase::Calm, false);
-        let call = issue(ledger, Kind::Echo);
+        let call = issue(ledger, Kind::Echo, (false, false));
         end(ledger, call, Err(RpcError::PeerFailed));
     });
     assert!(verdict.is_some());
@@ -134,11 +140,49 @@ fn ending_twice_or_with_another_response_is_seen() {
 
 #[test]
 fn a_crash_ends_the_calls_of_that_process_alone() {
-    let shared = Shared::new(Allowed::default(), false);
+    let shared = Shared::new(FORGETTING, false);
     let mut ledger = shared.lock();
-    issue(&mut ledger, Kind::Echo);
+    issue(&mut ledger, Kind::Echo, (false, false));
     ledger.end_process(ProcessId { life: 2, ..CALLER });
     assert_eq!(ledger.pending(), 1);
     ledger.end_process(CALLER);
     assert_eq!((ledger.pending(), ledger.counts.void), (0, 1));
+}
+
+#[test]
+fn large_messages_are_given_up_only_where_endpoints_forget() {
+    let given_up = |allowed: Allowed, parts| {
+        let shared = Shared::new(allowed, false);
+        let mut ledger = shared.lock();
+        let call = issue(&mut ledger, Kind::Echo, parts);
+        end(
+            &mut ledger,
+            call,
+            Err(RpcError::Rejected(ErrorCode::OVERLOADED)),
+        );
+        ledger.take_violation()
+    };
+    assert_eq!(given_up(FORGETTING, (true, false)), None);
+    assert!(given_up(FORGETTING, (false, true)).is_some());
+    assert!(given_up(Allowed::default(), (true, false)).is_some());
+}
+
+#[test]
+fn nobody_is_dead_once_all_have_been_heard() {
+    let verdict = verdict(|ledger, call| {
+        ledger.trusted_from = Nanos(1050);
+        end(ledger, call, Err(RpcError::PeerFailed));
+    });
+    assert!(verdict.is_some());
+}
+
+#[test]
+fn an_empty_request_that_runs_twice_is_seen() {
+    let verdict = verdict(|ledger, _| {
+        issue(ledger, Kind::Empty, (false, false));
+        ledger.execute_empty(&[], SERVER);
+        assert!(ledger.take_violation().is_none());
+        ledger.execute_empty(&[], SERVER);
+    });
+    assert!(verdict.is_some());
 }

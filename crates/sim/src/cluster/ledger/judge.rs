@@ -1,0 +1,114 @@
+//! Whether the end of a call is one that its handler, the faults and the plan explain.
+//!
+//! Called by the ledger for every completion.
+
+use dunlin_core::{CloseReason, Nanos, RpcError};
+use dunlin_wire::ErrorCode;
+
+use super::{Allowed, NESTED_FAILED, Phase, REJECTED};
+use crate::cluster::message::{Kind, is_answer_of};
+use crate::net::PortId;
+use crate::world::ProcessId;
+
+/// One call, from its issue on.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) kind: Kind,
+    pub(super) from: ProcessId,
+    pub(super) to: PortId,
+    pub(super) phase: Phase,
+    pub(super) issued: Nanos,
+    pub(super) deadline: Option<Nanos>,
+    pub(super) answer_len: u32,
+    /// Most bytes of a response that the caller has room for.
+    pub(super) room: u32,
+    /// Request and answer have more than one packet.
+    pub(super) parts: (bool, bool),
+    pub(super) cancelled: bool,
+    pub(super) runs: u8,
+    pub(super) ended: bool,
+}
+
+impl Call {
+    /// What is wrong with the end of this call, if anything is.
+    pub(super) fn judge(
+        &self,
+        name: u64,
+        result: &Result<(), RpcError>,
+        response: &[u8],
+        now: Nanos,
+        (must_succeed, trusted): (bool, bool),
+        allowed: Allowed,
+    ) -> Option<String> {
+        let fine = match result {
+            Ok(()) => return self.judge_response(name, response),
+            Err(RpcError::DeadlinePassed) => {
+                self.deadline.is_some_and(|span| now >= self.issued + span)
+            }
+            Err(RpcError::Cancelled) => self.cancelled,
+            // Nobody promises that a connect succeeds within its deadline.
+            Err(RpcError::SessionClosed(CloseReason::ConnectTimeout)) => true,
+            Err(RpcError::SessionClosed(CloseReason::Refused)) if allowed.shortage => true,
+            Err(RpcError::PeerFailed) => !must_succeed && !trusted,
+            Err(RpcError::SessionClosed(_)) => !must_succeed,
+            // A large message takes longer than a short hold, with nothing lost.
+            Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => {
+                allowed.forgetting && (!must_succeed || self.parts.1)
+            }
+            Err(RpcError::Rejected(ErrorCode::OVERLOADED)) if allowed.shortage => true,
+            Err(RpcError::Rejected(ErrorCode::OVERLOADED)) if self.parts.0 && self.runs == 0 => {
+                allowed.forgetting || self.works_in_background()
+            }
+            Err(RpcError::Rejected(code)) => self.may_be_rejected(*code),
+            Err(RpcError::ResponseTooLarge { size }) => {
+                *size == self.answer_len && self.answer_len > self.room && self.runs == 1
+            }
+        };
+        (!fine).then(|| "ended in a way that nothing explains".to_owned())
+    }
+
+    fn judge_response(&self, name: u64, response: &[u8]) -> Option<String> {
+        let runs = if self.kind == Kind::Empty { 0 } else { 1 };
+        if self.runs != runs {
+            return Some(format!("has a response, but ran {} times", self.runs));
+        }
+        if response.len() != self.answer_len as usize || !is_answer_of(name, response) {
+            let head = &response[..response.len().min(24)];
+            return Some(format!("has another call's response: {head:02x?}"));
+        }
+        let answers = !matches!(
+            self.kind,
+            Kind::Reject | Kind::Panic | Kind::Forget | Kind::Lose | Kind::Unknown | Kind::TooMuch
+        );
+        (!answers).then(|| "has a response that no handler gave".to_owned())
+    }
+
+    fn works_in_background(&self) -> bool {
+        matches!(self.kind, Kind::Background | Kind::FailingBackground)
+    }
+
+    fn may_be_rejected(&self, code: ErrorCode) -> bool {
+        let ran = self.runs == 1;
+        match code {
+            ErrorCode::UNKNOWN_TYPE => self.kind == Kind::Unknown && self.runs == 0,
+            ErrorCode::RESPONSE_TOO_LARGE => ran && self.kind == Kind::TooMuch,
+            ErrorCode::HANDLER_FAILED => {
+                let fail = [
+                    Kind::Panic,
+                    Kind::Forget,
+                    Kind::Lose,
+                    Kind::FailingBackground,
+                ];
+                // The rest of a batch fails unseen when the handler panics.
+                ran && fail.contains(&self.kind) || self.kind == Kind::MixedBatch
+            }
+            ErrorCode::OVERLOADED => self.works_in_background() && self.runs == 0,
+            REJECTED => {
+                let rejects = [Kind::Reject, Kind::MixedBatch, Kind::FailingBackground];
+                ran && rejects.contains(&self.kind)
+            }
+            NESTED_FAILED => ran && self.kind == Kind::Nested,
+            _ => false,
+        }
+    }
+}
