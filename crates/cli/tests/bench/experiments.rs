@@ -190,9 +190,11 @@ fn gopt_has_every_form_shape_and_width_and_draws_them() {
     let rates = params(&rows, "none", "lookups_per_s");
     for lookup in ["mica", "pointer-chasing"] {
         for shape in ["tight", "handler"] {
-            let plain = json!({"lookup": lookup, "form": "plain", "shape": shape});
-            assert!(rates.contains(&&plain), "{rates:?}");
-            for form in ["gopt", "hand"] {
+            for form in ["plain", "c-plain"] {
+                let plain = json!({"lookup": lookup, "form": form, "shape": shape});
+                assert!(rates.contains(&&plain), "{rates:?}");
+            }
+            for form in ["gopt", "hand", "c-gopt", "c-hand"] {
                 for batch in [1, 16] {
                     let cell = json!({
                         "lookup": lookup, "form": form, "shape": shape, "batch": batch

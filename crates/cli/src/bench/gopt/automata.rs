@@ -4,9 +4,10 @@ use std::hint::black_box;
 
 use anyhow::ensure;
 use gopt_lookups::aho_corasick::{Automata, Match, Order, Packet};
+use gopt_lookups::c::OrderInC;
 use gopt_lookups::random::Random;
 
-use super::form::Cell;
+use super::form::{Cell, Form};
 
 /// Packets of a batch, as in the paper (§5.3).
 const PACKETS: usize = 8192;
@@ -61,9 +62,15 @@ pub(super) fn run_form(cell: Cell, automata: &Automata, packets: &[Packet<'_>]) 
         black_box(found);
         matches += 1;
     };
-    match cell.batch {
-        None => automata.plain(packets, count),
-        Some(width) => automata.batch(width, &mut Order::default(), packets, count),
+    let width = cell.width();
+    match cell.form {
+        Form::Plain => automata.plain(packets, count),
+        Form::Batch => automata.batch(width, &mut Order::default(), packets, count),
+        Form::CPlain => automata.plain_in_c(&mut OrderInC::default(), packets, count),
+        Form::CBatch => automata.batch_in_c(width, &mut OrderInC::default(), packets, count),
+        Form::Gopt | Form::Hand | Form::CGopt | Form::CHand | Form::Lines => {
+            unreachable!("automata have no such form")
+        }
     }
     matches
 }

@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use gopt::Batch;
-use gopt_lookups::work::Work;
-use gopt_lookups::{Lookup, forms};
+use gopt_lookups::c::{self, CForm, InC};
+use gopt_lookups::forms;
+use gopt_lookups::work::{Handled, Handler, Packet, Tight, Work};
 
 /// The name of [`run_form`], by which callgrind finds it and its like.
 pub(super) const MEASURED: &str = "run_form";
@@ -16,8 +17,12 @@ pub(super) enum Form {
     Plain,
     Gopt,
     Hand,
-    /// Of Aho-Corasick, which has no form `gopt`.
+    CPlain,
+    CGopt,
+    CHand,
+    /// Of Aho-Corasick, which has no forms `gopt` and `hand`.
     Batch,
+    CBatch,
     /// No look-up: random lines, in groups.
     Lines,
 }
@@ -37,41 +42,47 @@ impl Form {
             Self::Plain => "plain",
             Self::Gopt => "gopt",
             Self::Hand | Self::Lines => "hand",
+            Self::CPlain => "c-plain",
+            Self::CGopt => "c-gopt",
+            Self::CHand => "c-hand",
             Self::Batch => "batch",
+            Self::CBatch => "c-batch",
         }
-    }
-
-    /// True for group prefetching around look-ups.
-    pub(super) const fn is_by_hand(self) -> bool {
-        matches!(self, Self::Hand)
     }
 
     /// The form that it is compared with.
     pub(super) const fn baseline(self) -> Option<Self> {
         match self {
             Self::Plain | Self::Lines => None,
-            Self::Gopt | Self::Hand | Self::Batch => Some(Self::Plain),
+            Self::Gopt | Self::Hand | Self::Batch | Self::CPlain => Some(Self::Plain),
+            Self::CGopt | Self::CHand | Self::CBatch => Some(Self::CPlain),
         }
+    }
+
+    /// True for group prefetching around look-ups.
+    pub(super) const fn is_by_hand(self) -> bool {
+        matches!(self, Self::Hand | Self::CHand)
+    }
+
+    /// True if there is code for this width. That in C exists for a few only.
+    fn exists_at(self, width: usize) -> bool {
+        !matches!(self, Self::CGopt | Self::CHand) || c::WIDTHS.contains(&width)
     }
 }
 
 impl Cell {
-    /// The cells of these forms, the first of which has no width.
-    pub(super) fn of(plain: Form, batched: &[Form], widths: &[usize]) -> Vec<Self> {
-        let at_widths = |&form: &Form| {
-            let cell = move |&width: &usize| Self {
-                form,
-                batch: Some(width),
-            };
-            widths.iter().map(cell)
-        };
-        let plain = Self {
-            form: plain,
-            batch: None,
-        };
-        std::iter::once(plain)
-            .chain(batched.iter().flat_map(at_widths))
-            .collect()
+    /// One look-up after the other.
+    pub(super) const fn single(form: Form) -> Self {
+        Self { form, batch: None }
+    }
+
+    /// A form at each of these widths for which it exists.
+    pub(super) fn batched(form: Form, widths: &[usize]) -> impl Iterator<Item = Self> {
+        let widths = widths.iter().filter(move |&&width| form.exists_at(width));
+        widths.map(move |&width| Self {
+            form,
+            batch: Some(width),
+        })
     }
 
     /// Look-ups at a time; 1 for `plain`.
@@ -80,9 +91,41 @@ impl Cell {
     }
 }
 
+/// A shape in which look-ups exist in C, too.
+pub(super) trait WorkInC<L: InC>: Work<L::Key, L::Value> {
+    /// Looks all items up.
+    fn in_c(
+        &self,
+        form: CForm,
+        width: usize,
+        table: &L,
+        items: &[Self::Item],
+        out: &mut [Self::Out],
+    );
+}
+
+impl<L: InC> WorkInC<L> for Tight {
+    fn in_c(&self, form: CForm, width: usize, table: &L, items: &[L::Key], out: &mut [L::Value]) {
+        table.tight_in_c(form, width, items, out);
+    }
+}
+
+impl<L: InC> WorkInC<L> for Handler {
+    fn in_c(
+        &self,
+        form: CForm,
+        width: usize,
+        table: &L,
+        items: &[Packet<L::Key>],
+        out: &mut [Handled<L::Value>],
+    ) {
+        table.handler_in_c(form, width, items, out);
+    }
+}
+
 /// Looks all items up in one form.
 #[inline(never)]
-pub(super) fn run_form<L: Lookup, W: Work<L::Key, L::Value>>(
+pub(super) fn run_form<L: InC, W: WorkInC<L>>(
     cell: Cell,
     table: &L,
     work: &W,
@@ -92,11 +135,15 @@ pub(super) fn run_form<L: Lookup, W: Work<L::Key, L::Value>>(
     let width = cell.width();
     match cell.form {
         Form::Plain => forms::plain(table, work, items, out),
-        Form::Hand | Form::Lines | Form::Batch => forms::hand(width, table, work, items, out),
         Form::Gopt => {
             let batch = Batch::<{ gopt::MAX_WIDTH }>::with_width(width);
             let batch = batch.expect("widths are checked where they are read");
             forms::gopt(batch, table, work, items, out);
         }
+        Form::Hand => forms::hand(width, table, work, items, out),
+        Form::CPlain => work.in_c(CForm::Plain, width, table, items, out),
+        Form::CGopt => work.in_c(CForm::Gopt, width, table, items, out),
+        Form::CHand => work.in_c(CForm::Hand, width, table, items, out),
+        Form::Batch | Form::CBatch | Form::Lines => unreachable!("no table has this form"),
     }
 }

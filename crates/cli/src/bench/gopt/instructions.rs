@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use gopt_lookups::aho_corasick::Automata;
+use gopt_lookups::c::InC;
 use gopt_lookups::random::Random;
 use gopt_lookups::work::{Handled, Handler, Packet, Tight};
 use serde::{Deserialize, Serialize};
@@ -152,7 +153,7 @@ impl Count<'_> {
 impl Visit for Count<'_> {
     fn table<L>(self, table: &L, key: impl Fn(&mut Random) -> L::Key) -> anyhow::Result<()>
     where
-        L: gopt_lookups::Lookup,
+        L: InC,
         L::Value: PartialEq,
     {
         let mut random = Random::new(0xBEEF);

@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use gopt_lookups::aho_corasick::Automata;
+use gopt_lookups::c::InC;
+use gopt_lookups::forms;
 use gopt_lookups::lines::Lines;
 use gopt_lookups::random::Random;
 use gopt_lookups::touched::Touched;
-use gopt_lookups::work::{Handled, Handler, Packet, Tight, Work};
+use gopt_lookups::work::{Handled, Handler, Packet, Tight};
 use serde::{Deserialize, Serialize};
 
 use super::automata::{self, Traffic};
@@ -75,16 +77,18 @@ impl Job {
 
     pub(super) fn lookup_cells(&self) -> Vec<Cell> {
         let batched: &[Form] = match self.lookup {
-            Lookup::AhoCorasick => &[Form::Batch],
-            _ => &[Form::Gopt, Form::Hand],
+            Lookup::AhoCorasick => &[Form::Batch, Form::CBatch],
+            _ => &[Form::Gopt, Form::Hand, Form::CGopt, Form::CHand],
         };
-        Cell::of(Form::Plain, batched, &self.widths)
+        let plain = [Form::Plain, Form::CPlain].map(Cell::single);
+        let batched = batched
+            .iter()
+            .flat_map(|&form| Cell::batched(form, &self.widths));
+        plain.into_iter().chain(batched).collect()
     }
 
     fn line_cells(&self) -> Vec<Cell> {
-        let mut cells = Cell::of(Form::Plain, &[Form::Lines], &self.widths);
-        cells.remove(0);
-        cells
+        Cell::batched(Form::Lines, &self.widths).collect()
     }
 
     pub(super) const fn bytes(&self) -> usize {
@@ -109,7 +113,7 @@ struct Measure<'a> {
 impl Visit for Measure<'_> {
     fn table<L>(self, table: &L, key: impl Fn(&mut Random) -> L::Key) -> anyhow::Result<()>
     where
-        L: gopt_lookups::Lookup,
+        L: InC,
         L::Value: PartialEq,
     {
         let mut random = Random::new(0xBEEF);
@@ -118,10 +122,16 @@ impl Visit for Measure<'_> {
         let value = check(table, &cells, &keys)?;
         self.made(lines_of(table, &keys))?;
         self.rounds(|shape| match shape {
-            Shape::Tight => rates(table, &Tight, &cells, value, || key(&mut random)),
+            Shape::Tight => {
+                let run =
+                    |cell, keys: &[_], out: &mut [_]| run_form(cell, table, &Tight, keys, out);
+                rates(&cells, value, run, || key(&mut random))
+            }
             Shape::Handler => {
                 let nothing = Handled { value, digest: 0 };
-                rates(table, &Handler, &cells, nothing, || Packet {
+                let run =
+                    |cell, items: &[_], out: &mut [_]| run_form(cell, table, &Handler, items, out);
+                rates(&cells, nothing, run, || Packet {
                     words: std::array::from_fn(|_| random.bits()),
                     key: key(&mut random),
                 })
@@ -174,7 +184,10 @@ impl Measure<'_> {
                 let mut found = measure(shape)?;
                 if let (Shape::Tight, Some(lines)) = (shape, &lines) {
                     let key = || number_below(&mut random, lines.len());
-                    found.extend(rates(lines, &Tight, &line_cells, 0, key)?);
+                    let run = |cell: Cell, keys: &[u32], out: &mut [u64]| {
+                        forms::hand(cell.width(), lines, &Tight, keys, out);
+                    };
+                    found.extend(rates(&line_cells, 0, run, key)?);
                 }
                 self.parent.say(&found)?;
             }
@@ -184,24 +197,19 @@ impl Measure<'_> {
 }
 
 /// Look-ups per second of each cell. `nothing` fills the places of the values.
-fn rates<L, W>(
-    table: &L,
-    work: &W,
+fn rates<I, O: Copy>(
     cells: &[Cell],
-    nothing: W::Out,
-    mut fresh: impl FnMut() -> W::Item,
-) -> anyhow::Result<Vec<f64>>
-where
-    L: gopt_lookups::Lookup,
-    W: Work<L::Key, L::Value, Out: Copy>,
-{
-    let mut items: Vec<W::Item> = Vec::with_capacity(*ITEMS.end());
+    nothing: O,
+    run: impl Fn(Cell, &[I], &mut [O]),
+    mut fresh: impl FnMut() -> I,
+) -> anyhow::Result<Vec<f64>> {
+    let mut items: Vec<I> = Vec::with_capacity(*ITEMS.end());
     let mut out = vec![nothing; *ITEMS.end()];
     let mut sample = |cell: Cell, count: usize| {
         items.clear();
         items.extend((0..count).map(|_| fresh()));
         let out = &mut out[..count];
-        let took = timed(|| run_form(cell, table, work, black_box(&items), out));
+        let took = timed(|| run(cell, black_box(&items), out));
         black_box(out);
         took
     };
@@ -237,7 +245,7 @@ fn timed(run: impl FnOnce()) -> io::Result<Duration> {
 /// All forms find what `plain` finds. Returns one of the values.
 fn check<L>(table: &L, cells: &[Cell], keys: &[L::Key]) -> anyhow::Result<L::Value>
 where
-    L: gopt_lookups::Lookup,
+    L: InC,
     L::Value: PartialEq,
 {
     let first = *keys.first().context("there are no keys")?;

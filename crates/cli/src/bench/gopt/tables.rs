@@ -5,6 +5,7 @@ use std::io;
 
 use gopt_lookups::aho_corasick::Automata;
 use gopt_lookups::btree::BTree;
+use gopt_lookups::c::InC;
 use gopt_lookups::cuckoo::{Cuckoo, SLOTS};
 use gopt_lookups::ipv4::Ipv4;
 use gopt_lookups::ipv6::Ipv6;
@@ -20,7 +21,7 @@ pub(super) trait Visit {
     /// With a table, and what makes keys for it.
     fn table<L>(self, table: &L, key: impl Fn(&mut Random) -> L::Key) -> anyhow::Result<()>
     where
-        L: gopt_lookups::Lookup,
+        L: InC,
         L::Value: PartialEq;
 
     /// With automata, and the patterns that each of them finds.
