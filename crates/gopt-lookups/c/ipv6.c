@@ -17,13 +17,18 @@ static inline const uint32_t *first(const struct table *table, key_type address)
     return &table->first[(size_t)(address >> (128 - FIRST_BITS))];
 }
 
-/* The next word, which the eight bits from `depth` on select. They never lie in both halves of an
- * address; shifts of 128 bits would cost more than the rest of a step. */
-static inline const uint32_t *next(const struct table *table, uint32_t word, key_type address,
-                                   unsigned depth)
+/* The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next eight
+ * never lie in both halves of an address, and shifts of 128 bits cost more than the rest of a step. */
+static inline uint64_t bits_from(key_type address, unsigned depth)
 {
     uint64_t half = (uint64_t)(depth < 64 ? address >> 64 : address);
-    return in_group(table, word, (uint32_t)(half >> (56 - depth % 64)) & 0xFF);
+    return half << depth % 64;
+}
+
+/* The next word, which the first eight of these bits select. */
+static inline const uint32_t *next(const struct table *table, uint32_t word, uint64_t bits)
+{
+    return in_group(table, word, (uint32_t)(bits >> 56));
 }
 
 static void plain(ARGUMENTS)
@@ -32,8 +37,9 @@ static void plain(ARGUMENTS)
     for (size_t i = 0; i < n; i++) {
         key_type address = key_of(&items[i]);
         uint32_t word = *first(table, address);
-        for (unsigned depth = FIRST_BITS; word & DEEPER; depth += 8)
-            word = *next(table, word, address, depth);
+        /* Two registers are shifted faster than bits are counted; in memory it is the other way round. */
+        for (key_type rest = address << FIRST_BITS; word & DEEPER; rest <<= 8)
+            word = *next(table, word, (uint64_t)(rest >> 64));
         finish(&out[i], &items[i], hop(word));
     }
 }
@@ -58,7 +64,7 @@ static void hand(ARGUMENTS)
                 size_t i = open[at];
                 uint32_t word = *words[i];
                 if (word & DEEPER) {
-                    words[i] = next(table, word, addresses[i], depth);
+                    words[i] = next(table, word, bits_from(addresses[i], depth));
                     __builtin_prefetch(words[i]);
                     open[deeper++] = i;
                 } else {
@@ -83,7 +89,7 @@ static void MARKED(ARGUMENTS)
             g_expensive(at);
             if (!(*at & DEEPER))
                 break;
-            at = next(table, *at, address, depth);
+            at = next(table, *at, bits_from(address, depth));
         }
         finish(&out[i], &items[i], hop(*at));
     }

@@ -7,7 +7,7 @@ use gopt::MAX_WIDTH;
 
 use crate::forms::Lookup;
 use crate::touched::Touched;
-use crate::trie::{FIRST_BITS, Group, Route, Step, Trie, Word, step};
+use crate::trie::{FIRST_BITS, Group, Route, Step, Trie, Word, bits_from, step};
 use crate::work::Work;
 
 /// A routing table. The key is an address in host byte order, the value the next hop.
@@ -34,7 +34,8 @@ impl Ipv4 {
 
     #[inline(always)]
     fn second(&self, group: Group, address: u32) -> &Word {
-        self.trie.group_word(group, wide(address), FIRST_BITS)
+        self.trie
+            .group_word(group, bits_from(wide(address), FIRST_BITS))
     }
 }
 

@@ -7,7 +7,7 @@ use gopt::MAX_WIDTH;
 
 use crate::forms::Lookup;
 use crate::touched::Touched;
-use crate::trie::{FIRST_BITS, Route, Step, Trie, step};
+use crate::trie::{FIRST_BITS, Route, Step, Trie, bits_from, high, step};
 use crate::work::Work;
 
 /// A routing table. The key is an address in host byte order, the value the next hop.
@@ -35,13 +35,14 @@ impl Lookup for Ipv6 {
     #[inline(always)]
     fn find(&self, address: u128) -> Option<u32> {
         let mut word = *self.trie.first_word(address);
-        let mut depth = FIRST_BITS;
+        // Two registers are shifted faster than bits are counted; in memory it is the other way round.
+        let mut rest = address << FIRST_BITS;
         loop {
             match step(word) {
                 Step::Found(hop) => return hop,
-                Step::Deeper(group) => word = *self.trie.group_word(group, address, depth),
+                Step::Deeper(group) => word = *self.trie.group_word(group, high(rest)),
             }
-            depth += 8;
+            rest <<= 8;
         }
     }
 
@@ -61,7 +62,9 @@ impl Lookup for Ipv6 {
             let hop = loop {
                 match step(*gopt::load(word).await) {
                     Step::Found(hop) => break hop,
-                    Step::Deeper(group) => word = self.trie.group_word(group, address, depth),
+                    Step::Deeper(group) => {
+                        word = self.trie.group_word(group, bits_from(address, depth));
+                    }
                 }
                 depth += 8;
             };
@@ -95,7 +98,8 @@ impl Lookup for Ipv6 {
                 match step(*words[at]) {
                     Step::Found(hop) => out[at] = work.out(&items[at], hop),
                     Step::Deeper(group) => {
-                        words[at] = self.trie.group_word(group, addresses[at], depth);
+                        let bits = bits_from(addresses[at], depth);
+                        words[at] = self.trie.group_word(group, bits);
                         gopt::prefetch_now(words[at], gopt::T0);
                         open[deeper] = at;
                         deeper += 1;

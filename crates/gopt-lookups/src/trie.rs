@@ -113,7 +113,7 @@ impl Trie {
             } else {
                 group = Some(*word & MAX_HOP);
             }
-            place = byte(route.address, depth);
+            place = byte(bits_from(route.address, depth));
             depth += 8;
         }
         // The route covers all words that share its bits; those after them vary.
@@ -137,28 +137,43 @@ impl Trie {
         unsafe { self.first.get_unchecked(first(address)) }
     }
 
-    /// The word of a group for the eight bits of the address from `depth` on.
+    /// The word of a group for the first eight of these bits of an address.
     #[inline(always)]
-    pub(crate) fn group_word(&self, group: Group, address: u128, depth: u32) -> &Word {
+    pub(crate) fn group_word(&self, group: Group, bits: u64) -> &Word {
         // SAFETY: a group's number comes from a word, those that words have exist, and a group has a
         // word for each value of eight bits.
-        unsafe {
-            self.groups
-                .get_unchecked(in_group(group.0, byte(address, depth)))
-        }
+        unsafe { self.groups.get_unchecked(in_group(group.0, byte(bits))) }
     }
 
     /// Names the words that a search for an address reads.
     pub(crate) fn touch(&self, address: u128, touched: &mut Touched) {
-        let mut depth = FIRST_BITS;
         touched.read(&self.first, first(address));
         let mut word = *self.first_word(address);
+        let mut rest = address << FIRST_BITS;
         while let Step::Deeper(group) = step(word) {
-            touched.read(&self.groups, in_group(group.0, byte(address, depth)));
-            word = *self.group_word(group, address, depth);
-            depth += 8;
+            touched.read(&self.groups, in_group(group.0, byte(high(rest))));
+            word = *self.group_word(group, high(rest));
+            rest <<= 8;
         }
     }
+}
+
+/// The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next eight
+/// never lie in both halves of an address, and shifts of 128 bits cost more than the rest of a step.
+#[inline(always)]
+pub(crate) fn bits_from(address: u128, depth: u32) -> u64 {
+    let half = if depth < 64 {
+        high(address)
+    } else {
+        high(address << 64)
+    };
+    half << (depth % 64)
+}
+
+/// The first 64 bits of an address.
+#[inline(always)]
+pub(crate) fn high(address: u128) -> u64 {
+    u64::try_from(address >> 64).expect("64 bits")
 }
 
 /// What a word says.
@@ -194,13 +209,10 @@ fn first(address: u128) -> usize {
     usize::try_from(address >> (128 - FIRST_BITS)).expect("24 bits")
 }
 
-/// The eight bits from `depth` on, which never lie in both halves of an address. Shifts of 128 bits
-/// would cost more than the rest of a step.
+/// The first eight bits.
 #[inline(always)]
-fn byte(address: u128, depth: u32) -> usize {
-    let half = if depth < 64 { address >> 64 } else { address };
-    let half = u64::try_from(half & u128::from(u64::MAX)).expect("64 bits");
-    usize::try_from((half >> (56 - depth % 64)) & 0xFF).expect("eight bits")
+fn byte(bits: u64) -> usize {
+    usize::try_from(bits >> 56).expect("eight bits")
 }
 
 #[inline(always)]
