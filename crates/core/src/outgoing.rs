@@ -11,6 +11,8 @@ use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum};
 
 use crate::call::{CallIdx, CallState};
 use crate::error::CloseReason;
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
 use crate::proto::Proto;
 use crate::rtt::away_limit;
 use crate::session::SessionState;
@@ -97,7 +99,9 @@ impl Proto {
             sent += 1;
         }
         self.ask(transfer, &mut asked);
-        if sent != 0 {
+        // After a timeout, its growing patience stands: what was sent again may still be on its way.
+        let entry = self.transfers.at(transfer);
+        if sent != 0 && entry.attempts == 0 && !entry.probed {
             let due = self.now + self.probe_after(transfer);
             self.expect(transfer, due);
         }
@@ -132,6 +136,11 @@ impl Proto {
         };
         let (start, size) = (packet as usize * state.data_size as usize, request.len());
         let len = (size - start).min(state.data_size as usize);
+        #[cfg(feature = "mutants")]
+        let len = match self.config.mutant {
+            Some(Mutant::WrongLastPacket) if start + len == size => len % state.data_size as usize,
+            _ => len,
+        };
         let Some(data) = request.lend_range(start, len) else {
             return;
         };
@@ -142,6 +151,15 @@ impl Proto {
         if again {
             header.flags = Flags::RETRANSMISSION;
             self.counters.retransmissions += 1;
+        }
+        #[cfg(feature = "mutants")]
+        if again && self.config.mutant == Some(Mutant::LostNotResent) {
+            return;
+        }
+        #[cfg(feature = "mutants")]
+        if packet != 0 && self.config.mutant == Some(Mutant::ReusedWhileSent) {
+            self.tx.push(state.peer, &header, data);
+            return;
         }
         call.tx_end = self.tx.push(state.peer, &header, data);
     }
@@ -204,13 +222,18 @@ impl Proto {
             .rev()
             .find(|offset| bits.contains(*offset))
             .is_some_and(|offset| cumulative + offset >= next);
-        if cumulative > next || from_the_future || header.pkt.0 >= next {
+        let from_the_future = cumulative > next || from_the_future || header.pkt.0 >= next;
+        #[cfg(feature = "mutants")]
+        let from_the_future = from_the_future && !self.shows(Mutant::FutureCreditAccepted);
+        if from_the_future {
             self.counters.drops.packet_number += 1;
             return;
         }
         for packet in base..cumulative {
             self.on_arrival(session, transfer, packet, header);
         }
+        #[cfg(feature = "mutants")]
+        let cumulative = cumulative + u32::from(self.shows(Mutant::BitmapOffByOne));
         for offset in 0..reach {
             if bits.contains(offset) {
                 self.on_arrival(session, transfer, cumulative + offset, header);

@@ -108,6 +108,11 @@ impl Proto {
     /// `queue_empty`: the RX queue was seen empty, so what has not arrived is not merely waiting.
     #[inline(never)]
     pub(crate) fn on_time(&mut self, queue_empty: bool) {
+        let expected = self.schedule.next_scan.min(self.schedule.transfers);
+        let late = self.now.since(expected);
+        if late > self.config.scan_interval.times(AWAY_INTERVALS) {
+            self.schedule.absent += late;
+        }
         self.acknowledge_due();
         while let Some(session) = self.controls.pop_due(self.now) {
             self.wake_live(session);
@@ -152,10 +157,6 @@ impl Proto {
     /// Looks at the pending calls, and finds out when they must be looked at again.
     fn scan_calls(&mut self, queue_empty: bool) {
         let interval = self.config.scan_interval;
-        let late = self.now.since(self.schedule.next_scan);
-        if late > interval.times(AWAY_INTERVALS) {
-            self.schedule.absent += late;
-        }
         // A queue that is never empty must not excuse a lost packet for ever.
         let patience = interval.times(PATIENT_INTERVALS);
         let blame = queue_empty || self.now.since(self.schedule.last_blame) >= patience;

@@ -29,9 +29,13 @@ fn call(
 }
 
 /// Passes time in small steps, in which a fault may take packets away or turn them round.
-fn pass_with(pair: &mut Pair, steps: usize, mut fault: impl FnMut(&mut Vec<Vec<u8>>)) {
+fn pass_with(pair: &mut Pair, steps: usize, fault: impl FnMut(&mut Vec<Vec<u8>>)) {
+    pass_by(pair, 5_000, steps, fault);
+}
+
+fn pass_by(pair: &mut Pair, step_ns: u64, steps: usize, mut fault: impl FnMut(&mut Vec<Vec<u8>>)) {
     for _ in 0..steps {
-        pair.clock.set(pair.clock.get() + 5_000);
+        pair.clock.set(pair.clock.get() + step_ns);
         pair.step_client();
         let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
         fault(&mut frames);
@@ -41,6 +45,18 @@ fn pass_with(pair: &mut Pair, steps: usize, mut fault: impl FnMut(&mut Vec<Vec<u
         fault(&mut frames);
         pair.client.inbox.borrow_mut().extend(frames);
     }
+}
+
+/// Passes time without faults until the first call has its answer.
+fn finish(pair: &mut Pair) {
+    for _ in 0..20_000 {
+        pair.clock.set(pair.clock.get() + 100_000);
+        pass_with(pair, 1, |_| {});
+        if !pair.done().is_empty() {
+            return;
+        }
+    }
+    panic!("there is no answer");
 }
 
 #[test]
@@ -317,4 +333,50 @@ fn a_silent_peer_fails_in_the_middle_of_a_message() {
     assert_eq!(pair.done(), [(Tag(1), Err(RpcError::PeerFailed))]);
     let took = Nanos(pair.clock.get() - begin);
     assert!(took < Nanos::from_millis(1500), "{took:?}");
+}
+
+#[test]
+fn silence_does_not_make_a_storm() {
+    let mut pair = Pair::new();
+    call(&mut pair, ECHO, &pattern(1 << 20), 1);
+    // Steps that are short enough for samples of the round trip.
+    pass_by(&mut pair, 1_000, 10, |_| {});
+    assert!(pair.done().is_empty() && pair.client.rpc.counters().rtt_samples > 0);
+    let before = pair.client.rpc.counters().tx_packets;
+    // The server is stopped for a tenth of a second.
+    for _ in 0..2000 {
+        pair.clock.set(pair.clock.get() + 50_000);
+        pair.step_client();
+    }
+    let sent = pair.client.rpc.counters().tx_packets - before;
+    assert!(sent < 6 * 32, "{sent} packets, with 32 credits");
+    take(&pair.client.out);
+    finish(&mut pair);
+    assert!(pair.done()[0].1.is_ok());
+    pair.assert_clean();
+}
+
+#[test]
+fn own_absence_is_no_silence_of_the_peer() {
+    let config = Config {
+        response_hold: Nanos::from_secs(10),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    call(&mut pair, ECHO, &pattern(1 << 20), 1);
+    pass_with(&mut pair, 10, |_| {});
+    assert!(pair.done().is_empty());
+    // The client does not run for two seconds, and what was on its way to it is lost.
+    pair.clock.set(pair.clock.get() + 2_000_000_000);
+    pair.client.inbox.borrow_mut().clear();
+    for _ in 0..100 {
+        pair.clock.set(pair.clock.get() + 100_000);
+        pair.step_client();
+        pair.client.out.borrow_mut().clear();
+    }
+    assert!(pair.done().is_empty(), "{:?}", pair.done());
+    finish(&mut pair);
+    assert!(pair.done()[0].1.is_ok());
+    pair.pass(Nanos::from_secs(12));
+    pair.assert_clean();
 }
