@@ -3,6 +3,7 @@
 //! to what this machine can do without the library, measured at the same time.
 
 mod args;
+pub(crate) mod bandwidth;
 mod compare;
 pub(crate) mod gopt;
 pub(crate) mod idle;
@@ -87,6 +88,7 @@ fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
         Experiment::Raw => raw::cases(transports),
         Experiment::Latency => latency::cases(transports),
         Experiment::Rate => rate::cases(transports),
+        Experiment::Bandwidth => bandwidth::cases(transports),
         Experiment::Sessions => sessions::cases(transports),
         Experiment::Idle => idle::cases(transports, WATCHED[0]),
         Experiment::SlowHandler => slow_handler::cases(transports),

@@ -88,6 +88,8 @@ pub(super) enum Experiment {
     Latency,
     /// RPCs per second, 60 in flight over 8 sessions, in batches
     Rate,
+    /// Messages of 32 bytes to 1 GiB, one and four at a time, beside copies, datagrams and TCP
+    Bandwidth,
     /// 1 to 20 000 sessions between two endpoints: rate, and memory per session
     Sessions,
     /// The first RPC after a silence, and processor time of a server without work
@@ -182,10 +184,11 @@ impl Args {
 
 impl Experiment {
     /// What `all` runs, one after the other.
-    const EACH: [Self; 6] = [
+    const EACH: [Self; 7] = [
         Self::Raw,
         Self::Latency,
         Self::Rate,
+        Self::Bandwidth,
         Self::Sessions,
         Self::Idle,
         Self::SlowHandler,
@@ -197,11 +200,12 @@ impl Experiment {
             Self::Raw => 20,
             Self::Latency => 30,
             Self::Rate | Self::SlowHandler => 60,
+            Self::Bandwidth => 120,
             Self::Sessions => 150,
             Self::Idle => 200,
             // It does as much as its options say, whatever the time.
             Self::Gopt => 600,
-            Self::All => 520,
+            Self::All => 640,
         })
     }
 }

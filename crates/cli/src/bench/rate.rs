@@ -13,7 +13,10 @@ use serde_json::Value;
 use super::Transport;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
-use super::raw::{ring::Ring, udp_rate::UdpRate};
+use super::raw::{
+    ring::Ring,
+    udp_rate::{self, UdpRate},
+};
 use super::seat::Seat;
 use super::subject::pipeline::{self, Choice, HasPipeline, INFLIGHT, Pipeline};
 use super::subject::side::Side;
@@ -100,7 +103,10 @@ pub(super) fn case(transport: Transport, pattern: Pattern, batch: u32, packing: 
     let case = Case::new("rate", transport.name(), &params, subject);
     match transport {
         Transport::Shm | Transport::Auto => case.against(Ring),
-        Transport::Udp => case.against(UdpRate { segments: 1 }),
+        Transport::Udp => case.against(UdpRate {
+            segments: 1,
+            size: udp_rate::SIZE,
+        }),
     }
 }
 

@@ -60,7 +60,10 @@ pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
                 "raw",
                 "udp",
                 &params,
-                udp_rate::UdpRate { segments },
+                udp_rate::UdpRate {
+                    segments,
+                    size: udp_rate::SIZE,
+                },
             ));
         }
     }

@@ -30,6 +30,9 @@ pub(super) const SLOW: ReqType = ReqType(2);
 /// The same after a while, in a worker thread.
 pub(super) const SLOW_BACKGROUND: ReqType = ReqType(3);
 
+/// Looks at a large request here and there, and answers with few bytes.
+pub(super) const SINK: ReqType = ReqType(4);
+
 /// Starting two processes with an endpoint each, and connecting them.
 pub(super) const SET_UP: Duration = Duration::from_millis(60);
 
@@ -53,6 +56,8 @@ pub(super) struct Setting {
     pub(super) rto_floor: Option<Duration>,
     /// Threads for background handlers.
     pub(super) workers: usize,
+    /// Largest message.
+    pub(super) largest: u32,
 }
 
 /// What a client reports.
@@ -126,6 +131,7 @@ impl Setting {
             seat,
             rto_floor: None,
             workers: 0,
+            largest: 0,
         }
     }
 
@@ -147,6 +153,13 @@ impl Setting {
             .endpoint_builder::<T>()
             .transport(|options| T::pack(options, self.packing))
             .config(|config| {
+                let largest = u64::from(self.largest);
+                if self.largest > config.max_message {
+                    config.max_message = self.largest;
+                    config.session_receive_budget = 8 * largest;
+                    config.receive_budget = 8 * largest;
+                    config.pool_bytes = 8 << 30;
+                }
                 if let Some(floor) = self.rto_floor {
                     config.rto_floor = floor.into();
                 }

@@ -10,6 +10,28 @@ pub(super) fn fill(request: &mut [u8], counter: u64) {
     write(request, counter);
 }
 
+/// Bytes of a large message between two words that say which it is.
+const MARKS: usize = 4096;
+
+/// Writes the number of a large message in front and once in each 4 KiB: looking at all of it
+/// would take longer than sending it.
+pub(super) fn mark(message: &mut [u8], counter: u64) {
+    for (part, index) in message.chunks_mut(MARKS).zip(0..) {
+        if let Some(word) = part.first_chunk_mut() {
+            *word = counter.wrapping_add(index).to_le_bytes();
+        }
+    }
+}
+
+/// True if the marks of a large message are those of number `counter`.
+pub(super) fn is_marked(message: &[u8], counter: u64) -> bool {
+    let is_right = |(part, index): (&[u8], u64)| match part.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word) == counter.wrapping_add(index),
+        None => true,
+    };
+    message.chunks(MARKS).zip(0..).all(is_right)
+}
+
 /// True if `bytes` are request number `counter`, every word of them.
 #[inline]
 pub(super) fn is_request(bytes: &[u8], counter: u64) -> bool {

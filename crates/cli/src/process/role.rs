@@ -48,6 +48,12 @@ pub(crate) enum Role {
     AfterSilence,
     /// Loads a server, and then is silent.
     LoadThenSilence,
+    /// Issues large requests.
+    Bandwidth,
+    /// Sends large messages over a TCP stream.
+    TcpSend,
+    /// Receives them.
+    TcpReceive,
     /// Issues RPCs whose handlers are slow.
     SlowHandler,
     /// Makes a table, and measures look-ups in it.
@@ -95,6 +101,9 @@ impl Role {
             Self::ManySessions => bench::sessions::call(parent),
             Self::AfterSilence => bench::idle::call_after_silence(parent),
             Self::LoadThenSilence => bench::idle::load_then_silence(parent),
+            Self::Bandwidth => bench::bandwidth::send(parent),
+            Self::TcpSend => bench::bandwidth::tcp::send(parent),
+            Self::TcpReceive => bench::bandwidth::tcp::receive(parent),
             Self::SlowHandler => bench::slow_handler::call(parent),
             Self::GoptLookups => bench::gopt::measure::run(parent),
             Self::GoptCount => bench::gopt::instructions::run(parent),

@@ -14,7 +14,7 @@ use crate::process::{Parent, Process, Role};
 use crate::sys::{self, Datagrams};
 
 /// Bytes of a datagram: a 32-byte RPC with its framing.
-pub(super) const SIZE: u16 = 64;
+pub(crate) const SIZE: u16 = 64;
 
 /// Messages in one system call.
 const BATCH: usize = 32;
@@ -38,12 +38,15 @@ const METRICS: [Metric; 1] = [Metric {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UdpRate {
     pub(crate) segments: u32,
+    /// Bytes of a datagram.
+    pub(crate) size: u16,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Params {
     receiver: SocketAddrV4,
     segments: u32,
+    size: u16,
 }
 
 impl Probe for UdpRate {
@@ -57,12 +60,13 @@ impl Probe for UdpRate {
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let seats = Seats::pick();
-        let params = (self.segments, span);
+        let params = (self.segments, self.size, span);
         let mut receiving = Process::spawn(Role::UdpReceive, seats.server, &params)?;
         let receiver = receiving.receive(patience(Duration::ZERO))?;
         let params = Params {
             receiver,
             segments: self.segments,
+            size: self.size,
         };
         let _sending = Process::spawn(Role::UdpSend, seats.client, &params)?;
         Ok(vec![receiving.receive(patience(span))?].into())
@@ -77,9 +81,10 @@ pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     if params.segments > 1 {
-        sys::set_segment_size(&socket, SIZE).context("the kernel has no segmentation (GSO)")?;
+        sys::set_segment_size(&socket, params.size)
+            .context("the kernel has no segmentation (GSO)")?;
     }
-    let size = usize::from(SIZE);
+    let size = usize::from(params.size);
     let message = size * params.segments as usize;
     let mut datagrams = Datagrams::new(BATCH, message, Some(params.receiver));
     let mut counter = 0;
@@ -101,10 +106,11 @@ pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     reason = "counts of a run are far below 2^53"
 )]
 pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
-    let (segments, span): (u32, Duration) = parent.receive()?;
+    let (segments, size, span): (u32, u16, Duration) = parent.receive()?;
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     sys::set_receive_buffer(&socket, RECEIVE_BUFFER)?;
-    let mut largest = usize::from(SIZE);
+    let size = usize::from(size);
+    let mut largest = size;
     if segments > 1 {
         sys::set_gro(&socket).context("the kernel does not join segments (GRO)")?;
         largest = LARGEST;
@@ -113,23 +119,23 @@ pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     let mut datagrams = Datagrams::new(BATCH, largest, None);
     let mut count = 0;
     while count < WARM_UP {
-        count += take(&socket, &mut datagrams)?;
+        count += take(&socket, &mut datagrams, size)?;
     }
     let begin = Instant::now();
     count = 0;
     while begin.elapsed() < span {
-        count += take(&socket, &mut datagrams)?;
+        count += take(&socket, &mut datagrams, size)?;
     }
     parent.say(&(count as f64 / begin.elapsed().as_secs_f64()))
 }
 
 /// Takes what has come, and returns how many datagrams it was.
-fn take(socket: &UdpSocket, datagrams: &mut Datagrams) -> anyhow::Result<u64> {
+fn take(socket: &UdpSocket, datagrams: &mut Datagrams, size: usize) -> anyhow::Result<u64> {
     let mut count = 0;
     for index in 0..datagrams.receive(socket)? {
-        for datagram in datagrams.received(index).chunks(SIZE.into()) {
+        for datagram in datagrams.received(index).chunks(size) {
             let counter = work::counter(datagram).context("a short datagram")?;
-            let is_right = datagram.len() == usize::from(SIZE);
+            let is_right = datagram.len() == size;
             let is_right = is_right && work::is_request(datagram, counter);
             ensure!(is_right, "a datagram is not one that was sent");
             count += 1;

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dunlin::Rpc;
+use dunlin::{ErrorCode, Rpc};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::side::Side;
-use super::{ECHO, Medium, SLOW, SLOW_BACKGROUND, Setting, over};
+use super::{ECHO, Medium, SINK, SLOW, SLOW_BACKGROUND, Setting, over};
+use crate::bench::bandwidth::ANSWER;
 use crate::bench::work;
 use crate::process::Parent;
 use crate::sys;
@@ -55,6 +56,7 @@ fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         took: Arc::clone(&took),
     })?;
     on_echo(&mut rpc);
+    on_sink(&mut rpc);
     rpc.on(SLOW, |app, request, cx| {
         let begin = Instant::now();
         while begin.elapsed() < app.handler {
@@ -90,6 +92,17 @@ pub(in crate::bench) fn on_echo<T: Medium, App>(rpc: &mut Rpc<T, App>) {
     rpc.on(ECHO, |_, request, cx| {
         let data = request.data();
         request.reply(cx, data.len(), |out| work::answer(data, out));
+    });
+}
+
+/// Registers the handler of large requests.
+fn on_sink<T: Medium, App>(rpc: &mut Rpc<T, App>) {
+    rpc.on(SINK, |_, request, cx| {
+        let data = request.data();
+        match work::counter(data).filter(|counter| work::is_marked(data, *counter)) {
+            Some(counter) => request.reply(cx, ANSWER, |out| work::fill(out, counter)),
+            None => request.reject(cx, ErrorCode::application(1)),
+        }
     });
 }
 

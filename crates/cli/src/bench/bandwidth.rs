@@ -1,0 +1,249 @@
+//! `bandwidth`: bytes of requests per second, one or four messages at a time, each answered with
+//! 32 bytes. Beside it what memory copies (shm) or raw datagrams move (udp), and in rows of their
+//! own the same messages over one TCP stream.
+
+pub(crate) mod raw;
+pub(crate) mod tcp;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use dunlin::{ConnectOptions, Cx, Done, MsgBuf, Rpc, Session, Tag};
+use serde::{Deserialize, Serialize};
+
+use super::Transport;
+use super::plan::Case;
+use super::probe::{Against, Measurement, Metric, Probe, patience};
+use super::seat::Seat;
+use super::subject::side::Side;
+use super::subject::{self, Medium, Report, SINK, Server, Setting, over, server};
+use super::work;
+use crate::process::{Parent, Process, Role};
+
+/// Bytes of a request.
+const SIZES: [u32; 6] = [32, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 1 << 30];
+
+/// Messages at a time.
+const INFLIGHT: [u32; 2] = [1, 4];
+
+/// Bytes of a response.
+pub(super) const ANSWER: usize = 32;
+
+/// Packets in flight: many are small beside what a copy takes.
+const CREDITS: u32 = 256;
+
+/// Iterations of the event loop between two looks at the time.
+const BLOCK: u32 = 64;
+
+/// A message that is as large as this takes a while.
+const HUGE: u32 = 256 << 20;
+
+pub(super) const METRICS: [Metric; 1] = [Metric {
+    name: "gbps",
+    unit: "Gbit/s",
+    against: Against::Baseline(0),
+}];
+
+/// Messages of one size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Messages {
+    pub(super) size: u32,
+    pub(super) inflight: u32,
+}
+
+impl Messages {
+    /// What a measurement takes beside its span: messages are not cut short.
+    fn overhead(self) -> Duration {
+        let last = if self.size >= HUGE { 1500 } else { 20 };
+        subject::SET_UP + Duration::from_millis(last) * self.inflight
+    }
+
+    /// Gigabits per second, of so many messages.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "messages of a run are far below 2^53"
+    )]
+    pub(super) fn gbps(self, count: u64, took: Duration) -> f64 {
+        count as f64 * f64::from(self.size) * 8.0 / took.as_secs_f64() / 1e9
+    }
+}
+
+/// Large requests over one session.
+#[derive(Clone, Copy, Debug)]
+struct Bandwidth {
+    transport: Transport,
+    messages: Messages,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Params {
+    setting: Setting,
+    server: SocketAddr,
+    messages: Messages,
+    span: Duration,
+}
+
+/// Every size over these transports, and over TCP.
+pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for size in SIZES {
+        for inflight in INFLIGHT {
+            let messages = Messages { size, inflight };
+            cases.extend(transports.iter().map(|&it| case(it, messages)));
+            cases.push(tcp::case(messages));
+        }
+    }
+    cases
+}
+
+fn case(transport: Transport, messages: Messages) -> Case {
+    let params = [("size", messages.size), ("inflight", messages.inflight)];
+    let subject = Bandwidth {
+        transport,
+        messages,
+    };
+    let case = Case::new("bandwidth", transport.name(), &params, subject);
+    match transport {
+        Transport::Shm | Transport::Auto => case.against(raw::Memory(messages.size)),
+        Transport::Udp => case.against(raw::Datagrams),
+    }
+}
+
+impl Probe for Bandwidth {
+    fn name(&self) -> &'static str {
+        "RPC bandwidth"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        self.messages.overhead()
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let (mut client, mut server) = subject::spinning_pair(self.transport);
+        client.largest = self.messages.size;
+        server.largest = self.messages.size;
+        let mut server = Server::start(&server::Params {
+            setting: server,
+            handler: Duration::ZERO,
+        })?;
+        let params = Params {
+            setting: client,
+            server: server.address,
+            messages: self.messages,
+            span,
+        };
+        let mut client = Process::spawn(Role::Bandwidth, Seat::default(), &params)?;
+        let report: Report = client.receive(patience(span + 4 * self.overhead()))?;
+        Ok(report.measurement(&server.side()?))
+    }
+}
+
+/// The state of the client.
+struct Sender {
+    session: Session,
+    issued: u64,
+    completed: u64,
+    wrong: Option<String>,
+}
+
+impl Sender {
+    fn issue(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
+        work::mark(request.data_mut(), self.issued);
+        let tag = Tag(self.issued);
+        self.issued += 1;
+        if let Err(refused) = cx.call(self.session, SINK, request, response, tag) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+
+    fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
+        let is_right = done.result.is_ok()
+            && done.response.len() == ANSWER
+            && work::is_request(done.response.data(), done.tag.0);
+        if !is_right {
+            self.wrong = Some(format!("request {}: {:?}", done.tag.0, done.result));
+            return;
+        }
+        self.completed += 1;
+        self.issue(done.request, done.response, cx);
+    }
+}
+
+/// The client process.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting.transport, measure(parent, &params))
+}
+
+fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let Messages { size, inflight } = params.messages;
+    let mut rpc: Rpc<T, Option<Sender>> = params.setting.open(None)?;
+    let mut options = ConnectOptions::default();
+    options.session.credits = CREDITS;
+    let session = rpc.connect_with(params.server, &options)?;
+    rpc.wait_connected(session)?;
+    rpc.on_completion(|app, done, cx| {
+        if let Some(sender) = app {
+            sender.on_done(done, cx);
+        }
+    });
+    for _ in 0..inflight {
+        let (request, response) = (rpc.buf(size as usize)?, rpc.buf(ANSWER)?);
+        let (app, mut cx) = rpc.with();
+        let sender = app.get_or_insert(Sender {
+            session,
+            issued: 0,
+            completed: 0,
+            wrong: None,
+        });
+        sender.issue(request, response, &mut cx);
+    }
+    // The first messages of all buffers pay for their memory.
+    run_until(&mut rpc, |sender, _| sender.completed >= inflight.into())?;
+    let begin = Instant::now();
+    let start = run_until(&mut rpc, |_, _| true)?;
+    let end = run_until(&mut rpc, |sender, elapsed| {
+        elapsed >= params.span && sender.completed > start
+    })?;
+    let values = vec![params.messages.gbps(end - start, begin.elapsed())];
+    let side = Side::read(&mut rpc)?;
+    parent.say(&Report { values, side })
+}
+
+/// Runs until the state and the time since now are so; returns how many messages have completed.
+fn run_until<T: Medium>(
+    rpc: &mut Rpc<T, Option<Sender>>,
+    is_over: impl Fn(&Sender, Duration) -> bool,
+) -> anyhow::Result<u64> {
+    let begin = Instant::now();
+    let mut last = (0, Instant::now());
+    loop {
+        let Some(sender) = rpc.app_mut() else {
+            bail!("there is no state");
+        };
+        if let Some(wrong) = sender.wrong.take() {
+            bail!(wrong);
+        }
+        if is_over(sender, begin.elapsed()) {
+            return Ok(sender.completed);
+        }
+        if sender.completed != last.0 {
+            last = (sender.completed, Instant::now());
+        }
+        ensure!(
+            last.1.elapsed() < Duration::from_secs(30),
+            "no message was answered for 30 s"
+        );
+        for _ in 0..BLOCK {
+            rpc.run_once();
+        }
+    }
+}
