@@ -200,6 +200,10 @@ impl Proto {
     #[cold]
     pub(crate) fn give_up(&mut self, idx: WorkIdx) {
         if let Some(message) = self.end_incoming(idx) {
+            #[cfg(feature = "mutants")]
+            if self.shows(crate::mutant::Mutant::BudgetLeaked) {
+                self.receiving += message.len() as u64;
+            }
             self.pool.recycle(message);
         }
     }

@@ -55,4 +55,16 @@ mutants! {
     FutureAccepted = "future-accepted",
     /// A failed peer's calls are forgotten instead of completed.
     LostCompletion = "lost-completion",
+    /// A CR that speaks of packets which have not been sent is believed.
+    FutureCreditAccepted = "future-credit-accepted",
+    /// The bitmap of a CR is read as if it began one packet later.
+    BitmapOffByOne = "bitmap-off-by-one",
+    /// The last packet of a request that fills it leaves empty.
+    WrongLastPacket = "wrong-last-packet",
+    /// A request that is given up in part keeps its place in the endpoint's budget.
+    BudgetLeaked = "budget-leaked",
+    /// A large request counts as sent when its first packet is.
+    ReusedWhileSent = "reused-while-sent",
+    /// A lost packet of a request is never sent again.
+    LostNotResent = "lost-not-resent",
 }

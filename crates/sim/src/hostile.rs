@@ -4,7 +4,7 @@
 //! right one, or it is a bytewise copy of a packet that was sent before; so every checker may stay
 //! on. Knows the packet format, as an attacker does. Called by scenarios.
 
-use dunlin_wire::{HEADER_LEN, Header, PacketType, ReqNum, Token};
+use dunlin_wire::{HEADER_LEN, Header, PacketType, PktNum, ReqNum, Token};
 
 use crate::net::PortId;
 use crate::rng::Rng;
@@ -32,6 +32,8 @@ pub enum Attack {
     /// A request with a later number than the slot can have reached, with the right token: in
     /// eRPC it wedges the slot for ever (design §17).
     FutureInsider,
+    /// A CR for more packets than any message has, with the right token.
+    FutureCredit,
     /// A packet with the right token and otherwise random changes. The protocol cannot tell it
     /// from the peer's own, so only memory safety and liveness may be checked.
     Insider,
@@ -39,12 +41,13 @@ pub enum Attack {
 
 impl Attack {
     /// The attacks that an honest run must not even notice.
-    pub const HARMLESS: [Self; 5] = [
+    pub const HARMLESS: [Self; 6] = [
         Self::Noise,
         Self::Mutation,
         Self::Replay,
         Self::FutureGuess,
         Self::FutureInsider,
+        Self::FutureCredit,
     ];
 }
 
@@ -95,16 +98,33 @@ impl Tap {
             rng.fill(&mut bytes);
             return Some((PortId(rng.index(ports)), bytes));
         }
+        if attack == Attack::FutureCredit {
+            return self.forge_credit(rng);
+        }
         let (to, bytes) = self.pick(rng)?;
         let mut bytes = bytes.clone();
         match attack {
-            Attack::Noise | Attack::Replay => {}
+            Attack::Noise | Attack::Replay | Attack::FutureCredit => {}
             Attack::Mutation => mutate(&mut bytes, data_size, rng, false)?,
             Attack::Insider => mutate(&mut bytes, data_size, rng, true)?,
             Attack::FutureGuess => later_request(&mut bytes, data_size, rng, false)?,
             Attack::FutureInsider => later_request(&mut bytes, data_size, rng, true)?,
         }
         Some((*to, bytes))
+    }
+
+    /// The newest CR, whose request may still be under way, with other numbers.
+    fn forge_credit(&self, rng: &mut Rng) -> Option<(PortId, Vec<u8>)> {
+        let newest = (1..=self.recent.len()).map(|ago| &self.recent[(self.passed - ago) % RECENT]);
+        let credits = newest.filter_map(|(to, bytes)| Some((to, Header::decode(bytes).ok()?)));
+        let (to, mut header) = credits
+            .into_iter()
+            .find(|(_, header)| header.kind == PacketType::Cr)?;
+        let mut packets =
+            || PktNum(u32::try_from(rng.between(1 << 10, 1 << 20)).unwrap_or(1 << 20));
+        header.size = Header::arrivals(packets(), 0);
+        header.pkt = packets();
+        Some((*to, header.encode().to_vec()))
     }
 }
 

@@ -22,8 +22,12 @@ fn every_planted_bug_is_found() {
     use crate::rng::Rng;
 
     const INPUTS: usize = 20_000;
+    // Whoever forges a CR that is right but for its numbers could as well end the call, so these
+    // checkers allow it; the simulator finds it.
+    const FOUND_BY_SIMULATOR: [Mutant; 1] = [Mutant::FutureCreditAccepted];
     let mut missed = Vec::new();
-    for mutant in Mutant::ALL {
+    let all = Mutant::ALL.iter();
+    for mutant in all.filter(|mutant| !FOUND_BY_SIMULATOR.contains(mutant)) {
         let mut rng = Rng::new(7);
         let found = (0..INPUTS).find(|_| {
             let len = 800 + (rng.next_u32() % 800) as usize;

@@ -327,6 +327,7 @@ impl World {
     pub(super) fn check(&mut self) {
         for me in [0, 1] {
             let rpc = &mut self.hosts[me].rpc;
+            let mut receiving = 0;
             for session in rpc.sessions() {
                 let info = rpc.session_info(session).expect("it is alive");
                 assert_eq!(
@@ -335,7 +336,9 @@ impl World {
                     "{info:?}"
                 );
                 assert!(info.in_flight <= info.window, "{info:?}");
+                receiving += info.receiving;
             }
+            assert_eq!(receiving, rpc.receiving(), "the budgets do not add up");
             let ledger = self.ledger.lock().expect("a failed checker ends the run");
             while let Some(closed) = rpc.take_closed() {
                 let pair = ledger
@@ -408,6 +411,7 @@ impl World {
                 assert_eq!((info.in_flight, info.backlog), (0, 0), "{info:?}");
             }
             assert_eq!(host.rpc.pool_use().1, 0, "msgbufs are missing");
+            assert_eq!(host.rpc.receiving(), 0, "a budget does not come back");
         }
     }
 }
