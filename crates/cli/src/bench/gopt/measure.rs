@@ -44,6 +44,9 @@ const MIB: usize = 1 << 20;
 
 const LINE_BYTES: usize = 64;
 
+/// Bytes of a state of an automaton.
+const STATE_BYTES: u64 = 1 << 10;
+
 /// What to measure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Job {
@@ -120,7 +123,7 @@ impl Visit for Measure<'_> {
         let keys: Vec<L::Key> = (0..CHECKED).map(|_| key(&mut random)).collect();
         let cells = self.job.lookup_cells();
         let value = check(table, &cells, &keys)?;
-        self.made(lines_of(table, &keys))?;
+        self.made(None, lines_of(table, &keys))?;
         self.rounds(|shape| match shape {
             Shape::Tight => {
                 let run =
@@ -143,7 +146,9 @@ impl Visit for Measure<'_> {
         let mut random = Random::new(0xBEEF);
         let cells = self.job.lookup_cells();
         automata::check(automata, &cells, &Traffic::new(sets, &mut random))?;
-        self.made(1.0)?;
+        // What building them took stays with the process, and is no part of the table.
+        let bytes = automata.states() as u64 * STATE_BYTES;
+        self.made(Some(bytes), 1.0)?;
         self.rounds(|_| {
             let rate = |&cell: &Cell| {
                 let traffic = Traffic::new(sets, &mut random);
@@ -159,11 +164,11 @@ impl Visit for Measure<'_> {
 }
 
 impl Measure<'_> {
-    /// The table is there.
-    fn made(&self, lines: f64) -> anyhow::Result<()> {
-        let (bytes, huge_bytes) = sys::resident_and_huge_bytes()?;
+    /// The table is there; without a size it is all that the process has.
+    fn made(&self, bytes: Option<u64>, lines: f64) -> anyhow::Result<()> {
+        let (resident, huge_bytes) = sys::resident_and_huge_bytes()?;
         self.parent.say(&Made {
-            bytes,
+            bytes: bytes.unwrap_or(resident),
             huge_bytes,
             lines,
         })

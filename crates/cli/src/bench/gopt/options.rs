@@ -53,7 +53,7 @@ pub(crate) enum Lookup {
 pub(crate) enum Shape {
     /// Nothing
     Tight,
-    /// 450 instructions of other work for each item
+    /// Between 500 and 700 instructions of other work for each item
     Handler,
 }
 
