@@ -78,7 +78,7 @@ impl Proto {
             return self.reject(idx, ErrorCode::TOO_LARGE);
         }
         let bytes = u64::from(size);
-        let fits = state.receiving + bytes <= self.config.session_receive_budget
+        let fits = self.receiving_of(session) + bytes <= self.config.session_receive_budget
             && self.receiving + bytes <= self.config.receive_budget;
         let message = if fits {
             self.pool.alloc(size as usize).ok()
@@ -96,13 +96,28 @@ impl Proto {
             ..Incoming::default()
         });
         self.receiving += bytes;
-        self.sessions.at_mut(session).receiving += bytes;
+        *self.receiving_of.entry(session).or_default() += bytes;
         let work = self.works.at_mut(idx);
         work.state = WorkState::Receiving;
         work.incoming = incoming;
         work.packets = packets;
         work.answered = self.now;
         self.expect_sweep();
+    }
+
+    /// Bytes of the session's requests that are being put together.
+    pub(crate) fn receiving_of(&self, session: u32) -> u64 {
+        self.receiving_of.get(&session).copied().unwrap_or(0)
+    }
+
+    /// Gives a part of the session's budget back.
+    fn discharge(&mut self, session: u32, bytes: u64) {
+        let left = self.receiving_of(session) - bytes;
+        if left == 0 {
+            self.receiving_of.remove(&session);
+        } else {
+            self.receiving_of.insert(session, left);
+        }
     }
 
     fn insert_incoming(&mut self, incoming: Incoming) -> u32 {
@@ -191,7 +206,7 @@ impl Proto {
         let message = incoming.message.take();
         let bytes = u64::from(incoming.size);
         self.receiving -= bytes;
-        self.sessions.at_mut(session).receiving -= bytes;
+        self.discharge(session, bytes);
         self.incoming_free.push(index);
         message
     }

@@ -318,7 +318,7 @@ impl Proto {
             backlog: state.backlog_len,
             max_message: state.max_message,
             data_size: state.data_size,
-            receiving: state.receiving,
+            receiving: self.receiving_of(index),
             rtt: state.rtt.smoothed(),
             rtt_min: state.rtt.minimum(),
         })

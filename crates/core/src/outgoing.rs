@@ -99,7 +99,7 @@ impl Proto {
             sent += 1;
         }
         self.ask(transfer, &mut asked);
-        // After a timeout, its growing patience stands: what was sent again may still be on its way.
+        // After a timeout its patience stands: what was sent again may still be on its way.
         let entry = self.transfers.at(transfer);
         if sent != 0 && entry.attempts == 0 && !entry.probed {
             let due = self.now + self.probe_after(transfer);
@@ -109,7 +109,7 @@ impl Proto {
     }
 
     /// A packet that was not sent before needs a credit, beside the one that the call has. Large
-    /// messages never fill an RX queue: this side's, or that of a peer which is taken to be like it.
+    /// messages never fill an RX queue, this side's or that of a peer that is taken to be like it.
     fn take_credit(&mut self, transfer: u32, again: bool) -> bool {
         let entry = self.transfers.at(transfer);
         if again || entry.outstanding() == 0 {

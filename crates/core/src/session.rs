@@ -73,9 +73,8 @@ pub(crate) struct SessionState {
     pub(crate) data_size: u32,
     /// Largest message that is a single packet, within `max_message`.
     pub(crate) single: u32,
-    /// First and last call that waits for a slot or a credit.
+    /// First call that waits for a slot or a credit.
     pub(crate) backlog_head: u32,
-    pub(crate) backlog_tail: u32,
     pub(crate) backlog_len: u32,
     /// Calls that hold a slot, zombies included.
     pub(crate) in_flight: u32,
@@ -93,11 +92,11 @@ pub(crate) struct SessionState {
     pub(crate) credit_limit: u32,
     /// Largest message in bytes that this session carries.
     pub(crate) max_message: u32,
-    /// Bytes of requests that are being put together.
-    pub(crate) receiving: u64,
     pub(crate) generation: u32,
     /// Start of the request numbers.
     pub(crate) first_req: ReqNum,
+    /// Last call that waits for a slot or a credit.
+    pub(crate) backlog_tail: u32,
     /// This side accepted the session; the other opened it.
     pub(crate) accepted: bool,
 }
@@ -146,7 +145,6 @@ impl Default for SessionState {
             acked: Nanos::ZERO,
             credit_limit: 0,
             max_message: 0,
-            receiving: 0,
             generation: 0,
             first_req: ReqNum(0),
             accepted: false,
@@ -176,6 +174,8 @@ const _: () = {
     use crate::config::DEFAULT_WINDOW;
     let slots = size_of::<ClientSlot>() + size_of::<ServerSlot>();
     assert!(size_of::<SessionState>() + slots * DEFAULT_WINDOW as usize <= 384);
+    // Two cache lines.
+    assert!(size_of::<SessionState>() == 128);
 };
 
 /// All sessions of an endpoint, with their slots.
