@@ -6,6 +6,7 @@
 //! of the protocol; what does is in [`hostile`] and in the scenarios.
 #![forbid(unsafe_code)]
 
+pub mod bulk;
 pub mod clock;
 pub mod cluster;
 pub mod events;

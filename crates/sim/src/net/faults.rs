@@ -21,6 +21,8 @@ pub struct FaultRates {
     pub reorder: Ppm,
     /// By how much a reordered frame or a second copy is late, at most.
     pub reorder_by: Nanos,
+    /// Every lateness up to that is as likely as any other, and not just every order of magnitude.
+    pub evenly: bool,
     /// Bits of the frame flip, or it is cut or stretched.
     pub damage: Ppm,
     /// Share of the damaged frames that the receiver's checksum does not notice.
@@ -38,6 +40,7 @@ impl FaultRates {
         duplicate: Ppm::NEVER,
         reorder: Ppm::NEVER,
         reorder_by: Nanos::ZERO,
+        evenly: false,
         damage: Ppm::NEVER,
         unnoticed: Ppm::NEVER,
         spike: Ppm::NEVER,
@@ -58,6 +61,7 @@ impl FaultRates {
             duplicate,
             reorder,
             reorder_by: Nanos(rng.log_between(2_000, 20_000_000)),
+            evenly: false,
             damage,
             unnoticed: Ppm::percent(30),
             spike,
@@ -102,7 +106,12 @@ impl Fate {
         Self {
             lost: rng.chance(rates.loss),
             damage,
-            late: span(rng, rates.reorder, rates.reorder_by),
+            late: match rates.evenly {
+                true => rng
+                    .chance(rates.reorder)
+                    .then(|| Nanos(rng.between(1, rates.reorder_by.0.max(1)))),
+                false => span(rng, rates.reorder, rates.reorder_by),
+            },
             again: span(rng, rates.duplicate, rates.reorder_by),
             stall: span(rng, rates.spike, rates.spike_by),
         }

@@ -173,6 +173,7 @@ fn faults_strike_and_are_counted() {
         duplicate: half,
         reorder: half,
         reorder_by: Nanos(20_000),
+        evenly: false,
         damage: half,
         unnoticed: Ppm::percent(50),
         spike: Ppm::percent(1),
