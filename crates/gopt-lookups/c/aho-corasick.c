@@ -1,5 +1,5 @@
-/* Matching of many patterns in packets (G-Opt 5): packet by packet, and in a batch that is sorted by
- * automaton and length and in which the loops over packets and bytes are interchanged. */
+/* Matching of many patterns in packets (G-Opt 5): packet by packet, and in a batch that is
+ * sorted by automaton and length and in which the loops over packets and bytes are interchanged. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,14 +41,15 @@ struct lane {
     size_t len;
 };
 
-/* Is told the number of a packet, the byte behind a match, and the state in which its patterns end. */
+/* Is told the number of a packet, the byte behind a match, and the state in which its patterns
+ * end. */
 typedef void report(void *context, size_t packet, size_t end, uint32_t state);
 
 void dunlin_gopt_aho_corasick_plain(const struct automata *automata, const struct packet *packets,
                                     size_t n, report *found, void *context);
-void dunlin_gopt_aho_corasick_batch(const struct automata *automata, size_t width, struct turn *turns,
-                                    const struct packet *packets, size_t n, report *found,
-                                    void *context);
+void dunlin_gopt_aho_corasick_batch(const struct automata *automata, size_t width,
+                                    struct turn *turns, const struct packet *packets, size_t n,
+                                    report *found, void *context);
 
 static inline uint32_t step(const struct automata *automata, uint32_t state, uint8_t byte)
 {
@@ -105,9 +106,9 @@ static void run(const struct automata *automata, struct lane *lanes, size_t live
 }
 
 /* `turns` has a place for each packet. */
-void dunlin_gopt_aho_corasick_batch(const struct automata *automata, size_t width, struct turn *turns,
-                                    const struct packet *packets, size_t n, report *found,
-                                    void *context)
+void dunlin_gopt_aho_corasick_batch(const struct automata *automata, size_t width,
+                                    struct turn *turns, const struct packet *packets, size_t n,
+                                    report *found, void *context)
 {
     struct lane lanes[MAX_WIDTH];
     size_t live = 0, next = 0;

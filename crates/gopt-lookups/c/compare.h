@@ -1,6 +1,7 @@
 /*
- * Compares all slots of a bucket or node with a key at once, without branches: nothing predicts which
- * of the slots it is. The Rust compiler makes the same out of loops; gcc needs to be told.
+ * Compares all slots of a bucket or node with a key at once, without branches: nothing predicts
+ * which of the slots it is. Loops that say the same become vectors for a part of the slots
+ * only, if at all. `src/compare.rs` is the same in Rust.
  */
 #ifndef COMPARE_H
 #define COMPARE_H

@@ -64,7 +64,8 @@ static void MARKED(ARGUMENTS)
     foreach (i, n) {
         uint32_t address = key_of(&items[i]);
         const uint32_t *at = first(table, address);
-        /* Twice at most. With one mark only, all switches lead to the same place, and are predicted. */
+        /* Twice at most. With one mark only, all switches lead to the same place, and are
+         * predicted. */
         for (;;) {
             g_expensive(at);
             if (!(*at & DEEPER))

@@ -1,5 +1,5 @@
-/* IPv6 routing in a multi-bit trie (G-Opt 3.3): four to six dependent accesses for prefixes of 48 to
- * 64 bits. */
+/* IPv6 routing in a multi-bit trie (G-Opt 3.3): four to six dependent accesses for prefixes of
+ * 48 to 64 bits. */
 #include "lookup.h"
 
 #ifndef WIDTH
@@ -17,8 +17,9 @@ static inline const uint32_t *first(const struct table *table, key_type address)
     return &table->first[(size_t)(address >> (128 - FIRST_BITS))];
 }
 
-/* The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next eight
- * never lie in both halves of an address, and shifts of 128 bits cost more than the rest of a step. */
+/* The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next
+ * eight never lie in both halves of an address, and shifts of 128 bits cost more than the rest
+ * of a step. */
 static inline uint64_t bits_from(key_type address, unsigned depth)
 {
     uint64_t half = (uint64_t)(depth < 64 ? address >> 64 : address);
@@ -37,7 +38,8 @@ static void plain(ARGUMENTS)
     for (size_t i = 0; i < n; i++) {
         key_type address = key_of(&items[i]);
         uint32_t word = *first(table, address);
-        /* Two registers are shifted faster than bits are counted; in memory it is the other way round. */
+        /* Two registers are shifted faster than bits are counted; in memory it is the other way
+         * round. */
         for (key_type rest = address << FIRST_BITS; word & DEEPER; rest <<= 8)
             word = *next(table, word, (uint64_t)(rest >> 64));
         finish(&out[i], &items[i], hop(word));

@@ -1,4 +1,5 @@
-/* The table of MICA in its cache mode (HERD 4.1): an index of buckets, and a circular log of entries. */
+/* The table of MICA in its cache mode (HERD 4.1): an index of buckets, and a circular log of
+ * entries. */
 #include "lookup.h"
 
 #ifndef WIDTH
@@ -86,8 +87,8 @@ static inline value_type value_of(const struct entry *entry)
 }
 
 /* Looks through candidates one by one; nearly always the first is the one, if there is any. */
-static inline value_type search(const struct table *table, const struct bucket *bucket, uint32_t agree,
-                                uint64_t key)
+static inline value_type search(const struct table *table, const struct bucket *bucket,
+                                uint32_t agree, uint64_t key)
 {
     for (; agree; agree = held(table, bucket, agree & (agree - 1))) {
         const struct entry *entry = candidate(table, bucket, agree);

@@ -1,7 +1,7 @@
 /*
- * What a program does with an item besides the look-up: nothing, or, if `HANDLER` is defined, what a
- * handler of packets does (`src/work.rs` has the same, and the same results). Included by each look-up
- * after it has defined `key_type` and `value_type`.
+ * What a program does with an item besides the look-up: nothing, or, if `HANDLER` is defined,
+ * what a handler of packets does (`src/work.rs` has the same, and the same results). Included by
+ * each look-up after it has defined `key_type` and `value_type`.
  */
 #ifndef SHAPE_H
 #define SHAPE_H

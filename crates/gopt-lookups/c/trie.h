@@ -1,5 +1,5 @@
-/* Words of the multi-bit trie under `ipv4` and `ipv6`: 24 bits of the address select the first one, 8 each
- * further one. */
+/* Words of the multi-bit trie under `ipv4` and `ipv6`: 24 bits of the address select the first
+ * one, 8 each further one. */
 #ifndef TRIE_H
 #define TRIE_H
 

@@ -1,6 +1,6 @@
 //! Compares all slots of a bucket or node with a key at once, without branches: nothing predicts
-//! which of the slots it is. Loops that say the same compile to vectors for a half of the slots only, and
-//! take twice as long. `c/compare.h` is the same in C.
+//! which of the slots it is. Loops that say the same compile to vectors for a half of the slots
+//! only, and take twice as long. `c/compare.h` is the same in C.
 //!
 //! Invariant: what has no vectors of 32 bytes gives the same masks. Called by `cuckoo`, `mica` and
 //! `btree`.

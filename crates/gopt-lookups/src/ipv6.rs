@@ -35,7 +35,8 @@ impl Lookup for Ipv6 {
     #[inline(always)]
     fn find(&self, address: u128) -> Option<u32> {
         let mut word = *self.trie.first_word(address);
-        // Two registers are shifted faster than bits are counted; in memory it is the other way round.
+        // Two registers are shifted faster than bits are counted; in memory it is the other way
+        // round.
         let mut rest = address << FIRST_BITS;
         loop {
             match step(word) {

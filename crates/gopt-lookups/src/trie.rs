@@ -3,9 +3,9 @@
 //! 1998) and of `ipv6` (up to 14 levels).
 //!
 //! Invariants: a word is nothing, a next hop, or the number of a group of 256 words that the next
-//! eight bits select; a group is only entered from one word, and group numbers exist. Nobody outside
-//! of this file makes a word or a group, so look-ups need no checks of bounds: those would cost a
-//! tenth of a plain look-up, because they fill the processor's window.
+//! eight bits select; a group is only entered from one word, and group numbers exist. Nobody
+//! outside of this file makes a word or a group, so look-ups need no checks of bounds: those would
+//! cost a tenth of a plain look-up, because they fill the processor's window.
 
 use std::io;
 
@@ -140,8 +140,8 @@ impl Trie {
     /// The word of a group for the first eight of these bits of an address.
     #[inline(always)]
     pub(crate) fn group_word(&self, group: Group, bits: u64) -> &Word {
-        // SAFETY: a group's number comes from a word, those that words have exist, and a group has a
-        // word for each value of eight bits.
+        // SAFETY: a group's number comes from a word, those that words have exist, and a group has
+        // a word for each value of eight bits.
         unsafe { self.groups.get_unchecked(in_group(group.0, byte(bits))) }
     }
 
@@ -158,8 +158,9 @@ impl Trie {
     }
 }
 
-/// The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next eight
-/// never lie in both halves of an address, and shifts of 128 bits cost more than the rest of a step.
+/// The bits of an address from `depth` on, a multiple of eight: at least eight of them. The next
+/// eight never lie in both halves of an address, and shifts of 128 bits cost more than the rest of
+/// a step.
 #[inline(always)]
 pub(crate) fn bits_from(address: u128, depth: u32) -> u64 {
     let half = if depth < 64 {

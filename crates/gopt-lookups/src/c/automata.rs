@@ -1,8 +1,8 @@
 //! The two forms of [`Automata`] in C.
 //!
-//! Invariants: C gets pointers into payloads and automata that live as long as the call, and tells of a
-//! match through a function that never unwinds into it: a panic of the caller's code is kept and goes
-//! on once C has returned.
+//! Invariants: C gets pointers into payloads and automata that live as long as the call, and tells
+//! of a match through a function that never unwinds into it: a panic of the caller's code is kept
+//! and goes on once C has returned.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -130,8 +130,8 @@ impl Automata {
         });
     }
 
-    /// Calls `in_c` with what both forms need: automata whose transitions lead to states that exist,
-    /// and a function that may be called with the context.
+    /// Calls `in_c` with what both forms need: automata whose transitions lead to states that
+    /// exist, and a function that may be called with the context.
     fn call<F: FnMut(Match)>(
         &self,
         found: F,

@@ -14,9 +14,9 @@ use crate::trie::{Trie, Word};
 ///
 /// # Safety
 /// `in_c` is the `struct table` of the functions that `tight` and `handler` list, and all that they
-/// read through it, for any keys that `check_key` lets pass, lies in memory that `self` owns. `tight`
-/// takes keys and gives values as this trait's `Lookup` has them, `handler` packets and what a
-/// handler makes of them.
+/// read through it, for any keys that `check_key` lets pass, lies in memory that `self` owns.
+/// `tight` takes keys and gives values as this trait's `Lookup` has them, `handler` packets and
+/// what a handler makes of them.
 pub(super) unsafe trait Table: Lookup {
     /// `struct table`.
     type InC;

@@ -1,6 +1,6 @@
-//! The C sources under the sanitizers of gcc, and compiled by clang, with all warnings being errors: a
-//! program (`tests/driver.c`) runs every form over a table that this made, and must find what Rust
-//! finds.
+//! The C sources under the sanitizers of gcc, and compiled by clang, with all warnings being
+//! errors: a program (`tests/driver.c`) runs every form over a table that this made, and must find
+//! what Rust finds.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,8 +25,8 @@ use crate::work::{Handled, Handler, Tight};
 /// Where an array's pointer lies in `struct table`, and the array.
 type Array<'a> = (usize, &'a [u8]);
 
-/// What compiles the sources. Without optimisation every access stays, and is seen by sanitizers, whose
-/// parts for clang many distributions leave out.
+/// What compiles the sources. Without optimisation every access stays, and is seen by sanitizers,
+/// whose parts for clang many distributions leave out.
 const COMPILERS: [(&str, &[&str]); 2] = [
     (
         "gcc",

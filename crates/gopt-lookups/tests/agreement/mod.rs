@@ -1,5 +1,5 @@
-//! What every table must satisfy: its forms give what an oracle gives, at any width, in Rust and, for
-//! those that exist there, in C.
+//! What every table must satisfy: its forms give what an oracle gives, at any width, in Rust and,
+//! for those that exist there, in C.
 
 #![allow(dead_code, reason = "not every table exists in C")]
 

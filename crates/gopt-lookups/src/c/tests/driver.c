@@ -1,8 +1,8 @@
 /*
- * Runs every form of one look-up in one shape over a table from a file, for sanitizers: each array of the
- * table has its own allocation of just its size, so reads beside it are seen. `driver IN OUT`; compiled
- * with UNIT, the translation unit of the look-up, and FORMS, its list of forms. Ends with 0 if all
- * forms agree, and then has written the results to OUT.
+ * Runs every form of one look-up in one shape over a table from a file, for sanitizers: each
+ * array of the table has its own allocation of just its size, so reads beside it are seen.
+ * `driver IN OUT`; compiled with UNIT, the translation unit of the look-up, and FORMS, its list
+ * of forms. Ends with 0 if all forms agree, and then has written the results to OUT.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static uint64_t read_number(FILE *file)
     return number;
 }
 
-/* Runs a form on the first `len` items, in allocations of their own, and compares with `expected`. */
+/* Runs a form on the first `len` items, in allocations of their own, and compares with
+ * `expected`. */
 static void check(size_t form, size_t width, const struct table *table, const item_type *items,
                   size_t len, const out_type *expected)
 {
