@@ -110,16 +110,6 @@ impl Proto {
         self.receiving_of.get(&session).copied().unwrap_or(0)
     }
 
-    /// Gives a part of the session's budget back.
-    fn discharge(&mut self, session: u32, bytes: u64) {
-        let left = self.receiving_of(session) - bytes;
-        if left == 0 {
-            self.receiving_of.remove(&session);
-        } else {
-            self.receiving_of.insert(session, left);
-        }
-    }
-
     fn insert_incoming(&mut self, incoming: Incoming) -> u32 {
         if let Some(index) = self.incoming_free.pop() {
             self.incoming[index as usize] = incoming;
@@ -206,7 +196,7 @@ impl Proto {
         let message = incoming.message.take();
         let bytes = u64::from(incoming.size);
         self.receiving -= bytes;
-        self.discharge(session, bytes);
+        *self.receiving_of.entry(session).or_default() -= bytes;
         self.incoming_free.push(index);
         message
     }

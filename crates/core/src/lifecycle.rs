@@ -221,6 +221,7 @@ impl Proto {
         };
         self.end_calls(index, reason);
         self.orphan_works(index);
+        self.receiving_of.remove(&index);
         let state = self.sessions.at(index);
         let token = state.token;
         let remote = state.is_open().then_some(Remote {

@@ -2,7 +2,7 @@
 //! transport. It is not generic; `event_loop.rs` drives it, `client.rs`, `server.rs`, `scan.rs`
 //! and `lifecycle.rs` implement its actions, and `Cx` lends it to handlers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
@@ -50,8 +50,8 @@ pub(crate) struct Proto {
     pub(crate) incoming: Vec<Incoming>,
     pub(crate) incoming_free: Vec<u32>,
     pub(crate) receiving: u64,
-    /// And those of sessions that have any.
-    pub(crate) receiving_of: HashMap<u32, u64>,
+    /// And those of each session that ever had any.
+    pub(crate) receiving_of: BTreeMap<u32, u64>,
     /// Work of such requests that owes a CR.
     pub(crate) owed: Vec<WorkIdx>,
     /// Large requests that are complete.
@@ -117,7 +117,7 @@ impl Proto {
             incoming: Vec::new(),
             incoming_free: Vec::new(),
             receiving: 0,
-            receiving_of: HashMap::new(),
+            receiving_of: BTreeMap::new(),
             owed: Vec::new(),
             arrived: VecDeque::new(),
             pool,
