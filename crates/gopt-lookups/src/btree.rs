@@ -181,11 +181,12 @@ fn nodes(len: usize) -> io::Result<Huge<Node>> {
 /// so that the loop compiles to vectors and nothing is mispredicted.
 #[inline(always)]
 fn child(node: &Node, key: u64) -> usize {
-    let mut smaller = 0;
-    for &other in &node.keys {
-        smaller += usize::from(other <= key && other != RESERVED);
-    }
-    smaller
+    // So places that hold no key are never counted, and need no comparison of their own.
+    let key = key.min(RESERVED - 1);
+    node.keys
+        .iter()
+        .map(|&other| usize::from(other <= key))
+        .sum()
 }
 
 /// Where in a leaf the key is.

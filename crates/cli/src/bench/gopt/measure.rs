@@ -174,7 +174,8 @@ impl Measure<'_> {
         })
     }
 
-    /// All rounds: what `measure` finds for each shape, and beside look-ups alone the rate of lines.
+    /// All rounds: what `measure` finds for each shape, and beside look-ups alone the rate of
+    /// lines.
     fn rounds(
         &self,
         mut measure: impl FnMut(Shape) -> anyhow::Result<Vec<f64>>,
