@@ -8,6 +8,7 @@ mod compare;
 pub(crate) mod gopt;
 pub(crate) mod idle;
 pub(crate) mod latency;
+mod loss;
 mod machine;
 mod output;
 mod plan;
@@ -89,6 +90,8 @@ fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
         Experiment::Latency => latency::cases(transports),
         Experiment::Rate => rate::cases(transports),
         Experiment::Bandwidth => bandwidth::cases(transports),
+        Experiment::Loss => loss::loss_cases(),
+        Experiment::Reorder => loss::reorder_cases(),
         Experiment::Sessions => sessions::cases(transports),
         Experiment::Idle => idle::cases(transports, WATCHED[0]),
         Experiment::SlowHandler => slow_handler::cases(transports),

@@ -90,6 +90,10 @@ pub(super) enum Experiment {
     Rate,
     /// Messages of 32 bytes to 1 GiB, one and four at a time, beside copies, datagrams and TCP
     Bandwidth,
+    /// 8 MB requests over a simulated network that loses packets
+    Loss,
+    /// The same over one that delivers some of them late
+    Reorder,
     /// 1 to 20 000 sessions between two endpoints: rate, and memory per session
     Sessions,
     /// The first RPC after a silence, and processor time of a server without work
@@ -184,11 +188,13 @@ impl Args {
 
 impl Experiment {
     /// What `all` runs, one after the other.
-    const EACH: [Self; 7] = [
+    const EACH: [Self; 9] = [
         Self::Raw,
         Self::Latency,
         Self::Rate,
         Self::Bandwidth,
+        Self::Loss,
+        Self::Reorder,
         Self::Sessions,
         Self::Idle,
         Self::SlowHandler,
@@ -201,11 +207,13 @@ impl Experiment {
             Self::Latency => 30,
             Self::Rate | Self::SlowHandler => 60,
             Self::Bandwidth => 120,
+            Self::Loss => 30,
+            Self::Reorder => 5,
             Self::Sessions => 150,
             Self::Idle => 200,
             // It does as much as its options say, whatever the time.
             Self::Gopt => 600,
-            Self::All => 640,
+            Self::All => 675,
         })
     }
 }
