@@ -20,7 +20,7 @@ Examples:
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           what both processes of each measurement counted
-  dunlin bench gopt --svg gopt.svg      look-ups interleaved by gopt; ten minutes, 5 GB of memory
+  dunlin bench gopt --svg gopt.svg      look-ups interleaved by gopt; three minutes, 5 GB
   dunlin bench gopt --lookup cuckoo,mica --shape handler --batch 8,16,32
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 

@@ -12,7 +12,7 @@ use super::row::Row;
 const SIZE: (u32, u32) = (900, 420);
 
 /// Width of the place beside a chart that says what the lines are.
-const LEGEND: i32 = 130;
+const LEGEND: i32 = 150;
 
 /// Colours of shm, auto and udp.
 const COLOURS: [RGBColor; 3] = [
