@@ -86,7 +86,11 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             "cargo test -p dunlin-core --features mutants --lib check::",
         ),
         sh("budget", 15, "cargo xtask budget"),
-        sh("miri", 10, "cargo +nightly miri test -p dunlin-gopt --tests"),
+        sh(
+            "miri",
+            10,
+            "cargo +nightly miri test -p dunlin-gopt --tests",
+        ),
         sh(
             "docs",
             10,
