@@ -44,7 +44,9 @@ pub struct Bulk {
 }
 
 impl Default for Bulk {
-    /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet.
+    /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet. The credits
+    /// are three times what the link holds: with more, every repair waits behind the sender's own
+    /// queue, and the 256 packets that it may be ahead (rule W7) are used up meanwhile.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -56,7 +58,7 @@ impl Default for Bulk {
             data_size: 4096,
             request_bytes: 8 << 20,
             in_flight: 1,
-            credits: 256,
+            credits: 128,
             requests: 16,
         }
     }

@@ -34,30 +34,37 @@ fn the_round_trip_is_what_it_should_be() {
 }
 
 #[test]
+fn losses_cost_little() {
+    let gbps = |loss| run(&with(Ppm(loss), Ppm(0), 4)).unwrap().gbps;
+    let sound = gbps(0);
+    assert!(sound > 95.0, "{sound} Gb/s without losses");
+    for (loss, least) in [(1_000, 0.9), (10_000, 0.5)] {
+        let share = gbps(loss) / sound;
+        assert!(share >= least, "{share} of it at {loss} ppm");
+    }
+}
+
+#[test]
 #[ignore = "takes minutes; prints the table of the experiment"]
 fn table() {
-    let credits = std::env::var("CREDITS").map_or(256, |n| n.parse().unwrap());
-    let base = run(&Bulk {
-        credits,
-        ..with(Ppm(0), Ppm(0), 20)
-    })
-    .unwrap();
-    println!("none {base:?}");
+    let credits = std::env::var("CREDITS").map_or(Bulk::default().credits, |n| n.parse().unwrap());
+    let run = |loss, reorder, requests| {
+        let bulk = with(Ppm(loss), Ppm(reorder), requests);
+        run(&Bulk { credits, ..bulk }).unwrap()
+    };
+    let base = run(0, 0, 20);
+    println!("none: {base:?}");
     let rows = [
+        (0, 10_000, 20),
+        (0, 100_000, 20),
+        (0, 500_000, 20),
         (10_000, 0, 20),
         (1_000, 0, 60),
         (100, 0, 500),
         (10, 0, 5000),
-        (0, 10_000, 20),
-        (0, 100_000, 20),
-        (0, 500_000, 20),
     ];
     for (loss, reorder, requests) in rows {
-        let row = run(&Bulk {
-            credits,
-            ..with(Ppm(loss), Ppm(reorder), requests)
-        })
-        .unwrap();
+        let row = run(loss, reorder, requests);
         println!("{loss} {reorder}: {:.4} {row:?}", row.gbps / base.gbps);
     }
 }
