@@ -235,3 +235,21 @@ fn a_cancel_from_the_future_or_the_past_is_dropped() {
     assert_eq!(pair.ran(), 1);
     pair.pass(Nanos::from_millis(1));
 }
+
+#[test]
+fn a_credit_return_for_more_packets_than_were_sent_is_dropped() {
+    let mut pair = Pair::new();
+    let (good, data) = request(&mut pair);
+    send(&mut pair, good, &data);
+    let answer = Header::decode(&pair.server.out.borrow()[0]).unwrap();
+    let later = Header {
+        kind: PacketType::Cr,
+        size: Header::arrivals(PktNum(5), 0),
+        pkt: PktNum(4),
+        ..answer
+    };
+    let frame = later.encode().to_vec();
+    pair.client.inbox.borrow_mut().push_back(frame);
+    pair.step_client();
+    assert_eq!(pair.client.rpc.counters().drops.packet_number, 1);
+}
