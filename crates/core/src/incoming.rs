@@ -29,6 +29,8 @@ pub(crate) struct Incoming {
     /// A CR is due at the end of the burst.
     owes: bool,
     congestion: bool,
+    /// A packet came that was here already, which the next CR says.
+    duplicate: bool,
 }
 
 /// A request that is complete, on its way to its handler.
@@ -143,7 +145,7 @@ impl Proto {
                 self.counters.drops.packet_number += 1;
                 return;
             }
-            Arrival::Duplicate => {}
+            Arrival::Duplicate => incoming.duplicate = true,
             Arrival::New => {
                 let start = packet as usize * data_size;
                 let message = incoming.message.as_mut().map(MsgBuf::data_mut);
@@ -225,6 +227,7 @@ impl Proto {
                 continue;
             }
             let congestion = std::mem::take(&mut incoming.congestion);
+            let duplicate = std::mem::take(&mut incoming.duplicate);
             let (bits, trigger) = (incoming.arrivals.bitmap(), incoming.trigger);
             let cumulative = PktNum(incoming.arrivals.cumulative());
             let (session, req, arrived) = (work.session, work.req, work.arrived);
@@ -233,7 +236,10 @@ impl Proto {
             header.size = Header::arrivals(cumulative, bits.words());
             header.pkt = PktNum(trigger);
             if congestion {
-                header.flags = Flags::ECN_ECHO;
+                header.flags = header.flags.with(Flags::ECN_ECHO);
+            }
+            if duplicate {
+                header.flags = header.flags.with(Flags::RETRANSMISSION);
             }
             self.counters.credit_returns += 1;
             self.tx.push(state.peer, &header, BufRef::EMPTY);

@@ -96,6 +96,12 @@ impl Proto {
             return;
         }
         let outstanding = entry.outstanding();
+        if !entry.is_missing(packet) {
+            // It came twice.
+            let now = self.now;
+            self.transfers.at_mut(transfer).on_late(now);
+            return;
+        }
         let start = packet as usize * data_size;
         // The packet exists and its data is as long as it should be (rule W8).
         if entry.is_missing(packet)

@@ -229,6 +229,11 @@ impl Proto {
             self.counters.drops.packet_number += 1;
             return;
         }
+        if header.flags.has(Flags::RETRANSMISSION) {
+            // A packet came twice.
+            let now = self.now;
+            self.transfers.at_mut(transfer).on_late(now);
+        }
         for packet in base..cumulative {
             self.on_arrival(session, transfer, packet, header);
         }
@@ -254,11 +259,12 @@ impl Proto {
     pub(crate) fn on_arrival(&mut self, session: u32, transfer: u32, packet: u32, header: &Header) {
         let entry = self.transfers.at_mut(transfer);
         let held = entry.held();
-        let Some(sent) = entry.on_acked(packet, self.received) else {
+        let state = self.sessions.at_mut(session);
+        let least = state.rtt.minimum().unwrap_or(Nanos::ZERO);
+        let Some(sent) = entry.on_acked(packet, self.received, least) else {
             return;
         };
         let free = held - entry.held();
-        let state = self.sessions.at_mut(session);
         state.credits += free;
         if let Some(sent) = sent
             && packet == header.pkt.0
@@ -301,8 +307,9 @@ impl Proto {
         let session = self.calls.at(self.transfers.at(transfer).call).session;
         let rtt = &self.sessions.at(session).rtt;
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
-        match rtt.smoothed() {
-            Some(smoothed) => smoothed.times(2).max(SHORTEST_PROBE).min(timeout),
+        let seen = self.transfers.at(transfer).round_trip();
+        match rtt.smoothed().or(seen) {
+            Some(round_trip) => round_trip.times(2).max(SHORTEST_PROBE).min(timeout),
             None => timeout,
         }
     }

@@ -25,6 +25,9 @@ const WORDS: usize = (MAX_AHEAD / u64::BITS) as usize;
 /// Doublings of the window for reordering, at most.
 const MAX_REORDER: u32 = 10;
 
+/// Packets that were lost and not late, one after the other, after which the window is halved.
+const REPAIRS_TO_NARROW: u32 = 16;
+
 /// A set of packets of which none is [`MAX_AHEAD`] or more away from another.
 #[derive(Clone, Copy, Debug, Default)]
 struct PacketSet([u64; WORDS]);
@@ -142,6 +145,10 @@ pub(crate) struct Transfer {
     newest_rtt: Nanos,
     /// How often a packet that was late was taken for lost.
     reorder: u32,
+    /// When that was seen last.
+    widened: Nanos,
+    /// Packets since that were lost indeed.
+    repaired: u32,
     /// When the packets last left, by their number modulo 256.
     sent: Vec<Nanos>,
 }
@@ -166,6 +173,8 @@ impl Transfer {
             newest: (Nanos::ZERO, 0),
             newest_rtt: Nanos::ZERO,
             reorder: 0,
+            widened: Nanos::ZERO,
+            repaired: 0,
             sent: Vec::new(),
         }
     }
@@ -218,6 +227,12 @@ impl Transfer {
         self.lost_count != 0
     }
 
+    /// What the last answered packet took, the time in the server included; `None` before there is
+    /// one.
+    pub(crate) fn round_trip(&self) -> Option<Nanos> {
+        (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
+    }
+
     /// The packet has left and is not known to have arrived.
     #[inline]
     pub(crate) fn is_missing(&self, packet: u32) -> bool {
@@ -250,21 +265,29 @@ impl Transfer {
     }
 
     /// The packet has arrived at the other side. Returns when it left, if it left once; `None` if
-    /// this was known, or the packet has not left.
-    pub(crate) fn on_acked(&mut self, packet: u32, now: Nanos) -> Option<Option<Nanos>> {
+    /// this was known, or the packet has not left. `least`: no round trip is shorter.
+    pub(crate) fn on_acked(
+        &mut self,
+        packet: u32,
+        now: Nanos,
+        least: Nanos,
+    ) -> Option<Option<Nanos>> {
         if packet < self.base || packet >= self.next || self.acked.has(packet) {
             return None;
         }
         let sent = self.sent[(packet % MAX_AHEAD) as usize];
         let once = !self.resent.has(packet) && !self.lost.has(packet);
-        if once {
+        if self.lost.has(packet) || !once && now.since(sent) < least {
+            // It came too early to be the second one: the first was not lost but late.
+            self.on_late(now);
+        } else {
+            if !once {
+                self.on_repaired();
+            }
             if (sent, packet) > self.newest {
                 self.newest = (sent, packet);
                 self.newest_rtt = now.since(sent);
             }
-        } else if self.lost.has(packet) || now.since(sent) < Nanos(self.newest_rtt.0 / 2) {
-            // It came too early to be the second one: the first was not lost but late.
-            self.reorder = (self.reorder + 1).min(MAX_REORDER);
         }
         if self.lost.has(packet) {
             self.lost.remove(packet);
@@ -282,6 +305,25 @@ impl Transfer {
         Some(once.then_some(sent))
     }
 
+    /// A packet that was sent again was not lost but late.
+    pub(crate) fn on_late(&mut self, now: Nanos) {
+        self.repaired = 0;
+        // Once a round trip: what is late together says one thing.
+        if now.since(self.widened) >= self.newest_rtt {
+            self.widened = now;
+            self.reorder = (self.reorder + 1).min(MAX_REORDER);
+        }
+    }
+
+    /// A packet was lost indeed. After many, the window for late ones may be too wide.
+    fn on_repaired(&mut self) {
+        self.repaired += 1;
+        if self.repaired == REPAIRS_TO_NARROW {
+            self.repaired = 0;
+            self.reorder = self.reorder.saturating_sub(1);
+        }
+    }
+
     /// Takes for lost what should have been answered by now, and returns when more of it will be.
     /// `window`: how much later than others a packet may be, before it has been seen to be wrong.
     pub(crate) fn find_lost(&mut self, now: Nanos, window: Nanos) -> Nanos {
@@ -289,7 +331,10 @@ impl Transfer {
         if self.base == self.next || self.newest < (self.sent_at(self.base), self.base) {
             return due;
         }
-        let window = window.times(1 << self.reorder);
+        // Where nothing else can be sent, a copy costs less than to wait for what may be late.
+        let stuck = self.next - self.base == MAX_AHEAD;
+        let doublings = if stuck { 0 } else { self.reorder };
+        let window = window.times(1 << doublings);
         for packet in self.base..self.next {
             if self.acked.has(packet) || self.lost.has(packet) {
                 continue;

@@ -58,7 +58,7 @@ impl Default for Bulk {
             data_size: 4096,
             request_bytes: 8 << 20,
             in_flight: 1,
-            credits: 128,
+            credits: 64,
             requests: 16,
         }
     }

@@ -1,5 +1,6 @@
-//! `loss` and `reorder`: how fast 8 MB requests go while packets are lost or late, in the simulator:
-//! 100 Gb/s, 6 µs, 4096 bytes a packet. A round is a seed; its baseline is the same without faults.
+//! `loss` and `reorder`: how fast 8 MB requests go while packets are lost or late, in the
+//! simulator: 100 Gb/s, 6 µs, 4096 bytes a packet. A round is a seed; its baseline is the same
+//! without faults.
 
 use std::time::Duration;
 

@@ -28,10 +28,10 @@ fn a_sender_is_at_most_256_ahead() {
     let mut transfer = transfer(1000);
     assert_eq!(send_all(&mut transfer, RTT).len(), 256);
     for packet in 1..256 {
-        transfer.on_acked(packet, RTT);
+        transfer.on_acked(packet, RTT, RTT);
         assert_eq!(transfer.next_to_send(), None, "packet 0 is missing");
     }
-    transfer.on_acked(0, RTT);
+    transfer.on_acked(0, RTT, RTT);
     assert_eq!(transfer.base(), 256);
     assert_eq!(transfer.next_to_send(), Some((256, false)));
 }
@@ -41,7 +41,7 @@ fn what_left_before_an_answered_packet_is_lost_after_the_window() {
     let mut transfer = transfer(4);
     send_all(&mut transfer, Nanos(0));
     for packet in [1, 3] {
-        assert_eq!(transfer.on_acked(packet, RTT), Some(Some(Nanos(0))));
+        assert_eq!(transfer.on_acked(packet, RTT, RTT), Some(Some(Nanos(0))));
     }
     let window = Nanos(2_500);
     assert_eq!(transfer.find_lost(RTT, window), RTT + window);
@@ -55,7 +55,7 @@ fn what_left_before_an_answered_packet_is_lost_after_the_window() {
 fn what_left_after_the_last_answered_packet_is_not_lost() {
     let mut transfer = transfer(3);
     send_all(&mut transfer, Nanos(0));
-    transfer.on_acked(0, RTT);
+    transfer.on_acked(0, RTT, RTT);
     assert_eq!(transfer.find_lost(RTT.times(100), Nanos(0)), Nanos::MAX);
     assert_eq!((transfer.has_lost(), transfer.tail()), (false, Some(2)));
 }
@@ -64,12 +64,12 @@ fn what_left_after_the_last_answered_packet_is_not_lost() {
 fn a_packet_that_was_late_widens_the_window() {
     let mut transfer = transfer(3);
     send_all(&mut transfer, Nanos(0));
-    transfer.on_acked(2, RTT);
+    transfer.on_acked(2, RTT, RTT);
     let window = Nanos(1_000);
     transfer.find_lost(RTT + window, window);
     assert_eq!(send_all(&mut transfer, RTT + window), [0, 1]);
     // It comes sooner than the second one can.
-    assert_eq!(transfer.on_acked(0, RTT + window.times(2)), Some(None));
+    assert_eq!(transfer.on_acked(0, RTT + window.times(2), RTT), Some(None));
     assert_eq!(transfer.reorder, 1);
 }
 
@@ -77,7 +77,7 @@ fn a_packet_that_was_late_widens_the_window() {
 fn a_timeout_sends_everything_again_and_nothing_twice() {
     let mut transfer = transfer(3);
     send_all(&mut transfer, Nanos(0));
-    transfer.on_acked(1, RTT);
+    transfer.on_acked(1, RTT, RTT);
     transfer.lose_all();
     transfer.lose_all();
     assert_eq!(send_all(&mut transfer, RTT), [0, 2]);
@@ -87,11 +87,11 @@ fn a_timeout_sends_everything_again_and_nothing_twice() {
 #[test]
 fn what_never_left_cannot_have_arrived() {
     let mut transfer = transfer(3);
-    assert_eq!(transfer.on_acked(0, RTT), None);
+    assert_eq!(transfer.on_acked(0, RTT, RTT), None);
     transfer.on_sent(0, RTT);
-    assert_eq!(transfer.on_acked(1, RTT), None);
-    assert!(transfer.on_acked(0, RTT).is_some());
-    assert_eq!(transfer.on_acked(0, RTT), None, "twice");
+    assert_eq!(transfer.on_acked(1, RTT, RTT), None);
+    assert!(transfer.on_acked(0, RTT, RTT).is_some());
+    assert_eq!(transfer.on_acked(0, RTT, RTT), None, "twice");
 }
 
 /// What is known, without cleverness.
@@ -131,7 +131,7 @@ proptest! {
                 4..=6 => {
                     let packet = transfer.base() + u32::from(which % 300);
                     let fits = packet < model.next && !model.acked.contains(&packet);
-                    prop_assert_eq!(transfer.on_acked(packet, now).is_some(), fits);
+                    prop_assert_eq!(transfer.on_acked(packet, now, RTT).is_some(), fits);
                     if fits {
                         model.acked.insert(packet);
                     }
