@@ -199,6 +199,9 @@ impl Proto {
             return None;
         }
         let idx = CallIdx(slot.call);
+        if self.calls.at(idx).state.has_transfer() {
+            return self.on_answer_amid(session, idx, header, data);
+        }
         // Slot and credit are free again; the slot steps to its next number (rules S1, S7).
         let bit = 1_u64 << slot_index;
         state.free |= bit;
@@ -226,9 +229,6 @@ impl Proto {
             self.take_sample(session.index, idx, header);
         }
         let answered = Answered { session, idx };
-        if self.calls.at(idx).state.has_transfer() {
-            self.end_transfer(session.index, idx);
-        }
         let call = self.calls.at_mut(idx);
         let unfinished = call.tx_end > self.tx_done;
         #[cfg(feature = "mutants")]
@@ -243,6 +243,25 @@ impl Proto {
         }
         self.counters.completions += 1;
         Some(answered)
+    }
+
+    /// An answer of one packet while packets of a large message are on their way: the request was
+    /// large, or the request failed. A response that has begun as a large one cannot become small.
+    #[cold]
+    fn on_answer_amid(
+        &mut self,
+        session: u32,
+        idx: CallIdx,
+        header: &Header,
+        data: &[u8],
+    ) -> Option<Answered> {
+        let is_response = header.kind == PacketType::Resp;
+        if is_response && self.calls.at(idx).state == CallState::Receiving {
+            self.counters.drops.size += 1;
+            return None;
+        }
+        self.end_transfer(session, idx);
+        self.on_answer(session, header, data)
     }
 
     /// Ends an answered call that has no completion now.

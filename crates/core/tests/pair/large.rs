@@ -262,7 +262,7 @@ fn contradictions_are_dropped_and_counted() {
     let mut pair = Pair::new();
     let data = pattern(200_000);
     call(&mut pair, ECHO, &data, 1);
-    let mut forged = [0; 5];
+    let mut forged = [0; 6];
     pass_with(&mut pair, 1000, |frames| {
         // A message that changes its size midway.
         forged[0] += forge(frames, |header| {
@@ -288,6 +288,12 @@ fn contradictions_are_dropped_and_counted() {
             header.pkt = PktNum(180);
             shows
         });
+        // A response that becomes small midway.
+        forged[5] += forge(frames, |header| {
+            let shows = header.kind == PacketType::Resp && header.pkt.0 == 40;
+            (header.pkt, header.size) = (PktNum(0), DATA_SIZE);
+            shows
+        });
         // A packet number that the message does not have.
         forged[4] += forge(frames, |header| {
             let shows = header.kind == PacketType::Req && header.pkt.0 == 5;
@@ -299,6 +305,7 @@ fn contradictions_are_dropped_and_counted() {
     assert!(pair.done()[0].1.as_ref().unwrap() == &data);
     let (client, server) = (pair.client.rpc.counters(), pair.server.rpc.counters());
     assert_eq!(server.drops.size, forged[0] as u64);
+    assert_eq!(client.drops.size, forged[5] as u64);
     assert!(client.drops.packet_number >= forged[1] as u64, "{client:?}");
     assert_eq!(server.drops.packet_number, (forged[2] + forged[4]) as u64);
     assert!(client.drops.unexpected >= forged[3] as u64, "{client:?}");
