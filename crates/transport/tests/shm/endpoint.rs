@@ -107,8 +107,15 @@ impl End {
             .collect()
     }
 
-    /// Polls until something comes.
+    /// Wakes whoever fell asleep while we sent.
+    pub(crate) fn settle(&mut self) {
+        self.tx.settle();
+    }
+
+    /// Polls until something comes. Whoever has just fallen asleep is woken first, as an endpoint
+    /// does that has nothing more to send.
     pub(crate) fn receive(&mut self) -> Vec<u64> {
+        self.tx.settle();
         let start = Instant::now();
         loop {
             let numbers = self.poll();
@@ -121,6 +128,7 @@ impl End {
 
     /// Sleeps until something may have come; false if nothing woke us in time.
     pub(crate) fn sleep(&mut self, at_most: Duration) -> bool {
+        self.tx.settle();
         let mut fds: Vec<RawFd> = Vec::new();
         Shm::fds(&self.rx, &self.tx, &mut fds);
         let woken = Shm::arm(&mut self.rx, &mut self.tx) == Arm::Ready || wait(fds[0], at_most);

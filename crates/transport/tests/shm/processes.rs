@@ -120,6 +120,7 @@ fn packets_travel_between_processes() {
         assert_eq!(server.receive(), [number]);
     }
     server.send(client.peer, u64::MAX);
+    server.settle();
     assert!(client.process.wait().unwrap().success());
     assert_eq!(server.counters().rx_corrupt, 0);
 }
