@@ -26,6 +26,8 @@ const MOST_ASKED: u32 = 16;
 const MOST_RESERVED: u32 = 8;
 /// Shortest time after which the tail is probed.
 const SHORTEST_PROBE: Nanos = Nanos::from_micros(20);
+/// Probes of the tail before the timeout. One of them, or its answer, may be lost too.
+const PROBES: u8 = 3;
 /// How much later than others a packet may be, if nothing is known of the round trip.
 const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
 /// Doublings of the timeout after which it stays as it is.
@@ -101,7 +103,7 @@ impl Proto {
         self.ask(transfer, &mut asked);
         // After a timeout its patience stands: what was sent again may still be on its way.
         let entry = self.transfers.at(transfer);
-        if sent != 0 && entry.attempts == 0 && !entry.probed {
+        if sent != 0 && entry.attempts == 0 && entry.probes == 0 {
             let due = self.now + self.probe_after(transfer);
             self.expect(transfer, due);
         }
@@ -353,17 +355,22 @@ impl Proto {
         let late = self.look_for_losses(transfer);
         let rtt = &self.sessions.at(session).rtt;
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
+        let probe = self.probe_after(transfer);
         let entry = self.transfers.at_mut(transfer);
         if entry.has_lost() || late != Nanos::MAX {
             self.expect(transfer, late.min(self.now + timeout));
             return self.send_later(transfer);
         }
-        if !entry.probed
+        if entry.probes < PROBES
             && let Some(tail) = entry.tail()
         {
-            entry.probed = true;
+            entry.probes += 1;
             entry.on_sent(tail, self.now);
-            self.expect(transfer, self.now + timeout);
+            let patience = match entry.probes {
+                PROBES => timeout,
+                probes => probe.times(1 << probes).min(timeout),
+            };
+            self.expect(transfer, self.now + patience);
             return self.send_again(transfer, tail);
         }
         entry.attempts = entry.attempts.saturating_add(1);

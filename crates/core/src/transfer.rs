@@ -125,8 +125,8 @@ pub(crate) struct Transfer {
     pub(crate) due: Nanos,
     /// Timeouts since the last packet that arrived.
     pub(crate) attempts: u8,
-    /// The tail has been probed since.
-    pub(crate) probed: bool,
+    /// Probes of the tail since.
+    pub(crate) probes: u8,
     /// It stands in the queue of those that may send.
     pub(crate) queued: bool,
     /// Somebody's; free entries are reused.
@@ -159,7 +159,7 @@ impl Transfer {
             call: CallIdx(0),
             due: Nanos::MAX,
             attempts: 0,
-            probed: false,
+            probes: 0,
             queued: false,
             live: false,
             packets: 0,
@@ -286,7 +286,11 @@ impl Transfer {
             }
             if (sent, packet) > self.newest {
                 self.newest = (sent, packet);
-                self.newest_rtt = now.since(sent);
+                // Of two copies the first may have been answered. Its short round trip would make
+                // all that stands in a queue look late.
+                let took = now.since(sent);
+                let longest = took.max(self.newest_rtt);
+                self.newest_rtt = if once { took } else { longest };
             }
         }
         if self.lost.has(packet) {
@@ -301,7 +305,7 @@ impl Transfer {
             self.base += 1;
         }
         self.attempts = 0;
-        self.probed = false;
+        self.probes = 0;
         Some(once.then_some(sent))
     }
 
