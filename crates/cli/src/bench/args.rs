@@ -20,6 +20,7 @@ Examples:
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           what both processes of each measurement counted
+  dunlin bench bandwidth --seconds 300  with four messages of a gigabyte at a time
   dunlin bench gopt --svg gopt.svg      look-ups interleaved by gopt; three minutes, 5 GB
   dunlin bench gopt --lookup cuckoo,mica --shape handler --batch 8,16,32
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
@@ -206,14 +207,14 @@ impl Experiment {
             Self::Raw => 20,
             Self::Latency => 30,
             Self::Rate | Self::SlowHandler => 60,
-            Self::Bandwidth => 120,
+            Self::Bandwidth => 60,
             Self::Loss => 30,
             Self::Reorder => 5,
             Self::Sessions => 150,
             Self::Idle => 200,
             // It does as much as its options say, whatever the time.
             Self::Gopt => 600,
-            Self::All => 675,
+            Self::All => 615,
         })
     }
 }
