@@ -158,7 +158,7 @@ fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     })
     .issue(request, response, &mut cx);
     let begin = Instant::now();
-    let patience = params.span + Duration::from_secs(5);
+    let patience = params.span + Duration::from_secs(8);
     let values = loop {
         for _ in 0..BLOCK {
             rpc.run_once();

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{FIELDS, dunlin, run, text};
+use super::{FIELDS, alone, dunlin, run, text};
 
-/// A long measurement, once it has started processes of its own.
-fn long_run() -> (Child, Vec<u32>) {
+/// A long measurement, once it has started processes of its own, and alone while the guard lives.
+fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let args = [
         "bench",
         "raw",
@@ -20,12 +21,13 @@ fn long_run() -> (Child, Vec<u32>) {
         "--json",
         "-",
     ];
+    let alone = alone();
     let mut parent = dunlin(&args).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
         let children = children(parent.id());
         if children.len() == 2 {
-            return (parent, children);
+            return (alone, parent, children);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -227,7 +229,7 @@ fn help_has_examples() {
 #[test]
 fn ctrl_c_stops_at_once_with_exit_code_130_and_leaves_no_process() {
     for name in ["-INT", "-TERM"] {
-        let (parent, children) = long_run();
+        let (_alone, parent, children) = long_run();
         let begin = Instant::now();
         signal(parent.id(), name);
         let out = parent.wait_with_output().unwrap();
@@ -243,7 +245,7 @@ fn ctrl_c_stops_at_once_with_exit_code_130_and_leaves_no_process() {
 
 #[test]
 fn a_killed_run_leaves_no_process() {
-    let (mut parent, children) = long_run();
+    let (_alone, mut parent, children) = long_run();
     parent.kill().unwrap();
     parent.wait().unwrap();
     assert_gone(&children);
@@ -251,7 +253,7 @@ fn a_killed_run_leaves_no_process() {
 
 #[test]
 fn a_process_of_a_measurement_that_dies_ends_it_with_exit_code_1() {
-    let (parent, children) = long_run();
+    let (_alone, parent, children) = long_run();
     // The client reports; without it the parent would wait in vain.
     signal(*children.iter().max().unwrap(), "-KILL");
     let begin = Instant::now();

@@ -6,6 +6,7 @@ mod command;
 mod experiments;
 
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const FIELDS: [&str; 13] = [
     "experiment",
@@ -34,7 +35,14 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
+/// One command at a time: processes that spin need the processors that others would take.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn run(args: &[&str]) -> Output {
+    let _alone = alone();
     dunlin(args).output().unwrap()
 }
 
