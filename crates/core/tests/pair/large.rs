@@ -370,13 +370,15 @@ fn own_absence_is_no_silence_of_the_peer() {
         ..Config::default()
     };
     let mut pair = Pair::with(config, SessionOptions::default());
-    call(&mut pair, ECHO, &pattern(1 << 20), 1);
-    pass_with(&mut pair, 10, |_| {});
+    call(&mut pair, ECHO, &pattern(4 << 20), 1);
+    // Past the first scan of calls, which large messages need no further ones of.
+    pass_with(&mut pair, 100, |_| {});
     assert!(pair.done().is_empty());
     // The client does not run for two seconds, and what was on its way to it is lost.
     pair.clock.set(pair.clock.get() + 2_000_000_000);
     pair.client.inbox.borrow_mut().clear();
-    for _ in 0..100 {
+    // Long enough for several attempts, without which nobody is given up.
+    for _ in 0..1000 {
         pair.clock.set(pair.clock.get() + 100_000);
         pair.step_client();
         pair.client.out.borrow_mut().clear();
