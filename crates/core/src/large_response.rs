@@ -95,7 +95,6 @@ impl Proto {
             self.counters.drops.unexpected += 1;
             return;
         }
-        let outstanding = entry.outstanding();
         if !entry.is_missing(packet) {
             // It came twice.
             let now = self.now;
@@ -104,18 +103,14 @@ impl Proto {
         }
         let start = packet as usize * data_size;
         // The packet exists and its data is as long as it should be (rule W8).
-        if entry.is_missing(packet)
-            && let Some(place) = response.data_mut().get_mut(start..start + data.len())
-        {
+        if let Some(place) = response.data_mut().get_mut(start..start + data.len()) {
             place.copy_from_slice(data);
         }
         self.on_arrival(session, transfer, packet, header);
         if self.transfers.at(transfer).is_complete() {
             return self.end_answered(session, idx, None);
         }
-        if self.transfers.at(transfer).outstanding() != outstanding {
-            self.after_arrivals(session, transfer);
-        }
+        self.after_arrivals(session, transfer);
     }
 
     /// The answer is here: slot and credits are free, and the call completes.
