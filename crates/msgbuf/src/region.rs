@@ -12,11 +12,13 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::buf::AllocError;
+use crate::config::MAX_REGION;
 use crate::home::Home;
 use crate::layout::MIN_BLOCK;
+use crate::peer::Extent;
 use crate::regions::{self, RegionId};
 use crate::sys::{self, Backing, Mapping};
 
@@ -38,7 +40,10 @@ pub(crate) struct RegionOptions {
 #[repr(align(64))]
 pub(crate) struct Region {
     pub(crate) base: NonNull<u8>,
-    generations: Box<[AtomicU32]>,
+    /// One for each block. In mapped memory they stand behind the blocks, where whoever else has
+    /// mapped it sees them too (`peer`).
+    generations: NonNull<AtomicU32>,
+    blocks: usize,
     pub(crate) len: usize,
     pub(crate) id: RegionId,
     pub(crate) data_size: u32,
@@ -53,11 +58,15 @@ pub(crate) struct Region {
 #[derive(Debug)]
 enum Memory {
     Mapped(Mapping),
-    User(Vec<u8>),
+    /// The user's, and its generation.
+    User(
+        Vec<u8>,
+        #[expect(dead_code, reason = "reached by its address")] Vec<AtomicU32>,
+    ),
 }
 
 // SAFETY: the memory is not tied to a thread; who may read and write which bytes of it is settled
-// by the ownership of msgbufs. Everything else in a region is `Send`.
+// by the ownership of msgbufs, and the generations in it are atomic. Everything else is `Send`.
 unsafe impl Send for Region {}
 // SAFETY: through a shared region one reads plain values, and the generations, which are atomic.
 // The `Vec` of user memory is touched only when the region is taken apart.
@@ -67,7 +76,7 @@ impl Region {
     /// The generation of the block at `block`, if there is such a block.
     #[inline]
     pub(crate) fn generation(&self, block: u32) -> Option<u32> {
-        let generation = self.generations.get(block as usize)?;
+        let generation = self.generations().get(block as usize)?;
         // Pairs with the release in `revoke`: who sees the old generation sees the old contents.
         Some(generation.load(Ordering::Acquire))
     }
@@ -81,9 +90,9 @@ impl Region {
     /// `block` is a block of this region.
     #[inline]
     pub(crate) unsafe fn lend(&self, block: u32) -> u32 {
-        debug_assert!((block as usize) < self.generations.len());
+        debug_assert!((block as usize) < self.generations().len());
         // SAFETY: there is one generation for each block, and the caller names a block.
-        let generation = unsafe { self.generations.get_unchecked(block as usize) };
+        let generation = unsafe { self.generations().get_unchecked(block as usize) };
         let lent = generation.load(Ordering::Relaxed) | 1;
         generation.store(lent, Ordering::Release);
         lent
@@ -95,9 +104,9 @@ impl Region {
     /// `block` is a block of this region.
     #[inline]
     pub(crate) unsafe fn is_lent(&self, block: u32) -> bool {
-        debug_assert!((block as usize) < self.generations.len());
+        debug_assert!((block as usize) < self.generations().len());
         // SAFETY: there is one generation for each block, and the caller names a block.
-        let generation = unsafe { self.generations.get_unchecked(block as usize) };
+        let generation = unsafe { self.generations().get_unchecked(block as usize) };
         generation.load(Ordering::Relaxed) & 1 != 0
     }
 
@@ -110,9 +119,9 @@ impl Region {
     /// `block` is a block of this region.
     #[inline]
     pub(crate) unsafe fn revoke(&self, block: u32) {
-        debug_assert!((block as usize) < self.generations.len());
+        debug_assert!((block as usize) < self.generations().len());
         // SAFETY: there is one generation for each block, and the caller names a block.
-        let generation = unsafe { self.generations.get_unchecked(block as usize) };
+        let generation = unsafe { self.generations().get_unchecked(block as usize) };
         let lent = generation.load(Ordering::Relaxed);
         if lent & 1 == 0 {
             return;
@@ -122,6 +131,9 @@ impl Region {
         } else {
             generation.store(lent.wrapping_add(1), Ordering::Release);
         }
+        // Who reads the block from another process looks at the generation after it has copied:
+        // it must find the new one if it saw any byte of what is written from now on.
+        fence(Ordering::Release);
     }
 
     #[cold]
@@ -131,17 +143,36 @@ impl Region {
         generation.store(lent.wrapping_add(1), Ordering::Release);
     }
 
+    #[inline]
+    fn generations(&self) -> &[AtomicU32] {
+        // SAFETY: they lie in the region's memory, which lives as long as it does, at an aligned
+        // place, and zeroed memory is valid for atomics.
+        unsafe { std::slice::from_raw_parts(self.generations.as_ptr(), self.blocks) }
+    }
+
+    /// How others map the memory; `None` if they cannot.
+    pub(crate) fn extent(&self) -> Option<Extent> {
+        match &self.memory {
+            Memory::Mapped(mapping) => Some(Extent {
+                mapped: mapping.len(),
+                bytes: self.len,
+                generations: self.blocks,
+            }),
+            Memory::User(..) => None,
+        }
+    }
+
     pub(crate) fn backing(&self) -> Backing {
         match &self.memory {
             Memory::Mapped(mapping) => mapping.backing(),
-            Memory::User(_) => Backing::User,
+            Memory::User(..) => Backing::User,
         }
     }
 
     pub(crate) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         match &self.memory {
             Memory::Mapped(mapping) => mapping.fd(),
-            Memory::User(_) => None,
+            Memory::User(..) => None,
         }
     }
 }
@@ -165,6 +196,9 @@ impl RegionPtr {
     }
 }
 
+/// Bytes of a generation.
+pub(crate) const GENERATION: usize = size_of::<AtomicU32>();
+
 /// The owner of a region. Dropping it takes the region out of the table and frees the memory.
 #[derive(Debug)]
 pub(crate) struct RegionBox(RegionPtr);
@@ -178,13 +212,24 @@ impl RegionBox {
         options: RegionOptions,
         home: &Arc<Home>,
     ) -> Result<Self, AllocError> {
-        let mapping = Mapping::new(len, options.shared, options.hugepages);
+        let blocks = if single { 1 } else { len / MIN_BLOCK };
+        let whole = len + blocks * GENERATION;
+        let mapping = Mapping::new(whole, options.shared, options.hugepages);
         let mapping = mapping.ok_or(AllocError::NoMemory)?;
-        let blocks = if single { 1 } else { mapping.len() / MIN_BLOCK };
+        // Hugepages may bring more than was asked for.
+        let blocks = if single {
+            1
+        } else {
+            (mapping.len() / (MIN_BLOCK + GENERATION)).min(MAX_REGION / MIN_BLOCK)
+        };
+        let usable = if single { len } else { blocks * MIN_BLOCK };
+        // SAFETY: blocks and generations together are not longer than the mapping.
+        let generations = unsafe { mapping.base().add(usable) }.cast();
         Self::publish(Region {
             base: mapping.base(),
-            generations: generations(blocks),
-            len: mapping.len(),
+            generations,
+            blocks,
+            len: usable,
             id: RegionId::NONE,
             data_size: options.data_size,
             readable: options.readable,
@@ -201,19 +246,21 @@ impl RegionBox {
         options: RegionOptions,
         home: &Arc<Home>,
     ) -> Result<Self, Vec<u8>> {
+        let mut generation = vec![AtomicU32::new(0)];
         let region = Region {
             base: NonNull::new(memory.as_mut_ptr()).expect("a Vec has no null pointer"),
-            generations: generations(1),
+            generations: NonNull::from(generation.as_mut_slice()).cast(),
+            blocks: 1,
             len: memory.len(),
             id: RegionId::NONE,
             data_size: options.data_size,
             readable: options.readable,
             numa_node: None,
             home: home.clone(),
-            memory: Memory::User(memory),
+            memory: Memory::User(memory, generation),
         };
         Self::publish(region).map_err(|region| match region.memory {
-            Memory::User(memory) => memory,
+            Memory::User(memory, _) => memory,
             Memory::Mapped(_) => Vec::new(),
         })
     }
@@ -244,7 +291,7 @@ impl RegionBox {
     pub(crate) fn into_user(self) -> Option<Vec<u8>> {
         let region = self.release();
         match withdraw(region).memory {
-            Memory::User(memory) => Some(memory),
+            Memory::User(memory, _) => Some(memory),
             Memory::Mapped(_) => None,
         }
     }
@@ -273,11 +320,4 @@ fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, who
     // was the last to know it, gives it up.
     unsafe { Box::from_raw(region.0.as_ptr()) }
-}
-
-/// Generations, all even: nothing is lent. The allocator takes large ones from zero pages.
-fn generations(blocks: usize) -> Box<[AtomicU32]> {
-    let zeroed = Box::<[AtomicU32]>::new_zeroed_slice(blocks);
-    // SAFETY: an `AtomicU32` is valid when all of its bytes are zero.
-    unsafe { zeroed.assume_init() }
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::buf::BufRef;
+use crate::peer::Extent;
 use crate::region::Region;
 pub use crate::sys::Backing;
 
@@ -70,6 +71,9 @@ pub struct RegionInfo {
     /// A descriptor of the memory that another process can map for reading, from offset 0; `None`
     /// for private and user memory, or if the process has no descriptor left.
     pub fd: Option<OwnedFd>,
+    /// What that process must know to map it as a [`PeerRegion`](crate::PeerRegion); `None` for user
+    /// memory.
+    pub extent: Option<Extent>,
 }
 
 /// One slot of the table. The id stands beside the pointer, so that who looks for one region never
@@ -194,7 +198,13 @@ pub fn info(id: RegionId) -> Option<RegionInfo> {
             .fd()
             .as_ref()
             .and_then(|fd| BorrowedFd::try_clone_to_owned(fd).ok()),
+        extent: region.extent(),
     })
+}
+
+/// True as long as there is a region of that id.
+pub fn is_alive(id: RegionId) -> bool {
+    TABLE[id.slot()].find(id).is_some()
 }
 
 /// Holds off removal of the region, and in a readable region revocation of its blocks.

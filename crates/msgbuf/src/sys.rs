@@ -3,10 +3,13 @@
 //! Linux, and Miri, take zeroed memory from the allocator.
 //!
 //! A [`Mapping`] is zeroed, page-aligned and at least as long as asked. Pages come into being when
-//! they are first touched. Only `region` calls this.
+//! they are first touched. A [`PeerMapping`] is another process's, for reading. Called by `region`
+//! and `peer`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+
+use crate::peer::MapError;
 
 /// Bytes of the hugepages that are tried.
 pub(crate) const HUGEPAGE: usize = 2 << 20;
@@ -72,6 +75,37 @@ impl Drop for Mapping {
     }
 }
 
+/// Memory of another process, mapped for reading until this is dropped.
+#[derive(Debug)]
+pub(crate) struct PeerMapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: as for `Mapping`.
+unsafe impl Send for PeerMapping {}
+// SAFETY: as for `Mapping`.
+unsafe impl Sync for PeerMapping {}
+
+impl PeerMapping {
+    #[inline]
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for PeerMapping {
+    fn drop(&mut self) {
+        // SAFETY: base and length are those of the mapping; what was found in it borrows from it.
+        unsafe { os::unmap_peer(self.base, self.len) };
+    }
+}
+
+/// Maps `len` bytes of what another process has shared.
+pub(crate) fn map_peer(fd: &OwnedFd, len: usize) -> Result<PeerMapping, MapError> {
+    os::map_peer(fd, len)
+}
+
 /// NUMA node that the calling thread runs on, where its first touch of a page takes it from.
 pub(crate) fn current_node() -> Option<u32> {
     os::current_node()
@@ -79,8 +113,9 @@ pub(crate) fn current_node() -> Option<u32> {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod os {
-    use super::{Backing, HUGEPAGE, Mapping};
+    use super::{Backing, HUGEPAGE, MapError, Mapping, PeerMapping};
     use std::ffi::c_int;
+    use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     use std::ptr::NonNull;
 
@@ -157,6 +192,51 @@ mod os {
         debug_assert_eq!(rc, 0, "a mapping can be unmapped");
     }
 
+    pub(super) fn map_peer(fd: &OwnedFd, len: usize) -> Result<PeerMapping, MapError> {
+        if len == 0 || !keeps_its_pages(fd, len) {
+            return Err(MapError::Descriptor);
+        }
+        let (access, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        // SAFETY: a new mapping at an address of the kernel's choice, over nothing of ours.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd.as_raw_fd(), 0) };
+        if base == libc::MAP_FAILED {
+            return Err(MapError::System);
+        }
+        let base = NonNull::new(base.cast()).ok_or(MapError::System)?;
+        Ok(PeerMapping { base, len })
+    }
+
+    /// True if this is memory of `len` bytes of which no mapping ever loses a page, because that
+    /// would be a bus error. Ordinary pages come into being when they are touched; hugepages are set
+    /// aside when they are mapped, and stay if nobody can punch holes.
+    fn keeps_its_pages(fd: &OwnedFd, len: usize) -> bool {
+        let mut stat = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: the structure is the kernel's to fill.
+        if unsafe { libc::fstat(fd.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
+            return false;
+        }
+        // SAFETY: the call has filled it.
+        let stat = unsafe { stat.assume_init() };
+        // SAFETY: plain integers. Only memory files have seals.
+        let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
+        let huge = usize::try_from(stat.st_blksize).is_ok_and(|size| size >= HUGEPAGE);
+        let needed = match huge {
+            true => libc::F_SEAL_SHRINK | libc::F_SEAL_FUTURE_WRITE,
+            false => libc::F_SEAL_SHRINK,
+        };
+        seals >= 0
+            && seals & needed == needed
+            && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
+    }
+
+    /// # Safety
+    /// `base` and `len` are those of a mapping of [`map_peer`] that nothing uses any more.
+    pub(super) unsafe fn unmap_peer(base: NonNull<u8>, len: usize) {
+        // SAFETY: promised by the caller.
+        unsafe { unmap(base, len) };
+    }
+
     pub(super) fn current_node() -> Option<u32> {
         let (mut cpu, mut node) = (0, 0);
         // SAFETY: both pointers are to integers of the kernel's type that outlive the call.
@@ -168,11 +248,20 @@ mod os {
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 mod os {
-    use super::{Backing, Mapping};
+    use super::{Backing, MapError, Mapping, PeerMapping};
     use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::os::fd::OwnedFd;
     use std::ptr::NonNull;
 
     const PAGE: usize = 4096;
+
+    pub(super) fn map_peer(_fd: &OwnedFd, _len: usize) -> Result<PeerMapping, MapError> {
+        Err(MapError::System)
+    }
+
+    /// # Safety
+    /// Nothing is mapped here, so nobody calls it.
+    pub(super) unsafe fn unmap_peer(_base: NonNull<u8>, _len: usize) {}
 
     pub(super) fn map(len: usize, _shared: bool, _hugepages: bool) -> Option<Mapping> {
         let layout = Layout::from_size_align(len, PAGE).ok()?;
