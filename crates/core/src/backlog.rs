@@ -1,9 +1,8 @@
-//! The backlog of a session: calls that wait for a slot, a credit or their pace, in order (design
+//! The backlog of a session: calls that wait for a slot or a credit, in order (design
 //! §5). A doubly linked list through the table of calls, so that a call can leave from anywhere.
 //!
 //! Called by `client.rs` when a call cannot start, and by the loop for sessions of the stall queue.
 
-use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ErrorCode;
 
 use crate::call::{CallIdx, CallState};
@@ -12,19 +11,6 @@ use crate::proto::Proto;
 use crate::session::NONE;
 
 impl Proto {
-    /// True if pacing lets the session send this request now.
-    #[inline]
-    pub(crate) fn admit(&mut self, session: u32, call: CallIdx) -> bool {
-        if self.controls.is_empty() {
-            return true;
-        }
-        let len = self.calls.at(call).request.as_ref().map_or(0, MsgBuf::len);
-        let bytes = u32::try_from(len).unwrap_or(u32::MAX);
-        let admitted = self.controls.admit(session, bytes, self.now);
-        self.schedule.at_latest(self.controls.next_due());
-        admitted
-    }
-
     /// Puts the call at the end of its session's backlog.
     #[inline(never)]
     pub(crate) fn enqueue(&mut self, session: u32, idx: CallIdx) {
@@ -63,13 +49,13 @@ impl Proto {
         }
     }
 
-    /// Sends what the session's backlog, slots, credits and pace allow.
+    /// Sends what the session's backlog, slots and credits allow.
     #[inline(never)]
     pub(crate) fn drain_backlog(&mut self, session: u32) {
         loop {
             let state = self.sessions.at(session);
             let idx = CallIdx(state.backlog_head);
-            if idx.0 == NONE || !state.can_send() || !self.admit(session, idx) {
+            if idx.0 == NONE || !state.can_send() {
                 return;
             }
             self.unlink(session, idx);

@@ -51,6 +51,7 @@ fn live(bytes: &[u8], config: Config) {
     let options = SessionOptions {
         window: WINDOWS[usize::from(setup % 4)],
         credits: 1 + u32::from(setup >> 4),
+        ..SessionOptions::DEFAULT
     };
     let config = Config {
         backlog: 1 + u32::from(input.byte() % 16),

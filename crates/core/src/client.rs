@@ -10,10 +10,10 @@ use dunlin_wire::{
 };
 
 use crate::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
-use crate::congestion::Sample;
 use crate::error::{CallError, CallErrorKind, RpcError};
 use crate::proto::Proto;
-use crate::rtt::{SAMPLE_INTERVAL, away_limit};
+use crate::rtt::away_limit;
+use crate::rx::Data;
 use crate::session::{NONE, Session, SessionState};
 use crate::time::Nanos;
 
@@ -55,7 +55,7 @@ impl Proto {
             let limit = state.max_message;
             return refuse(CallErrorKind::TooLarge { limit }, request, response);
         }
-        let mut direct = state.can_send() && state.backlog_len == 0;
+        let direct = state.can_send() && state.backlog_len == 0;
         if !direct && state.backlog_len >= self.config.backlog {
             return refuse(CallErrorKind::Overloaded, request, response);
         }
@@ -70,9 +70,6 @@ impl Proto {
             index: idx.0,
             generation: call.generation,
         };
-        if !self.controls.is_empty() {
-            direct = direct && self.admit(session.index, idx);
-        }
         if direct {
             self.start(session.index, idx);
         } else {
@@ -99,15 +96,18 @@ impl Proto {
         call.req = client_slot.req;
         call.attempts = 0;
         call.sent = now;
-        call.sample = now >= state.sample_due || !self.controls.is_empty();
+        call.sample = now >= state.sample_due || state.paced;
         let mut flags = Flags::NONE;
         if call.sample {
-            state.sample_due = now + SAMPLE_INTERVAL;
+            state.sample_due = now + self.sample_interval;
             flags = Flags::SAMPLE;
         }
         call.first_sent = present;
         self.counters.requests_sent += 1;
         self.schedule.on_call(now, self.config.scan_interval);
+        if state.paced {
+            return self.start_paced(session, idx, flags);
+        }
         if owes_acks(state, call, now) {
             return self.send_request_with_acks(session, idx, flags);
         }
@@ -122,8 +122,19 @@ impl Proto {
         }
     }
 
-    /// Sends the request again.
-    fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
+    /// The same for a session that is held to a rate.
+    #[cold]
+    fn start_paced(&mut self, session: u32, idx: CallIdx, flags: Flags) {
+        let size = self.calls.at(idx).request.as_ref().map_or(0, message_size);
+        if size > self.sessions.at(session).data_size {
+            self.start_large(session, idx, size);
+        } else {
+            self.pace_request(session, idx, flags);
+        }
+    }
+
+    /// Sends a request of one packet, the first time or again, and notes when it leaves.
+    pub(crate) fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
         let state = self.sessions.at(session);
         let call = self.calls.at_mut(idx);
         if owes_acks(state, call, self.now) {
@@ -195,7 +206,7 @@ impl Proto {
             return None;
         }
         if is_response && header.size > state.single {
-            self.on_large_answer(session, header, data);
+            self.on_large_answer(session, header, Data::Here(data));
             return None;
         }
         let idx = CallIdx(slot.call);
@@ -225,7 +236,7 @@ impl Proto {
         if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
             self.sessions.at_mut(session.index).credits -= 1;
         }
-        if header.aux != Residence::NO_SAMPLE.0 || !self.controls.is_empty() {
+        if header.aux != Residence::NO_SAMPLE.0 || header.flags.has(Flags::ECN_ECHO) {
             self.take_sample(session.index, idx, header);
         }
         let answered = Answered { session, idx };
@@ -321,17 +332,8 @@ impl Proto {
                 self.counters.rtt_away += 1;
             }
         }
-        if !self.controls.is_empty() {
-            let congestion = header.flags.has(Flags::ECN_ECHO);
-            let now = self.now;
-            self.controls.on_answer(
-                session,
-                Sample {
-                    rtt: sample,
-                    congestion,
-                    now,
-                },
-            );
+        if sample.is_some() || header.flags.has(Flags::ECN_ECHO) {
+            self.learn(session, sample, 1, header.flags.has(Flags::ECN_ECHO));
         }
     }
 
@@ -367,8 +369,11 @@ impl Proto {
         call.attempts = call.attempts.saturating_add(1);
         call.sample = false;
         self.counters.retransmissions += 1;
-        self.controls.on_timeout(session, self.now);
-        self.send_request(session, idx, Flags::RETRANSMISSION);
+        self.learn_timeout(session);
+        match self.sessions.at(session).paced {
+            true => self.pace_request(session, idx, Flags::RETRANSMISSION),
+            false => self.send_request(session, idx, Flags::RETRANSMISSION),
+        }
     }
 
     /// Asks for the first response packet of an accepted request (rule S5).

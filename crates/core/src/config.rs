@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use dunlin_wire::ReqNum;
 
+use crate::congestion::{Bypasses, Scheme};
 use crate::time::Nanos;
 use crate::transport::RX_BURST;
 
@@ -39,6 +40,8 @@ pub const SWEEP_LIMIT: usize = 256;
 pub const ASKS_PER_HOLD: u64 = 3;
 /// Most request types: the table of handlers is indexed by type and never grows beyond this.
 pub const MAX_REQ_TYPES: usize = 1 << 16;
+/// Most slots of the timing wheel.
+pub const MAX_WHEEL_SLOTS: u64 = 1 << 12;
 /// Most sessions of an endpoint: the index must fit beside a generation in a handle.
 pub const MAX_SESSIONS: usize = 1 << 24;
 
@@ -86,6 +89,18 @@ pub struct Config {
     pub scan_interval: Nanos,
     /// Longest time between two probes of a request that the server has accepted.
     pub probe_max: Nanos,
+    /// Congestion control of all sessions that were not opened with another one. `None`: what the
+    /// transport says of the peer: none for shared memory, Timely for networks (design §7).
+    pub scheme: Option<Scheme>,
+    /// What is left out for sessions without congestion (eRPC §5.2.2). Can be changed later with
+    /// [`Rpc::set_bypasses`](crate::Rpc::set_bypasses).
+    pub bypasses: Bypasses,
+    /// Time that a slot of the timing wheel stands for: a paced packet leaves at most so much
+    /// late.
+    pub wheel_slot: Nanos,
+    /// How far the timing wheel reaches ahead, at most [`MAX_WHEEL_SLOTS`] slots. What is to wait
+    /// longer is put in again.
+    pub wheel_horizon: Nanos,
     /// Memory of the endpoint's pool in bytes.
     pub pool_bytes: usize,
     /// Use huge pages for message buffers if the system has any.
@@ -119,6 +134,10 @@ impl Default for Config {
             failure_timeout: Nanos::from_secs(1),
             scan_interval: Nanos::from_micros(250),
             probe_max: Nanos::from_millis(100),
+            scheme: None,
+            bypasses: Bypasses::default(),
+            wheel_slot: Nanos(500),
+            wheel_horizon: Nanos::from_millis(2),
             pool_bytes: 1 << 30,
             hugepages: true,
             readable_buffers: false,
@@ -140,6 +159,14 @@ pub enum ConfigError {
     Credits(u32),
     /// A time that must not be zero is zero; names the option.
     ZeroTime(&'static str),
+    /// `wheel_slot` is zero, or `wheel_horizon` is less than two slots or more than
+    /// [`MAX_WHEEL_SLOTS`].
+    Wheel {
+        /// Width of a slot.
+        slot: Nanos,
+        /// Reach of the wheel.
+        horizon: Nanos,
+    },
     /// `max_message` is 0 or above 1 GiB.
     MaxMessage(u32),
     /// `first_req` is not a multiple of [`MAX_WINDOW`].
@@ -167,6 +194,13 @@ impl std::fmt::Display for ConfigError {
             }
             Self::Credits(n) => write!(f, "a session's credits are {n}; use 1 to {MAX_CREDITS}"),
             Self::ZeroTime(name) => write!(f, "{name} is zero; use at least one microsecond"),
+            Self::Wheel { slot, horizon } => write!(
+                f,
+                "wheel_slot is {:?} and wheel_horizon {:?}; use 2 to {MAX_WHEEL_SLOTS} slots of at \
+                 least 1 ns",
+                Duration::from(*slot),
+                Duration::from(*horizon),
+            ),
             Self::MaxMessage(n) => write!(f, "max_message is {n} bytes; use 1 byte to 1 GiB"),
             Self::FirstReq(n) => write!(f, "first_req is {n}; use a multiple of {MAX_WINDOW}"),
             Self::ResponseHold { hold, least } => write!(
@@ -222,6 +256,7 @@ impl Config {
         SessionOptions {
             window: self.max_window,
             credits: self.max_credits,
+            ..SessionOptions::DEFAULT
         }
         .check()?;
         if self.max_message == 0 || self.max_message > 1 << 30 {
@@ -229,6 +264,10 @@ impl Config {
         }
         if !self.first_req.0.is_multiple_of(MAX_WINDOW) {
             return Err(ConfigError::FirstReq(self.first_req.0));
+        }
+        let (slot, horizon) = (self.wheel_slot, self.wheel_horizon);
+        if slot == Nanos::ZERO || !(2..=MAX_WHEEL_SLOTS).contains(&(horizon.0 / slot.0.max(1))) {
+            return Err(ConfigError::Wheel { slot, horizon });
         }
         let times = [
             ("rto_floor", self.rto_floor),
@@ -253,18 +292,25 @@ pub struct SessionOptions {
     pub window: u32,
     /// Packets in flight, from 1 to [`MAX_CREDITS`].
     pub credits: u32,
+    /// Congestion control of the requests that this side issues; `None`: that of the endpoint
+    /// ([`Config::scheme`]). The other side chooses for its own.
+    pub scheme: Option<Scheme>,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self {
-            window: DEFAULT_WINDOW,
-            credits: DEFAULT_CREDITS,
-        }
+        Self::DEFAULT
     }
 }
 
 impl SessionOptions {
+    /// What [`Default`] gives, for constants.
+    pub const DEFAULT: Self = Self {
+        window: DEFAULT_WINDOW,
+        credits: DEFAULT_CREDITS,
+        scheme: None,
+    };
+
     /// Checks both numbers.
     ///
     /// # Errors

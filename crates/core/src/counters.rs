@@ -33,6 +33,10 @@ pub struct Counters {
     pub unanswered: u64,
     /// Calls that waited for a slot or a credit.
     pub stalls: u64,
+    /// Packets that waited in the timing wheel.
+    pub paced: u64,
+    /// Answers that told of congestion marks, or bore one.
+    pub congestion_marks: u64,
     /// Round-trip samples taken.
     pub rtt_samples: u64,
     /// Round-trip samples dropped because this endpoint had been away.
@@ -70,6 +74,8 @@ pub struct Drops {
     pub busy: u64,
     /// An answer that fits no pending request.
     pub unexpected: u64,
+    /// Data in shared memory that its sender took back before it was copied.
+    pub revoked: u64,
 }
 
 impl Drops {
@@ -88,5 +94,6 @@ impl Drops {
             + self.future
             + self.busy
             + self.unexpected
+            + self.revoked
     }
 }

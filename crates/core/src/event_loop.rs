@@ -32,10 +32,10 @@ use crate::dispatch::{Place, suspect_slow};
 use crate::handlers::Handlers;
 use crate::proto::Proto;
 use crate::rpc::{Engine, Rpc};
-use crate::rx::Packet;
+use crate::rx::{Data, Packet};
 use crate::session::NONE;
 use crate::time::{Clock, Nanos};
-use crate::transport::{RX_BURST, Rx, Transport, Tx};
+use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
 
 /// Bursts from this size on are worth prefetching.
 const PREFETCH_FROM: usize = 4;
@@ -73,7 +73,10 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             if frames >= PREFETCH_FROM && live >= PREFETCH_SESSIONS {
                 self.prefetch(frames);
             }
-            self.receive(frames);
+            match self.engine.proto.config.bypasses.clock {
+                true => self.receive::<false>(frames),
+                false => self.receive::<true>(frames),
+            }
             if !self.engine.batch.is_empty() {
                 self.run_batches();
             }
@@ -103,17 +106,25 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         }
     }
 
-    /// Every packet of every frame. A frame may hold many (rule W11).
+    /// Every packet of every frame. A frame may hold many (rule W11). `EACH`: each has a reading
+    /// of the clock of its own (eRPC §5.2.2, batched timestamps off).
     #[inline]
-    fn receive(&mut self, frames: usize) {
+    fn receive<const EACH: bool>(&mut self, frames: usize) {
         for index in 0..frames {
             let frame = self.rx.frame(index);
+            if frame.elsewhere.is_some() {
+                self.engine.on_reference(&frame);
+                continue;
+            }
             let mut offset = 0;
             while offset < frame.bytes.len() {
                 let bytes = &frame.bytes[offset..];
                 let Some(packet) = self.engine.proto.next_packet(bytes) else {
                     break;
                 };
+                if EACH {
+                    self.engine.read_clock();
+                }
                 let place = Place {
                     frame: index,
                     offset,
@@ -168,6 +179,36 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.last_burst = now;
     }
 
+    /// A packet whose data lies with its sender. It is copied once, to where it ends up, as a
+    /// packet of a large message is: so it goes that way even if it is the only one.
+    #[inline(never)]
+    fn on_reference(&mut self, frame: &Frame<'_>) {
+        let Some(data) = frame.elsewhere else { return };
+        let proto = &mut self.proto;
+        let Some(packet) = proto.packet_of_data(frame.bytes, data.len()) else {
+            return;
+        };
+        let (session, header) = (packet.session, &packet.header);
+        if let Some(acks) = Proto::acks_of(&packet, frame.bytes) {
+            proto.on_acks(session, acks);
+        }
+        match header.kind {
+            PacketType::Req => {
+                proto.on_large_request(session, header, Data::There(data), frame.congestion);
+            }
+            PacketType::Resp => proto.on_large_answer(session, header, Data::There(data)),
+            // The others have no data.
+            _ => proto.counters.drops.size += 1,
+        }
+    }
+
+    /// What follows happens now.
+    fn read_clock(&mut self) {
+        let now = self.clock.now();
+        self.proto.now = now;
+        self.proto.received = now;
+    }
+
     /// One valid packet of an open session.
     #[inline]
     fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
@@ -189,7 +230,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 }
             }
             // CR, RFR, CANCEL.
-            _ => proto.on_other(session, header, bytes),
+            _ => proto.on_other(session, header, bytes, place.congestion),
         }
     }
 
@@ -273,6 +314,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         // time, or if the burst is long, because the transport's time is not the handlers'.
         let early = proto.tx.measures() || proto.tx.len() >= MANY;
         let mut leaving = if early { self.clock.now() } else { proto.now };
+        if !proto.config.bypasses.clock {
+            for _ in 1..proto.tx.len() {
+                leaving = self.clock.now();
+            }
+        }
         proto.tx.stamp_answers(leaving, proto.received);
         let end = self.tx.burst(proto.tx.items());
         if !early && (self.dispatched.is_some() || !proto.tx.sent().is_empty()) {

@@ -12,6 +12,7 @@ use dunlin_wire::{Bitmap, ErrorCode, Flags, Header, PacketType, PktNum, Residenc
 
 use crate::outgoing::packets_of;
 use crate::proto::Proto;
+use crate::rx::Data;
 use crate::session::NONE;
 use crate::transfer::{Arrival, Arrivals, MAX_AHEAD};
 use crate::work::{WorkIdx, WorkState};
@@ -47,7 +48,7 @@ impl Proto {
         &mut self,
         session: u32,
         header: &Header,
-        data: &[u8],
+        data: Data<'_>,
         congestion: bool,
     ) {
         let state = self.sessions.at(session);
@@ -129,7 +130,7 @@ impl Proto {
         session: u32,
         idx: WorkIdx,
         header: &Header,
-        data: &[u8],
+        data: Data<'_>,
         congestion: bool,
     ) {
         let data_size = self.sessions.at(session).data_size as usize;
@@ -140,7 +141,7 @@ impl Proto {
             return;
         }
         let packet = header.pkt.0;
-        match incoming.arrivals.insert(packet) {
+        match incoming.arrivals.find(packet) {
             Arrival::TooFar => {
                 self.counters.drops.packet_number += 1;
                 return;
@@ -150,11 +151,12 @@ impl Proto {
                 let start = packet as usize * data_size;
                 let message = incoming.message.as_mut().map(MsgBuf::data_mut);
                 // The packet exists and its data is as long as it should be (rule W8).
-                if let Some(place) =
-                    message.and_then(|bytes| bytes.get_mut(start..start + data.len()))
-                {
-                    place.copy_from_slice(data);
+                let place = message.and_then(|bytes| bytes.get_mut(start..start + data.len()));
+                if !place.is_some_and(|place| data.copy_to(place)) {
+                    self.counters.drops.revoked += 1;
+                    return;
                 }
+                incoming.arrivals.insert(packet);
                 work.answered = self.now;
             }
         }
@@ -249,7 +251,13 @@ impl Proto {
     }
 
     /// RFR that asks for packets of a response (rule S13).
-    pub(crate) fn send_asked(&mut self, session: u32, idx: WorkIdx, header: &Header) {
+    pub(crate) fn send_asked(
+        &mut self,
+        session: u32,
+        idx: WorkIdx,
+        header: &Header,
+        congestion: bool,
+    ) {
         let work = self.works.at_mut(idx);
         let state = self.sessions.at(session);
         let Some(response) = work.response.as_ref().filter(|_| work.error.is_none()) else {
@@ -273,6 +281,9 @@ impl Proto {
             let len = (response.len() - start).min(state.data_size as usize);
             let mut answer = Self::header(state, PacketType::Resp, work.req);
             answer.flags = Flags(header.flags.0 & Flags::RETRANSMISSION.0);
+            if congestion {
+                answer.flags = answer.flags.with(Flags::ECN_ECHO);
+            }
             answer.aux = Residence::NO_SAMPLE.0;
             answer.size = size;
             answer.pkt = PktNum(packet);

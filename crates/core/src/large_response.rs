@@ -4,18 +4,19 @@
 //! Called by `client.rs` for answers that do not fit into a packet. Nothing here calls user code:
 //! the completion is queued.
 
-use dunlin_wire::{Header, Residence};
+use dunlin_wire::{Flags, Header, Residence};
 
 use crate::call::{CallIdx, CallState, Done};
 use crate::error::RpcError;
 use crate::outgoing::packets_of;
 use crate::proto::Proto;
+use crate::rx::Data;
 use crate::session::{ClientSlot, NONE};
 
 impl Proto {
     /// A packet of a response that has more than one (rule S13). The call ends with the last.
     #[cold]
-    pub(crate) fn on_large_answer(&mut self, session: u32, header: &Header, data: &[u8]) {
+    pub(crate) fn on_large_answer(&mut self, session: u32, header: &Header, data: Data<'_>) {
         let (state, slots) = self.sessions.with_client_slots(session);
         let slot = slots[header.req.slot(u32::from(state.window)) as usize];
         if slot.call == NONE || slot.req != header.req {
@@ -78,7 +79,13 @@ impl Proto {
         true
     }
 
-    fn take_response_packet(&mut self, session: u32, idx: CallIdx, header: &Header, data: &[u8]) {
+    fn take_response_packet(
+        &mut self,
+        session: u32,
+        idx: CallIdx,
+        header: &Header,
+        data: Data<'_>,
+    ) {
         let data_size = self.sessions.at(session).data_size as usize;
         let call = self.calls.at_mut(idx);
         let (packet, transfer) = (header.pkt.0, call.transfer);
@@ -103,10 +110,14 @@ impl Proto {
         }
         let start = packet as usize * data_size;
         // The packet exists and its data is as long as it should be (rule W8).
-        if let Some(place) = response.data_mut().get_mut(start..start + data.len()) {
-            place.copy_from_slice(data);
+        let place = response.data_mut().get_mut(start..start + data.len());
+        if !place.is_some_and(|place| data.copy_to(place)) {
+            self.counters.drops.revoked += 1;
+            return;
         }
-        self.on_arrival(session, transfer, packet, header);
+        let arrival = self.on_arrival(session, transfer, packet, header);
+        let marked = header.flags.has(Flags::ECN_ECHO);
+        self.learn(session, arrival.and_then(|arrival| arrival.rtt), 1, marked);
         if self.transfers.at(transfer).is_complete() {
             return self.end_answered(session, idx, None);
         }

@@ -13,7 +13,9 @@
 //! | `call.rs`, `client.rs`, `backlog.rs`, `abort.rs` | requests that this side issues |
 //! | `work.rs`, `server.rs` | requests that the other side issues |
 //! | `scan.rs`, `timers.rs` | what time does |
-//! | `tx_queue.rs`, `congestion.rs` | packets on their way out; where control and pacing attach |
+//! | `congestion.rs`, `congestion/` | the schemes: at what rate a session may send |
+//! | `pacing.rs`, `wheel.rs` | packets that wait for their time |
+//! | `tx_queue.rs` | packets on their way out |
 //! | `request.rs`, `batch.rs`, `background.rs`, `context.rs` | what the user sees |
 //! | `control/` | handshake, links and failure detector, without I/O |
 #![forbid(unsafe_code)]
@@ -42,6 +44,7 @@ mod lifecycle;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 mod outgoing;
+mod pacing;
 mod proto;
 mod request;
 mod rng;
@@ -56,13 +59,14 @@ mod timers;
 mod transfer;
 pub mod transport;
 mod tx_queue;
+mod wheel;
 mod work;
 
 pub use background::{BackgroundRequest, Job, Workers};
 pub use batch::{Batch, BatchItem};
 pub use call::{CallId, CallOptions, Done, Tag};
 pub use config::{Config, ConfigError, SessionOptions};
-pub use congestion::{BytesPerSec, CongestionControl, Sample};
+pub use congestion::{Bypasses, BytesPerSec, CongestionControl, Sample, Scheme, UnknownScheme};
 pub use context::Cx;
 pub use counters::{Counters, Drops};
 pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};

@@ -7,6 +7,7 @@ use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::call::CallIdx;
 use crate::config::{MAX_CREDITS, MAX_PACKETS, MAX_WINDOW, SessionOptions};
+use crate::congestion::{BytesPerSec, Scheme};
 use crate::error::{CloseReason, OpenError};
 use crate::proto::Proto;
 use crate::session::{NONE, Session, State};
@@ -82,6 +83,7 @@ impl Proto {
         let index = self.insert_session(window, credits, self.config.first_req)?;
         let state = self.sessions.at_mut(index);
         state.state = State::Connecting;
+        state.scheme = options.scheme.or(self.config.scheme);
         state.data_size = self.limits.data_size;
         state.max_message = largest(self.config.max_message, self.limits.data_size);
         Ok(self.sessions.handle(index))
@@ -146,6 +148,7 @@ impl Proto {
         let index = self.insert_session(window, credits, offer.first_req)?;
         let state = self.sessions.at_mut(index);
         state.accepted = true;
+        state.scheme = self.config.scheme;
         state.data_size = self.limits.data_size;
         state.max_message = self.config.max_message;
         self.join(index, peer, offer);
@@ -230,7 +233,7 @@ impl Proto {
             token: state.remote_token,
         });
         self.promised -= 2 * u64::from(state.credit_limit);
-        self.controls.remove(index);
+        self.end_control(index);
         self.sessions.remove(index);
         self.tell(SessionEvent::Closed { session, reason });
         self.closed.push_back(Closed {
@@ -292,6 +295,10 @@ pub struct SessionInfo {
     pub data_size: u32,
     /// Bytes of large requests of the other side that are there in part (rule S14).
     pub receiving: u64,
+    /// Congestion control. A session that connects has that of its transport later.
+    pub scheme: Scheme,
+    /// The rate that its requests are held to; `None`: that of the line.
+    pub rate: Option<BytesPerSec>,
     /// Smoothed round trip.
     pub rtt: Option<crate::time::Nanos>,
     /// Smallest round trip seen.
@@ -312,7 +319,7 @@ impl Proto {
             window: u32::from(state.window),
             credit_limit: state.credit_limit,
             credits: state.credits,
-            in_flight: state.in_flight,
+            in_flight: u32::from(state.in_flight),
             credits_held: calls
                 .map(|slot| self.credits_held(CallIdx(slot.call)))
                 .sum(),
@@ -320,6 +327,8 @@ impl Proto {
             max_message: state.max_message,
             data_size: state.data_size,
             receiving: self.receiving_of(index),
+            scheme: state.scheme.unwrap_or_default(),
+            rate: self.rate_of(index),
             rtt: state.rtt.smoothed(),
             rtt_min: state.rtt.minimum(),
         })

@@ -19,7 +19,7 @@ use crate::session::SessionState;
 use crate::time::Nanos;
 
 /// Packets that one message may send before another one of the endpoint has its turn.
-const TURN: u32 = 16;
+pub(crate) const TURN: u32 = 16;
 /// Packets that one RFR may ask for, so that an answer does not fill a queue on its own.
 const MOST_ASKED: u32 = 16;
 /// Most credits that large messages leave to small ones.
@@ -57,9 +57,10 @@ impl Proto {
     }
 
     /// Puts the message into the queue of those that may send.
-    fn send_later(&mut self, transfer: u32) {
+    pub(crate) fn send_later(&mut self, transfer: u32) {
         let entry = self.transfers.at_mut(transfer);
-        if !entry.queued {
+        // What waits for its time comes back by itself.
+        if !entry.queued && entry.place.is_none() {
             entry.queued = true;
             self.sending.push_back(transfer);
             self.attention = true;
@@ -84,14 +85,28 @@ impl Proto {
 
     /// Sends up to [`TURN`] packets of the message. True if more could go at once.
     fn take_turn(&mut self, transfer: u32) -> bool {
+        let session = self.calls.at(self.transfers.at(transfer).call).session;
+        if self.sessions.at(session).paced {
+            return self.take_paced_turn(transfer, false);
+        }
+        let sent = self.send_some(transfer, TURN);
+        self.after_turn(transfer, sent);
+        sent == TURN
+    }
+
+    /// Sends up to `most` packets of the message, or asks for them; returns how many.
+    pub(crate) fn send_some(&mut self, transfer: u32, most: u32) -> u32 {
         let mut asked = Asked::default();
         let mut sent = 0;
-        while sent < TURN {
+        while sent < most {
             let Some((packet, again)) = self.transfers.at(transfer).next_to_send() else {
                 break;
             };
-            if !self.take_credit(transfer, again) {
+            if !again && !self.has_credit(transfer) {
                 break;
+            }
+            if !again {
+                self.take_credit(transfer);
             }
             self.transfers.at_mut(transfer).on_sent(packet, self.now);
             match self.calls.at(self.transfers.at(transfer).call).state {
@@ -101,31 +116,36 @@ impl Proto {
             sent += 1;
         }
         self.ask(transfer, &mut asked);
+        sent
+    }
+
+    /// So many packets of the message have left in its turn.
+    pub(crate) fn after_turn(&mut self, transfer: u32, sent: u32) {
         // After a timeout its patience stands: what was sent again may still be on its way.
         let entry = self.transfers.at(transfer);
         if sent != 0 && entry.attempts == 0 && entry.probes == 0 {
             let due = self.now + self.probe_after(transfer);
             self.expect(transfer, due);
         }
-        sent == TURN
     }
 
     /// A packet that was not sent before needs a credit, beside the one that the call has. Large
     /// messages never fill an RX queue, this side's or that of a peer that is taken to be like it.
-    fn take_credit(&mut self, transfer: u32, again: bool) -> bool {
+    pub(crate) fn has_credit(&self, transfer: u32) -> bool {
         let entry = self.transfers.at(transfer);
-        if again || entry.outstanding() == 0 {
-            return true;
-        }
-        let session = self.calls.at(entry.call).session;
+        let state = self.sessions.at(self.calls.at(entry.call).session);
         let most = self.limits.rx_queue / 4 * 3;
-        let state = self.sessions.at_mut(session);
         let in_flight = state.credit_limit - state.credits;
-        let free = state.credits > reserved(state) && in_flight < most;
-        if free {
-            state.credits -= 1;
+        entry.outstanding() == 0 || (state.credits > reserved(state) && in_flight < most)
+    }
+
+    /// Takes the credit that [`Self::has_credit`] has seen.
+    fn take_credit(&mut self, transfer: u32) {
+        let entry = self.transfers.at(transfer);
+        if entry.outstanding() != 0 {
+            let session = self.calls.at(entry.call).session;
+            self.sessions.at_mut(session).credits -= 1;
         }
-        free
     }
 
     /// A packet of a request.
@@ -236,16 +256,23 @@ impl Proto {
             let now = self.now;
             self.transfers.at_mut(transfer).on_late(now);
         }
+        let mut packets = 0;
+        let mut rtt = None;
+        let mut arrived = |arrival: Option<Arrival>| {
+            packets += u32::from(arrival.is_some());
+            rtt = rtt.or(arrival.and_then(|arrival| arrival.rtt));
+        };
         for packet in base..cumulative {
-            self.on_arrival(session, transfer, packet, header);
+            arrived(self.on_arrival(session, transfer, packet, header));
         }
         #[cfg(feature = "mutants")]
         let cumulative = cumulative + u32::from(self.shows(Mutant::BitmapOffByOne));
         for offset in 0..reach {
             if bits.contains(offset) {
-                self.on_arrival(session, transfer, cumulative + offset, header);
+                arrived(self.on_arrival(session, transfer, cumulative + offset, header));
             }
         }
+        self.learn(session, rtt, packets, header.flags.has(Flags::ECN_ECHO));
         self.after_arrivals(session, transfer);
         if self.transfers.at(transfer).is_complete() {
             self.end_transfer(session, idx);
@@ -257,17 +284,23 @@ impl Proto {
         }
     }
 
-    /// One packet has arrived: its credit is free, and it may give a round-trip sample.
-    pub(crate) fn on_arrival(&mut self, session: u32, transfer: u32, packet: u32, header: &Header) {
+    /// One packet has arrived: its credit is free, and it may give a round-trip sample. `None` if
+    /// this was known.
+    pub(crate) fn on_arrival(
+        &mut self,
+        session: u32,
+        transfer: u32,
+        packet: u32,
+        header: &Header,
+    ) -> Option<Arrival> {
         let entry = self.transfers.at_mut(transfer);
         let held = entry.held();
         let state = self.sessions.at_mut(session);
         let least = state.rtt.minimum().unwrap_or(Nanos::ZERO);
-        let Some(sent) = entry.on_acked(packet, self.received, least) else {
-            return;
-        };
+        let sent = entry.on_acked(packet, self.received, least)?;
         let free = held - entry.held();
         state.credits += free;
+        let mut arrival = Arrival { rtt: None };
         if let Some(sent) = sent
             && packet == header.pkt.0
             && let Some(residence) = header.residence().to_nanos()
@@ -276,10 +309,12 @@ impl Proto {
             if self.away <= away_limit(rtt) {
                 state.rtt.on_sample(rtt);
                 self.counters.rtt_samples += 1;
+                arrival.rtt = Some(rtt);
             } else {
                 self.counters.rtt_away += 1;
             }
         }
+        Some(arrival)
     }
 
     /// Looks for losses, and for what can be sent now.
@@ -295,7 +330,13 @@ impl Proto {
         let session = self.calls.at(self.transfers.at(transfer).call).session;
         let rtt = &self.sessions.at(session).rtt;
         let window = rtt.minimum().map_or(FIRST_WINDOW, |rtt| Nanos(rtt.0 / 4));
-        self.transfers.at_mut(transfer).find_lost(self.now, window)
+        let entry = self.transfers.at_mut(transfer);
+        let known = entry.lost();
+        let late = entry.find_lost(self.now, window);
+        if entry.lost() > known {
+            self.learn_loss(session);
+        }
+        late
     }
 
     /// Something must be done for the message at `due`.
@@ -310,8 +351,8 @@ impl Proto {
         let rtt = &self.sessions.at(session).rtt;
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
         let seen = self.transfers.at(transfer).round_trip();
-        match rtt.smoothed().or(seen) {
-            Some(round_trip) => round_trip.times(2).max(SHORTEST_PROBE).min(timeout),
+        match rtt.patience().or(seen.map(|seen| seen.times(2))) {
+            Some(patience) => patience.max(SHORTEST_PROBE).min(timeout),
             None => timeout,
         }
     }
@@ -357,6 +398,10 @@ impl Proto {
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
         let probe = self.probe_after(transfer);
         let entry = self.transfers.at_mut(transfer);
+        if entry.outstanding() == 0 {
+            // Nothing is in flight: what comes next waits for its time or for a credit.
+            return self.expect(transfer, Nanos::MAX);
+        }
         if entry.has_lost() || late != Nanos::MAX {
             self.expect(transfer, late.min(self.now + timeout));
             return self.send_later(transfer);
@@ -382,7 +427,7 @@ impl Proto {
             self.close(session, CloseReason::PeerFailed, true);
             return;
         }
-        self.controls.on_timeout(session, self.now);
+        self.learn_timeout(session);
         let grown = timeout.times(1 << attempts.min(MAX_BACKOFF));
         let patience = grown.min(self.config.longest_backoff().max(timeout));
         self.expect(transfer, self.now + patience);
@@ -411,6 +456,13 @@ impl Proto {
             false => 1,
         }
     }
+}
+
+/// A packet that was not known to have arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Its round trip, if it can be trusted (rule S10).
+    pub(crate) rtt: Option<Nanos>,
 }
 
 /// Packets of a response in a row that one RFR asks for.

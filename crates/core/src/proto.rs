@@ -9,10 +9,11 @@ use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
 
 use crate::call::{CallTable, Done, Ending};
 use crate::config::{Config, ConfigError};
-use crate::congestion::Controls;
+use crate::congestion::flow::Flows;
 use crate::counters::Counters;
 use crate::incoming::{Arrived, Incoming};
 use crate::lifecycle::{Closed, SessionEvent};
+use crate::pacing::sample_interval;
 use crate::rng::{Rng, Tokens};
 use crate::scan::Schedule;
 use crate::session::{SessionState, SessionTable};
@@ -21,6 +22,7 @@ use crate::timers::Timers;
 use crate::transfer::Transfers;
 use crate::transport::{Limits, TxSeq};
 use crate::tx_queue::TxQueue;
+use crate::wheel::Wheel;
 use crate::work::{WorkId, WorkIdx, WorkTable};
 
 /// Packets that the queue towards the transport holds before its memory grows.
@@ -73,7 +75,11 @@ pub(crate) struct Proto {
     /// Detached work in order of the time at which it must be acknowledged (rule S4).
     pub(crate) ack_due: VecDeque<(Nanos, WorkId)>,
     pub(crate) timers: Timers,
-    pub(crate) controls: Controls,
+    /// Sessions with congestion control, and their packets that wait for their time.
+    pub(crate) flows: Flows,
+    pub(crate) wheel: Wheel,
+    /// How often a session that is not paced asks for a round trip (rule S10).
+    pub(crate) sample_interval: Nanos,
     pub(crate) schedule: Schedule,
     /// One of the queues above may hold something.
     pub(crate) attention: bool,
@@ -104,6 +110,9 @@ impl Proto {
         Ok(Self {
             sessions: SessionTable::new(config.max_sessions),
             schedule: Schedule::new(),
+            flows: Flows::default(),
+            wheel: Wheel::new(config.wheel_slot, config.wheel_horizon),
+            sample_interval: sample_interval(config.bypasses),
             config,
             limits,
             now: Nanos::ZERO,
@@ -130,7 +139,6 @@ impl Proto {
             closed: VecDeque::new(),
             ack_due: VecDeque::new(),
             timers: Timers::default(),
-            controls: Controls::default(),
             attention: false,
             jobs: 0,
             promised: 0,
@@ -187,10 +195,16 @@ impl Proto {
 
     /// A packet that is neither a request nor its end.
     #[inline(never)]
-    pub(crate) fn on_other(&mut self, session: u32, header: &Header, bytes: &[u8]) {
+    pub(crate) fn on_other(
+        &mut self,
+        session: u32,
+        header: &Header,
+        bytes: &[u8],
+        congestion: bool,
+    ) {
         match header.kind {
             PacketType::Cr => self.on_credit_return(session, header, bytes),
-            PacketType::Rfr => self.on_probe(session, header),
+            PacketType::Rfr => self.on_probe(session, header, congestion),
             PacketType::Cancel => self.on_cancel(session, header),
             PacketType::Req | PacketType::Resp | PacketType::Err => {}
         }

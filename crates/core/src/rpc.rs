@@ -13,7 +13,7 @@ use crate::background::{BackgroundFn, BackgroundRequest, Workers};
 use crate::batch::BatchEntry;
 use crate::call::{CallId, CallOptions, Tag};
 use crate::config::{Config, ConfigError, SessionOptions};
-use crate::congestion::CongestionControl;
+use crate::congestion::{Bypasses, CongestionControl, Scheme};
 use crate::context::Cx;
 use crate::counters::Counters;
 use crate::dispatch::SlowRequest;
@@ -24,7 +24,7 @@ use crate::proto::Proto;
 use crate::request::DroppedList;
 use crate::session::{Session, State};
 use crate::time::{Clock, Nanos};
-use crate::transport::{Halves, PeerId, Transport, Tx};
+use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
 /// An endpoint over transport `T` with clock `C` and the user's state `App`.
 #[derive(Debug)]
@@ -60,6 +60,25 @@ impl<X, C: Clock, App> Engine<X, C, App> {
     fn step_in(&mut self) {
         self.proto.now = self.clock.now();
         self.proto.outside = true;
+    }
+}
+
+impl<X: Tx, C, App> Engine<X, C, App> {
+    /// What the transport says of the way to a peer.
+    fn path(&self, peer: PeerId) -> Path {
+        self.tx.path(peer).unwrap_or(Path {
+            line_rate: self.proto.limits.line_rate,
+            base_rtt: Nanos::ZERO,
+            scheme: Scheme::None,
+        })
+    }
+
+    /// The other side of a session is known.
+    fn begin_control(&mut self, session: Session, peer: PeerId) {
+        let path = self.path(peer);
+        if let Some(index) = self.proto.sessions.find(session) {
+            self.proto.begin_control(index, &path);
+        }
     }
 }
 
@@ -185,6 +204,15 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         )
     }
 
+    /// Like [`Self::cx`], without another look at the clock: for further uses right behind one.
+    pub fn cx_again(&mut self) -> Cx<'_> {
+        let engine = &mut self.engine;
+        Cx {
+            proto: &mut engine.proto,
+            dropped: &engine.dropped,
+        }
+    }
+
     /// Issues a request; see [`Cx::call`].
     ///
     /// # Errors
@@ -256,14 +284,42 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         (pool.bytes_in_use(), pool.outstanding())
     }
 
-    /// Gives a session a congestion control scheme (design §7). False if the session has ended.
+    /// Gives a session a congestion control scheme of the user's own (design §7).
+    /// [`Self::set_scheme`] is for those that there are. False if the session has ended.
     pub fn control(&mut self, session: Session, scheme: Box<dyn CongestionControl>) -> bool {
-        let proto = &mut self.engine.proto;
-        let found = proto.sessions.find(session);
-        if let Some(index) = found {
-            proto.controls.set(index, scheme);
-        }
-        found.is_some()
+        let Some((index, path)) = self.control_of(session) else {
+            return false;
+        };
+        self.engine.proto.set_own_scheme(index, scheme, &path);
+        true
+    }
+
+    /// Changes the congestion control of the requests that this side issues on a session. It starts
+    /// at line rate, knowing nothing. False if the session has ended.
+    pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> bool {
+        let Some((index, path)) = self.control_of(session) else {
+            return false;
+        };
+        self.engine.proto.set_scheme(index, scheme, &path);
+        true
+    }
+
+    /// What is left out from now on for sessions without congestion (eRPC §5.2.2).
+    pub fn set_bypasses(&mut self, bypasses: Bypasses) {
+        self.engine.proto.set_bypasses(bypasses);
+    }
+
+    /// What is left out now.
+    pub fn bypasses(&self) -> Bypasses {
+        self.engine.proto.config.bypasses
+    }
+
+    /// A live session's index, and the way to its peer.
+    fn control_of(&mut self, session: Session) -> Option<(u32, Path)> {
+        self.engine.step_in();
+        let engine = &self.engine;
+        let index = engine.proto.sessions.find(session)?;
+        Some((index, engine.path(engine.proto.sessions.at(index).peer)))
     }
 
     /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
@@ -322,7 +378,9 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         answer: &SessionOffer,
     ) -> Result<(), OpenError> {
         self.engine.step_in();
-        self.engine.proto.opened(session, peer, answer)
+        self.engine.proto.opened(session, peer, answer)?;
+        self.engine.begin_control(session, peer);
+        Ok(())
     }
 
     /// The other side asks for a session.
@@ -335,7 +393,9 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         offer: &SessionOffer,
     ) -> Result<(Session, SessionOffer), OpenError> {
         self.engine.step_in();
-        self.engine.proto.accept(peer, offer)
+        let (session, answer) = self.engine.proto.accept(peer, offer)?;
+        self.engine.begin_control(session, peer);
+        Ok((session, answer))
     }
 
     /// Ends a session because the control plane says so. False if it had ended before.

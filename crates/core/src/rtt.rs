@@ -51,6 +51,16 @@ impl Rtt {
         measured.max(floor) + Nanos(u64::from(self.residence_ns))
     }
 
+    /// How long an answer may be on its way before it is asked after: two round trips, or more
+    /// while they change. `None` before the first sample.
+    pub(crate) fn patience(&self) -> Option<Nanos> {
+        let (smoothed, variation) = (self.smoothed_ns, self.variation_ns);
+        let patience = smoothed
+            .max(variation.saturating_mul(4))
+            .saturating_add(smoothed);
+        (smoothed != 0).then_some(Nanos(u64::from(patience)))
+    }
+
     /// The smoothed round trip, if there was a sample.
     #[inline]
     pub(crate) fn smoothed(&self) -> Option<Nanos> {
@@ -63,7 +73,7 @@ impl Rtt {
     }
 }
 
-/// A session asks for a round-trip sample at most this often (rule S10): both sides then read
+/// A session that is not paced asks for a round-trip sample at most this often (rule S10): both sides then read
 /// their clocks once more, and the estimate does not need it of every answer.
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 

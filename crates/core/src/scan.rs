@@ -114,9 +114,7 @@ impl Proto {
             self.schedule.absent += late;
         }
         self.acknowledge_due();
-        while let Some(session) = self.controls.pop_due(self.now) {
-            self.wake_live(session);
-        }
+        self.release_paced();
         if self.schedule.next_scan <= self.now {
             self.scan_calls(queue_empty);
         }
@@ -141,17 +139,7 @@ impl Proto {
             .min(acks)
             .min(self.schedule.transfers)
             .min(self.timers.next_due())
-            .min(self.controls.next_due());
-    }
-
-    fn wake_live(&mut self, session: u32) {
-        if self
-            .sessions
-            .get(session)
-            .is_some_and(crate::session::SessionState::is_open)
-        {
-            self.wake(session);
-        }
+            .min(self.wheel.next_due());
     }
 
     /// Looks at the pending calls, and finds out when they must be looked at again.

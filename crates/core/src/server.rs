@@ -8,7 +8,7 @@ use dunlin_msgbuf::BufRef;
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, Residence};
 
 use crate::proto::Proto;
-use crate::rx::Packet;
+use crate::rx::{Data, Packet};
 use crate::session::NONE;
 use crate::transport::TxSeq;
 use crate::work::{WorkId, WorkIdx, WorkState};
@@ -27,7 +27,7 @@ impl Proto {
         let window = u32::from(state.window);
         let at = (state.slots + header.req.slot(window)) as usize;
         if header.size > state.single {
-            self.on_large_request(session, header, packet.data, congestion);
+            self.on_large_request(session, header, Data::Here(packet.data), congestion);
             return None;
         }
         let expected = self.sessions.server_slots[at].last.next(window);
@@ -143,7 +143,7 @@ impl Proto {
     /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
     /// response (rule S13).
     #[inline(never)]
-    pub(crate) fn on_probe(&mut self, session: u32, header: &Header) {
+    pub(crate) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
         let state = self.sessions.at(session);
         let at = (state.slots + header.req.slot(u32::from(state.window))) as usize;
         let slot = self.sessions.server_slots[at];
@@ -152,7 +152,7 @@ impl Proto {
             && slot.work != NONE
             && self.works.at(WorkIdx(slot.work)).state == WorkState::Done
         {
-            return self.send_asked(session, WorkIdx(slot.work), header);
+            return self.send_asked(session, WorkIdx(slot.work), header, congestion);
         }
         self.on_repeated(session, at, header);
     }

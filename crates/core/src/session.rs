@@ -6,6 +6,7 @@
 
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
+use crate::congestion::Scheme;
 use crate::rtt::Rtt;
 use crate::time::Nanos;
 use crate::transport::PeerId;
@@ -59,7 +60,10 @@ pub(crate) struct SessionState {
     /// The session waits in the stall queue to be looked at.
     pub(crate) stalled: bool,
     /// Concurrent requests in each direction, a power of two.
-    pub(crate) window: u16,
+    pub(crate) window: u8,
+    /// Packets of this session wait for their time: it is below line rate, or the rate limiter is
+    /// not bypassed.
+    pub(crate) paced: bool,
     /// Where the session's slots start in both slot tables.
     pub(crate) slots: u32,
     /// Packets that may still be sent (rule S7).
@@ -77,7 +81,11 @@ pub(crate) struct SessionState {
     pub(crate) backlog_head: u32,
     pub(crate) backlog_len: u32,
     /// Calls that hold a slot, zombies included.
-    pub(crate) in_flight: u32,
+    pub(crate) in_flight: u16,
+    /// This side accepted the session; the other opened it.
+    pub(crate) accepted: bool,
+    /// Its congestion control; `None`: what the transport says, once the peer is known.
+    pub(crate) scheme: Option<Scheme>,
 
     pub(crate) rtt: Rtt,
     /// A request from then on asks for a round-trip sample.
@@ -97,8 +105,8 @@ pub(crate) struct SessionState {
     pub(crate) first_req: ReqNum,
     /// Last call that waits for a slot or a credit.
     pub(crate) backlog_tail: u32,
-    /// This side accepted the session; the other opened it.
-    pub(crate) accepted: bool,
+    /// Its flow, or [`NONE`] if it has credits alone.
+    pub(crate) flow: u32,
 }
 
 impl SessionState {
@@ -126,6 +134,7 @@ impl Default for SessionState {
             state: State::Free,
             stalled: false,
             window: 1,
+            paced: false,
             slots: 0,
             credits: 0,
             free: 0,
@@ -138,6 +147,8 @@ impl Default for SessionState {
             backlog_tail: NONE,
             backlog_len: 0,
             in_flight: 0,
+            accepted: false,
+            scheme: None,
             rtt: Rtt::default(),
             sample_due: Nanos::ZERO,
             heard: Nanos::ZERO,
@@ -147,7 +158,7 @@ impl Default for SessionState {
             max_message: 0,
             generation: 0,
             first_req: ReqNum(0),
-            accepted: false,
+            flow: NONE,
         }
     }
 }
@@ -292,7 +303,7 @@ impl SessionTable {
         // Generation 0 belongs to `Session::NONE`.
         let generation = state.generation.wrapping_add(1).max(1);
         *state = SessionState {
-            window: u16::try_from(window).expect("a window is at most 64"),
+            window: u8::try_from(window).expect("a window is at most 64"),
             slots,
             free: SessionState::all_slots(window),
             generation,
@@ -351,7 +362,7 @@ impl SessionTable {
         let slots = self.insert_slots(window, first_req);
         let state = self.at_mut(index);
         state.slots = slots;
-        state.window = u16::try_from(window).expect("a window is at most 64");
+        state.window = u8::try_from(window).expect("a window is at most 64");
         state.free = SessionState::all_slots(window);
     }
 }

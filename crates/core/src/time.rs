@@ -59,6 +59,13 @@ impl Nanos {
     pub const fn times(self, n: u64) -> Self {
         Self(self.0.saturating_mul(n))
     }
+
+    /// For arithmetic that is not exact anyway.
+    #[inline]
+    #[must_use]
+    pub(crate) fn as_f64(self) -> f64 {
+        self.0 as f64
+    }
 }
 
 impl Add for Nanos {

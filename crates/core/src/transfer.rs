@@ -66,7 +66,7 @@ pub(crate) struct Arrivals {
     behind: PacketSet,
 }
 
-/// What [`Arrivals::insert`] found.
+/// What [`Arrivals::find`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Arrival {
     New,
@@ -81,25 +81,27 @@ impl Arrivals {
         self.cumulative
     }
 
+    /// What the packet is if it comes now.
     #[inline]
-    pub(crate) fn insert(&mut self, packet: u32) -> Arrival {
-        if packet < self.cumulative || packet - self.cumulative >= MAX_AHEAD {
-            let late = packet < self.cumulative;
-            return if late {
-                Arrival::Duplicate
-            } else {
-                Arrival::TooFar
-            };
+    pub(crate) fn find(&self, packet: u32) -> Arrival {
+        if packet < self.cumulative || self.behind.has(packet) {
+            Arrival::Duplicate
+        } else if packet - self.cumulative >= MAX_AHEAD {
+            Arrival::TooFar
+        } else {
+            Arrival::New
         }
-        if self.behind.has(packet) {
-            return Arrival::Duplicate;
-        }
+    }
+
+    /// A packet is here that was found to be new.
+    #[inline]
+    pub(crate) fn insert(&mut self, packet: u32) {
+        debug_assert_eq!(self.find(packet), Arrival::New);
         self.behind.insert(packet);
         while self.behind.has(self.cumulative) {
             self.behind.remove(self.cumulative);
             self.cumulative += 1;
         }
-        Arrival::New
     }
 
     /// What has arrived behind the cumulative number, as a CR says it (rule W7).
@@ -129,6 +131,8 @@ pub(crate) struct Transfer {
     pub(crate) probes: u8,
     /// It stands in the queue of those that may send.
     pub(crate) queued: bool,
+    /// Its next packet waits in the timing wheel for this time.
+    pub(crate) place: Option<Nanos>,
     /// Somebody's; free entries are reused.
     live: bool,
     packets: u32,
@@ -161,6 +165,7 @@ impl Transfer {
             attempts: 0,
             probes: 0,
             queued: false,
+            place: None,
             live: false,
             packets: 0,
             base: 0,
@@ -219,6 +224,11 @@ impl Transfer {
     #[inline]
     pub(crate) fn next(&self) -> u32 {
         self.next
+    }
+
+    /// Packets that count as lost and are to be sent again.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost_count
     }
 
     /// A lost packet is to be sent again; it needs no further credit.

@@ -9,8 +9,11 @@
 //! sequence. A transport that finds a `BufRef` revoked (its generation is old) drops the item and
 //! counts it: that is a bug of the endpoint, and the simulator fails on it.
 
-use dunlin_msgbuf::BufRef;
+use dunlin_msgbuf::{BufRef, PeerBytes};
 use dunlin_wire::{HEADER_LEN, MAX_EXTENSION};
+
+use crate::congestion::Scheme;
+use crate::time::Nanos;
 
 /// A remote endpoint as one transport knows it: an index into the transport's peer table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -46,6 +49,20 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// The network marked the frame "congestion experienced" (ECN).
     pub congestion: bool,
+    /// The data of the frame's only packet, if it lies with the sender and not behind its header.
+    pub elsewhere: Option<PeerBytes<'a>>,
+}
+
+impl<'a> Frame<'a> {
+    /// A frame that is all here and was not marked.
+    #[inline]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            congestion: false,
+            elsewhere: None,
+        }
+    }
 }
 
 /// The receiving half.
@@ -71,6 +88,11 @@ pub trait Tx {
 
     /// Everything before this position has left the msgbufs it was sent from.
     fn done(&mut self) -> TxSeq;
+
+    /// What is known of the way to a peer. `None`: the line rate of [`Limits`], and credits alone.
+    fn path(&self, _peer: PeerId) -> Option<Path> {
+        None
+    }
 
     /// Does what `burst` has put off because it would have held up packets, such as finding out
     /// whether a peer has just fallen asleep. The endpoint calls it when it has nothing to send,
@@ -101,6 +123,19 @@ pub struct Limits {
     pub rx_queue: u32,
     /// Rate of the link in bytes per second, from which congestion control starts.
     pub line_rate: u64,
+}
+
+/// What a transport declares of the way to one peer (design §7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Path {
+    /// Rate of this host's link in bytes per second: where congestion control starts, and what it
+    /// never exceeds.
+    pub line_rate: u64,
+    /// Round trip of a packet through an empty network. [`Nanos::ZERO`]: only measurement can
+    /// tell.
+    pub base_rtt: Nanos,
+    /// The congestion control of sessions for which none is chosen.
+    pub scheme: Scheme,
 }
 
 /// Both halves and the limits, as a transport is given to an endpoint.

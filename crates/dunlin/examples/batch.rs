@@ -106,6 +106,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
         session: SessionOptions {
             window: 32,
             credits: 32,
+            ..SessionOptions::DEFAULT
         },
         ..Default::default()
     };

@@ -43,15 +43,21 @@
 //! # }
 //! ```
 
+mod local;
+
+pub use local::{
+    Call, Caller, Error as AsyncError, Failed, Local, OwnedRequest, Reply, Sleep, Tasks,
+};
+
 pub use dunlin_core::config::MAX_BATCH;
 pub use dunlin_core::control::{
     AddError, ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters,
 };
 pub use dunlin_core::{
-    BackgroundRequest, Batch, BatchFn, BatchItem, BytesPerSec, CallError, CallErrorKind, CallId,
+    BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind, CallId,
     CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,
     Counters, Cx, DispatchFn, Done, Drops, Held, Nanos, OpenError, Progress, Request, Rng,
-    RpcError, Sample, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions, Tag, TimerFn,
+    RpcError, Sample, Scheme, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions, Tag, TimerFn,
     TimerToken,
 };
 pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};

@@ -8,6 +8,7 @@ use crate::world::*;
 const ONE_SLOT: SessionOptions = SessionOptions {
     window: 1,
     credits: 1,
+    ..SessionOptions::DEFAULT
 };
 
 #[test]

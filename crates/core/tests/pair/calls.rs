@@ -46,6 +46,7 @@ fn calls_beyond_the_window_wait_in_order_and_beyond_the_backlog_are_refused() {
         SessionOptions {
             window: 2,
             credits: 32,
+            ..SessionOptions::DEFAULT
         },
     );
     for tag in 0..5 {
@@ -74,6 +75,7 @@ fn one_credit_allows_one_packet_in_flight() {
         SessionOptions {
             window: 8,
             credits: 1,
+            ..SessionOptions::DEFAULT
         },
     );
     for tag in 0..4 {
@@ -98,6 +100,7 @@ fn request_numbers_wrap() {
         SessionOptions {
             window: 4,
             credits: 32,
+            ..SessionOptions::DEFAULT
         },
     );
     for tag in 0..200 {
@@ -153,6 +156,7 @@ fn a_deadline_completes_at_once_and_the_slot_waits_for_the_server() {
         SessionOptions {
             window: 1,
             credits: 1,
+            ..SessionOptions::DEFAULT
         },
     );
     pair.call_for(HOLD, b"slow", 1, Some(Nanos::from_millis(1)));
@@ -178,6 +182,7 @@ fn cancelling_a_request_that_never_arrived_uses_its_number_up() {
         SessionOptions {
             window: 1,
             credits: 1,
+            ..SessionOptions::DEFAULT
         },
     );
     let id = pair.call(ECHO, b"lost", 1);
@@ -204,6 +209,7 @@ fn cancelling_in_the_backlog_sends_nothing() {
         SessionOptions {
             window: 1,
             credits: 1,
+            ..SessionOptions::DEFAULT
         },
     );
     pair.call(ECHO, b"a", 1);
@@ -257,6 +263,7 @@ fn a_response_buffer_is_not_rewritten_while_the_transport_reads_it() {
         SessionOptions {
             window: 1,
             credits: 1,
+            ..SessionOptions::DEFAULT
         },
     );
     pair.server.stuck.set(true);

@@ -68,6 +68,7 @@ fn a_handler_may_call_back_on_the_same_session() {
         SessionOptions {
             window: 1,
             credits: 1,
+            ..SessionOptions::DEFAULT
         },
     );
     pair.call(CALL_BACK, b"nested", 1);

@@ -317,6 +317,7 @@ fn one_credit_carries_a_large_message() {
     let options = SessionOptions {
         window: 2,
         credits: 1,
+        ..SessionOptions::DEFAULT
     };
     let mut pair = Pair::with(Config::default(), options);
     let data = pattern(20_000);

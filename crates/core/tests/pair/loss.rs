@@ -180,6 +180,7 @@ fn acknowledgement_vectors_free_responses_of_idle_slots() {
         SessionOptions {
             window: 8,
             credits: 32,
+            ..SessionOptions::DEFAULT
         },
     );
     for tag in 0..8 {

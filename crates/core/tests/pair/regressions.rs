@@ -76,6 +76,7 @@ fn cancelling_in_the_backlog_leaves_nothing_to_wake_up_for() {
         SessionOptions {
             window: 1,
             credits: 32,
+            ..SessionOptions::DEFAULT
         },
     );
     p.call(HOLD, b"h", 1);

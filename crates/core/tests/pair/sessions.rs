@@ -75,6 +75,7 @@ fn the_server_may_lower_window_credits_and_sizes() {
         .open(&SessionOptions {
             window: 16,
             credits: 64,
+            ..SessionOptions::DEFAULT
         })
         .unwrap();
     let offer = pair.client.rpc.offer_of(session).unwrap();
@@ -106,6 +107,7 @@ fn the_server_may_lower_window_credits_and_sizes() {
         .open(&SessionOptions {
             window: 16,
             credits: 64,
+            ..SessionOptions::DEFAULT
         })
         .unwrap();
     assert_eq!(
@@ -172,6 +174,7 @@ fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
             .open(&SessionOptions {
                 window: 64,
                 credits: 1,
+                ..SessionOptions::DEFAULT
             })
             .unwrap();
         assert_eq!(
@@ -208,11 +211,13 @@ fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
         SessionOptions {
             window: 8,
             credits: 64,
+            ..SessionOptions::DEFAULT
         },
     );
     let options = SessionOptions {
         window: 8,
         credits: 64,
+        ..SessionOptions::DEFAULT
     };
     let opened: Vec<_> = (0..7)
         .map(|_| pair.client.rpc.open(&options).unwrap())

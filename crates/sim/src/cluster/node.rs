@@ -167,7 +167,14 @@ impl RpcNode {
             let (app, rng) = (self.rpc.app(), &mut self.rng);
             (*rng.pick(&app.work.windows), *rng.pick(&app.work.credits))
         };
-        let (options, now) = (SessionOptions { window, credits }, self.net.borrow().now());
+        let (options, now) = (
+            SessionOptions {
+                window,
+                credits,
+                ..SessionOptions::default()
+            },
+            self.net.borrow().now(),
+        );
         if self
             .control
             .connect(&mut self.rpc, peer, &options, now)

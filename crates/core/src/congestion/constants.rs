@@ -1,0 +1,92 @@
+//! Every constant of every congestion control scheme, with its source. Nothing else in the crate
+//! has a number that decides at what rate a session sends.
+//!
+//! TIMELY: Mittal et al., SIGCOMM 2015, §4.3 and Table 1. Patched TIMELY: Zhu et al., CoNEXT 2016,
+//! §4.3. DCQCN: Zhu et al., SIGCOMM 2015, §3.1 and §5. Swift: Kumar et al., SIGCOMM 2020, §3.
+//! eRPC: Kalia et al., NSDI 2019, §5.2. "Ours" says why the papers' value does not do.
+
+use crate::time::Nanos;
+
+/// No scheme goes below the line rate divided by this (design §7): at 25 Gbit/s that is a packet
+/// of 1 KB every 1.3 ms, so 1000 senders leave a link three quarters empty.
+pub(crate) const LEAST_RATE_DIVISOR: f64 = 4096.0;
+
+/// Timely.
+pub(crate) mod timely {
+    use super::Nanos;
+
+    /// T_low: below it the rate only grows. TIMELY §4.3 and eRPC §5.2.2: 50 µs.
+    pub(crate) const T_LOW: Nanos = Nanos::from_micros(50);
+    /// T_low is at least so many of the smallest round trips (design §7), for networks where 50 µs
+    /// is an empty one.
+    pub(crate) const T_LOW_ROUND_TRIPS: u64 = 4;
+    /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3: 500 µs
+    /// beside 50 µs.
+    pub(crate) const T_HIGH_IN_T_LOW: u64 = 10;
+    /// δ: additive step, as a part of the line rate. TIMELY §4.3: 10 Mbit/s on links of 10 Gbit/s.
+    pub(crate) const STEP: f64 = 1.0 / 1000.0;
+    /// β: multiplicative decrease. TIMELY §4.3: 0.8.
+    pub(crate) const BETA: f64 = 0.8;
+    /// α: weight of a new round-trip difference. TIMELY §4.3: 0.875.
+    pub(crate) const ALPHA: f64 = 0.875;
+    /// N: so many round trips that did not rise in a row make the increase hyperactive. TIMELY
+    /// §4.3: five.
+    pub(crate) const HYPER_AFTER: u32 = 5;
+    /// The step is then so many times as large. TIMELY §4.3: five.
+    pub(crate) const HYPER_STEPS: f64 = 5.0;
+    /// Below T_low the hyperactive step is at least this part of the rate. Ours: with δ alone a
+    /// session that one spike has brought to a fifth of the line rate needs 160 round trips to
+    /// come back, and 800 from the least rate on.
+    pub(crate) const HYPER_PART: f64 = 1.0 / 16.0;
+    /// A timeout takes this part of the rate. Ours: TIMELY assumes a network without loss.
+    pub(crate) const TIMEOUT_CUT: f64 = 0.5;
+}
+
+/// DCQCN.
+pub(crate) mod dcqcn {
+    use super::Nanos;
+
+    /// g: weight of a new mark in α. DCQCN §5.2: 1/256.
+    pub(crate) const G: f64 = 1.0 / 256.0;
+    /// At most one decrease in this time, as a receiver sends at most one CNP in it. DCQCN §3.1:
+    /// 50 µs.
+    pub(crate) const CNP_INTERVAL: Nanos = Nanos::from_micros(50);
+    /// K: α falls after so long without a mark. DCQCN §3.1: longer than the interval; 55 µs.
+    pub(crate) const ALPHA_TIMER: Nanos = Nanos::from_micros(55);
+    /// T: the timer of the rate increase. DCQCN §5.2: 55 µs.
+    pub(crate) const RATE_TIMER: Nanos = Nanos::from_micros(55);
+    /// B: the byte counter of the rate increase. DCQCN §5.2: 10 MB.
+    pub(crate) const BYTE_COUNTER: u64 = 10_000_000;
+    /// F: steps of fast recovery. DCQCN §3.1: 5.
+    pub(crate) const FAST_STEPS: u32 = 5;
+    /// R_AI as a part of the line rate. DCQCN §3.1: 40 Mbit/s on links of 40 Gbit/s.
+    pub(crate) const STEP: f64 = 1.0 / 1000.0;
+    /// R_HAI in R_AI. DCQCN leaves it open; the factor of ten is that of QCN (IEEE 802.1Qau).
+    pub(crate) const HYPER_STEPS: f64 = 10.0;
+    /// A timeout takes this part of the rate. Ours: DCQCN assumes a network without loss.
+    pub(crate) const TIMEOUT_CUT: f64 = 0.5;
+}
+
+/// Swift.
+pub(crate) mod swift {
+    use super::Nanos;
+
+    /// Additive increase in packets per round trip. Swift leaves it open; one, as in TCP.
+    pub(crate) const INCREASE: f64 = 1.0;
+    /// β: decrease for the part of the delay that is above the target. Swift §3.1: 0.8.
+    pub(crate) const BETA: f64 = 0.8;
+    /// Most of the window that one decrease takes. Swift §3.1: max_mdf, 0.5.
+    pub(crate) const MOST_CUT: f64 = 0.5;
+    /// The smallest window in packets (design §7).
+    pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
+    /// The delay that a large window aims at, beyond the empty network's round trip.
+    pub(crate) const BASE_TARGET: Nanos = Nanos::from_micros(15);
+    /// fs_range: how much more a small window may aim at (Swift §3.2).
+    pub(crate) const SCALING_RANGE: Nanos = Nanos::from_micros(45);
+    /// fs_min_cwnd: windows below have all of the range. Swift §3.2: 0.1.
+    pub(crate) const SCALING_LEAST: f64 = 0.1;
+    /// fs_max_cwnd: windows above have none. Swift §3.2: 100.
+    pub(crate) const SCALING_MOST: f64 = 100.0;
+    /// So many timeouts in a row bring the window to its least. Swift §3.1: RETX_RESET_THRESHOLD.
+    pub(crate) const RESET_AFTER: u32 = 5;
+}

@@ -1,0 +1,141 @@
+//! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
+//! 2015, §3.1). The answers bring the marks (rule W6), where the paper has packets of their own.
+//!
+//! Invariant: least ≤ rate ≤ target ≤ line rate. Nothing here needs a timer: what the paper's
+//! timers would have done by now is done when somebody asks for the rate.
+
+use super::constants::LEAST_RATE_DIVISOR;
+use super::constants::dcqcn::{
+    ALPHA_TIMER, BYTE_COUNTER, CNP_INTERVAL, FAST_STEPS, G, HYPER_STEPS, RATE_TIMER, STEP,
+    TIMEOUT_CUT,
+};
+use super::{BytesPerSec, CongestionControl, Link, Sample};
+use crate::time::Nanos;
+
+/// Steps of a timer that are made up for at once. After so many the rate is that of the line.
+const MOST_STEPS: u64 = 1 << 12;
+
+/// One session's state.
+#[derive(Clone, Debug)]
+pub(crate) struct Dcqcn {
+    line: f64,
+    /// R_C, the current rate.
+    rate: f64,
+    /// R_T, the rate that fast recovery comes back to.
+    target: f64,
+    /// α: how congested the network is, from 0 to 1.
+    alpha: f64,
+    packet: u64,
+    /// The last decrease.
+    decreased: Nanos,
+    /// When α falls next, if no mark comes.
+    alpha_due: Nanos,
+    /// When the timer makes the next step.
+    step_due: Nanos,
+    /// Steps of the timer, and of the byte counter, since the last decrease.
+    by_time: u32,
+    by_bytes: u32,
+    /// Bytes since the last step of the byte counter.
+    bytes: u64,
+}
+
+impl Dcqcn {
+    /// At line rate, until a mark comes.
+    pub(crate) fn new(link: &Link) -> Self {
+        let line = link.line_rate.as_f64();
+        Self {
+            line,
+            rate: line,
+            target: line,
+            alpha: 1.0,
+            packet: u64::from(link.packet),
+            decreased: Nanos::ZERO,
+            alpha_due: Nanos::MAX,
+            step_due: Nanos::MAX,
+            by_time: 0,
+            by_bytes: 0,
+            bytes: 0,
+        }
+    }
+
+    /// A mark (the paper's "CNP"): equation 1.
+    fn on_mark(&mut self, now: Nanos) {
+        let first = self.alpha_due == Nanos::MAX;
+        if !first && now.since(self.decreased) < CNP_INTERVAL {
+            return;
+        }
+        self.target = self.rate;
+        self.cut(self.alpha / 2.0);
+        self.alpha += G * (1.0 - self.alpha);
+        self.decreased = now;
+        self.alpha_due = now + ALPHA_TIMER;
+        self.step_due = now + RATE_TIMER;
+        (self.by_time, self.by_bytes, self.bytes) = (0, 0, 0);
+    }
+
+    fn cut(&mut self, part: f64) {
+        self.rate = (self.rate * (1.0 - part)).max(self.line / LEAST_RATE_DIVISOR);
+    }
+
+    /// One step of the increase: fast recovery, then additive, then hyper (§3.1, Figure 7).
+    fn step(&mut self) {
+        let (least, most) = (
+            self.by_time.min(self.by_bytes),
+            self.by_time.max(self.by_bytes),
+        );
+        let steps = match (least > FAST_STEPS, most > FAST_STEPS) {
+            (true, _) => HYPER_STEPS * f64::from(least - FAST_STEPS),
+            (false, true) => 1.0,
+            (false, false) => 0.0,
+        };
+        self.target = (self.target + steps * STEP * self.line).min(self.line);
+        self.rate = f64::midpoint(self.rate, self.target);
+        // Half of the way to the target never arrives.
+        if self.line - self.rate < STEP * self.line {
+            self.rate = self.line;
+        }
+    }
+}
+
+impl CongestionControl for Dcqcn {
+    fn on_answer(&mut self, sample: Sample) {
+        self.on_time(sample.now);
+        if sample.congestion {
+            return self.on_mark(sample.now);
+        }
+        self.bytes += u64::from(sample.packets) * self.packet;
+        while self.bytes >= BYTE_COUNTER && self.rate < self.line {
+            self.bytes -= BYTE_COUNTER;
+            self.by_bytes += 1;
+            self.step();
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Nanos) {
+        self.target = self.rate;
+        self.cut(TIMEOUT_CUT);
+    }
+
+    fn on_time(&mut self, now: Nanos) {
+        let mut steps = 0;
+        while self.alpha_due <= now && steps < MOST_STEPS {
+            self.alpha *= 1.0 - G;
+            self.alpha_due += ALPHA_TIMER;
+            steps += 1;
+        }
+        steps = 0;
+        while self.step_due <= now && self.rate < self.line && steps < MOST_STEPS {
+            self.by_time += 1;
+            self.step();
+            self.step_due += RATE_TIMER;
+            steps += 1;
+        }
+    }
+
+    fn rate(&self) -> Option<BytesPerSec> {
+        (self.rate < self.line).then(|| BytesPerSec::from_f64(self.rate))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The flows of an endpoint: for each session with congestion control its scheme, and when its next
+//! packet may leave.
+//!
+//! A flow lives as long as its session has a scheme; entries are reused. `pacing.rs` is the only
+//! caller.
+
+use super::dcqcn::Dcqcn;
+use super::swift::Swift;
+use super::timely::Timely;
+use super::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
+use crate::session::NONE;
+use crate::time::Nanos;
+
+/// A session's scheme. An enum, so that those of this crate are called directly.
+#[derive(Debug)]
+enum Control {
+    Timely(Timely),
+    Dcqcn(Dcqcn),
+    Swift(Swift),
+    /// The user's own.
+    Own(Box<dyn CongestionControl>),
+}
+
+/// Congestion control of one session.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    control: Control,
+    /// The next packet may leave then.
+    next_send: Nanos,
+    /// The scheme's rate; `None`: that of the line.
+    rate: Option<BytesPerSec>,
+    line_rate: BytesPerSec,
+}
+
+impl Flow {
+    /// `None` for [`Scheme::None`].
+    pub(crate) fn new(scheme: Scheme, link: &Link, bypasses: Bypasses) -> Option<Self> {
+        let control = match scheme {
+            Scheme::None => return None,
+            Scheme::Timely => Control::Timely(Timely::new(link, bypasses.timely)),
+            Scheme::Dcqcn => Control::Dcqcn(Dcqcn::new(link)),
+            Scheme::Swift => Control::Swift(Swift::new(link)),
+        };
+        Some(Self::with(control, link))
+    }
+
+    /// With the user's own scheme.
+    pub(crate) fn own(scheme: Box<dyn CongestionControl>, link: &Link) -> Self {
+        Self::with(Control::Own(scheme), link)
+    }
+
+    fn with(control: Control, link: &Link) -> Self {
+        let mut flow = Self {
+            control,
+            next_send: Nanos::ZERO,
+            rate: None,
+            line_rate: link.line_rate,
+        };
+        flow.rate = flow.scheme().rate();
+        flow
+    }
+
+    fn scheme(&mut self) -> &mut dyn CongestionControl {
+        match &mut self.control {
+            Control::Timely(timely) => timely,
+            Control::Dcqcn(dcqcn) => dcqcn,
+            Control::Swift(swift) => swift,
+            Control::Own(own) => own.as_mut(),
+        }
+    }
+
+    /// An answer came. The common case, Timely at line rate, does nothing but compare.
+    #[inline]
+    pub(crate) fn on_answer(&mut self, sample: Sample) {
+        match &mut self.control {
+            Control::Timely(timely) => timely.on_answer(sample),
+            _ => self.scheme().on_answer(sample),
+        }
+        self.rate = self.scheme().rate();
+    }
+
+    pub(crate) fn on_loss(&mut self, now: Nanos) {
+        self.scheme().on_loss(now);
+        self.rate = self.scheme().rate();
+    }
+
+    pub(crate) fn on_timeout(&mut self, now: Nanos) {
+        self.scheme().on_timeout(now);
+        self.rate = self.scheme().rate();
+    }
+
+    pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
+        if let Control::Timely(timely) = &mut self.control {
+            timely.set_bypass(bypasses.timely);
+        }
+    }
+
+    /// The rate that packets are held to; `None`: that of the line.
+    pub(crate) fn rate(&self) -> Option<BytesPerSec> {
+        self.rate
+    }
+
+    /// Takes the next place for a packet of `bytes` bytes; returns its time, which may have come.
+    pub(crate) fn reserve(&mut self, bytes: u32, now: Nanos) -> Nanos {
+        self.scheme().on_time(now);
+        self.rate = self.scheme().rate();
+        let at = self.next_send.max(now);
+        self.next_send = at;
+        self.charge(bytes);
+        at
+    }
+
+    /// What left has `bytes` bytes more than its place was taken for.
+    pub(crate) fn charge(&mut self, bytes: u32) {
+        self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
+    }
+}
+
+/// All flows of an endpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    all: Vec<Option<Flow>>,
+    free: Vec<u32>,
+}
+
+impl Flows {
+    pub(crate) fn insert(&mut self, flow: Flow) -> u32 {
+        if let Some(index) = self.free.pop() {
+            self.all[index as usize] = Some(flow);
+            return index;
+        }
+        self.all.push(Some(flow));
+        // Freeing must never allocate: the list has room for every entry.
+        self.free.reserve(self.all.capacity() - self.free.len());
+        u32::try_from(self.all.len() - 1).expect("fewer than 2^24 sessions")
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) {
+        if index != NONE {
+            self.all[index as usize] = None;
+            self.free.push(index);
+        }
+    }
+
+    /// The flow, unless the session has none.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Flow> {
+        self.all.get_mut(index as usize)?.as_mut()
+    }
+
+    /// The same, to look at.
+    pub(crate) fn get(&self, index: u32) -> Option<&Flow> {
+        self.all.get(index as usize)?.as_ref()
+    }
+
+    /// All that there are.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.all.iter_mut().flatten()
+    }
+}

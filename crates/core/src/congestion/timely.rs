@@ -1,0 +1,139 @@
+//! Timely: the rate follows the gradient of the round trip (TIMELY, SIGCOMM 2015, Algorithm 1; eRPC
+//! §5.2).
+//!
+//! Invariant: the rate is a number between the line rate and its 4096th part. There is no sample
+//! that is too small to be believed: eRPC leaves out those below a constant, and so stays below
+//! line rate for ever on a fabric that is faster.
+
+use super::constants::LEAST_RATE_DIVISOR;
+use super::constants::timely::{
+    ALPHA, BETA, HYPER_AFTER, HYPER_PART, HYPER_STEPS, STEP, T_HIGH_IN_T_LOW, T_LOW,
+    T_LOW_ROUND_TRIPS, TIMEOUT_CUT,
+};
+use super::{BytesPerSec, CongestionControl, Link, Sample};
+use crate::time::Nanos;
+
+/// One session's state.
+#[derive(Clone, Debug)]
+pub(crate) struct Timely {
+    line: f64,
+    rate: f64,
+    /// The smallest round trip that was seen or declared; zero before there is one.
+    least: Nanos,
+    t_low: Nanos,
+    previous: Nanos,
+    /// Smoothed difference of successive round trips in nanoseconds.
+    difference: f64,
+    /// Round trips in a row that were below T_low or did not rise.
+    good: u32,
+    updated: Nanos,
+    /// A session at line rate does not look at round trips below T_low (eRPC §5.2.2).
+    bypass: bool,
+}
+
+impl Timely {
+    /// At line rate, until something is known.
+    pub(crate) fn new(link: &Link, bypass: bool) -> Self {
+        let mut timely = Self {
+            line: link.line_rate.as_f64(),
+            rate: link.line_rate.as_f64(),
+            least: link.base_rtt,
+            t_low: T_LOW,
+            previous: Nanos::ZERO,
+            difference: 0.0,
+            good: 0,
+            updated: Nanos::ZERO,
+            bypass,
+        };
+        timely.set_t_low();
+        timely
+    }
+
+    /// The Timely bypass is switched while the session runs.
+    pub(crate) fn set_bypass(&mut self, bypass: bool) {
+        self.bypass = bypass;
+    }
+
+    fn set_t_low(&mut self) {
+        self.t_low = T_LOW.max(self.least.times(T_LOW_ROUND_TRIPS));
+    }
+
+    #[cold]
+    fn on_least(&mut self, rtt: Nanos) {
+        self.least = rtt;
+        self.set_t_low();
+    }
+
+    /// One step of Algorithm 1, at most once in the smallest round trip: its samples stand for
+    /// segments of 16 KB and more, ours for packets.
+    fn update(&mut self, rtt: Nanos, now: Nanos) {
+        if now.since(self.updated) < self.least {
+            return;
+        }
+        self.updated = now;
+        let previous = std::mem::replace(&mut self.previous, rtt);
+        let change = match previous {
+            Nanos::ZERO => 0.0,
+            _ => rtt.as_f64() - previous.as_f64(),
+        };
+        self.difference += ALPHA * (change - self.difference);
+        let gradient = self.difference / self.least.as_f64().max(1.0);
+        let t_high = self.t_low.times(T_HIGH_IN_T_LOW);
+        if rtt < self.t_low {
+            self.good += 1;
+            let hyper = self.good >= HYPER_AFTER;
+            self.grow(if hyper { self.rate * HYPER_PART } else { 0.0 });
+        } else if rtt > t_high {
+            self.good = 0;
+            self.shrink(BETA * (1.0 - t_high.as_f64() / rtt.as_f64()));
+        } else if gradient <= 0.0 {
+            self.good += 1;
+            self.grow(0.0);
+        } else {
+            self.good = 0;
+            self.shrink(BETA * gradient.min(1.0));
+        }
+    }
+
+    /// Adds the step, or `least` if that is more.
+    fn grow(&mut self, least: f64) {
+        let steps = if self.good >= HYPER_AFTER {
+            HYPER_STEPS
+        } else {
+            1.0
+        };
+        self.rate = (self.rate + (steps * STEP * self.line).max(least)).min(self.line);
+    }
+
+    fn shrink(&mut self, part: f64) {
+        self.rate = (self.rate * (1.0 - part)).max(self.line / LEAST_RATE_DIVISOR);
+    }
+}
+
+impl CongestionControl for Timely {
+    #[inline]
+    fn on_answer(&mut self, sample: Sample) {
+        let Some(rtt) = sample.rtt else {
+            return;
+        };
+        if rtt < self.least || self.least == Nanos::ZERO {
+            self.on_least(rtt);
+        }
+        if self.bypass && rtt < self.t_low && self.rate >= self.line {
+            return;
+        }
+        self.update(rtt, sample.now);
+    }
+
+    fn on_timeout(&mut self, _now: Nanos) {
+        self.good = 0;
+        self.shrink(TIMEOUT_CUT);
+    }
+
+    fn rate(&self) -> Option<BytesPerSec> {
+        (self.rate < self.line).then(|| BytesPerSec::from_f64(self.rate))
+    }
+}
+
+#[cfg(test)]
+mod tests;

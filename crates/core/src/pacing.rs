@@ -1,0 +1,292 @@
+//! Pacing: holds the packets of sessions below line rate to their time (design §7, eRPC §5.2, rule
+//! S15).
+//!
+//! REQ packets and RFRs are paced one by one; an RFR takes the time of the bytes that it asks for.
+//! A packet takes the next place of its session's rate when it could otherwise leave, and waits for
+//! it in the timing wheel. What comes up there is checked (rule S8): the session, the request and
+//! its state must still be what they were. A message has one packet in the wheel at a time, so its
+//! credits are taken when packets leave, and nothing has to be taken out of the wheel when a call
+//! ends.
+//!
+//! Called by `client.rs` and `outgoing.rs` for sessions whose `paced` is set, and by `scan.rs` when
+//! something in the wheel is due.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{Flags, HEADER_LEN};
+
+use crate::call::{CallIdx, CallState};
+use crate::congestion::flow::Flow;
+use crate::congestion::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
+use crate::outgoing::TURN;
+use crate::proto::Proto;
+use crate::rtt::SAMPLE_INTERVAL;
+use crate::session::{NONE, State};
+use crate::time::Nanos;
+use crate::transport::Path;
+use crate::wheel::Entry;
+
+/// Packets that one RFR of a paced session may ask for (design §7).
+const MOST_ASKED_PACED: u32 = 4;
+
+/// Bytes of a header.
+#[expect(clippy::cast_possible_truncation, reason = "it is 24")]
+const HEADER_BYTES: u32 = HEADER_LEN as u32;
+
+impl Proto {
+    /// The peer of a session is known: it gets the scheme that was chosen for it, or that of its
+    /// transport.
+    pub(crate) fn begin_control(&mut self, session: u32, path: &Path) {
+        let state = self.sessions.at(session);
+        if state.flow != NONE {
+            // The user was faster.
+            return;
+        }
+        let scheme = state.scheme.unwrap_or(path.scheme);
+        self.set_scheme(session, scheme, path);
+    }
+
+    /// Gives the session a scheme that starts from nothing.
+    pub(crate) fn set_scheme(&mut self, session: u32, scheme: Scheme, path: &Path) {
+        self.end_control(session);
+        let state = self.sessions.at_mut(session);
+        state.scheme = Some(scheme);
+        if state.state == State::Connecting {
+            // Until the peer is known.
+            return;
+        }
+        let link = self.link_of(session, path);
+        if let Some(flow) = Flow::new(scheme, &link, self.config.bypasses) {
+            self.set_flow(session, flow);
+        }
+    }
+
+    /// Gives the session a scheme of the user's own.
+    pub(crate) fn set_own_scheme(
+        &mut self,
+        session: u32,
+        scheme: Box<dyn CongestionControl>,
+        path: &Path,
+    ) {
+        self.end_control(session);
+        let link = self.link_of(session, path);
+        self.set_flow(session, Flow::own(scheme, &link));
+    }
+
+    fn link_of(&self, session: u32, path: &Path) -> Link {
+        Link {
+            line_rate: BytesPerSec(path.line_rate),
+            base_rtt: path.base_rtt,
+            packet: self.sessions.at(session).data_size + HEADER_BYTES,
+        }
+    }
+
+    fn set_flow(&mut self, session: u32, flow: Flow) {
+        self.sessions.at_mut(session).flow = self.flows.insert(flow);
+        self.on_rate(session);
+    }
+
+    /// Forgets the session's flow. What waits in the wheel leaves at its time all the same.
+    pub(crate) fn end_control(&mut self, session: u32) {
+        let state = self.sessions.at_mut(session);
+        state.paced = false;
+        self.flows.remove(std::mem::replace(&mut state.flow, NONE));
+    }
+
+    /// Which short cuts are taken from now on.
+    pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
+        self.config.bypasses = bypasses;
+        self.sample_interval = sample_interval(bypasses);
+        for flow in self.flows.iter_mut() {
+            flow.set_bypasses(bypasses);
+        }
+        for session in 0..u32::try_from(self.sessions.len()).unwrap_or(u32::MAX) {
+            self.on_rate(session);
+        }
+    }
+
+    /// The session's rate may have changed.
+    fn on_rate(&mut self, session: u32) {
+        let state = self.sessions.at_mut(session);
+        if let Some(flow) = self.flows.get(state.flow) {
+            state.paced = flow.rate().is_some() || !self.config.bypasses.limiter;
+        }
+    }
+
+    /// The rate that the session is held to.
+    pub(crate) fn rate_of(&self, session: u32) -> Option<BytesPerSec> {
+        self.flows.get(self.sessions.at(session).flow)?.rate()
+    }
+
+    /// Tells the session's scheme of an answer.
+    #[inline]
+    pub(crate) fn learn(&mut self, session: u32, rtt: Option<Nanos>, packets: u32, marked: bool) {
+        let state = self.sessions.at(session);
+        self.counters.congestion_marks += u64::from(marked);
+        if let Some(flow) = self.flows.get_mut(state.flow) {
+            flow.on_answer(Sample {
+                rtt,
+                congestion: marked,
+                packets,
+                now: self.now,
+            });
+            self.on_rate(session);
+        }
+    }
+
+    /// Tells it that packets were lost.
+    pub(crate) fn learn_loss(&mut self, session: u32) {
+        let now = self.now;
+        if let Some(flow) = self.flows.get_mut(self.sessions.at(session).flow) {
+            flow.on_loss(now);
+            self.on_rate(session);
+        }
+    }
+
+    /// Tells it that nothing came for too long.
+    pub(crate) fn learn_timeout(&mut self, session: u32) {
+        let now = self.now;
+        if let Some(flow) = self.flows.get_mut(self.sessions.at(session).flow) {
+            flow.on_timeout(now);
+            self.on_rate(session);
+        }
+    }
+
+    /// The next place for `bytes` bytes of the session. `None`: they may leave at once.
+    fn take_place(&mut self, session: u32, bytes: u32) -> Option<Nanos> {
+        let now = self.now;
+        let at = self
+            .flows
+            .get_mut(self.sessions.at(session).flow)?
+            .reserve(bytes, now);
+        self.on_rate(session);
+        (at > now || !self.config.bypasses.limiter).then_some(at)
+    }
+
+    /// Puts a packet of the call into the wheel.
+    fn wait_for(&mut self, session: u32, idx: CallIdx, packet: u32, at: Nanos) {
+        let entry = Entry {
+            session: self.sessions.handle(session),
+            req: self.calls.at(idx).req,
+            packet,
+            at,
+        };
+        self.counters.paced += 1;
+        self.wheel.insert(entry, self.now);
+        self.schedule.at_latest(self.wheel.next_due());
+    }
+
+    /// Sends the request of a call that fits into a packet when its time has come: the first time,
+    /// or again.
+    #[cold]
+    pub(crate) fn pace_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
+        let len = self.calls.at(idx).request.as_ref().map_or(0, MsgBuf::len);
+        let bytes = u32::try_from(len).unwrap_or(u32::MAX);
+        match self.take_place(session, bytes.saturating_add(HEADER_BYTES)) {
+            Some(at) => {
+                // No timeout begins before that.
+                self.calls.at_mut(idx).sent = at;
+                self.wait_for(session, idx, 0, at);
+            }
+            None => self.send_request(session, idx, flags),
+        }
+    }
+
+    /// Sends what waited in the wheel and is due.
+    pub(crate) fn release_paced(&mut self) {
+        while let Some(entry) = self.wheel.pop_due(self.now) {
+            self.on_place(entry);
+        }
+    }
+
+    /// A packet's time has come, if it is still to be sent (rule S8).
+    fn on_place(&mut self, entry: Entry) {
+        let Some(session) = self.sessions.find(entry.session) else {
+            return;
+        };
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let slot = slots[entry.req.slot(u32::from(state.window)) as usize];
+        if slot.call == NONE || slot.req != entry.req {
+            return;
+        }
+        let idx = CallIdx(slot.call);
+        let call = self.calls.at(idx);
+        match call.state {
+            CallState::Sent if call.sent == entry.at => {
+                let flags = match (call.attempts, call.sample) {
+                    (0, true) => Flags::SAMPLE,
+                    (0, false) => Flags::NONE,
+                    _ => Flags::RETRANSMISSION,
+                };
+                self.send_request(session, idx, flags);
+            }
+            CallState::Sending | CallState::Receiving => {
+                let transfer = call.transfer;
+                let entry_of = self.transfers.at_mut(transfer);
+                if entry_of.place == Some(entry.at) {
+                    entry_of.place = None;
+                    if self.take_paced_turn(transfer, true) {
+                        self.send_later(transfer);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends packets of the message whose time has come, and takes a place for the next one.
+    /// `placed`: the first has had its place. True if more could go at once.
+    pub(crate) fn take_paced_turn(&mut self, transfer: u32, mut placed: bool) -> bool {
+        let idx = self.transfers.at(transfer).call;
+        let session = self.calls.at(idx).session;
+        let mut sent = 0;
+        while sent < TURN && self.transfers.at(transfer).place.is_none() {
+            let Some((packet, again)) = self.transfers.at(transfer).next_to_send() else {
+                break;
+            };
+            if !again && !self.has_credit(transfer) {
+                break;
+            }
+            let bytes = self.bytes_of(idx, packet);
+            if !placed && let Some(at) = self.take_place(session, bytes) {
+                self.transfers.at_mut(transfer).place = Some(at);
+                self.wait_for(session, idx, packet, at);
+                break;
+            }
+            placed = false;
+            let most = match self.calls.at(idx).state {
+                CallState::Sending => 1,
+                _ => MOST_ASKED_PACED,
+            };
+            let count = self.send_some(transfer, most);
+            let more = bytes.saturating_mul(count.saturating_sub(1));
+            if let Some(flow) = self.flows.get_mut(self.sessions.at(session).flow) {
+                flow.charge(more);
+            }
+            sent += count;
+        }
+        self.after_turn(transfer, sent);
+        sent >= TURN
+    }
+
+    /// What a packet of the message costs: its own bytes, or those that an RFR for it asks for.
+    fn bytes_of(&self, idx: CallIdx, packet: u32) -> u32 {
+        let call = self.calls.at(idx);
+        let data_size = self.sessions.at(call.session).data_size;
+        let message = match call.state {
+            CallState::Sending => &call.request,
+            _ => &call.response,
+        };
+        let len = message.as_ref().map_or(0, MsgBuf::len);
+        let size = u32::try_from(len).unwrap_or(u32::MAX);
+        let rest = size.saturating_sub(packet.saturating_mul(data_size));
+        rest.min(data_size) + HEADER_BYTES
+    }
+}
+
+/// How often a session at line rate asks for a round trip.
+pub(crate) fn sample_interval(bypasses: Bypasses) -> Nanos {
+    match bypasses.timely {
+        true => SAMPLE_INTERVAL,
+        false => Nanos::ZERO,
+    }
+}

@@ -1,0 +1,219 @@
+//! The timing wheel that paced packets wait in (Carousel, SIGCOMM 2017, §4.1): a ring of slots, each
+//! a list of what leaves in one width of time.
+//!
+//! To insert and to reap cost the same whatever waits, and nothing while nothing does: two levels of
+//! bits say which slot is next, so a wheel that was not looked at for an hour is not walked through.
+//! What lies beyond the horizon waits at the horizon and is put in again when it comes up.
+//!
+//! An entry names a packet by session, request number (whose low bits are the slot, rule W9) and
+//! packet number, and is checked when it comes up (rule S8): nothing here refers to a msgbuf or keeps
+//! a call from ending.
+//!
+//! Invariants: no entry leaves before its time, and none later than a slot's width after it if the
+//! wheel is looked at; all slots that hold something are within the horizon behind `cursor`; entries
+//! of a slot leave in the order in which they came. Called by `pacing.rs`.
+
+use dunlin_wire::ReqNum;
+
+use crate::config::MAX_WHEEL_SLOTS;
+use crate::session::{NONE, Session};
+use crate::time::Nanos;
+
+/// Two levels of words have a bit for each slot.
+const _: () = assert!(MAX_WHEEL_SLOTS == 64 * 64);
+
+/// A packet that waits for its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) session: Session,
+    pub(crate) req: ReqNum,
+    pub(crate) packet: u32,
+    /// Not before this.
+    pub(crate) at: Nanos,
+}
+
+#[derive(Debug)]
+struct Node {
+    entry: Entry,
+    /// The next of the slot, or of the free list.
+    next: u32,
+}
+
+/// First and last entry of a slot.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    head: u32,
+    tail: u32,
+}
+
+const EMPTY: Slot = Slot {
+    head: NONE,
+    tail: NONE,
+};
+
+/// The wheel of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    /// Time that a slot stands for.
+    width: u64,
+    /// Slots, less one; they are a power of two.
+    mask: u64,
+    slots: Vec<Slot>,
+    /// Bit i of word w: slot 64 w + i holds something.
+    words: Vec<u64>,
+    /// Bit w: word w is not zero.
+    summary: u64,
+    /// The first slot that may hold something, counted from the origin of time.
+    cursor: u64,
+    len: usize,
+    nodes: Vec<Node>,
+    free: u32,
+}
+
+impl Wheel {
+    /// A wheel that reaches at least `horizon` ahead in slots of `width`, or as far as
+    /// [`MAX_WHEEL_SLOTS`] do.
+    pub(crate) fn new(width: Nanos, horizon: Nanos) -> Self {
+        let width = width.0.max(1);
+        let slots = horizon.0.div_ceil(width).clamp(2, MAX_WHEEL_SLOTS);
+        Self {
+            width,
+            mask: slots.next_power_of_two() - 1,
+            slots: Vec::new(),
+            words: Vec::new(),
+            summary: 0,
+            cursor: 0,
+            len: 0,
+            nodes: Vec::new(),
+            free: NONE,
+        }
+    }
+
+    /// Puts an entry into the slot that begins at its time or next after it.
+    pub(crate) fn insert(&mut self, entry: Entry, now: Nanos) {
+        if self.slots.is_empty() {
+            self.build();
+        }
+        let present = now.0 / self.width;
+        if self.len == 0 {
+            self.cursor = present;
+        }
+        let wanted = match entry.at > now {
+            true => entry.at.0.div_ceil(self.width),
+            false => present,
+        };
+        let place = wanted.clamp(self.cursor, self.cursor + self.mask);
+        let node = self.take_node(entry);
+        let index = (place & self.mask) as usize;
+        let slot = &mut self.slots[index];
+        if slot.head == NONE {
+            slot.head = node;
+            self.words[index / 64] |= 1 << (index % 64);
+            self.summary |= 1 << (index / 64);
+        } else {
+            self.nodes[slot.tail as usize].next = node;
+        }
+        slot.tail = node;
+        self.len += 1;
+    }
+
+    /// The next entry whose time has come.
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Entry> {
+        let present = now.0 / self.width;
+        loop {
+            let place = self.next_place()?;
+            if place > present {
+                return None;
+            }
+            self.cursor = place;
+            let entry = self.take_head(place);
+            if entry.at <= now {
+                return Some(entry);
+            }
+            // It came up at the horizon.
+            self.cursor = self.next_place().map_or(present, |next| next.min(present));
+            self.insert(entry, now);
+        }
+    }
+
+    /// When the next entry comes up. [`Nanos::MAX`]: there is none.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Nanos {
+        match self.next_place() {
+            Some(place) => Nanos(place.saturating_mul(self.width)),
+            None => Nanos::MAX,
+        }
+    }
+
+    /// Memory for the slots, when the first packet waits: most endpoints have no congestion.
+    #[cold]
+    fn build(&mut self) {
+        let slots = usize::try_from(self.mask + 1).unwrap_or(usize::MAX);
+        self.slots = vec![EMPTY; slots];
+        self.words = vec![0; slots.div_ceil(64)];
+    }
+
+    /// The first slot that holds something, counted from the origin of time.
+    #[inline]
+    fn next_place(&self) -> Option<u64> {
+        if self.len == 0 {
+            return None;
+        }
+        let start = self.cursor & self.mask;
+        let index = self.next_index(start)?;
+        Some(self.cursor + (index.wrapping_sub(start) & self.mask))
+    }
+
+    /// The first slot from `start` on, around the ring, that holds something.
+    fn next_index(&self, start: u64) -> Option<u64> {
+        let (word, bit) = ((start / 64) as usize, start % 64);
+        let here = self.words[word] >> bit;
+        if here != 0 {
+            return Some(start + u64::from(here.trailing_zeros()));
+        }
+        // Words behind this one, then from the beginning; this one again is last.
+        let behind = self.summary & !(u64::MAX >> (63 - word));
+        let words = if behind != 0 { behind } else { self.summary };
+        if words == 0 {
+            return None;
+        }
+        let word = words.trailing_zeros();
+        let bits = self.words[word as usize];
+        Some(u64::from(word * 64 + bits.trailing_zeros()))
+    }
+
+    fn take_node(&mut self, entry: Entry) -> u32 {
+        let next = NONE;
+        if self.free == NONE {
+            self.nodes.push(Node { entry, next });
+            return u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 packets wait");
+        }
+        let index = self.free;
+        let node = &mut self.nodes[index as usize];
+        self.free = node.next;
+        *node = Node { entry, next };
+        index
+    }
+
+    fn take_head(&mut self, place: u64) -> Entry {
+        let index = (place & self.mask) as usize;
+        let slot = &mut self.slots[index];
+        let head = slot.head;
+        let node = &mut self.nodes[head as usize];
+        slot.head = node.next;
+        node.next = self.free;
+        self.free = head;
+        self.len -= 1;
+        if slot.head == NONE {
+            slot.tail = NONE;
+            self.words[index / 64] &= !(1 << (index % 64));
+            if self.words[index / 64] == 0 {
+                self.summary &= !(1 << (index / 64));
+            }
+        }
+        self.nodes[head as usize].entry
+    }
+}
+
+#[cfg(test)]
+mod tests;
