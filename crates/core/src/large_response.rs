@@ -112,8 +112,9 @@ impl Proto {
         // The packet exists and its data is as long as it should be (rule W8).
         let place = response.data_mut().get_mut(start..start + data.len());
         if !place.is_some_and(|place| data.copy_to(place)) {
+            // It is asked for again, as if it had been lost.
             self.counters.drops.revoked += 1;
-            return;
+            return self.after_arrivals(session, transfer);
         }
         let arrival = self.on_arrival(session, transfer, packet, header);
         let marked = header.flags.has(Flags::ECN_ECHO);

@@ -3,6 +3,7 @@
 //! What fails here is counted and dropped, with the rest of its frame: where the next packet
 //! starts is not known.
 
+use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, HEADER_LEN, Header, HeaderError, PacketType};
 
 use crate::counters::Drops;
@@ -18,10 +19,89 @@ pub(crate) struct Packet<'a> {
     pub(crate) len: usize,
 }
 
+/// Where the data of a packet lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Data<'a> {
+    /// In the frame.
+    Here(&'a [u8]),
+    /// With the sender, on the same host.
+    There(PeerBytes<'a>),
+}
+
+impl Data<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Here(bytes) => bytes.len(),
+            Self::There(bytes) => bytes.len(),
+        }
+    }
+
+    /// Copies it to where it belongs, which is as long. False if the sender has taken it back.
+    #[must_use]
+    pub(crate) fn copy_to(&self, place: &mut [u8]) -> bool {
+        match self {
+            Self::Here(bytes) => {
+                place.copy_from_slice(bytes);
+                true
+            }
+            Self::There(bytes) => bytes.copy_to(place),
+        }
+    }
+}
+
+/// What the header at the start of a frame's bytes says of its packet.
+struct Found {
+    session: u32,
+    header: Header,
+    /// Bytes in front of the data.
+    start: usize,
+    data_len: u32,
+}
+
 impl Proto {
     /// The packet at the start of `bytes`.
     #[inline]
     pub(crate) fn next_packet<'a>(&mut self, bytes: &'a [u8]) -> Option<Packet<'a>> {
+        let found = self.find_header(bytes)?;
+        let len = found.start + found.data_len as usize;
+        let Some(data) = bytes.get(found.start..len) else {
+            self.counters.drops.size += 1;
+            return None;
+        };
+        self.hear(found.session);
+        Some(Packet {
+            session: found.session,
+            header: found.header,
+            data,
+            len,
+        })
+    }
+
+    /// The packet that `bytes` are in front of, if its data lies elsewhere and is so long.
+    pub(crate) fn packet_of_data<'a>(&mut self, bytes: &'a [u8], len: usize) -> Option<Packet<'a>> {
+        let found = self.find_header(bytes)?;
+        if bytes.len() != found.start || len != found.data_len as usize {
+            self.counters.drops.size += 1;
+            return None;
+        }
+        self.hear(found.session);
+        Some(Packet {
+            session: found.session,
+            header: found.header,
+            data: &[],
+            len: found.start,
+        })
+    }
+
+    /// Something came from the other side of the session.
+    #[inline]
+    fn hear(&mut self, session: u32) {
+        let heard = self.present(self.received);
+        self.sessions.at_mut(session).heard = heard;
+    }
+
+    #[inline(always)]
+    fn find_header(&mut self, bytes: &[u8]) -> Option<Found> {
         self.counters.rx_packets += 1;
         let header = match Header::decode(bytes) {
             Ok(header) => header,
@@ -56,18 +136,11 @@ impl Proto {
                 (HEADER_LEN + header.extension_len(), data_len)
             }
         };
-        let len = start + data_len as usize;
-        let Some(data) = bytes.get(start..len) else {
-            self.counters.drops.size += 1;
-            return None;
-        };
-        let heard = self.present(self.received);
-        self.sessions.at_mut(index).heard = heard;
-        Some(Packet {
+        Some(Found {
             session: index,
             header,
-            data,
-            len,
+            start,
+            data_len,
         })
     }
 

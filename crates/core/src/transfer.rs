@@ -84,12 +84,11 @@ impl Arrivals {
     /// What the packet is if it comes now.
     #[inline]
     pub(crate) fn find(&self, packet: u32) -> Arrival {
-        if packet < self.cumulative || self.behind.has(packet) {
-            Arrival::Duplicate
-        } else if packet - self.cumulative >= MAX_AHEAD {
-            Arrival::TooFar
-        } else {
-            Arrival::New
+        match packet.checked_sub(self.cumulative) {
+            None => Arrival::Duplicate,
+            Some(ahead) if ahead >= MAX_AHEAD => Arrival::TooFar,
+            Some(_) if self.behind.has(packet) => Arrival::Duplicate,
+            Some(_) => Arrival::New,
         }
     }
 

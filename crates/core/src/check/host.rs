@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use dunlin_wire::{ErrorCode, ReqType};
@@ -95,6 +96,7 @@ impl Host {
             rx: NetRx {
                 inbox: Rc::clone(&inbox),
                 burst: Vec::new(),
+                generation: AtomicU32::new(1),
             },
             tx: NetTx(Rc::clone(&out)),
             limits: Limits {

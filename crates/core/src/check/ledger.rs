@@ -7,7 +7,7 @@
 use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
 
 use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
-use super::net::{DATA_SIZE, MAX_MESSAGE};
+use super::net::{DATA_SIZE, MAX_MESSAGE, REFERRED_LEN};
 use crate::call::Done;
 use crate::error::RpcError;
 use crate::session::Session;
@@ -275,9 +275,9 @@ fn may_reject(call: &Entry, code: ErrorCode) -> bool {
             let limit = if has_limit { DATA_SIZE } else { MAX_MESSAGE };
             u32::from(call.terms.answer_len) > limit
         }
-        // Of a large request, the sender may stop, or the budget may be used up.
+        // Of what is put together, the sender may stop, or the budget may be used up.
         ErrorCode::OVERLOADED => {
-            matches!(call.terms.kind, BACKGROUND | NESTED) || call.terms.len > DATA_SIZE as usize
+            matches!(call.terms.kind, BACKGROUND | NESTED) || call.terms.len >= REFERRED_LEN
         }
         // A panic ends all items of its batch.
         ErrorCode::HANDLER_FAILED => {

@@ -4,9 +4,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
-use dunlin_wire::Header;
+use dunlin_msgbuf::PeerBytes;
+use dunlin_wire::{Flags, Header};
 
 use crate::background::{Job, Workers};
 use crate::time::{Clock, Nanos};
@@ -19,6 +21,12 @@ pub(super) const MAX_MESSAGE: u32 = 1900;
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 const JOBS: usize = 3;
+/// Requests in a row, of all slots, of which the data is in the packets, or is not.
+const REFERRED: u32 = 64;
+/// Shortest data that stays with its sender.
+pub(super) const REFERRED_LEN: usize = 24;
+/// Data that begins with a multiple of this has been taken back when it is looked at first.
+const REVOKED: u8 = 16;
 /// Frames that are remembered to be sent again.
 const HISTORY: usize = 32;
 
@@ -41,6 +49,8 @@ pub(super) type Inbox = Rc<RefCell<VecDeque<Datagram>>>;
 pub(super) struct NetRx {
     pub(super) inbox: Inbox,
     pub(super) burst: Vec<Datagram>,
+    /// Of all data that stays with its sender.
+    pub(super) generation: AtomicU32,
 }
 
 impl Rx for NetRx {
@@ -53,11 +63,28 @@ impl Rx for NetRx {
     }
 
     fn frame(&self, index: usize) -> Frame<'_> {
-        let datagram = &self.burst[index];
+        let Datagram { bytes, congestion } = &self.burst[index];
+        let lead = self.by_reference(bytes);
         Frame {
-            bytes: &datagram.bytes,
-            congestion: datagram.congestion,
+            bytes: &bytes[..lead.unwrap_or(bytes.len())],
+            congestion: *congestion,
+            elsewhere: lead.map(|lead| {
+                let revoked = bytes[1] & Flags::RETRANSMISSION.0 == 0 && bytes[lead] % REVOKED == 0;
+                let lent = 1 + u32::from(revoked);
+                PeerBytes::of(&bytes[lead..], &self.generation, lent)
+            }),
         }
+    }
+}
+
+impl NetRx {
+    /// How long the front of a frame is whose data stays with its sender: of every second request,
+    /// in both directions.
+    fn by_reference(&self, bytes: &[u8]) -> Option<usize> {
+        let header = Header::decode(bytes).ok()?;
+        let lead = dunlin_wire::HEADER_LEN + header.extension_len();
+        let referred = header.req.0 / REFERRED % 2 == 1 && bytes.len() >= lead + REFERRED_LEN;
+        referred.then_some(lead)
     }
 }
 

@@ -163,8 +163,9 @@ proptest! {
             } else {
                 Arrival::New
             };
-            prop_assert_eq!(arrivals.insert(packet), expected);
+            prop_assert_eq!(arrivals.find(packet), expected);
             if expected == Arrival::New {
+                arrivals.insert(packet);
                 model.insert(packet);
             }
             let base = (0..).find(|packet| !model.contains(packet)).unwrap();

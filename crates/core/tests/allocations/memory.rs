@@ -97,10 +97,7 @@ impl Rx for MemoryRx {
 
     fn frame(&self, index: usize) -> Frame<'_> {
         let place = &self.burst[index];
-        Frame {
-            bytes: &place.bytes[..place.len],
-            congestion: false,
-        }
+        Frame::new(&place.bytes[..place.len])
     }
 }
 

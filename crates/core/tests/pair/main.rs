@@ -8,6 +8,7 @@ mod handlers;
 mod large;
 mod loss;
 mod packets;
+mod references;
 mod regressions;
 mod sessions;
 mod slow;

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::atomic::AtomicU32;
 
 use dunlin_core::transport::{
     Frame, Halves, Limits, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
@@ -11,7 +12,8 @@ use dunlin_core::{
     BackgroundRequest, Clock, Config, Cx, Done, Held, Job, Nanos, Request, Rpc, RpcError, Session,
     SessionEvent, SessionOptions, Tag, TimerToken, Workers,
 };
-use dunlin_wire::{ErrorCode, Header, PacketType, ReqType};
+use dunlin_msgbuf::PeerBytes;
+use dunlin_wire::{ErrorCode, HEADER_LEN, Header, PacketType, ReqType};
 
 pub(crate) const DATA_SIZE: u32 = 1024;
 pub(crate) const ECHO: ReqType = ReqType(1);
@@ -37,6 +39,21 @@ impl Transport for TestTransport {
 pub(crate) struct TestRx {
     queue: Queue,
     burst: Vec<Vec<u8>>,
+    references: Rc<Cell<References>>,
+    /// Of the data that the other side has lent.
+    generation: AtomicU32,
+}
+
+/// What a receiver does with the data of packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum References {
+    /// It comes with the packets.
+    #[default]
+    None,
+    /// It stays with the sender.
+    All,
+    /// So, and the sender has taken it back.
+    Revoked,
 }
 
 impl Rx for TestRx {
@@ -48,10 +65,19 @@ impl Rx for TestRx {
     }
 
     fn frame(&self, index: usize) -> Frame<'_> {
-        Frame {
-            bytes: &self.burst[index],
-            congestion: false,
+        let bytes = &self.burst[index];
+        let lent = match self.references.get() {
+            References::None => return Frame::new(bytes),
+            References::All => 1,
+            References::Revoked => 3,
+        };
+        let header = Header::decode(bytes).expect("an endpoint sent it");
+        let (front, data) = bytes.split_at(HEADER_LEN + header.extension_len());
+        let mut frame = Frame::new(front);
+        if !data.is_empty() {
+            frame.elsewhere = Some(PeerBytes::of(data, &self.generation, lent));
         }
+        frame
     }
 }
 
@@ -147,6 +173,8 @@ pub(crate) struct Host {
     pub out: Queue,
     pub inbox: Queue,
     pub stuck: Rc<Cell<bool>>,
+    /// Where the data of what it receives lies.
+    pub references: Rc<Cell<References>>,
     /// What its transport takes to send a packet, in nanoseconds.
     pub cost_ns: Rc<Cell<u64>>,
     pub workers: std::sync::Arc<std::sync::Mutex<TestWorkers>>,
@@ -175,10 +203,13 @@ fn host(clock: &Rc<Cell<u64>>, config: Config, seed: u64) -> Host {
     let (out, inbox) = (Queue::default(), Queue::default());
     let stuck = Rc::new(Cell::new(false));
     let cost_ns = Rc::default();
+    let references = Rc::default();
     let halves = Halves {
         rx: TestRx {
             queue: Rc::clone(&inbox),
             burst: Vec::new(),
+            references: Rc::clone(&references),
+            generation: AtomicU32::new(1),
         },
         tx: TestTx {
             out: Rc::clone(&out),
@@ -208,6 +239,7 @@ fn host(clock: &Rc<Cell<u64>>, config: Config, seed: u64) -> Host {
         out,
         inbox,
         stuck,
+        references,
         cost_ns,
         workers,
     }

@@ -78,7 +78,8 @@ mod mapped {
         let info = regions::info(lent.region()).expect("it is alive");
         let region = map(&info);
         let extent = info.extent.expect("it is mapped");
-        let (bytes, blocks) = (extent.bytes as u32, extent.generations as u32);
+        let as_u32 = |n: usize| u32::try_from(n).expect("a region is short");
+        let (bytes, blocks) = (as_u32(extent.bytes), as_u32(extent.generations));
         assert!(
             region
                 .find(BufRef {
@@ -189,7 +190,7 @@ mod mapped {
                 good
             });
             for round in 0..200_000_u32 {
-                buf.data_mut().fill(round as u8);
+                buf.data_mut().fill(round.to_le_bytes()[0]);
                 *named.lock().expect("nobody panics") = buf.lend();
             }
             over.store(true, Ordering::Relaxed);

@@ -89,6 +89,7 @@ impl Rx for SimRx {
         Frame {
             bytes,
             congestion: *congestion,
+            elsewhere: None,
         }
     }
 }

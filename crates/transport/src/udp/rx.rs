@@ -261,6 +261,7 @@ impl Rx for UdpRx {
         Frame {
             bytes: self.buffers.bytes(place.start, place.len),
             congestion: place.congestion,
+            elsewhere: None,
         }
     }
 }

@@ -120,6 +120,7 @@ fn endpoint_counters(it: &Counters) -> Vec<(&'static str, u64)> {
         ("dropped_future", it.drops.future),
         ("dropped_busy", it.drops.busy),
         ("dropped_unexpected", it.drops.unexpected),
+        ("dropped_revoked", it.drops.revoked),
     ]
 }
 
