@@ -327,6 +327,7 @@ impl Proto {
             } else if self.away <= away_limit(rtt) {
                 state.rtt.on_sample(rtt);
                 self.counters.rtt_samples += 1;
+                self.rtts.note(rtt);
                 sample = Some(rtt);
             } else {
                 self.counters.rtt_away += 1;

@@ -309,6 +309,7 @@ impl Proto {
             if self.away <= away_limit(rtt) {
                 state.rtt.on_sample(rtt);
                 self.counters.rtt_samples += 1;
+                self.rtts.note(rtt);
                 arrival.rtt = Some(rtt);
             } else {
                 self.counters.rtt_away += 1;

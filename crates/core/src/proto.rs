@@ -15,6 +15,7 @@ use crate::incoming::{Arrived, Incoming};
 use crate::lifecycle::{Closed, SessionEvent};
 use crate::pacing::sample_interval;
 use crate::rng::{Rng, Tokens};
+use crate::rtt::RttLog;
 use crate::scan::Schedule;
 use crate::session::{SessionState, SessionTable};
 use crate::time::Nanos;
@@ -90,6 +91,7 @@ pub(crate) struct Proto {
     pub(crate) rng: Rng,
     pub(crate) tokens: Tokens,
     pub(crate) counters: Counters,
+    pub(crate) rtts: RttLog,
 }
 
 impl Proto {
@@ -145,6 +147,7 @@ impl Proto {
             rng: Rng::new(seed),
             tokens: Tokens::new(seed),
             counters: Counters::default(),
+            rtts: RttLog::default(),
         })
     }
 

@@ -273,6 +273,13 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.proto.sessions.live()
     }
 
+    /// Hands every round trip that was measured since to `each`, without the time in the server.
+    /// The first call begins to keep them, so nobody else pays for it. For simulators and
+    /// measurements, which want more than the average of [`SessionInfo::rtt`].
+    pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
+        self.engine.proto.rtts.take(each);
+    }
+
     /// Bytes of large requests of all sessions that are there in part (rule S14).
     pub fn receiving(&self) -> u64 {
         self.engine.proto.receiving

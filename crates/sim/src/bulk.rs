@@ -10,7 +10,7 @@ mod endpoint;
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Nanos, SessionOptions};
 
-use crate::net::{CpuCosts, FaultRates, Net, NetConfig, PortId};
+use crate::net::{CpuCosts, Fabric, FaultRates, Marking, Net, NetConfig, PortId};
 use crate::rng::{Ppm, Rng};
 use crate::trace::Trace;
 use crate::world::{Act, World};
@@ -130,7 +130,7 @@ pub fn run(bulk: &Bulk) -> Result<BulkReport, String> {
         packets: u64::from(bulk.requests) * u64::from(bulk.packets()),
         lost: counters.lost,
         reordered: counters.reordered,
-        overflown: counters.queue_full + counters.rx_full,
+        overflown: counters.queue_full + counters.nic_full + counters.rx_full,
         retransmissions,
         took,
     })
@@ -184,7 +184,12 @@ impl Bulk {
         NetConfig {
             line_rate: self.line_rate,
             cable: Nanos(cables.0 / 4),
-            queue_bytes,
+            nic_bytes: queue_bytes,
+            fabric: Fabric {
+                buffer_bytes: queue_bytes,
+                marking: Marking::NEVER,
+                ..Fabric::default()
+            },
             rx_queue: 4096,
             data_size: self.data_size,
             frame_bytes: 0,

@@ -1,88 +1,137 @@
-//! The queue of what happens next: a heap over (time, order of insertion).
+//! The queue of what happens next: a timing wheel that grows coarser with distance.
 //!
-//! Invariant: two events of the same time come out in the order in which they went in, so a run
-//! does not depend on how the heap breaks ties. Called by `net` and `world`.
+//! Level 0 has a slot for each of the next 64 nanoseconds, level 1 for each of the next 64 stretches
+//! of 64, and so on up to the end of time. An event goes to the level at which its time first
+//! differs from the present one, and moves down when that slot begins: constant work for an event,
+//! however many wait and however far they are.
+//!
+//! Invariants: every slot of a level that holds events lies behind the present time's own slot of
+//! that level, so the first event is in the first slot of the lowest level that holds any. Events of
+//! the same time are always in the same list, in the order in which they went in; so a run does not
+//! depend on how ties are broken. Called by `net`.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 use dunlin_core::Nanos;
+
+/// Bits of a time that one level tells apart.
+const DIGIT: u32 = 6;
+const SLOTS: usize = 1 << DIGIT;
+const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
 
 /// Events in the order of their time.
 #[derive(Debug)]
 pub struct EventQueue<E> {
-    heap: BinaryHeap<Entry<E>>,
-    next: u64,
+    now: u64,
+    /// Events of the present time.
+    ready: VecDeque<E>,
+    levels: Vec<Level<E>>,
+    /// Bit i: level i holds events.
+    occupied: u32,
+    len: usize,
 }
 
 #[derive(Debug)]
-struct Entry<E> {
-    at: Nanos,
-    order: u64,
-    event: E,
+struct Level<E> {
+    /// Bit i: slot i holds events.
+    occupied: u64,
+    slots: [Vec<(u64, E)>; SLOTS],
 }
 
 impl<E> Default for EventQueue<E> {
     fn default() -> Self {
+        let level = || Level {
+            occupied: 0,
+            slots: [const { Vec::new() }; SLOTS],
+        };
         Self {
-            heap: BinaryHeap::new(),
-            next: 0,
+            now: 0,
+            ready: VecDeque::new(),
+            levels: std::iter::repeat_with(level).take(LEVELS).collect(),
+            occupied: 0,
+            len: 0,
         }
     }
 }
 
 impl<E> EventQueue<E> {
-    /// Puts `event` in at time `at`.
+    /// Puts `event` in at time `at`; what is past by now happens now.
     pub fn push(&mut self, at: Nanos, event: E) {
-        self.heap.push(Entry {
-            at,
-            order: self.next,
-            event,
-        });
-        self.next += 1;
+        self.len += 1;
+        self.place(at.0.max(self.now), event);
     }
 
-    /// Takes the earliest event out.
-    pub fn pop(&mut self) -> Option<(Nanos, E)> {
-        self.heap.pop().map(|entry| (entry.at, entry.event))
-    }
-
-    /// The time of the earliest event.
-    pub fn next_at(&self) -> Option<Nanos> {
-        self.heap.peek().map(|entry| entry.at)
+    /// Takes the earliest event out if its time is not later than `end`. What is put in afterwards
+    /// must not be earlier than `end`, or it counts as past.
+    pub fn pop_until(&mut self, end: Nanos) -> Option<(Nanos, E)> {
+        while self.ready.is_empty() {
+            self.advance(end.0)?;
+        }
+        if self.now > end.0 {
+            return None;
+        }
+        self.len -= 1;
+        self.ready.pop_front().map(|event| (Nanos(self.now), event))
     }
 
     /// How many events wait.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.len
     }
 
     /// True if nothing will ever happen again.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len == 0
+    }
+
+    fn place(&mut self, at: u64, event: E) {
+        let differing = at ^ self.now;
+        if differing == 0 {
+            return self.ready.push_back(event);
+        }
+        let level = (differing.ilog2() / DIGIT) as usize;
+        let slot = digit(at, level);
+        self.levels[level].slots[slot].push((at, event));
+        self.levels[level].occupied |= 1 << slot;
+        self.occupied |= 1 << level;
+    }
+
+    /// Moves the present to the beginning of the first slot that holds events, and these to where
+    /// they belong now. `None` if that slot begins after `end`, or there is none.
+    fn advance(&mut self, end: u64) -> Option<()> {
+        if self.occupied == 0 {
+            return None;
+        }
+        let lowest = self.occupied.trailing_zeros() as usize;
+        let level = &mut self.levels[lowest];
+        let slot = level.occupied.trailing_zeros();
+        let below = DIGIT * u32::try_from(lowest).expect("there are 11 levels");
+        let coarser = self.now.checked_shr(below + DIGIT).unwrap_or(0);
+        let start = (coarser << DIGIT | u64::from(slot)) << below;
+        if start > end {
+            return None;
+        }
+        self.now = start;
+        level.occupied &= level.occupied - 1;
+        if level.occupied == 0 {
+            self.occupied &= !(1 << lowest);
+        }
+        let slot = slot as usize;
+        let mut events = std::mem::take(&mut level.slots[slot]);
+        for (at, event) in events.drain(..) {
+            self.place(at, event);
+        }
+        // Its memory serves the next round of the wheel.
+        self.levels[lowest].slots[slot] = events;
+        Some(())
     }
 }
 
-impl<E> Ord for Entry<E> {
-    /// Reversed, because the standard heap gives out its greatest entry.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
-    }
+/// The slot of time `at` at a level.
+fn digit(at: u64, level: usize) -> usize {
+    let shifted = at >> (level * DIGIT as usize);
+    usize::try_from(shifted % SLOTS as u64).expect("it is below 64")
 }
-
-impl<E> PartialOrd for Entry<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> PartialEq for Entry<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-
-impl<E> Eq for Entry<E> {}
 
 #[cfg(test)]
 mod tests;

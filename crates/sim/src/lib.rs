@@ -18,6 +18,7 @@ mod panics;
 pub mod plan;
 pub mod rng;
 pub mod run;
+pub mod scenario;
 pub mod trace;
 pub mod world;
 

@@ -1,15 +1,18 @@
-//! The network: hosts with one cable each to one switch, ports (the NIC queues of one endpoint)
-//! on the hosts, frames under way, and what goes wrong with them (design §12, §13).
+//! The network: hosts on one switch or on racks of a two-tier fabric, ports (the NIC queues of one
+//! endpoint) on the hosts, frames under way, and what goes wrong with them (design §12, §13).
 //!
-//! A frame's path: the endpoint's burst; DMA, some time later, in order; the host's uplink; the
-//! switch, where faults strike; the receiver's downlink, whose queue is bounded; the port's
-//! bounded RX queue. Invariant: nothing here reads a frame. Called by `world`, which runs the
-//! endpoints, and through [`SimRx`] and [`SimTx`] by the endpoints themselves.
+//! A frame's path: the endpoint's burst; DMA, some time later, in order; the NIC and the host's
+//! cable; the switch of its rack, where faults strike; perhaps a spine switch and that of another
+//! rack, all of which have bounded memory; the port's bounded RX queue. Invariant: nothing here
+//! reads a frame. Called by `world`, which runs the endpoints, and through [`SimRx`] and [`SimTx`]
+//! by the endpoints themselves.
 
+mod fabric;
 mod faults;
-mod link;
+mod frames;
 mod path;
 mod port;
+mod queue;
 mod transport;
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +22,10 @@ use std::rc::Rc;
 
 use dunlin_core::Nanos;
 
+pub use fabric::{Fabric, QueueId};
 pub use faults::FaultRates;
+pub use port::Traffic;
+pub use queue::Marking;
 pub use transport::{SimRx, SimTransport, SimTx};
 
 use crate::clock::SimClock;
@@ -27,7 +33,8 @@ use crate::events::EventQueue;
 use crate::hostile::Tap;
 use crate::rng::Rng;
 use crate::trace::Trace;
-use link::Link;
+use fabric::{Next, Wiring};
+use frames::{FrameId, Frames};
 use port::Port;
 
 /// A simulated machine.
@@ -41,14 +48,16 @@ pub struct PortId(pub usize);
 /// What the network is made of. Times are in nanoseconds, rates in bytes per second.
 #[derive(Clone, Debug)]
 pub struct NetConfig {
-    /// Rate of every cable.
+    /// Rate of the cable of every host.
     pub line_rate: u64,
     /// Time that a bit needs from one end of a cable to the other.
     pub cable: Nanos,
-    /// Bytes that wait at most for each cable: the queue of the switch and of the NIC.
-    pub queue_bytes: u64,
-    /// Frames that meet a longer queue are marked "congestion experienced".
-    pub mark_bytes: u64,
+    /// Bytes that wait at most in a NIC.
+    pub nic_bytes: u64,
+    /// The switches.
+    pub fabric: Fabric,
+    /// Bytes that a frame takes on a cable beside its own: headers below ours, checksum, gap.
+    pub frame_overhead: u32,
     /// Frames that a port holds for its endpoint.
     pub rx_queue: u32,
     /// Most data bytes in one packet.
@@ -82,8 +91,9 @@ impl Default for NetConfig {
         Self {
             line_rate: 1_250_000_000,
             cable: Nanos(500),
-            queue_bytes: 1 << 20,
-            mark_bytes: 100_000,
+            nic_bytes: 1 << 20,
+            fabric: Fabric::default(),
+            frame_overhead: 0,
             rx_queue: 1024,
             data_size: 1024,
             frame_bytes: 1472,
@@ -106,6 +116,8 @@ pub struct NetCounters {
     pub sent: u64,
     /// Frames that reached an RX queue, second copies and hostile ones included.
     pub delivered: u64,
+    /// Bytes of them that came out of msgbufs.
+    pub delivered_bytes: u64,
     /// Second copies.
     pub duplicated: u64,
     /// Frames taken out of their order.
@@ -120,12 +132,37 @@ pub struct NetCounters {
     pub checksum: u64,
     /// Dropped at a cable that is down or a direction that is blocked.
     pub cut: u64,
-    /// Dropped by a full queue of the switch or the NIC.
+    /// Dropped by a switch whose memory was full, or of which the queue had its share.
     pub queue_full: u64,
+    /// Dropped by a NIC whose memory was full.
+    pub nic_full: u64,
     /// Dropped by a full RX queue.
     pub rx_full: u64,
     /// Sent to a port where no process listens.
     pub nobody: u64,
+}
+
+impl NetCounters {
+    /// What happened since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            sent: self.sent - earlier.sent,
+            delivered: self.delivered - earlier.delivered,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            duplicated: self.duplicated - earlier.duplicated,
+            reordered: self.reordered - earlier.reordered,
+            damaged: self.damaged - earlier.damaged,
+            hostile: self.hostile - earlier.hostile,
+            lost: self.lost - earlier.lost,
+            checksum: self.checksum - earlier.checksum,
+            cut: self.cut - earlier.cut,
+            queue_full: self.queue_full - earlier.queue_full,
+            nic_full: self.nic_full - earlier.nic_full,
+            rx_full: self.rx_full - earlier.rx_full,
+            nobody: self.nobody - earlier.nobody,
+        }
+    }
 }
 
 /// What the world must react to.
@@ -137,8 +174,6 @@ pub enum Happening {
     Sent(PortId),
     /// A time that the world asked for has come; the number is the world's.
     Due(u64),
-    /// Something inside the network.
-    Inside,
 }
 
 /// The network, shared by the world and by all halves of transports.
@@ -152,6 +187,8 @@ pub struct Net {
     events: EventQueue<Event>,
     rng: Rng,
     rates: FaultRates,
+    wiring: Wiring,
+    frames: Frames,
     hosts: Vec<Host>,
     ports: Vec<Port>,
     blocked: BTreeSet<(HostId, HostId)>,
@@ -168,25 +205,19 @@ pub struct Net {
 
 #[derive(Debug)]
 struct Host {
-    up: Link,
-    down: Link,
     connected: bool,
-}
-
-/// A frame under way.
-#[derive(Clone, Debug)]
-struct Flight {
-    from: PortId,
-    to: PortId,
-    bytes: Vec<u8>,
-    congestion: bool,
 }
 
 #[derive(Debug)]
 enum Event {
-    Dma(PortId, u32),
-    AtSwitch(Flight),
-    Deliver(Flight),
+    /// The first burst of a port is read, unless its process has died.
+    Dma(u32, u32),
+    /// The first frame of a queue has left it, unless the ticket is void.
+    Gone(QueueId, u32),
+    /// A frame is at the end of a cable.
+    Arrive(FrameId),
+    /// A frame is at its host, by whatever way.
+    Deliver(FrameId),
     Due(u64),
 }
 
@@ -194,6 +225,8 @@ impl Net {
     /// A network without hosts.
     pub fn new(config: NetConfig, seed: u64, trace: Trace) -> NetHandle {
         Rc::new(RefCell::new(Self {
+            wiring: Wiring::new(config.fabric.clone(), config.cable),
+            frames: Frames::default(),
             config,
             time: Rc::default(),
             events: EventQueue::default(),
@@ -213,13 +246,10 @@ impl Net {
 
     /// Adds a host and its cable.
     pub fn add_host(&mut self) -> HostId {
-        let link = Link::new(self.config.line_rate, self.config.queue_bytes);
-        self.hosts.push(Host {
-            up: link.clone(),
-            down: link,
-            connected: true,
-        });
-        HostId(self.hosts.len() - 1)
+        let config = &self.config;
+        self.hosts.push(Host { connected: true });
+        self.wiring
+            .add_host(config.line_rate, config.cable, config.nic_bytes)
     }
 
     /// Adds a port to `host`. Nobody listens on it before [`SimTransport::open`].
@@ -247,6 +277,21 @@ impl Net {
     /// The host of `port`.
     pub fn host_of(&self, port: PortId) -> HostId {
         self.ports[port.0].host
+    }
+
+    /// What `port` has sent and received.
+    pub fn traffic(&self, port: PortId) -> Traffic {
+        self.ports[port.0].traffic
+    }
+
+    /// Bytes that wait in a switch for `host`.
+    pub fn queued_for(&self, host: HostId) -> u64 {
+        self.wiring.queued_for(host)
+    }
+
+    /// Bytes in the longest queue and in the fullest memory of any switch.
+    pub fn fullest(&self) -> (u64, u64) {
+        (self.wiring.longest(), self.wiring.fullest())
     }
 
     /// Frames that wait in the RX queue of `port`.
@@ -286,8 +331,14 @@ impl Net {
         let now = self.time.get();
         for host in &mut self.hosts {
             host.connected = true;
-            host.down.end_stall(now);
         }
+        let Self {
+            wiring,
+            frames,
+            events,
+            ..
+        } = self;
+        wiring.end_stalls(now, frames, |at, id| events.push(at, Event::Deliver(id)));
     }
 
     /// The process behind `port` dies: its queues are gone, what it was sending too.
@@ -305,27 +356,26 @@ impl Net {
         self.events.push(at, Event::Due(number));
     }
 
-    /// Moves the time to the next event and handles it. `None` if there is none until `end`; the
-    /// time is `end` then.
+    /// Moves the time on until something happens that the world must react to. `None` if nothing
+    /// does until `end`; the time is `end` then.
     pub fn step(&mut self, end: Nanos) -> Option<Happening> {
-        match self.events.next_at() {
-            Some(at) if at <= end => {}
-            _ => {
+        loop {
+            let Some((at, event)) = self.events.pop_until(end) else {
                 self.time.set(self.time.get().max(end));
                 return None;
+            };
+            self.time.set(at);
+            let happening = match event {
+                Event::Dma(port, life) => self.on_dma(PortId(port as usize), life),
+                Event::Gone(queue, ticket) => self.on_gone(queue, ticket),
+                Event::Arrive(id) => self.on_arrival(id),
+                Event::Deliver(id) => self.deliver(id),
+                Event::Due(number) => Some(Happening::Due(number)),
+            };
+            if happening.is_some() {
+                return happening;
             }
         }
-        let (at, event) = self.events.pop()?;
-        self.time.set(self.time.get().max(at));
-        Some(match event {
-            Event::Dma(port, life) => self.on_dma(port, life),
-            Event::AtSwitch(flight) => {
-                self.at_switch(flight);
-                Happening::Inside
-            }
-            Event::Deliver(flight) => self.deliver(flight),
-            Event::Due(number) => Happening::Due(number),
-        })
     }
 
     /// Puts a frame on the wire towards `to` that no endpoint sent.
@@ -334,13 +384,8 @@ impl Net {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(bytes);
-        let flight = Flight {
-            from: to,
-            to,
-            bytes: copy,
-            congestion: false,
-        };
-        self.events.push(self.now(), Event::Deliver(flight));
+        let id = self.frame(to, to, copy, 0);
+        self.events.push(self.now(), Event::Deliver(id));
     }
 
     /// What somebody who listens at the switch has recorded.

@@ -9,7 +9,7 @@ use dunlin_wire::ReqNum;
 
 use crate::cluster::Kind;
 use crate::hostile::Attack;
-use crate::net::{FaultRates, HostId, NetConfig, PortId};
+use crate::net::{Fabric, FaultRates, HostId, Marking, NetConfig, PortId};
 use crate::packets;
 use crate::rng::{Ppm, Rng};
 use crate::world::Act;
@@ -144,8 +144,8 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     let mut net = NetConfig {
         line_rate: *rng.pick(&[125_000_000, 1_250_000_000, 12_500_000_000]),
         cable: Nanos(rng.log_between(100, 20_000)),
-        queue_bytes: rng.log_between(20_000, 1 << 20),
-        mark_bytes: rng.log_between(1_000, 100_000),
+        nic_bytes: rng.log_between(20_000, 1 << 20),
+        fabric: draw_fabric(rng),
         rx_queue: *rng.pick(&[8, 64, 1024, 1024]),
         data_size: *rng.pick(&[64, 200, 1024, 1440]),
         frame_bytes: *rng.pick(&[0, 300, 1472, 4096]),
@@ -157,6 +157,27 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
     };
     net.cpu.iteration = Nanos(rng.between(50, 500));
     net
+}
+
+/// One switch in half of the seeds, else two tiers whose spine is slower or faster than the hosts'
+/// cables, with little memory or much.
+fn draw_fabric(rng: &mut Rng) -> Fabric {
+    let from = rng.log_between(1_000, 100_000);
+    let tiers = rng.one_in(2);
+    Fabric {
+        racks: if tiers { 2 } else { 1 },
+        spines: *rng.pick(&[1, 1, 2, 3]),
+        uplinks: *rng.pick(&[1, 1, 2]),
+        uplink_rate: *rng.pick(&[125_000_000, 1_250_000_000, 12_500_000_000]),
+        buffer_bytes: rng.log_between(20_000, 2 << 20),
+        alpha: *rng.pick(&[0.5, 1.0, 8.0, f64::INFINITY]),
+        marking: Marking {
+            from,
+            to: from * rng.between(1, 4),
+            most: Ppm::percent(20),
+        },
+        latency: Nanos(rng.log_between(1, 1_000)),
+    }
 }
 
 /// A `response_hold` that no run lives to see the end of.

@@ -393,7 +393,7 @@ impl Run {
             })
             .sum();
         let counters = self.net.borrow().counters;
-        unknown + counters.queue_full + counters.rx_full
+        unknown + counters.queue_full + counters.nic_full + counters.rx_full
     }
 
     fn report(&self) -> Report {

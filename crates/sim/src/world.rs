@@ -188,7 +188,6 @@ impl<C: Cluster> World<C> {
                 net.step(end)?
             };
             match happening {
-                Happening::Inside => {}
                 Happening::Arrived(port) => self.on_arrival(port),
                 Happening::Sent(port) => self.on_sent(port),
                 Happening::Due(number) => self.on_due(number),

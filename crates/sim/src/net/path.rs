@@ -6,16 +6,17 @@
 use dunlin_core::Nanos;
 
 use crate::net::faults::{self, Damage, Fate};
-use crate::net::link::QueueFull;
-use crate::net::{Event, Flight, Happening, HostId, Net, NetCounters, PortId};
+use crate::net::frames::{End, Frame, FrameId};
+use crate::net::queue::Full;
+use crate::net::{Event, Happening, Net, NetCounters, Next, PortId, QueueId};
 
 impl Net {
-    pub(super) fn on_dma(&mut self, port: PortId, life: u32) -> Happening {
+    pub(super) fn on_dma(&mut self, port: PortId, life: u32) -> Option<Happening> {
         if self.ports[port.0].life != life {
-            return Happening::Inside;
+            return None;
         }
         self.read_bursts(port, self.now());
-        Happening::Sent(port)
+        Some(Happening::Sent(port))
     }
 
     /// Reads what `port` sends out of its msgbufs, as far as it is due by `until`.
@@ -27,140 +28,185 @@ impl Net {
             for problem in frame.problems {
                 self.violate(format!("port {}: {problem}", port.0));
             }
-            let flight = Flight {
-                from: port,
-                to: frame.to,
-                bytes: frame.bytes,
-                congestion: false,
-            };
-            self.leave(flight);
+            self.leave(port, frame.to, frame.bytes, frame.data);
         }
     }
 
-    fn leave(&mut self, flight: Flight) {
+    /// Makes a frame.
+    pub(super) fn frame(&mut self, from: PortId, to: PortId, bytes: Vec<u8>, data: u32) -> FrameId {
+        let size = bytes.len() as u64 + u64::from(self.config.frame_overhead);
+        self.frames.insert(Frame {
+            from,
+            to,
+            bytes,
+            size,
+            data,
+            congestion: false,
+            end: End::Nic,
+            next: None,
+        })
+    }
+
+    fn leave(&mut self, from: PortId, to: PortId, bytes: Vec<u8>, data: u32) {
         let now = self.now();
         self.counters.sent += 1;
-        if flight.to.0 >= self.ports.len() {
+        let id = self.frame(from, to, bytes, data);
+        if to.0 >= self.ports.len() {
             self.counters.nobody += 1;
-            return self.discard(flight);
+            return self.discard(id);
         }
-        self.note_frame("tx", &flight);
-        let host = self.ports[flight.from.0].host;
-        match self.hosts[host.0].up.send(now, flight.bytes.len() as u64) {
-            Ok(gone) => self
-                .events
-                .push(gone + self.config.cable, Event::AtSwitch(flight)),
-            Err(QueueFull) => {
-                self.counters.queue_full += 1;
-                self.discard(flight);
-            }
+        self.note_frame("tx", id);
+        let port = &mut self.ports[from.0];
+        port.traffic.sent += 1;
+        port.traffic.sent_bytes += u64::from(data);
+        let sent = self.wiring.send(port.host, id, &mut self.frames, now);
+        match sent {
+            Ok(next) => self.expect(next),
+            Err(Full) => self.drop_frame(id, "NIC full", |counters| &mut counters.nic_full),
         }
     }
 
-    pub(super) fn at_switch(&mut self, mut flight: Flight) {
-        self.tap.record(flight.to, &flight.bytes);
-        let (from, to) = (self.ports[flight.from.0].host, self.ports[flight.to.0].host);
+    /// The frame at the head of a queue will have left.
+    fn expect(&mut self, next: Next) {
+        if let Some((queue, departure)) = next {
+            self.events
+                .push(departure.at, Event::Gone(queue, departure.ticket));
+        }
+    }
+
+    pub(super) fn on_gone(&mut self, queue: QueueId, ticket: u32) -> Option<Happening> {
+        let now = self.now();
+        let (id, at, next) = self.wiring.pop(queue, ticket, &mut self.frames, now)?;
+        self.events.push(at, Event::Arrive(id));
+        self.expect(next);
+        None
+    }
+
+    pub(super) fn on_arrival(&mut self, id: FrameId) -> Option<Happening> {
+        match self.frames.at(id).end {
+            End::Nic => return self.deliver(id),
+            End::Ingress(_) => self.at_switch(id),
+            End::Rack(_) | End::Spine(_) => self.forward(id),
+        }
+        None
+    }
+
+    /// A frame has come to the first switch.
+    fn at_switch(&mut self, id: FrameId) {
+        let frame = self.frames.at(id);
+        self.tap.record(frame.to, &frame.bytes);
+        let (from, to) = (self.ports[frame.from.0].host, self.ports[frame.to.0].host);
         let fate = Fate::draw(&self.rates, &mut self.rng);
         if !self.has_path(from, to) {
-            return self.drop_at_switch(flight, "cut", |counters| &mut counters.cut);
+            return self.drop_frame(id, "cut", |counters| &mut counters.cut);
         }
         if fate.lost {
-            return self.drop_at_switch(flight, "lost", |counters| &mut counters.lost);
+            return self.drop_frame(id, "lost", |counters| &mut counters.lost);
         }
         if fate.damage == Some(Damage::Noticed) {
-            return self.drop_at_switch(flight, "checksum", |counters| &mut counters.checksum);
+            return self.drop_frame(id, "checksum", |counters| &mut counters.checksum);
         }
         if let Some(span) = fate.stall {
-            let now = self.now();
-            self.hosts[to.0].down.stall(now, span);
+            self.wiring.stall(to, self.time.get(), span);
             self.note(|| format!("switch: port to host {} stops for {} ns", to.0, span.0));
         }
         if let Some(late) = fate.again {
             self.counters.duplicated += 1;
-            let copy = flight.clone();
+            let copy = self.frames.at(id).clone();
+            let copy = self.frames.insert(copy);
             self.forward_late(copy, late);
         }
         if fate.damage == Some(Damage::Unnoticed) {
             self.counters.damaged += 1;
-            faults::damage(&mut flight.bytes, &self.config.reach, &mut self.rng);
+            let bytes = &mut self.frames.at_mut(id).bytes;
+            faults::damage(bytes, &self.config.reach, &mut self.rng);
         }
         match fate.late {
             Some(late) => {
                 self.counters.reordered += 1;
-                self.forward_late(flight, late);
+                self.forward_late(id, late);
             }
-            None => self.forward(flight, to),
+            None => self.forward(id),
         }
     }
 
-    fn drop_at_switch(
+    fn drop_frame(
         &mut self,
-        flight: Flight,
+        id: FrameId,
         why: &'static str,
         counter: impl FnOnce(&mut NetCounters) -> &mut u64,
     ) {
         *counter(&mut self.counters) += 1;
-        self.note_frame(why, &flight);
-        self.discard(flight);
+        self.note_frame(why, id);
+        self.discard(id);
     }
 
-    /// Sends a frame down the receiver's cable, in order.
-    fn forward(&mut self, mut flight: Flight, to: HostId) {
+    /// Puts a frame into the next queue on its way.
+    fn forward(&mut self, id: FrameId) {
+        let to = self.host_of(self.frames.at(id).to);
         let now = self.now();
-        let link = &mut self.hosts[to.0].down;
-        flight.congestion |= link.queued(now) > self.config.mark_bytes;
-        match link.send(now, flight.bytes.len() as u64) {
-            Ok(gone) => self
-                .events
-                .push(gone + self.config.cable, Event::Deliver(flight)),
-            Err(QueueFull) => {
-                self.drop_at_switch(flight, "queue full", |counters| &mut counters.queue_full);
-            }
+        let Self {
+            wiring,
+            frames,
+            rng,
+            ..
+        } = self;
+        match wiring.forward(id, to, frames, rng, now) {
+            Ok(next) => self.expect(next),
+            Err(Full) => self.drop_frame(id, "queue full", |counters| &mut counters.queue_full),
         }
     }
 
-    /// Sends a frame around the queue, so that others overtake it.
-    fn forward_late(&mut self, flight: Flight, late: Nanos) {
+    /// Sends a frame around all queues, so that others overtake it.
+    fn forward_late(&mut self, id: FrameId, late: Nanos) {
         let at = self.now() + self.config.cable + late;
-        self.events.push(at, Event::Deliver(flight));
+        self.events.push(at, Event::Deliver(id));
     }
 
-    pub(super) fn deliver(&mut self, flight: Flight) -> Happening {
-        let (to, limit) = (flight.to, self.config.rx_queue as usize);
-        let port = &mut self.ports[to.0];
+    pub(super) fn deliver(&mut self, id: FrameId) -> Option<Happening> {
+        let limit = self.config.rx_queue as usize;
+        let to = self.frames.at(id).to;
+        let port = &self.ports[to.0];
         if !port.alive || !self.hosts[port.host.0].connected {
-            self.drop_at_switch(flight, "nobody", |counters| &mut counters.nobody);
-            return Happening::Inside;
+            self.drop_frame(id, "nobody", |counters| &mut counters.nobody);
+            return None;
         }
         if port.rx.len() >= limit {
-            self.drop_at_switch(flight, "rx full", |counters| &mut counters.rx_full);
-            return Happening::Inside;
+            self.drop_frame(id, "rx full", |counters| &mut counters.rx_full);
+            return None;
         }
+        self.note_frame("rx", id);
+        let frame = self.frames.remove(id);
         self.counters.delivered += 1;
-        self.note_frame("rx", &flight);
-        self.absorb(&flight);
-        self.ports[to.0]
-            .rx
-            .push_back((flight.bytes, flight.congestion));
-        Happening::Arrived(to)
+        self.counters.delivered_bytes += u64::from(frame.data);
+        self.absorb(&frame);
+        let port = &mut self.ports[to.0];
+        port.traffic.received += 1;
+        port.traffic.received_bytes += u64::from(frame.data);
+        let from = frame.from;
+        port.rx.push_back((frame.bytes, frame.congestion));
+        self.ports[from.0].traffic.delivered_bytes += u64::from(frame.data);
+        Some(Happening::Arrived(to))
     }
 
-    fn note_frame(&mut self, what: &'static str, flight: &Flight) {
+    fn note_frame(&mut self, what: &'static str, id: FrameId) {
         let describe = self.config.describe;
-        self.note(|| {
-            let (from, to) = (flight.from.0, flight.to.0);
-            format!("{what:<10} {from}->{to} {}", describe(&flight.bytes))
+        let frame = self.frames.at(id);
+        self.trace.note(self.time.get(), || {
+            let (from, to) = (frame.from.0, frame.to.0);
+            format!("{what:<10} {from}->{to} {}", describe(&frame.bytes))
         });
     }
 
-    fn discard(&mut self, flight: Flight) {
-        self.spare.push(flight.bytes);
+    fn discard(&mut self, id: FrameId) {
+        let frame = self.frames.remove(id);
+        self.spare.push(frame.bytes);
     }
 
     /// Takes a delivered frame into the digest of the run.
-    fn absorb(&mut self, flight: &Flight) {
-        let mut words = [self.now().0, flight.to.0 as u64, 0, 0, 0];
-        for (word, bytes) in words[2..].iter_mut().zip(flight.bytes.chunks_exact(8)) {
+    fn absorb(&mut self, frame: &Frame) {
+        let mut words = [self.now().0, frame.to.0 as u64, 0, 0, 0];
+        for (word, bytes) in words[2..].iter_mut().zip(frame.bytes.chunks_exact(8)) {
             *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
         }
         for word in words {

@@ -31,6 +31,23 @@ pub(super) struct Port {
     pub(super) done: TxSeq,
     /// When the last burst handed over will be read.
     last_dma: Nanos,
+    pub(super) traffic: Traffic,
+}
+
+/// What a port has sent and received. Bytes are those that came out of msgbufs, without what stands
+/// in line in front of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Frames that left its memory, and their bytes.
+    pub sent: u64,
+    /// The same in bytes.
+    pub sent_bytes: u64,
+    /// Bytes of them that reached the RX queue of another port.
+    pub delivered_bytes: u64,
+    /// Frames that reached its own RX queue.
+    pub received: u64,
+    /// The same in bytes.
+    pub received_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -46,6 +63,8 @@ struct Pending {
 pub(super) struct Outgoing {
     pub(super) to: PortId,
     pub(super) bytes: Vec<u8>,
+    /// How many of them came out of msgbufs.
+    pub(super) data: u32,
     /// Msgbufs that had changed before they were read.
     pub(super) problems: Vec<String>,
 }
@@ -62,6 +81,7 @@ impl Port {
             handed: TxSeq(0),
             done: TxSeq(0),
             last_dma: Nanos::ZERO,
+            traffic: Traffic::default(),
         }
     }
 
@@ -116,6 +136,7 @@ impl Port {
         let mut out = Outgoing {
             to,
             bytes,
+            data: 0,
             problems: Vec::new(),
         };
         let mut take = true;
@@ -138,6 +159,7 @@ impl Outgoing {
         if item.data.is_empty() {
             return;
         }
+        self.data += u32::try_from(item.data.len()).unwrap_or(u32::MAX);
         if let Err(why) = regions::read(item.data, &mut self.bytes) {
             self.problems
                 .push(format!("msgbuf released before done: {why}"));

@@ -4,7 +4,9 @@ use dunlin_core::Nanos;
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 
-use super::{Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx};
+use super::{
+    Fabric, HostId, Marking, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx,
+};
 use crate::trace::Trace;
 
 type Ends = [Halves<SimRx, SimTx>; 2];
@@ -126,8 +128,11 @@ fn a_process_that_was_killed_sends_and_receives_nothing() {
 #[test]
 fn a_long_queue_marks_and_a_full_one_drops() {
     let config = NetConfig {
-        queue_bytes: 20_000,
-        mark_bytes: 5_000,
+        nic_bytes: 20_000,
+        fabric: Fabric {
+            marking: Marking::step(5_000),
+            ..Fabric::default()
+        },
         frame_bytes: 1100,
         ..NetConfig::default()
     };
@@ -137,7 +142,7 @@ fn a_long_queue_marks_and_a_full_one_drops() {
     // meets an empty downlink.
     a.tx.burst(&[item(buf.lend()); 40]);
     run(&net, Nanos(1_000_000));
-    let dropped = net.borrow().counters.queue_full;
+    let dropped = net.borrow().counters.nic_full;
     assert!(
         (20..25).contains(&dropped),
         "{dropped} of 40 frames do not fit 20000 bytes"
@@ -145,9 +150,9 @@ fn a_long_queue_marks_and_a_full_one_drops() {
     let received = b.rx.burst();
     assert_eq!(received as u64, 40 - dropped);
     assert!((0..received).all(|index| !b.rx.frame(index).congestion));
-    net.borrow_mut().hosts[1]
-        .down
-        .stall(Nanos(1_000_000), Nanos(15_000));
+    net.borrow_mut()
+        .wiring
+        .stall(HostId(1), Nanos(1_000_000), Nanos(15_000));
     a.tx.burst(&[item(buf.lend()); 10]);
     run(&net, Nanos(3_000_000));
     let received = b.rx.burst();

@@ -23,6 +23,8 @@ impl Transport for SimTransport {
 #[derive(Debug)]
 pub struct SimRx {
     half: Half,
+    /// The next burst finds nothing.
+    looks_away: bool,
     burst: Vec<(Vec<u8>, bool)>,
 }
 
@@ -58,6 +60,7 @@ impl SimTransport {
         };
         let rx = SimRx {
             half: half.clone(),
+            looks_away: false,
             burst: Vec::with_capacity(RX_BURST),
         };
         Halves {
@@ -68,12 +71,20 @@ impl SimTransport {
     }
 }
 
+impl SimRx {
+    /// The next burst finds nothing, as if it had been a moment earlier.
+    pub fn look_away(&mut self) {
+        self.looks_away = true;
+    }
+}
+
 impl Rx for SimRx {
     fn burst(&mut self) -> usize {
         let mut net = self.half.net.borrow_mut();
         net.spare
             .extend(self.burst.drain(..).map(|(bytes, _)| bytes));
-        if net.ports[self.half.port.0].life != self.half.life {
+        let away = std::mem::take(&mut self.looks_away);
+        if away || net.ports[self.half.port.0].life != self.half.life {
             return 0;
         }
         let rx = &mut net.ports[self.half.port.0].rx;
@@ -105,10 +116,14 @@ impl Tx for SimTx {
         let bytes = items.iter().map(|item| item.data.len()).sum();
         self.half.charge(&net.config.cpu, items.len(), bytes);
         let (least, most) = net.config.dma;
-        let delay = Nanos(net.rng.between(least.0, most.0));
+        let delay = match least == most {
+            true => least,
+            false => Nanos(net.rng.between(least.0, most.0)),
+        };
         let due = self.half.clock.read() + delay;
         let (end, due) = net.ports[port.0].hand_over(items, due, net.config.frame_bytes);
         if !items.is_empty() {
+            let port = u32::try_from(port.0).expect("ports are peers, which have 32-bit numbers");
             net.events.push(due, Event::Dma(port, life));
         }
         end

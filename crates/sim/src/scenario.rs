@@ -1,0 +1,127 @@
+//! A whole cluster with a workload, over virtual time: what `dunlin sim` runs and the experiments
+//! `incast`, `incast_background` and `cluster` measure (design §13, §14; eRPC §6.3, §6.5).
+//!
+//! Each [`Load`] has endpoints of its own on its hosts: clients keep requests under way to servers
+//! that they pick at random. Every request is named, the server checks the name at both ends of it
+//! and answers a function of it, and the client checks that. Invariant: a report follows from its
+//! [`Scenario`] alone. Called by the command line and by tests.
+
+mod build;
+mod check;
+mod node;
+mod report;
+mod stats;
+
+use std::ops::Range;
+
+use dunlin_core::{Config, Nanos, SessionOptions};
+
+pub use check::Wrong;
+pub use report::{LoadReport, Point, Quantiles, Report, Stage};
+
+use crate::net::{FaultRates, NetConfig, NetHandle};
+use build::Endpoints;
+use report::Series;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// From which all randomness follows.
+    pub seed: u64,
+    /// When the run ends.
+    pub end: Nanos,
+    /// What happens before is reported apart.
+    pub warm_up: Nanos,
+    /// How many hosts there are.
+    pub hosts: usize,
+    /// How they are connected, and what moving frames costs their threads.
+    pub net: NetConfig,
+    /// What an RPC costs a thread beside its packets, at each side.
+    pub rpc_cost: Nanos,
+    /// What goes wrong with frames.
+    pub faults: FaultRates,
+    /// Options of every endpoint.
+    pub endpoint: Config,
+    /// Options of every session.
+    pub session: SessionOptions,
+    /// Who calls whom.
+    pub loads: Vec<Load>,
+    /// Time between two points of the series over time.
+    pub sample_every: Nanos,
+}
+
+/// Clients that keep servers busy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// What it is called in the report.
+    pub name: String,
+    /// Hosts with clients.
+    pub clients: Range<usize>,
+    /// Hosts with servers. An endpoint on a host that has both is both, and does not call itself.
+    pub servers: Range<usize>,
+    /// Endpoints, each with a thread of its own, on each of these hosts.
+    pub endpoints: usize,
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a response.
+    pub response_bytes: u32,
+    /// Requests that a client keeps under way.
+    pub in_flight: u32,
+    /// Requests that begin together, when those of the batch before have all ended.
+    pub batch: u32,
+    /// When clients begin, at the earliest.
+    pub start: Nanos,
+    /// Their beginnings are spread over this time.
+    pub spread: Nanos,
+}
+
+/// Runs a scenario. `go_on` is told the time now and then, and says whether to go on; the report
+/// is of what was done until then.
+///
+/// # Errors
+/// What is wrong with the scenario; or a broken invariant, in words.
+pub fn run(scenario: &Scenario, go_on: impl FnMut(Nanos) -> bool) -> Result<Report, Wrong> {
+    run_on(scenario, |_| (), go_on)
+}
+
+/// The same, where `prepare` sees the network before anything happens, to have frames captured.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_on(
+    scenario: &Scenario,
+    prepare: impl FnOnce(&NetHandle),
+    mut go_on: impl FnMut(Nanos) -> bool,
+) -> Result<Report, Wrong> {
+    scenario.check()?;
+    let mut endpoints = Endpoints::build(scenario)?;
+    prepare(endpoints.net());
+    let mut series = Series::new();
+    let begin = endpoints.snapshot();
+    let mut warm = None;
+    let mut at = Nanos::ZERO;
+    while at < scenario.end && go_on(at) {
+        let mut next = (at + scenario.sample_every).min(scenario.end);
+        if at < scenario.warm_up {
+            next = next.min(scenario.warm_up);
+        }
+        endpoints.run_until(next)?;
+        at = next;
+        if at == scenario.warm_up {
+            warm = Some(endpoints.snapshot());
+        }
+        series.take(&endpoints, at);
+    }
+    let end = endpoints.snapshot();
+    let warm = warm.unwrap_or_else(|| end.clone());
+    Ok(Report::new(
+        scenario,
+        [&begin, &warm, &end],
+        &endpoints.stats(),
+        series.points,
+        endpoints.net().borrow().digest(),
+    ))
+}
+
+#[cfg(test)]
+mod tests;

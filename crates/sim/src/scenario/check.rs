@@ -1,0 +1,201 @@
+//! What a scenario must be like, before anything of it is made.
+//!
+//! Invariant: a scenario that passes can be built, as far as memory allows. Keys are those of
+//! scenario files, so that whoever reads one can name the line. Called by `scenario` and by the
+//! command line.
+
+use dunlin_core::config::MAX_SESSIONS;
+
+use super::{Load, Scenario};
+use crate::net::NetConfig;
+
+/// Why a scenario does not run.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Wrong {
+    /// A key of the scenario is wrong.
+    #[error("{key}: {what}")]
+    Key {
+        /// Which, with dots between the parts.
+        key: String,
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
+    /// An invariant was broken: a bug of the simulator or the library.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Wrong {
+    /// A key is wrong.
+    pub fn new(key: &str, what: impl Into<String>) -> Self {
+        Self::Key {
+            key: key.to_owned(),
+            what: what.into(),
+        }
+    }
+
+    pub(super) fn broken(what: &str) -> Self {
+        Self::Broken(what.to_owned())
+    }
+}
+
+/// Most frames and endpoints have 32-bit numbers.
+const MOST_ENDPOINTS: usize = 1 << 20;
+/// What an endpoint takes without sessions, about.
+const ENDPOINT_BYTES: u64 = 400_000;
+/// What a side of a session takes beside its slots, with an entry of each table that it uses.
+const SESSION_BYTES: u64 = 128 + 400;
+/// What a slot takes, in both directions.
+const SLOT_BYTES: u64 = 16;
+
+impl Scenario {
+    /// Checks everything that can be checked without memory.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
+    pub fn check(&self) -> Result<(), Wrong> {
+        positive("end_ms", self.end.0)?;
+        if self.warm_up >= self.end {
+            return Err(Wrong::new("warm_up_ms", "must be less than end_ms"));
+        }
+        positive("sample_us", self.sample_every.0)?;
+        self.check_network()?;
+        let endpoint = self.endpoint.check();
+        endpoint.map_err(|why| Wrong::new("endpoint", why.to_string()))?;
+        let session = self.session.check();
+        session.map_err(|why| Wrong::new("endpoint", why.to_string()))?;
+        if self.loads.is_empty() {
+            return Err(Wrong::new("load", "there is none; nothing would happen"));
+        }
+        for (index, load) in self.loads.iter().enumerate() {
+            let fault = self.fault_of(load);
+            if let Some((key, what)) = fault {
+                return Err(Wrong::new(&format!("load.{index}.{key}"), what));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_network(&self) -> Result<(), Wrong> {
+        let NetConfig { fabric, .. } = &self.net;
+        if self.hosts < 2 {
+            return Err(Wrong::new("network.hosts", "there must be two at least"));
+        }
+        positive("network.gbps", self.net.line_rate)?;
+        positive("network.rx_queue", self.net.rx_queue)?;
+        let frame = u64::from(self.net.data_size) + 128;
+        if self.net.data_size < dunlin_msgbuf::MIN_DATA_SIZE {
+            let least = dunlin_msgbuf::MIN_DATA_SIZE;
+            return Err(Wrong::new(
+                "network.packet_bytes",
+                format!("must be {least} at least"),
+            ));
+        }
+        for (key, bytes) in [
+            ("network.nic_kb", self.net.nic_bytes),
+            ("switch.buffer_kb", fabric.buffer_bytes),
+        ] {
+            if bytes < frame {
+                return Err(Wrong::new(key, "has no room for a packet"));
+            }
+        }
+        if fabric.alpha.is_nan() || fabric.alpha <= 0.0 {
+            return Err(Wrong::new("switch.alpha", "must be above 0"));
+        }
+        if fabric.marking.from > fabric.marking.to {
+            let what = "must not be above switch.mark_all_kb";
+            return Err(Wrong::new("switch.mark_from_kb", what));
+        }
+        positive("network.racks", fabric.racks as u64)?;
+        if fabric.racks > self.hosts {
+            return Err(Wrong::new("network.racks", "is more than there are hosts"));
+        }
+        if fabric.racks > 1 {
+            positive("network.spines", fabric.spines as u64)?;
+            positive("network.uplinks", fabric.uplinks as u64)?;
+            positive("network.uplink_gbps", fabric.uplink_rate)?;
+        }
+        Ok(())
+    }
+
+    fn fault_of(&self, load: &Load) -> Option<(&'static str, String)> {
+        let outside = |hosts: &std::ops::Range<usize>| hosts.is_empty() || hosts.end > self.hosts;
+        let there_are = format!("must be some of the hosts 0 to {}", self.hosts - 1);
+        let servers = load.servers.len() * load.endpoints;
+        let sessions = servers + load.clients.len() * load.endpoints;
+        let both =
+            load.clients.end.min(load.servers.end) > load.clients.start.max(load.servers.start);
+        let least = 2 * 8;
+        if outside(&load.clients) {
+            Some(("clients", there_are))
+        } else if outside(&load.servers) {
+            Some(("servers", there_are))
+        } else if load.endpoints == 0 {
+            Some(("endpoints", "must be above 0".to_owned()))
+        } else if sessions > MOST_ENDPOINTS || sessions > MAX_SESSIONS {
+            Some(("endpoints", "there are more than a million".to_owned()))
+        } else if servers == 1 && both {
+            Some((
+                "servers",
+                "the only server would have to call itself".to_owned(),
+            ))
+        } else if load.request_bytes < least || load.request_bytes > self.endpoint.max_message {
+            let most = self.endpoint.max_message;
+            Some(("request_bytes", format!("must be from {least} to {most}")))
+        } else if load.response_bytes < least || load.response_bytes > self.endpoint.max_message {
+            let most = self.endpoint.max_message;
+            Some(("response_bytes", format!("must be from {least} to {most}")))
+        } else if load.in_flight == 0 {
+            Some(("in_flight", "must be above 0".to_owned()))
+        } else if load.batch == 0 || load.batch > load.in_flight {
+            Some(("batch", "must be from 1 to in_flight".to_owned()))
+        } else if load.start + load.spread >= self.end {
+            Some(("start_us", "begins after the end of the run".to_owned()))
+        } else {
+            None
+        }
+    }
+
+    /// Sides of sessions, and endpoints.
+    pub fn sizes(&self) -> (u64, u64) {
+        let mut sizes = (0, 0);
+        for load in &self.loads {
+            let per_host = load.endpoints as u64;
+            let (clients, servers) = (load.clients.len() as u64, load.servers.len() as u64);
+            let both = load
+                .clients
+                .clone()
+                .filter(|host| load.servers.contains(host));
+            let both = both.count() as u64;
+            sizes.0 += 2 * (clients * servers * per_host * per_host - both * per_host);
+            sizes.1 += (clients + servers - both) * per_host;
+        }
+        sizes
+    }
+
+    /// Bytes of memory that the run takes, about.
+    pub fn memory(&self) -> u64 {
+        let (sides, endpoints) = self.sizes();
+        let window = u64::from(self.session.window);
+        let tables = sides * (SESSION_BYTES + window * SLOT_BYTES) + endpoints * ENDPOINT_BYTES;
+        let messages = |load: &Load| {
+            let clients = (load.clients.len() * load.endpoints) as u64;
+            let bytes = u64::from(load.request_bytes) + u64::from(load.response_bytes);
+            // Only what has crossed a cable by the end has been touched.
+            let crossed = u128::from(self.net.line_rate) * u128::from(self.end.0) / 1_000_000_000;
+            let hosts = load.clients.len().min(load.servers.len()) as u128;
+            let crossed = u64::try_from(crossed * hosts).unwrap_or(u64::MAX);
+            (clients * u64::from(load.in_flight))
+                .saturating_mul(2 * bytes)
+                .min(2 * crossed)
+        };
+        tables + self.loads.iter().map(messages).sum::<u64>()
+    }
+}
+
+fn positive(key: &str, value: impl Into<u64>) -> Result<(), Wrong> {
+    match value.into() {
+        0 => Err(Wrong::new(key, "must be above 0")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,292 @@
+//! An endpoint of a load: it calls, or answers, or both.
+//!
+//! Invariant: an operation's msgbufs are with the call while it is under way, else with the
+//! operation. Called by the world, and by `build` before the run.
+
+use dunlin_core::transport::PeerId;
+use dunlin_core::{
+    Counters, Cx, Done, Nanos, Request, Rpc, Session, SessionOffer, SessionOptions, Tag, TimerToken,
+};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqType};
+
+use super::stats::SharedStats;
+use super::{Load, Scenario};
+use crate::clock::SimClock;
+use crate::net::{NetHandle, SimTransport};
+use crate::rng::Rng;
+use crate::world::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
+
+const CALL: ReqType = ReqType(1);
+/// Requests and responses begin and end with a word that follows from their name.
+const WORD: usize = 8;
+/// A thread that was not run for longer was not busy but found nothing to do.
+const SPIN: Nanos = Nanos(500);
+/// Idle iterations in which the endpoint looks at the time once at least (rule of the event loop).
+const LOOKS: u32 = 64;
+
+/// Makes the endpoints of a scenario.
+#[derive(Debug)]
+pub(super) struct Members {
+    pub(super) scenario: Scenario,
+    /// What each port is for: a load, and whether it has clients there.
+    pub(super) roles: Vec<Role>,
+    pub(super) stats: Vec<SharedStats>,
+    pub(super) seeds: Rng,
+}
+
+/// What an endpoint is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Role {
+    pub(super) load: usize,
+    pub(super) host: usize,
+    pub(super) calls: bool,
+    pub(super) serves: bool,
+}
+
+/// An endpoint.
+pub(super) struct Member {
+    rpc: Rpc<SimTransport, SimClock, App>,
+    /// When it was run last.
+    ran: Nanos,
+}
+
+struct App {
+    load: Load,
+    stats: SharedStats,
+    clock: SimClock,
+    rpc_cost: Nanos,
+    rng: Rng,
+    /// Names of requests are distinct over all endpoints.
+    port: u64,
+    sessions: Vec<Session>,
+    ops: Vec<Op>,
+    /// Operations of each batch that are under way.
+    batches: Vec<u32>,
+}
+
+struct Op {
+    name: u64,
+    issued: Nanos,
+    bufs: Option<(MsgBuf, MsgBuf)>,
+}
+
+impl Cluster for Members {
+    type Node = Member;
+
+    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Member {
+        let role = self.roles[process.port.0];
+        let halves = SimTransport::open(net, process.port);
+        let clock = net.borrow().clock(process.port);
+        let app = App {
+            load: self.scenario.loads[role.load].clone(),
+            stats: self.stats[role.load].clone(),
+            clock: clock.clone(),
+            rpc_cost: self.scenario.rpc_cost,
+            rng: self.seeds.fork(),
+            port: process.port.0 as u64,
+            sessions: Vec::new(),
+            ops: Vec::new(),
+            batches: Vec::new(),
+        };
+        let config = self.scenario.endpoint.clone();
+        let seed = self.seeds.next_u64();
+        let mut rpc = Rpc::new(app, clock, halves, config, seed, None)
+            .expect("the configuration was checked before");
+        rpc.on(CALL, on_call);
+        rpc.on_completion(on_completion);
+        rpc.on_timer(on_timer);
+        let ran = Nanos::ZERO;
+        Member { rpc, ran }
+    }
+
+    fn on_end(&mut self, _process: ProcessId) {}
+}
+
+/// Looks at both ends of the request and answers a function of it.
+fn on_call(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    app.clock.spend(app.rpc_cost);
+    let name = first_word(req.data());
+    let whole = req.data().len() == app.load.request_bytes as usize;
+    if !whole || last_word(req.data()) != name {
+        app.stats
+            .borrow_mut()
+            .violate("a request is not what was sent");
+        return req.reject(cx, ErrorCode::application(1));
+    }
+    req.reply(cx, app.load.response_bytes as usize, |out| mark(out, !name));
+}
+
+fn on_completion(app: &mut App, done: Done, cx: &mut Cx<'_>) {
+    app.clock.spend(app.rpc_cost);
+    let index = usize::try_from(done.tag.0).expect("a tag is the index of an operation");
+    let op = &mut app.ops[index];
+    let (now, issued, name) = (cx.now(), op.issued, op.name);
+    op.bufs = Some((done.request, done.response));
+    let response = op
+        .bufs
+        .as_ref()
+        .map_or(&[][..], |(_, response)| response.data());
+    let answered = first_word(response) == !name && last_word(response) == !name;
+    {
+        let mut stats = app.stats.borrow_mut();
+        if done.result.is_ok() && !answered {
+            stats.violate("a response belongs to another request");
+        }
+        stats.on_end(now, now.since(issued), done.result.is_err());
+    }
+    let batch = index / app.load.batch as usize;
+    app.batches[batch] -= 1;
+    if app.batches[batch] == 0 {
+        app.begin_batch(batch, cx);
+    }
+}
+
+/// The client begins.
+fn on_timer(app: &mut App, _token: TimerToken, cx: &mut Cx<'_>) {
+    for batch in 0..app.batches.len() {
+        app.begin_batch(batch, cx);
+    }
+}
+
+impl App {
+    fn begin_batch(&mut self, batch: usize, cx: &mut Cx<'_>) {
+        let size = self.load.batch as usize;
+        let first = batch * size;
+        let ops = first..self.ops.len().min(first + size);
+        self.batches[batch] = u32::try_from(ops.len()).unwrap_or(u32::MAX);
+        for index in ops {
+            self.issue(index, cx);
+        }
+    }
+
+    fn issue(&mut self, index: usize, cx: &mut Cx<'_>) {
+        let session = *self.rng.pick(&self.sessions);
+        let op = &mut self.ops[index];
+        op.name = op.name.wrapping_add(1 << 24);
+        op.issued = cx.now();
+        let Some((mut request, response)) = op.bufs.take() else {
+            return self
+                .stats
+                .borrow_mut()
+                .violate("an operation is begun twice");
+        };
+        mark(request.data_mut(), op.name);
+        let tag = Tag(index as u64);
+        if let Err(refused) = cx.call(session, CALL, request, response, tag) {
+            let why = format!("a request is refused: {:?}", refused.kind);
+            op.bufs = Some((refused.request, refused.response));
+            self.stats.borrow_mut().violate(&why);
+        }
+    }
+}
+
+/// Writes a word to both ends of a message.
+fn mark(out: &mut [u8], word: u64) {
+    let word = word.to_le_bytes();
+    let len = out.len().min(WORD);
+    out[..len].copy_from_slice(&word[..len]);
+    let start = out.len() - len;
+    out[start..].copy_from_slice(&word[..len]);
+}
+
+fn first_word(bytes: &[u8]) -> u64 {
+    bytes
+        .first_chunk()
+        .map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+fn last_word(bytes: &[u8]) -> u64 {
+    bytes
+        .last_chunk()
+        .map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+impl Member {
+    pub(super) fn open(&mut self, options: &SessionOptions) -> Option<(Session, SessionOffer)> {
+        let session = self.rpc.open(options).ok()?;
+        self.rpc.app_mut().sessions.push(session);
+        Some((session, self.rpc.offer_of(session)?))
+    }
+
+    pub(super) fn accept(&mut self, peer: PeerId, offer: &SessionOffer) -> Option<SessionOffer> {
+        Some(self.rpc.accept(peer, offer).ok()?.1)
+    }
+
+    pub(super) fn opened(
+        &mut self,
+        session: Session,
+        peer: PeerId,
+        answer: &SessionOffer,
+    ) -> Option<()> {
+        self.rpc.opened(session, peer, answer).ok()
+    }
+
+    /// Makes the operations of a client, which begin at `start`. `None` without memory for them.
+    pub(super) fn prepare(&mut self, start: Nanos) -> Option<()> {
+        let (app, mut cx) = self.rpc.with();
+        let (request, response) = (app.load.request_bytes, app.load.response_bytes);
+        for index in 0..u64::from(app.load.in_flight) {
+            let bufs = (
+                cx.buf(request as usize).ok()?,
+                cx.buf(response as usize).ok()?,
+            );
+            app.ops.push(Op {
+                name: app.port << 32 | index,
+                issued: Nanos::ZERO,
+                bufs: Some(bufs),
+            });
+        }
+        let batches = app.load.in_flight.div_ceil(app.load.batch);
+        app.batches = vec![0; batches as usize];
+        cx.timer(start, TimerToken(0));
+        Some(())
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        self.rpc.counters()
+    }
+}
+
+impl Node for Member {
+    fn run_once(&mut self) {
+        // A thread without work looks at the time in every 64th iteration, which takes it a
+        // microsecond; here it looks at once.
+        let now = self.rpc.now();
+        if now.since(self.ran) > SPIN {
+            // It has looked at its queue all the time. Nobody simulates that, so it looks now.
+            self.rpc.halves_mut().0.look_away();
+            self.rpc.run_once();
+        }
+        for _ in 0..LOOKS {
+            let busy = self.rpc.run_once().busy;
+            if busy || self.rpc.next_wakeup() > now {
+                break;
+            }
+        }
+        self.ran = now;
+        let stats = self.rpc.app().stats.clone();
+        self.rpc
+            .take_rtts(|rtt| stats.borrow_mut().on_rtt(now, rtt));
+    }
+
+    fn next_wakeup(&mut self) -> Nanos {
+        self.rpc.next_wakeup()
+    }
+
+    fn on_tick(&mut self) {}
+
+    fn next_tick(&mut self) -> Nanos {
+        Nanos::MAX
+    }
+
+    fn on_incoming(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn on_stream(&mut self, _event: StreamEvent) {}
+
+    fn on_exit(&mut self) {}
+
+    fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
+}

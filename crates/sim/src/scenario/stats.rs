@@ -1,0 +1,83 @@
+//! What the endpoints of a load record together: times of their RPCs and round trips.
+//!
+//! Invariant: what ends before the warm-up is over goes to the opening, the rest to the steady
+//! stage. Called by `node`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+use hdrhistogram::Histogram;
+
+/// The stages of a run: the opening, and what counts.
+pub(super) const STAGES: usize = 2;
+/// Three digits: no quantile is wrong by more than a thousandth.
+const DIGITS: u8 = 3;
+/// What takes longer counts as this.
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// Shared by the endpoints of one load.
+pub(super) type SharedStats = Rc<RefCell<Stats>>;
+
+/// Records of one load.
+#[derive(Debug)]
+pub(super) struct Stats {
+    warm_up: Nanos,
+    pub(super) stages: [StageStats; STAGES],
+    /// The first thing that must never happen.
+    pub(super) violation: Option<String>,
+}
+
+/// Records of one stage.
+#[derive(Clone, Debug)]
+pub(super) struct StageStats {
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) latency: Histogram<u64>,
+    pub(super) rtt: Histogram<u64>,
+}
+
+impl Stats {
+    pub(super) fn new(warm_up: Nanos) -> SharedStats {
+        let stage = StageStats {
+            completed: 0,
+            failed: 0,
+            latency: histogram(),
+            rtt: histogram(),
+        };
+        Rc::new(RefCell::new(Self {
+            warm_up,
+            stages: [stage.clone(), stage],
+            violation: None,
+        }))
+    }
+
+    fn stage(&mut self, now: Nanos) -> &mut StageStats {
+        &mut self.stages[usize::from(now >= self.warm_up)]
+    }
+
+    /// An RPC has ended.
+    pub(super) fn on_end(&mut self, now: Nanos, took: Nanos, failed: bool) {
+        let stage = self.stage(now);
+        if failed {
+            stage.failed += 1;
+        } else {
+            stage.completed += 1;
+            stage.latency.saturating_record(took.0);
+        }
+    }
+
+    /// A round trip was measured.
+    pub(super) fn on_rtt(&mut self, now: Nanos, rtt: Nanos) {
+        self.stage(now).rtt.saturating_record(rtt.0);
+    }
+
+    /// Something happened that must not.
+    pub(super) fn violate(&mut self, what: &str) {
+        self.violation.get_or_insert_with(|| what.to_owned());
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are in order")
+}
