@@ -86,7 +86,8 @@ pub trait Tx {
     /// error) is dropped and counted, like a loss in the network.
     fn burst(&mut self, items: &[TxItem]) -> TxSeq;
 
-    /// Everything before this position has left the msgbufs it was sent from.
+    /// Everything before this position has left the msgbufs it was sent from, or its receiver will
+    /// find out, before it believes what it copies, that they were changed since.
     fn done(&mut self) -> TxSeq;
 
     /// What is known of the way to a peer. `None`: the line rate of [`Limits`], and credits alone.

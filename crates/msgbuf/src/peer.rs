@@ -22,7 +22,7 @@ use crate::sys::{self, PeerMapping};
 pub const REF_LEN: usize = 20;
 
 /// What is where in the memory of a region.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extent {
     /// Bytes of the memory.
     pub mapped: usize,

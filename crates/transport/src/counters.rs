@@ -28,6 +28,10 @@ pub struct Counters {
     /// Impossible contents (a ring's word or position, a frame's length): dropped, or the ring
     /// was closed.
     pub rx_corrupt: u64,
+    /// Packets whose data was named and left where it was, for the receiver to copy.
+    pub tx_references: u64,
+    /// Packets by reference to memory that could not be mapped, dropped.
+    pub rx_unmapped: u64,
     /// Times that this endpoint woke a sleeping peer.
     pub wakeups_sent: u64,
     /// Times that a peer woke this endpoint.
@@ -52,6 +56,8 @@ impl Counters {
             rx_bytes: self.rx_bytes + other.rx_bytes,
             rx_overflow: self.rx_overflow + other.rx_overflow,
             rx_corrupt: self.rx_corrupt + other.rx_corrupt,
+            tx_references: self.tx_references + other.tx_references,
+            rx_unmapped: self.rx_unmapped + other.rx_unmapped,
             wakeups_sent: self.wakeups_sent + other.wakeups_sent,
             wakeups_received: self.wakeups_received + other.wakeups_received,
             syscalls: self.syscalls + other.syscalls,

@@ -55,6 +55,8 @@ mod ffi;
 mod memory;
 #[cfg(not(loom))]
 mod offer;
+#[cfg(not(loom))]
+mod regions;
 mod ring;
 #[cfg(not(loom))]
 mod rx;

@@ -186,17 +186,18 @@ impl Channels {
         Some(self.name(index))
     }
 
-    /// Empties the wake-up lines; returns how many peers had woken us. A line whose other end is
-    /// gone is not watched any more: if sessions use the channel, the control plane will say that
-    /// the peer is dead.
-    pub(super) fn drain_lines(&self) -> u64 {
+    /// Calls `drain` for the wake-up lines that have something; it returns false if the other end is
+    /// gone. Such a line is not watched any more: if sessions use the channel, the control plane
+    /// will say that the peer is dead. Returns how many peers had woken us.
+    pub(super) fn drain_lines(&self, mut drain: impl FnMut(usize) -> bool) -> u64 {
         let mut woken = 0;
         ffi::ready(&self.epoll, |index| {
-            let Some(slot) = self.slots.get(index as usize) else {
+            let index = index as usize;
+            let Some(slot) = self.slots.get(index) else {
                 return;
             };
             let Some(channel) = &slot.channel else { return };
-            if ffi::drain(channel.line()) {
+            if drain(index) {
                 woken += 1;
                 return;
             }

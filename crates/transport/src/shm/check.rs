@@ -63,7 +63,7 @@ pub fn ring(program: &[u8]) {
 fn poll(ring: &mut Heap, times: u8) -> bool {
     for _ in 0..=times {
         match ring.consumer.next() {
-            Next::Packet { at, len } => {
+            Next::Packet { at, len } | Next::Reference { at, len } => {
                 assert!(len <= LONGEST, "longer than any packet");
                 assert!(at + cells_of(len) <= COUNT, "outside of the ring");
                 std::hint::black_box(ring.bytes(at, len).iter().fold(0, |sum, byte| sum ^ byte));

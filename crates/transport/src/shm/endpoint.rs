@@ -31,6 +31,9 @@ pub struct Options {
     /// cell are then not copied before they are validated. A peer that changes a packet while it
     /// is being looked at can then do harm.
     pub trust_peer: bool,
+    /// Data of so many bytes or more, in one packet, is not written into the ring: the packet says
+    /// where it lies, and the receiver, which has mapped the sender's regions, copies it from there.
+    pub by_reference: u32,
 }
 
 impl Default for Options {
@@ -40,6 +43,7 @@ impl Default for Options {
             cells: 2048,
             max_peers: 1024,
             trust_peer: false,
+            by_reference: 2048,
         }
     }
 }
@@ -163,6 +167,7 @@ impl Connect for Shm {
 
     fn arm(rx: &mut ShmRx, tx: &mut ShmTx) -> Arm {
         tx.settle();
+        tx.forget_dead_regions();
         tx.channels.armed = rx.fall_asleep();
         if tx.channels.armed {
             Arm::Wait

@@ -10,6 +10,15 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 
+/// Bytes of a descriptor.
+const FD_LEN: u32 = size_of::<RawFd>() as u32;
+
+/// Room for more descriptors than anybody should send, so that they are seen and closed.
+const CONTROL: usize = 128;
+
+#[repr(C, align(8))]
+struct Control([u8; CONTROL]);
+
 /// Most ready descriptors that [`ready`] reports at once.
 const READY: i32 = 32;
 
@@ -73,7 +82,7 @@ pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
 /// Makes the two ends of a wake-up line.
 pub(super) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [-1; 2];
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the kernel writes two descriptors.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
     // SAFETY: the call has made both; nobody else owns them.
@@ -92,19 +101,99 @@ pub(super) fn wake(line: RawFd) {
     unsafe { libc::send(line, ptr::from_ref(&1_u8).cast(), 1, flags) };
 }
 
-/// Takes what woke us from the line. Returns false if the other end is gone or never was one.
-pub(super) fn drain(line: RawFd) -> bool {
-    let mut bytes = [0_u8; 64];
-    // SAFETY: the buffer is as long as we say.
-    let got = unsafe { libc::recv(line, bytes.as_mut_ptr().cast(), 64, libc::MSG_DONTWAIT) };
-    match got {
-        1.. => true,
-        0 => false,
-        _ => {
-            let kind = io::Error::last_os_error().kind();
-            matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+/// What came over a line.
+pub(super) enum Received {
+    /// Nothing more for now.
+    Nothing,
+    /// The other end is gone or never was one.
+    Gone,
+    /// So many bytes, and a descriptor if one came with them.
+    Message(usize, Option<OwnedFd>),
+}
+
+/// Says something over a line, with a descriptor that the other side is to have. False if it was
+/// not taken.
+pub(super) fn tell(line: RawFd, message: &[u8], fd: Option<&OwnedFd>) -> bool {
+    let mut piece = libc::iovec {
+        iov_base: message.as_ptr().cast_mut().cast(),
+        iov_len: message.len(),
+    };
+    let mut control = Control([0; CONTROL]);
+    // SAFETY: all zeros is an empty header.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut piece;
+    header.msg_iovlen = 1;
+    if let Some(fd) = fd {
+        header.msg_control = control.0.as_mut_ptr().cast();
+        // SAFETY: arithmetic.
+        header.msg_controllen = unsafe { libc::CMSG_SPACE(FD_LEN) } as usize;
+        // SAFETY: the control buffer is aligned and has room for one descriptor.
+        unsafe {
+            let first = libc::CMSG_FIRSTHDR(&raw const header);
+            (*first).cmsg_level = libc::SOL_SOCKET;
+            (*first).cmsg_type = libc::SCM_RIGHTS;
+            (*first).cmsg_len = libc::CMSG_LEN(FD_LEN) as usize;
+            libc::CMSG_DATA(first)
+                .cast::<RawFd>()
+                .write_unaligned(fd.as_raw_fd());
         }
     }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: header, message and control outlive the call.
+    unsafe { libc::sendmsg(line, &raw const header, flags) >= 0 }
+}
+
+/// Takes the next message from the line: what woke us, or what the peer says of its regions.
+pub(super) fn receive(line: RawFd, message: &mut [u8]) -> Received {
+    let mut piece = libc::iovec {
+        iov_base: message.as_mut_ptr().cast(),
+        iov_len: message.len(),
+    };
+    let mut control = Control([0; CONTROL]);
+    // SAFETY: all zeros is an empty header.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut piece;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = CONTROL;
+    let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: header, message and control outlive the call.
+    let got = unsafe { libc::recvmsg(line, &raw mut header, flags) };
+    match usize::try_from(got) {
+        Ok(0) => Received::Gone,
+        // SAFETY: the call has filled the header and what it points to.
+        Ok(len) => Received::Message(len, unsafe { only_descriptor(&header) }),
+        Err(_) => match io::Error::last_os_error().kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Received::Nothing,
+            _ => Received::Gone,
+        },
+    }
+}
+
+/// The descriptor that came with a message, if it was one; all others are closed.
+///
+/// # Safety
+/// The header is as `recvmsg` left it.
+unsafe fn only_descriptor(header: &libc::msghdr) -> Option<OwnedFd> {
+    let mut fds = Vec::new();
+    // SAFETY: the kernel wrote the control messages that are walked here, and gave each descriptor
+    // to us alone.
+    unsafe {
+        let mut control = libc::CMSG_FIRSTHDR(header);
+        while let Some(message) = control.as_ref() {
+            if message.cmsg_level == libc::SOL_SOCKET && message.cmsg_type == libc::SCM_RIGHTS {
+                let data = libc::CMSG_DATA(control).cast::<RawFd>();
+                let bytes = message.cmsg_len - libc::CMSG_LEN(0) as usize;
+                for index in 0..bytes / size_of::<RawFd>() {
+                    let fd = data.add(index).read_unaligned();
+                    fds.push(OwnedFd::from_raw_fd(fd));
+                }
+            }
+            control = libc::CMSG_NXTHDR(header, control);
+        }
+    }
+    let only = fds.pop();
+    only.filter(|_| fds.is_empty())
 }
 
 /// Makes the one descriptor that an endpoint waits on for all of its lines.

@@ -19,7 +19,7 @@ use crate::connect::ConnectError;
 /// Bytes of every message.
 const LEN: usize = 28;
 
-const MAGIC: [u8; 4] = *b"dun\x01";
+const MAGIC: [u8; 4] = *b"dun\x02";
 
 /// What a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

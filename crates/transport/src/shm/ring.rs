@@ -54,6 +54,13 @@ pub(super) enum Next {
         /// Bytes of the packet.
         len: u32,
     },
+    /// A packet at whose end stands where its data lies. It stays likewise.
+    Reference {
+        /// Index of the first cell.
+        at: u32,
+        /// Bytes of the packet, with the name of the data.
+        len: u32,
+    },
     /// Something that no producer of ours writes; the ring is of no use any more.
     Corrupt,
 }
@@ -114,7 +121,10 @@ const GIVE_BACK_PART: u64 = 8;
 
 const LEN_SHIFT: u32 = 32;
 const FLAGS_SHIFT: u32 = 48;
+/// What stands here is no packet: the next one is in the first cell.
 const WRAP: u64 = 1 << FLAGS_SHIFT;
+/// The packet's data is named, and lies elsewhere.
+const REFERENCE: u64 = 2 << FLAGS_SHIFT;
 
 /// Longest packet that a ring of `cells` cells carries, in bytes.
 pub(super) const fn longest_packet(cells: u32) -> u32 {
@@ -170,7 +180,7 @@ impl Producer {
     ) -> Result<(), Refused> {
         if head.len() + data_len > ONE_CELL || self.tail + 2 > self.limit {
             // SAFETY: as the caller promises.
-            return unsafe { self.push_slowly(head, data, data_len) };
+            return unsafe { self.push_slowly(head, data, data_len, 0) };
         }
         let at = self.cells.index(self.tail);
         // SAFETY: the cell is free, because the tail is below the limit, and holds the packet.
@@ -178,8 +188,24 @@ impl Producer {
             self.cells.write(at, 0, head.as_ptr(), head.len());
             self.cells.write(at, head.len(), data, data_len);
         }
-        self.publish(self.tail, 1, head.len() + data_len);
+        self.publish(self.tail, 1, head.len() + data_len, 0);
         Ok(())
+    }
+
+    /// Sends a packet whose data lies elsewhere: `head`, and behind it the name of the data.
+    ///
+    /// # Errors
+    /// As for [`Self::push`].
+    #[cfg(not(loom))]
+    pub(super) fn push_reference(&mut self, head: &[u8], name: &[u8]) -> Result<(), Refused> {
+        // SAFETY: the name is a slice, and a ring is no place for one.
+        unsafe { self.push_slowly(head, name.as_ptr(), name.len(), REFERENCE) }
+    }
+
+    /// Most bytes that a packet may have, those that lie elsewhere included.
+    #[cfg(not(loom))]
+    pub(super) const fn longest(&self) -> u32 {
+        self.longest
     }
 
     /// Asks for the cell that the packet `ahead` packets from now will be written to.
@@ -214,6 +240,7 @@ impl Producer {
         head: &[u8],
         data: *const u8,
         data_len: usize,
+        flags: u64,
     ) -> Result<(), Refused> {
         let total = head.len().saturating_add(data_len);
         let len = u32::try_from(total).map_err(|_| Refused::TooLong)?;
@@ -234,7 +261,7 @@ impl Producer {
         }
         self.soil(at + 1, at + cells);
         let marker = self.tail;
-        self.publish(start, cells, total);
+        self.publish(start, cells, total, flags);
         if skipped > 0 {
             let word = self.sequence(marker) | WRAP;
             let at = self.cells.index(marker);
@@ -258,10 +285,10 @@ impl Producer {
 
     /// Makes the packet at `start` visible and moves the tail behind it.
     #[inline]
-    fn publish(&mut self, start: u64, cells: u32, len: usize) {
+    fn publish(&mut self, start: u64, cells: u32, len: usize, flags: u64) {
         self.tail = start + u64::from(cells);
         self.clean(self.tail);
-        let word = self.sequence(start) | (len as u64) << LEN_SHIFT;
+        let word = self.sequence(start) | (len as u64) << LEN_SHIFT | flags;
         let at = self.cells.index(start);
         self.cells.word(at).store(word, Ordering::Release);
     }
@@ -441,12 +468,15 @@ impl Consumer {
                 return Next::Nothing;
             }
         }
-        let len = low(word >> LEN_SHIFT);
+        let len = low((word & !REFERENCE) >> LEN_SHIFT);
         if len > self.longest || cells_of(len) > self.cells.count() - at {
             return Next::Corrupt;
         }
         self.head += u64::from(cells_of(len));
-        Next::Packet { at, len }
+        match word & REFERENCE {
+            0 => Next::Packet { at, len },
+            _ => Next::Reference { at, len },
+        }
     }
 
     #[inline]

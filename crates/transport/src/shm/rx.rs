@@ -15,12 +15,15 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
+use dunlin_msgbuf::{BufRef, PeerBytes, REF_LEN};
 
 use super::cells::{CELL, WORD, cells_of};
 use super::channel::{Bell, Channel};
+use super::endpoint::INLINE;
+use super::regions::Known;
 use super::ring::{Consumer, Next, Small, Watch};
 use crate::counters::Counters;
 
@@ -35,6 +38,10 @@ pub struct ShmRx {
     long: Box<[Line]>,
     /// Lines of `long` that hold frames of this burst.
     staged: usize,
+    /// Where the data of the frame at the same index lies, if it was named.
+    names: Box<[Name; RX_BURST]>,
+    /// How many were in this burst.
+    named: usize,
     /// By index of the peer.
     rings: Vec<Option<Incoming>>,
     /// The rings that every burst polls.
@@ -58,8 +65,10 @@ pub(super) struct Incoming {
     active: bool,
     /// The burst in which it last had something, or was activated.
     last_busy: u32,
+    /// The peer's regions, where data lies that it only names.
+    known: Known,
     /// Last, so that it is dropped after what lies in its memory.
-    _channel: Arc<Channel>,
+    channel: Arc<Channel>,
 }
 
 /// All that a burst has to know of a ring that is empty.
@@ -76,6 +85,13 @@ struct Place {
     len: u32,
 }
 
+/// Data that a packet names.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    ring: u32,
+    data: BufRef,
+}
+
 /// What stood at the head of a ring that is not a packet of one cell.
 enum Taken {
     Nothing,
@@ -85,6 +101,14 @@ enum Taken {
         place: Place,
         lines: usize,
     },
+    /// The front of one whose data lies elsewhere.
+    Reference {
+        place: Place,
+        lines: usize,
+        data: BufRef,
+    },
+    /// One of these whose data cannot be found.
+    Unmapped,
 }
 
 /// A cache line of private memory.
@@ -98,6 +122,13 @@ unsafe impl Send for ShmRx {}
 /// Long packets that fit into one burst besides small ones; more come with the next, so that what
 /// was copied is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
+
+/// Frames whose data lies elsewhere in one burst: what else has come should not wait for all of
+/// their copies.
+const NAMED_FRAMES: usize = 8;
+
+/// In the length of a [`Place`]: the data lies elsewhere.
+const NAMED: u32 = 1 << 31;
 
 /// Bursts between two rounds of housekeeping.
 const HOUSEKEEPING: u32 = 32;
@@ -124,6 +155,13 @@ impl ShmRx {
             small: Box::new([Line([0; CELL]); RX_BURST]),
             long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
             staged: 0,
+            names: Box::new(
+                [Name {
+                    ring: 0,
+                    data: BufRef::EMPTY,
+                }; RX_BURST],
+            ),
+            named: 0,
             rings: Vec::new(),
             active: Vec::new(),
             first: 0,
@@ -150,7 +188,8 @@ impl ShmRx {
             trusted: channel.trusted,
             active: false,
             last_busy: self.bursts,
-            _channel: channel,
+            known: Known::default(),
+            channel,
         });
         self.activate(index);
     }
@@ -189,6 +228,14 @@ impl ShmRx {
     /// The thread runs again.
     pub(super) fn wake_up(&mut self) {
         self.bell.wake_up();
+    }
+
+    /// Takes what the peer has said over its line. False if its end is gone.
+    pub(super) fn listen(&mut self, index: usize) -> bool {
+        match self.rings.get_mut(index) {
+            Some(Some(ring)) => ring.known.listen(ring.channel.line()),
+            _ => false,
+        }
     }
 
     /// So many peers woke us.
@@ -305,19 +352,37 @@ impl ShmRx {
                     *frame = Place { bytes, len };
                 }
                 Small::Nothing => break,
-                Small::Other => match incoming.take_long(&mut self.long[self.staged..]) {
-                    Taken::Nothing => break,
-                    Taken::Corrupt => {
-                        sound = false;
+                Small::Other => {
+                    if self.named == NAMED_FRAMES {
                         break;
                     }
-                    Taken::Packet { place, lines } => {
-                        *frame = place;
-                        self.staged += lines;
+                    match incoming.take_long(&mut self.long[self.staged..]) {
+                        Taken::Nothing => break,
+                        Taken::Corrupt => {
+                            sound = false;
+                            break;
+                        }
+                        // The next packet has another burst: what was lost will be sent again.
+                        Taken::Unmapped => {
+                            self.counters.rx_unmapped += 1;
+                            break;
+                        }
+                        Taken::Packet { place, lines } => {
+                            *frame = place;
+                            self.staged += lines;
+                        }
+                        Taken::Reference { place, lines, data } => {
+                            let ring = polled.index;
+                            self.names[self.count] = Name { ring, data };
+                            self.named += 1;
+                            *frame = place;
+                            self.staged += lines;
+                            total += data.len() as u64;
+                        }
                     }
-                },
+                }
             }
-            total += u64::from(frame.len);
+            total += u64::from(frame.len & !NAMED);
             self.count += 1;
         }
         if self.count > before {
@@ -341,6 +406,7 @@ impl Rx for ShmRx {
     fn burst(&mut self) -> usize {
         self.count = 0;
         self.staged = 0;
+        self.named = 0;
         self.bursts = self.bursts.wrapping_add(1);
         if self.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
@@ -383,11 +449,26 @@ impl Rx for ShmRx {
         let place = self.frames[..self.count][index];
         // SAFETY: the bytes lie in staging memory, or in a trusted ring whose cells are given back
         // by a later burst, which needs `&mut self`.
-        let bytes = unsafe { std::slice::from_raw_parts(place.bytes.as_ptr(), place.len as usize) };
-        Frame {
-            bytes,
-            congestion: false,
+        let bytes = unsafe {
+            std::slice::from_raw_parts(place.bytes.as_ptr(), (place.len & !NAMED) as usize)
+        };
+        let mut frame = Frame::new(bytes);
+        if place.len & NAMED != 0 {
+            frame.elsewhere = Some(self.named(index));
         }
+        frame
+    }
+}
+
+impl ShmRx {
+    /// The data of a frame that names it. If its ring is gone by now, it is no bytes, which fit no
+    /// packet.
+    fn named(&self, index: usize) -> PeerBytes<'_> {
+        static NOTHING: AtomicU32 = AtomicU32::new(0);
+        let Name { ring, data } = self.names[index];
+        let ring = self.rings.get(ring as usize).and_then(Option::as_ref);
+        ring.and_then(|ring| ring.known.find(data))
+            .unwrap_or_else(|| PeerBytes::of(&[], &NOTHING, 0))
     }
 }
 
@@ -401,6 +482,7 @@ impl Incoming {
         match self.ring.next() {
             Next::Nothing => Taken::Nothing,
             Next::Corrupt => Taken::Corrupt,
+            Next::Reference { at, len } => self.take_reference(at, len, room),
             Next::Packet { at, len } => {
                 let from = self.ring.cells().bytes(at);
                 if self.trusted {
@@ -414,6 +496,41 @@ impl Incoming {
                 Taken::Packet { place, lines }
             }
         }
+    }
+}
+
+impl Incoming {
+    /// Takes a packet at whose end its data is named.
+    fn take_reference(&mut self, at: u32, len: u32, room: &mut [Line]) -> Taken {
+        let Some(front) = len
+            .checked_sub(REF_LEN as u32)
+            .filter(|front| *front <= INLINE)
+        else {
+            return Taken::Corrupt;
+        };
+        let from = self.ring.cells().bytes(at);
+        // SAFETY: the packet lies inside the ring, and there is room for the longest.
+        let bytes = unsafe { copy_long(from, room, len as usize) };
+        let mut name = [0; REF_LEN];
+        // SAFETY: the copy is `len` bytes long, and the name stands at its end.
+        unsafe {
+            let end = bytes.add(front as usize);
+            name.as_mut_ptr()
+                .copy_from_nonoverlapping(end.as_ptr(), REF_LEN);
+        }
+        let data = BufRef::from_bytes(name);
+        if self.known.find(data).is_none() {
+            self.known.listen(self.channel.line());
+            if self.known.find(data).is_none() {
+                return Taken::Unmapped;
+            }
+        }
+        let place = Place {
+            bytes,
+            len: front | NAMED,
+        };
+        let lines = cells_of(len) as usize;
+        Taken::Reference { place, lines, data }
     }
 }
 

@@ -15,6 +15,7 @@ use super::doorbell::MAX_BITS;
 use super::endpoint::CELLS;
 use super::ffi;
 use super::offer::{Kind, Message};
+use super::regions::Told;
 use super::ring::longest_packet;
 use super::rx::ShmRx;
 use super::tx::{Outgoing, ShmTx, index_of};
@@ -248,7 +249,7 @@ pub(super) fn remove(rx: &mut ShmRx, tx: &mut ShmTx, peer: PeerId) {
 
 /// Empties the wake-up lines.
 pub(super) fn drain_lines(rx: &mut ShmRx, tx: &ShmTx) {
-    let woken = tx.channels.drain_lines();
+    let woken = tx.channels.drain_lines(|index| rx.listen(index));
     rx.count_wakeups(woken);
 }
 
@@ -283,6 +284,9 @@ fn start(
             bit,
             bell,
             unsettled: false,
+            by_reference: tx.channels.options.by_reference.max(1),
+            told: Told::default(),
+            references: 0,
             channel,
         },
     );

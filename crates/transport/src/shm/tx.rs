@@ -1,5 +1,7 @@
 //! The sending half: packets go straight from the msgbufs into the peers' rings.
 //!
+//! Long data is not sent, but named (`regions`).
+//!
 //! Invariants: nothing is kept back, so everything handed over is done at once; nothing waits for
 //! a peer: what finds no room is dropped and counted; after each run of packets to one peer, and
 //! not before, it is found out whether that peer has to be woken. A peer that parked its ring just
@@ -15,6 +17,7 @@ use dunlin_wire::HEADER_LEN;
 use super::channel::{Bell, Channel};
 use super::channels::Channels;
 use super::ffi;
+use super::regions::Told;
 use super::ring::{Producer, Refused};
 use crate::counters::Counters;
 
@@ -43,6 +46,12 @@ pub(super) struct Outgoing {
     pub(super) bell: Bell,
     /// It is in the list of those that are looked at again.
     pub(super) unsettled: bool,
+    /// Data from this length on goes by reference.
+    pub(super) by_reference: u32,
+    /// The regions that the peer knows.
+    pub(super) told: Told,
+    /// Packets by reference that are not counted yet.
+    pub(super) references: u64,
     /// Last, so that it is dropped after what lies in its memory.
     pub(super) channel: Arc<Channel>,
 }
@@ -102,6 +111,13 @@ impl ShmTx {
                     peer.ring_bell(&mut self.counters);
                 }
             }
+        }
+    }
+
+    /// Tells the peers which regions are gone, before we sleep.
+    pub(super) fn forget_dead_regions(&mut self) {
+        for peer in self.peers.iter_mut().flatten() {
+            peer.told.forget_dead(peer.channel.line());
         }
     }
 
@@ -182,6 +198,7 @@ impl Outgoing {
             }
         }
         counters.tx_packets += sent;
+        counters.tx_references += std::mem::take(&mut self.references);
         counters.tx_bytes += bytes;
         if self.ring.seems_parked() {
             self.ring_bell(counters);
@@ -193,6 +210,10 @@ impl Outgoing {
     #[inline(always)]
     fn push(&mut self, item: &TxItem) -> Result<usize, Dropped> {
         let data_len = item.data.len();
+        if data_len >= self.by_reference as usize && self.told.tell(self.channel.line(), item.data)
+        {
+            return self.push_reference(item);
+        }
         let mut data = item.inline.as_ptr();
         if data_len != 0 {
             // SAFETY: we act for the endpoint, which owns the msgbuf and is inside this call.
@@ -212,6 +233,25 @@ impl Outgoing {
             }
         }
         Ok(inline_len + data_len)
+    }
+
+    /// Puts a packet into the ring whose data stays where it is. The receiver finds out if it is
+    /// taken back meanwhile, so we are done with it at once.
+    #[inline(never)]
+    fn push_reference(&mut self, item: &TxItem) -> Result<usize, Dropped> {
+        // SAFETY: we act for the endpoint, which owns the msgbuf and is inside this call.
+        if unsafe { regions::resolve(item.data) }.is_none() {
+            return Err(Dropped::Stale);
+        }
+        let inline = item.inline.get(..item.inline_len as usize);
+        let inline = inline.ok_or(Refused::TooLong)?;
+        let len = inline.len() + item.data.len();
+        if len > self.ring.longest() as usize {
+            return Err(Refused::TooLong.into());
+        }
+        self.ring.push_reference(inline, &item.data.to_bytes())?;
+        self.references += 1;
+        Ok(len)
     }
 
     #[cold]

@@ -4,9 +4,12 @@
 //! follow from those. So a frame that holds several packets can be taken apart, and a byte out of
 //! place is found, without a look at anything that the transport says.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use dunlin_core::transport::{Halves, Limits, MAX_INLINE, PeerId, Rx, Transport, Tx, TxItem};
+use dunlin_core::transport::{
+    Frame, Halves, Limits, MAX_INLINE, PeerId, Rx, Transport, Tx, TxItem,
+};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 
@@ -35,6 +38,8 @@ pub(crate) struct Endpoint<H: Harness + ?Sized> {
     pub(crate) tx: TxOf<H>,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
+    /// What was sent last.
+    kept: VecDeque<MsgBuf>,
     pub(crate) number: u16,
 }
 
@@ -45,6 +50,9 @@ pub(crate) struct Packet {
     pub(crate) number: u32,
     pub(crate) len: usize,
 }
+
+/// Msgbufs that stay as they are after they were sent.
+const KEPT: usize = 512;
 
 /// Bytes at the start of a packet that say which it is.
 pub(crate) const NAME: usize = 12;
@@ -65,6 +73,7 @@ impl<H: Harness> Endpoint<H> {
             tx,
             limits,
             pool,
+            kept: VecDeque::new(),
             number,
         }
     }
@@ -128,13 +137,21 @@ impl<H: Harness> Endpoint<H> {
         (item, Some(buf))
     }
 
-    /// Sends packets and waits until the transport is done with them.
+    /// Sends packets and waits until the transport is done with them. The bytes stay as they are
+    /// for a while, as an endpoint keeps them until it has an answer.
     pub(crate) fn send(&mut self, packets: Vec<(TxItem, Option<MsgBuf>)>) {
         let (items, bufs): (Vec<_>, Vec<_>) = packets.into_iter().unzip();
         let handed_over = self.tx.burst(&items);
         self.tx.flush();
         assert!(self.tx.done() >= handed_over, "flushed, but not done");
-        drop(bufs);
+        self.kept.extend(bufs.into_iter().flatten());
+        let surplus = self.kept.len().saturating_sub(KEPT);
+        self.kept.drain(..surplus);
+    }
+
+    /// Takes everything back that was sent.
+    pub(crate) fn take_back(&mut self) {
+        self.kept.clear();
     }
 
     /// Sends one packet of `len` bytes.
@@ -146,8 +163,8 @@ impl<H: Harness> Endpoint<H> {
     /// What one burst shows.
     pub(crate) fn poll(&mut self) -> Vec<Packet> {
         let frames = self.rx.burst();
-        let frames = (0..frames).map(|index| self.rx.frame(index).bytes);
-        frames.flat_map(split).collect()
+        let frames = (0..frames).filter_map(|index| whole(&self.rx.frame(index)));
+        frames.flat_map(|bytes| split(&bytes)).collect()
     }
 
     /// Polls until `count` packets have come, and a little longer, for what should not come.
@@ -177,6 +194,18 @@ impl<H: Harness> Endpoint<H> {
     pub(crate) fn longest(&self) -> usize {
         MAX_INLINE + self.limits.data_size as usize
     }
+}
+
+/// The bytes of a frame, those that lie elsewhere included. `None` if they were taken back.
+pub(crate) fn whole(frame: &Frame<'_>) -> Option<Vec<u8>> {
+    let mut bytes = frame.bytes.to_vec();
+    if let Some(data) = frame.elsewhere {
+        bytes.resize(frame.bytes.len() + data.len(), 0);
+        if !data.copy_to(&mut bytes[frame.bytes.len()..]) {
+            return None;
+        }
+    }
+    Some(bytes)
 }
 
 /// The bytes of a packet.

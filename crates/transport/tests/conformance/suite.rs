@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dunlin_core::transport::{PeerId, RX_BURST, Rx, Tx, TxSeq};
 use dunlin_transport::connect::{Connect, Offer};
 
-use crate::harness::{Endpoint, Harness, NAME, Packet, SOON};
+use crate::harness::{Endpoint, Harness, NAME, Packet, SOON, whole};
 use crate::waking;
 
 /// Transports take turns, because descriptors are counted for the whole process.
@@ -19,6 +19,7 @@ pub(crate) fn run_all<H: Harness>() {
     every_size_arrives_unchanged::<H>();
     bursts_arrive_whole_and_once::<H>();
     frames_stay_until_the_next_burst::<H>();
+    what_is_taken_back_is_lost_or_arrives_unchanged::<H>();
     many_peers::<H>();
     a_full_queue_drops_and_never_blocks::<H>();
     done_follows_the_sequence::<H>();
@@ -104,20 +105,38 @@ fn frames_stay_until_the_next_burst<H: Harness>() {
         while frames == 0 && start.elapsed() < SOON {
             frames = b.rx.burst();
         }
-        let before: Vec<Vec<u8>> = (0..frames).map(|i| b.rx.frame(i).bytes.to_vec()).collect();
+        let before: Vec<_> = (0..frames).map(|i| whole(&b.rx.frame(i))).collect();
         // What comes now must not touch what is shown.
         for number in 0..30 {
             a.send_one(to_b, 1000 + number, 500 + round);
         }
         for (index, before) in before.iter().enumerate() {
             assert_eq!(
-                b.rx.frame(index).bytes,
+                &whole(&b.rx.frame(index)),
                 before,
                 "a frame changed while it was shown"
             );
         }
         assert!(!before.is_empty());
         while !b.rest().is_empty() {}
+    }
+}
+
+fn what_is_taken_back_is_lost_or_arrives_unchanged<H: Harness>() {
+    let (mut a, mut b, to_b, _) = two::<H>();
+    for len in [100, 1400, a.longest()] {
+        let inline = 24.max(len.saturating_sub(a.limits.data_size as usize));
+        let packet = a.packet(to_b, 1, len, inline);
+        a.send(vec![packet]);
+        a.take_back();
+        // The memory is used again before the other side looks.
+        let mut other = a.packet(to_b, 2, len, inline);
+        other.1.as_mut().unwrap().data_mut().fill(0xAA);
+        let got = b.rest();
+        assert!(got.len() <= 1, "{got:?}");
+        expect(got.clone(), 1, got.iter().map(|_| (1, len)));
+        a.send_one(to_b, 3, 64);
+        expect(b.receive(1), 1, [(3, 64)]);
     }
 }
 

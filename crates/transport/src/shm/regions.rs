@@ -1,0 +1,160 @@
+//! Data by reference: which regions of the sender the receiver of a channel has mapped.
+//!
+//! The first packet that names a region has its descriptor go ahead of it over the wake-up line. The
+//! receiver looks there when it meets a region that it does not know. When the sender's region is
+//! gone, it says so before it tells of the next one, or before it sleeps, and the receiver unmaps it.
+//!
+//! Invariants: a name is put into a ring only after its region was told; each side holds at most
+//! [`MOST`] regions of the other. Called by `tx` and `rx`.
+
+use std::os::fd::{OwnedFd, RawFd};
+
+use dunlin_msgbuf::{BufRef, Extent, PeerBytes, PeerRegion, RegionId, regions};
+
+use super::ffi::{self, Received};
+
+/// Regions of one side that the other has mapped.
+const MOST: usize = 1024;
+
+/// Most messages that are taken from a line at once.
+const MESSAGES: u32 = 512;
+
+/// First byte of a message; what wakes a peer is 1.
+const NEW: u8 = 2;
+const GONE: u8 = 3;
+
+/// Bytes of the longest message: kind, region, extent.
+const LEN: usize = 1 + 4 + 3 * 8;
+
+/// What a sender has told its peer.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    regions: Vec<RegionId>,
+    last: RegionId,
+}
+
+/// What a receiver knows of its peer's regions.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    regions: Vec<(RegionId, PeerRegion)>,
+}
+
+impl Told {
+    /// True if the peer can find the bytes, because it was told of their region before or is now.
+    #[inline]
+    pub(super) fn tell(&mut self, line: RawFd, data: BufRef) -> bool {
+        let region = data.region();
+        if region == self.last {
+            return true;
+        }
+        let found = self.regions.contains(&region) || self.tell_new(line, region);
+        if found {
+            self.last = region;
+        }
+        found
+    }
+
+    #[cold]
+    fn tell_new(&mut self, line: RawFd, region: RegionId) -> bool {
+        self.forget_dead(line);
+        let info = regions::info(region);
+        let Some((fd, extent)) = info.and_then(|info| info.fd.zip(info.extent)) else {
+            return false;
+        };
+        if self.regions.len() == MOST {
+            return false;
+        }
+        let told = ffi::tell(line, &encode(NEW, region, extent), Some(&fd));
+        if told {
+            self.regions.push(region);
+        }
+        told
+    }
+
+    /// Tells the peer which regions it need not keep any longer.
+    #[cold]
+    pub(super) fn forget_dead(&mut self, line: RawFd) {
+        self.regions.retain(|&region| {
+            regions::is_alive(region) || {
+                // A line that takes nothing now will be tried again.
+                !ffi::tell(line, &encode(GONE, region, Extent::default())[..5], None)
+            }
+        });
+        if !regions::is_alive(self.last) {
+            self.last = RegionId::NONE;
+        }
+    }
+}
+
+impl Known {
+    /// The bytes, if their region is known and they lie inside.
+    #[inline]
+    pub(super) fn find(&self, name: BufRef) -> Option<PeerBytes<'_>> {
+        let is_it = |(id, _): &&(RegionId, PeerRegion)| *id == name.region();
+        let (_, region) = self.regions.iter().find(is_it)?;
+        region.find(name)
+    }
+
+    /// Takes what the peer has said over the line. False if its end is gone.
+    #[cold]
+    pub(super) fn listen(&mut self, line: RawFd) -> bool {
+        for _ in 0..MESSAGES {
+            let mut message = [0; LEN];
+            match ffi::receive(line, &mut message) {
+                Received::Nothing => return true,
+                Received::Gone => return false,
+                Received::Message(len, fd) => self.learn(&message[..len.min(LEN)], fd),
+            }
+        }
+        true
+    }
+
+    /// What cannot be understood or mapped is passed over: packets that name it will be dropped.
+    fn learn(&mut self, message: &[u8], fd: Option<OwnedFd>) {
+        match (decode(message), fd) {
+            (Some((NEW, id, extent)), Some(fd)) if self.regions.len() < MOST => {
+                if let Ok(region) = PeerRegion::map(&fd, extent) {
+                    self.forget(id);
+                    self.regions.push((id, region));
+                }
+            }
+            (Some((GONE, id, _)), None) => self.forget(id),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, id: RegionId) {
+        self.regions.retain(|(known, _)| *known != id);
+    }
+}
+
+fn encode(kind: u8, region: RegionId, extent: Extent) -> [u8; LEN] {
+    let mut message = [0; LEN];
+    message[0] = kind;
+    message[1..5].copy_from_slice(&region.0.to_le_bytes());
+    let sizes = [extent.mapped, extent.bytes, extent.generations];
+    for (place, size) in message[5..].as_chunks_mut().0.iter_mut().zip(sizes) {
+        *place = (size as u64).to_le_bytes();
+    }
+    message
+}
+
+fn decode(message: &[u8]) -> Option<(u8, RegionId, Extent)> {
+    let (&kind, rest) = message.split_first()?;
+    let (id, sizes) = rest.split_first_chunk()?;
+    let mut sizes = sizes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|size| u64::from_le_bytes(*size));
+    let mut next = || usize::try_from(sizes.next().unwrap_or(0)).ok();
+    let extent = Extent {
+        mapped: next()?,
+        bytes: next()?,
+        generations: next()?,
+    };
+    Some((kind, RegionId(u32::from_le_bytes(*id)), extent))
+}
+
+#[cfg(test)]
+mod tests;
