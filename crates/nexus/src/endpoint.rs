@@ -10,9 +10,10 @@ mod offers;
 
 use std::net::ToSocketAddrs;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::task::Waker;
 use std::time::Duration;
 
 use dunlin_core::control::{Command, ConnectFailure, Event, SessionKey};
@@ -172,12 +173,13 @@ impl<T: Open, App> Endpoint<T, App> {
     /// as nothing comes and nothing is due.
     #[inline]
     pub fn run_once(&mut self) -> Progress {
-        self.iterate(Nanos::MAX)
+        self.iterate(|_| Nanos::MAX)
     }
 
-    /// One iteration that blocks until `limit` at the latest.
+    /// One iteration that blocks until `limit` at the latest, a time of [`Rpc::now`]. It is asked
+    /// when nothing is left but to block; with [`Nanos::ZERO`] the iteration does not.
     #[inline]
-    fn iterate(&mut self, limit: Nanos) -> Progress {
+    pub fn iterate(&mut self, limit: impl FnOnce(&App) -> Nanos) -> Progress {
         if self.events.doorbell.is_rung() {
             self.on_rung();
         }
@@ -188,6 +190,7 @@ impl<T: Open, App> Endpoint<T, App> {
         if progress.frames != 0 {
             self.sleeper.on_activity();
         } else if self.sleeper.on_quiet(|| self.rpc.now()) {
+            let limit = limit(self.rpc.app());
             self.sleep(limit);
         }
         progress
@@ -204,7 +207,7 @@ impl<T: Open, App> Endpoint<T, App> {
     pub fn run_for(&mut self, span: Duration) {
         let end = self.rpc.now() + span.into();
         while self.rpc.now() < end {
-            self.iterate(end);
+            self.iterate(|_| end);
         }
     }
 
@@ -269,6 +272,35 @@ impl<T: Open, App> Endpoint<T, App> {
         self.handshakes.failure(session)
     }
 
+    /// Wakes the thread of this endpoint, from any thread, if it sleeps in an iteration or waits
+    /// for the descriptor.
+    pub fn waker(&self) -> Waker {
+        Arc::clone(&self.events.doorbell).into()
+    }
+
+    /// Prepares a wait outside of the endpoint, beside another event loop: until the descriptor
+    /// ([`AsFd`]) is readable, and not longer than the span that this returns. `None`: there is
+    /// something to do already. Behind the wait comes [`Self::unpark`], before any other use.
+    pub fn park(&mut self) -> Option<Duration> {
+        let span = self.rpc.next_wakeup().since(self.rpc.now());
+        if span == Nanos::ZERO {
+            return None;
+        }
+        let (rx, tx) = self.rpc.halves_mut();
+        if T::arm(rx, tx) == Arm::Wait && self.sleeper.park() {
+            return Some(span.into());
+        }
+        self.unpark();
+        None
+    }
+
+    /// Ends what [`Self::park`] began, whatever came.
+    pub fn unpark(&mut self) {
+        self.sleeper.unpark();
+        let (rx, tx) = self.rpc.halves_mut();
+        T::disarm(rx, tx);
+    }
+
     fn key(&self, session: dunlin_wire::SessionNum, token: dunlin_wire::Token) -> SessionKey {
         SessionKey {
             endpoint: self.index,
@@ -317,6 +349,13 @@ impl<T: Open, App> Deref for Endpoint<T, App> {
 impl<T: Open, App> DerefMut for Endpoint<T, App> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.rpc
+    }
+}
+
+impl<T: Open, App> AsFd for Endpoint<T, App> {
+    /// Readable when something has come for an endpoint that is parked.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.sleeper.as_fd()
     }
 }
 

@@ -7,7 +7,7 @@
 pub(crate) mod socket;
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use libc::c_int;
@@ -77,6 +77,13 @@ impl Events {
                 writable: broken || bits & bits_of(libc::EPOLLOUT) != 0,
             }
         })
+    }
+}
+
+impl AsFd for Epoll {
+    /// Readable when something of the set is ready.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 

@@ -6,7 +6,7 @@
 //! doorbell has its own protocol (`doorbell.rs`).
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,6 +120,27 @@ impl Sleeper {
             signalled = self.events.iter().any(|ready| ready.token == BELL);
         }
         self.doorbell.wake(signalled);
+    }
+
+    /// Announces a wait for [`AsFd`] elsewhere. False: the doorbell has been rung, do not wait. In
+    /// both cases [`Self::unpark`] must follow.
+    pub(crate) fn park(&mut self) -> bool {
+        self.doorbell.sleep()
+    }
+
+    /// Ends what [`Self::park`] began.
+    pub(crate) fn unpark(&mut self) {
+        let waited = self.epoll.wait(&mut self.events, Some(Duration::ZERO));
+        debug_assert!(waited.is_ok(), "{waited:?}");
+        let signalled = self.events.iter().any(|ready| ready.token == BELL);
+        self.doorbell.wake(signalled);
+        self.on_activity();
+    }
+}
+
+impl AsFd for Sleeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

@@ -14,7 +14,7 @@ pub type Opened<T> =
     Result<Halves<<T as Transport>::Rx, <T as Transport>::Tx>, Box<dyn Error + Send + Sync>>;
 
 /// A transport that a nexus can open for its endpoints.
-pub trait Open: Connect {
+pub trait Open: Connect + 'static {
     /// What an operator can set.
     type Options;
 

@@ -1,0 +1,439 @@
+//! The asynchronous face (design §11): an endpoint, and the futures that one thread runs on it. No
+//! runtime is needed, [`Local::block_on`] drives both; beside a runtime, [`Local::turn`] and the
+//! endpoint's descriptor do.
+//!
+//! ```
+//! use std::time::Duration;
+//! use dunlin::{Local, Nexus, ReqType, Shm, Tasks};
+//!
+//! const DOUBLE: ReqType = ReqType(1);
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let nexus = Nexus::bind("127.0.0.1:0")?;
+//! let mut local = Local::new(nexus.endpoint::<Shm, _>(Tasks::default())?);
+//! local.serve(DOUBLE, |request, _| async move {
+//!     let doubled: Vec<u8> = request.data().iter().map(|byte| 2 * byte).collect();
+//!     request.reply(doubled)
+//! });
+//! // An endpoint may call itself.
+//! let session = local.connect(nexus.address())?;
+//! let reply = local.block_on(|cx| async move {
+//!     let request = cx.copy(&[1, 2, 3])?;
+//!     Ok::<_, dunlin::AsyncError>(cx.call(session, DOUBLE, request)
+//!         .deadline(Duration::from_secs(5)).await?)
+//! })?;
+//! assert_eq!(reply.data(), [2, 4, 6]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One round: an iteration of the endpoint, whose handlers and continuations only note what came
+//! (`state.rs`); then futures of new requests are made, and whoever was woken is polled, all with
+//! the endpoint at rest. What they issue leaves with the next iteration.
+
+mod call;
+mod caller;
+mod error;
+mod port;
+mod ready;
+mod request;
+mod spawn;
+mod state;
+mod timer;
+
+use std::cell::RefCell;
+use std::net::ToSocketAddrs;
+use std::os::fd::{AsRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use dunlin_core::{Counters, Nanos, Session};
+use dunlin_nexus::{ConnectError, ConnectOptions, Endpoint, Open};
+use dunlin_wire::ReqType;
+
+pub use call::{Call, Reply};
+pub use caller::Caller;
+pub use error::{Error, Failed};
+pub use request::OwnedRequest;
+pub use state::Tasks;
+pub use timer::Sleep;
+
+use port::{Hub, Port};
+use ready::TaskWaker;
+use spawn::{Boxes, Handlers, Serving, Slab};
+use state::{Arrival, State};
+
+/// The task that `block_on` runs.
+const MAIN: u32 = 0;
+
+/// Iterations for which a `Local` that is dropped waits for its calls to end.
+const LAST_ITERATIONS: usize = 1000;
+
+/// An endpoint with the futures of its thread.
+pub struct Local<T: Open> {
+    hub: Rc<Hub<T>>,
+    state: Rc<State>,
+    serving: Vec<Served>,
+    /// Place in `serving` and one, by request type.
+    by_type: Vec<u32>,
+    boxes: Boxes,
+    box_tasks: Vec<u32>,
+    tasks: Vec<Task>,
+    wakers: Vec<Arc<TaskWaker>>,
+    /// Kept between rounds for its memory.
+    queue: Vec<u32>,
+}
+
+/// The handlers of a type, and the tasks of their slots.
+struct Served {
+    handlers: Box<dyn Handlers>,
+    tasks: Vec<u32>,
+}
+
+/// A place for a future that is polled, and its waker, for ever.
+struct Task {
+    waker: Waker,
+    place: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Main,
+    Handler { serving: usize, slot: usize },
+    Spawned { slot: usize },
+}
+
+impl<T: Open> Local<T> {
+    /// Takes over an endpoint: `Local::new(nexus.endpoint(Tasks::default())?)`.
+    pub fn new(mut endpoint: Endpoint<T, Tasks>) -> Self {
+        endpoint.on_completion(state::on_done);
+        endpoint.on_timer(state::on_timer);
+        endpoint.on_session(state::on_session);
+        let state = Rc::clone(&endpoint.app().0);
+        state.remote.set_doorbell(endpoint.waker());
+        let hub = Rc::new(Hub {
+            endpoint: RefCell::new(Some(endpoint)),
+            state: Rc::clone(&state),
+        });
+        let mut local = Self {
+            hub,
+            state,
+            serving: Vec::new(),
+            by_type: Vec::new(),
+            boxes: Boxes::default(),
+            box_tasks: Vec::new(),
+            tasks: Vec::new(),
+            wakers: Vec::new(),
+            queue: Vec::new(),
+        };
+        let main = local.add_task(Place::Main);
+        debug_assert_eq!(main, MAIN);
+        local
+    }
+
+    /// The endpoint, for futures.
+    pub fn caller(&self) -> Caller {
+        let port: Rc<dyn Port> = Rc::clone(&self.hub) as _;
+        Caller { port }
+    }
+
+    /// Registers an asynchronous handler: called for each request of this type, its future runs
+    /// until it ends. If that is with an error, or the request is dropped, or the handler panics,
+    /// the client gets an error.
+    pub fn serve<H, F>(&mut self, req_type: ReqType, handler: H)
+    where
+        H: FnMut(OwnedRequest, Caller) -> F + 'static,
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        self.serving.push(Served {
+            handlers: Box::new(Serving::new(handler)),
+            tasks: Vec::new(),
+        });
+        let index = usize::from(req_type.0);
+        if self.by_type.len() <= index {
+            self.by_type.resize(index + 1, 0);
+        }
+        self.by_type[index] =
+            u32::try_from(self.serving.len()).expect("fewer than 2^32 handlers fit in memory");
+        self.endpoint(|endpoint| endpoint.on(req_type, state::on_arrival));
+    }
+
+    /// Runs a future until it ends, and with it everything that was spawned and is served. While
+    /// nothing happens, the thread blocks as the endpoint's `Idle` says.
+    pub fn block_on<F: Future>(&mut self, begin: impl FnOnce(Caller) -> F) -> F::Output {
+        let mut main = pin!(begin(self.caller()));
+        let mut output = None;
+        self.state.ready.borrow_mut().push(MAIN);
+        loop {
+            self.round(Nanos::MAX, &mut |context| {
+                if let Poll::Ready(value) = main.as_mut().poll(context) {
+                    output = Some(value);
+                }
+            });
+            if let Some(output) = output {
+                return output;
+            }
+        }
+    }
+
+    /// One round, which does not block: for a thread that has its own loop. True if it did
+    /// something.
+    pub fn turn(&mut self) -> bool {
+        self.round(Nanos::ZERO, &mut |_| {})
+    }
+
+    /// Prepares a wait outside: until the descriptor is readable, `driver` is woken, and not longer
+    /// than the span that this returns. `None`: there is something to do already. Behind the wait
+    /// comes [`Self::unpark`].
+    pub fn park(&mut self, driver: &Waker) -> Option<Duration> {
+        if !self.state.is_idle() {
+            return None;
+        }
+        *self.state.driver.borrow_mut() = Some(driver.clone());
+        self.endpoint(Endpoint::park)
+    }
+
+    /// Ends what [`Self::park`] began, whatever came.
+    pub fn unpark(&mut self) {
+        *self.state.driver.borrow_mut() = None;
+        self.endpoint(Endpoint::unpark);
+    }
+
+    /// Begins to make a session; see [`Endpoint::connect`]. [`Caller::connected`] waits for it.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::connect`].
+    pub fn connect(&mut self, address: impl ToSocketAddrs) -> Result<Session, ConnectError> {
+        self.connect_with(address, &ConnectOptions::default())
+    }
+
+    /// Like [`Self::connect`], with options.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::connect_with`].
+    pub fn connect_with(
+        &mut self,
+        address: impl ToSocketAddrs,
+        options: &ConnectOptions,
+    ) -> Result<Session, ConnectError> {
+        self.endpoint(|endpoint| endpoint.connect_with(address, options))
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.endpoint(|endpoint| *endpoint.counters())
+    }
+
+    /// Futures of handlers and spawned ones that ended with a panic.
+    pub fn panics(&self) -> u64 {
+        self.state.panics.get()
+    }
+
+    /// Bytes of msgbufs that are in use, and how many there are.
+    pub fn pool_use(&self) -> (usize, usize) {
+        self.endpoint(|endpoint| endpoint.pool_use())
+    }
+
+    /// Timers that are kept, those of dropped futures included.
+    pub fn timers(&self) -> usize {
+        self.state.timers.borrow().len()
+    }
+
+    /// The index by which others connect to this endpoint.
+    pub fn index(&self) -> u16 {
+        self.endpoint(|endpoint| endpoint.index())
+    }
+
+    fn endpoint<R>(&self, run: impl FnOnce(&mut Endpoint<T, Tasks>) -> R) -> R {
+        let mut endpoint = self.hub.endpoint.borrow_mut();
+        run(endpoint.as_mut().expect("the endpoint stays until the end"))
+    }
+
+    /// See the file. `main` polls the future of `block_on`.
+    fn round(&mut self, limit: Nanos, main: &mut dyn FnMut(&mut Context<'_>)) -> bool {
+        let busy = self.endpoint(|endpoint| {
+            let progress = endpoint.iterate(|tasks| match tasks.0.is_idle() {
+                true => limit,
+                false => Nanos::ZERO,
+            });
+            progress.busy
+        });
+        if self.state.is_idle() {
+            return busy;
+        }
+        // Reads the clock, once for all futures of the round.
+        self.endpoint(|endpoint| {
+            endpoint.cx();
+        });
+        self.state.polling.set(true);
+        let polling = Polling(Rc::clone(&self.state));
+        self.state.wake_others();
+        self.adopt_spawned();
+        self.begin_handlers();
+        self.poll_ready(main);
+        drop(polling);
+        true
+    }
+
+    /// Makes the futures of requests that have come, and polls each for the first time.
+    fn begin_handlers(&mut self) {
+        loop {
+            let arrival = self.state.arrivals.borrow_mut().pop_front();
+            let Some(arrival) = arrival else { return };
+            self.begin_handler(arrival);
+        }
+    }
+
+    fn begin_handler(&mut self, arrival: Arrival) {
+        let Arrival {
+            req_type,
+            held,
+            body,
+        } = arrival;
+        let index = self.by_type[usize::from(req_type.0)] as usize - 1;
+        let caller = self.caller();
+        let request = OwnedRequest::new(Rc::clone(&caller.port), req_type, held, body);
+        let handlers = &mut self.serving[index].handlers;
+        let begun = catch_unwind(AssertUnwindSafe(|| handlers.begin(request, caller)));
+        let Ok(slot) = begun else {
+            return self.count_panic();
+        };
+        if slot == self.serving[index].tasks.len() {
+            let task = self.add_task(Place::Handler {
+                serving: index,
+                slot,
+            });
+            self.serving[index].tasks.push(task);
+        }
+        let task = self.serving[index].tasks[slot];
+        self.poll_task(task, &mut |_| {});
+    }
+
+    fn adopt_spawned(&mut self) {
+        loop {
+            let future = self.state.spawned.borrow_mut().pop();
+            let Some(future) = future else { return };
+            let slot = self.boxes.insert(future);
+            if slot == self.box_tasks.len() {
+                let task = self.add_task(Place::Spawned { slot });
+                self.box_tasks.push(task);
+            }
+            self.state.ready.borrow_mut().push(self.box_tasks[slot]);
+        }
+    }
+
+    fn poll_ready(&mut self, main: &mut dyn FnMut(&mut Context<'_>)) {
+        let mut queue = std::mem::take(&mut self.queue);
+        {
+            let mut ready = self.state.ready.borrow_mut();
+            if self.state.remote.any() {
+                self.state.remote.drain(&self.wakers, &mut ready);
+            }
+            ready.take(&mut queue);
+        }
+        for &task in &queue {
+            self.state.ready.borrow_mut().forget(task);
+            self.poll_task(task, main);
+        }
+        queue.clear();
+        self.queue = queue;
+    }
+
+    fn poll_task(&mut self, task: u32, main: &mut dyn FnMut(&mut Context<'_>)) {
+        let Task { waker, place } = &self.tasks[task as usize];
+        let mut context = Context::from_waker(waker);
+        let (slab, slot): (&mut dyn Slab, usize) = match *place {
+            Place::Main => {
+                return self.state.as_current(task, waker, || main(&mut context));
+            }
+            Place::Handler { serving, slot } => (&mut *self.serving[serving].handlers, slot),
+            Place::Spawned { slot } => (&mut self.boxes, slot),
+        };
+        let state = &self.state;
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            state.as_current(task, waker, || slab.poll(slot, &mut context))
+        }));
+        if polled.is_err() {
+            // What the future holds is dropped, and with it a request that it has not answered.
+            let _ = catch_unwind(AssertUnwindSafe(|| slab.remove(slot)));
+            self.count_panic();
+        }
+    }
+
+    fn add_task(&mut self, place: Place) -> u32 {
+        let task = u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks fit in memory");
+        let waker = TaskWaker::new(task, &self.state.remote);
+        self.wakers.push(Arc::clone(&waker));
+        self.tasks.push(Task {
+            waker: waker.into(),
+            place,
+        });
+        task
+    }
+
+    fn count_panic(&self) {
+        self.state.panics.set(self.state.panics.get() + 1);
+    }
+
+    /// Drops all futures that this has; their requests are answered with an error, their calls
+    /// cancelled.
+    fn drop_futures(&mut self) {
+        self.serving.clear();
+        self.boxes = Boxes::default();
+        self.state.spawned.take();
+        self.state.arrivals.take();
+    }
+}
+
+/// While it lives, futures are polled.
+struct Polling(Rc<State>);
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        self.0.polling.set(false);
+    }
+}
+
+impl<T: Open> AsRawFd for Local<T> {
+    /// Readable when something has come for a parked endpoint.
+    fn as_raw_fd(&self) -> RawFd {
+        use std::os::fd::AsFd;
+        self.endpoint(|endpoint| endpoint.as_fd().as_raw_fd())
+    }
+}
+
+impl<T: Open> Drop for Local<T> {
+    /// Ends all sessions and calls. Futures elsewhere that wait for a call get an error.
+    fn drop(&mut self) {
+        self.drop_futures();
+        self.endpoint(|endpoint| {
+            let sessions: Vec<_> = endpoint.sessions().collect();
+            for session in sessions {
+                endpoint.disconnect(session);
+            }
+        });
+        for _ in 0..LAST_ITERATIONS {
+            self.endpoint(|endpoint| endpoint.iterate(|_| Nanos::ZERO));
+            if self.state.calls.borrow().pending() == 0 {
+                break;
+            }
+        }
+        // Timers and sessions never end now, so whoever waits for one looks.
+        self.state.wake_all();
+        let endpoint = self.hub.endpoint.borrow_mut().take();
+        self.state.wake_others();
+        drop(endpoint);
+    }
+}
+
+impl<T: Open> std::fmt::Debug for Local<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local")
+            .field("tasks", &self.tasks.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,108 @@
+//! What a future does with its endpoint: [`Caller`]. It is a handle of a few bytes, to be cloned
+//! into whatever needs it on this thread.
+
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use dunlin_core::{Nanos, Session, SessionInfo};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::ReqType;
+
+use super::call::Call;
+use super::error::Error;
+use super::port::{self, Port};
+use super::timer::Sleep;
+
+/// The endpoint of a [`Local`](super::Local), for futures of its thread. Their operations take
+/// effect at once; packets leave when the future has returned.
+#[derive(Clone)]
+pub struct Caller {
+    pub(super) port: Rc<dyn Port>,
+}
+
+impl Caller {
+    /// Calls: awaiting it gives the response or an error, and the msgbufs. Dropping it cancels.
+    pub fn call(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Call {
+        Call::new(Rc::clone(&self.port), session, req_type, request)
+    }
+
+    /// A msgbuf of `len` bytes, whose content is arbitrary.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn buf(&self, len: usize) -> Result<MsgBuf, Error> {
+        Ok(port::with(&*self.port, |cx| cx.buf(len)).ok_or(Error::Unavailable)??)
+    }
+
+    /// A msgbuf with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn copy(&self, bytes: &[u8]) -> Result<MsgBuf, Error> {
+        Ok(port::with(&*self.port, |cx| cx.copy(bytes)).ok_or(Error::Unavailable)??)
+    }
+
+    /// Gives msgbufs back to the pool, faster than dropping them.
+    pub fn recycle(&self, bufs: impl IntoIterator<Item = MsgBuf>) {
+        // Without an endpoint they are dropped.
+        let bufs = bufs.into_iter();
+        port::with(&*self.port, |cx| cx.recycle(bufs));
+    }
+
+    /// The time now, on the endpoint's clock; for futures that are polled together, the same.
+    pub fn now(&self) -> Nanos {
+        port::with(&*self.port, |cx| cx.now()).unwrap_or(Nanos::MAX)
+    }
+
+    /// Waits so long.
+    pub fn sleep(&self, span: Duration) -> Sleep {
+        self.sleep_until(self.now() + span.into())
+    }
+
+    /// Waits until then, a time of [`Self::now`].
+    pub fn sleep_until(&self, at: Nanos) -> Sleep {
+        Sleep::new(Rc::clone(&self.port), at)
+    }
+
+    /// Runs another future beside this one. It takes an allocation; its end is not reported.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        let state = self.port.state();
+        state.spawned.borrow_mut().push(Box::pin(future));
+        if !state.polling.get() {
+            state.disturb();
+        }
+    }
+
+    /// What is known of a session; `None` if it has ended.
+    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+        port::with(&*self.port, |cx| cx.session_info(session)).flatten()
+    }
+
+    /// Waits until a session is connected. Calls need not wait for that: they queue.
+    ///
+    /// # Errors
+    /// If the session ends first.
+    pub async fn connected(&self, session: Session) -> Result<(), Error> {
+        std::future::poll_fn(|context| match self.session_info(session) {
+            Some(info) if info.open => Poll::Ready(Ok(())),
+            Some(_) => {
+                self.port.state().wait_for_sessions(context);
+                Poll::Pending
+            }
+            None => Poll::Ready(Err(Error::NoSession)),
+        })
+        .await
+    }
+
+    /// Ends a session. Its calls end with an error; the other side is told. False if it had ended.
+    pub fn disconnect(&self, session: Session) -> bool {
+        port::with(&*self.port, |cx| cx.disconnect(session)).unwrap_or(false)
+    }
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").finish_non_exhaustive()
+    }
+}

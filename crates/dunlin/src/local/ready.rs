@@ -1,0 +1,113 @@
+//! Which tasks are to be polled: a queue for this thread, without atomics, and one behind a lock
+//! for wakers, which may be anywhere.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Wake, Waker};
+
+/// Tasks that were woken on this thread, each once.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    queue: Vec<u32>,
+    queued: Vec<bool>,
+}
+
+/// Tasks that were woken through their wakers.
+#[derive(Debug, Default)]
+pub(super) struct Remote {
+    any: AtomicBool,
+    queue: Mutex<Vec<u32>>,
+    /// Wakes the endpoint's thread.
+    doorbell: OnceLock<Waker>,
+}
+
+/// What the waker of a task points to.
+#[derive(Debug)]
+pub(super) struct TaskWaker {
+    task: u32,
+    /// It waits in `Remote::queue`.
+    queued: AtomicBool,
+    remote: Arc<Remote>,
+}
+
+impl Ready {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn push(&mut self, task: u32) {
+        let index = task as usize;
+        if self.queued.len() <= index {
+            self.queued.resize(index + 1, false);
+        }
+        if !std::mem::replace(&mut self.queued[index], true) {
+            self.queue.push(task);
+        }
+    }
+
+    /// Takes what is ready now in exchange for an empty queue: what a task wakes while it is polled
+    /// waits for the next round, so nobody starves the network.
+    pub(super) fn take(&mut self, queue: &mut Vec<u32>) {
+        debug_assert!(queue.is_empty());
+        std::mem::swap(&mut self.queue, queue);
+    }
+
+    /// The task is about to be polled: from here on it can be queued again.
+    pub(super) fn forget(&mut self, task: u32) {
+        self.queued[task as usize] = false;
+    }
+}
+
+impl Remote {
+    /// True if [`Self::drain`] would find something.
+    pub(super) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// Names who is to be woken with a task.
+    pub(super) fn set_doorbell(&self, waker: Waker) {
+        let _ = self.doorbell.set(waker);
+    }
+
+    /// Moves what is here to the thread's own queue.
+    pub(super) fn drain(&self, wakers: &[Arc<TaskWaker>], ready: &mut Ready) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(false, Ordering::Relaxed);
+        for task in queue.drain(..) {
+            // Acquires what was done before the waking.
+            wakers[task as usize].queued.swap(false, Ordering::AcqRel);
+            ready.push(task);
+        }
+    }
+}
+
+impl TaskWaker {
+    pub(super) fn new(task: u32, remote: &Arc<Remote>) -> Arc<Self> {
+        Arc::new(Self {
+            task,
+            queued: AtomicBool::new(false),
+            remote: Arc::clone(remote),
+        })
+    }
+}
+
+impl Wake for TaskWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.queued.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let remote = &self.remote;
+        let mut queue = remote.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push(self.task);
+        remote.any.store(true, Ordering::Relaxed);
+        drop(queue);
+        // Last: who is woken by it looks at `any`.
+        if let Some(doorbell) = remote.doorbell.get() {
+            doorbell.wake_by_ref();
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What futures and the endpoint share, on one thread: calls that wait for their end, requests
+//! that wait for their handler, timers, and who is to be polled (design §11).
+//!
+//! The endpoint's functions (`on_arrival`, `on_done`, ...) run within an iteration and only note
+//! what happened; `Local` polls futures between two iterations, so whatever a future does finds
+//! the endpoint at rest. No code of the user runs while one of these cells is borrowed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use dunlin_core::{Cx, Done, Held, Nanos, Request, SessionEvent, TimerToken};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqType};
+
+use super::call::Calls;
+use super::ready::{Ready, Remote};
+use super::spawn::Spawned;
+use super::timer::Timers;
+
+/// What an endpoint of the asynchronous face has as its state: `nexus.endpoint(Tasks::default())`.
+/// Give that to [`Local::new`](super::Local::new).
+#[derive(Debug, Default)]
+pub struct Tasks(pub(super) Rc<State>);
+
+/// See the file.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) calls: RefCell<Calls>,
+    pub(super) timers: RefCell<Timers>,
+    pub(super) arrivals: RefCell<VecDeque<Arrival>>,
+    pub(super) ready: RefCell<Ready>,
+    pub(super) remote: Arc<Remote>,
+    /// Futures that were spawned and not yet taken over.
+    pub(super) spawned: RefCell<Vec<Spawned>>,
+    /// Wakers that are not ours: they run code of others, so they wait until the iteration ends.
+    others: RefCell<Vec<Waker>>,
+    /// Who waits for a session to open or close.
+    sessions: RefCell<Vec<WakeBy>>,
+    /// The task that is polled, and what its waker points to.
+    current: Cell<Option<(u32, *const ())>>,
+    /// The clock was read for the futures that are being polled.
+    pub(super) polling: Cell<bool>,
+    /// Whoever runs this face beside other things, and waits.
+    pub(super) driver: RefCell<Option<Waker>>,
+    /// Futures that panicked.
+    pub(super) panics: Cell<u64>,
+}
+
+/// A request that waits for its handler's future to be made.
+pub(super) struct Arrival {
+    pub(super) req_type: ReqType,
+    pub(super) held: Held,
+    pub(super) body: MsgBuf,
+}
+
+/// Whom to wake: our own tasks by number, without touching a waker.
+#[derive(Debug, Default)]
+pub(super) enum WakeBy {
+    #[default]
+    Nobody,
+    Task(u32),
+    Waker(Waker),
+}
+
+impl WakeBy {
+    /// Whoever polls with this context, if that is not noted already.
+    pub(super) fn note(&mut self, state: &State, context: &Context<'_>) {
+        let waker = context.waker();
+        if let Some((task, data)) = state.current.get()
+            && data == waker.data()
+        {
+            *self = Self::Task(task);
+            return;
+        }
+        match self {
+            Self::Waker(noted) => noted.clone_from(waker),
+            _ => *self = Self::Waker(waker.clone()),
+        }
+    }
+}
+
+impl State {
+    /// Nothing waits for a future to be polled.
+    pub(super) fn is_idle(&self) -> bool {
+        self.ready.borrow().is_empty()
+            && self.arrivals.borrow().is_empty()
+            && self.others.borrow().is_empty()
+            && self.spawned.borrow().is_empty()
+            && !self.remote.any()
+    }
+
+    /// Whoever waits for something of ours is polled soon.
+    pub(super) fn wake(&self, whom: WakeBy) {
+        match whom {
+            WakeBy::Nobody => {}
+            WakeBy::Task(task) => self.ready.borrow_mut().push(task),
+            WakeBy::Waker(waker) => self.others.borrow_mut().push(waker),
+        }
+    }
+
+    /// Wakes those whose wakers are not ours.
+    pub(super) fn wake_others(&self) {
+        loop {
+            let waker = self.others.borrow_mut().pop();
+            let Some(waker) = waker else { return };
+            waker.wake();
+        }
+    }
+
+    /// Polls a task: what it waits for notes its number.
+    pub(super) fn as_current<R>(&self, task: u32, waker: &Waker, poll: impl FnOnce() -> R) -> R {
+        let before = self.current.replace(Some((task, waker.data())));
+        let restore = Restore(&self.current, before);
+        let polled = poll();
+        drop(restore);
+        polled
+    }
+
+    /// Tells whoever drives this face from outside that there is something to do.
+    pub(super) fn disturb(&self) {
+        let driver = self.driver.borrow_mut().take();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// The endpoint goes away: whoever waits for a timer or a session is woken to see it.
+    pub(super) fn wake_all(&self) {
+        while let Some(whom) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
+            self.wake(whom);
+        }
+        for whom in self.sessions.borrow_mut().drain(..) {
+            self.wake(whom);
+        }
+    }
+
+    pub(super) fn wait_for_sessions(&self, context: &Context<'_>) {
+        let mut whom = WakeBy::Nobody;
+        whom.note(self, context);
+        self.sessions.borrow_mut().push(whom);
+    }
+}
+
+/// Puts the current task back, also if a poll panics.
+struct Restore<'a>(&'a Cell<Option<(u32, *const ())>>, Option<(u32, *const ())>);
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
+/// The handler of all types that are served: keeps the request for its future.
+pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
+    let Ok(body) = cx.copy(request.data()) else {
+        return request.reject(cx, ErrorCode::OVERLOADED);
+    };
+    let arrival = Arrival {
+        req_type: request.req_type(),
+        held: request.defer(cx),
+        body,
+    };
+    tasks.0.arrivals.borrow_mut().push_back(arrival);
+}
+
+/// The continuation: the call that has ended is told to its future.
+pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
+    let state = &tasks.0;
+    let whom = state.calls.borrow_mut().end(done, cx);
+    state.wake(whom);
+}
+
+pub(super) fn on_timer(tasks: &mut Tasks, _: TimerToken, cx: &mut Cx<'_>) {
+    let state = &tasks.0;
+    let mut timers = state.timers.borrow_mut();
+    while let Some(whom) = timers.pop_due(cx.now()) {
+        state.wake(whom);
+    }
+    timers.arm(cx);
+}
+
+pub(super) fn on_session(tasks: &mut Tasks, _: SessionEvent, _: &mut Cx<'_>) {
+    let state = &tasks.0;
+    for whom in state.sessions.borrow_mut().drain(..) {
+        state.wake(whom);
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("panics", &self.panics)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,55 @@
+//! No allocation per call after set-up, on either side (design §11).
+
+use std::time::Duration;
+
+use dunlin::{Caller, Session};
+
+use crate::counting::{allocations_in, first_allocation};
+use crate::{ECHO, local};
+
+const WARM_UP: usize = 2_000;
+const CALLS: usize = 10_000;
+
+async fn calls(cx: Caller, session: Session, count: usize) {
+    for _ in 0..count {
+        let request = cx.copy(b"twenty bytes, or so").unwrap();
+        let call = cx.call(session, ECHO, request).room(64);
+        let nap = cx.sleep(Duration::from_secs(10));
+        let both = futures::future::select(call, nap).await;
+        let futures::future::Either::Left((reply, _)) = both else {
+            panic!("ten seconds passed");
+        };
+        assert_eq!(reply.unwrap().data(), b"twenty bytes, or so");
+        // And one with a deadline, alone.
+        let request = cx.copy(b"x").unwrap();
+        let call = cx
+            .call(session, ECHO, request)
+            .room(64)
+            .deadline(Duration::from_secs(10));
+        call.await.unwrap();
+    }
+}
+
+/// An endpoint that calls itself, so that one thread does what both sides do.
+#[test]
+fn calls_and_handlers_allocate_nothing() {
+    let nexus = dunlin::Nexus::bind("127.0.0.1:0").unwrap();
+    let mut local = local(&nexus);
+    local.serve(ECHO, |request, cx| async move {
+        cx.sleep(Duration::from_nanos(1)).await;
+        let body = request.to_buf()?;
+        request.reply(body.data())
+    });
+    let session = local.connect(nexus.address()).unwrap();
+    local.block_on(|cx| calls(cx, session, WARM_UP));
+    let count = allocations_in(|| local.block_on(|cx| calls(cx, session, CALLS)));
+    assert_eq!(count, 0, "first: {}", first_allocation());
+}
+
+/// The proof above can fail.
+#[test]
+fn what_allocates_is_seen() {
+    let count = allocations_in(|| drop(std::hint::black_box(Box::new(1))));
+    assert_eq!(count, 1);
+    let _ = first_allocation();
+}

@@ -1,0 +1,172 @@
+//! Calls as futures.
+
+use std::time::Duration;
+
+use dunlin::{AsyncError, CallErrorKind, ErrorCode, ReqType, RpcError, Session};
+use futures::future::{Either, join_all, select};
+
+use crate::{ECHO, NEVER, beside, client, echo};
+
+#[test]
+fn a_call_gives_the_response_and_both_msgbufs() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let reply = cx
+                    .call(session, ECHO, cx.copy(b"word").unwrap())
+                    .await
+                    .unwrap();
+                assert_eq!(reply.data(), b"word");
+                let [request, response] = reply.into_bufs();
+                assert_eq!(
+                    (request.data(), response.data()),
+                    (&b"word"[..], &b"word"[..])
+                );
+                let again = cx
+                    .call(session, ECHO, request)
+                    .response(response)
+                    .await
+                    .unwrap();
+                assert_eq!(again.data(), b"word");
+            });
+        },
+        |_| (),
+    );
+}
+
+#[test]
+fn calls_of_one_future_run_together() {
+    let counted = beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let calls = (0..100_u64).map(|number| {
+                    let cx = cx.clone();
+                    async move {
+                        let request = cx.copy(&number.to_le_bytes()).unwrap();
+                        let reply = cx.call(session, ECHO, request).await.unwrap();
+                        assert_eq!(reply.data(), number.to_le_bytes());
+                    }
+                });
+                join_all(calls).await;
+                // Two that the same context polls.
+                let calls = [b"a", b"b"].map(|word| cx.call(session, ECHO, cx.copy(word).unwrap()));
+                let [first, second] = calls;
+                let (first, second) = futures::join!(first, second);
+                assert_eq!(
+                    (first.unwrap().data(), second.unwrap().data()),
+                    (&b"a"[..], &b"b"[..])
+                );
+            });
+        },
+        |local| local.counters().requests_received,
+    );
+    assert_eq!(counted.1, 102);
+}
+
+#[test]
+fn a_deadline_ends_a_call_and_gives_its_msgbufs_back() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let call = cx.call(session, NEVER, cx.copy(b"late").unwrap());
+                let failed = call.deadline(Duration::from_millis(20)).await.unwrap_err();
+                assert_eq!(failed.error, AsyncError::Rpc(RpcError::DeadlinePassed));
+                assert_eq!(failed.request.data(), b"late");
+                assert!(failed.response.is_some());
+            });
+        },
+        |_| (),
+    );
+}
+
+#[test]
+fn dropping_a_call_cancels_it_and_its_msgbufs_return() {
+    let ((), cancelled) = beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            for _ in 0..100 {
+                local.block_on(|cx| async move {
+                    let never = cx.call(session, NEVER, cx.copy(b"x").unwrap());
+                    let echo = cx.call(session, ECHO, cx.copy(b"y").unwrap());
+                    match select(never, echo).await {
+                        Either::Left(_) => panic!("nobody answers that"),
+                        Either::Right((reply, _never)) => assert_eq!(reply.unwrap().data(), b"y"),
+                    }
+                });
+            }
+            assert!(local.counters().cancels >= 100);
+            // Not awaited is not issued.
+            local
+                .block_on(|cx| async move { drop(cx.call(session, ECHO, cx.copy(b"z").unwrap())) });
+            local
+                .block_on(|cx| async move { cx.call(session, ECHO, cx.copy(b"z").unwrap()).await })
+                .unwrap();
+            let (_, msgbufs) = local.pool_use();
+            assert!(msgbufs <= 1, "{msgbufs} msgbufs are still out");
+        },
+        |local| local.counters().requests_received,
+    );
+    assert_eq!(cancelled, 201);
+}
+
+#[test]
+fn refused_calls_give_their_msgbufs_back() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let reject = cx
+                    .call(session, ReqType(99), cx.copy(b"?").unwrap())
+                    .await
+                    .unwrap_err();
+                let unknown = AsyncError::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE));
+                assert_eq!(reject.error, unknown);
+                assert_eq!(reject.request.data(), b"?");
+                let small = cx.call(session, ECHO, cx.copy(&[7; 100]).unwrap()).room(10);
+                let failed = small.await.unwrap_err();
+                let too_large = RpcError::ResponseTooLarge { size: 100 };
+                assert_eq!(failed.error, AsyncError::Rpc(too_large));
+                assert!(cx.disconnect(session));
+                let refused = cx.call(session, ECHO, failed.request).await.unwrap_err();
+                assert_eq!(refused.error, AsyncError::Refused(CallErrorKind::NoSession));
+                assert_eq!(refused.request.len(), 100);
+                assert_eq!(connected(&cx, session).await, Err(AsyncError::NoSession));
+            });
+        },
+        |_| (),
+    );
+}
+
+async fn connected(cx: &dunlin::Caller, session: Session) -> Result<(), AsyncError> {
+    cx.connected(session).await
+}
+
+#[test]
+fn a_session_that_closes_ends_its_calls() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let call = cx.call(session, NEVER, cx.copy(b"x").unwrap());
+                let hang_up = async {
+                    cx.sleep(Duration::from_millis(1)).await;
+                    assert!(cx.disconnect(session));
+                };
+                let (failed, ()) = futures::join!(call, hang_up);
+                let failed = failed.unwrap_err();
+                assert!(failed.error.is_closed(), "{}", failed.error);
+                assert_eq!(failed.request.data(), b"x");
+            });
+        },
+        |_| (),
+    );
+}

@@ -1,0 +1,83 @@
+//! The asynchronous face (design §11) over shared memory: what futures see of calls, handlers,
+//! deadlines, cancellation and timers, and what their endpoint keeps of them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod allocations;
+mod calls;
+#[path = "../../../core/tests/allocations/counting.rs"]
+mod counting;
+mod handlers;
+mod outside;
+mod timers;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use dunlin::{Local, Nexus, ReqType, Session, Shm, Tasks};
+use futures::channel::oneshot;
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+const ECHO: ReqType = ReqType(1);
+const NEVER: ReqType = ReqType(2);
+const NESTED: ReqType = ReqType(3);
+const PANIC: ReqType = ReqType(4);
+const FORGET: ReqType = ReqType(5);
+
+/// Nothing takes so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn local(nexus: &Nexus) -> Local<Shm> {
+    Local::new(nexus.endpoint(Tasks::default()).unwrap())
+}
+
+/// Runs `task` while a server as `set_up` makes it runs in another thread; returns what is left of
+/// the server, and what the task returned.
+fn beside<R, S: Send>(
+    set_up: impl FnOnce(&mut Local<Shm>) + Send,
+    task: impl FnOnce(SocketAddr) -> R,
+    look: impl FnOnce(&Local<Shm>) -> S + Send,
+) -> (R, S) {
+    let (started, address) = std::sync::mpsc::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    std::thread::scope(|scope| {
+        let server = scope.spawn(move || {
+            let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+            let mut local = local(&nexus);
+            set_up(&mut local);
+            started.send(nexus.address()).unwrap();
+            // Ends also when the task panics: the sender is dropped then.
+            let _ = local.block_on(|_| stopped);
+            look(&local)
+        });
+        let result = task(address.recv_timeout(PATIENCE).unwrap());
+        drop(stop);
+        (result, server.join().unwrap())
+    })
+}
+
+fn echo(local: &mut Local<Shm>) {
+    local.serve(ECHO, |request, _| async move {
+        let body = request.to_buf()?;
+        request.reply(body.data())
+    });
+    local.serve(NEVER, |request, cx| async move {
+        while !request.is_cancelled() {
+            cx.sleep(Duration::from_micros(200)).await;
+        }
+        request.reply([])
+    });
+}
+
+/// A client and its session with the server at `address`.
+fn client(address: SocketAddr) -> (Local<Shm>, Session) {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut local = local(&nexus);
+    let session = local.connect(address).unwrap();
+    local
+        .block_on(|cx| async move { cx.connected(session).await })
+        .unwrap();
+    (local, session)
+}

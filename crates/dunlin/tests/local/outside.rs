@@ -1,0 +1,80 @@
+//! Futures that somebody else polls, and an endpoint that somebody else drives.
+
+use std::future::pending;
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use dunlin::Caller;
+use futures::task::noop_waker;
+
+use crate::{ECHO, NEVER, PATIENCE, beside, client, echo};
+
+#[test]
+fn a_call_may_be_polled_by_others_while_the_endpoint_turns() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            let cx = local.caller();
+            let mut call = pin!(cx.call(session, ECHO, cx.copy(b"word").unwrap()));
+            let waker = noop_waker();
+            let begin = Instant::now();
+            let reply = loop {
+                if let Poll::Ready(reply) = call.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    break reply.unwrap();
+                }
+                local.turn();
+                assert!(begin.elapsed() < PATIENCE);
+            };
+            assert_eq!(reply.data(), b"word");
+        },
+        |_| (),
+    );
+}
+
+#[test]
+fn a_future_that_outlives_its_endpoint_ends() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            let cx = local.caller();
+            let mut call = pin!(cx.call(session, NEVER, cx.copy(b"x").unwrap()));
+            let mut sleep = pin!(cx.sleep(Duration::from_secs(3600)));
+            let waker = noop_waker();
+            let mut context = Context::from_waker(&waker);
+            assert!(call.as_mut().poll(&mut context).is_pending());
+            assert!(sleep.as_mut().poll(&mut context).is_pending());
+            local.turn();
+            drop(local);
+            let Poll::Ready(Err(failed)) = call.as_mut().poll(&mut context) else {
+                panic!("the call goes on without its endpoint");
+            };
+            assert!(failed.error.is_closed(), "{}", failed.error);
+            assert_eq!(failed.request.data(), b"x");
+            assert!(sleep.as_mut().poll(&mut context).is_ready());
+            without_endpoint(&cx, failed.request, session);
+        },
+        |_| (),
+    );
+}
+
+/// Everything that needs the endpoint says that it is gone.
+fn without_endpoint(cx: &Caller, request: dunlin::MsgBuf, session: dunlin::Session) {
+    assert!(cx.buf(10).is_err() && cx.copy(b"x").is_err());
+    let waker = noop_waker();
+    let mut context = Context::from_waker(&waker);
+    let Poll::Ready(Err(failed)) = pin!(cx.call(session, ECHO, request)).poll(&mut context) else {
+        panic!("a call without an endpoint");
+    };
+    assert!(failed.error.is_closed());
+    assert!(
+        pin!(cx.sleep(Duration::from_secs(1)))
+            .poll(&mut context)
+            .is_ready()
+    );
+    assert!(!cx.disconnect(session) && cx.session_info(session).is_none());
+    cx.spawn(pending());
+    cx.recycle([failed.request]);
+}
