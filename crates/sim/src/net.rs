@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use dunlin_core::Nanos;
 
-pub use fabric::{Fabric, QueueId};
+pub use fabric::Fabric;
 pub use faults::FaultRates;
 pub use port::Traffic;
 pub use queue::Marking;
@@ -33,7 +33,7 @@ use crate::events::EventQueue;
 use crate::hostile::Tap;
 use crate::rng::Rng;
 use crate::trace::Trace;
-use fabric::{Next, Wiring};
+use fabric::Wiring;
 use frames::{FrameId, Frames};
 use port::Port;
 
@@ -212,8 +212,6 @@ struct Host {
 enum Event {
     /// The first burst of a port is read, unless its process has died.
     Dma(u32, u32),
-    /// The first frame of a queue has left it, unless the ticket is void.
-    Gone(QueueId, u32),
     /// A frame is at the end of a cable.
     Arrive(FrameId),
     /// A frame is at its host, by whatever way.
@@ -284,14 +282,14 @@ impl Net {
         self.ports[port.0].traffic
     }
 
-    /// Bytes that wait in a switch for `host`.
-    pub fn queued_for(&self, host: HostId) -> u64 {
-        self.wiring.queued_for(host)
+    /// Bytes in the longest queue and in the fullest memory of any switch.
+    pub fn fullest(&mut self) -> (u64, u64) {
+        self.wiring.fullest(self.time.get())
     }
 
-    /// Bytes in the longest queue and in the fullest memory of any switch.
-    pub fn fullest(&self) -> (u64, u64) {
-        (self.wiring.longest(), self.wiring.fullest())
+    /// Some of what `port` handed over has not been read out of its memory.
+    pub fn is_sending(&self, port: PortId) -> bool {
+        self.ports[port.0].is_sending()
     }
 
     /// Frames that wait in the RX queue of `port`.
@@ -332,13 +330,7 @@ impl Net {
         for host in &mut self.hosts {
             host.connected = true;
         }
-        let Self {
-            wiring,
-            frames,
-            events,
-            ..
-        } = self;
-        wiring.end_stalls(now, frames, |at, id| events.push(at, Event::Deliver(id)));
+        self.wiring.end_stalls(now);
     }
 
     /// The process behind `port` dies: its queues are gone, what it was sending too.
@@ -360,14 +352,18 @@ impl Net {
     /// does until `end`; the time is `end` then.
     pub fn step(&mut self, end: Nanos) -> Option<Happening> {
         loop {
-            let Some((at, event)) = self.events.pop_until(end) else {
+            let frames = &self.frames;
+            let next = self.events.pop_until(end, |event| match event {
+                Event::Arrive(id) | Event::Deliver(id) => frames.prefetch(*id),
+                Event::Dma(..) | Event::Due(_) => {}
+            });
+            let Some((at, event)) = next else {
                 self.time.set(self.time.get().max(end));
                 return None;
             };
             self.time.set(at);
             let happening = match event {
                 Event::Dma(port, life) => self.on_dma(PortId(port as usize), life),
-                Event::Gone(queue, ticket) => self.on_gone(queue, ticket),
                 Event::Arrive(id) => self.on_arrival(id),
                 Event::Deliver(id) => self.deliver(id),
                 Event::Due(number) => Some(Happening::Due(number)),

@@ -335,7 +335,12 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        let spin = SPIN.times(1 << process.restless.min(SPIN_DOUBLINGS));
+        // If the transport has something to do, the process hears of it when that is done.
+        let doublings = match self.net.borrow().is_sending(port) {
+            true => SPIN_DOUBLINGS,
+            false => process.restless.min(SPIN_DOUBLINGS),
+        };
+        let spin = SPIN.times(1 << doublings);
         let waits = self.net.borrow().waiting(port) != 0;
         let next = if waits { now } else { next.max(now + spin) };
         self.plan_run(port, next);

@@ -11,10 +11,10 @@ fn events_come_by_time_and_then_by_insertion() {
     for (at, name) in [(5, "c"), (1, "a"), (5, "d"), (3, "b"), (5, "e")] {
         queue.push(Nanos(at), name);
     }
-    assert_eq!(queue.pop_until(Nanos(0)), None);
-    assert_eq!(queue.pop_until(Nanos(1)), Some((Nanos(1), "a")));
-    assert_eq!(queue.pop_until(Nanos(2)), None);
-    let rest = std::iter::from_fn(|| queue.pop_until(Nanos::MAX));
+    assert_eq!(queue.pop_until(Nanos(0), |_| ()), None);
+    assert_eq!(queue.pop_until(Nanos(1), |_| ()), Some((Nanos(1), "a")));
+    assert_eq!(queue.pop_until(Nanos(2), |_| ()), None);
+    let rest = std::iter::from_fn(|| queue.pop_until(Nanos::MAX, |_| ()));
     assert_eq!(rest.map(|(_, name)| name).collect::<String>(), "bcde");
     assert!(queue.is_empty());
 }
@@ -40,7 +40,7 @@ fn it_agrees_with_a_sorted_list() {
         let end = now + rng.log_between(1, 1 << 38) - 1;
         let first = list.iter().min().copied().filter(|(at, _)| *at <= end);
         assert_eq!(
-            queue.pop_until(Nanos(end)),
+            queue.pop_until(Nanos(end), |_| ()),
             first.map(|(at, it)| (Nanos(at), it))
         );
         list.retain(|entry| Some(*entry) != first);

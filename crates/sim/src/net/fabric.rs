@@ -9,8 +9,8 @@
 
 use dunlin_core::Nanos;
 
-use crate::net::frames::{End, FrameId, Frames};
-use crate::net::queue::{Cable, Departure, Full, Marking, Memory, Queue};
+use crate::net::frames::{End, Frame};
+use crate::net::queue::{Cable, Full, Marking, Memory, Queue};
 use crate::net::{HostId, PortId};
 use crate::rng::Rng;
 
@@ -61,13 +61,6 @@ impl Fabric {
     }
 }
 
-/// Where a queue stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct QueueId(u32);
-
-/// A frame that went into a queue was the first.
-pub(super) type Next = Option<(QueueId, Departure)>;
-
 /// All queues of the network.
 #[derive(Debug)]
 pub(super) struct Wiring {
@@ -75,16 +68,15 @@ pub(super) struct Wiring {
     queues: Vec<Queue>,
     /// Of the racks, then of the spines, then of the NICs.
     memories: Vec<Memory>,
-    /// Queues of switches, those towards hosts included.
-    in_switches: Vec<QueueId>,
     hosts: Vec<HostWiring>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct HostWiring {
     rack: usize,
-    up: QueueId,
-    down: QueueId,
+    /// Indices of its queues.
+    up: usize,
+    down: usize,
 }
 
 impl Wiring {
@@ -98,7 +90,6 @@ impl Wiring {
                 .take(racks + spines)
                 .collect(),
             queues: Vec::new(),
-            in_switches: Vec::new(),
             hosts: Vec::new(),
             config,
         };
@@ -127,130 +118,109 @@ impl Wiring {
         let nic = self.memories.len();
         self.memories.push(Memory::new(nic_bytes, f64::INFINITY));
         let (end, delay) = (End::Ingress(index(rack)), cable + self.config.latency);
-        let up = QueueId(index(self.queues.len()));
-        self.queues
-            .push(Queue::new(Cable { rate, delay, end }, nic));
+        let up = self.add(Cable { rate, delay, end }, nic);
         let (end, delay) = (End::Nic, cable);
         let down = self.add(Cable { rate, delay, end }, rack);
         self.hosts.push(HostWiring { rack, up, down });
         HostId(self.hosts.len() - 1)
     }
 
-    fn add(&mut self, cable: Cable, memory: usize) -> QueueId {
-        let id = QueueId(index(self.queues.len()));
+    fn add(&mut self, cable: Cable, memory: usize) -> usize {
         self.queues.push(Queue::new(cable, memory));
-        self.in_switches.push(id);
-        id
+        self.queues.len() - 1
     }
 
-    /// Puts a frame into the NIC of `host`.
+    /// Puts a frame into the NIC of `host`. Returns when it is at the switch.
     pub(super) fn send(
         &mut self,
         host: HostId,
-        id: FrameId,
-        frames: &mut Frames,
+        frame: &mut Frame,
         now: Nanos,
-    ) -> Result<Next, Full> {
+    ) -> Result<Nanos, Full> {
         let up = self.hosts[host.0].up;
-        self.push(up, id, frames, now)
+        self.push(up, frame, now)
     }
 
     /// Puts a frame into the next queue on its way to host `to`, and marks it if that is long.
+    /// Returns when it is at the end of that cable.
     pub(super) fn forward(
         &mut self,
-        id: FrameId,
+        frame: &mut Frame,
         to: HostId,
-        frames: &mut Frames,
         rng: &mut Rng,
         now: Nanos,
-    ) -> Result<Next, Full> {
-        let frame = frames.at_mut(id);
-        let queue = self.next_queue(frame.end, to, frame.from, frame.to);
-        frame.congestion |= self.queues[queue.0 as usize].marks(&self.config.marking, rng);
-        self.push(queue, id, frames, now)
+    ) -> Result<Nanos, Full> {
+        let at = self.next_queue(frame.end, to, frame.from, frame.to);
+        let queue = &mut self.queues[at];
+        queue.settle(&mut self.memories[queue.memory], now);
+        frame.congestion |= queue.marks(&self.config.marking, rng);
+        self.push(at, frame, now)
     }
 
-    fn next_queue(&self, at: End, to: HostId, from_port: PortId, to_port: PortId) -> QueueId {
+    fn next_queue(&self, at: End, to: HostId, from_port: PortId, to_port: PortId) -> usize {
         let HostWiring { rack, down, .. } = self.hosts[to.0];
         let racks = self.config.racks.max(1);
         match at {
             End::Ingress(here) | End::Rack(here) if here as usize != rack => {
                 let ways = self.config.ways();
                 let way = pick(from_port, to_port, 1, ways);
-                QueueId(index(here as usize * ways + way))
+                here as usize * ways + way
             }
             End::Spine(here) => {
                 let (ways, uplinks) = (self.config.ways(), self.config.uplinks);
                 let way = here as usize * uplinks + pick(from_port, to_port, 2, uplinks);
-                QueueId(index((racks + rack) * ways + way))
+                (racks + rack) * ways + way
             }
             End::Ingress(_) | End::Rack(_) | End::Nic => down,
         }
     }
 
-    fn push(
-        &mut self,
-        at: QueueId,
-        id: FrameId,
-        frames: &mut Frames,
-        now: Nanos,
-    ) -> Result<Next, Full> {
-        let queue = &mut self.queues[at.0 as usize];
+    fn push(&mut self, at: usize, frame: &mut Frame, now: Nanos) -> Result<Nanos, Full> {
+        let queue = &mut self.queues[at];
+        frame.end = queue.end;
         let memory = &mut self.memories[queue.memory];
-        let first = queue.push(id, frames, memory, now)?;
-        Ok(first.map(|departure| (at, departure)))
+        let arrives = queue.push(frame.size, memory, now);
+        if arrives.is_ok() {
+            return arrives;
+        }
+        // Others may have left the memory meanwhile.
+        let of = self.queues[at].memory;
+        self.settle(of, now);
+        self.queues[at].push(frame.size, &mut self.memories[of], now)
     }
 
-    /// A frame has left its queue. Returns it, when it arrives, and the departure behind it.
-    pub(super) fn pop(
-        &mut self,
-        at: QueueId,
-        ticket: u32,
-        frames: &mut Frames,
-        now: Nanos,
-    ) -> Option<(FrameId, Nanos, Next)> {
-        let queue = &mut self.queues[at.0 as usize];
-        let memory = &mut self.memories[queue.memory];
-        let (id, arrives, next) = queue.pop(ticket, frames, memory, now)?;
-        Some((id, arrives, next.map(|departure| (at, departure))))
+    /// Notices what has left the queues of a memory.
+    fn settle(&mut self, of: usize, now: Nanos) {
+        for queue in self.queues.iter_mut().filter(|queue| queue.memory == of) {
+            queue.settle(&mut self.memories[of], now);
+        }
     }
 
     /// The switch sends nothing to `host` for `span`.
     pub(super) fn stall(&mut self, host: HostId, now: Nanos, span: Nanos) {
-        self.queues[self.hosts[host.0].down.0 as usize].stall(now, span);
+        self.queues[self.hosts[host.0].down].stall(now, span);
     }
 
-    /// Ends all of that. What waited is handed to `late` with the time at which it arrives.
-    pub(super) fn end_stalls(
-        &mut self,
-        now: Nanos,
-        frames: &mut Frames,
-        mut late: impl FnMut(Nanos, FrameId),
-    ) {
+    /// Ends all of that.
+    pub(super) fn end_stalls(&mut self, now: Nanos) {
         for host in &self.hosts {
-            let queue = &mut self.queues[host.down.0 as usize];
-            let memory = &mut self.memories[queue.memory];
-            queue.end_stall(now, frames, memory, &mut late);
+            let queue = &mut self.queues[host.down];
+            queue.end_stall(&mut self.memories[queue.memory], now);
         }
     }
 
-    /// Bytes that wait in the switch for `host`.
-    pub(super) fn queued_for(&self, host: HostId) -> u64 {
-        self.queues[self.hosts[host.0].down.0 as usize].bytes()
-    }
-
-    /// Bytes in the longest queue of any switch.
-    pub(super) fn longest(&self) -> u64 {
-        let queues = self.in_switches.iter();
-        let bytes = queues.map(|id| self.queues[id.0 as usize].bytes());
-        bytes.max().unwrap_or(0)
-    }
-
-    /// Bytes in the fullest memory of any switch.
-    pub(super) fn fullest(&self) -> u64 {
-        let nics = self.hosts.len();
-        let switches = &self.memories[..self.memories.len() - nics];
-        switches.iter().map(Memory::used).max().unwrap_or(0)
+    /// Bytes in the longest queue and in the fullest memory of any switch.
+    pub(super) fn fullest(&mut self, now: Nanos) -> (u64, u64) {
+        let switches = self.memories.len() - self.hosts.len();
+        let mut longest = 0;
+        for queue in &mut self.queues {
+            queue.settle(&mut self.memories[queue.memory], now);
+            if queue.memory < switches {
+                longest = longest.max(queue.bytes());
+            }
+        }
+        let used = self.memories[..switches].iter().map(Memory::used);
+        (longest, used.max().unwrap_or(0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Frames under way, in a table whose entries are reused.
 //!
-//! Invariant: a frame is in one place at a time: a queue, an event, or nowhere any more. Called by
+//! Invariant: every frame under way has one event, which says when it is where it goes. Called by
 //! `net` and its parts.
 
 use crate::net::PortId;
@@ -35,8 +35,6 @@ pub(super) struct Frame {
     pub(super) congestion: bool,
     /// The end of the cable that it is on.
     pub(super) end: End,
-    /// The frame behind it in its queue.
-    pub(super) next: Option<FrameId>,
 }
 
 /// All frames under way.
@@ -62,6 +60,12 @@ impl Frames {
         let frame = self.at_mut(id);
         let bytes = std::mem::take(&mut frame.bytes);
         Frame { bytes, ..*frame }
+    }
+
+    /// Asks for the memory of a frame.
+    #[inline]
+    pub(super) fn prefetch(&self, id: FrameId) {
+        dunlin_msgbuf::prefetch_lines(&self.all[id.0 as usize], 2);
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use dunlin_core::Nanos;
 use crate::net::faults::{self, Damage, Fate};
 use crate::net::frames::{End, Frame, FrameId};
 use crate::net::queue::Full;
-use crate::net::{Event, Happening, Net, NetCounters, Next, PortId, QueueId};
+use crate::net::{Event, Happening, Net, NetCounters, PortId};
 
 impl Net {
     pub(super) fn on_dma(&mut self, port: PortId, life: u32) -> Option<Happening> {
@@ -43,7 +43,6 @@ impl Net {
             data,
             congestion: false,
             end: End::Nic,
-            next: None,
         })
     }
 
@@ -59,27 +58,11 @@ impl Net {
         let port = &mut self.ports[from.0];
         port.traffic.sent += 1;
         port.traffic.sent_bytes += u64::from(data);
-        let sent = self.wiring.send(port.host, id, &mut self.frames, now);
-        match sent {
-            Ok(next) => self.expect(next),
+        let frame = self.frames.at_mut(id);
+        match self.wiring.send(port.host, frame, now) {
+            Ok(at) => self.events.push(at, Event::Arrive(id)),
             Err(Full) => self.drop_frame(id, "NIC full", |counters| &mut counters.nic_full),
         }
-    }
-
-    /// The frame at the head of a queue will have left.
-    fn expect(&mut self, next: Next) {
-        if let Some((queue, departure)) = next {
-            self.events
-                .push(departure.at, Event::Gone(queue, departure.ticket));
-        }
-    }
-
-    pub(super) fn on_gone(&mut self, queue: QueueId, ticket: u32) -> Option<Happening> {
-        let now = self.now();
-        let (id, at, next) = self.wiring.pop(queue, ticket, &mut self.frames, now)?;
-        self.events.push(at, Event::Arrive(id));
-        self.expect(next);
-        None
     }
 
     pub(super) fn on_arrival(&mut self, id: FrameId) -> Option<Happening> {
@@ -145,14 +128,9 @@ impl Net {
     fn forward(&mut self, id: FrameId) {
         let to = self.host_of(self.frames.at(id).to);
         let now = self.now();
-        let Self {
-            wiring,
-            frames,
-            rng,
-            ..
-        } = self;
-        match wiring.forward(id, to, frames, rng, now) {
-            Ok(next) => self.expect(next),
+        let frame = self.frames.at_mut(id);
+        match self.wiring.forward(frame, to, &mut self.rng, now) {
+            Ok(at) => self.events.push(at, Event::Arrive(id)),
             Err(Full) => self.drop_frame(id, "queue full", |counters| &mut counters.queue_full),
         }
     }

@@ -100,6 +100,11 @@ impl Port {
         self.done = TxSeq(0);
     }
 
+    /// Something handed over has not been read yet.
+    pub(super) fn is_sending(&self) -> bool {
+        !self.tx.is_empty()
+    }
+
     /// Takes a burst over, to be read at `due` or after what was handed over before. Returns the
     /// position after it and when it will be read.
     pub(super) fn hand_over(

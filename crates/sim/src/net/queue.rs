@@ -1,11 +1,15 @@
 //! A queue with the cable behind it, and the memory that several queues share.
 //!
-//! Invariants: frames leave in the order in which they came, one at a time, at the cable's rate. A
-//! frame belongs to the queue and to its memory until its last bit has left. Called by `fabric`.
+//! When a frame comes it is known when it will have left, because nothing overtakes it: no event is
+//! needed for that. Invariants: frames leave in the order in which they came, one at a time, at the
+//! cable's rate; a frame takes room in the queue and in its memory until its last bit has left. What
+//! has left is noticed when it matters. Called by `fabric`.
+
+use std::collections::VecDeque;
 
 use dunlin_core::Nanos;
 
-use crate::net::frames::{End, FrameId, Frames};
+use crate::net::frames::End;
 use crate::rng::{Ppm, Rng};
 
 /// When frames are marked "congestion experienced", by the length of the queue that they meet: never
@@ -52,6 +56,7 @@ pub(super) struct Memory {
     /// A queue may take so many times what is free (Choudhury and Hahne, "Dynamic queue length
     /// thresholds for shared-memory packet switches").
     alpha: f64,
+    /// Bytes in use, and those of frames whose having left nobody has noticed.
     used: u64,
 }
 
@@ -64,7 +69,6 @@ impl Memory {
         }
     }
 
-    /// Bytes in use.
     pub(super) fn used(&self) -> u64 {
         self.used
     }
@@ -80,42 +84,32 @@ impl Memory {
     }
 }
 
-/// A queue and its cable.
-#[derive(Clone, Debug)]
-pub(super) struct Queue {
-    /// Time to send a byte, in picoseconds, so that 100 Gb/s (80 ps) is exact.
-    byte_ps: u64,
-    /// From the last bit at this end to the frame's being dealt with at the other.
-    delay: Nanos,
-    /// Where the cable goes.
-    end: End,
-    /// Which memory the frames lie in.
-    pub(super) memory: usize,
-    first: Option<FrameId>,
-    last: Option<FrameId>,
-    bytes: u64,
-    /// When the cable is free, in picoseconds.
-    free_ps: u64,
-    /// A fault: nothing begins to leave before.
-    stalled_until: Nanos,
-    /// Tells the departure that is planned from those that have become void.
-    ticket: u32,
-}
-
 /// What a queue is made of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cable {
     /// Bytes per second.
     pub(super) rate: u64,
+    /// From the last bit at this end to the frame's being dealt with at the other.
     pub(super) delay: Nanos,
+    /// Where it goes.
     pub(super) end: End,
 }
 
-/// The first frame of a queue will have left at `at`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Departure {
-    pub(super) at: Nanos,
-    pub(super) ticket: u32,
+/// A queue and its cable.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// Time to send a byte, in picoseconds, so that 100 Gb/s (80 ps) is exact.
+    byte_ps: u64,
+    delay: Nanos,
+    pub(super) end: End,
+    /// Which memory the frames lie in.
+    pub(super) memory: usize,
+    /// When each frame will have left, and what it takes.
+    frames: VecDeque<(Nanos, u64)>,
+    /// Bytes of all these.
+    bytes: u64,
+    /// When the cable is free, in picoseconds.
+    free_ps: u64,
 }
 
 /// The memory has no room for the frame.
@@ -129,125 +123,65 @@ impl Queue {
             delay: cable.delay,
             end: cable.end,
             memory,
-            first: None,
-            last: None,
+            frames: VecDeque::new(),
             bytes: 0,
             free_ps: 0,
-            stalled_until: Nanos::ZERO,
-            ticket: 0,
         }
     }
 
-    /// Bytes that have not left.
+    /// Bytes that had not left when that was noticed last.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Puts a frame at the end. Returns when it will have left, if it is the first.
+    /// Notices what has left.
+    pub(super) fn settle(&mut self, memory: &mut Memory, now: Nanos) {
+        while let Some(&(gone, size)) = self.frames.front()
+            && gone <= now
+        {
+            self.frames.pop_front();
+            self.bytes -= size;
+            memory.used -= size;
+        }
+    }
+
+    /// Puts a frame at the end, if the memory, as far as it is known, has room for it. Returns when
+    /// the frame is at the other end of the cable.
     pub(super) fn push(
         &mut self,
-        id: FrameId,
-        frames: &mut Frames,
+        size: u64,
         memory: &mut Memory,
         now: Nanos,
-    ) -> Result<Option<Departure>, Full> {
-        let size = frames.at(id).size;
+    ) -> Result<Nanos, Full> {
+        self.settle(memory, now);
         if !memory.admits(self.bytes, size) {
             return Err(Full);
         }
         memory.used += size;
         self.bytes += size;
-        frames.at_mut(id).next = None;
-        match self.last.replace(id) {
-            Some(last) => {
-                frames.at_mut(last).next = Some(id);
-                Ok(None)
-            }
-            None => {
-                self.first = Some(id);
-                Ok(Some(self.depart(size, now)))
-            }
-        }
-    }
-
-    /// The first frame has left. Returns it, when it arrives at the other end, and when the next one
-    /// will have left; `None` if this departure has become void.
-    pub(super) fn pop(
-        &mut self,
-        ticket: u32,
-        frames: &mut Frames,
-        memory: &mut Memory,
-        now: Nanos,
-    ) -> Option<(FrameId, Nanos, Option<Departure>)> {
-        if ticket != self.ticket {
-            return None;
-        }
-        let id = self.take_first(frames, memory)?;
-        let next = self.first.map(|next| {
-            let size = frames.at(next).size;
-            self.depart(size, now)
-        });
-        Some((id, now + self.delay, next))
-    }
-
-    fn take_first(&mut self, frames: &mut Frames, memory: &mut Memory) -> Option<FrameId> {
-        let id = self.first?;
-        let frame = frames.at_mut(id);
-        frame.end = self.end;
-        self.first = frame.next.take();
-        if self.first.is_none() {
-            self.last = None;
-        }
-        self.bytes -= frame.size;
-        memory.used -= frame.size;
-        Some(id)
-    }
-
-    /// Plans the departure of the first frame.
-    fn depart(&mut self, size: u64, now: Nanos) -> Departure {
-        let earliest = now.max(self.stalled_until).0.saturating_mul(1000);
-        // One frame follows the other to the picosecond, though events happen at whole nanoseconds.
-        let follows = self.free_ps.div_ceil(1000) == now.0 && self.stalled_until <= now;
-        let start = if follows {
-            self.free_ps
-        } else {
-            earliest.max(self.free_ps)
+        // One frame follows the other to the picosecond, though events are at whole nanoseconds.
+        let start = match self.free_ps.div_ceil(1000) >= now.0 {
+            true => self.free_ps,
+            false => now.0.saturating_mul(1000),
         };
         self.free_ps = start.saturating_add(size * self.byte_ps);
-        self.ticket = self.ticket.wrapping_add(1);
-        Departure {
-            at: Nanos(self.free_ps.div_ceil(1000)),
-            ticket: self.ticket,
-        }
+        let gone = Nanos(self.free_ps.div_ceil(1000));
+        self.frames.push_back((gone, size));
+        Ok(gone + self.delay)
     }
 
-    /// Sends nothing for `span`, once the frame that is leaving has left.
+    /// Sends nothing for `span`: everything behind is late together.
     pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
-        self.stalled_until = self.stalled_until.max(now) + span;
+        let free = self.free_ps.max(now.0.saturating_mul(1000));
+        self.free_ps = free.saturating_add(span.0.saturating_mul(1000));
     }
 
-    /// Frames from now on do not wait for those before; what has been queued comes when it would
-    /// have come, and is handed to `late` with that time.
-    pub(super) fn end_stall(
-        &mut self,
-        now: Nanos,
-        frames: &mut Frames,
-        memory: &mut Memory,
-        mut late: impl FnMut(Nanos, FrameId),
-    ) {
-        if self.stalled_until <= now {
-            return;
-        }
-        self.stalled_until = now;
-        self.ticket = self.ticket.wrapping_add(1);
-        let mut gone_ps = self.free_ps;
-        while let Some(id) = self.take_first(frames, memory) {
-            late(Nanos(gone_ps.div_ceil(1000)) + self.delay, id);
-            if let Some(next) = self.first {
-                gone_ps = gone_ps.saturating_add(frames.at(next).size * self.byte_ps);
-            }
-        }
-        self.free_ps = now.0.saturating_mul(1000);
+    /// Frames from now on do not wait for those before; what has been queued comes when it comes.
+    pub(super) fn end_stall(&mut self, memory: &mut Memory, now: Nanos) {
+        self.free_ps = self.free_ps.min(now.0.saturating_mul(1000));
+        memory.used -= self.bytes;
+        self.bytes = 0;
+        self.frames.clear();
     }
 
     /// Whether a frame that comes now is marked.

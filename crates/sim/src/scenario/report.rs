@@ -201,7 +201,7 @@ impl Series {
     }
 
     pub(super) fn take(&mut self, endpoints: &Endpoints, at: Nanos) {
-        let net = endpoints.net().borrow();
+        let mut net = endpoints.net().borrow_mut();
         let (longest_queue, fullest_switch) = net.fullest();
         let data = net.counters.delivered_bytes;
         self.points.push(Point {

@@ -83,3 +83,71 @@ fn an_incast_without_control_waits_for_the_credits_of_all() {
         assert!(steady.jain > 0.95);
     }
 }
+
+/// Small RPCs of all to all, as in eRPC §6.2 and §6.3.
+fn cluster(hosts: usize, endpoints: usize) -> Scenario {
+    let base = incast(1, 32);
+    Scenario {
+        end: Nanos(20 * MILLI),
+        warm_up: Nanos(5 * MILLI),
+        hosts,
+        net: NetConfig {
+            fabric: Fabric {
+                racks: if hosts == 100 { 5 } else { 1 },
+                spines: 1,
+                uplinks: 5,
+                uplink_rate: 12_500_000_000,
+                ..base.net.fabric.clone()
+            },
+            cpu: CpuCosts {
+                iteration: Nanos(20),
+                packet: Nanos(30),
+                kilobyte: Nanos(100),
+            },
+            ..base.net.clone()
+        },
+        rpc_cost: Nanos(35),
+        loads: vec![Load {
+            name: "all to all".to_owned(),
+            clients: 0..hosts,
+            servers: 0..hosts,
+            endpoints,
+            request_bytes: 32,
+            response_bytes: 32,
+            in_flight: 60,
+            batch: 3,
+            start: Nanos::ZERO,
+            spread: Nanos(1000),
+        }],
+        ..base
+    }
+}
+
+#[test]
+#[ignore = "a figure, not a test"]
+fn cluster_figure() {
+    let number =
+        |name: &str, usual: usize| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+    let mut scenario = cluster(number("HOSTS", 11), number("ENDPOINTS", 1));
+    scenario.rpc_cost = Nanos(number("RPC_NS", 35) as u64);
+    scenario.end = Nanos(number("END_US", 20_000) as u64 * 1000);
+    scenario.warm_up = Nanos(number("WARM_US", 5_000) as u64 * 1000);
+    let begin = std::time::Instant::now();
+    let report = run(&scenario, |at| {
+        if at.0 % 1_000_000 == 0 {
+            println!("{at:?} after {:?}", begin.elapsed());
+        }
+        true
+    })
+    .unwrap();
+    println!("{:?} {:#?}", report.loads[0].steady, report.frames[1]);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    println!(
+        "{:?} {}",
+        begin.elapsed(),
+        status
+            .lines()
+            .filter(|l| l.starts_with("VmHWM"))
+            .collect::<String>()
+    );
+}

@@ -149,7 +149,7 @@ fn an_incast_drains_at_the_rate_of_the_last_cable() {
         let mut longest = 0;
         let mut last = 0;
         while bench.net.borrow_mut().step(Nanos::MAX).is_some() {
-            longest = longest.max(bench.net.borrow().fullest().0);
+            longest = longest.max(bench.net.borrow_mut().fullest().0);
             last = bench.receive(0).into_iter().fold(last, u64::max);
         }
         let frames = (senders * burst) as u64;

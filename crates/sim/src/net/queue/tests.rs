@@ -2,15 +2,13 @@
 
 use dunlin_core::Nanos;
 
-use super::{Cable, Departure, Full, Marking, Memory, Queue};
-use crate::net::PortId;
-use crate::net::frames::{End, Frame, FrameId, Frames};
+use super::{Cable, Full, Marking, Memory, Queue};
+use crate::net::frames::End;
 use crate::rng::{Ppm, Rng};
 
 struct Bench {
     queue: Queue,
     memory: Memory,
-    frames: Frames,
 }
 
 impl Bench {
@@ -23,44 +21,17 @@ impl Bench {
         Self {
             queue: Queue::new(cable, 0),
             memory,
-            frames: Frames::default(),
         }
     }
 
-    fn push(&mut self, size: u64, now: u64) -> Result<Option<Departure>, Full> {
-        let id = self.frames.insert(Frame {
-            from: PortId(0),
-            to: PortId(0),
-            bytes: Vec::new(),
-            size,
-            data: 0,
-            congestion: false,
-            end: End::Nic,
-            next: None,
-        });
-        let Self {
-            queue,
-            memory,
-            frames,
-        } = self;
-        queue.push(id, frames, memory, Nanos(now))
+    fn push(&mut self, size: u64, now: u64) -> Result<u64, Full> {
+        let arrives = self.queue.push(size, &mut self.memory, Nanos(now));
+        arrives.map(|at| at.0)
     }
 
-    /// Lets frames leave from `departure` on; returns when they arrive.
-    fn drain(&mut self, mut departure: Option<Departure>) -> Vec<u64> {
-        let mut arrivals = Vec::new();
-        while let Some(Departure { at, ticket }) = departure {
-            let Self {
-                queue,
-                memory,
-                frames,
-            } = self;
-            let (id, arrives, next) = queue.pop(ticket, frames, memory, at).unwrap();
-            frames.remove(id);
-            arrivals.push(arrives.0);
-            departure = next;
-        }
-        arrivals
+    fn settle(&mut self, now: u64) -> (u64, u64) {
+        self.queue.settle(&mut self.memory, Nanos(now));
+        (self.queue.bytes(), self.memory.used())
     }
 }
 
@@ -71,33 +42,32 @@ fn plenty() -> Memory {
 #[test]
 fn frames_leave_at_the_rate_of_the_cable() {
     let mut bench = Bench::new(1_000_000_000, plenty());
-    let first = bench.push(1000, 50).unwrap();
-    assert_eq!(bench.push(500, 60), Ok(None), "it waits behind the first");
-    assert_eq!(bench.drain(first), [1055, 1555]);
-    let first = bench.push(500, 9000).unwrap();
-    assert_eq!(bench.drain(first), [9505], "an idle cable starts at once");
+    assert_eq!(bench.push(1000, 50), Ok(1055));
+    assert_eq!(bench.push(500, 60), Ok(1555), "it waits behind the first");
+    assert_eq!(bench.settle(1049).0, 1500);
+    assert_eq!(bench.settle(1050).0, 500);
+    assert_eq!(
+        bench.push(500, 9000),
+        Ok(9505),
+        "an idle cable starts at once"
+    );
 }
 
 #[test]
 fn rounding_to_nanoseconds_does_not_add_up() {
     // 122 bytes at 100 Gb/s take 9.76 ns.
     let mut bench = Bench::new(12_500_000_000, plenty());
-    let first = bench.push(122, 0).unwrap();
-    for _ in 1..1000 {
-        bench.push(122, 0).unwrap();
-    }
-    assert_eq!(bench.drain(first).last(), Some(&(9760 + 5)));
+    let last = (0..1000).map(|_| bench.push(122, 0)).last();
+    assert_eq!(last, Some(Ok(9760 + 5)));
 }
 
 #[test]
 fn a_full_memory_refuses_until_frames_have_left() {
     let mut bench = Bench::new(1_000_000_000, Memory::new(2000, f64::INFINITY));
-    let first = bench.push(1500, 0).unwrap();
-    assert_eq!(bench.push(600, 0), Err(Full));
-    assert_eq!(bench.queue.bytes(), 1500);
-    bench.drain(first);
-    assert_eq!((bench.queue.bytes(), bench.memory.used()), (0, 0));
-    assert!(bench.push(600, 2000).is_ok());
+    assert!(bench.push(1500, 0).is_ok());
+    assert_eq!(bench.push(600, 1499), Err(Full));
+    assert!(bench.push(600, 1500).is_ok());
+    assert_eq!(bench.settle(2100), (0, 0));
 }
 
 #[test]
@@ -115,24 +85,10 @@ fn one_queue_gets_its_share_of_a_shared_memory() {
 fn a_stall_delays_what_comes_behind() {
     let mut bench = Bench::new(1_000_000_000, plenty());
     bench.queue.stall(Nanos(0), Nanos(700));
-    let first = bench.push(10, 100).unwrap();
-    assert_eq!(first.unwrap().at, Nanos(710));
-    bench.push(20, 100).unwrap();
-    let mut late = Vec::new();
-    let Bench {
-        queue,
-        memory,
-        frames,
-    } = &mut bench;
-    queue.end_stall(Nanos(200), frames, memory, |at, _: FrameId| late.push(at.0));
-    assert_eq!(late, [715, 735], "they come when they would have come");
-    let ticket = first.unwrap().ticket;
-    assert!(
-        queue.pop(ticket, frames, memory, Nanos(710)).is_none(),
-        "and have left already"
-    );
-    let next = bench.push(10, 200).unwrap();
-    assert_eq!(bench.drain(next), [215], "what comes now does not wait");
+    assert_eq!(bench.push(10, 100), Ok(715));
+    bench.queue.end_stall(&mut bench.memory, Nanos(200));
+    assert_eq!(bench.settle(200), (0, 0), "it has its own way now");
+    assert_eq!(bench.push(10, 200), Ok(215));
 }
 
 #[test]
