@@ -14,7 +14,7 @@ use crate::outgoing::packets_of;
 use crate::proto::Proto;
 use crate::rx::Data;
 use crate::session::NONE;
-use crate::transfer::{Arrival, Arrivals, MAX_AHEAD};
+use crate::transfer::{Arrival, Arrivals};
 use crate::work::{WorkIdx, WorkState};
 
 /// A request of which some has arrived.
@@ -270,10 +270,6 @@ impl Proto {
             self.counters.drops.packet_number += 1;
             return;
         };
-        if count > MAX_AHEAD {
-            self.counters.drops.packet_number += 1;
-            return;
-        }
         // Whoever asks is still there.
         work.answered = self.now;
         for packet in first..end {

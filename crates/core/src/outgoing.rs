@@ -18,10 +18,9 @@ use crate::rtt::away_limit;
 use crate::session::SessionState;
 use crate::time::Nanos;
 
-/// Packets that one message may send before another one of the endpoint has its turn.
+/// Packets that one message may send, or ask for by one RFR, before another one of the endpoint has
+/// its turn, so that neither fills a queue on its own.
 pub(crate) const TURN: u32 = 16;
-/// Packets that one RFR may ask for, so that an answer does not fill a queue on its own.
-const MOST_ASKED: u32 = 16;
 /// Most credits that large messages leave to small ones.
 const MOST_RESERVED: u32 = 8;
 /// Shortest time after which the tail is probed.
@@ -189,7 +188,7 @@ impl Proto {
     /// Adds a packet of a response to what the next RFR asks for.
     fn ask_for(&mut self, transfer: u32, asked: &mut Asked, packet: u32, again: bool) {
         let follows = packet == asked.first + asked.count && again == asked.again;
-        if asked.count != 0 && !(follows && asked.count < MOST_ASKED) {
+        if asked.count != 0 && !follows {
             self.ask(transfer, asked);
         }
         if asked.count == 0 {

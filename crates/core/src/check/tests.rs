@@ -1,5 +1,10 @@
-//! The property of the endpoint under random steps, which the fuzz target goes on with, and the
-//! proof that its checkers see: planted bugs are found.
+//! The property of the endpoint under random steps, which the fuzz target goes on with, also under
+//! the steps of the committed corpus; and the proof that its checkers see: planted bugs are found.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a corpus that cannot be read is a failure"
+)]
 
 use proptest::prelude::*;
 
@@ -12,6 +17,17 @@ proptest! {
     fn endpoints_keep_their_promises(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
         super::endpoint(&bytes);
     }
+}
+
+#[test]
+fn the_corpus_keeps_its_promises() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/endpoint");
+    let mut inputs = 0;
+    for entry in std::fs::read_dir(corpus).unwrap() {
+        super::endpoint(&std::fs::read(entry.unwrap().path()).unwrap());
+        inputs += 1;
+    }
+    assert!(inputs > 100, "{inputs} inputs in {corpus}");
 }
 
 #[cfg(feature = "mutants")]

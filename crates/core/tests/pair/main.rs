@@ -5,11 +5,14 @@
 mod backlog;
 mod calls;
 mod handlers;
+mod hostile;
 mod large;
 mod loss;
+mod memory;
 mod packets;
 mod references;
 mod regressions;
 mod sessions;
 mod slow;
+mod strays;
 mod world;

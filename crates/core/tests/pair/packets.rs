@@ -1,6 +1,7 @@
 //! Packets that nobody should have sent.
 
-use dunlin_core::{Nanos, Tag};
+use dunlin_core::transport::PeerId;
+use dunlin_core::{Nanos, SessionOptions, Tag};
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 
 use crate::world::*;
@@ -252,4 +253,35 @@ fn a_credit_return_for_more_packets_than_were_sent_is_dropped() {
     pair.client.inbox.borrow_mut().push_back(frame);
     pair.step_client();
     assert_eq!(pair.client.rpc.counters().drops.packet_number, 1);
+}
+
+#[test]
+fn a_burst_of_many_sessions_is_the_same_as_one_by_one() {
+    let mut pair = Pair::new();
+    let mut sessions = vec![pair.session];
+    for _ in 1..80 {
+        let session = pair.client.rpc.open(&SessionOptions::default()).unwrap();
+        let offer = pair.client.rpc.offer_of(session).unwrap();
+        let (_, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
+        pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+        sessions.push(session);
+    }
+    for (tag, session) in (1..).zip(&sessions) {
+        let rpc = &mut pair.client.rpc;
+        let (request, response) = (rpc.buf(8).unwrap(), rpc.buf(8).unwrap());
+        rpc.call(*session, ECHO, request, response, Tag(tag))
+            .unwrap();
+    }
+    // Memory is asked for by packets that nobody has checked.
+    pair.step_client();
+    let strange: [&[u8]; 3] = [&[0xFF; 4], &[0xFF; 12], &[0xFF; 24]];
+    let strange = strange.map(<[u8]>::to_vec);
+    pair.server.inbox.borrow_mut().extend(strange);
+    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.inbox.borrow_mut().extend(frames);
+    pair.run();
+    assert_eq!(pair.done().len(), 80);
+    assert_eq!(pair.server.rpc.counters().drops.short, 2);
+    assert_eq!(pair.server.rpc.counters().drops.version, 1);
+    pair.assert_clean();
 }

@@ -1,0 +1,149 @@
+//! What the server says when its memory is used up, at each place where a request needs some.
+
+use dunlin_core::{Config, RpcError, SessionOptions, Tag};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::world::*;
+
+const OVERLOADED: RpcError = RpcError::Rejected(ErrorCode::OVERLOADED);
+
+/// A pair of endpoints with little memory.
+fn pair() -> Pair {
+    let config = Config {
+        pool_bytes: 4 << 20,
+        ..Config::default()
+    };
+    Pair::with(config, SessionOptions::default())
+}
+
+/// Takes all memory of the server; the last piece is a small one.
+fn use_up(pair: &mut Pair) -> Vec<MsgBuf> {
+    let mut taken = Vec::new();
+    for len in [1 << 20, 1 << 16, 1 << 12, 512, 1] {
+        if len < 1 << 12 {
+            // Cut into smaller pieces.
+            taken.pop();
+        }
+        while let Ok(buf) = pair.server.rpc.buf(len) {
+            taken.push(buf);
+        }
+    }
+    taken
+}
+
+/// Gives the memory back: the next request of this type is answered.
+fn recovers(pair: &mut Pair, taken: Vec<MsgBuf>, req_type: ReqType) {
+    drop(taken);
+    pair.call(req_type, b"after", 99);
+    pair.run();
+    pair.run_jobs();
+    pair.run();
+    assert_eq!(pair.done().last(), Some(&(Tag(99), Ok(b"after".to_vec()))));
+    pair.assert_clean();
+}
+
+#[test]
+fn a_request_whose_answer_has_no_room_is_overload() {
+    for req_type in [ECHO, BATCH, BACKGROUND] {
+        let mut pair = pair();
+        let taken = use_up(&mut pair);
+        pair.call(req_type, b"x", 1);
+        pair.run();
+        assert_eq!(pair.done(), [(Tag(1), Err(OVERLOADED))], "{req_type:?}");
+        recovers(&mut pair, taken, req_type);
+    }
+}
+
+#[test]
+fn a_job_without_room_for_its_answer_gives_its_request_back() {
+    let mut pair = pair();
+    let mut taken = use_up(&mut pair);
+    // Room for the request alone.
+    taken.pop();
+    let free = pair.server.rpc.pool_use();
+    pair.call(BACKGROUND, b"x", 1);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Err(OVERLOADED))]);
+    assert_eq!(pair.server.rpc.pool_use(), free, "the copy went back");
+    recovers(&mut pair, taken, BACKGROUND);
+}
+
+#[test]
+fn a_large_request_without_room_is_overload() {
+    let mut pair = pair();
+    let taken = use_up(&mut pair);
+    call_large(&mut pair, ECHO);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Err(OVERLOADED))]);
+    assert_eq!(pair.server.rpc.receiving(), 0);
+    recovers(&mut pair, taken, ECHO);
+}
+
+#[test]
+fn a_large_request_whose_handler_has_no_room_is_overload() {
+    for req_type in [BATCH, BACKGROUND] {
+        let mut pair = pair();
+        call_large(&mut pair, req_type);
+        // The first packets take what the request needs.
+        pair.client.rpc.run_once();
+        let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+        let rest = frames.split_off(1);
+        pair.server.inbox.borrow_mut().extend(frames);
+        pair.step_server();
+        assert_ne!(pair.server.rpc.receiving(), 0);
+        let taken = use_up(&mut pair);
+        pair.server.inbox.borrow_mut().extend(rest);
+        pair.run();
+        assert_eq!(pair.done(), [(Tag(1), Err(OVERLOADED))], "{req_type:?}");
+        recovers(&mut pair, taken, req_type);
+    }
+}
+
+#[test]
+fn a_slow_request_without_room_to_wait_in_is_overload() {
+    let mut pair = pair();
+    let (clock, slow) = (pair.clock.clone(), ReqType(60));
+    CLOCK.set(clock);
+    pair.server.rpc.on(slow, |_, req, cx| {
+        CLOCK.with_borrow(|clock| clock.set(clock.get() + 1_000_000));
+        req.reply_bytes(cx, b"after");
+    });
+    pair.call(slow, b"x", 1);
+    pair.run();
+    let taken = use_up(&mut pair);
+    pair.call(slow, b"x", 2);
+    pair.run();
+    assert_eq!(pair.done()[1], (Tag(2), Err(OVERLOADED)));
+    recovers(&mut pair, taken, slow);
+}
+
+#[test]
+fn a_response_buffer_that_is_too_small_is_replaced() {
+    let options = SessionOptions {
+        window: 1,
+        ..SessionOptions::default()
+    };
+    let mut pair = Pair::with(Config::default(), options);
+    for (tag, req_type) in [(1, ECHO), (2, BATCH), (3, ECHO)] {
+        pair.call(req_type, b"x", tag);
+        pair.run();
+    }
+    assert!(pair.done().iter().all(|done| done.1 == Ok(b"x".to_vec())));
+    assert_eq!(pair.done().len(), 3);
+    pair.assert_clean();
+}
+
+/// Issues a request of several packets.
+fn call_large(pair: &mut Pair, req_type: ReqType) {
+    let rpc = &mut pair.client.rpc;
+    let mut request = rpc.buf(3 * DATA_SIZE as usize).unwrap();
+    request.data_mut().fill(1);
+    let response = rpc.buf(16).unwrap();
+    rpc.call(pair.session, req_type, request, response, Tag(1))
+        .unwrap();
+}
+
+thread_local! {
+    static CLOCK: std::cell::RefCell<std::rc::Rc<std::cell::Cell<u64>>> = Default::default();
+}

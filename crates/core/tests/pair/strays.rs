@@ -1,0 +1,337 @@
+//! Packets that come at the wrong time, twice, or for what is over: each is answered as its rule
+//! says, or dropped under its name.
+
+use dunlin_core::transport::PeerId;
+use dunlin_core::{CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag};
+use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, ReqNum, Residence};
+
+use crate::world::*;
+
+/// A header towards the server (or the client) on the pair's session, in slot 0.
+fn header(to: &SessionOffer, kind: PacketType, req: u32) -> Header {
+    Header {
+        kind,
+        flags: Flags::NONE,
+        aux: 0,
+        session: to.session,
+        token: to.token,
+        size: 0,
+        pkt: PktNum(0),
+        req: ReqNum(req),
+    }
+}
+
+fn server_side(pair: &Pair) -> SessionOffer {
+    pair.server.rpc.offer_of(pair.back).unwrap()
+}
+
+fn client_side(pair: &Pair) -> SessionOffer {
+    pair.client.rpc.offer_of(pair.session).unwrap()
+}
+
+/// One packet arrives at the server; what it answers.
+fn serve(pair: &mut Pair, header: Header, rest: &[u8]) -> Vec<Header> {
+    let frame = [&header.encode(), rest].concat();
+    pair.server.inbox.borrow_mut().push_back(frame);
+    pair.step_server();
+    take(&pair.server.out)
+}
+
+/// One packet arrives at the client.
+fn receive(pair: &mut Pair, header: Header, rest: &[u8]) {
+    let frame = [&header.encode(), rest].concat();
+    pair.client.inbox.borrow_mut().push_back(frame);
+    pair.step_client();
+}
+
+/// A request of so many packets, filled with ones.
+fn call_large(pair: &mut Pair, packets: usize, room: usize, tag: u64) {
+    let rpc = &mut pair.client.rpc;
+    let mut request = rpc.buf(packets * DATA_SIZE as usize).unwrap();
+    request.data_mut().fill(1);
+    let response = rpc.buf(room).unwrap();
+    rpc.call(pair.session, ECHO, request, response, Tag(tag))
+        .unwrap();
+}
+
+/// The first packet of a request of three.
+fn first_of_three(pair: &Pair, req: u32) -> (Header, Vec<u8>) {
+    let header = Header {
+        aux: ECHO.0,
+        size: 3 * DATA_SIZE,
+        ..header(&server_side(pair), PacketType::Req, req)
+    };
+    (header, vec![1; DATA_SIZE as usize])
+}
+
+#[test]
+fn what_is_for_the_next_request_of_a_running_slot_is_busy() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.run();
+    let cancel = header(&server_side(&pair), PacketType::Cancel, 8);
+    assert_eq!(serve(&mut pair, cancel, &[]), []);
+    let (large, data) = first_of_three(&pair, 8);
+    assert_eq!(serve(&mut pair, large, &data), []);
+    assert_eq!(pair.server.rpc.counters().drops.busy, 2);
+    assert_eq!(pair.server.rpc.receiving(), 0);
+    pair.server.rpc.app_mut().held.clear();
+    pair.assert_clean();
+}
+
+#[test]
+fn asking_for_packets_of_other_requests_is_answered_like_a_probe() {
+    let config = Config {
+        response_hold: Nanos::from_millis(200),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    pair.call(ECHO, b"x", 1);
+    pair.run();
+    let ask = |pair: &Pair, req| Header {
+        aux: 1,
+        ..header(&server_side(pair), PacketType::Rfr, req)
+    };
+    // Its response again.
+    let again = ask(&pair, 0);
+    assert_eq!(kinds(&serve(&mut pair, again, &[])), [PacketType::Resp]);
+    let (stale, future) = (ask(&pair, 8_u32.wrapping_neg()), ask(&pair, 8));
+    assert_eq!(serve(&mut pair, stale, &[]), []);
+    assert_eq!(serve(&mut pair, future, &[]), []);
+    let drops = pair.server.rpc.counters().drops;
+    assert_eq!((drops.stale, drops.future), (1, 1));
+    pair.pass(Nanos::from_millis(500));
+    let gone = serve(&mut pair, again, &[]);
+    assert_eq!(kinds(&gone), [PacketType::Err]);
+    assert_eq!(ErrorCode(gone[0].size), ErrorCode::RESPONSE_GONE);
+    pair.assert_clean();
+}
+
+#[test]
+fn acknowledgements_of_what_is_not_held_mean_nothing() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.call(ECHO, b"y", 2);
+    pair.run();
+    let before = pair.server.rpc.pool_use();
+    // One that runs, one that is over, one of the future, one of the past.
+    let acks = AckVector([
+        ReqNum(0),
+        ReqNum(3),
+        ReqNum(9),
+        ReqNum(7_u32.wrapping_neg()),
+    ]);
+    let request = Header {
+        aux: ECHO.0,
+        size: 4,
+        flags: Flags::ACK_VECTOR,
+        ..header(&server_side(&pair), PacketType::Req, 2)
+    };
+    let answers = serve(&mut pair, request, &[&acks.encode()[..], b"more"].concat());
+    assert_eq!(kinds(&answers), [PacketType::Resp]);
+    assert_eq!(pair.server.rpc.pool_use().1, before.1 + 1);
+    // And the one that is held.
+    let acks = AckVector([ReqNum(1); 4]);
+    let request = Header {
+        req: ReqNum(3),
+        ..request
+    };
+    serve(&mut pair, request, &[&acks.encode()[..], b"more"].concat());
+    assert_eq!(pair.server.rpc.pool_use().1, before.1 + 1);
+    pair.server.rpc.app_mut().held.clear();
+    pair.assert_clean();
+}
+
+#[test]
+fn a_request_that_replaces_a_cancelled_one_in_a_burst_is_acknowledged_once() {
+    let mut pair = Pair::new();
+    let (first, data) = first_of_three(&pair, 0);
+    let cancel = header(&server_side(&pair), PacketType::Cancel, 0);
+    let next = Header {
+        req: ReqNum(8),
+        ..first
+    };
+    for (header, data) in [(first, &data[..]), (cancel, &[]), (next, &data)] {
+        let frame = [&header.encode(), data].concat();
+        pair.server.inbox.borrow_mut().push_back(frame);
+    }
+    pair.step_server();
+    let answers = take(&pair.server.out);
+    assert_eq!(kinds(&answers), [PacketType::Err, PacketType::Cr]);
+    assert_eq!(answers[1].req, ReqNum(8));
+    assert_eq!(pair.server.rpc.receiving(), u64::from(3 * DATA_SIZE));
+}
+
+#[test]
+fn strange_answers_of_one_packet_are_dropped() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"x", 1);
+    pair.step_client();
+    let to = client_side(&pair);
+    let return_of = |cumulative, req| Header {
+        size: Header::arrivals(PktNum(cumulative), 0),
+        ..header(&to, PacketType::Cr, req)
+    };
+    receive(&mut pair, return_of(2, 0), &[]);
+    assert_eq!(pair.client.rpc.counters().drops.packet_number, 1);
+    receive(&mut pair, return_of(1, 8), &[]);
+    receive(&mut pair, return_of(1, 1), &[]);
+    assert_eq!(pair.client.rpc.counters().drops.unexpected, 2);
+    // One that says nothing of its residence is believed, and gives no sample.
+    let silent = Header {
+        aux: Residence::NO_SAMPLE.0,
+        ..return_of(1, 0)
+    };
+    receive(&mut pair, silent, &[]);
+    assert_eq!(pair.client.rpc.counters().rtt_samples, 0);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
+    pair.assert_clean();
+}
+
+#[test]
+fn large_answers_that_contradict_themselves_are_dropped() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, b"x", 1);
+    pair.step_client();
+    let room = vec![9; DATA_SIZE as usize];
+    let to = client_side(&pair);
+    let answer = |size, pkt| Header {
+        size,
+        pkt: PktNum(pkt),
+        ..header(&to, PacketType::Resp, 0)
+    };
+    let (huge, second) = (answer(17 << 20, 0), answer(5000, 1));
+    receive(&mut pair, huge, &room);
+    assert_eq!(pair.client.rpc.counters().drops.size, 1);
+    receive(&mut pair, second, &room);
+    assert_eq!(pair.client.rpc.counters().drops.unexpected, 1);
+    pair.run();
+    assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
+    // A response whose size changes midway, after its first packet.
+    call_large(&mut pair, 20, 1 << 20, 2);
+    while pair.ran() < 2 {
+        exchange(&mut pair);
+    }
+    let other = Header {
+        size: 30 * DATA_SIZE,
+        req: ReqNum(8),
+        ..answer(0, 0)
+    };
+    receive(&mut pair, other, &room);
+    assert_eq!(pair.client.rpc.counters().drops.size, 2);
+    for _ in 0..20 {
+        exchange(&mut pair);
+    }
+    assert_eq!(pair.done()[1].1, Ok(vec![1; 20 * DATA_SIZE as usize]));
+    pair.assert_clean();
+}
+
+/// Both hosts run once, and everything arrives.
+fn exchange(pair: &mut Pair) {
+    pair.clock.set(pair.clock.get() + 5_000);
+    pair.step_client();
+    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    pair.server.inbox.borrow_mut().extend(frames);
+    pair.step_server();
+    let frames: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
+    pair.client.inbox.borrow_mut().extend(frames);
+}
+
+#[test]
+fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
+    let options = SessionOptions {
+        credits: 600,
+        ..SessionOptions::default()
+    };
+    let mut pair = Pair::with(Config::default(), options);
+    call_large(&mut pair, 700, 16, 1);
+    let mut lost = 0;
+    for _ in 0..400 {
+        pair.clock.set(pair.clock.get() + 5_000);
+        pair.step_client();
+        let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+        frames.retain(|frame| {
+            let header = Header::decode(frame).unwrap();
+            let keep = header.pkt.0 != 3 || header.kind != PacketType::Req || lost == 3;
+            lost += u32::from(!keep);
+            keep
+        });
+        pair.server.inbox.borrow_mut().extend(frames);
+        pair.step_server();
+        let frames: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
+        pair.client.inbox.borrow_mut().extend(frames);
+    }
+    assert_eq!(lost, 3, "it was sent again, each time that it was lost");
+    let size = 700 * DATA_SIZE;
+    let too_large = Err(RpcError::ResponseTooLarge { size });
+    assert_eq!(pair.done(), [(Tag(1), too_large)]);
+    pair.assert_clean();
+}
+
+#[test]
+fn what_is_left_of_a_closed_session_is_forgotten() {
+    let mut pair = Pair::new();
+    pair.call(BACKGROUND, b"drop", 1);
+    pair.call(HOLD, b"y", 2);
+    pair.run();
+    pair.server.rpc.disconnect(pair.back);
+    pair.run_jobs();
+    pair.server.rpc.app_mut().held.clear();
+    pair.run();
+    assert_eq!(take(&pair.server.out), []);
+    pair.client
+        .rpc
+        .close(pair.session, CloseReason::Disconnected);
+    pair.run();
+    assert_eq!(pair.done().len(), 2);
+    pair.assert_clean();
+}
+
+#[test]
+fn more_requests_than_a_batch_holds_are_two_batches() {
+    let options = SessionOptions {
+        window: 64,
+        credits: 64,
+        ..SessionOptions::default()
+    };
+    let mut pair = Pair::with(Config::default(), options);
+    let session = pair.client.rpc.open(&options).unwrap();
+    let offer = pair.client.rpc.offer_of(session).unwrap();
+    let (_, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
+    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    for (tag, session) in (0..80).zip([pair.session, session].into_iter().cycle()) {
+        let rpc = &mut pair.client.rpc;
+        let (request, response) = (rpc.buf(1).unwrap(), rpc.buf(8).unwrap());
+        rpc.call(session, BATCH, request, response, Tag(tag))
+            .unwrap();
+    }
+    pair.step_client();
+    // All of them in one frame (rule W11).
+    let frame: Vec<u8> = pair.client.out.borrow_mut().drain(..).flatten().collect();
+    pair.server.inbox.borrow_mut().push_back(frame);
+    pair.run();
+    assert_eq!(pair.server.rpc.app().batches, [64, 16]);
+    assert_eq!(pair.done().len(), 80);
+    pair.assert_clean();
+}
+
+#[test]
+fn an_item_of_a_batch_that_was_kept_and_answered_needs_no_other_buffer() {
+    let mut pair = Pair::new();
+    let kind = dunlin_wire::ReqType(60);
+    pair.server.rpc.on_batch(kind, |_, mut batch, cx| {
+        for item in batch.iter_mut() {
+            item.defer(cx).reply_bytes(cx, b"early");
+        }
+    });
+    for tag in 0..3 {
+        pair.call(kind, b"x", tag);
+        pair.run();
+    }
+    assert_eq!(pair.done().len(), 3);
+    for (_, result) in pair.done() {
+        assert_eq!(*result, Ok(b"early".to_vec()));
+    }
+    pair.assert_clean();
+}
