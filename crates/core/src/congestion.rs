@@ -156,6 +156,12 @@ pub trait CongestionControl: Debug + Send {
     /// An answer came.
     fn on_answer(&mut self, sample: Sample);
 
+    /// Packets of large messages that may be in flight. Such messages are then held to that, and
+    /// not to the rate: each packet that arrives lets the next one go. `None`: to the rate.
+    fn window(&self) -> Option<u32> {
+        None
+    }
+
     /// Packets were lost, which later ones told.
     fn on_loss(&mut self, _now: Nanos) {}
 
@@ -179,6 +185,8 @@ pub(crate) struct Link {
     pub(crate) base_rtt: Nanos,
     /// Bytes of a full packet.
     pub(crate) packet: u32,
+    /// Packets that the session may have in flight.
+    pub(crate) credits: u32,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! it in the timing wheel. What comes up there is checked (rule S8): the session, the request and
 //! its state must still be what they were. A message has one packet in the wheel at a time, so its
 //! credits are taken when packets leave, and nothing has to be taken out of the wheel when a call
-//! ends.
+//! ends. A scheme that has a window instead of a rate holds each large message to it.
 //!
 //! Called by `client.rs` and `outgoing.rs` for sessions whose `paced` is set, and by `scan.rs` when
 //! something in the wheel is due.
@@ -77,6 +77,7 @@ impl Proto {
             line_rate: BytesPerSec(path.line_rate),
             base_rtt: path.base_rtt,
             packet: self.sessions.at(session).data_size + HEADER_BYTES,
+            credits: self.sessions.at(session).credit_limit,
         }
     }
 
@@ -108,7 +109,10 @@ impl Proto {
     fn on_rate(&mut self, session: u32) {
         let state = self.sessions.at_mut(session);
         if let Some(flow) = self.flows.get(state.flow) {
-            state.paced = flow.rate().is_some() || !self.config.bypasses.limiter;
+            let narrow = flow
+                .window()
+                .is_some_and(|packets| packets < state.credit_limit);
+            state.paced = narrow || flow.rate().is_some() || !self.config.bypasses.limiter;
         }
     }
 
@@ -238,6 +242,10 @@ impl Proto {
     pub(crate) fn take_paced_turn(&mut self, transfer: u32, mut placed: bool) -> bool {
         let idx = self.transfers.at(transfer).call;
         let session = self.calls.at(idx).session;
+        let flow = self.flows.get(self.sessions.at(session).flow);
+        if let Some(window) = flow.and_then(Flow::window) {
+            return self.take_window_turn(transfer, window);
+        }
         let mut sent = 0;
         while sent < TURN && self.transfers.at(transfer).place.is_none() {
             let Some((packet, again)) = self.transfers.at(transfer).next_to_send() else {
@@ -266,6 +274,16 @@ impl Proto {
         }
         self.after_turn(transfer, sent);
         sent >= TURN
+    }
+
+    /// Sends what the window allows of the message. True if more could go at once.
+    fn take_window_turn(&mut self, transfer: u32, window: u32) -> bool {
+        let entry = self.transfers.at(transfer);
+        let in_flight = entry.outstanding() - entry.lost();
+        let most = window.saturating_sub(in_flight).min(TURN);
+        let sent = self.send_some(transfer, most);
+        self.after_turn(transfer, sent);
+        sent == TURN
     }
 
     /// What a packet of the message costs: its own bytes, or those that an RFR for it asks for.

@@ -104,7 +104,7 @@ impl Wheel {
         };
         let place = wanted.clamp(self.cursor, self.cursor + self.mask);
         let node = self.take_node(entry);
-        let index = (place & self.mask) as usize;
+        let index = self.index_of(place);
         let slot = &mut self.slots[index];
         if slot.head == NONE {
             slot.head = node;
@@ -153,6 +153,17 @@ impl Wheel {
         self.words = vec![0; slots.div_ceil(64)];
     }
 
+    /// Where the slot lies that is `place` slots from the origin of time.
+    #[inline]
+    fn index_of(&self, place: u64) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "a wheel has at most 4096 slots"
+        )]
+        let index = (place & self.mask) as usize;
+        index
+    }
+
     /// The first slot that holds something, counted from the origin of time.
     #[inline]
     fn next_place(&self) -> Option<u64> {
@@ -196,7 +207,7 @@ impl Wheel {
     }
 
     fn take_head(&mut self, place: u64) -> Entry {
-        let index = (place & self.mask) as usize;
+        let index = self.index_of(place);
         let slot = &mut self.slots[index];
         let head = slot.head;
         let node = &mut self.nodes[head as usize];

@@ -23,8 +23,10 @@ pub(crate) mod timely {
     /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3: 500 µs
     /// beside 50 µs.
     pub(crate) const T_HIGH_IN_T_LOW: u64 = 10;
-    /// δ: additive step, as a part of the line rate. TIMELY §4.3: 10 Mbit/s on links of 10 Gbit/s.
-    pub(crate) const STEP: f64 = 1.0 / 1000.0;
+    /// δ: additive step, as a part of the line rate: 5 Mbit/s of 25 Gbit/s. TIMELY §4.3 has 10 Mbit/s
+    /// of 10 Gbit/s for each segment of 16 KB and more. Ours: a step every round trip, and so
+    /// small that those of a hundred senders are not more than the gradient can take back.
+    pub(crate) const STEP: f64 = 1.0 / 5000.0;
     /// β: multiplicative decrease. TIMELY §4.3: 0.8.
     pub(crate) const BETA: f64 = 0.8;
     /// α: weight of a new round-trip difference. TIMELY §4.3: 0.875.
@@ -34,10 +36,13 @@ pub(crate) mod timely {
     pub(crate) const HYPER_AFTER: u32 = 5;
     /// The step is then so many times as large. TIMELY §4.3: five.
     pub(crate) const HYPER_STEPS: f64 = 5.0;
-    /// Below T_low the hyperactive step is at least this part of the rate. Ours: with δ alone a
-    /// session that one spike has brought to a fifth of the line rate needs 160 round trips to
-    /// come back, and 800 from the least rate on.
+    /// In an empty network the hyperactive step is at least this part of the rate. Ours: with δ
+    /// alone a session that one spike has brought to a fifth of the line rate needs 800 round trips
+    /// to come back.
     pub(crate) const HYPER_PART: f64 = 1.0 / 16.0;
+    /// The network counts as empty below this part of T_low. Ours: where the queue is about to
+    /// reach T_low, only δ keeps the senders from passing it together.
+    pub(crate) const EMPTY_BELOW: f64 = 0.3;
     /// A timeout takes this part of the rate. Ours: TIMELY assumes a network without loss.
     pub(crate) const TIMEOUT_CUT: f64 = 0.5;
 }
@@ -59,8 +64,9 @@ pub(crate) mod dcqcn {
     pub(crate) const BYTE_COUNTER: u64 = 10_000_000;
     /// F: steps of fast recovery. DCQCN §3.1: 5.
     pub(crate) const FAST_STEPS: u32 = 5;
-    /// R_AI as a part of the line rate. DCQCN §3.1: 40 Mbit/s on links of 40 Gbit/s.
-    pub(crate) const STEP: f64 = 1.0 / 1000.0;
+    /// R_AI as a part of the line rate: 5 Mbit/s of 25 Gbit/s, which NICs have as their default.
+    /// DCQCN §5.2 has 40 Mbit/s of 40 Gbit/s, for up to 20 senders.
+    pub(crate) const STEP: f64 = 1.0 / 5000.0;
     /// R_HAI in R_AI. DCQCN leaves it open; the factor of ten is that of QCN (IEEE 802.1Qau).
     pub(crate) const HYPER_STEPS: f64 = 10.0;
     /// A timeout takes this part of the rate. Ours: DCQCN assumes a network without loss.
@@ -71,22 +77,32 @@ pub(crate) mod dcqcn {
 pub(crate) mod swift {
     use super::Nanos;
 
-    /// Additive increase in packets per round trip. Swift leaves it open; one, as in TCP.
+    /// ai: additive increase in packets per round trip. Swift §3.1 leaves it open; one, as in TCP.
     pub(crate) const INCREASE: f64 = 1.0;
     /// β: decrease for the part of the delay that is above the target. Swift §3.1: 0.8.
     pub(crate) const BETA: f64 = 0.8;
-    /// Most of the window that one decrease takes. Swift §3.1: max_mdf, 0.5.
+    /// max_mdf: most of the window that one decrease takes. Swift §3.1: 0.5.
     pub(crate) const MOST_CUT: f64 = 0.5;
     /// The smallest window in packets (design §7).
     pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
-    /// The delay that a large window aims at, beyond the empty network's round trip.
-    pub(crate) const BASE_TARGET: Nanos = Nanos::from_micros(15);
-    /// fs_range: how much more a small window may aim at (Swift §3.2).
-    pub(crate) const SCALING_RANGE: Nanos = Nanos::from_micros(45);
+    /// The delay that a large window aims at, beyond the round trip of an empty network. Swift §5
+    /// has 25 µs beyond it.
+    pub(crate) const BASE_TARGET: Nanos = Nanos::from_micros(25);
+    /// fs_range: how much more a small window may aim at (Swift §3.2 leaves it open).
+    pub(crate) const SCALING_RANGE: Nanos = Nanos::from_micros(100);
     /// fs_min_cwnd: windows below have all of the range. Swift §3.2: 0.1.
     pub(crate) const SCALING_LEAST: f64 = 0.1;
     /// fs_max_cwnd: windows above have none. Swift §3.2: 100.
     pub(crate) const SCALING_MOST: f64 = 100.0;
-    /// So many timeouts in a row bring the window to its least. Swift §3.1: RETX_RESET_THRESHOLD.
+    /// So many timeouts in a row bring the window to its least (Swift §3.1, RETX_RESET_THRESHOLD).
     pub(crate) const RESET_AFTER: u32 = 5;
+    /// Most of itself that a window below one packet grows by with one answer. Ours: Swift adds a
+    /// whole `ai`, which is 64 times the smallest window. Such a session hears from the network
+    /// once for each packet, many round trips apart; until then a queue grows with all that a
+    /// thousand of them have added.
+    pub(crate) const MOST_GROWTH: f64 = 0.3;
+    /// So many steps ahead a window below one packet looks along the line of its last two delays.
+    /// Ours: rates that follow a queue's length without its slope swing about the target, and empty
+    /// the queue.
+    pub(crate) const FORESIGHT: f64 = 2.0;
 }

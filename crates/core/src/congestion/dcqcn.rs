@@ -37,6 +37,8 @@ pub(crate) struct Dcqcn {
     by_bytes: u32,
     /// Bytes since the last step of the byte counter.
     bytes: u64,
+    /// An answer without a mark came since the last step of the timer.
+    clear: bool,
 }
 
 impl Dcqcn {
@@ -55,6 +57,7 @@ impl Dcqcn {
             by_time: 0,
             by_bytes: 0,
             bytes: 0,
+            clear: false,
         }
     }
 
@@ -71,6 +74,7 @@ impl Dcqcn {
         self.alpha_due = now + ALPHA_TIMER;
         self.step_due = now + RATE_TIMER;
         (self.by_time, self.by_bytes, self.bytes) = (0, 0, 0);
+        self.clear = false;
     }
 
     fn cut(&mut self, part: f64) {
@@ -103,6 +107,7 @@ impl CongestionControl for Dcqcn {
         if sample.congestion {
             return self.on_mark(sample.now);
         }
+        self.clear = true;
         self.bytes += u64::from(sample.packets) * self.packet;
         while self.bytes >= BYTE_COUNTER && self.rate < self.line {
             self.bytes -= BYTE_COUNTER;
@@ -123,12 +128,11 @@ impl CongestionControl for Dcqcn {
             self.alpha_due += ALPHA_TIMER;
             steps += 1;
         }
-        steps = 0;
-        while self.step_due <= now && self.rate < self.line && steps < MOST_STEPS {
+        if self.step_due <= now && self.clear {
+            self.clear = false;
             self.by_time += 1;
             self.step();
-            self.step_due += RATE_TIMER;
-            steps += 1;
+            self.step_due = now + RATE_TIMER;
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Flow {
     /// The scheme's rate; `None`: that of the line.
     rate: Option<BytesPerSec>,
     line_rate: BytesPerSec,
+    /// The scheme's window.
+    window: Option<u32>,
 }
 
 impl Flow {
@@ -55,9 +57,16 @@ impl Flow {
             next_send: Nanos::ZERO,
             rate: None,
             line_rate: link.line_rate,
+            window: None,
         };
-        flow.rate = flow.scheme().rate();
+        flow.look();
         flow
+    }
+
+    /// What the scheme says now.
+    fn look(&mut self) {
+        let scheme = self.scheme();
+        (self.rate, self.window) = (scheme.rate(), scheme.window());
     }
 
     fn scheme(&mut self) -> &mut dyn CongestionControl {
@@ -76,17 +85,17 @@ impl Flow {
             Control::Timely(timely) => timely.on_answer(sample),
             _ => self.scheme().on_answer(sample),
         }
-        self.rate = self.scheme().rate();
+        self.look();
     }
 
     pub(crate) fn on_loss(&mut self, now: Nanos) {
         self.scheme().on_loss(now);
-        self.rate = self.scheme().rate();
+        self.look();
     }
 
     pub(crate) fn on_timeout(&mut self, now: Nanos) {
         self.scheme().on_timeout(now);
-        self.rate = self.scheme().rate();
+        self.look();
     }
 
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
@@ -100,10 +109,16 @@ impl Flow {
         self.rate
     }
 
+    /// Packets of large messages that may be in flight; `None`: they are held to the rate.
+    #[inline]
+    pub(crate) fn window(&self) -> Option<u32> {
+        self.window
+    }
+
     /// Takes the next place for a packet of `bytes` bytes; returns its time, which may have come.
     pub(crate) fn reserve(&mut self, bytes: u32, now: Nanos) -> Nanos {
         self.scheme().on_time(now);
-        self.rate = self.scheme().rate();
+        self.look();
         let at = self.next_send.max(now);
         self.next_send = at;
         self.charge(bytes);

@@ -1,18 +1,24 @@
 //! Swift: the window follows a target delay, which is larger for small windows, so that many
 //! senders share a link with little queueing (Swift, SIGCOMM 2020, Algorithm 1 and §3.2).
 //!
-//! A window below one packet is a rate: one packet every RTT / window. Here every window is, so
-//! that there is one mechanism and no session sends its window in a burst.
+//! From one packet on a window is a window: what arrives lets the next packet go, and no queue can
+//! grow beyond the sum of all windows. Below, it is a rate: one packet in target / window. There a
+//! session hears from the network only once a packet, which is many round trips; `constants.rs`
+//! says what it does differently for that.
 //!
-//! Invariant: the window is between 1/64 packet and what the line carries in a round trip.
+//! Invariant: the window is between 1/64 packet and the session's credits; the rate that it means,
+//! between the line rate and its 4096th part.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::swift::{
-    BASE_TARGET, BETA, INCREASE, LEAST_WINDOW, MOST_CUT, RESET_AFTER, SCALING_LEAST, SCALING_MOST,
-    SCALING_RANGE,
+    BASE_TARGET, BETA, FORESIGHT, INCREASE, LEAST_WINDOW, MOST_CUT, MOST_GROWTH, RESET_AFTER,
+    SCALING_LEAST, SCALING_MOST, SCALING_RANGE,
 };
 use super::{BytesPerSec, CongestionControl, Link, Sample};
 use crate::time::Nanos;
+
+/// Nanoseconds of a second.
+const NANOS: f64 = 1e9;
 
 /// One session's state.
 #[derive(Clone, Debug)]
@@ -21,24 +27,28 @@ pub(crate) struct Swift {
     packet: f64,
     /// In packets.
     window: f64,
+    /// The session's credits: a larger window would only take time to come down from.
+    most: f64,
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
-    /// The last round trip.
+    /// The last round trip; zero before there is one.
     rtt: Nanos,
     decreased: Nanos,
     timeouts: u32,
-    /// The rate that the window means; at most that of the line.
+    /// What the window means in bytes per second.
     rate: f64,
 }
 
 impl Swift {
-    /// At line rate, until something is known.
+    /// With all credits and at line rate, until something is known.
     pub(crate) fn new(link: &Link) -> Self {
         let line = link.line_rate.as_f64();
+        let most = f64::from(link.credits.max(1));
         Self {
             line,
             packet: f64::from(link.packet.max(1)),
-            window: f64::INFINITY,
+            window: most,
+            most,
             least: link.base_rtt,
             rtt: Nanos::ZERO,
             decreased: Nanos::ZERO,
@@ -47,26 +57,28 @@ impl Swift {
         }
     }
 
-    /// The delay that a window aims at (§3.2).
-    fn target(&self, window: f64) -> f64 {
+    /// The delay that the window aims at (§3.2).
+    fn target(&self) -> f64 {
         let range = SCALING_RANGE.as_f64();
-        let steepness = range / (SCALING_LEAST.sqrt().recip() - SCALING_MOST.sqrt().recip());
-        let scaling = steepness * (window.sqrt().recip() - SCALING_MOST.sqrt().recip());
+        let (steep, flat) = (SCALING_LEAST.sqrt().recip(), SCALING_MOST.sqrt().recip());
+        let scaling = range / (steep - flat) * (self.window.sqrt().recip() - flat);
         self.least.as_f64() + BASE_TARGET.as_f64() + scaling.clamp(0.0, range)
     }
 
-    /// A window above what the line carries in `rtt` would only take time to come down from.
-    fn most(&self, rtt: Nanos) -> f64 {
-        (self.line * rtt.as_f64() / NANOS / self.packet).max(1.0)
+    /// What the delay of the last packet means for the next one.
+    fn expected_delay(&self, previous: Nanos) -> f64 {
+        let delay = self.rtt.as_f64();
+        if self.window >= 1.0 || previous == Nanos::ZERO {
+            return delay;
+        }
+        let slope = delay - previous.as_f64();
+        (delay + FORESIGHT * slope).max(self.least.as_f64())
     }
 
-    fn grow(&mut self, packets: u32) {
-        let per_packet = if self.window >= 1.0 {
-            INCREASE / self.window
-        } else {
-            INCREASE
-        };
-        self.window += per_packet * f64::from(packets);
+    /// The delay is `part` of the way down from the target to an empty network.
+    fn grow(&mut self, packets: u32, part: f64) {
+        let by_packet = (INCREASE / self.window).min(MOST_GROWTH * self.window);
+        self.window += by_packet * f64::from(packets) * part.min(1.0);
     }
 
     /// At most once a round trip.
@@ -81,36 +93,48 @@ impl Swift {
 
     /// What the window means as a rate.
     fn set_rate(&mut self) {
-        self.window = self.window.clamp(LEAST_WINDOW, self.most(self.rtt));
-        let rate = self.window * self.packet * NANOS / self.rtt.as_f64().max(1.0);
+        self.window = self.window.clamp(LEAST_WINDOW, self.most);
+        let period = match self.window >= 1.0 {
+            true => self.rtt.as_f64().max(1.0),
+            false => self.target(),
+        };
+        let rate = self.window * self.packet * NANOS / period;
         self.rate = rate.clamp(self.line / LEAST_RATE_DIVISOR, self.line);
     }
 }
-
-const NANOS: f64 = 1e9;
 
 impl CongestionControl for Swift {
     fn on_answer(&mut self, sample: Sample) {
         let Some(rtt) = sample.rtt else {
             return;
         };
-        self.rtt = rtt.max(Nanos(1));
+        let previous = std::mem::replace(&mut self.rtt, rtt.max(Nanos(1)));
         self.timeouts = 0;
         if rtt < self.least || self.least == Nanos::ZERO {
             self.least = rtt;
         }
-        self.window = self.window.min(self.most(rtt));
-        let (delay, target) = (rtt.as_f64(), self.target(self.window));
+        let (delay, target) = (self.expected_delay(previous), self.target());
         if delay < target {
-            self.grow(sample.packets);
+            let part = (target - delay) / (target - self.least.as_f64());
+            self.grow(sample.packets, part);
         } else if self.may_decrease(sample.now) {
-            self.decrease(BETA * (delay - target) / delay, sample.now);
+            let excess = (delay - target) / delay;
+            self.decrease(BETA * self.window.min(1.0) * excess, sample.now);
         }
         self.set_rate();
     }
 
+    fn window(&self) -> Option<u32> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is between 1 and the credits"
+        )]
+        (self.window >= 1.0).then_some(self.window as u32)
+    }
+
     fn on_loss(&mut self, now: Nanos) {
-        if self.may_decrease(now) && self.rtt != Nanos::ZERO {
+        if self.rtt != Nanos::ZERO && self.may_decrease(now) {
             self.decrease(MOST_CUT, now);
             self.set_rate();
         }

@@ -7,7 +7,7 @@
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::timely::{
-    ALPHA, BETA, HYPER_AFTER, HYPER_PART, HYPER_STEPS, STEP, T_HIGH_IN_T_LOW, T_LOW,
+    ALPHA, BETA, EMPTY_BELOW, HYPER_AFTER, HYPER_PART, HYPER_STEPS, STEP, T_HIGH_IN_T_LOW, T_LOW,
     T_LOW_ROUND_TRIPS, TIMEOUT_CUT,
 };
 use super::{BytesPerSec, CongestionControl, Link, Sample};
@@ -64,10 +64,10 @@ impl Timely {
         self.set_t_low();
     }
 
-    /// One step of Algorithm 1, at most once in the smallest round trip: its samples stand for
-    /// segments of 16 KB and more, ours for packets.
+    /// One step of Algorithm 1, at most once in a round trip: its samples stand for segments of 16 KB
+    /// and more, ours for packets.
     fn update(&mut self, rtt: Nanos, now: Nanos) {
-        if now.since(self.updated) < self.least {
+        if now.since(self.updated) < rtt {
             return;
         }
         self.updated = now;
@@ -81,7 +81,8 @@ impl Timely {
         let t_high = self.t_low.times(T_HIGH_IN_T_LOW);
         if rtt < self.t_low {
             self.good += 1;
-            let hyper = self.good >= HYPER_AFTER;
+            let is_empty = rtt.as_f64() < EMPTY_BELOW * self.t_low.as_f64();
+            let hyper = self.good >= HYPER_AFTER && is_empty;
             self.grow(if hyper { self.rate * HYPER_PART } else { 0.0 });
         } else if rtt > t_high {
             self.good = 0;

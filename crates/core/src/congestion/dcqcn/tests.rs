@@ -1,1 +1,128 @@
-//! Tests of dcqcn.
+//! Steps of DCQCN §3.1, computed by hand.
+
+use super::*;
+
+const LINE: f64 = 1e9;
+
+struct Session {
+    dcqcn: Dcqcn,
+    now: Nanos,
+}
+
+impl Session {
+    fn new() -> Self {
+        let link = Link {
+            line_rate: BytesPerSec(1_000_000_000),
+            base_rtt: Nanos::ZERO,
+            packet: 1000,
+            credits: 32,
+        };
+        Self {
+            dcqcn: Dcqcn::new(&link),
+            now: Nanos::from_micros(1),
+        }
+    }
+
+    /// An answer for so many packets, so many µs after the last.
+    fn answer(&mut self, micros: u64, congestion: bool, packets: u32) -> f64 {
+        self.now += Nanos::from_micros(micros);
+        self.dcqcn.on_answer(Sample {
+            rtt: None,
+            congestion,
+            packets,
+            now: self.now,
+        });
+        self.dcqcn.rate / LINE
+    }
+}
+
+#[track_caller]
+fn assert_close(left: f64, right: f64) {
+    assert!((left - right).abs() < 1e-12, "{left} is not {right}");
+}
+
+#[test]
+fn a_mark_takes_half_of_alpha_and_raises_alpha() {
+    let mut session = Session::new();
+    // α is 1 at the beginning: half of the rate goes.
+    assert_close(session.answer(0, true, 1), 0.5);
+    assert_close(session.dcqcn.target / LINE, 1.0);
+    assert_close(session.dcqcn.alpha, 1.0);
+    // 55 µs later α has fallen once, to 255/256; then a mark takes half of that.
+    assert_close(session.answer(55, true, 1), 0.5 * (1.0 - 255.0 / 512.0));
+    assert_close(session.dcqcn.target / LINE, 0.5);
+    // α = (1 − 1/256) × 255/256 + 1/256.
+    assert_close(
+        session.dcqcn.alpha,
+        255.0 / 256.0 * 255.0 / 256.0 + 1.0 / 256.0,
+    );
+}
+
+#[test]
+fn marks_within_the_interval_count_once() {
+    let mut session = Session::new();
+    session.answer(0, true, 1);
+    assert_close(session.answer(49, true, 1), 0.5);
+    assert!(session.answer(1, true, 1) < 0.5);
+}
+
+#[test]
+fn fast_recovery_halves_the_way_to_the_target() {
+    let mut session = Session::new();
+    session.answer(0, true, 1);
+    // An answer without a mark lets the timer step once it has run out.
+    assert_close(session.answer(54, false, 1), 0.5);
+    assert_close(session.answer(1, false, 1), 0.75);
+    for rate in [0.875, 0.9375, 0.96875, 0.984_375] {
+        assert_close(session.answer(55, false, 1), rate);
+    }
+}
+
+#[test]
+fn additive_increase_follows_and_hyper_increase_follows_that() {
+    let mut session = Session::new();
+    session.answer(0, true, 1);
+    let low = session.answer(60, true, 1);
+    for _ in 0..6 {
+        session.answer(55, false, 1);
+    }
+    // The first answer only allowed a step, the others made five: fast recovery.
+    assert_close(session.dcqcn.target / LINE, 0.5);
+    assert_close(session.dcqcn.rate / LINE, 0.5 - (0.5 - low) / 32.0);
+    // Then 1/5000 of the line rate for each step.
+    session.answer(55, false, 1);
+    assert_close(session.dcqcn.target / LINE, 0.5002);
+    // And when six steps of 10 MB have been made as well, ten times as much, then twenty.
+    for _ in 0..5 {
+        session.answer(0, false, 10_000);
+    }
+    let target = session.dcqcn.target / LINE;
+    session.answer(0, false, 10_000);
+    assert_close(session.dcqcn.target / LINE, target + 0.002);
+}
+
+#[test]
+fn nothing_grows_while_nobody_answers() {
+    let mut session = Session::new();
+    session.answer(0, true, 1);
+    session.dcqcn.on_time(Nanos::from_secs(1));
+    session.dcqcn.on_time(Nanos::from_secs(2));
+    assert_close(session.dcqcn.rate / LINE, 0.5);
+    assert!(
+        session.dcqcn.alpha < 1e-6,
+        "α falls by itself: {}",
+        session.dcqcn.alpha
+    );
+}
+
+#[test]
+fn round_trips_do_not_matter() {
+    let mut session = Session::new();
+    session.dcqcn.on_answer(Sample {
+        rtt: Some(Nanos::from_secs(1)),
+        congestion: false,
+        packets: 1,
+        now: Nanos::from_secs(2),
+    });
+    assert_eq!(session.dcqcn.rate(), None);
+}

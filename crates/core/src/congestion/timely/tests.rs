@@ -1,1 +1,170 @@
-//! Tests of timely.
+//! Steps of Algorithm 1, computed by hand, and what eRPC's Timely gets wrong.
+
+use super::*;
+
+const LINE: f64 = 1e9;
+
+fn link(base: Nanos) -> Link {
+    Link {
+        line_rate: BytesPerSec(1_000_000_000),
+        base_rtt: base,
+        packet: 1000,
+        credits: 32,
+    }
+}
+
+/// A session on an empty round trip of 10 µs: T_low is 50 µs, T_high 500 µs.
+struct Session {
+    timely: Timely,
+    now: Nanos,
+}
+
+impl Session {
+    fn new() -> Self {
+        Self {
+            timely: Timely::new(&link(Nanos::from_micros(10)), true),
+            now: Nanos::ZERO,
+        }
+    }
+
+    /// A sample of so many µs, when the last one counts no more.
+    fn sample(&mut self, micros: u64) -> f64 {
+        self.now += Nanos::from_millis(10);
+        self.sample_now(micros)
+    }
+
+    fn sample_now(&mut self, micros: u64) -> f64 {
+        self.timely.on_answer(Sample {
+            rtt: Some(Nanos::from_micros(micros)),
+            congestion: false,
+            packets: 1,
+            now: self.now,
+        });
+        self.timely.rate / LINE
+    }
+}
+
+#[track_caller]
+fn assert_close(left: f64, right: f64) {
+    assert!((left - right).abs() < 1e-9, "{left} is not {right}");
+}
+
+#[test]
+fn thresholds_follow_the_base_round_trip() {
+    let of = |micros| Timely::new(&link(Nanos::from_micros(micros)), true).t_low;
+    assert_eq!(of(0), Nanos::from_micros(50));
+    assert_eq!(of(12), Nanos::from_micros(50));
+    assert_eq!(of(13), Nanos::from_micros(52));
+    let mut session = Session::new();
+    session.timely = Timely::new(&link(Nanos::from_micros(100)), true);
+    assert_eq!(session.timely.t_low, Nanos::from_micros(400));
+    session.sample(20);
+    assert_eq!(session.timely.t_low, Nanos::from_micros(80));
+}
+
+#[test]
+fn a_rising_round_trip_lowers_the_rate_by_its_gradient() {
+    let mut session = Session::new();
+    // The first sample has no gradient.
+    assert_close(session.sample(100), 1.0);
+    // +1 µs: 0.875 × 1 µs / 10 µs = 0.0875; 1 − 0.8 × 0.0875 = 0.93.
+    assert_close(session.sample(101), 0.93);
+    // +2 µs: 0.875 + 0.875 × (2 − 0.875) = 1.859375 µs: 1 − 0.8 × 0.1859375 = 0.85125.
+    assert_close(session.sample(103), 0.93 * 0.85125);
+    // −10 µs: the smoothed difference is negative: one step of 1/5000.
+    assert_close(session.sample(93), 0.93 * 0.85125 + 0.0002);
+}
+
+#[test]
+fn a_gradient_never_takes_more_than_beta() {
+    let mut session = Session::new();
+    session.sample(60);
+    assert_close(session.sample(400), 0.2);
+}
+
+#[test]
+fn above_t_high_the_gradient_does_not_matter() {
+    let mut session = Session::new();
+    // 1 − 0.8 × (1 − 500/1000) = 0.6, twice, although the round trip does not rise.
+    assert_close(session.sample(1000), 0.6);
+    assert_close(session.sample(1000), 0.36);
+}
+
+#[test]
+fn the_fifth_good_round_trip_makes_larger_steps() {
+    let mut session = Session::new();
+    let mut rate = session.sample(1000);
+    for _ in 0..4 {
+        let next = session.sample(40);
+        assert_close(next, rate + 0.0002);
+        rate = next;
+    }
+    // Five steps of 1/5000 where a queue stands; a sixteenth where none does.
+    let next = session.sample(40);
+    assert_close(next, rate + 0.001);
+    assert_close(session.sample(14), next + next / 16.0);
+    // One bad sample begins the count anew.
+    let rate = session.sample(1000);
+    assert_close(session.sample(14), rate + 0.0002);
+}
+
+#[test]
+fn one_round_trip_makes_one_step() {
+    let mut session = Session::new();
+    let rate = session.sample(1000);
+    session.now += Nanos::from_micros(999);
+    assert_close(session.sample_now(1000), rate);
+    session.now += Nanos::from_micros(1);
+    assert_close(session.sample_now(1000), rate * 0.6);
+}
+
+#[test]
+fn the_bypass_leaves_a_session_at_line_rate_alone() {
+    let mut session = Session::new();
+    session.sample(49);
+    assert_eq!(session.timely.updated, Nanos::ZERO);
+    session.timely.set_bypass(false);
+    session.sample(49);
+    assert_ne!(session.timely.updated, Nanos::ZERO);
+    assert_eq!(session.timely.rate(), None);
+}
+
+/// The original ignores samples below a constant of 2 µs, so a spike on a faster fabric lowers the
+/// rate for ever (design §17).
+#[test]
+fn a_fast_fabric_is_back_at_line_rate_soon_after_a_spike() {
+    let rtt = Nanos(470);
+    let mut timely = Timely::new(&link(Nanos::ZERO), true);
+    let mut now = Nanos::from_millis(1);
+    let mut sample = |timely: &mut Timely, rtt: Nanos| {
+        now += rtt;
+        let (congestion, packets) = (false, 1);
+        timely.on_answer(Sample {
+            rtt: Some(rtt),
+            congestion,
+            packets,
+            now,
+        });
+    };
+    sample(&mut timely, rtt);
+    sample(&mut timely, Nanos::from_millis(10));
+    assert!(timely.rate < 0.25 * LINE, "{}", timely.rate);
+    let mut round_trips = 0;
+    while timely.rate().is_some() {
+        sample(&mut timely, rtt);
+        round_trips += 1;
+        assert!(round_trips <= 100, "{}", timely.rate);
+    }
+    assert!(round_trips > 4, "a spike must have had an effect");
+}
+
+#[test]
+fn a_timeout_halves_the_rate() {
+    let mut session = Session::new();
+    session.timely.on_timeout(Nanos::ZERO);
+    assert_close(session.timely.rate / LINE, 0.5);
+    for _ in 0..100 {
+        session.timely.on_timeout(Nanos::ZERO);
+    }
+    assert_close(session.timely.rate / LINE, 1.0 / 4096.0);
+}
