@@ -87,6 +87,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             "cargo test -p dunlin-core --features mutants --lib check::",
         ),
         sh("budget", 15, "cargo xtask budget"),
+        sh("coverage", 10, "cargo xtask coverage"),
         sh(
             "miri",
             10,

@@ -1,10 +1,12 @@
 //! Chores of the workspace: `cargo xtask tidy` checks the conventions of `STYLE.md`, `cargo xtask
-//! seeds` runs the simulator, `cargo xtask budget` counts instructions, `cargo xtask ci` runs every
-//! step of continuous integration. `.ci/run` installs what they need and calls the latter.
+//! seeds` runs the simulator, `cargo xtask budget` counts instructions, `cargo xtask coverage` finds
+//! what no test reaches, `cargo xtask ci` runs every step of continuous integration. `.ci/run`
+//! installs what they need and calls the latter.
 #![forbid(unsafe_code)]
 
 mod budget;
 mod ci;
+mod coverage;
 mod seeds;
 mod tidy;
 
@@ -34,6 +36,8 @@ enum Chore {
     Seeds(seeds::Args),
     /// Counts the instructions of an RPC under callgrind and compares them with `budget.toml`.
     Budget,
+    /// Runs the tests of the receive path and says what of it they do not reach.
+    Coverage,
     /// Runs the steps of continuous integration, with the time each takes.
     Ci(ci::Args),
 }
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run(&root),
         Chore::Seeds(args) => seeds::run(&root, &args),
         Chore::Budget => budget::run(&root),
+        Chore::Coverage => coverage::run(&root),
         Chore::Ci(args) => ci::run(&root, &args),
     });
     match outcome {

@@ -2,7 +2,9 @@
 //! says, or dropped under its name.
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag};
+use dunlin_core::{
+    Bypasses, CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag,
+};
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, ReqNum, Residence};
 
 use crate::world::*;
@@ -104,6 +106,44 @@ fn asking_for_packets_of_other_requests_is_answered_like_a_probe() {
     let gone = serve(&mut pair, again, &[]);
     assert_eq!(kinds(&gone), [PacketType::Err]);
     assert_eq!(ErrorCode(gone[0].size), ErrorCode::RESPONSE_GONE);
+    pair.assert_clean();
+}
+
+#[test]
+fn asking_for_packets_of_what_runs_is_answered_like_a_probe() {
+    let mut pair = Pair::new();
+    pair.call(HOLD, b"x", 1);
+    pair.run();
+    let ask = Header {
+        aux: 1,
+        ..header(&server_side(&pair), PacketType::Rfr, 0)
+    };
+    assert_eq!(kinds(&serve(&mut pair, ask, &[])), [PacketType::Cr]);
+    pair.server.rpc.app_mut().held.clear();
+    pair.assert_clean();
+}
+
+#[test]
+fn a_paced_session_sends_large_and_small_requests() {
+    let options = SessionOptions {
+        scheme: Some(dunlin_core::Scheme::Timely),
+        ..SessionOptions::default()
+    };
+    // Without what spares sessions at line rate the wheel and the clock.
+    let config = Config {
+        bypasses: Bypasses::OFF,
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, options);
+    call_large(&mut pair, 40, 50 * DATA_SIZE as usize, 1);
+    for tag in 2..20 {
+        pair.call(ECHO, b"small", tag);
+    }
+    for _ in 0..400 {
+        exchange(&mut pair);
+    }
+    assert_eq!(pair.done().len(), 19);
+    assert!(pair.done().iter().all(|(_, result)| result.is_ok()));
     pair.assert_clean();
 }
 

@@ -1,0 +1,167 @@
+//! The coverage of the receive path: which outcomes of its conditions, and which of its regions,
+//! the tests and the fuzz corpora reach. `cargo xtask coverage` builds `dunlin-wire` and
+//! `dunlin-core` with the compiler's own counters, runs their tests, of which some replay the
+//! corpora in `fuzz/`, and fails if less than [`LEAST`] is reached.
+//!
+//! How it is counted stands in `report.rs`. The build is that of the tests, so that what
+//! `debug_assert` looks at counts too; its failing sides are never reached and lower the figure.
+
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use report::Report;
+
+/// Least part of the outcomes, and of the regions.
+const LEAST: f64 = 0.95;
+
+/// What handles packets that come in, from their bytes to the handler or the completion.
+const RECEIVE_PATH: [&str; 14] = [
+    "crates/wire/src/header.rs",
+    "crates/wire/src/extension.rs",
+    "crates/wire/src/numbers.rs",
+    "crates/wire/src/residence.rs",
+    "crates/core/src/rx.rs",
+    "crates/core/src/event_loop.rs",
+    "crates/core/src/dispatch.rs",
+    "crates/core/src/server.rs",
+    "crates/core/src/incoming.rs",
+    "crates/core/src/arrived.rs",
+    "crates/core/src/client.rs",
+    "crates/core/src/outgoing.rs",
+    "crates/core/src/transfer.rs",
+    "crates/core/src/large_response.rs",
+];
+
+/// The tests: those in the crates and those beside them. Examples in comments are not built.
+const TESTS: [&str; 8] = [
+    "+nightly",
+    "test",
+    "--quiet",
+    "--locked",
+    "--package=dunlin-wire",
+    "--package=dunlin-core",
+    "--lib",
+    "--tests",
+];
+
+/// What runs of them. The random steps of the endpoint take longest and reach what the corpus does,
+/// of which they are the origin; without them a run is like any other.
+const FILTER: [&str; 3] = ["--", "--skip", "endpoints_keep_their_promises"];
+
+/// Counters for regions and for both outcomes of each condition. The latter is unstable.
+const INSTRUMENT: &str = "-Cinstrument-coverage -Zcoverage-options=branch";
+
+/// Prints a table and what is not reached; true if enough is.
+pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
+    let home = home(root)?;
+    let profiles = home.join("profiles");
+    // Counters of an earlier build would be taken for those of this one.
+    if profiles.exists() {
+        std::fs::remove_dir_all(&profiles).context("cannot remove the profiles of another run")?;
+    }
+    std::fs::create_dir_all(&profiles).context("cannot make a folder for the profiles")?;
+    let programs = build(root, &home)?;
+    let status = tests(root, &home).args(FILTER).status();
+    let status = status.context("cannot start cargo")?;
+    ensure!(status.success(), "the tests fail");
+    let merged = merge(&profiles, &home)?;
+    let counts = export(root, &merged, &programs)?;
+    let report = Report::read(&counts, root, &RECEIVE_PATH)?;
+    print!("{report}");
+    Ok(report.is_enough(LEAST))
+}
+
+/// A target folder of its own: other flags would build everything again in the usual one.
+fn home(root: &Path) -> anyhow::Result<PathBuf> {
+    let metadata = crate::tidy::metadata(root)?;
+    let target = metadata["target_directory"].as_str();
+    let target = Path::new(target.context("cargo metadata names no target directory")?);
+    Ok(target.join("coverage"))
+}
+
+/// The command that runs the tests.
+fn tests(root: &Path, home: &Path) -> Command {
+    // Not the cargo that runs this: the name of a toolchain is for rustup's.
+    let mut command = Command::new("cargo");
+    command
+        .args(TESTS)
+        .current_dir(root)
+        .env("CARGO_TARGET_DIR", home)
+        .env("RUSTFLAGS", INSTRUMENT)
+        // Threads that count in the same places slow each other down tenfold.
+        .env("RUST_TEST_THREADS", "1")
+        .env("LLVM_PROFILE_FILE", home.join("profiles/%p-%m.profraw"));
+    command
+}
+
+/// Builds the tests; returns their programs.
+fn build(root: &Path, home: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let out = tests(root, home)
+        .args(["--no-run", "--message-format=json"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(out.status.success(), "the tests do not build");
+    let text = String::from_utf8(out.stdout).context("cargo printed no text")?;
+    let mut programs = Vec::new();
+    for line in text.lines() {
+        let message: Value = serde_json::from_str(line).context("cargo printed no JSON")?;
+        programs.extend(message["executable"].as_str().map(PathBuf::from));
+    }
+    ensure!(!programs.is_empty(), "cargo named no test");
+    Ok(programs)
+}
+
+/// Puts the counters of all programs into one file.
+fn merge(profiles: &Path, home: &Path) -> anyhow::Result<PathBuf> {
+    let merged = home.join("merged.profdata");
+    let mut merge = llvm("llvm-profdata")?;
+    merge.args(["merge", "-sparse", "-o"]).arg(&merged);
+    for entry in std::fs::read_dir(profiles)? {
+        merge.arg(entry?.path());
+    }
+    ensure!(
+        merge.status()?.success(),
+        "llvm-profdata cannot merge the counters"
+    );
+    Ok(merged)
+}
+
+/// What every region and every condition of the receive path has counted.
+fn export(root: &Path, merged: &Path, programs: &[PathBuf]) -> anyhow::Result<Value> {
+    let mut export = llvm("llvm-cov")?;
+    export.args(["export", "-format=text", "-instr-profile"]);
+    export.arg(merged);
+    for program in programs {
+        export.arg("-object").arg(program);
+    }
+    export.arg("-sources");
+    export.args(RECEIVE_PATH.iter().map(|file| root.join(file)));
+    let out = export.output()?;
+    ensure!(
+        out.status.success(),
+        "llvm-cov: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    serde_json::from_slice(&out.stdout).context("llvm-cov printed no JSON")
+}
+
+/// A tool of the toolchain's component `llvm-tools`: it must be as new as the compiler.
+fn llvm(tool: &str) -> anyhow::Result<Command> {
+    let out = Command::new("rustc")
+        .args(["+nightly", "--print", "target-libdir"])
+        .output()
+        .context("cannot start rustc")?;
+    let text = String::from_utf8(out.stdout).context("rustc printed no text")?;
+    let path = Path::new(text.trim()).with_file_name("bin").join(tool);
+    ensure!(
+        path.exists(),
+        "{tool} is missing: rustup component add --toolchain nightly llvm-tools"
+    );
+    Ok(Command::new(path))
+}

@@ -1,0 +1,189 @@
+//! What of the receive path is reached, from what `llvm-cov export` prints.
+//!
+//! Two things are counted, and both must be enough. An *outcome* is one side of a condition: of an
+//! `if`, a `while`, a guard, or one operand of `&&` and `||`. The compiler makes no conditions of
+//! the arms of a `match`, of `if let` chains without one, and of `?`, so the *regions* are counted
+//! too: each arm, each body and each early return is one.
+//!
+//! A generic function is compiled once for every set of types, and each program has its own copy
+//! of everything. What one of them reaches is reached: a place in the source counts once. Code that
+//! is not built for tests (planted bugs) is not there to be counted; tests stand in other files.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+/// Regions of this kind are code; others are gaps, skipped text and calls of macros.
+const CODE: u64 = 0;
+
+/// A piece of source: line and column of its first byte, and those behind its last.
+type Span = [u64; 4];
+
+/// What one file's places have counted.
+#[derive(Debug, Default)]
+struct File {
+    regions: BTreeMap<Span, u64>,
+    /// How often the condition was true, and false.
+    conditions: BTreeMap<Span, [u64; 2]>,
+}
+
+/// So many of so many.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+struct Share {
+    reached: usize,
+    all: usize,
+}
+
+impl Share {
+    fn of(counts: impl Iterator<Item = u64>) -> Self {
+        let mut share = Self::default();
+        for count in counts {
+            share.all += 1;
+            share.reached += usize::from(count != 0);
+        }
+        share
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            reached: self.reached + other.reached,
+            all: self.all + other.all,
+        }
+    }
+
+    /// Nothing is all of nothing.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    fn part(self) -> f64 {
+        match self.all {
+            0 => 1.0,
+            all => self.reached as f64 / all as f64,
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = self.part() * 100.0;
+        write!(f, "{:>5} of {:>5} {percent:>6.1} %", self.reached, self.all)
+    }
+}
+
+impl File {
+    fn outcomes(&self) -> Share {
+        Share::of(self.conditions.values().flatten().copied())
+    }
+
+    fn regions(&self) -> Share {
+        Share::of(self.regions.values().copied())
+    }
+}
+
+/// All files, by their paths from the root of the workspace.
+#[derive(Debug)]
+pub(super) struct Report {
+    files: BTreeMap<String, File>,
+}
+
+impl Report {
+    /// Reads the export. Every file that was asked for must be in it.
+    pub(super) fn read(export: &Value, root: &Path, wanted: &[&str]) -> anyhow::Result<Self> {
+        let mut files: BTreeMap<String, File> = BTreeMap::new();
+        let functions = export["data"][0]["functions"].as_array();
+        for function in functions.context("the export has no functions")? {
+            let names = function["filenames"].as_array();
+            let names: Vec<Option<&str>> = names
+                .context("a function has no files")?
+                .iter()
+                .map(|name| relative(name, root).filter(|name| wanted.contains(name)))
+                .collect();
+            for region in entries(&function["regions"])? {
+                let [span @ .., count, file, _, kind] = numbers::<8>(region)?;
+                let name = names.get(usize::try_from(file)?).copied().flatten();
+                if let (Some(name), CODE) = (name, kind) {
+                    let file = files.entry(name.to_owned()).or_default();
+                    *file.regions.entry(span).or_default() += count;
+                }
+            }
+            for branch in entries(&function["branches"])? {
+                let [span @ .., yes, no, file, _, _] = numbers::<9>(branch)?;
+                let name = names.get(usize::try_from(file)?).copied().flatten();
+                if let Some(name) = name {
+                    let file = files.entry(name.to_owned()).or_default();
+                    let counts = file.conditions.entry(span).or_default();
+                    counts[0] += yes;
+                    counts[1] += no;
+                }
+            }
+        }
+        for name in wanted {
+            ensure!(files.contains_key(*name), "nothing was counted in {name}");
+        }
+        Ok(Self { files })
+    }
+
+    /// Both figures are at least this.
+    pub(super) fn is_enough(&self, least: f64) -> bool {
+        self.outcomes().part() >= least && self.regions().part() >= least
+    }
+
+    fn outcomes(&self) -> Share {
+        let all = self.files.values().map(File::outcomes);
+        all.fold(Share::default(), Share::plus)
+    }
+
+    fn regions(&self) -> Share {
+        let all = self.files.values().map(File::regions);
+        all.fold(Share::default(), Share::plus)
+    }
+}
+
+impl fmt::Display for Report {
+    /// What is not reached, and below it a table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, file) in &self.files {
+            for ([line, column, ..], [yes, no]) in &file.conditions {
+                for (count, outcome) in [(yes, "true"), (no, "false")] {
+                    if *count == 0 {
+                        writeln!(f, "{name}:{line}:{column}: never {outcome}")?;
+                    }
+                }
+            }
+            for ([line, column, ..], count) in &file.regions {
+                if *count == 0 {
+                    writeln!(f, "{name}:{line}:{column}: never reached")?;
+                }
+            }
+        }
+        writeln!(f, "{:36} {:^23}  {:^23}", "", "outcomes", "regions")?;
+        for (name, file) in &self.files {
+            writeln!(f, "{name:36} {}  {}", file.outcomes(), file.regions())?;
+        }
+        let name = "receive path";
+        writeln!(f, "{name:36} {}  {}", self.outcomes(), self.regions())
+    }
+}
+
+/// The path from the root, of a file that lies below it.
+fn relative<'a>(name: &'a Value, root: &Path) -> Option<&'a str> {
+    let below = Path::new(name.as_str()?).strip_prefix(root).ok()?;
+    below.to_str()
+}
+
+fn entries(list: &Value) -> anyhow::Result<&Vec<Value>> {
+    list.as_array().context("a function has no list of counts")
+}
+
+fn numbers<const N: usize>(entry: &Value) -> anyhow::Result<[u64; N]> {
+    let all = entry.as_array().context("an entry is no list")?;
+    let numbers: Option<Vec<u64>> = all.iter().map(Value::as_u64).collect();
+    let numbers = numbers.context("an entry has something else than numbers")?;
+    numbers
+        .try_into()
+        .map_err(|_| anyhow::anyhow!("an entry has not {N} numbers"))
+}
+
+#[cfg(test)]
+mod tests;
