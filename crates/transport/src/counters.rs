@@ -30,6 +30,8 @@ pub struct Counters {
     pub rx_corrupt: u64,
     /// Packets whose data was named and left where it was, for the receiver to copy.
     pub tx_references: u64,
+    /// Of these, packets whose data was copied first, because it lay in memory that cannot be shared.
+    pub tx_copied: u64,
     /// Packets by reference to memory that could not be mapped, dropped.
     pub rx_unmapped: u64,
     /// Times that this endpoint woke a sleeping peer.
@@ -57,6 +59,7 @@ impl Counters {
             rx_overflow: self.rx_overflow + other.rx_overflow,
             rx_corrupt: self.rx_corrupt + other.rx_corrupt,
             tx_references: self.tx_references + other.tx_references,
+            tx_copied: self.tx_copied + other.tx_copied,
             rx_unmapped: self.rx_unmapped + other.rx_unmapped,
             wakeups_sent: self.wakeups_sent + other.wakeups_sent,
             wakeups_received: self.wakeups_received + other.wakeups_received,

@@ -33,13 +33,14 @@ pub struct Options {
     pub trust_peer: bool,
     /// Data of so many bytes or more, in one packet, is not written into the ring: the packet says
     /// where it lies, and the receiver, which has mapped the sender's regions, copies it from there.
+    /// So does data that would take more than half of a ring.
     pub by_reference: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            data_size: 4096,
+            data_size: 32 << 10,
             cells: 2048,
             max_peers: 1024,
             trust_peer: false,
@@ -54,8 +55,8 @@ pub enum OpenError {
     /// `cells` is not a power of two from 64 to 65 536.
     #[error("the cells of a ring must be a power of two from 64 to 65536, not {0}")]
     Cells(u32),
-    /// `data_size` does not fit: a packet may take half of a ring, and not over 64 KiB.
-    #[error("packets of {0} data bytes do not fit into the rings; take more cells or less data")]
+    /// `data_size` is not from 1 to 1 MiB.
+    #[error("a packet has from 1 to 1048576 data bytes, not {0}")]
     DataSize(u32),
     /// `max_peers` is 0 or more than 4096.
     #[error("an endpoint has from 1 to 4096 peers, not {0}")]
@@ -72,12 +73,21 @@ pub struct Shm;
 /// Cells that a ring may have.
 pub(super) const CELLS: RangeInclusive<u32> = 64..=65_536;
 
+/// Data bytes that a packet may have.
+const DATA_SIZES: RangeInclusive<u32> = 1..=1 << 20;
+
 /// Most bytes of a packet besides its data.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const INLINE: u32 = MAX_INLINE as u32;
 
 /// What a core writes to its second-level cache, about, in bytes a second.
 const LINE_RATE: u64 = 10_000_000_000;
+
+/// Longest packet that goes through a ring, of a channel whose packets have up to `longest` bytes.
+pub(super) const fn in_ring(longest: u32, cells: u32) -> u32 {
+    let most = longest_packet(cells);
+    if longest < most { longest } else { most }
+}
 
 impl Shm {
     /// Makes an endpoint that has no peers yet.
@@ -89,15 +99,17 @@ impl Shm {
             data_size,
             cells,
             max_peers,
+            by_reference,
             ..
         } = options;
         if !CELLS.contains(&cells) || !cells.is_power_of_two() {
             return Err(OpenError::Cells(cells));
         }
         let longest = data_size.saturating_add(INLINE);
-        if longest > longest_packet(cells) {
+        if !DATA_SIZES.contains(&data_size) {
             return Err(OpenError::DataSize(data_size));
         }
+        let in_ring = in_ring(longest, cells).min(by_reference.saturating_add(INLINE));
         if !(1..=MAX_BITS).contains(&max_peers) {
             return Err(OpenError::MaxPeers(max_peers));
         }
@@ -108,7 +120,7 @@ impl Shm {
             limits: Limits {
                 data_size,
                 // An eighth may be used up before the sender hears of it.
-                rx_queue: (cells - cells / 8) / cells_of(longest),
+                rx_queue: (cells - cells / 8) / cells_of(in_ring),
                 line_rate: LINE_RATE,
             },
         })

@@ -23,8 +23,11 @@ const MESSAGES: u32 = 512;
 const NEW: u8 = 2;
 const GONE: u8 = 3;
 
+/// Bytes of a message that says that a region is gone: kind, region.
+const GONE_LEN: usize = 1 + 4;
+
 /// Bytes of the longest message: kind, region, extent.
-const LEN: usize = 1 + 4 + 3 * 8;
+const LEN: usize = GONE_LEN + 3 * 8;
 
 /// What a sender has told its peer.
 #[derive(Debug, Default)]
@@ -77,7 +80,11 @@ impl Told {
         self.regions.retain(|&region| {
             regions::is_alive(region) || {
                 // A line that takes nothing now will be tried again.
-                !ffi::tell(line, &encode(GONE, region, Extent::default())[..5], None)
+                !ffi::tell(
+                    line,
+                    &encode(GONE, region, Extent::default())[..GONE_LEN],
+                    None,
+                )
             }
         });
         if !regions::is_alive(self.last) {
@@ -142,18 +149,23 @@ fn encode(kind: u8, region: RegionId, extent: Extent) -> [u8; LEN] {
 fn decode(message: &[u8]) -> Option<(u8, RegionId, Extent)> {
     let (&kind, rest) = message.split_first()?;
     let (id, sizes) = rest.split_first_chunk()?;
-    let mut sizes = sizes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|size| u64::from_le_bytes(*size));
-    let mut next = || usize::try_from(sizes.next().unwrap_or(0)).ok();
-    let extent = Extent {
-        mapped: next()?,
-        bytes: next()?,
-        generations: next()?,
+    let id = RegionId(u32::from_le_bytes(*id));
+    if kind == GONE && sizes.is_empty() {
+        return Some((kind, id, Extent::default()));
+    }
+    let (sizes, []) = sizes.as_chunks() else {
+        return None;
     };
-    Some((kind, RegionId(u32::from_le_bytes(*id)), extent))
+    let [mapped, bytes, generations] = sizes else {
+        return None;
+    };
+    let size = |bytes: &[u8; 8]| usize::try_from(u64::from_le_bytes(*bytes)).ok();
+    let extent = Extent {
+        mapped: size(mapped)?,
+        bytes: size(bytes)?,
+        generations: size(generations)?,
+    };
+    Some((kind, id, extent))
 }
 
 #[cfg(test)]

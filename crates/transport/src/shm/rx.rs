@@ -11,18 +11,20 @@
 //! - Packets are copied out of the ring before anybody looks at them, because the peer can write
 //!   there; longer ones stay in place if the channel is trusted. A ring's cells are given back when
 //!   it is drained again, by a later burst than the one that showed their packets.
-//! - The work of a burst is bounded, whatever stands in rings and doorbell.
+//! - The work of a burst is bounded, whatever stands in rings and doorbell. Packets whose data is
+//!   to be copied from elsewhere are taken out of the rings as they come, but only a few are shown
+//!   with each burst, behind the others.
 
+use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
-use dunlin_core::transport::{Frame, RX_BURST, Rx};
+use dunlin_core::transport::{Frame, MAX_INLINE, RX_BURST, Rx};
 use dunlin_msgbuf::{BufRef, PeerBytes, REF_LEN};
 
 use super::cells::{CELL, WORD, cells_of};
 use super::channel::{Bell, Channel};
-use super::endpoint::INLINE;
 use super::regions::Known;
 use super::ring::{Consumer, Next, Small, Watch};
 use crate::counters::Counters;
@@ -38,10 +40,10 @@ pub struct ShmRx {
     long: Box<[Line]>,
     /// Lines of `long` that hold frames of this burst.
     staged: usize,
-    /// Where the data of the frame at the same index lies, if it was named.
-    names: Box<[Name; RX_BURST]>,
-    /// How many were in this burst.
-    named: usize,
+    /// Packets whose data lies elsewhere, in order. Those in front are frames of this burst.
+    named: VecDeque<Named>,
+    /// How many of them, behind all other frames.
+    shown: usize,
     /// By index of the peer.
     rings: Vec<Option<Incoming>>,
     /// The rings that every burst polls.
@@ -67,6 +69,8 @@ pub(super) struct Incoming {
     last_busy: u32,
     /// The peer's regions, where data lies that it only names.
     known: Known,
+    /// Packets that named what cannot be found, and are not counted yet.
+    unmapped: u64,
     /// Last, so that it is dropped after what lies in its memory.
     channel: Arc<Channel>,
 }
@@ -85,9 +89,11 @@ struct Place {
     len: u32,
 }
 
-/// Data that a packet names.
+/// The front of a packet, and where its data lies.
 #[derive(Clone, Copy, Debug)]
-struct Name {
+struct Named {
+    front: [u8; MAX_INLINE],
+    len: u32,
     ring: u32,
     data: BufRef,
 }
@@ -101,14 +107,6 @@ enum Taken {
         place: Place,
         lines: usize,
     },
-    /// The front of one whose data lies elsewhere.
-    Reference {
-        place: Place,
-        lines: usize,
-        data: BufRef,
-    },
-    /// One of these whose data cannot be found.
-    Unmapped,
 }
 
 /// A cache line of private memory.
@@ -123,12 +121,12 @@ unsafe impl Send for ShmRx {}
 /// was copied is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// Frames whose data lies elsewhere in one burst: what else has come should not wait for all of
-/// their copies.
-const NAMED_FRAMES: usize = 8;
+/// Frames of one burst whose data lies elsewhere. They come last, and the others of them wait: small
+/// packets, whenever they come, should not wait for more copies of large ones than these.
+const SHOWN: usize = 2;
 
-/// In the length of a [`Place`]: the data lies elsewhere.
-const NAMED: u32 = 1 << 31;
+/// Packets that may wait so, of all peers.
+const NAMED: usize = 1024;
 
 /// Bursts between two rounds of housekeeping.
 const HOUSEKEEPING: u32 = 32;
@@ -145,7 +143,7 @@ const IDLE: u32 = 32;
 
 impl ShmRx {
     pub(super) fn new(bell: Bell, longest: u32) -> Self {
-        let longest_lines = cells_of(longest) as usize;
+        let longest_lines = cells_of(longest.min(0xFFFF)) as usize;
         Self {
             frames: [Place {
                 bytes: NonNull::dangling(),
@@ -155,13 +153,8 @@ impl ShmRx {
             small: Box::new([Line([0; CELL]); RX_BURST]),
             long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
             staged: 0,
-            names: Box::new(
-                [Name {
-                    ring: 0,
-                    data: BufRef::EMPTY,
-                }; RX_BURST],
-            ),
-            named: 0,
+            named: VecDeque::with_capacity(NAMED),
+            shown: 0,
             rings: Vec::new(),
             active: Vec::new(),
             first: 0,
@@ -189,6 +182,7 @@ impl ShmRx {
             active: false,
             last_busy: self.bursts,
             known: Known::default(),
+            unmapped: 0,
             channel,
         });
         self.activate(index);
@@ -199,12 +193,21 @@ impl ShmRx {
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
             self.active.retain(|polled| polled.index as usize != index);
             self.retired.push(ring);
+            for named in &mut self.named {
+                if named.ring as usize == index {
+                    // Its data will not be found.
+                    named.ring = u32::MAX;
+                }
+            }
         }
     }
 
     /// Parks all rings and marks the endpoint as asleep. Returns false, with all rings as they
     /// were, if something has come.
     pub(super) fn fall_asleep(&mut self) -> bool {
+        if self.named.len() > self.shown {
+            return false;
+        }
         if !self.active.is_empty() {
             self.mark_active(true);
             fence(Ordering::SeqCst);
@@ -334,17 +337,17 @@ impl ShmRx {
     /// Returns false if the ring is corrupt.
     #[inline]
     fn drain(&mut self, place: usize) -> bool {
+        let before = self.count;
+        let end = self.room().max(before);
         let polled = &mut self.active[place];
         let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
             return true;
         };
         // What this ring showed before belongs to an earlier burst.
         incoming.ring.give_back();
-        let before = self.count;
-        let mut total = 0;
-        let places = self.frames[before..].iter_mut();
-        let mut sound = true;
-        for (frame, line) in places.zip(&mut self.small[before..]) {
+        let (mut total, mut sound, mut others) = (0, true, false);
+        let places = self.frames[before..end].iter_mut();
+        for (frame, line) in places.zip(&mut self.small[before..end]) {
             match incoming.ring.next_small() {
                 Small::Packet { from, len } => {
                     // SAFETY: a cell is as long as a line.
@@ -353,43 +356,30 @@ impl ShmRx {
                 }
                 Small::Nothing => break,
                 Small::Other => {
-                    if self.named == NAMED_FRAMES {
-                        break;
-                    }
-                    match incoming.take_long(&mut self.long[self.staged..]) {
+                    others = true;
+                    let room = &mut self.long[self.staged..];
+                    match incoming.take_other(room, polled.index, &mut self.named) {
                         Taken::Nothing => break,
                         Taken::Corrupt => {
                             sound = false;
-                            break;
-                        }
-                        // The next packet has another burst: what was lost will be sent again.
-                        Taken::Unmapped => {
-                            self.counters.rx_unmapped += 1;
                             break;
                         }
                         Taken::Packet { place, lines } => {
                             *frame = place;
                             self.staged += lines;
                         }
-                        Taken::Reference { place, lines, data } => {
-                            let ring = polled.index;
-                            self.names[self.count] = Name { ring, data };
-                            self.named += 1;
-                            *frame = place;
-                            self.staged += lines;
-                            total += data.len() as u64;
-                        }
                     }
                 }
             }
-            total += u64::from(frame.len & !NAMED);
+            total += u64::from(frame.len);
             self.count += 1;
         }
-        if self.count > before {
+        if self.count > before || others {
             polled.watch = incoming.ring.watch();
             incoming.last_busy = self.bursts;
             self.counters.rx_packets += (self.count - before) as u64;
             self.counters.rx_bytes += total;
+            self.counters.rx_unmapped += std::mem::take(&mut incoming.unmapped);
         }
         sound
     }
@@ -406,7 +396,10 @@ impl Rx for ShmRx {
     fn burst(&mut self) -> usize {
         self.count = 0;
         self.staged = 0;
-        self.named = 0;
+        if self.shown != 0 {
+            self.named.drain(..self.shown);
+            self.shown = 0;
+        }
         self.bursts = self.bursts.wrapping_add(1);
         if self.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
@@ -421,7 +414,7 @@ impl Rx for ShmRx {
             if !self.drain(0) {
                 self.close_corrupt(self.active[0].index);
             }
-            return self.count;
+            return self.count + self.show();
         }
         let mut place = self.first;
         for _ in 0..rings {
@@ -441,96 +434,132 @@ impl Rx for ShmRx {
         if let Some(index) = corrupt {
             self.close_corrupt(index);
         }
-        self.count
+        self.count + self.show()
     }
 
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
-        let place = self.frames[..self.count][index];
+        let Some(place) = self.frames[..self.count].get(index) else {
+            return self.named_frame(index - self.count);
+        };
         // SAFETY: the bytes lie in staging memory, or in a trusted ring whose cells are given back
         // by a later burst, which needs `&mut self`.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(place.bytes.as_ptr(), (place.len & !NAMED) as usize)
-        };
-        let mut frame = Frame::new(bytes);
-        if place.len & NAMED != 0 {
-            frame.elsewhere = Some(self.named(index));
-        }
-        frame
+        let bytes = unsafe { std::slice::from_raw_parts(place.bytes.as_ptr(), place.len as usize) };
+        Frame::new(bytes)
     }
 }
 
 impl ShmRx {
-    /// The data of a frame that names it. If its ring is gone by now, it is no bytes, which fit no
-    /// packet.
-    fn named(&self, index: usize) -> PeerBytes<'_> {
+    /// Where the frames of a burst end whose data is not elsewhere.
+    #[inline]
+    fn room(&self) -> usize {
+        match self.named.is_empty() {
+            true => RX_BURST,
+            false => RX_BURST - SHOWN,
+        }
+    }
+
+    /// Makes a few of the packets visible whose data lies elsewhere.
+    #[inline]
+    fn show(&mut self) -> usize {
+        if !self.named.is_empty() {
+            self.shown = self.named.len().min(SHOWN).min(RX_BURST - self.count);
+            for named in self.named.range(..self.shown) {
+                self.counters.rx_packets += 1;
+                self.counters.rx_bytes += u64::from(named.len) + named.data.len() as u64;
+            }
+        }
+        self.shown
+    }
+
+    /// The frame of a packet whose data lies elsewhere. If its ring is gone by now, the data is no
+    /// bytes, which fit no packet.
+    #[inline(never)]
+    fn named_frame(&self, index: usize) -> Frame<'_> {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
-        let Name { ring, data } = self.names[index];
-        let ring = self.rings.get(ring as usize).and_then(Option::as_ref);
-        ring.and_then(|ring| ring.known.find(data))
-            .unwrap_or_else(|| PeerBytes::of(&[], &NOTHING, 0))
+        assert!(index < self.shown, "there is no such frame");
+        let Named {
+            front,
+            len,
+            ring,
+            data,
+        } = &self.named[index];
+        let ring = self.rings.get(*ring as usize).and_then(Option::as_ref);
+        let elsewhere = ring
+            .and_then(|ring| ring.known.find(*data))
+            .unwrap_or_else(|| PeerBytes::of(&[], &NOTHING, 0));
+        let mut frame = Frame::new(&front[..*len as usize]);
+        frame.elsewhere = Some(elsewhere);
+        frame
     }
 }
 
 impl Incoming {
-    /// Takes a packet of several cells, if there is one and `room` for the longest.
+    /// Takes packets whose data lies elsewhere, and after them a packet of any length, if there is
+    /// one and `room` for the longest.
     #[inline(never)]
-    fn take_long(&mut self, room: &mut [Line]) -> Taken {
+    fn take_other(&mut self, room: &mut [Line], ring: u32, named: &mut VecDeque<Named>) -> Taken {
         if room.len() < cells_of(self.ring.longest()) as usize {
             return Taken::Nothing;
         }
-        match self.ring.next() {
-            Next::Nothing => Taken::Nothing,
-            Next::Corrupt => Taken::Corrupt,
-            Next::Reference { at, len } => self.take_reference(at, len, room),
-            Next::Packet { at, len } => {
-                let from = self.ring.cells().bytes(at);
-                if self.trusted {
-                    let place = Place { bytes: from, len };
-                    return Taken::Packet { place, lines: 0 };
-                }
-                // SAFETY: the packet lies inside the ring, and there is room for the longest.
-                let bytes = unsafe { copy_long(from, room, len as usize) };
-                let place = Place { bytes, len };
-                let lines = cells_of(len) as usize;
-                Taken::Packet { place, lines }
+        while named.len() < NAMED {
+            match self.ring.next() {
+                Next::Nothing => return Taken::Nothing,
+                Next::Corrupt => return Taken::Corrupt,
+                Next::Reference { at, len } => match self.take_reference(at, len) {
+                    Some((data, _)) if !self.can_find(data) => self.unmapped += 1,
+                    Some((data, front)) => {
+                        let len = len - REF_LEN as u32;
+                        named.push_back(Named {
+                            front,
+                            len,
+                            ring,
+                            data,
+                        });
+                    }
+                    None => return Taken::Corrupt,
+                },
+                Next::Packet { at, len } => return self.take_long(at, len, room),
             }
         }
+        Taken::Nothing
     }
-}
 
-impl Incoming {
-    /// Takes a packet at whose end its data is named.
-    fn take_reference(&mut self, at: u32, len: u32, room: &mut [Line]) -> Taken {
-        let Some(front) = len
-            .checked_sub(REF_LEN as u32)
-            .filter(|front| *front <= INLINE)
-        else {
-            return Taken::Corrupt;
-        };
+    fn take_long(&self, at: u32, len: u32, room: &mut [Line]) -> Taken {
         let from = self.ring.cells().bytes(at);
+        if self.trusted {
+            let place = Place { bytes: from, len };
+            return Taken::Packet { place, lines: 0 };
+        }
         // SAFETY: the packet lies inside the ring, and there is room for the longest.
         let bytes = unsafe { copy_long(from, room, len as usize) };
-        let mut name = [0; REF_LEN];
-        // SAFETY: the copy is `len` bytes long, and the name stands at its end.
-        unsafe {
-            let end = bytes.add(front as usize);
-            name.as_mut_ptr()
-                .copy_from_nonoverlapping(end.as_ptr(), REF_LEN);
-        }
-        let data = BufRef::from_bytes(name);
-        if self.known.find(data).is_none() {
-            self.known.listen(self.channel.line());
-            if self.known.find(data).is_none() {
-                return Taken::Unmapped;
-            }
-        }
-        let place = Place {
-            bytes,
-            len: front | NAMED,
-        };
+        let place = Place { bytes, len };
         let lines = cells_of(len) as usize;
-        Taken::Reference { place, lines, data }
+        Taken::Packet { place, lines }
+    }
+
+    /// Copies a packet at whose end its data is named; `None` if its length is impossible.
+    fn take_reference(&self, at: u32, len: u32) -> Option<(BufRef, [u8; MAX_INLINE])> {
+        let front_len = (len as usize).checked_sub(REF_LEN)?;
+        let (mut front, mut name) = ([0; MAX_INLINE], [0; REF_LEN]);
+        let place = front.get_mut(..front_len)?;
+        let from = self.ring.cells().bytes(at).as_ptr();
+        // SAFETY: the packet lies inside the ring, and private memory does not overlap it.
+        unsafe {
+            from.copy_to_nonoverlapping(place.as_mut_ptr(), front_len);
+            from.add(front_len)
+                .copy_to_nonoverlapping(name.as_mut_ptr(), REF_LEN);
+        }
+        compiler_fence(Ordering::SeqCst);
+        Some((BufRef::from_bytes(name), front))
+    }
+
+    /// True if the data can be found, perhaps by what the peer has said since the last look.
+    fn can_find(&mut self, data: BufRef) -> bool {
+        self.known.find(data).is_some() || {
+            self.known.listen(self.channel.line());
+            self.known.find(data).is_some()
+        }
     }
 }
 

@@ -12,11 +12,10 @@ use dunlin_core::transport::PeerId;
 use super::channel::{Bell, Channel, ChannelId, Left, Role};
 use super::channels::{Channels, State};
 use super::doorbell::MAX_BITS;
-use super::endpoint::CELLS;
+use super::endpoint::{CELLS, INLINE, in_ring};
 use super::ffi;
 use super::offer::{Kind, Message};
 use super::regions::Told;
-use super::ring::longest_packet;
 use super::rx::ShmRx;
 use super::tx::{Outgoing, ShmTx, index_of};
 use crate::connect::{ConnectError, Offer, PeerInfo, Pending};
@@ -273,8 +272,9 @@ fn start(
         return Err(error.into());
     }
     tx.channels.prefer(peer, channel.peer);
+    let in_ring = in_ring(longest, channel.cells);
     // SAFETY: a channel is started once, and the halves drop the rings before the channel.
-    let (consumer, producer) = unsafe { (channel.consumer(longest), channel.producer(longest)) };
+    let (consumer, producer) = unsafe { (channel.consumer(in_ring), channel.producer(in_ring)) };
     rx.add(index, consumer, channel.clone());
     tx.add(
         index,
@@ -285,6 +285,7 @@ fn start(
             bell,
             unsettled: false,
             by_reference: tx.channels.options.by_reference.max(1),
+            longest,
             told: Told::default(),
             references: 0,
             channel,
@@ -312,7 +313,7 @@ fn free(rx: &mut ShmRx, tx: &mut ShmTx, peer: PeerId) {
 fn check_sizes(channels: &Channels, peer: &Message, cells: u32) -> Result<u32, ConnectError> {
     let longest = channels.longest(peer.data_size);
     let plausible = CELLS.contains(&cells) && u32::from(peer.bit) < MAX_BITS;
-    if plausible && longest <= longest_packet(cells) {
+    if plausible && longest > INLINE {
         Ok(longest)
     } else {
         Err(ConnectError::Sizes)

@@ -11,9 +11,10 @@
 use std::sync::Arc;
 
 use dunlin_core::transport::{MAX_INLINE, PeerId, Tx, TxItem, TxSeq};
-use dunlin_msgbuf::regions;
+use dunlin_msgbuf::{BufRef, regions};
 use dunlin_wire::HEADER_LEN;
 
+use super::bounce::Bounce;
 use super::channel::{Bell, Channel};
 use super::channels::Channels;
 use super::ffi;
@@ -31,6 +32,8 @@ pub struct ShmTx {
     unsettled: Vec<usize>,
     /// Bursts since they were looked at.
     put_off: u32,
+    /// Copies of data in memory that cannot be shared.
+    bounce: Bounce,
     counters: Counters,
     /// The control plane's part; it is here because it has to be somewhere.
     pub(super) channels: Channels,
@@ -46,6 +49,8 @@ pub(super) struct Outgoing {
     pub(super) bell: Bell,
     /// It is in the list of those that are looked at again.
     pub(super) unsettled: bool,
+    /// Longest packet, wherever its data lies.
+    pub(super) longest: u32,
     /// Data from this length on goes by reference.
     pub(super) by_reference: u32,
     /// The regions that the peer knows.
@@ -79,6 +84,7 @@ impl ShmTx {
             handed_over: 0,
             unsettled: Vec::new(),
             put_off: 0,
+            bounce: Bounce::default(),
             counters: Counters::default(),
             channels,
         }
@@ -142,7 +148,7 @@ impl Tx for ShmTx {
                         peer.unsettled = true;
                         self.unsettled.push(index);
                     }
-                    peer.send(rest, &mut self.counters)
+                    peer.send(rest, &mut self.bounce, &mut self.counters)
                 }
                 _ => {
                     self.counters.tx_dropped_peer += 1;
@@ -181,7 +187,7 @@ impl Tx for ShmTx {
 impl Outgoing {
     /// Sends the items in front that are for this peer, at least one. Returns how many.
     #[inline]
-    fn send(&mut self, items: &[TxItem], counters: &mut Counters) -> usize {
+    fn send(&mut self, items: &[TxItem], bounce: &mut Bounce, counters: &mut Counters) -> usize {
         let (mut taken, mut sent, mut bytes) = (0, 0, 0);
         let us = self.peer;
         for item in items.iter().take_while(|item| item.peer == us) {
@@ -189,7 +195,7 @@ impl Outgoing {
             if taken + AHEAD <= items.len() {
                 self.ring.prefetch(AHEAD as u64);
             }
-            match self.push(item) {
+            match self.push(item, bounce) {
                 Ok(len) => {
                     sent += 1;
                     bytes += len as u64;
@@ -199,6 +205,7 @@ impl Outgoing {
         }
         counters.tx_packets += sent;
         counters.tx_references += std::mem::take(&mut self.references);
+        counters.tx_copied += bounce.take_count();
         counters.tx_bytes += bytes;
         if self.ring.seems_parked() {
             self.ring_bell(counters);
@@ -208,17 +215,22 @@ impl Outgoing {
 
     /// Puts a packet into the ring. Returns its length.
     #[inline(always)]
-    fn push(&mut self, item: &TxItem) -> Result<usize, Dropped> {
+    fn push(&mut self, item: &TxItem, bounce: &mut Bounce) -> Result<usize, Dropped> {
         let data_len = item.data.len();
-        if data_len >= self.by_reference as usize && self.told.tell(self.channel.line(), item.data)
-        {
-            return self.push_reference(item);
-        }
         let mut data = item.inline.as_ptr();
         if data_len != 0 {
             // SAFETY: we act for the endpoint, which owns the msgbuf and is inside this call.
             let found = unsafe { regions::resolve(item.data) };
             data = found.ok_or(Dropped::Stale)?.as_ptr();
+            let inline_len = item.inline_len as usize;
+            let long = inline_len + data_len > self.ring.longest() as usize;
+            if long || data_len >= self.by_reference as usize {
+                // SAFETY: the bytes were just found.
+                let bytes = unsafe { std::slice::from_raw_parts(data, data_len) };
+                if let Some(name) = self.name(item.data, bytes, bounce) {
+                    return self.push_reference(item, name);
+                }
+            }
         }
         let inline_len = item.inline_len as usize;
         // SAFETY: the bytes stay as they are until the endpoint learns that we are done, and a
@@ -235,21 +247,28 @@ impl Outgoing {
         Ok(inline_len + data_len)
     }
 
+    /// What the peer can find the bytes by: their own name, or that of a copy.
+    #[inline]
+    fn name(&mut self, data: BufRef, bytes: &[u8], bounce: &mut Bounce) -> Option<BufRef> {
+        let line = self.channel.line();
+        if self.told.tell(line, data) {
+            return Some(data);
+        }
+        let copy = bounce.copy(bytes)?;
+        self.told.tell(line, copy).then_some(copy)
+    }
+
     /// Puts a packet into the ring whose data stays where it is. The receiver finds out if it is
     /// taken back meanwhile, so we are done with it at once.
     #[inline(never)]
-    fn push_reference(&mut self, item: &TxItem) -> Result<usize, Dropped> {
-        // SAFETY: we act for the endpoint, which owns the msgbuf and is inside this call.
-        if unsafe { regions::resolve(item.data) }.is_none() {
-            return Err(Dropped::Stale);
-        }
+    fn push_reference(&mut self, item: &TxItem, name: BufRef) -> Result<usize, Dropped> {
         let inline = item.inline.get(..item.inline_len as usize);
         let inline = inline.ok_or(Refused::TooLong)?;
-        let len = inline.len() + item.data.len();
-        if len > self.ring.longest() as usize {
+        let len = inline.len() + name.len();
+        if len > self.longest as usize {
             return Err(Refused::TooLong.into());
         }
-        self.ring.push_reference(inline, &item.data.to_bytes())?;
+        self.ring.push_reference(inline, &name.to_bytes())?;
         self.references += 1;
         Ok(len)
     }

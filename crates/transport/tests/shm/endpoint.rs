@@ -20,7 +20,7 @@ const LONG: u64 = 2000;
 pub(crate) struct End {
     pub(crate) rx: ShmRx,
     pub(crate) tx: ShmTx,
-    pool: Pool,
+    pub(crate) pool: Pool,
     uid: u8,
 }
 

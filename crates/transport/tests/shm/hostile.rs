@@ -78,7 +78,7 @@ fn word(random: &mut Random) -> u64 {
         2 => u64::MAX,
         3 => lap << 1 | 1 | (random.next() % 70) << 32,
         4 => lap << 1 | 1 | (random.next() % 5000) << 32,
-        _ => lap << 1 | 1 | (random.next() % 4) << 48 | (random.next() % 70) << 32,
+        _ => lap << 1 | 1 | (random.next() % 8) << 48 | (random.next() % 70) << 32,
     }
 }
 
@@ -100,10 +100,17 @@ fn look(end: &mut End) -> usize {
     assert!(frames <= RX_BURST);
     let mut sum = 0_u64;
     for index in 0..frames {
-        let bytes = end.rx.frame(index).bytes;
-        assert!(bytes.len() <= 4096 + 56);
-        sum = bytes
+        let frame = end.rx.frame(index);
+        assert!(frame.bytes.len() <= (32 << 10) + 56);
+        let mut data = Vec::new();
+        if let Some(elsewhere) = frame.elsewhere {
+            data.resize(elsewhere.len().min(1 << 20), 0);
+            let _whole_or_not = elsewhere.copy_to(&mut data);
+        }
+        sum = frame
+            .bytes
             .iter()
+            .chain(&data)
             .fold(sum, |sum, byte| sum.wrapping_add(u64::from(*byte)));
     }
     std::hint::black_box(sum);

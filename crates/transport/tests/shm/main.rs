@@ -7,3 +7,4 @@ mod hostile;
 mod lifecycle;
 mod passing;
 mod processes;
+mod references;

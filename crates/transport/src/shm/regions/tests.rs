@@ -1,1 +1,131 @@
-//! Tests
+//! Tests of `regions`: what one side says and the other understands.
+
+use std::os::fd::AsRawFd;
+
+use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
+
+use super::*;
+
+struct Line {
+    told: Told,
+    known: Known,
+    ends: (OwnedFd, OwnedFd),
+    pool: Pool,
+}
+
+impl Line {
+    fn new() -> Self {
+        Self {
+            told: Told::default(),
+            known: Known::default(),
+            ends: ffi::socket_pair().expect("there are descriptors"),
+            pool: Pool::new(PoolConfig::default()).expect("the default works"),
+        }
+    }
+
+    fn buf(&mut self, len: usize) -> MsgBuf {
+        self.pool.alloc(len).expect("there is room")
+    }
+
+    fn tell(&mut self, buf: &MsgBuf) -> bool {
+        self.told.tell(self.ends.0.as_raw_fd(), buf.lend())
+    }
+
+    fn listen(&mut self) -> bool {
+        self.known.listen(self.ends.1.as_raw_fd())
+    }
+
+    fn say(&self, message: &[u8], fd: Option<&OwnedFd>) {
+        assert!(ffi::tell(self.ends.0.as_raw_fd(), message, fd));
+    }
+}
+
+#[test]
+fn a_region_is_told_once_and_found_from_then_on() {
+    let mut line = Line::new();
+    let (first, second) = (line.buf(64), line.buf(64));
+    assert!(line.tell(&first) && line.tell(&second));
+    assert_eq!(first.lend().region(), second.lend().region());
+    assert!(line.known.find(first.lend()).is_none(), "not heard yet");
+    assert!(line.listen());
+    assert!(line.known.find(first.lend()).is_some());
+    assert!(line.known.find(second.lend()).is_some());
+    assert_eq!((line.told.regions.len(), line.known.regions.len()), (1, 1));
+}
+
+#[test]
+fn memory_of_the_user_cannot_be_told() {
+    let mut line = Line::new();
+    let own = line.pool.adopt(vec![0; 64]).expect("it is short");
+    assert!(!line.tell(&own));
+}
+
+#[test]
+fn a_dead_region_is_forgotten_on_both_sides() {
+    let mut line = Line::new();
+    let mut other = Pool::new(PoolConfig::default()).expect("the default works");
+    let doomed = other.alloc(64).expect("there is room");
+    let lent = doomed.lend();
+    assert!(line.tell(&doomed) && line.listen());
+    assert!(line.known.find(lent).is_some());
+    drop((doomed, other));
+    let alive = line.buf(64);
+    assert!(line.tell(&alive) && line.listen());
+    assert!(line.known.find(lent).is_none());
+    assert!(line.known.find(alive.lend()).is_some());
+    assert_eq!((line.told.regions.len(), line.known.regions.len()), (1, 1));
+}
+
+#[test]
+fn a_full_line_is_no_region_told() {
+    let mut line = Line::new();
+    while ffi::tell(line.ends.0.as_raw_fd(), &[1], None) {}
+    let buf = line.buf(64);
+    assert!(!line.tell(&buf));
+    assert!(line.listen());
+    assert!(line.tell(&buf) && line.listen());
+    assert!(line.known.find(buf.lend()).is_some());
+}
+
+#[test]
+fn nonsense_is_passed_over_and_its_descriptors_closed() {
+    let mut line = Line::new();
+    let lent = line.buf(64).lend();
+    let info = regions::info(lent.region()).expect("it is alive");
+    let (fd, extent) = (info.fd.expect("shared"), info.extent.expect("mapped"));
+    let good = encode(NEW, lent.region(), extent);
+    let bad = Extent {
+        mapped: usize::MAX,
+        ..extent
+    };
+    let before = std::fs::read_dir("/proc/self/fd")
+        .expect("it is there")
+        .count();
+    for (message, fd) in [
+        (&good[..], None),
+        (&good[..20], Some(&fd)),
+        (&[9; 64], Some(&fd)),
+        (&encode(NEW, lent.region(), bad)[..], Some(&fd)),
+        (&encode(GONE, RegionId(77), extent)[..GONE_LEN], None),
+        (&[1], None),
+    ] {
+        line.say(message, fd);
+    }
+    assert!(line.listen());
+    assert!(line.known.regions.is_empty());
+    let after = std::fs::read_dir("/proc/self/fd")
+        .expect("it is there")
+        .count();
+    assert!(after <= before + 8, "{before} descriptors, then {after}");
+    line.say(&good, Some(&fd));
+    assert!(line.listen() && line.known.find(lent).is_some());
+}
+
+#[test]
+fn the_end_of_the_line_is_noticed() {
+    let mut line = Line::new();
+    assert!(line.listen());
+    let (ours, theirs) = ffi::socket_pair().expect("there are descriptors");
+    drop(ours);
+    assert!(!line.known.listen(theirs.as_raw_fd()));
+}
