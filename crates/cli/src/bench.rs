@@ -34,6 +34,7 @@ use crate::signal;
 pub(crate) use args::Args;
 use args::Experiment;
 pub(crate) use args::Transport;
+pub(crate) use output::Target;
 use output::{Output, Results};
 use plan::{Case, Plan};
 use rate::Pattern;

@@ -4,6 +4,7 @@
 mod bench;
 mod process;
 mod signal;
+mod sim;
 mod sys;
 
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ const STOPPED: u8 = 130;
     name = "dunlin",
     version,
     about = "Microsecond RPCs: experiments on this machine",
-    after_help = "Examples:\n  dunlin bench raw\n  dunlin bench --help"
+    after_help = "Examples:\n  dunlin bench raw\n  dunlin bench --help\n  dunlin sim --help"
 )]
 struct Args {
     #[command(subcommand)]
@@ -29,6 +30,8 @@ struct Args {
 enum Command {
     /// Measures this machine and Dunlin on it
     Bench(bench::Args),
+    /// Runs a scenario in the simulator
+    Sim(sim::Args),
     /// One process of an experiment; started by `bench` alone
     #[command(name = process::SUBCOMMAND, hide = true)]
     Role(process::RoleArgs),
@@ -37,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Bench(args) => bench::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Role(args) => process::run_role(&args),
     };
     match outcome {

@@ -106,6 +106,8 @@ impl Proto {
             max_bytes: config.pool_bytes,
             data_size: limits.data_size,
             readable: config.readable_buffers,
+            // A simulator has one process, and may have more endpoints than that has descriptors.
+            shared: !config.readable_buffers,
             ..PoolConfig::default()
         })
         .map_err(|_| ConfigError::Memory)?;

@@ -7,6 +7,7 @@
 //! reads a frame. Called by `world`, which runs the endpoints, and through [`SimRx`] and [`SimTx`]
 //! by the endpoints themselves.
 
+mod capture;
 mod fabric;
 mod faults;
 mod frames;
@@ -22,6 +23,7 @@ use std::rc::Rc;
 
 use dunlin_core::Nanos;
 
+pub use capture::{Capture, Captured};
 pub use fabric::Fabric;
 pub use faults::FaultRates;
 pub use port::Traffic;
@@ -193,6 +195,7 @@ pub struct Net {
     ports: Vec<Port>,
     blocked: BTreeSet<(HostId, HostId)>,
     tap: Tap,
+    capture: Option<Capture>,
     /// Buffers of frames that are gone, for those to come.
     spare: Vec<Vec<u8>>,
     /// What happened so far.
@@ -234,6 +237,7 @@ impl Net {
             ports: Vec::new(),
             blocked: BTreeSet::new(),
             tap: Tap::default(),
+            capture: None,
             spare: Vec::new(),
             counters: NetCounters::default(),
             trace,
@@ -382,6 +386,11 @@ impl Net {
         copy.extend_from_slice(bytes);
         let id = self.frame(to, to, copy, 0);
         self.events.push(self.now(), Event::Deliver(id));
+    }
+
+    /// Shows every frame that arrives to `capture`.
+    pub fn capture(&mut self, capture: Capture) {
+        self.capture = Some(capture);
     }
 
     /// What somebody who listens at the switch has recorded.

@@ -4,7 +4,7 @@
 //! time-outs and late frames meet often: a fault that needs three rare things at once is rare
 //! otherwise. Called by `run`.
 
-use dunlin_core::{Config, Nanos};
+use dunlin_core::{Bypasses, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
 
 use crate::cluster::Kind;
@@ -214,6 +214,15 @@ fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
         hugepages: false,
         readable_buffers: true,
         first_req: draw_first_req(rng),
+        scheme: Some(*rng.pick(&Scheme::ALL)),
+        bypasses: Bypasses {
+            timely: rng.one_in(2),
+            limiter: rng.one_in(2),
+            clock: rng.one_in(2),
+        },
+        // A horizon from shorter than a packet takes to longer than the run needs.
+        wheel_slot: Nanos(rng.log_between(50, 20_000)),
+        wheel_horizon: Nanos(rng.log_between(40_000, 200_000)),
         ..usual
     }
 }

@@ -14,7 +14,7 @@ mod stats;
 
 use std::ops::Range;
 
-use dunlin_core::{Config, Nanos, SessionOptions};
+pub use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
 pub use check::Wrong;
 pub use report::{LoadReport, Point, Quantiles, Report, Stage};

@@ -13,7 +13,7 @@ use super::{compare, gopt, machine, plot, table};
 
 /// The argument of `--json`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Target {
+pub(crate) enum Target {
     Stdout,
     File(PathBuf),
 }

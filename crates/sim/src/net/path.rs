@@ -158,6 +158,10 @@ impl Net {
         self.counters.delivered += 1;
         self.counters.delivered_bytes += u64::from(frame.data);
         self.absorb(&frame);
+        let now = self.now();
+        if let Some(capture) = &mut self.capture {
+            capture.show(&frame, now);
+        }
         let port = &mut self.ports[to.0];
         port.traffic.received += 1;
         port.traffic.received_bytes += u64::from(frame.data);
