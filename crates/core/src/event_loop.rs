@@ -224,6 +224,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 }
             }
             PacketType::Resp | PacketType::Err => {
+                if place.congestion {
+                    proto.on_marked_answer(session);
+                }
                 if let Some(answered) = proto.on_answer(session, header, packet.data) {
                     let done = proto.finish(answered, header, packet.data);
                     self.caught(|app, handlers, cx| (handlers.completion)(app, done, cx));

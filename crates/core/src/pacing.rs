@@ -137,6 +137,12 @@ impl Proto {
         }
     }
 
+    /// An answer was marked on its own way: this side has asked for it at its rate (rule S15).
+    #[cold]
+    pub(crate) fn on_marked_answer(&mut self, session: u32) {
+        self.learn(session, None, 0, true);
+    }
+
     /// Tells it that packets were lost.
     pub(crate) fn learn_loss(&mut self, session: u32) {
         let now = self.now;
@@ -280,7 +286,9 @@ impl Proto {
     fn take_window_turn(&mut self, transfer: u32, window: u32) -> bool {
         let entry = self.transfers.at(transfer);
         let in_flight = entry.outstanding() - entry.lost();
-        let most = window.saturating_sub(in_flight).min(TURN);
+        // A lost packet may always go: what is in flight beside it may be lost as well.
+        let room = window.saturating_sub(in_flight).max(entry.lost().min(1));
+        let most = room.min(TURN);
         let sent = self.send_some(transfer, most);
         self.after_turn(transfer, sent);
         sent == TURN

@@ -23,10 +23,10 @@ pub(crate) mod timely {
     /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3: 500 µs
     /// beside 50 µs.
     pub(crate) const T_HIGH_IN_T_LOW: u64 = 10;
-    /// δ: additive step, as a part of the line rate: 5 Mbit/s of 25 Gbit/s. TIMELY §4.3 has 10 Mbit/s
+    /// δ: additive step, as a part of the line rate: 3 Mbit/s of 25 Gbit/s. TIMELY §4.3 has 10 Mbit/s
     /// of 10 Gbit/s for each segment of 16 KB and more. Ours: a step every round trip, and so
     /// small that those of a hundred senders are not more than the gradient can take back.
-    pub(crate) const STEP: f64 = 1.0 / 5000.0;
+    pub(crate) const STEP: f64 = 1.0 / 8000.0;
     /// β: multiplicative decrease. TIMELY §4.3: 0.8.
     pub(crate) const BETA: f64 = 0.8;
     /// α: weight of a new round-trip difference. TIMELY §4.3: 0.875.
@@ -37,12 +37,12 @@ pub(crate) mod timely {
     /// The step is then so many times as large. TIMELY §4.3: five.
     pub(crate) const HYPER_STEPS: f64 = 5.0;
     /// In an empty network the hyperactive step is at least this part of the rate. Ours: with δ
-    /// alone a session that one spike has brought to a fifth of the line rate needs 800 round trips
+    /// alone a session that one spike has brought to a fifth of the line rate needs 1300 round trips
     /// to come back.
     pub(crate) const HYPER_PART: f64 = 1.0 / 16.0;
     /// The network counts as empty below this part of T_low. Ours: where the queue is about to
     /// reach T_low, only δ keeps the senders from passing it together.
-    pub(crate) const EMPTY_BELOW: f64 = 0.3;
+    pub(crate) const EMPTY_BELOW: f64 = 0.4;
     /// A timeout takes this part of the rate. Ours: TIMELY assumes a network without loss.
     pub(crate) const TIMEOUT_CUT: f64 = 0.5;
 }
@@ -83,6 +83,9 @@ pub(crate) mod swift {
     pub(crate) const BETA: f64 = 0.8;
     /// max_mdf: most of the window that one decrease takes. Swift §3.1: 0.5.
     pub(crate) const MOST_CUT: f64 = 0.5;
+    /// The first window in packets; until the first decrease, each packet that arrives adds one.
+    /// Ours: the credits of a thousand senders that begin together do not fit into any switch.
+    pub(crate) const FIRST_WINDOW: f64 = 8.0;
     /// The smallest window in packets (design §7).
     pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
     /// The delay that a large window aims at, beyond the round trip of an empty network. Swift §5

@@ -67,11 +67,16 @@ impl Dcqcn {
         if !first && now.since(self.decreased) < CNP_INTERVAL {
             return;
         }
-        self.target = self.rate;
-        self.cut(self.alpha / 2.0);
+        self.begin_recovery(self.alpha / 2.0, now);
         self.alpha += G * (1.0 - self.alpha);
         self.decreased = now;
         self.alpha_due = now + ALPHA_TIMER;
+    }
+
+    /// Lowers the rate, which from now on comes back to what it was, and beyond.
+    fn begin_recovery(&mut self, part: f64, now: Nanos) {
+        self.target = self.rate;
+        self.cut(part);
         self.step_due = now + RATE_TIMER;
         (self.by_time, self.by_bytes, self.bytes) = (0, 0, 0);
         self.clear = false;
@@ -116,9 +121,8 @@ impl CongestionControl for Dcqcn {
         }
     }
 
-    fn on_timeout(&mut self, _now: Nanos) {
-        self.target = self.rate;
-        self.cut(TIMEOUT_CUT);
+    fn on_timeout(&mut self, now: Nanos) {
+        self.begin_recovery(TIMEOUT_CUT, now);
     }
 
     fn on_time(&mut self, now: Nanos) {

@@ -11,8 +11,8 @@
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::swift::{
-    BASE_TARGET, BETA, FORESIGHT, INCREASE, LEAST_WINDOW, MOST_CUT, MOST_GROWTH, RESET_AFTER,
-    SCALING_LEAST, SCALING_MOST, SCALING_RANGE,
+    BASE_TARGET, BETA, FIRST_WINDOW, FORESIGHT, INCREASE, LEAST_WINDOW, MOST_CUT, MOST_GROWTH,
+    RESET_AFTER, SCALING_LEAST, SCALING_MOST, SCALING_RANGE,
 };
 use super::{BytesPerSec, CongestionControl, Link, Sample};
 use crate::time::Nanos;
@@ -34,21 +34,24 @@ pub(crate) struct Swift {
     /// The last round trip; zero before there is one.
     rtt: Nanos,
     decreased: Nanos,
+    /// Nothing has told it to decrease yet.
+    starts: bool,
     timeouts: u32,
     /// What the window means in bytes per second.
     rate: f64,
 }
 
 impl Swift {
-    /// With all credits and at line rate, until something is known.
+    /// With its first window, and at line rate until something is known.
     pub(crate) fn new(link: &Link) -> Self {
         let line = link.line_rate.as_f64();
         let most = f64::from(link.credits.max(1));
         Self {
             line,
             packet: f64::from(link.packet.max(1)),
-            window: most,
+            window: FIRST_WINDOW.min(most),
             most,
+            starts: true,
             least: link.base_rtt,
             rtt: Nanos::ZERO,
             decreased: Nanos::ZERO,
@@ -77,8 +80,11 @@ impl Swift {
 
     /// The delay is `part` of the way down from the target to an empty network.
     fn grow(&mut self, packets: u32, part: f64) {
-        let by_packet = (INCREASE / self.window).min(MOST_GROWTH * self.window);
-        self.window += by_packet * f64::from(packets) * part.min(1.0);
+        let by_packet = match self.starts {
+            true => 1.0,
+            false => (INCREASE / self.window).min(MOST_GROWTH * self.window) * part.min(1.0),
+        };
+        self.window += by_packet * f64::from(packets);
     }
 
     /// At most once a round trip.
@@ -87,6 +93,7 @@ impl Swift {
     }
 
     fn decrease(&mut self, part: f64, now: Nanos) {
+        self.starts = false;
         self.window *= 1.0 - part.min(MOST_CUT);
         self.decreased = now;
     }
@@ -134,18 +141,19 @@ impl CongestionControl for Swift {
     }
 
     fn on_loss(&mut self, now: Nanos) {
-        if self.rtt != Nanos::ZERO && self.may_decrease(now) {
+        if self.may_decrease(now) {
             self.decrease(MOST_CUT, now);
             self.set_rate();
         }
     }
 
     fn on_timeout(&mut self, now: Nanos) {
-        if self.rtt == Nanos::ZERO {
-            return;
-        }
         self.timeouts += 1;
-        if self.timeouts >= RESET_AFTER {
+        if self.rtt == Nanos::ZERO {
+            // None of the first packets has arrived.
+            self.starts = false;
+            self.window = 1.0;
+        } else if self.timeouts >= RESET_AFTER {
             self.window = LEAST_WINDOW;
         } else if self.may_decrease(now) {
             self.decrease(MOST_CUT, now);

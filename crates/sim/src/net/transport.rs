@@ -4,8 +4,11 @@
 
 use std::rc::Rc;
 
-use dunlin_core::Nanos;
-use dunlin_core::transport::{Frame, Halves, Limits, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{
+    Frame, Halves, Limits, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
+};
+use dunlin_core::{BytesPerSec, Nanos, Scheme};
+use dunlin_wire::HEADER_LEN;
 
 use crate::clock::SimClock;
 use crate::net::{Event, NetHandle, PortId};
@@ -127,6 +130,21 @@ impl Tx for SimTx {
             net.events.push(due, Event::Dma(port, life));
         }
         end
+    }
+
+    /// A NIC knows its fabric: the round trip is that of a full packet and its CR within a rack.
+    fn path(&self, _peer: PeerId) -> Option<Path> {
+        let net = self.half.net.borrow();
+        let config = &net.config;
+        let header = u32::try_from(HEADER_LEN).unwrap_or(u32::MAX) + config.frame_overhead;
+        let line = BytesPerSec(config.line_rate);
+        let frames = line.time_of(2 * (2 * header + config.data_size));
+        let ways = config.cable.times(4) + config.fabric.latency.times(2);
+        Some(Path {
+            line_rate: config.line_rate,
+            base_rtt: frames + ways + config.dma.0.times(2),
+            scheme: Scheme::None,
+        })
     }
 
     fn done(&mut self) -> TxSeq {

@@ -4,7 +4,7 @@
 //! A position in the sequence counts as done when both transports are done with all they had.
 //! Called by the event loop, and by `connect`.
 
-use dunlin_core::transport::{Tx, TxItem, TxSeq};
+use dunlin_core::transport::{Path, PeerId, Tx, TxItem, TxSeq};
 
 use super::offer::Offered;
 use super::uses::{Uses, is_udp};
@@ -86,6 +86,14 @@ impl Tx for AutoTx {
             self.done = self.given;
         }
         self.done
+    }
+
+    /// Of the transport that the peer was met on.
+    fn path(&self, peer: PeerId) -> Option<Path> {
+        match &self.shm {
+            Some(shm) if !is_udp(peer) => shm.path(peer),
+            _ => self.udp.path(peer),
+        }
     }
 
     #[inline]

@@ -11,7 +11,8 @@
 
 use std::sync::Arc;
 
-use dunlin_core::transport::{PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::{Nanos, Scheme};
 use dunlin_msgbuf::regions;
 
 use super::ffi::{self, Errno};
@@ -32,6 +33,7 @@ pub struct UdpTx {
     /// What we form packets into, unless a peer wants less.
     shape: Shape,
     data_size: u32,
+    line_rate: u64,
     messages: Messages,
     given: TxSeq,
     counters: Counters,
@@ -58,6 +60,7 @@ impl UdpTx {
                 segment: socket.gso,
             },
             data_size: options.data_size,
+            line_rate: options.line_rate,
             messages: Messages::new(),
             given: TxSeq(0),
             counters: Counters::default(),
@@ -225,6 +228,15 @@ impl Tx for UdpTx {
     #[inline]
     fn done(&mut self) -> TxSeq {
         self.given
+    }
+
+    /// A network, of which only measurement can tell how long it is.
+    fn path(&self, _peer: PeerId) -> Option<Path> {
+        Some(Path {
+            line_rate: self.line_rate,
+            base_rtt: Nanos::ZERO,
+            scheme: Scheme::Timely,
+        })
     }
 
     fn flush(&mut self) {}

@@ -17,6 +17,7 @@ impl Session {
             credits: 32,
         });
         swift.window = window;
+        swift.starts = false;
         Self {
             swift,
             now: Nanos::from_secs(1),
@@ -74,6 +75,23 @@ fn above_the_target_the_window_falls_by_the_excess() {
         session.sample_now(96_124),
         2.4 * (1.0 - 0.8 * (1.0 - 52_813.5 / 96_124.0)),
     );
+}
+
+#[test]
+fn the_window_doubles_every_round_trip_until_the_first_decrease() {
+    let mut session = Session::new(8.0);
+    session.swift.starts = true;
+    assert_close(session.sample(20_000), 9.0);
+    assert_close(session.sample(20_000), 10.0);
+    assert_close(session.sample(1_000_000), 5.0);
+    assert!(session.sample(20_000) < 5.2);
+}
+
+#[test]
+fn a_first_window_that_is_lost_leaves_one_packet() {
+    let mut session = Session::new(8.0);
+    session.swift.on_timeout(session.now);
+    assert_eq!(session.swift.window(), Some(1));
 }
 
 #[test]

@@ -71,8 +71,8 @@ fn a_rising_round_trip_lowers_the_rate_by_its_gradient() {
     assert_close(session.sample(101), 0.93);
     // +2 µs: 0.875 + 0.875 × (2 − 0.875) = 1.859375 µs: 1 − 0.8 × 0.1859375 = 0.85125.
     assert_close(session.sample(103), 0.93 * 0.85125);
-    // −10 µs: the smoothed difference is negative: one step of 1/5000.
-    assert_close(session.sample(93), 0.93 * 0.85125 + 0.0002);
+    // −10 µs: the smoothed difference is negative: one step of 1/8000.
+    assert_close(session.sample(93), 0.93 * 0.85125 + 0.000_125);
 }
 
 #[test]
@@ -96,16 +96,16 @@ fn the_fifth_good_round_trip_makes_larger_steps() {
     let mut rate = session.sample(1000);
     for _ in 0..4 {
         let next = session.sample(40);
-        assert_close(next, rate + 0.0002);
+        assert_close(next, rate + 0.000_125);
         rate = next;
     }
-    // Five steps of 1/5000 where a queue stands; a sixteenth where none does.
+    // Five steps of 1/8000 where a queue stands; a sixteenth where none does.
     let next = session.sample(40);
-    assert_close(next, rate + 0.001);
-    assert_close(session.sample(14), next + next / 16.0);
+    assert_close(next, rate + 0.000_625);
+    assert_close(session.sample(19), next + next / 16.0);
     // One bad sample begins the count anew.
     let rate = session.sample(1000);
-    assert_close(session.sample(14), rate + 0.0002);
+    assert_close(session.sample(19), rate + 0.000_125);
 }
 
 #[test]
