@@ -4,9 +4,11 @@
 
 mod args;
 pub(crate) mod bandwidth;
+mod cluster;
 mod compare;
 pub(crate) mod gopt;
 pub(crate) mod idle;
+mod incast;
 pub(crate) mod latency;
 mod loss;
 mod machine;
@@ -20,6 +22,7 @@ pub(crate) mod rate;
 pub(crate) mod raw;
 mod row;
 mod rtt;
+mod scenario;
 mod seat;
 pub(crate) mod sessions;
 pub(crate) mod slow_handler;
@@ -71,7 +74,7 @@ fn measure(experiment: Experiment, args: &Args, results: &mut Results) -> anyhow
     }
     let mut cases = cases(experiment, &args.transports(experiment));
     let plan = Plan {
-        runs: args.runs,
+        runs: args.runs(experiment),
         budget: args.budget(experiment),
         verbose: args.verbose,
     };
@@ -95,6 +98,9 @@ fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
         Experiment::Reorder => loss::reorder_cases(),
         Experiment::Sessions => sessions::cases(transports),
         Experiment::Idle => idle::cases(transports, WATCHED[0]),
+        Experiment::Incast => incast::cases(),
+        Experiment::IncastBackground => incast::background_cases(),
+        Experiment::Cluster => cluster::cases(),
         Experiment::SlowHandler => slow_handler::cases(transports),
         // `All` stands for others, see `Args::experiments`; the other one has no cases.
         Experiment::All | Experiment::Gopt => Vec::new(),

@@ -15,6 +15,7 @@ use anyhow::{Context, bail, ensure};
 use dunlin_sim::scenario::{self, Report, Wrong};
 
 use crate::signal;
+pub(crate) use output::micros;
 use progress::Progress;
 use source::{Source, Variant};
 
@@ -131,6 +132,11 @@ pub(crate) fn run_one(variant: Variant, capture: Option<pcap::Capture>) -> anyho
         ensure!(!failed.get(), "frames cannot be written; is the disk full?");
     }
     Ok(Done { variant, report })
+}
+
+/// What people want to see of a run.
+pub(crate) fn lines(done: &Done) -> Vec<String> {
+    output::text(done).lines().map(str::to_owned).collect()
 }
 
 /// # Errors

@@ -93,6 +93,10 @@ const RESTLESS_LIMIT: u32 = 1000;
 /// Time between iterations of an endpoint that spins: it doubles with each one in a row.
 const SPIN: Nanos = Nanos(200);
 const SPIN_DOUBLINGS: u32 = 8;
+/// Time after which a process that waits for its transport to be done notices it at the latest.
+const SENT: Nanos = Nanos::from_micros(1);
+/// Cache lines of a process that are asked for when it is about to run.
+const HOT_LINES: usize = 24;
 
 impl<C: Cluster> World<C> {
     /// A world on `net` whose control plane draws its delays from `seed`.
@@ -290,10 +294,12 @@ impl<C: Cluster> World<C> {
         self.poke(port);
     }
 
-    /// An endpoint that spins may spin for this: see [`Self::run`].
+    /// An endpoint that spins may spin for this: see [`Self::run`]. What waits for it is memory to
+    /// be given back, for which the next frame may well be early enough.
     fn on_sent(&mut self, port: PortId) {
         if self.ports[port.0].restless > 0 {
-            self.poke(port);
+            let soon = self.now() + SENT;
+            self.plan_run(port, soon);
         }
     }
 
@@ -353,6 +359,7 @@ impl<C: Cluster> World<C> {
         if at >= process.planned {
             return;
         }
+        dunlin_msgbuf::prefetch_lines(process, HOT_LINES);
         process.planned = at;
         process.ticket += 1;
         let ticket = process.ticket;

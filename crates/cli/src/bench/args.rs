@@ -21,6 +21,7 @@ Examples:
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           what both processes of each measurement counted
   dunlin bench bandwidth --seconds 300  with four messages of a gigabyte at a time
+  dunlin bench incast --json -          congestion control in the simulator; some minutes
   dunlin bench gopt --svg gopt.svg      look-ups interleaved by gopt; three minutes, 5 GB
   dunlin bench gopt --lookup cuckoo,mica --shape handler --batch 8,16,32
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
@@ -59,9 +60,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
     /// Rounds; a row has the median, the smallest and the largest of them
+    /// (5; in what is simulated at length, 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    #[arg(default_value_t = 5)]
-    pub(super) runs: u32,
+    runs: Option<u32>,
     /// One JSON object a row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
@@ -95,6 +96,15 @@ pub(super) enum Experiment {
     Loss,
     /// The same over one that delivers some of them late
     Reorder,
+    /// 8 MB requests of 20 to 1000 simulated hosts to one, under each congestion control scheme; not
+    /// part of `all`
+    Incast,
+    /// 64 KB RPCs among 100 simulated hosts that send to another one meanwhile; not part of `all`
+    #[value(alias = "incast_background")]
+    IncastBackground,
+    /// Small RPCs among 100 simulated hosts with up to two million sides of sessions; not part of
+    /// `all`
+    Cluster,
     /// 1 to 20 000 sessions between two endpoints: rate, and memory per session
     Sessions,
     /// The first RPC after a silence, and processor time of a server without work
@@ -102,7 +112,7 @@ pub(super) enum Experiment {
     /// Handlers that compute in the dispatch thread or sleep in worker threads, and fast RPCs
     /// beside them
     SlowHandler,
-    /// All of the above but the summary
+    /// Everything above that takes a quarter of an hour together, without the summary
     All,
     /// Look-ups that miss the cache, plain, interleaved by gopt, and by hand; not part of `all`
     Gopt,
@@ -174,6 +184,15 @@ impl Args {
         transports
     }
 
+    /// Rounds of an experiment. One seed of a long simulation says nearly the same as another.
+    pub(super) fn runs(&self, experiment: Experiment) -> u32 {
+        let usual = match experiment {
+            Experiment::Incast | Experiment::IncastBackground | Experiment::Cluster => 1,
+            _ => 5,
+        };
+        self.runs.unwrap_or(usual)
+    }
+
     /// How long an experiment takes: what was given, of which each of several has its share.
     pub(super) fn budget(&self, experiment: Experiment) -> Duration {
         let usual = experiment.usual_budget();
@@ -212,6 +231,10 @@ impl Experiment {
             Self::Reorder => 5,
             Self::Sessions => 150,
             Self::Idle => 200,
+            // As long as all cases take, for so many rounds.
+            Self::Incast => 300 * 1000,
+            Self::IncastBackground => 200 * 1000,
+            Self::Cluster => 1200 * 1000,
             // It does as much as its options say, whatever the time.
             Self::Gopt => 600,
             Self::All => 615,

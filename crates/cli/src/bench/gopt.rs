@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
-use super::args::Args;
+use super::args::{Args, Experiment};
 use super::output::Results;
 use super::progress::Progress;
 use super::seat::Seats;
@@ -71,7 +71,7 @@ fn jobs(args: &Args) -> Vec<Job> {
         shapes: args.gopt.shapes(lookup),
         widths: args.gopt.widths(),
         table_mib: args.gopt.table_mib(),
-        runs: args.runs,
+        runs: args.runs(Experiment::Gopt),
     };
     lookups
         .map(job)

@@ -166,7 +166,7 @@ impl Default for Network {
             overhead_bytes: 66,
             rx_queue: 4096,
             nic_kb: 1024.0,
-            dma_ns: 400,
+            dma_ns: 800,
             racks: 1,
             spines: 1,
             uplinks: 1,
@@ -195,7 +195,7 @@ impl Default for Cpu {
         Self {
             iteration_ns: 20,
             packet_ns: 30,
-            rpc_ns: 33,
+            rpc_ns: 31,
             kilobyte_ns: 100,
         }
     }

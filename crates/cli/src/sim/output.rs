@@ -83,7 +83,8 @@ pub(super) fn title(variant: &Variant) -> String {
     }
 }
 
-fn text(done: &Done) -> String {
+/// The same for people.
+pub(super) fn text(done: &Done) -> String {
     let (report, end) = (&done.report, done.variant.scenario.end);
     let mut out = format!(
         "{}, seed {}",
@@ -247,6 +248,7 @@ fn frames_object(frames: &NetCounters) -> Value {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a time for people to read")]
-pub(super) fn micros(ns: u64) -> f64 {
+/// Nanoseconds as microseconds.
+pub(crate) fn micros(ns: u64) -> f64 {
     ns as f64 / 1e3
 }

@@ -148,8 +148,8 @@ impl Source {
         let Wrong::Key { key, what } = wrong else {
             return anyhow!("{wrong}");
         };
-        let all = self.sets.iter().chain(params);
-        let set = all.filter(|(other, _)| other == key).next_back();
+        let mut all = self.sets.iter().chain(params);
+        let set = all.rfind(|(other, _)| other == key);
         let parts: Vec<&str> = key.split('.').collect();
         match set {
             Some((_, value)) => anyhow!("{}: {key} = {value}: {what}", self.name),

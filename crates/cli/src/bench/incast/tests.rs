@@ -1,0 +1,32 @@
+//! The experiments measure the scenarios that they say.
+
+use super::{DEGREES, METRICS, SCHEMES, background_cases, cases, values};
+use crate::bench::cluster;
+use crate::sim::source::Source;
+use crate::sim::{self, Done};
+
+#[test]
+fn every_case_has_its_scenario() {
+    assert_eq!(cases().len(), DEGREES.len() * SCHEMES.len());
+    assert_eq!(background_cases().len(), SCHEMES.len());
+    assert_eq!(cluster::cases().len(), 4);
+}
+
+#[test]
+fn a_value_belongs_to_each_metric() {
+    let (name, text) = super::INCAST;
+    let mut source = Source::parse(name.to_owned(), text.to_owned()).unwrap();
+    for set in [
+        "network.hosts=3",
+        "endpoint.cc=none",
+        "warm_up_ms=0.5",
+        "end_ms=1.0",
+    ] {
+        source.set(set).unwrap();
+    }
+    let variant = source.variants().unwrap().pop().unwrap();
+    let done: Done = sim::run_one(variant, None).unwrap();
+    let values = values(&done);
+    assert_eq!(values.len(), METRICS.len());
+    assert!((22.0..23.5).contains(&values[0]), "{values:?}");
+}
