@@ -15,7 +15,7 @@ use dunlin::{
 const ECHO: ReqType = ReqType(1);
 
 /// Data bytes per packet, by default.
-const SHM_DATA: u32 = 4096;
+const SHM_DATA: u32 = 32 << 10;
 const UDP_DATA: u32 = 1440;
 
 /// Nothing takes so long.

@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 
 /// Bytes of a descriptor.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const FD_LEN: u32 = size_of::<RawFd>() as u32;
 
 /// Room for more descriptors than anybody should send, so that they are seen and closed.
