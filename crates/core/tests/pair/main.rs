@@ -9,6 +9,7 @@ mod hostile;
 mod large;
 mod loss;
 mod memory;
+mod paced;
 mod packets;
 mod references;
 mod regressions;

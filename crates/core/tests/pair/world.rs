@@ -40,6 +40,7 @@ pub(crate) struct TestRx {
     queue: Queue,
     burst: Vec<Vec<u8>>,
     references: Rc<Cell<References>>,
+    congestion: Rc<Cell<bool>>,
     /// Of the data that the other side has lent.
     generation: AtomicU32,
 }
@@ -67,7 +68,13 @@ impl Rx for TestRx {
     fn frame(&self, index: usize) -> Frame<'_> {
         let bytes = &self.burst[index];
         let lent = match self.references.get() {
-            References::None => return Frame::new(bytes),
+            References::None => {
+                let congestion = self.congestion.get();
+                return Frame {
+                    congestion,
+                    ..Frame::new(bytes)
+                };
+            }
             References::All => 1,
             References::Revoked => 3,
         };
@@ -175,6 +182,8 @@ pub(crate) struct Host {
     pub stuck: Rc<Cell<bool>>,
     /// Where the data of what it receives lies.
     pub references: Rc<Cell<References>>,
+    /// While set, the network marks what is delivered to it.
+    pub congestion: Rc<Cell<bool>>,
     /// What its transport takes to send a packet, in nanoseconds.
     pub cost_ns: Rc<Cell<u64>>,
     pub workers: std::sync::Arc<std::sync::Mutex<TestWorkers>>,
@@ -204,11 +213,13 @@ fn host(clock: &Rc<Cell<u64>>, config: Config, seed: u64) -> Host {
     let stuck = Rc::new(Cell::new(false));
     let cost_ns = Rc::default();
     let references = Rc::default();
+    let congestion = Rc::default();
     let halves = Halves {
         rx: TestRx {
             queue: Rc::clone(&inbox),
             burst: Vec::new(),
             references: Rc::clone(&references),
+            congestion: Rc::clone(&congestion),
             generation: AtomicU32::new(1),
         },
         tx: TestTx {
@@ -240,6 +251,7 @@ fn host(clock: &Rc<Cell<u64>>, config: Config, seed: u64) -> Host {
         inbox,
         stuck,
         references,
+        congestion,
         cost_ns,
         workers,
     }
@@ -439,7 +451,7 @@ fn step(rpc: &mut TestRpc) {
     }
 }
 
-fn deliver(from: &Queue, to: &Queue) -> usize {
+pub(crate) fn deliver(from: &Queue, to: &Queue) -> usize {
     let moved = from.borrow().len();
     to.borrow_mut().extend(from.borrow_mut().drain(..));
     moved

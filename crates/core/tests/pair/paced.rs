@@ -1,0 +1,389 @@
+//! Sessions that are held to a rate: what waits for its time, what does not, and what congestion
+//! control learns (rule S15).
+
+use dunlin_core::{
+    Bypasses, BytesPerSec, Config, CongestionControl, Nanos, Sample, Scheme, SessionOptions, Tag,
+};
+use dunlin_wire::{Flags, Header, PacketType};
+
+use crate::world::*;
+
+/// Always the same rate.
+#[derive(Debug)]
+struct Fixed(u64);
+
+impl CongestionControl for Fixed {
+    fn on_answer(&mut self, _: Sample) {}
+
+    fn on_timeout(&mut self, _: Nanos) {}
+
+    fn rate(&self) -> Option<BytesPerSec> {
+        Some(BytesPerSec(self.0))
+    }
+}
+
+/// A packet of 1024 bytes with its header takes a millisecond at this rate.
+const PACKET_A_MS: u64 = 1_048_000;
+
+fn paced_pair(rate: u64) -> Pair {
+    let mut pair = Pair::new();
+    let session = pair.session;
+    assert!(pair.client.rpc.control(session, Box::new(Fixed(rate))));
+    pair
+}
+
+/// Issues an echo of `len` bytes with room for its answer.
+fn call(pair: &mut Pair, len: usize, tag: u64) {
+    let rpc = &mut pair.client.rpc;
+    let (request, response) = (rpc.buf(len).unwrap(), rpc.buf(len).unwrap());
+    let session = pair.session;
+    rpc.call(session, ECHO, request, response, Tag(tag))
+        .unwrap();
+}
+
+/// Lets so many µs pass in small steps, and notes when the client sent packets of a type, in µs
+/// from the beginning.
+fn departures(pair: &mut Pair, micros: u64, kind: PacketType) -> Vec<(u64, Header)> {
+    let begin = pair.clock.get();
+    let mut seen = Vec::new();
+    for micro in 0..micros / 10 {
+        pair.clock.set(begin + micro * 10_000);
+        pair.step_client();
+        let at = (pair.clock.get() - begin) / 1000;
+        for frame in pair.client.out.borrow().iter() {
+            let header = Header::decode(frame).unwrap();
+            if header.kind == kind {
+                seen.push((at, header));
+            }
+        }
+        deliver(&pair.client.out, &pair.server.inbox);
+        pair.step_server();
+        deliver(&pair.server.out, &pair.client.inbox);
+    }
+    seen
+}
+
+/// Each within two steps of its time.
+#[track_caller]
+fn assert_times(seen: &[(u64, Header)], micros: &[u64]) {
+    let times: Vec<u64> = seen.iter().map(|(at, _)| *at).collect();
+    let fits = |(at, time): (&u64, &u64)| *at >= *time && *at <= time + 20;
+    let all = times.len() == micros.len() && times.iter().zip(micros).all(fits);
+    assert!(all, "{times:?} instead of {micros:?}");
+}
+
+#[test]
+fn a_large_request_leaves_packet_by_packet() {
+    let mut pair = paced_pair(PACKET_A_MS);
+    call(&mut pair, 5 * 1024, 1);
+    let seen = departures(&mut pair, 5000, PacketType::Req);
+    assert_times(&seen, &[0, 1000, 2000, 3000, 4000]);
+    assert!(
+        seen.iter()
+            .all(|(_, header)| !header.flags.has(Flags::RETRANSMISSION))
+    );
+    // All but the first, and an RFR for the rest of the response.
+    assert_eq!(pair.client.rpc.counters().paced, 5);
+    pair.assert_clean();
+}
+
+#[test]
+fn small_requests_follow_each_other_at_the_rate() {
+    let mut pair = paced_pair(PACKET_A_MS);
+    for tag in 0..3 {
+        call(&mut pair, 500, tag);
+    }
+    // 524 bytes each.
+    assert_times(
+        &departures(&mut pair, 3000, PacketType::Req),
+        &[0, 500, 1000],
+    );
+    assert_eq!(pair.done().len(), 3);
+    pair.assert_clean();
+}
+
+#[test]
+fn messages_of_a_session_take_turns() {
+    let mut pair = paced_pair(PACKET_A_MS);
+    call(&mut pair, 3 * 1024, 1);
+    call(&mut pair, 3 * 1024, 2);
+    let seen = departures(&mut pair, 7000, PacketType::Req);
+    let order: Vec<u32> = seen.iter().map(|(_, header)| header.pkt.0).collect();
+    // The first had its next place before the second came.
+    assert_eq!(order, [0, 1, 0, 2, 1, 2]);
+    // The RFR of the first takes its turn as well.
+    assert_times(&seen, &[0, 1000, 2000, 3000, 4000, 6000]);
+    pair.assert_clean();
+}
+
+#[test]
+fn an_rfr_takes_the_time_of_what_it_asks_for() {
+    let mut pair = Pair::new();
+    call(&mut pair, 10 * 1024, 1);
+    // The request leaves unpaced, and the first packet of the response is here.
+    while pair.ran() == 0 {
+        pair.step_client();
+        deliver(&pair.client.out, &pair.server.inbox);
+        pair.step_server();
+        deliver(&pair.server.out, &pair.client.inbox);
+    }
+    let session = pair.session;
+    pair.client
+        .rpc
+        .control(session, Box::new(Fixed(PACKET_A_MS)));
+    let seen = departures(&mut pair, 20_000, PacketType::Rfr);
+    let asked: Vec<u16> = seen.iter().map(|(_, header)| header.aux).collect();
+    assert_eq!(asked, [4, 4, 1]);
+    assert_times(&seen, &[0, 4000, 8000]);
+    assert_eq!(pair.done().len(), 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn answers_are_never_paced() {
+    let mut pair = Pair::new();
+    let back = pair.back;
+    // A packet in a second.
+    pair.server.rpc.control(back, Box::new(Fixed(1048)));
+    for tag in 0..4 {
+        call(&mut pair, 5000, tag);
+    }
+    for _ in 0..100 {
+        pair.clock.set(pair.clock.get() + 10_000);
+        pair.run();
+    }
+    assert_eq!(pair.done().len(), 4, "within a millisecond");
+    assert_eq!(pair.server.rpc.counters().paced, 0);
+    pair.assert_clean();
+}
+
+#[test]
+fn what_waits_has_no_timeout() {
+    // 100 ms for 524 bytes; the first timeout comes after 20.
+    let mut pair = paced_pair(5240);
+    call(&mut pair, 500, 1);
+    call(&mut pair, 500, 2);
+    assert_times(
+        &departures(&mut pair, 150_000, PacketType::Req),
+        &[0, 100_000],
+    );
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
+    pair.assert_clean();
+}
+
+#[test]
+fn what_was_cancelled_while_it_waited_never_leaves() {
+    let mut pair = paced_pair(PACKET_A_MS);
+    call(&mut pair, 500, 1);
+    let id = pair.call(ECHO, &[0; 500], 2);
+    pair.run();
+    assert!(pair.client.rpc.cx().cancel(id));
+    let seen = departures(&mut pair, 3000, PacketType::Req);
+    assert_times(&seen, &[]);
+    assert_eq!(pair.ran(), 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_session_that_ends_leaves_nothing_to_send() {
+    let mut pair = paced_pair(PACKET_A_MS);
+    call(&mut pair, 5 * 1024, 1);
+    pair.step_client();
+    let session = pair.session;
+    assert!(pair.client.rpc.disconnect(session));
+    // Another session takes its number; what waits is not for it.
+    let options = SessionOptions::default();
+    let again = pair.client.rpc.open(&options).unwrap();
+    assert_eq!(again.number(), session.number());
+    pair.client.out.borrow_mut().clear();
+    let seen = departures(&mut pair, 10_000, PacketType::Req);
+    assert_times(&seen, &[]);
+}
+
+#[test]
+fn a_short_wheel_paces_all_the_same() {
+    let config = Config {
+        wheel_slot: Nanos::from_micros(10),
+        wheel_horizon: Nanos::from_micros(20),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    let session = pair.session;
+    pair.client
+        .rpc
+        .control(session, Box::new(Fixed(PACKET_A_MS)));
+    call(&mut pair, 3 * 1024, 1);
+    let seen = departures(&mut pair, 3000, PacketType::Req);
+    assert_times(&seen, &[0, 1000, 2000]);
+    pair.assert_clean();
+}
+
+#[test]
+fn marks_are_echoed_and_lower_the_rate() {
+    let options = SessionOptions {
+        scheme: Some(Scheme::Dcqcn),
+        ..SessionOptions::default()
+    };
+    // Marked are: a large request, whose CRs echo it; a small one, whose RESP does; a RESP itself.
+    for (len, at_server) in [(20 * 1024, true), (100, true), (100, false)] {
+        let mut pair = Pair::with(Config::default(), options);
+        let rate = |pair: &Pair| pair.client.rpc.session_info(pair.session).unwrap().rate;
+        assert_eq!(rate(&pair), None);
+        let marked = match at_server {
+            true => &pair.server.congestion,
+            false => &pair.client.congestion,
+        };
+        marked.set(true);
+        call(&mut pair, len, 1);
+        pair.run();
+        assert!(
+            rate(&pair).is_some(),
+            "{len} bytes, marked at the server: {at_server}"
+        );
+        assert!(pair.client.rpc.counters().congestion_marks > 0);
+        pair.client.congestion.set(false);
+        pair.server.congestion.set(false);
+        pair.pass(Nanos::from_millis(10));
+        pair.assert_clean();
+    }
+}
+
+#[test]
+fn a_session_has_the_scheme_that_was_chosen_last() {
+    let config = Config {
+        scheme: Some(Scheme::Timely),
+        ..Config::default()
+    };
+    let scheme = |pair: &Pair| pair.client.rpc.session_info(pair.session).unwrap().scheme;
+    let options = SessionOptions::default();
+    // The transport knows nothing of its peer.
+    assert_eq!(scheme(&Pair::new()), Scheme::None);
+    assert_eq!(scheme(&Pair::with(config.clone(), options)), Scheme::Timely);
+    let swift = SessionOptions {
+        scheme: Some(Scheme::Swift),
+        ..options
+    };
+    let mut pair = Pair::with(config, swift);
+    assert_eq!(scheme(&pair), Scheme::Swift);
+    // Each side chooses for its own requests.
+    let other = pair.server.rpc.session_info(pair.back).unwrap().scheme;
+    assert_eq!(other, Scheme::Timely);
+    let session = pair.session;
+    assert!(pair.client.rpc.set_scheme(session, Scheme::Dcqcn));
+    assert_eq!(scheme(&pair), Scheme::Dcqcn);
+    pair.client.rpc.disconnect(session);
+    assert!(!pair.client.rpc.set_scheme(session, Scheme::Dcqcn));
+}
+
+#[test]
+fn a_scheme_can_be_taken_away_while_packets_wait() {
+    let mut pair = paced_pair(PACKET_A_MS);
+    call(&mut pair, 50 * 1024, 1);
+    departures(&mut pair, 2000, PacketType::Req);
+    let session = pair.session;
+    assert!(pair.client.rpc.set_scheme(session, Scheme::None));
+    let seen = departures(&mut pair, 3000, PacketType::Req);
+    assert_eq!(seen.len(), 48, "the rest goes as fast as credits allow");
+    assert_eq!(pair.done().len(), 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn the_rate_limiter_is_bypassed_at_line_rate_unless_asked_not_to() {
+    let config = Config {
+        scheme: Some(Scheme::Timely),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    let paced = |pair: &Pair| pair.client.rpc.counters().paced;
+    for (limiter, waited) in [(true, 0), (false, 3), (true, 3)] {
+        pair.client.rpc.set_bypasses(Bypasses {
+            limiter,
+            ..Bypasses::default()
+        });
+        for tag in 0..3 {
+            call(&mut pair, 10, tag);
+        }
+        departures(&mut pair, 100, PacketType::Req);
+        assert_eq!(paced(&pair), waited, "bypassed: {limiter}");
+    }
+    assert_eq!(pair.done().len(), 9);
+    pair.assert_clean();
+}
+
+#[test]
+fn the_timely_bypass_spares_samples() {
+    let config = Config {
+        scheme: Some(Scheme::Timely),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    let mut samples = |timely: bool| {
+        pair.client.rpc.set_bypasses(Bypasses {
+            timely,
+            ..Bypasses::default()
+        });
+        let before = pair.client.rpc.counters().rtt_samples;
+        for tag in 0..20 {
+            call(&mut pair, 10, tag);
+            pair.clock.set(pair.clock.get() + 1000);
+            pair.run();
+        }
+        pair.client.rpc.counters().rtt_samples - before
+    };
+    assert!(samples(true) <= 3, "one every 10 µs");
+    assert_eq!(samples(false), 20);
+}
+
+/// Round trips of half a microsecond; one takes ten milliseconds. The original has a lower rate for
+/// ever after that, because it believes no sample below 2 µs (design §17).
+#[test]
+fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
+    let config = Config {
+        scheme: Some(Scheme::Timely),
+        ..Config::default()
+    };
+    let mut pair = Pair::with(config, SessionOptions::default());
+    let mut tag = 0;
+    let mut round_trip = |pair: &mut Pair, nanos: u64| {
+        call(pair, 32, tag);
+        tag += 1;
+        let done = pair.done().len();
+        // A paced request waits at this side; the fabric takes its time after that.
+        while pair.client.out.borrow().is_empty() {
+            pair.clock.set(pair.clock.get() + 100);
+            pair.step_client();
+        }
+        // The endpoint polls all the while.
+        for part in 0..10 {
+            pair.clock.set(pair.clock.get() + nanos / 10);
+            pair.step_client();
+            if part == 5 {
+                deliver(&pair.client.out, &pair.server.inbox);
+                pair.step_server();
+            }
+        }
+        deliver(&pair.server.out, &pair.client.inbox);
+        pair.step_client();
+        assert_eq!(pair.done().len(), done + 1);
+        pair.client.rpc.session_info(pair.session).unwrap().rate
+    };
+    for _ in 0..100 {
+        assert_eq!(round_trip(&mut pair, 500), None);
+    }
+    // The next request is measured.
+    pair.clock.set(pair.clock.get() + 10_000);
+    pair.step_client();
+    let before = pair.client.rpc.counters().rtt_samples;
+    let lowered = round_trip(&mut pair, 600_000);
+    assert!(pair.client.rpc.counters().rtt_samples > before);
+    assert!(lowered.is_some(), "a spike must have an effect");
+    let back = (1..=100).find(|_| round_trip(&mut pair, 500).is_none());
+    assert!(back.is_some_and(|round_trips| round_trips > 1), "{back:?}");
+    // And no request waits in the wheel any more.
+    let paced = pair.client.rpc.counters().paced;
+    for _ in 0..20 {
+        round_trip(&mut pair, 500);
+    }
+    assert_eq!(pair.client.rpc.counters().paced, paced);
+}
