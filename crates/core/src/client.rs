@@ -189,7 +189,7 @@ impl Proto {
 
     /// RESP or ERR: the call is over. Returns it, for [`Self::finish`], unless the user has had its
     /// completion already or the transport still reads the request.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_answer(
         &mut self,
         session: u32,

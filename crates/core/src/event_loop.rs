@@ -210,7 +210,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// One valid packet of an open session.
-    #[inline]
+    #[inline(always)]
     fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
         let proto = &mut self.proto;
         let (session, header) = (packet.session, &packet.header);

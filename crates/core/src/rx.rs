@@ -60,7 +60,7 @@ struct Found {
 
 impl Proto {
     /// The packet at the start of `bytes`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_packet<'a>(&mut self, bytes: &'a [u8]) -> Option<Packet<'a>> {
         let found = self.find_header(bytes)?;
         let len = found.start + found.data_len as usize;

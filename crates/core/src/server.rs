@@ -15,7 +15,7 @@ use crate::work::{WorkId, WorkIdx, WorkState};
 
 impl Proto {
     /// REQ: returns the work to run a handler for, if the request is new (rule S2).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_request(
         &mut self,
         session: u32,
@@ -43,7 +43,7 @@ impl Proto {
     }
 
     /// Makes the request the slot's current one, with work of its own.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn accept_number(
         &mut self,
         session: u32,

@@ -291,7 +291,6 @@ impl ShmRx {
     #[inline]
     fn drain(&mut self, place: usize) -> bool {
         let before = self.count;
-        let end = self.room().max(before);
         let polled = &mut self.active[place];
         let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
             return true;
@@ -299,8 +298,8 @@ impl ShmRx {
         // What this ring showed before belongs to an earlier burst.
         incoming.ring.give_back();
         let (mut total, mut sound, mut others) = (0, true, false);
-        let places = self.frames[before..end].iter_mut();
-        for (frame, line) in places.zip(&mut self.small[before..end]) {
+        let places = self.frames[before..].iter_mut();
+        for (frame, line) in places.zip(&mut self.small[before..]) {
             match incoming.ring.next_small() {
                 Small::Packet { from, len } => {
                     // SAFETY: a cell is as long as a line.
@@ -349,9 +348,8 @@ impl Rx for ShmRx {
     fn burst(&mut self) -> usize {
         self.count = 0;
         self.staged = 0;
-        if self.shown != 0 {
-            self.named.drain(..self.shown);
-            self.shown = 0;
+        if !self.named.is_empty() && self.begin_named() {
+            return self.show();
         }
         self.bursts = self.bursts.wrapping_add(1);
         if self.bursts.is_multiple_of(HOUSEKEEPING) {
@@ -403,13 +401,13 @@ impl Rx for ShmRx {
 }
 
 impl ShmRx {
-    /// Where the frames of a burst end whose data is not elsewhere.
-    #[inline]
-    fn room(&self) -> usize {
-        match self.named.is_empty() {
-            true => RX_BURST,
-            false => RX_BURST - SHOWN,
-        }
+    /// Forgets the packets that the last burst has shown. True if there was no room for any in it,
+    /// so that it is their turn now.
+    #[inline(never)]
+    fn begin_named(&mut self) -> bool {
+        let shown = std::mem::take(&mut self.shown);
+        self.named.drain(..shown);
+        shown == 0
     }
 
     /// Makes a few of the packets visible whose data lies elsewhere.

@@ -83,6 +83,23 @@ fn small_packets_do_not_wait_for_large_ones() {
 }
 
 #[test]
+fn a_flood_of_small_packets_does_not_hold_up_large_ones() {
+    let (mut a, mut b) = (End::new(1), End::new(2));
+    let (to_b, _) = a.connect(&mut b);
+    let large = filled(&mut a, LEN, 7);
+    a.tx.burst(&[item(to_b, 1, large.lend())]);
+    let mut bursts = 0;
+    loop {
+        a.tx.burst(&[item(to_b, 2, BufRef::EMPTY); 40]);
+        if poll(&mut b).contains(&(1, Some(7))) {
+            break;
+        }
+        bursts += 1;
+        assert!(bursts < 4, "it is never its turn");
+    }
+}
+
+#[test]
 fn a_receiver_with_large_packets_in_hand_does_not_sleep() {
     let (mut a, mut b) = (End::new(1), End::new(2));
     let (to_b, _) = a.connect(&mut b);
