@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use dunlin_msgbuf::{AllocError, MsgBuf};
-use dunlin_wire::ReqType;
+use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::call::{CallId, CallOptions, Tag};
 use crate::error::{CallError, CloseReason};
 use crate::lifecycle::SessionInfo;
 use crate::proto::Proto;
-use crate::request::{DroppedList, Held};
+use crate::request::{DroppedList, Held, Ticket};
 use crate::rng::Rng;
 use crate::session::Session;
 use crate::time::Nanos;
@@ -126,6 +126,39 @@ impl Cx<'_> {
     /// What is known of a session; `None` if it has ended.
     pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
         self.proto.session_info(session)
+    }
+
+    /// Answers a kept request with `len` bytes, which `write` fills; see
+    /// [`Request::reply`](crate::Request::reply). Nothing happens if it was answered before, or if
+    /// its session has closed. If `write` panics, it is not answered.
+    #[inline]
+    pub fn reply(&mut self, ticket: Ticket, len: usize, write: impl FnOnce(&mut [u8])) {
+        if let Some(work) = self.proto.works.find(ticket.0) {
+            self.proto.reply(work, len, write);
+        }
+    }
+
+    /// Answers a kept request with an error code.
+    pub fn reject(&mut self, ticket: Ticket, code: ErrorCode) {
+        if let Some(work) = self.proto.works.find(ticket.0) {
+            self.proto.reject(work, code);
+        }
+    }
+
+    /// Gives a kept request up: the client gets an error, and it is counted as unanswered.
+    pub fn abandon(&mut self, ticket: Ticket) {
+        if let Some(work) = self.proto.works.find(ticket.0) {
+            self.proto.counters.unanswered += 1;
+            self.proto.reject(work, ErrorCode::HANDLER_FAILED);
+        }
+    }
+
+    /// A kept request's client has cancelled it, or its session has closed, or it was answered.
+    pub fn is_cancelled(&self, ticket: Ticket) -> bool {
+        let works = &self.proto.works;
+        works
+            .find(ticket.0)
+            .is_none_or(|work| works.at(work).cancelled || works.at(work).orphan)
     }
 
     pub(crate) fn hold(&mut self, work: WorkIdx, session: Session) -> Held {

@@ -73,7 +73,7 @@ pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};
 pub use event_loop::Progress;
 pub use handlers::{BatchFn, CompletionFn, DispatchFn, SessionFn, TimerFn};
 pub use lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
-pub use request::{Held, Request};
+pub use request::{Held, Request, Ticket};
 pub use rng::Rng;
 pub use rpc::Rpc;
 pub use session::Session;

@@ -65,12 +65,23 @@ impl<'a> Request<'a> {
         cx.proto.reject(self.work, code);
     }
 
+    /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint knows it.
+    #[inline]
+    pub fn keep(self, cx: &mut Cx<'_>) -> Ticket {
+        Ticket(cx.proto.detach(self.work))
+    }
+
     /// Keeps the request to be answered later, when nested calls have completed. Its data must be
     /// copied before, if it is needed (`cx.copy(req.data())`).
     pub fn defer(self, cx: &mut Cx<'_>) -> Held {
         cx.hold(self.work, self.session)
     }
 }
+
+/// Names a request that was kept without a guard ([`Request::keep`]), for layers that have their
+/// own: whoever loses it leaves the client waiting. One that was answered is recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ticket(pub(crate) WorkId);
 
 /// A request that outlives its handler.
 #[derive(Debug)]

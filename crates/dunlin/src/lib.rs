@@ -45,20 +45,22 @@
 
 mod local;
 
-pub use local::{
-    Call, Caller, Error as AsyncError, Failed, Local, OwnedRequest, Reply, Sleep, Tasks,
-};
+pub use local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, Tasks};
+
+/// Typed services: the attribute's traits, codecs, and errors.
+pub use dunlin_service as service;
+pub use dunlin_service::{Error as AsyncError, service};
 
 pub use dunlin_core::config::MAX_BATCH;
 pub use dunlin_core::control::{
     AddError, ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters,
 };
 pub use dunlin_core::{
-    BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind, CallId,
-    CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,
+    BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind,
+    CallId, CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,
     Counters, Cx, DispatchFn, Done, Drops, Held, Nanos, OpenError, Progress, Request, Rng,
-    RpcError, Sample, Scheme, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions, Tag, TimerFn,
-    TimerToken,
+    RpcError, Sample, Scheme, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions, Tag,
+    Ticket, TimerFn, TimerToken,
 };
 pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 pub use dunlin_nexus::{

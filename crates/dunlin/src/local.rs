@@ -33,7 +33,7 @@
 
 mod call;
 mod caller;
-mod error;
+mod failed;
 mod port;
 mod ready;
 mod request;
@@ -53,11 +53,12 @@ use std::time::Duration;
 
 use dunlin_core::{Counters, Nanos, Session};
 use dunlin_nexus::{ConnectError, ConnectOptions, Endpoint, Open};
+use dunlin_service::{AsyncService, Error, META};
 use dunlin_wire::ReqType;
 
 pub use call::{Call, Reply};
 pub use caller::Caller;
-pub use error::{Error, Failed};
+pub use failed::Failed;
 pub use request::OwnedRequest;
 pub use state::Tasks;
 pub use timer::Sleep;
@@ -160,6 +161,20 @@ impl<T: Open> Local<T> {
         self.by_type[index] =
             u32::try_from(self.serving.len()).expect("fewer than 2^32 handlers fit in memory");
         self.endpoint(|endpoint| endpoint.on(req_type, state::on_arrival));
+    }
+
+    /// Serves a typed service: all its methods, each request as a future. `KvServer(service)` of
+    /// the attribute [`service`](macro@dunlin_service::service) is one.
+    pub fn serve_typed<S: AsyncService<OwnedRequest>>(&mut self, service: S) {
+        let service = Rc::new(service);
+        for number in S::METHODS {
+            for req_type in [*number, *number | META] {
+                let service = Rc::clone(&service);
+                self.serve(ReqType(req_type), move |request, _| {
+                    Rc::clone(&service).answer(request)
+                });
+            }
+        }
     }
 
     /// Runs a future until it ends, and with it everything that was spawned and is served. While
@@ -265,9 +280,12 @@ impl<T: Open> Local<T> {
         if self.state.is_idle() {
             return busy;
         }
-        // Reads the clock, once for all futures of the round.
         self.endpoint(|endpoint| {
-            endpoint.cx();
+            // Reads the clock, once for all futures of the round.
+            let mut cx = endpoint.cx();
+            for ticket in self.state.abandoned.borrow_mut().drain(..) {
+                cx.abandon(ticket);
+            }
         });
         self.state.polling.set(true);
         let polling = Polling(Rc::clone(&self.state));
@@ -289,14 +307,9 @@ impl<T: Open> Local<T> {
     }
 
     fn begin_handler(&mut self, arrival: Arrival) {
-        let Arrival {
-            req_type,
-            held,
-            body,
-        } = arrival;
-        let index = self.by_type[usize::from(req_type.0)] as usize - 1;
+        let index = self.by_type[usize::from(arrival.req_type.0)] as usize - 1;
         let caller = self.caller();
-        let request = OwnedRequest::new(Rc::clone(&caller.port), req_type, held, body);
+        let request = OwnedRequest::new(Rc::clone(&caller.port), arrival);
         let handlers = &mut self.serving[index].handlers;
         let begun = catch_unwind(AssertUnwindSafe(|| handlers.begin(request, caller)));
         let Ok(slot) = begun else {
@@ -385,7 +398,12 @@ impl<T: Open> Local<T> {
         self.serving.clear();
         self.boxes = Boxes::default();
         self.state.spawned.take();
-        self.state.arrivals.take();
+        self.endpoint(|endpoint| {
+            let mut cx = endpoint.cx();
+            for arrival in self.state.arrivals.take() {
+                cx.abandon(arrival.ticket);
+            }
+        });
     }
 }
 

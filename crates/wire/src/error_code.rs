@@ -37,6 +37,8 @@ impl ErrorCode {
     pub const RESPONSE_GONE: Self = Self(6);
     /// The request was cancelled before its handler ran, or before its response was sent (rule S6).
     pub const CANCELLED: Self = Self(7);
+    /// The typed layer could not decode the request's message.
+    pub const UNDECODABLE: Self = Self(8);
 
     const APPLICATION: u32 = 0x1_0000;
 
@@ -71,6 +73,7 @@ impl fmt::Display for ErrorCode {
             Self::HANDLER_FAILED => "handler failed",
             Self::RESPONSE_GONE => "response gone",
             Self::CANCELLED => "cancelled",
+            Self::UNDECODABLE => "undecodable request",
             Self(code) => return write!(f, "error {code:#x}"),
         })
     }

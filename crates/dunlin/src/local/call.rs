@@ -10,9 +10,11 @@ use dunlin_core::{CallId, CallOptions, Cx, Done, Session, Tag};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use super::error::{Error, Failed};
+use dunlin_service::Error;
+
+use super::failed::Failed;
 use super::port::{self, Port};
-use super::state::WakeBy;
+use super::state::{State, WakeBy};
 
 /// Room for a response, in bytes, if the caller does not say otherwise.
 const ROOM: usize = 4096;
@@ -22,24 +24,22 @@ const ROOM: usize = 4096;
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
     port: Rc<dyn Port>,
+    session: Session,
+    req_type: ReqType,
     stage: Stage,
+    room: usize,
+    options: CallOptions,
+    /// Until it is issued.
+    request: Option<MsgBuf>,
+    response: Option<MsgBuf>,
 }
 
+#[derive(Clone, Copy)]
 enum Stage {
-    New(New),
+    New,
     /// Issued; its place in [`Calls`].
     Issued(usize),
     Over,
-}
-
-/// A call before it is issued.
-struct New {
-    session: Session,
-    req_type: ReqType,
-    request: MsgBuf,
-    response: Option<MsgBuf>,
-    room: usize,
-    options: CallOptions,
 }
 
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
@@ -70,107 +70,105 @@ impl Call {
         req_type: ReqType,
         request: MsgBuf,
     ) -> Self {
-        let new = New {
-            session,
-            req_type,
-            request,
-            response: None,
-            room: ROOM,
-            options: CallOptions::default(),
-        };
         Self {
             port,
-            stage: Stage::New(new),
+            session,
+            req_type,
+            stage: Stage::New,
+            room: ROOM,
+            options: CallOptions::default(),
+            request: Some(request),
+            response: None,
         }
     }
 
     /// Ends the call with [`RpcError::DeadlinePassed`](dunlin_core::RpcError) if no response has
     /// come this long after it was issued.
-    pub fn deadline(self, span: Duration) -> Self {
-        self.change(|new| new.options.deadline = Some(span.into()))
-    }
-
-    /// Makes room for a response of so many bytes; 4096 without this.
-    pub fn room(self, bytes: usize) -> Self {
-        self.change(|new| new.room = bytes)
-    }
-
-    /// Takes this msgbuf for the response, instead of one from the pool.
-    pub fn response(self, buf: MsgBuf) -> Self {
-        self.change(|new| new.response = Some(buf))
-    }
-
-    fn change(mut self, change: impl FnOnce(&mut New)) -> Self {
-        if let Stage::New(new) = &mut self.stage {
-            change(new);
-        }
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.options.deadline = Some(span.into());
         self
     }
 
-    fn issue(&mut self, new: New, context: &Context<'_>) -> Result<(), Failed> {
-        let state = self.port.state();
-        let mut whom = WakeBy::Nobody;
-        whom.note(state, context);
-        let mut new = Some(new);
-        let issued = port::with(&*self.port, |cx| {
-            new.take().map(|new| issue(new, whom, state, cx))
-        });
-        match (issued, new) {
-            (Some(Some(slot)), _) => {
-                self.stage = Stage::Issued(slot?);
+    /// Sets all options.
+    pub fn options(mut self, options: CallOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Makes room for a response of so many bytes; 4096 without this.
+    pub fn room(mut self, bytes: usize) -> Self {
+        self.room = bytes;
+        self
+    }
+
+    /// Takes this msgbuf for the response, instead of one from the pool.
+    pub fn response(mut self, buf: MsgBuf) -> Self {
+        self.response = Some(buf);
+        self
+    }
+
+    /// Issues the call for a future that polls with `context`; without one, nobody waits for its
+    /// end.
+    pub(super) fn issue(&mut self, context: Option<&Context<'_>>) -> Result<(), Failed> {
+        let port = Rc::clone(&self.port);
+        let issued = port::with(&*port, |cx| self.issue_on(port.state(), cx, context));
+        match issued.unwrap_or(Err(Error::GONE)) {
+            Ok(slot) => {
+                self.stage = match context {
+                    Some(_) => Stage::Issued(slot),
+                    None => Stage::Over,
+                };
                 Ok(())
             }
-            (_, Some(new)) => Err(new.failed(Error::GONE)),
-            (_, None) => unreachable!("what was taken was issued"),
+            Err(error) => {
+                self.stage = Stage::Over;
+                Err(Failed {
+                    error,
+                    request: self.request.take().expect("a refused call gives it back"),
+                    response: self.response.take(),
+                })
+            }
         }
     }
-}
 
-impl New {
-    fn failed(self, error: Error) -> Failed {
-        Failed {
-            error,
-            request: self.request,
-            response: self.response,
-        }
-    }
-}
-
-fn issue(
-    mut new: New,
-    whom: WakeBy,
-    state: &super::state::State,
-    cx: &mut Cx<'_>,
-) -> Result<usize, Failed> {
-    let response = match new.response.take() {
-        Some(response) => response,
-        None => match cx.buf(new.room) {
-            Ok(response) => response,
-            Err(error) => return Err(new.failed(error.into())),
-        },
-    };
-    let mut calls = state.calls.borrow_mut();
-    let slot = calls.reserve();
-    let tag = Tag(slot as u64);
-    let New {
-        session,
-        req_type,
-        request,
-        options,
-        ..
-    } = new;
-    match cx.call_with(session, req_type, request, response, tag, options) {
-        Ok(id) => {
-            calls.entries[slot] = Entry::Waiting(id, whom);
-            Ok(slot)
-        }
-        Err(refused) => {
-            calls.free.push(slot);
-            Err(Failed {
-                error: Error::Refused(refused.kind),
-                request: refused.request,
-                response: Some(refused.response),
-            })
+    #[inline]
+    fn issue_on(
+        &mut self,
+        state: &State,
+        cx: &mut Cx<'_>,
+        context: Option<&Context<'_>>,
+    ) -> Result<usize, Error> {
+        let response = match self.response.take() {
+            Some(response) => response,
+            None => cx.buf(self.room)?,
+        };
+        let request = self.request.take().expect("a new call has its request");
+        let mut calls = state.calls.borrow_mut();
+        let slot = calls.reserve();
+        let tag = Tag(slot as u64);
+        let called = cx.call_with(
+            self.session,
+            self.req_type,
+            request,
+            response,
+            tag,
+            self.options,
+        );
+        match called {
+            Ok(id) => {
+                calls.entries[slot] = context.map_or(Entry::Abandoned, |context| {
+                    let mut whom = WakeBy::Nobody;
+                    whom.note(state, context);
+                    Entry::Waiting(id, whom)
+                });
+                Ok(slot)
+            }
+            Err(refused) => {
+                calls.free.push(slot);
+                self.request = Some(refused.request);
+                self.response = Some(refused.response);
+                Err(Error::Refused(refused.kind))
+            }
         }
     }
 }
@@ -180,19 +178,22 @@ impl Future for Call {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        match std::mem::replace(&mut this.stage, Stage::Over) {
-            Stage::New(new) => match this.issue(new, context) {
+        match this.stage {
+            Stage::New => match this.issue(Some(context)) {
                 Ok(()) => Poll::Pending,
                 Err(failed) => Poll::Ready(Err(failed)),
             },
             Stage::Issued(slot) => {
                 let state = this.port.state();
-                let Some(done) = state.calls.borrow_mut().take(slot) else {
-                    state.calls.borrow_mut().note(slot, state, context);
-                    this.stage = Stage::Issued(slot);
-                    return Poll::Pending;
+                let mut calls = state.calls.borrow_mut();
+                let Entry::Waiting(_, whom) = &mut calls.entries[slot] else {
+                    this.stage = Stage::Over;
+                    let done = calls.take(slot);
+                    drop(calls);
+                    return Poll::Ready(this.output(done));
                 };
-                Poll::Ready(this.output(done))
+                whom.note(state, context);
+                Poll::Pending
             }
             Stage::Over => panic!("a call was polled after it had ended"),
         }
@@ -200,6 +201,7 @@ impl Future for Call {
 }
 
 impl Call {
+    #[inline]
     fn output(&self, done: Done) -> Result<Reply, Failed> {
         match done.result {
             Ok(()) => Ok(Reply {
@@ -308,21 +310,13 @@ impl Calls {
         }
     }
 
-    fn take(&mut self, slot: usize) -> Option<Done> {
-        let entry = &mut self.entries[slot];
-        if !matches!(entry, Entry::Done(_)) {
-            return None;
-        }
-        let Entry::Done(done) = std::mem::replace(entry, Entry::Free) else {
-            return None;
-        };
+    /// The end of a call, which must have come.
+    #[inline]
+    fn take(&mut self, slot: usize) -> Done {
         self.free.push(slot);
-        Some(done)
-    }
-
-    fn note(&mut self, slot: usize, state: &super::state::State, context: &Context<'_>) {
-        if let Entry::Waiting(_, whom) = &mut self.entries[slot] {
-            whom.note(state, context);
+        match std::mem::replace(&mut self.entries[slot], Entry::Free) {
+            Entry::Done(done) => done,
+            _ => unreachable!("a call that does not wait has ended"),
         }
     }
 

@@ -5,12 +5,13 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use dunlin_core::{Nanos, Session, SessionInfo};
+use dunlin_core::{CallOptions, Nanos, Session, SessionInfo};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_service::{Error, Link};
 use dunlin_wire::ReqType;
 
-use super::call::Call;
-use super::error::Error;
+use super::call::{Call, Reply};
+use super::failed::Failed;
 use super::port::{self, Port};
 use super::timer::Sleep;
 
@@ -25,6 +26,19 @@ impl Caller {
     /// Calls: awaiting it gives the response or an error, and the msgbufs. Dropping it cancels.
     pub fn call(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Call {
         Call::new(Rc::clone(&self.port), session, req_type, request)
+    }
+
+    /// Calls, and leaves it at that: nobody hears how it ends.
+    ///
+    /// # Errors
+    /// If the call is refused; with the request.
+    pub fn notify(
+        &self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+    ) -> Result<(), Failed> {
+        self.call(session, req_type, request).room(0).issue(None)
     }
 
     /// A msgbuf of `len` bytes, whose content is arbitrary.
@@ -98,6 +112,33 @@ impl Caller {
     /// Ends a session. Its calls end with an error; the other side is told. False if it had ended.
     pub fn disconnect(&self, session: Session) -> bool {
         port::with(&*self.port, |cx| cx.disconnect(session)).unwrap_or(false)
+    }
+}
+
+impl Link for Caller {
+    type Call = Call;
+    type Reply = Reply;
+    type Failed = Failed;
+
+    fn buf(&self, len: usize) -> Result<MsgBuf, Error> {
+        self.buf(len)
+    }
+
+    fn begin(
+        &self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        room: usize,
+        options: CallOptions,
+    ) -> Call {
+        self.call(session, req_type, request)
+            .room(room)
+            .options(options)
+    }
+
+    fn notify(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Result<(), Failed> {
+        self.notify(session, req_type, request)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use dunlin_core::{Held, Session};
+use dunlin_core::{Nanos, Session, Ticket};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_service::{Error, Incoming};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use super::error::Error;
 use super::port::{self, Port};
+use super::state::Arrival;
 
 /// A request that belongs to its handler. It is answered once; dropped without an answer, it
 /// answers [`ErrorCode::HANDLER_FAILED`].
@@ -16,18 +17,19 @@ pub struct OwnedRequest {
     port: Rc<dyn Port>,
     req_type: ReqType,
     session: Session,
-    held: Option<Held>,
+    /// Until it is answered.
+    ticket: Option<Ticket>,
     body: Option<MsgBuf>,
 }
 
 impl OwnedRequest {
-    pub(super) fn new(port: Rc<dyn Port>, req_type: ReqType, held: Held, body: MsgBuf) -> Self {
+    pub(super) fn new(port: Rc<dyn Port>, arrival: Arrival) -> Self {
         Self {
             port,
-            req_type,
-            session: held.session(),
-            held: Some(held),
-            body: Some(body),
+            req_type: arrival.req_type,
+            session: arrival.session,
+            ticket: Some(arrival.ticket),
+            body: Some(arrival.body),
         }
     }
 
@@ -66,9 +68,8 @@ impl OwnedRequest {
 
     /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
     pub fn is_cancelled(&self) -> bool {
-        let held = self.held.as_ref();
         let asked = port::with(&*self.port, |cx| {
-            held.is_none_or(|held| held.is_cancelled(cx))
+            self.ticket.is_none_or(|ticket| cx.is_cancelled(ticket))
         });
         asked.unwrap_or(true)
     }
@@ -87,12 +88,14 @@ impl OwnedRequest {
     /// # Errors
     /// If the endpoint is gone.
     pub fn reply_with(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        let (held, body) = (self.held.take(), self.body.take());
-        let replied = port::with(&*self.port, |cx| {
-            if let Some(held) = held {
-                held.reply(cx, len, write);
+        let port = Rc::clone(&self.port);
+        let replied = port::with(&*port, |cx| {
+            if let Some(ticket) = self.ticket {
+                cx.reply(ticket, len, write);
             }
-            cx.recycle(body);
+            // Not before: if `write` panics, dropping this answers.
+            self.ticket = None;
+            cx.recycle(self.body.take());
         });
         replied.ok_or(Error::Unavailable)
     }
@@ -102,10 +105,10 @@ impl OwnedRequest {
     /// # Errors
     /// If the endpoint is gone.
     pub fn reject(mut self, code: ErrorCode) -> Result<(), Error> {
-        let held = self.held.take();
+        let ticket = self.ticket.take();
         let rejected = port::with(&*self.port, |cx| {
-            if let Some(held) = held {
-                held.reject(cx, code);
+            if let Some(ticket) = ticket {
+                cx.reject(ticket, code);
             }
         });
         rejected.ok_or(Error::Unavailable)
@@ -114,9 +117,46 @@ impl OwnedRequest {
 
 impl Drop for OwnedRequest {
     fn drop(&mut self) {
-        if let Some(body) = self.body.take() {
-            port::with(&*self.port, |cx| cx.recycle([body]));
+        let (ticket, body) = (self.ticket.take(), self.body.take());
+        if ticket.is_none() && body.is_none() {
+            return;
         }
+        let told = port::with(&*self.port, |cx| {
+            cx.recycle(body);
+            if let Some(ticket) = ticket {
+                cx.abandon(ticket);
+            }
+        });
+        if let (None, Some(ticket)) = (told, ticket) {
+            // Within an operation of the endpoint: later.
+            self.port.state().abandoned.borrow_mut().push(ticket);
+        }
+    }
+}
+
+impl Incoming for OwnedRequest {
+    fn data(&self) -> &[u8] {
+        self.data()
+    }
+
+    fn req_type(&self) -> ReqType {
+        self.req_type
+    }
+
+    fn session(&self) -> Session {
+        self.session
+    }
+
+    fn now(&self) -> Nanos {
+        port::with(&*self.port, |cx| cx.now()).unwrap_or(Nanos::MAX)
+    }
+
+    fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
+        self.reply_with(len, write)
+    }
+
+    fn reject(self, code: ErrorCode) -> Result<(), Error> {
+        self.reject(code)
     }
 }
 

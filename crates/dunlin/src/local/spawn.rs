@@ -1,11 +1,11 @@
 //! Where the futures live that `Local` polls: those of handlers in slabs of their own type, whose
 //! places are used again, so that a request allocates nothing; spawned ones in boxes.
 
+use dunlin_service::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::caller::Caller;
-use super::error::Error;
 use super::request::OwnedRequest;
 
 /// A future that was spawned.

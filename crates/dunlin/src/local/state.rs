@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use dunlin_core::{Cx, Done, Held, Nanos, Request, SessionEvent, TimerToken};
+use dunlin_core::{Cx, Done, Nanos, Request, Session, SessionEvent, Ticket, TimerToken};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -33,6 +33,8 @@ pub(super) struct State {
     pub(super) arrivals: RefCell<VecDeque<Arrival>>,
     pub(super) ready: RefCell<Ready>,
     pub(super) remote: Arc<Remote>,
+    /// Requests that were dropped while the endpoint was in use.
+    pub(super) abandoned: RefCell<Vec<Ticket>>,
     /// Futures that were spawned and not yet taken over.
     pub(super) spawned: RefCell<Vec<Spawned>>,
     /// Wakers that are not ours: they run code of others, so they wait until the iteration ends.
@@ -52,7 +54,8 @@ pub(super) struct State {
 /// A request that waits for its handler's future to be made.
 pub(super) struct Arrival {
     pub(super) req_type: ReqType,
-    pub(super) held: Held,
+    pub(super) session: Session,
+    pub(super) ticket: Ticket,
     pub(super) body: MsgBuf,
 }
 
@@ -89,6 +92,7 @@ impl State {
             && self.arrivals.borrow().is_empty()
             && self.others.borrow().is_empty()
             && self.spawned.borrow().is_empty()
+            && self.abandoned.borrow().is_empty()
             && !self.remote.any()
     }
 
@@ -160,7 +164,8 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
     };
     let arrival = Arrival {
         req_type: request.req_type(),
-        held: request.defer(cx),
+        session: request.session(),
+        ticket: request.keep(cx),
         body,
     };
     tasks.0.arrivals.borrow_mut().push_back(arrival);

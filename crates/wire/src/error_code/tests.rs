@@ -5,7 +5,7 @@ use std::string::ToString;
 
 use super::ErrorCode;
 
-const OWN: [(ErrorCode, u32); 7] = [
+const OWN: [(ErrorCode, u32); 8] = [
     (ErrorCode::UNKNOWN_TYPE, 1),
     (ErrorCode::TOO_LARGE, 2),
     (ErrorCode::RESPONSE_TOO_LARGE, 3),
@@ -13,6 +13,7 @@ const OWN: [(ErrorCode, u32); 7] = [
     (ErrorCode::HANDLER_FAILED, 5),
     (ErrorCode::RESPONSE_GONE, 6),
     (ErrorCode::CANCELLED, 7),
+    (ErrorCode::UNDECODABLE, 8),
 ];
 
 #[test]

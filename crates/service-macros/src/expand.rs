@@ -1,0 +1,357 @@
+//! Writes the code of a service: marker types, two server traits, their glue, and two clients.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::Ident;
+
+use crate::parse::{Method, Output, Service};
+
+/// Everything that the attribute makes.
+pub(crate) fn code(service: &Service) -> TokenStream {
+    let markers = service.methods.iter().map(|method| marker(service, method));
+    let asynchronous = async_server(service);
+    let poll = poll_server(service);
+    let client = client(service);
+    let stub = stub(service);
+    quote! {
+        #(#markers)*
+        #asynchronous
+        #poll
+        #client
+        #stub
+    }
+}
+
+/// The name of the type that stands for a method: `KvGet` for `get` of `Kv`.
+fn marker_name(service: &Service, method: &Method) -> Ident {
+    let mut name = service.name.to_string();
+    for word in method.name.to_string().trim_start_matches("r#").split('_') {
+        let mut letters = word.chars();
+        name.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        name.extend(letters);
+    }
+    Ident::new(&name, method.name.span())
+}
+
+fn marker(service: &Service, method: &Method) -> TokenStream {
+    let Service {
+        krate,
+        visibility,
+        name,
+        ..
+    } = service;
+    let Method {
+        number,
+        one_way,
+        codec,
+        request,
+        ..
+    } = method;
+    let marker = marker_name(service, method);
+    let full_name = format!("{name}.{}", method.name);
+    let Output { value, error } = &method.output;
+    let outcome = match error {
+        None => quote!(#krate::Plain<#value>),
+        Some(error) => quote!(#krate::Fallible<#value, #error>),
+    };
+    let doc = format!("The method `{full_name}`, number {number}.");
+    quote! {
+        #[doc = #doc]
+        #[derive(Debug)]
+        #visibility enum #marker {}
+
+        impl #krate::Method for #marker {
+            const NUMBER: u16 = #number;
+            const NAME: &'static str = #full_name;
+            const ONE_WAY: bool = #one_way;
+            type Codec = #codec;
+            type Request = #request;
+            type Outcome = #outcome;
+        }
+    }
+}
+
+fn async_server(service: &Service) -> TokenStream {
+    let Service {
+        krate,
+        docs,
+        visibility,
+        name,
+        methods,
+    } = service;
+    let server = format_ident!("{name}Server");
+    let doc = format!("Serves what implements [`{name}`]: give it to `Local::serve_typed`.");
+    let numbers = methods.iter().map(|method| method.number);
+    let functions = methods.iter().map(|method| {
+        let Method {
+            docs,
+            name,
+            argument,
+            ..
+        } = method;
+        let marker = marker_name(service, method);
+        quote! {
+            #(#docs)*
+            fn #name<'a>(
+                &'a self,
+                #argument: #krate::ViewOf<'a, #marker>,
+                context: #krate::Context,
+            ) -> impl ::core::future::Future<Output = #krate::ValueOf<#marker>>;
+        }
+    });
+    let arms = methods.iter().map(|method| answer_arm(service, method));
+    quote! {
+        #(#docs)*
+        #visibility trait #name {
+            #(#functions)*
+        }
+
+        #[doc = #doc]
+        #[derive(Debug)]
+        #visibility struct #server<S>(pub S);
+
+        impl<S: #name + 'static, R: #krate::Incoming + 'static> #krate::AsyncService<R>
+            for #server<S>
+        {
+            const METHODS: &'static [u16] = &[#(#numbers),*];
+
+            async fn answer(
+                self: ::std::rc::Rc<Self>,
+                request: R,
+            ) -> ::core::result::Result<(), #krate::Error> {
+                match request.req_type().0 & !#krate::META {
+                    #(#arms)*
+                    _ => request.reject(#krate::core::ErrorCode::UNKNOWN_TYPE),
+                }
+            }
+        }
+    }
+}
+
+/// What the glue of futures does for one number.
+fn answer_arm(service: &Service, method: &Method) -> TokenStream {
+    let Service { krate, name, .. } = service;
+    let Method {
+        name: function,
+        number,
+        ..
+    } = method;
+    let marker = marker_name(service, method);
+    quote! {
+        #number => {
+            let value = match #krate::open::<#marker, R>(&request) {
+                Ok((message, context)) => {
+                    Some(#name::#function(&self.0, message, context).await)
+                }
+                Err(_) => None,
+            };
+            match value {
+                Some(value) => #krate::answer::<#marker, R>(request, &value),
+                None => request.reject(#krate::core::ErrorCode::UNDECODABLE),
+            }
+        }
+    }
+}
+
+fn poll_server(service: &Service) -> TokenStream {
+    let Service {
+        krate,
+        visibility,
+        name,
+        methods,
+        ..
+    } = service;
+    let poll = format_ident!("{name}Poll");
+    let doc = format!("[`{name}`] as handlers of the poll API, for the state of an endpoint.");
+    let functions = methods.iter().map(|method| {
+        let Method {
+            docs,
+            name,
+            argument,
+            ..
+        } = method;
+        let marker = marker_name(service, method);
+        quote! {
+            #(#docs)*
+            fn #name(
+                &mut self,
+                #argument: #krate::ViewOf<'_, #marker>,
+                cx: &mut #krate::core::Cx<'_>,
+                context: #krate::Context,
+            ) -> #krate::ValueOf<#marker>;
+        }
+    });
+    let registered = methods.iter().map(|method| {
+        let function = &method.name;
+        let marker = marker_name(service, method);
+        quote! {
+            #krate::poll::register::<#marker, T, C, Self>(rpc, |app, request, cx| {
+                #krate::poll::serve::<#marker, Self>(app, request, cx, Self::#function);
+            });
+        }
+    });
+    quote! {
+        #[doc = #doc]
+        #visibility trait #poll {
+            #(#functions)*
+
+            /// Registers all methods with an endpoint.
+            fn register<T: #krate::core::Transport, C: #krate::core::Clock>(
+                rpc: &mut #krate::core::Rpc<T, C, Self>,
+            ) where
+                Self: Sized,
+            {
+                #(#registered)*
+            }
+        }
+    }
+}
+
+fn client(service: &Service) -> TokenStream {
+    let Service {
+        krate,
+        visibility,
+        name,
+        methods,
+        ..
+    } = service;
+    let client = format_ident!("{name}Client");
+    let doc = format!("Calls [`{name}`] on a session, from futures.");
+    let functions = methods.iter().map(|method| {
+        let Method {
+            docs,
+            name,
+            argument,
+            request,
+            one_way,
+            ..
+        } = method;
+        let marker = marker_name(service, method);
+        if *one_way {
+            return quote! {
+                #(#docs)*
+                ///
+                /// # Errors
+                /// If it is not issued.
+                pub fn #name(
+                    &self,
+                    #argument: &#request,
+                ) -> ::core::result::Result<(), #krate::Failure<::core::convert::Infallible>> {
+                    #krate::notify::<L, #marker>(&self.link, self.session, #argument)
+                }
+            };
+        }
+        quote! {
+            #(#docs)*
+            pub fn #name<'a>(&'a self, #argument: &'a #request) -> #krate::Unary<'a, L, #marker> {
+                #krate::Unary::new(&self.link, self.session, #argument)
+            }
+        }
+    });
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Debug)]
+        #visibility struct #client<L> {
+            link: L,
+            session: #krate::core::Session,
+        }
+
+        impl<L: #krate::Link> #client<L> {
+            /// A client on this session.
+            pub const fn new(link: L, session: #krate::core::Session) -> Self {
+                Self { link, session }
+            }
+
+            #(#functions)*
+        }
+    }
+}
+
+fn stub(service: &Service) -> TokenStream {
+    let Service {
+        krate,
+        visibility,
+        name,
+        methods,
+        ..
+    } = service;
+    let stub = format_ident!("{name}Stub");
+    let doc = format!("Calls [`{name}`] on a session, by the poll API.");
+    let calls = methods.iter().map(|method| stub_calls(service, method));
+    let responses = methods.iter().map(|method| stub_response(service, method));
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Copy, Debug)]
+        #visibility struct #stub(pub #krate::core::Session);
+
+        impl #stub {
+            #(#calls)*
+            #(#responses)*
+        }
+    }
+}
+
+/// The functions of a stub that issue calls of one method.
+fn stub_calls(service: &Service, method: &Method) -> TokenStream {
+    let krate = &service.krate;
+    let Method {
+        docs,
+        name,
+        argument,
+        request,
+        ..
+    } = method;
+    let marker = marker_name(service, method);
+    let with = format_ident!("{name}_with");
+    let with_doc =
+        format!("Like `{name}`, with options, and the msgbufs that an earlier call gave back.");
+    quote! {
+        #(#docs)*
+        ///
+        /// # Errors
+        /// If it is not issued.
+        pub fn #name(
+            &self,
+            cx: &mut #krate::core::Cx<'_>,
+            #argument: &#request,
+            tag: #krate::core::Tag,
+        ) -> ::core::result::Result<#krate::core::CallId, #krate::NotSent> {
+            let options = #krate::core::CallOptions::default();
+            #krate::poll::call::<#marker>(cx, self.0, #argument, tag, options)
+        }
+
+        #[doc = #with_doc]
+        ///
+        /// # Errors
+        /// If it is not issued.
+        #[inline]
+        pub fn #with(
+            &self,
+            cx: &mut #krate::core::Cx<'_>,
+            #argument: &#request,
+            bufs: [#krate::core::MsgBuf; 2],
+            tag: #krate::core::Tag,
+            options: #krate::core::CallOptions,
+        ) -> ::core::result::Result<#krate::core::CallId, #krate::NotSent> {
+            #krate::poll::call_with_bufs::<#marker>(cx, self.0, #argument, bufs, tag, options)
+        }
+    }
+}
+
+/// The function of a stub that reads completions of one method.
+fn stub_response(service: &Service, method: &Method) -> TokenStream {
+    let krate = &service.krate;
+    let marker = marker_name(service, method);
+    let name = format_ident!("{}_response", method.name);
+    let doc = format!("Reads the completion of `{}`.", method.name);
+    quote! {
+        #[doc = #doc]
+        ///
+        /// # Errors
+        /// If it has no value.
+        #[inline]
+        pub fn #name(done: &#krate::core::Done) -> #krate::poll::Response<'_, #marker> {
+            #krate::poll::response::<#marker>(done)
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Between values and bytes: [`Codec`], for a fixed layout, postcard, and protocol buffers. For
+//! another format, write a type and implement the trait for it.
+
+pub(crate) mod fixed;
+pub(crate) mod postcard;
+pub(crate) mod prost;
+
+use std::fmt;
+
+/// A format for values of type `T`.
+///
+/// ```
+/// use dunlin_service::{Codec, DecodeError, EncodeError};
+///
+/// /// Text as it is.
+/// struct Text;
+///
+/// impl Codec<String> for Text {
+///     type View<'a> = &'a str;
+///
+///     fn size(value: &String) -> Result<usize, EncodeError> {
+///         Ok(value.len())
+///     }
+///
+///     fn encode(value: &String, out: &mut [u8]) {
+///         out.copy_from_slice(value.as_bytes());
+///     }
+///
+///     fn decode(bytes: &[u8]) -> Result<&str, DecodeError> {
+///         std::str::from_utf8(bytes).map_err(|_| DecodeError::Malformed)
+///     }
+///
+///     fn to_owned(view: &str) -> String {
+///         view.into()
+///     }
+/// }
+/// assert_eq!(Text::decode(b"word").map(Text::to_owned), Ok("word".to_owned()));
+/// ```
+pub trait Codec<T> {
+    /// What a reader gets: a borrow of the received bytes, or the value.
+    type View<'a>;
+
+    /// Room that a client makes for a response of this type, in bytes, before it knows.
+    const ROOM: usize = 4096;
+
+    /// How many bytes the value takes.
+    ///
+    /// # Errors
+    /// If it cannot be encoded at all.
+    fn size(value: &T) -> Result<usize, EncodeError>;
+
+    /// Writes the value into exactly as many bytes as [`Self::size`] said.
+    fn encode(value: &T, out: &mut [u8]);
+
+    /// Reads a value. Bytes behind it come from a newer version and are passed over.
+    ///
+    /// # Errors
+    /// If the bytes are no such value.
+    fn decode(bytes: &[u8]) -> Result<Self::View<'_>, DecodeError>;
+
+    /// The value, independent of the received bytes.
+    fn to_owned(view: Self::View<'_>) -> T;
+}
+
+/// Why bytes are not a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DecodeError {
+    /// They are too few: the other side has an older version, or cut the message.
+    TooShort {
+        /// How many there are.
+        len: usize,
+        /// How many there must be.
+        needed: usize,
+    },
+    /// No value is encoded like this.
+    Malformed,
+}
+
+/// The value cannot be encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EncodeError;
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort { len, needed } => write!(
+                f,
+                "the message has {len} bytes and its type {needed}; its sender may be older"
+            ),
+            Self::Malformed => f.write_str("the bytes are no message of this type"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the value cannot be encoded")
+    }
+}
+
+impl std::error::Error for EncodeError {}

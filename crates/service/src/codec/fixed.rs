@@ -1,0 +1,122 @@
+//! Fixed layout: the bytes are the value, and the reader gets a reference to where they were
+//! received. Types derive zerocopy's traits; their fields are of types without alignment.
+//!
+//! A newer version may append fields. Who reads with the older type passes over them; who reads
+//! with the newer type what the older one wrote says so with [`Growing`].
+
+use std::ops::Deref;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{Codec, DecodeError, EncodeError};
+
+/// The bytes are the value. Fewer bytes than the type has are an error.
+#[derive(Debug)]
+pub enum Fixed {}
+
+/// Like [`Fixed`], for types that have grown: of the type's bytes at least `OLDEST` must be there,
+/// and what is missing behind them is zero.
+#[derive(Debug)]
+pub enum Growing<const OLDEST: usize> {}
+
+/// A value that was received, or that was made of a shorter one.
+#[derive(Debug)]
+pub enum Grown<'a, T> {
+    /// All of it was there.
+    Whole(&'a T),
+    /// Its last fields were missing and are zero.
+    Extended(T),
+}
+
+/// Responses of newer versions are longer than what this version knows; room for them.
+const fn room(len: usize) -> usize {
+    2 * len + 64
+}
+
+impl<T: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 'static> Codec<T> for Fixed {
+    type View<'a> = &'a T;
+
+    const ROOM: usize = room(size_of::<T>());
+
+    #[inline]
+    fn size(_: &T) -> Result<usize, EncodeError> {
+        Ok(size_of::<T>())
+    }
+
+    #[inline]
+    fn encode(value: &T, out: &mut [u8]) {
+        out.copy_from_slice(value.as_bytes());
+    }
+
+    #[inline]
+    fn decode(bytes: &[u8]) -> Result<&T, DecodeError> {
+        match T::ref_from_prefix(bytes) {
+            Ok((value, _)) => Ok(value),
+            Err(_) => Err(DecodeError::TooShort {
+                len: bytes.len(),
+                needed: size_of::<T>(),
+            }),
+        }
+    }
+
+    #[inline]
+    fn to_owned(view: &T) -> T {
+        owned(view)
+    }
+}
+
+impl<T, const OLDEST: usize> Codec<T> for Growing<OLDEST>
+where
+    T: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 'static,
+{
+    type View<'a> = Grown<'a, T>;
+
+    const ROOM: usize = room(size_of::<T>());
+
+    fn size(_: &T) -> Result<usize, EncodeError> {
+        Ok(size_of::<T>())
+    }
+
+    fn encode(value: &T, out: &mut [u8]) {
+        out.copy_from_slice(value.as_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Grown<'_, T>, DecodeError> {
+        if let Ok((value, _)) = T::ref_from_prefix(bytes) {
+            return Ok(Grown::Whole(value));
+        }
+        if bytes.len() < OLDEST {
+            return Err(DecodeError::TooShort {
+                len: bytes.len(),
+                needed: OLDEST,
+            });
+        }
+        let mut value = T::new_zeroed();
+        value.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+        Ok(Grown::Extended(value))
+    }
+
+    fn to_owned(view: Grown<'_, T>) -> T {
+        match view {
+            Grown::Whole(value) => owned(value),
+            Grown::Extended(value) => value,
+        }
+    }
+}
+
+impl<T> Deref for Grown<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Self::Whole(value) => value,
+            Self::Extended(value) => value,
+        }
+    }
+}
+
+/// The same value elsewhere.
+#[inline]
+fn owned<T: FromBytes + IntoBytes + Immutable>(value: &T) -> T {
+    T::read_from_bytes(value.as_bytes()).expect("a value has as many bytes as itself")
+}

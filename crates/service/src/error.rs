@@ -1,0 +1,173 @@
+//! How calls fail: [`Error`] for those of the asynchronous face, typed or not; [`Failure`] for
+//! typed ones.
+
+use std::convert::Infallible;
+use std::fmt;
+
+use dunlin_core::{CallErrorKind, CloseReason, RpcError};
+use dunlin_msgbuf::{AllocError, MsgBuf};
+use dunlin_wire::ErrorCode;
+
+use crate::codec::{DecodeError, EncodeError};
+
+/// Why an operation of the asynchronous face failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// The call was taken and ended without a response.
+    Rpc(RpcError),
+    /// The call was not taken.
+    Refused(CallErrorKind),
+    /// There is no memory for a msgbuf.
+    Memory(AllocError),
+    /// The session is closed, or was never opened.
+    NoSession,
+    /// The endpoint is gone, or the operation came from inside another one (from a function that
+    /// writes a response, say).
+    Unavailable,
+}
+
+/// Why a typed call has no value. `E` is the method's own error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure<E> {
+    /// The method answered with its own error.
+    Method(E),
+    /// The server has no such method: it is older, or newer and has dropped it.
+    UnknownMethod,
+    /// The server could not decode the request: the versions of both sides do not fit.
+    BadRequest,
+    /// The response could not be decoded: the versions of both sides do not fit.
+    BadResponse(DecodeError),
+    /// The request could not be encoded.
+    BadValue,
+    /// Anything else: deadlines, failures, overload.
+    Call(Error),
+}
+
+/// A typed call that was not issued.
+#[derive(Debug)]
+pub struct NotSent {
+    /// Why.
+    pub failure: Failure<Infallible>,
+    /// The msgbufs that were given for it, or taken from the pool.
+    pub bufs: Vec<MsgBuf>,
+}
+
+impl Error {
+    /// The endpoint is gone.
+    pub const GONE: Self = Self::Rpc(RpcError::SessionClosed(CloseReason::EndpointClosed));
+
+    /// The call ended because the session was closed, or its peer failed.
+    pub const fn is_closed(&self) -> bool {
+        matches!(
+            self,
+            Self::NoSession
+                | Self::Refused(CallErrorKind::NoSession)
+                | Self::Rpc(RpcError::PeerFailed | RpcError::SessionClosed(_))
+        )
+    }
+}
+
+impl<E> Failure<E> {
+    /// The server may have run the method, and nobody knows: decide whether it may run twice.
+    pub const fn is_uncertain(&self) -> bool {
+        matches!(
+            self,
+            Self::BadResponse(_)
+                | Self::Call(Error::Rpc(
+                    RpcError::DeadlinePassed
+                        | RpcError::Cancelled
+                        | RpcError::PeerFailed
+                        | RpcError::SessionClosed(_)
+                ))
+        )
+    }
+}
+
+impl Failure<Infallible> {
+    /// The same failure of any method: it is not the method's own.
+    pub fn widen<E>(self) -> Failure<E> {
+        match self {
+            Self::Method(never) => match never {},
+            Self::UnknownMethod => Failure::UnknownMethod,
+            Self::BadRequest => Failure::BadRequest,
+            Self::BadResponse(error) => Failure::BadResponse(error),
+            Self::BadValue => Failure::BadValue,
+            Self::Call(error) => Failure::Call(error),
+        }
+    }
+}
+
+impl<E> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE)) => Self::UnknownMethod,
+            Error::Rpc(RpcError::Rejected(ErrorCode::UNDECODABLE)) => Self::BadRequest,
+            other => Self::Call(other),
+        }
+    }
+}
+
+impl<E> From<EncodeError> for Failure<E> {
+    fn from(_: EncodeError) -> Self {
+        Self::BadValue
+    }
+}
+
+impl From<AllocError> for Error {
+    fn from(error: AllocError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl From<RpcError> for Error {
+    fn from(error: RpcError) -> Self {
+        Self::Rpc(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rpc(error) => error.fmt(f),
+            Self::Refused(CallErrorKind::Overloaded) => {
+                f.write_str("the session's backlog is full; wait for a call to end and try again")
+            }
+            Self::Refused(CallErrorKind::NoSession) | Self::NoSession => {
+                f.write_str("the session is closed; connect again")
+            }
+            Self::Refused(CallErrorKind::TooLarge { limit }) => {
+                write!(
+                    f,
+                    "the request is too large: the session takes {limit} bytes"
+                )
+            }
+            Self::Memory(error) => error.fmt(f),
+            Self::Unavailable => f.write_str("the endpoint is gone, or in use right here"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Method(error) => error.fmt(f),
+            Self::UnknownMethod => f.write_str("the server has no such method"),
+            Self::BadRequest => f.write_str("the server could not decode the request"),
+            Self::BadResponse(error) => write!(f, "the response is not what it should be: {error}"),
+            Self::BadValue => EncodeError.fmt(f),
+            Self::Call(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: fmt::Debug + fmt::Display> std::error::Error for Failure<E> {}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure.fmt(f)
+    }
+}
+
+impl std::error::Error for NotSent {}

@@ -1,0 +1,64 @@
+//! Metadata of a request: in front of its message, if the highest bit of its type is set. Without
+//! it, a request is its message and nothing else.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0 | length of the metadata in bytes, this one included: 8 today, more in later versions |
+//! | 1–3 | 0; who reads passes over them |
+//! | 4–7 | time that the client still waits when it issues the request, in µs; 0: for ever |
+
+use dunlin_core::{Nanos, Session};
+
+use crate::codec::DecodeError;
+
+/// The bit of a request type that says that metadata come first.
+pub const META: u16 = 0x8000;
+
+/// Bytes of the metadata that this version writes.
+pub(crate) const LEN: usize = 8;
+
+const _: () = assert!(LEN == 8, "`write` says so");
+
+/// What a handler is told beside the message.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// The session that the request came on.
+    pub session: Session,
+    /// When the client stops to wait, on this endpoint's clock, if it said so. A handler that calls
+    /// others can pass on what is left; the way to here is not taken off.
+    pub deadline: Option<Nanos>,
+}
+
+impl Context {
+    /// The time that the client still waits; `None`: for ever.
+    pub fn left(&self, now: Nanos) -> Option<Nanos> {
+        self.deadline.map(|deadline| deadline.since(now))
+    }
+}
+
+/// Metadata as they are written.
+pub(crate) fn write(out: &mut [u8; LEN], deadline: Nanos) {
+    let left_us = u32::try_from(deadline.0.div_ceil(1000)).unwrap_or(u32::MAX);
+    *out = [8, 0, 0, 0, 0, 0, 0, 0];
+    out[4..].copy_from_slice(&left_us.max(1).to_le_bytes());
+}
+
+/// Takes metadata off a request: the time left, and the message.
+pub(crate) fn read(bytes: &[u8]) -> Result<(Option<Nanos>, &[u8]), DecodeError> {
+    let len = bytes.first().map_or(LEN, |len| usize::from(*len));
+    if len < LEN {
+        return Err(DecodeError::Malformed);
+    }
+    let (Some(meta), Some(message)) = (bytes.first_chunk::<LEN>(), bytes.get(len..)) else {
+        return Err(DecodeError::TooShort {
+            len: bytes.len(),
+            needed: len,
+        });
+    };
+    let left_us = u32::from_le_bytes([meta[4], meta[5], meta[6], meta[7]]);
+    let left = (left_us != 0).then(|| Nanos::from_micros(left_us.into()));
+    Ok((left, message))
+}
+
+#[cfg(test)]
+mod tests;

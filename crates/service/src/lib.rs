@@ -1,0 +1,69 @@
+//! Typed services on endpoints (design §11): a trait with the attribute [`macro@service`] becomes
+//! client stubs and server glue, for the poll API and for futures.
+//!
+//! ```
+//! use dunlin_service::{Fixed, service};
+//! use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, little_endian};
+//!
+//! #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy)]
+//! #[repr(C)]
+//! pub struct Pair {
+//!     key: little_endian::U64,
+//!     value: little_endian::U64,
+//! }
+//!
+//! #[service(codec = Fixed, crate = dunlin_service)]
+//! pub trait Kv {
+//!     /// Numbers are explicit: they are what clients and servers agree on.
+//!     #[method(1)]
+//!     fn put(pair: Pair) -> Result<(), u8>;
+//!     /// Nobody waits for this.
+//!     #[notify(2)]
+//!     fn touch(key: little_endian::U64);
+//! }
+//! ```
+//! That makes `Kv` (implement it with `async fn` and give `KvServer` to `Local::serve_typed`),
+//! `KvPoll` (implement it for the state of an endpoint, and call `register`), `KvClient` for
+//! futures, `KvStub` for the poll API, and a type for each method (`KvPut`, `KvTouch`).
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `method.rs` | what a method is: number, codec, messages |
+//! | `codec.rs`, `codec/` | between values and bytes |
+//! | `outcome.rs` | what a response says: a value, or the method's own error |
+//! | `frame.rs` | metadata in front of a request |
+//! | `error.rs` | how typed calls fail |
+//! | `poll.rs` | stubs and glue on `Cx` |
+//! | `link.rs` | the same for futures, whoever runs them |
+//!
+//! What may change between two versions of a service, and what not, is in `docs/services.md`.
+#![forbid(unsafe_code)]
+
+mod codec;
+mod error;
+mod frame;
+mod link;
+mod method;
+mod outcome;
+pub mod poll;
+
+pub use codec::fixed::{Fixed, Growing, Grown};
+pub use codec::postcard::Postcard;
+pub use codec::prost::Prost;
+pub use codec::{Codec, DecodeError, EncodeError};
+pub use dunlin_service_macros::service;
+pub use error::{Error, Failure, NotSent};
+pub use frame::{Context, META};
+pub use link::{AsyncService, Incoming, Link, Unary, answer, notify, open};
+pub use method::{Method, ViewOf};
+pub use outcome::{Fallible, Outcome, Plain, ValueOf};
+
+/// What the code that the attribute makes needs of the crates below.
+pub mod core {
+    pub use dunlin_core::{
+        CallId, CallOptions, Clock, Cx, Done, Nanos, Request, Rpc, Session, Tag,
+        transport::Transport,
+    };
+    pub use dunlin_msgbuf::MsgBuf;
+    pub use dunlin_wire::{ErrorCode, ReqType};
+}

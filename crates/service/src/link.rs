@@ -1,0 +1,221 @@
+//! Typed methods for futures, whoever runs them: what they need of an endpoint is [`Link`], what
+//! they need of a request [`Incoming`].
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use dunlin_core::{CallOptions, Nanos, Session};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::codec::{Codec, DecodeError};
+use crate::error::{Error, Failure};
+use crate::frame::{self, Context, META};
+use crate::method::{Method, ViewOf};
+use crate::outcome::{Outcome, ValueOf};
+use crate::poll;
+
+/// An endpoint as client stubs see it: `dunlin::Caller`.
+pub trait Link {
+    /// A call under way.
+    type Call: Future<Output = Result<Self::Reply, Self::Failed>> + Unpin;
+    /// Its response.
+    type Reply: AsRef<[u8]>;
+    /// Its failure.
+    type Failed: Into<Error>;
+
+    /// A msgbuf of `len` bytes.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    fn buf(&self, len: usize) -> Result<MsgBuf, Error>;
+
+    /// Makes a call with room for a response of `room` bytes; polling it issues it.
+    fn begin(
+        &self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        room: usize,
+        options: CallOptions,
+    ) -> Self::Call;
+
+    /// Issues a call whose end nobody waits for.
+    ///
+    /// # Errors
+    /// If it is refused.
+    fn notify(
+        &self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+    ) -> Result<(), Self::Failed>;
+}
+
+/// A request that an asynchronous handler owns: `dunlin::OwnedRequest`.
+pub trait Incoming {
+    /// Its bytes.
+    fn data(&self) -> &[u8];
+
+    /// Its type.
+    fn req_type(&self) -> ReqType;
+
+    /// The session that it came on.
+    fn session(&self) -> Session;
+
+    /// The time now, on the endpoint's clock.
+    fn now(&self) -> Nanos;
+
+    /// Answers with `len` bytes that `write` fills.
+    ///
+    /// # Errors
+    /// If the endpoint is gone.
+    fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error>;
+
+    /// Answers with an error code.
+    ///
+    /// # Errors
+    /// If the endpoint is gone.
+    fn reject(self, code: ErrorCode) -> Result<(), Error>;
+}
+
+/// A service whose methods are futures, as the attribute makes it.
+pub trait AsyncService<R: Incoming>: 'static {
+    /// The numbers of its methods.
+    const METHODS: &'static [u16];
+
+    /// Answers a request of one of these methods, with or without metadata.
+    fn answer(self: Rc<Self>, request: R) -> impl Future<Output = Result<(), Error>> + 'static;
+}
+
+/// A typed call: awaiting it gives the value, or why there is none. Dropping it cancels the call.
+#[must_use = "a call that is not awaited is not made"]
+pub struct Unary<'a, L: Link, M: Method> {
+    link: &'a L,
+    session: Session,
+    value: &'a M::Request,
+    options: CallOptions,
+    call: Option<L::Call>,
+}
+
+impl<'a, L: Link, M: Method> Unary<'a, L, M> {
+    /// A call of this method.
+    pub fn new(link: &'a L, session: Session, value: &'a M::Request) -> Self {
+        Self {
+            link,
+            session,
+            value,
+            options: CallOptions::default(),
+            call: None,
+        }
+    }
+
+    /// Ends the call with an error if no response has come this long after it was issued. The
+    /// server is told.
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.options.deadline = Some(span.into());
+        self
+    }
+
+    /// Like [`Self::deadline`], with the time that is left of a request that is being served.
+    pub fn within(mut self, left: Option<Nanos>) -> Self {
+        self.options.deadline = left;
+        self
+    }
+
+    fn begin(&self) -> Result<L::Call, Failure<Infallible>> {
+        let request = encoded::<L, M>(self.link, self.value, &self.options)?;
+        let req_type = poll::type_of::<M>(&self.options);
+        let room = M::Outcome::ROOM;
+        Ok(self
+            .link
+            .begin(self.session, req_type, request, room, self.options))
+    }
+}
+
+type Success<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Success;
+type ErrorOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error;
+
+impl<L: Link, M: Method> Future for Unary<'_, L, M> {
+    type Output = Result<Success<M>, Failure<ErrorOf<M>>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let call = match &mut this.call {
+            Some(call) => call,
+            None => match this.begin() {
+                Ok(call) => this.call.insert(call),
+                Err(failure) => return Poll::Ready(Err(failure.widen())),
+            },
+        };
+        Pin::new(call).poll(context).map(|ended| {
+            let reply = ended.map_err(|failed| Failure::from(failed.into()))?;
+            poll::read::<M>(reply.as_ref()).map(M::Outcome::to_owned)
+        })
+    }
+}
+
+/// Issues a call whose end nobody waits for.
+///
+/// # Errors
+/// If the value cannot be encoded, or the call is refused.
+pub fn notify<L: Link, M: Method>(
+    link: &L,
+    session: Session,
+    value: &M::Request,
+) -> Result<(), Failure<Infallible>> {
+    let options = CallOptions::default();
+    let request = encoded::<L, M>(link, value, &options)?;
+    let issued = link.notify(session, poll::type_of::<M>(&options), request);
+    issued.map_err(|failed| failed.into().into())
+}
+
+fn encoded<L: Link, M: Method>(
+    link: &L,
+    value: &M::Request,
+    options: &CallOptions,
+) -> Result<MsgBuf, Failure<Infallible>> {
+    let mut request = link.buf(poll::len_of::<M>(value, options)?)?;
+    poll::encode::<M>(value, options, request.data_mut());
+    Ok(request)
+}
+
+/// Reads a request: the message, and what is said beside it.
+///
+/// # Errors
+/// If it is no such message.
+pub fn open<M: Method, R: Incoming>(request: &R) -> Result<(ViewOf<'_, M>, Context), DecodeError> {
+    let mut data = request.data();
+    let mut deadline = None;
+    if request.req_type().0 & META != 0 {
+        let (left, message) = frame::read(data)?;
+        (deadline, data) = (left.map(|left| request.now() + left), message);
+    }
+    let context = Context {
+        session: request.session(),
+        deadline,
+    };
+    Ok((M::Codec::decode(data)?, context))
+}
+
+/// Answers a request with what its method returned.
+///
+/// # Errors
+/// If the endpoint is gone.
+pub fn answer<M: Method, R: Incoming>(request: R, value: &ValueOf<M>) -> Result<(), Error> {
+    match M::Outcome::size(value) {
+        Ok(len) => request.reply(len, |out| M::Outcome::encode(value, out)),
+        Err(_) => request.reject(ErrorCode::HANDLER_FAILED),
+    }
+}
+
+impl<L: Link, M: Method> std::fmt::Debug for Unary<'_, L, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unary")
+            .field("method", &M::NAME)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,31 @@
+//! What a method is. The attribute makes one type for each, which is never a value.
+
+use dunlin_wire::ReqType;
+
+use crate::codec::Codec;
+use crate::frame::META;
+use crate::outcome::Outcome;
+
+/// A method of a service.
+pub trait Method: Sized + 'static {
+    /// Its number, from 1 to 32767: the request type. It never changes, and is never used again.
+    const NUMBER: u16;
+    /// Its name, for people.
+    const NAME: &'static str;
+    /// Nobody waits for its response, which is empty.
+    const ONE_WAY: bool;
+    /// Between its messages and bytes.
+    type Codec: Codec<Self::Request>;
+    /// What it is given.
+    type Request;
+    /// What it returns.
+    type Outcome: Outcome<Self::Codec>;
+
+    /// The request type without, and with metadata.
+    fn types() -> [ReqType; 2] {
+        [ReqType(Self::NUMBER), ReqType(Self::NUMBER | META)]
+    }
+}
+
+/// A request as its server sees it: borrowed, if the codec need not copy.
+pub type ViewOf<'a, M> = <<M as Method>::Codec as Codec<<M as Method>::Request>>::View<'a>;

@@ -1,0 +1,140 @@
+//! What a response says. A method that cannot fail answers with its value alone; one that can,
+//! with the value or its own error, and behind them one byte that says which.
+
+use std::convert::Infallible;
+use std::marker::PhantomData;
+
+use crate::codec::{Codec, DecodeError, EncodeError};
+use crate::method::Method;
+
+/// What a method returns, in a format.
+pub trait Outcome<C> {
+    /// What its handler returns.
+    type Value;
+    /// What its client sees, borrowed if the codec need not copy.
+    type View<'a>;
+    /// The value of success.
+    type Success;
+    /// The method's own error.
+    type Error;
+
+    /// Room that a client makes for it, in bytes.
+    const ROOM: usize;
+
+    /// How many bytes it takes.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    fn size(value: &Self::Value) -> Result<usize, EncodeError>;
+
+    /// Writes it into exactly as many bytes.
+    fn encode(value: &Self::Value, out: &mut [u8]);
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If the bytes are no such response.
+    fn decode(bytes: &[u8]) -> Result<Result<Self::View<'_>, Self::Error>, DecodeError>;
+
+    /// The value of success, independent of the received bytes.
+    fn to_owned(view: Self::View<'_>) -> Self::Success;
+}
+
+/// What the handler of a method returns.
+pub type ValueOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Value;
+
+/// A value, of a method that cannot fail.
+#[derive(Debug)]
+pub struct Plain<T>(PhantomData<T>);
+
+/// A value or an error.
+#[derive(Debug)]
+pub struct Fallible<T, E>(PhantomData<(T, E)>);
+
+const SUCCESS: u8 = 0;
+const ERROR: u8 = 1;
+
+impl<C: Codec<T>, T> Outcome<C> for Plain<T> {
+    type Value = T;
+    type View<'a> = C::View<'a>;
+    type Success = T;
+    type Error = Infallible;
+
+    const ROOM: usize = C::ROOM;
+
+    #[inline]
+    fn size(value: &T) -> Result<usize, EncodeError> {
+        C::size(value)
+    }
+
+    #[inline]
+    fn encode(value: &T, out: &mut [u8]) {
+        C::encode(value, out);
+    }
+
+    #[inline]
+    fn decode(bytes: &[u8]) -> Result<Result<C::View<'_>, Infallible>, DecodeError> {
+        C::decode(bytes).map(Ok)
+    }
+
+    #[inline]
+    fn to_owned(view: C::View<'_>) -> T {
+        C::to_owned(view)
+    }
+}
+
+impl<C: Codec<T> + Codec<E>, T, E> Outcome<C> for Fallible<T, E> {
+    type Value = Result<T, E>;
+    type View<'a> = <C as Codec<T>>::View<'a>;
+    type Success = T;
+    type Error = E;
+
+    const ROOM: usize = {
+        let (success, error) = (<C as Codec<T>>::ROOM, <C as Codec<E>>::ROOM);
+        1 + if success > error { success } else { error }
+    };
+
+    #[inline]
+    fn size(value: &Result<T, E>) -> Result<usize, EncodeError> {
+        let size = match value {
+            Ok(value) => C::size(value),
+            Err(error) => C::size(error),
+        };
+        Ok(size? + 1)
+    }
+
+    #[inline]
+    fn encode(value: &Result<T, E>, out: &mut [u8]) {
+        let Some((last, body)) = out.split_last_mut() else {
+            return;
+        };
+        match value {
+            Ok(value) => {
+                C::encode(value, body);
+                *last = SUCCESS;
+            }
+            Err(error) => {
+                C::encode(error, body);
+                *last = ERROR;
+            }
+        }
+    }
+
+    #[inline]
+    fn decode(bytes: &[u8]) -> Result<Result<Self::View<'_>, E>, DecodeError> {
+        match bytes.split_last() {
+            Some((&SUCCESS, body)) => <C as Codec<T>>::decode(body).map(Ok),
+            Some((&ERROR, body)) => {
+                let error = <C as Codec<E>>::decode(body)?;
+                Ok(Err(<C as Codec<E>>::to_owned(error)))
+            }
+            Some(_) => Err(DecodeError::Malformed),
+            None => Err(DecodeError::TooShort { len: 0, needed: 1 }),
+        }
+    }
+
+    #[inline]
+    fn to_owned(view: Self::View<'_>) -> T {
+        <C as Codec<T>>::to_owned(view)
+    }
+}

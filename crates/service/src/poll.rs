@@ -1,0 +1,237 @@
+//! Typed methods on the poll API: plain functions over `Cx`, which the attribute's stubs and glue
+//! call. A handler sees its request where it was received; nothing is allocated per call.
+
+use std::convert::Infallible;
+
+use dunlin_core::{
+    CallError, CallErrorKind, CallId, CallOptions, Clock, Cx, Done, Held, Request, Rpc, Session,
+    Tag, transport::Transport,
+};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::codec::{Codec, DecodeError};
+use crate::error::{Error, Failure, NotSent};
+use crate::frame::{self, Context, META};
+use crate::method::{Method, ViewOf};
+use crate::outcome::{Outcome, ValueOf};
+
+/// What a client reads of a response.
+pub type Response<'a, M> = Result<
+    <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::View<'a>,
+    Failure<<<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error>,
+>;
+
+/// Registers a handler for a method: without, and with metadata.
+pub fn register<M: Method, T: Transport, C: Clock, App>(
+    rpc: &mut Rpc<T, C, App>,
+    run: dunlin_core::DispatchFn<App>,
+) {
+    for req_type in M::types() {
+        rpc.on(req_type, run);
+    }
+}
+
+/// Reads a request: the message, and what is said beside it.
+///
+/// # Errors
+/// If it is no such message; [`reject_undecodable`] tells the client.
+#[inline]
+pub fn open<'a, M: Method>(
+    request: &Request<'a>,
+    cx: &Cx<'_>,
+) -> Result<(ViewOf<'a, M>, Context), DecodeError> {
+    let mut data = request.data();
+    let mut deadline = None;
+    if request.req_type().0 & META != 0 {
+        let (left, message) = frame::read(data)?;
+        (deadline, data) = (left.map(|left| cx.now() + left), message);
+    }
+    let context = Context {
+        session: request.session(),
+        deadline,
+    };
+    Ok((M::Codec::decode(data)?, context))
+}
+
+/// Answers a request with what its method returned.
+#[inline]
+pub fn reply<M: Method>(request: Request<'_>, cx: &mut Cx<'_>, value: &ValueOf<M>) {
+    match M::Outcome::size(value) {
+        Ok(len) => request.reply(cx, len, |out| M::Outcome::encode(value, out)),
+        Err(_) => request.reject(cx, ErrorCode::HANDLER_FAILED),
+    }
+}
+
+/// Answers a request that was kept, with what its method returned.
+pub fn reply_held<M: Method>(held: Held, cx: &mut Cx<'_>, value: &ValueOf<M>) {
+    match M::Outcome::size(value) {
+        Ok(len) => held.reply(cx, len, |out| M::Outcome::encode(value, out)),
+        Err(_) => held.reject(cx, ErrorCode::HANDLER_FAILED),
+    }
+}
+
+/// Runs a method on a request: decodes, runs, encodes.
+#[inline]
+pub fn serve<M: Method, App>(
+    app: &mut App,
+    request: Request<'_>,
+    cx: &mut Cx<'_>,
+    run: impl FnOnce(&mut App, ViewOf<'_, M>, &mut Cx<'_>, Context) -> ValueOf<M>,
+) {
+    match open::<M>(&request, cx) {
+        Ok((view, context)) => {
+            let value = run(app, view, cx, context);
+            reply::<M>(request, cx, &value);
+        }
+        Err(_) => reject_undecodable(request, cx),
+    }
+}
+
+/// Tells the client that its request could not be decoded.
+#[cold]
+pub fn reject_undecodable(request: Request<'_>, cx: &mut Cx<'_>) {
+    request.reject(cx, ErrorCode::UNDECODABLE);
+}
+
+/// Issues a call with msgbufs from the pool. The completion gets them, and [`response`] reads it.
+///
+/// # Errors
+/// If the value cannot be encoded, there is no memory, or the call is refused.
+pub fn call<M: Method>(
+    cx: &mut Cx<'_>,
+    session: Session,
+    value: &M::Request,
+    tag: Tag,
+    options: CallOptions,
+) -> Result<CallId, NotSent> {
+    let bufs = match (cx.buf(0), cx.buf(M::Outcome::ROOM)) {
+        (Ok(request), Ok(response)) => [request, response],
+        (request, response) => {
+            let error = request.as_ref().err().or(response.as_ref().err());
+            let error = error.map_or(Error::Unavailable, |error| Error::Memory(*error));
+            let bufs = [request.ok(), response.ok()].into_iter().flatten();
+            return Err(not_sent(error.into(), bufs));
+        }
+    };
+    call_with_bufs::<M>(cx, session, value, bufs, tag, options)
+}
+
+/// Issues a call with these msgbufs, as an earlier call gave them back: request and response. The
+/// request's is changed for a larger one if it must be.
+///
+/// # Errors
+/// As for [`call`].
+#[inline]
+pub fn call_with_bufs<M: Method>(
+    cx: &mut Cx<'_>,
+    session: Session,
+    value: &M::Request,
+    [mut request, response]: [MsgBuf; 2],
+    tag: Tag,
+    options: CallOptions,
+) -> Result<CallId, NotSent> {
+    if let Err(failure) = write::<M>(cx, &mut request, value, &options) {
+        return Err(not_sent(failure, [request, response]));
+    }
+    let req_type = type_of::<M>(&options);
+    match cx.call_with(session, req_type, request, response, tag, options) {
+        Ok(id) => Ok(id),
+        Err(refused) => Err(on_refused(refused)),
+    }
+}
+
+/// Reads a completion of this method: the response, or why there is none.
+///
+/// # Errors
+/// See [`Failure`].
+#[inline]
+pub fn response<M: Method>(done: &Done) -> Response<'_, M> {
+    match done.result {
+        Ok(()) => read::<M>(done.response.data()),
+        Err(error) => Err(Error::Rpc(error).into()),
+    }
+}
+
+/// Reads the bytes of a response.
+#[inline]
+pub(crate) fn read<M: Method>(bytes: &[u8]) -> Response<'_, M> {
+    match M::Outcome::decode(bytes) {
+        Ok(Ok(view)) => Ok(view),
+        Ok(Err(error)) => Err(Failure::Method(error)),
+        Err(error) => Err(Failure::BadResponse(error)),
+    }
+}
+
+/// The request type of a call with these options.
+#[inline]
+pub(crate) fn type_of<M: Method>(options: &CallOptions) -> ReqType {
+    let [plain, with_meta] = M::types();
+    if options.deadline.is_some() {
+        with_meta
+    } else {
+        plain
+    }
+}
+
+/// How long a request is with these options.
+pub(crate) fn len_of<M: Method>(
+    value: &M::Request,
+    options: &CallOptions,
+) -> Result<usize, crate::EncodeError> {
+    let meta = if options.deadline.is_some() {
+        frame::LEN
+    } else {
+        0
+    };
+    Ok(meta + M::Codec::size(value)?)
+}
+
+/// Writes a request into bytes of that length.
+#[inline]
+pub(crate) fn encode<M: Method>(value: &M::Request, options: &CallOptions, out: &mut [u8]) {
+    let message = match options.deadline {
+        None => out,
+        Some(deadline) => {
+            let (meta, message) = out
+                .split_first_chunk_mut()
+                .expect("the length counts the metadata");
+            frame::write(meta, deadline);
+            message
+        }
+    };
+    M::Codec::encode(value, message);
+}
+
+#[inline]
+fn write<M: Method>(
+    cx: &mut Cx<'_>,
+    request: &mut MsgBuf,
+    value: &M::Request,
+    options: &CallOptions,
+) -> Result<(), Failure<Infallible>> {
+    let len = len_of::<M>(value, options)?;
+    if request.resize(len).is_err() {
+        let larger = cx.buf(len).map_err(Error::Memory)?;
+        cx.recycle([std::mem::replace(request, larger)]);
+    }
+    encode::<M>(value, options, request.data_mut());
+    Ok(())
+}
+
+#[cold]
+fn on_refused(refused: CallError) -> NotSent {
+    let kind: CallErrorKind = refused.kind;
+    not_sent(
+        Error::Refused(kind).into(),
+        [refused.request, refused.response],
+    )
+}
+
+#[cold]
+fn not_sent(failure: Failure<Infallible>, bufs: impl IntoIterator<Item = MsgBuf>) -> NotSent {
+    NotSent {
+        failure,
+        bufs: bufs.into_iter().collect(),
+    }
+}
