@@ -18,6 +18,7 @@ mod world;
 use dunlin_wire::ReqNum;
 
 use crate::config::{Config, MAX_WINDOW, SessionOptions};
+use crate::congestion::{Bypasses, Scheme};
 use crate::time::Nanos;
 use letter::Mode;
 use net::DATA_SIZE;
@@ -53,8 +54,14 @@ fn live(bytes: &[u8], config: Config) {
         credits: 1 + u32::from(setup >> 4),
         ..SessionOptions::DEFAULT
     };
+    let second = input.byte();
     let config = Config {
-        backlog: 1 + u32::from(input.byte() % 16),
+        backlog: 1 + u32::from(second % 16),
+        scheme: Some(Scheme::ALL[usize::from(second >> 4 & 3)]),
+        bypasses: Bypasses {
+            limiter: second & 64 == 0,
+            ..Bypasses::default()
+        },
         first_req: ReqNum(if setup & 4 != 0 { WRAP_SOON } else { 0 }),
         ..config
     };
