@@ -92,8 +92,8 @@ impl RttLog {
     }
 }
 
-/// A session that is not paced asks for a round-trip sample at most this often (rule S10): both sides then read
-/// their clocks once more, and the estimate does not need it of every answer.
+/// A session that is not paced asks for a round-trip sample at most this often (rule S10): both
+/// sides then read their clocks once more, and the estimate does not need it of every answer.
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 
 /// A sample is dropped if this endpoint was away for longer than this when the answer may have

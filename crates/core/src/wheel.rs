@@ -1,17 +1,17 @@
-//! The timing wheel that paced packets wait in (Carousel, SIGCOMM 2017, §4.1): a ring of slots, each
-//! a list of what leaves in one width of time.
+//! The timing wheel that paced packets wait in (Carousel, SIGCOMM 2017, §4.1): a ring of slots,
+//! each a list of what leaves in one width of time.
 //!
-//! To insert and to reap cost the same whatever waits, and nothing while nothing does: two levels of
-//! bits say which slot is next, so a wheel that was not looked at for an hour is not walked through.
-//! What lies beyond the horizon waits at the horizon and is put in again when it comes up.
+//! To insert and to reap cost the same whatever waits, and nothing while nothing does: two levels
+//! of bits say which slot is next, so a wheel that was not looked at for an hour is not walked
+//! through. What lies beyond the horizon waits at the horizon and is put in again when it comes up.
 //!
 //! An entry names a packet by session, request number (whose low bits are the slot, rule W9) and
-//! packet number, and is checked when it comes up (rule S8): nothing here refers to a msgbuf or keeps
-//! a call from ending.
+//! packet number, and is checked when it comes up (rule S8): nothing here refers to a msgbuf or
+//! keeps a call from ending.
 //!
 //! Invariants: no entry leaves before its time, and none later than a slot's width after it if the
-//! wheel is looked at; all slots that hold something are within the horizon behind `cursor`; entries
-//! of a slot leave in the order in which they came. Called by `pacing.rs`.
+//! wheel is looked at; all slots that hold something are within the horizon behind `cursor`;
+//! entries of a slot leave in the order in which they came. Called by `pacing.rs`.
 
 use dunlin_wire::ReqNum;
 

@@ -23,8 +23,8 @@ pub(crate) mod timely {
     /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3: 500 µs
     /// beside 50 µs.
     pub(crate) const T_HIGH_IN_T_LOW: u64 = 10;
-    /// δ: additive step, as a part of the line rate: 3 Mbit/s of 25 Gbit/s. TIMELY §4.3 has 10 Mbit/s
-    /// of 10 Gbit/s for each segment of 16 KB and more. Ours: a step every round trip, and so
+    /// δ: additive step, as a part of the line rate: 3 Mbit/s of 25 Gbit/s. TIMELY §4.3 has 10
+    /// Mbit/s of 10 Gbit/s for each segment of 16 KB and more. Ours: a step every round trip, so
     /// small that those of a hundred senders are not more than the gradient can take back.
     pub(crate) const STEP: f64 = 1.0 / 8000.0;
     /// β: multiplicative decrease. TIMELY §4.3: 0.8.
@@ -37,8 +37,8 @@ pub(crate) mod timely {
     /// The step is then so many times as large. TIMELY §4.3: five.
     pub(crate) const HYPER_STEPS: f64 = 5.0;
     /// In an empty network the hyperactive step is at least this part of the rate. Ours: with δ
-    /// alone a session that one spike has brought to a fifth of the line rate needs 1300 round trips
-    /// to come back.
+    /// alone a session that one spike has brought to a fifth of the line rate needs 1300 round
+    /// trips to come back.
     pub(crate) const HYPER_PART: f64 = 1.0 / 16.0;
     /// The network counts as empty below this part of T_low. Ours: where the queue is about to
     /// reach T_low, only δ keeps the senders from passing it together.

@@ -64,8 +64,8 @@ impl Timely {
         self.set_t_low();
     }
 
-    /// One step of Algorithm 1, at most once in a round trip: its samples stand for segments of 16 KB
-    /// and more, ours for packets.
+    /// One step of Algorithm 1, at most once in a round trip: its samples stand for segments of 16
+    /// KB and more, ours for packets.
     fn update(&mut self, rtt: Nanos, now: Nanos) {
         if now.since(self.updated) < rtt {
             return;
