@@ -1,13 +1,15 @@
 //! Regions of other processes, mapped for reading: data that goes by reference (design §12).
 //!
 //! A sender names bytes of its region ([`BufRef::to_bytes`]); the receiver, which has mapped the
-//! region, finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes back
-//! at any time. So the block's generation, which stands in the same memory, is looked at after
-//! the copy: as in a sequence lock, what was copied counts only if it is still the one that was named.
+//! region, finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes
+//! back at any time. So the block's generation, which stands in the same memory, is looked at after
+//! the copy: as in a sequence lock, what was copied counts only if it is still the one that was
+//! named.
 //!
 //! Invariants: a mapping cannot lose pages while it lives (its size is sealed, hugepages cannot be
-//! taken out of it); nothing here writes to it; no reference to its bytes exists, because the other process may
-//! change them; what a sender names is checked against the mapping before it is touched.
+//! taken out of it); nothing here writes to it; no reference to its bytes exists, because the other
+//! process may change them; what a sender names is checked against the mapping before it is
+//! touched.
 
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
@@ -147,7 +149,8 @@ impl PeerRegion {
 }
 
 impl<'a> PeerBytes<'a> {
-    /// Bytes of this process that are good as long as `generation` is `lent`, for tests and simulators.
+    /// Bytes of this process that are good as long as `generation` is `lent`, for tests and
+    /// simulators.
     ///
     /// # Panics
     /// If there are 4 GiB or more.

@@ -71,8 +71,8 @@ pub struct RegionInfo {
     /// A descriptor of the memory that another process can map for reading, from offset 0; `None`
     /// for private and user memory, or if the process has no descriptor left.
     pub fd: Option<OwnedFd>,
-    /// What that process must know to map it as a [`PeerRegion`](crate::PeerRegion); `None` for user
-    /// memory.
+    /// What that process must know to map it as a [`PeerRegion`](crate::PeerRegion); `None` for
+    /// user memory.
     pub extent: Option<Extent>,
 }
 

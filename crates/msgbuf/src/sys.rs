@@ -208,8 +208,8 @@ mod os {
     }
 
     /// True if this is memory of `len` bytes of which no mapping ever loses a page, because that
-    /// would be a bus error. Ordinary pages come into being when they are touched; hugepages are set
-    /// aside when they are mapped, and stay if nobody can punch holes.
+    /// would be a bus error. Ordinary pages come into being when they are touched; hugepages are
+    /// set aside when they are mapped, and stay if nobody can punch holes.
     fn keeps_its_pages(fd: &OwnedFd, len: usize) -> bool {
         let mut stat = MaybeUninit::<libc::stat>::uninit();
         // SAFETY: the structure is the kernel's to fill.

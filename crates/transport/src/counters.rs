@@ -30,7 +30,8 @@ pub struct Counters {
     pub rx_corrupt: u64,
     /// Packets whose data was named and left where it was, for the receiver to copy.
     pub tx_references: u64,
-    /// Of these, packets whose data was copied first, because it lay in memory that cannot be shared.
+    /// Of these, packets whose data was copied first, because it lay in memory that cannot be
+    /// shared.
     pub tx_copied: u64,
     /// Packets by reference to memory that could not be mapped, dropped.
     pub rx_unmapped: u64,

@@ -3,7 +3,8 @@
 //!
 //! From the inside out: `cells` is the memory of a ring and `ring` its protocol; `doorbell` says
 //! which rings to look at; `channel` puts two rings into shared `memory`; `rx` and `tx` are the
-//! halves of an endpoint; `regions` and `bounce` are for data that goes by reference; `offer` and `setup` bring endpoints together.
+//! halves of an endpoint; `regions` and `bounce` are for data that goes by reference; `offer` and
+//! `setup` bring endpoints together.
 //!
 //! ```
 //! use dunlin_core::transport::{Rx, Tx, TxItem, MAX_INLINE};

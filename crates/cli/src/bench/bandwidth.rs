@@ -106,7 +106,7 @@ fn case(transport: Transport, messages: Messages) -> Case {
     };
     let case = Case::new("bandwidth", transport.name(), &params, subject);
     match transport {
-        Transport::Shm | Transport::Auto => case.against(raw::Memory(messages.size)),
+        Transport::Shm | Transport::Auto => case.against(raw::Memory(messages)),
         Transport::Udp => case.against(raw::Datagrams),
     }
 }

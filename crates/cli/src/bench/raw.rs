@@ -68,7 +68,12 @@ pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
         }
     }
     for size in COPY_SIZES {
-        cases.push(Case::new("raw", "none", &params(size), copy::Copy { size }));
+        cases.push(Case::new(
+            "raw",
+            "none",
+            &params(size),
+            copy::Copy { size, pairs: 1 },
+        ));
     }
     cases.push(Case::new::<u32>("raw", "none", &[], clock::Clock));
     cases

@@ -186,8 +186,8 @@ impl Channels {
         Some(self.name(index))
     }
 
-    /// Calls `drain` for the wake-up lines that have something; it returns false if the other end is
-    /// gone. Such a line is not watched any more: if sessions use the channel, the control plane
+    /// Calls `drain` for the wake-up lines that have something; it returns false if the other end
+    /// is gone. Such a line is not watched any more: if sessions use the channel, the control plane
     /// will say that the peer is dead. Returns how many peers had woken us.
     pub(super) fn drain_lines(&self, mut drain: impl FnMut(usize) -> bool) -> u64 {
         let mut woken = 0;

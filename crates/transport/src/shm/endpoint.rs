@@ -32,8 +32,8 @@ pub struct Options {
     /// is being looked at can then do harm.
     pub trust_peer: bool,
     /// Data of so many bytes or more, in one packet, is not written into the ring: the packet says
-    /// where it lies, and the receiver, which has mapped the sender's regions, copies it from there.
-    /// So does data that would take more than half of a ring.
+    /// where it lies, and the receiver, which has mapped the sender's regions, copies it from
+    /// there. So does data that would take more than half of a ring.
     pub by_reference: u32,
 }
 

@@ -1,8 +1,9 @@
 //! Data by reference: which regions of the sender the receiver of a channel has mapped.
 //!
-//! The first packet that names a region has its descriptor go ahead of it over the wake-up line. The
-//! receiver looks there when it meets a region that it does not know. When the sender's region is
-//! gone, it says so before it tells of the next one, or before it sleeps, and the receiver unmaps it.
+//! The first packet that names a region has its descriptor go ahead of it over the wake-up line.
+//! The receiver looks there when it meets a region that it does not know. When the sender's region
+//! is gone, it says so before it tells of the next one, or before it sleeps, and the receiver
+//! unmaps it.
 //!
 //! Invariants: a name is put into a ring only after its region was told; each side holds at most
 //! [`MOST`] regions of the other. Called by `tx` and `rx`.

@@ -77,8 +77,8 @@ unsafe impl Send for ShmRx {}
 /// was copied is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// Frames of one burst whose data lies elsewhere. They come last, and the others of them wait: small
-/// packets, whenever they come, should not wait for more copies of large ones than these.
+/// Frames of one burst whose data lies elsewhere. They come last, and the others of them wait:
+/// small packets, whenever they come, should not wait for more copies of large ones than these.
 const SHOWN: usize = 2;
 
 /// Bursts between two rounds of housekeeping.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::METRICS;
+use super::{METRICS, Messages};
 use crate::bench::probe::{Measurement, Metric, Probe};
 use crate::bench::raw::copy::Copy;
 use crate::bench::raw::udp_rate::UdpRate;
@@ -13,9 +13,9 @@ const DATAGRAM: u16 = 1440;
 /// Datagrams that the kernel takes as one: as many as fit into 64 KiB.
 const SEGMENTS: u32 = 45;
 
-/// Copies of so many bytes, from one buffer to another.
+/// Copies of messages, between as many buffers as are in flight.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memory(pub(super) u32);
+pub(super) struct Memory(pub(super) Messages);
 
 /// Full datagrams one way, with segmentation by the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,9 @@ impl Probe for Memory {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let mut copied = Copy { size: self.0 }.measure(span)?;
+        let Messages { size, inflight } = self.0;
+        let pairs = inflight;
+        let mut copied = Copy { size, pairs }.measure(span)?;
         // From gigabytes.
         copied.values[0] *= 8.0;
         Ok(copied)

@@ -16,10 +16,12 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// Copies of `size` bytes.
+/// Copies of `size` bytes, in turn between so many pairs of buffers: what is copied again sooner may
+/// still lie in a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) size: u32,
+    pub(crate) pairs: u32,
 }
 
 impl Probe for Copy {
@@ -32,7 +34,11 @@ impl Probe for Copy {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let mut process = Process::spawn(Role::Copy, Seats::pick().client, &(self.size, span))?;
+        let mut process = Process::spawn(
+            Role::Copy,
+            Seats::pick().client,
+            &(self.size, self.pairs, span),
+        )?;
         Ok(vec![process.receive(patience(span))?].into())
     }
 
@@ -50,19 +56,25 @@ impl Probe for Copy {
     reason = "bytes of a run are far below 2^53"
 )]
 pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
-    let (size, span): (u32, Duration) = parent.receive()?;
-    let mut from = vec![0; size as usize];
-    let mut to = vec![0; size as usize];
-    work::fill(&mut from, 1);
-    to.copy_from_slice(&from);
+    let (size, pairs, span): (u32, u32, Duration) = parent.receive()?;
+    let mut buffers: Vec<_> = (0..pairs)
+        .map(|_| {
+            let mut from = vec![0; size as usize];
+            work::fill(&mut from, 1);
+            (from.clone(), from)
+        })
+        .collect();
     let begin = Instant::now();
     let mut copies: u64 = 0;
     while begin.elapsed() < span {
-        work::fill(&mut from[..8], copies);
-        black_box(&mut to[..]).copy_from_slice(black_box(&from));
-        copies += 1;
+        for (from, to) in &mut buffers {
+            work::fill(&mut from[..8], copies);
+            black_box(&mut to[..]).copy_from_slice(black_box(from));
+            copies += 1;
+        }
     }
     let took = begin.elapsed();
+    let (mut from, mut to) = buffers.swap_remove(0);
     work::fill(&mut from, copies);
     to.copy_from_slice(&from);
     ensure!(

@@ -114,8 +114,8 @@ impl Incoming {
         Taken::Packet { place, lines }
     }
 
-    /// Copies a packet at whose end its data is named: the name, what stands in front of it, and how
-    /// long that is. `None` if its length is impossible.
+    /// Copies a packet at whose end its data is named: the name, what stands in front of it, and
+    /// how long that is. `None` if its length is impossible.
     fn take_reference(&self, at: u32, len: u32) -> Option<(BufRef, [u8; MAX_INLINE], u32)> {
         let front_len = (len as usize).checked_sub(REF_LEN)?;
         let (mut front, mut name) = ([0; MAX_INLINE], [0; REF_LEN]);
