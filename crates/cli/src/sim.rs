@@ -28,8 +28,9 @@ Examples:
   dunlin sim scenarios/hello.toml --pcap frames.pcap     for Wireshark
 
 A file says hosts, cables, switches, what work costs a thread, who calls whom, and for how long;
-scenarios/hello.toml explains every key. What a file lists under [sweep] is run in every combination,
-unless --set gives the key one value. One seed is one run: the same numbers, on every machine.
+scenarios/hello.toml explains every key. What a file lists under [sweep] is run in every
+combination, unless --set gives the key one value. One seed is one run: the same numbers, on every
+machine.
 Ctrl-C ends the run and reports what was measured so far.
 
 Exit codes: 0, all was run; 1, something failed; 2, wrong usage; 130, Ctrl-C.";

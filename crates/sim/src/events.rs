@@ -1,14 +1,14 @@
 //! The queue of what happens next: a timing wheel that grows coarser with distance.
 //!
-//! Level 0 has a slot for each of the next 64 nanoseconds, level 1 for each of the next 64 stretches
-//! of 64, and so on up to the end of time. An event goes to the level at which its time first
-//! differs from the present one, and moves down when that slot begins: constant work for an event,
-//! however many wait and however far they are.
+//! Level 0 has a slot for each of the next 64 nanoseconds, level 1 for each of the next 64
+//! stretches of 64, and so on up to the end of time. An event goes to the level at which its time
+//! first differs from the present one, and moves down when that slot begins: constant work for an
+//! event, however many wait and however far they are.
 //!
 //! Invariants: every slot of a level that holds events lies behind the present time's own slot of
-//! that level, so the first event is in the first slot of the lowest level that holds any. Events of
-//! the same time are always in the same list, in the order in which they went in; so a run does not
-//! depend on how ties are broken. Called by `net`.
+//! that level, so the first event is in the first slot of the lowest level that holds any. Events
+//! of the same time are always in the same list, in the order in which they went in; so a run does
+//! not depend on how ties are broken. Called by `net`.
 
 use std::collections::VecDeque;
 

@@ -96,8 +96,8 @@ pub(super) enum Experiment {
     Loss,
     /// The same over one that delivers some of them late
     Reorder,
-    /// 8 MB requests of 20 to 1000 simulated hosts to one, under each congestion control scheme; not
-    /// part of `all`
+    /// 8 MB requests of 20 to 1000 simulated hosts to one, under each congestion control scheme;
+    /// not part of `all`
     Incast,
     /// 64 KB RPCs among 100 simulated hosts that send to another one meanwhile; not part of `all`
     #[value(alias = "incast_background")]

@@ -2,8 +2,8 @@
 //!
 //! When a frame comes it is known when it will have left, because nothing overtakes it: no event is
 //! needed for that. Invariants: frames leave in the order in which they came, one at a time, at the
-//! cable's rate; a frame takes room in the queue and in its memory until its last bit has left. What
-//! has left is noticed when it matters. Called by `fabric`.
+//! cable's rate; a frame takes room in the queue and in its memory until its last bit has left.
+//! What has left is noticed when it matters. Called by `fabric`.
 
 use std::collections::VecDeque;
 
@@ -12,9 +12,9 @@ use dunlin_core::Nanos;
 use crate::net::frames::End;
 use crate::rng::{Ppm, Rng};
 
-/// When frames are marked "congestion experienced", by the length of the queue that they meet: never
-/// below `from`, always above `to`, and between them more and more often, up to `most` (RED as DCQCN
-/// uses it: Kmin, Kmax, Pmax). With `from == to` it is a step.
+/// When frames are marked "congestion experienced", by the length of the queue that they meet:
+/// never below `from`, always above `to`, and between them more and more often, up to `most` (RED
+/// as DCQCN uses it: Kmin, Kmax, Pmax). With `from == to` it is a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Marking {
     /// Bytes up to which no frame is marked.
