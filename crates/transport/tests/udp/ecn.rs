@@ -2,12 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Duration, Instant};
 
 use dunlin_core::transport::Rx;
+use dunlin_core::{BytesPerSec, Clock, Config, Nanos, Rpc, Scheme, Session, SessionOptions, Tag};
 use dunlin_transport::connect::Connect;
 use dunlin_transport::udp::{Ecn, Options, Udp};
+use dunlin_wire::ReqType;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, connect};
 
 fn options(ip: IpAddr) -> (libc::c_int, libc::c_int) {
     match ip {
@@ -17,10 +20,14 @@ fn options(ip: IpAddr) -> (libc::c_int, libc::c_int) {
 }
 
 fn mark(socket: &UdpSocket, bits: libc::c_int) {
-    let (level, name) = options(socket.local_addr().unwrap().ip());
+    mark_all_of(socket.as_raw_fd(), socket.local_addr().unwrap().ip(), bits);
+}
+
+fn mark_all_of(fd: RawFd, ip: IpAddr, bits: libc::c_int) {
+    let (level, name) = options(ip);
     let value = (&raw const bits).cast();
     // SAFETY: the value is a live number of 4 bytes.
-    let rc = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, 4) };
+    let rc = unsafe { libc::setsockopt(fd, level, name, value, 4) };
     assert_eq!(rc, 0);
 }
 
@@ -68,4 +75,83 @@ fn nobody_asks_for_the_bits_on_loopback() {
     for ecn in [Ecn::Auto, Ecn::Off] {
         assert_eq!(reported(Ipv4Addr::LOCALHOST.into(), ecn), [false; 4]);
     }
+}
+
+struct Wall(Instant);
+
+impl Clock for Wall {
+    fn now(&mut self) -> Nanos {
+        self.0.elapsed().into()
+    }
+}
+
+/// Echoes of 50 KB over loopback; returns the scheme of the client's session, the rate that it has
+/// after them, and the marks that it has heard of.
+fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPerSec>, u64) {
+    let options = Options {
+        ecn: Ecn::On,
+        ..Options::default()
+    };
+    let (mut here, mut there) = (Endpoint::new(&options), Endpoint::new(&options));
+    let (to_server, to_client) = connect(&mut here, &mut there);
+    if marked {
+        // No router is in between, so the client's own packets bear the mark from the beginning.
+        let mut fds: Vec<RawFd> = Vec::new();
+        Udp::fds(&here.halves.rx, &here.halves.tx, &mut fds);
+        mark_all_of(fds[0], here.halves.rx.local_addr().ip(), 3);
+    }
+    let clock = || Wall(Instant::now());
+    let config = Config::default();
+    let mut client =
+        Rpc::<Udp, _, u32>::new(0, clock(), here.halves, config.clone(), 1, None).unwrap();
+    let mut server = Rpc::<Udp, _, ()>::new((), clock(), there.halves, config, 2, None).unwrap();
+    server.on(ReqType(1), |(), req, cx| {
+        let data = req.data();
+        req.reply(cx, data.len(), |out| out.copy_from_slice(data));
+    });
+    client.on_completion(|done, end, cx| {
+        assert!(end.result.is_ok());
+        *done += 1;
+        cx.recycle([end.request, end.response]);
+    });
+    let wanted = SessionOptions {
+        scheme,
+        ..SessionOptions::DEFAULT
+    };
+    let session: Session = client.open(&wanted).unwrap();
+    let offer = client.offer_of(session).unwrap();
+    let (_, answer) = server.accept(to_client, &offer).unwrap();
+    client.opened(session, to_server, &answer).unwrap();
+    for tag in 0..4 {
+        let bufs = [(); 2].map(|()| client.buf(50_000).unwrap());
+        let [request, response] = bufs;
+        client
+            .call(session, ReqType(1), request, response, Tag(tag))
+            .unwrap();
+    }
+    let begin = Instant::now();
+    while *client.app() < 4 {
+        client.run_once();
+        server.run_once();
+        assert!(begin.elapsed() < Duration::from_secs(10), "no answers");
+    }
+    let info = client.session_info(session).unwrap();
+    (info.scheme, info.rate, client.counters().congestion_marks)
+}
+
+#[test]
+fn a_dcqcn_session_slows_down_where_packets_are_marked() {
+    let scheme = Some(Scheme::Dcqcn);
+    let (chosen, _, marks) = after_echoes(scheme, false);
+    assert_eq!((chosen, marks), (Scheme::Dcqcn, 0));
+    let (_, rate, marks) = after_echoes(scheme, true);
+    assert!(rate.is_some_and(|rate| rate.0 < Options::default().line_rate));
+    assert!(marks > 0);
+}
+
+#[test]
+fn sessions_over_udp_have_timely_unless_asked_otherwise() {
+    assert_eq!(after_echoes(None, false).0, Scheme::Timely);
+    let (chosen, rate, _) = after_echoes(Some(Scheme::None), false);
+    assert_eq!((chosen, rate), (Scheme::None, None));
 }
