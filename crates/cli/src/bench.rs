@@ -6,6 +6,7 @@ mod args;
 pub(crate) mod bandwidth;
 mod cluster;
 mod compare;
+pub(crate) mod faces;
 pub(crate) mod gopt;
 pub(crate) mod idle;
 mod incast;
@@ -102,6 +103,7 @@ fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
         Experiment::IncastBackground => incast::background_cases(),
         Experiment::Cluster => cluster::cases(),
         Experiment::SlowHandler => slow_handler::cases(transports),
+        Experiment::Faces => faces::cases(transports),
         // `All` stands for others, see `Args::experiments`; the other one has no cases.
         Experiment::All | Experiment::Gopt => Vec::new(),
     }

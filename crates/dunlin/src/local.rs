@@ -42,8 +42,9 @@ mod state;
 mod timer;
 
 use std::cell::RefCell;
+use std::io;
 use std::net::ToSocketAddrs;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
@@ -212,6 +213,14 @@ impl<T: Open> Local<T> {
         self.endpoint(Endpoint::park)
     }
 
+    /// A descriptor that becomes readable when something comes for a parked endpoint.
+    ///
+    /// # Errors
+    /// If the process has as many descriptors as it may.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.endpoint(|endpoint| endpoint.as_fd().try_clone_to_owned())
+    }
+
     /// Ends what [`Self::park`] began, whatever came.
     pub fn unpark(&mut self) {
         *self.state.driver.borrow_mut() = None;
@@ -241,6 +250,12 @@ impl<T: Open> Local<T> {
     /// What happened so far.
     pub fn counters(&self) -> Counters {
         self.endpoint(|endpoint| *endpoint.counters())
+    }
+
+    /// Looks at the endpoint for what this has no function for: counters of the transport, options
+    /// of a session. Its functions (`on_completion` and so on) belong to the `Local`.
+    pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Endpoint<T, Tasks>) -> R) -> R {
+        self.endpoint(look)
     }
 
     /// Futures of handlers and spawned ones that ended with a panic.
@@ -413,14 +428,6 @@ struct Polling(Rc<State>);
 impl Drop for Polling {
     fn drop(&mut self) {
         self.0.polling.set(false);
-    }
-}
-
-impl<T: Open> AsRawFd for Local<T> {
-    /// Readable when something has come for a parked endpoint.
-    fn as_raw_fd(&self) -> RawFd {
-        use std::os::fd::AsFd;
-        self.endpoint(|endpoint| endpoint.as_fd().as_raw_fd())
     }
 }
 

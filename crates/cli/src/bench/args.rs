@@ -112,6 +112,8 @@ pub(super) enum Experiment {
     /// Handlers that compute in the dispatch thread or sleep in worker threads, and fast RPCs
     /// beside them
     SlowHandler,
+    /// The same RPCs by the poll API, futures, and a typed service; not part of `all`
+    Faces,
     /// Everything above that takes a quarter of an hour together, without the summary
     All,
     /// Look-ups that miss the cache, plain, interleaved by gopt, and by hand; not part of `all`
@@ -227,7 +229,7 @@ impl Experiment {
             Self::Latency => 30,
             Self::Rate | Self::SlowHandler => 60,
             Self::Bandwidth => 60,
-            Self::Loss => 30,
+            Self::Loss | Self::Faces => 30,
             Self::Reorder => 5,
             Self::Sessions => 150,
             Self::Idle => 200,

@@ -56,6 +56,10 @@ pub(crate) enum Role {
     TcpReceive,
     /// Issues RPCs whose handlers are slow.
     SlowHandler,
+    /// Serves by one of the faces.
+    FaceServe,
+    /// Calls by one.
+    FaceCall,
     /// Makes a table, and measures look-ups in it.
     GoptLookups,
     /// Runs every form of a look-up once, under valgrind.
@@ -105,6 +109,8 @@ impl Role {
             Self::TcpSend => bench::bandwidth::tcp::send(parent),
             Self::TcpReceive => bench::bandwidth::tcp::receive(parent),
             Self::SlowHandler => bench::slow_handler::call(parent),
+            Self::FaceServe => bench::faces::serve(parent),
+            Self::FaceCall => bench::faces::call(parent),
             Self::GoptLookups => bench::gopt::measure::run(parent),
             Self::GoptCount => bench::gopt::instructions::run(parent),
         }

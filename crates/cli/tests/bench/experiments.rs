@@ -246,3 +246,18 @@ fn automata_have_two_forms() {
         "{rates:?}"
     );
 }
+
+#[test]
+fn faces_are_compared_with_the_poll_api() {
+    let (rows, _) = rows(&["faces", "--seconds", "1", "--transport", "shm"]);
+    let faces = ["poll", "async", "typed"].map(|face| json!({"face": face, "inflight": 60}));
+    assert_eq!(
+        params(&rows, "shm", "rpc_per_s"),
+        faces.iter().collect::<Vec<_>>()
+    );
+    for row in &rows {
+        let is_poll = row["params"]["face"] == "poll";
+        assert_eq!(row["baseline"].is_null(), is_poll, "{row}");
+        assert_eq!(row["ratio"].is_null(), is_poll, "{row}");
+    }
+}

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dunlin_core::{CallId, CallOptions, Cx, Done, Session, Tag};
+use dunlin_core::{CallId, CallOptions, Cx, Done, RpcError, Session, Tag};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
@@ -55,15 +55,27 @@ pub(super) struct Calls {
     free: Vec<usize>,
 }
 
-enum Entry {
+/// A call. The msgbufs lie beside the rest, so that they are moved once on their way in and once
+/// on their way out.
+#[derive(Default)]
+struct Entry {
+    progress: Progress,
+    /// When it is `Done`.
+    bufs: Option<[MsgBuf; 2]>,
+}
+
+#[derive(Default)]
+enum Progress {
+    #[default]
     Free,
     Waiting(CallId, WakeBy),
-    Done(Done),
+    Done(Result<(), RpcError>),
     /// The future was dropped; the msgbufs go to the pool.
     Abandoned,
 }
 
 impl Call {
+    #[inline]
     pub(super) fn new(
         port: Rc<dyn Port>,
         session: Session,
@@ -84,24 +96,28 @@ impl Call {
 
     /// Ends the call with [`RpcError::DeadlinePassed`](dunlin_core::RpcError) if no response has
     /// come this long after it was issued.
+    #[inline]
     pub fn deadline(mut self, span: Duration) -> Self {
         self.options.deadline = Some(span.into());
         self
     }
 
     /// Sets all options.
+    #[inline]
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
     }
 
     /// Makes room for a response of so many bytes; 4096 without this.
+    #[inline]
     pub fn room(mut self, bytes: usize) -> Self {
         self.room = bytes;
         self
     }
 
     /// Takes this msgbuf for the response, instead of one from the pool.
+    #[inline]
     pub fn response(mut self, buf: MsgBuf) -> Self {
         self.response = Some(buf);
         self
@@ -109,6 +125,7 @@ impl Call {
 
     /// Issues the call for a future that polls with `context`; without one, nobody waits for its
     /// end.
+    #[inline]
     pub(super) fn issue(&mut self, context: Option<&Context<'_>>) -> Result<(), Failed> {
         let port = Rc::clone(&self.port);
         let issued = port::with(&*port, |cx| self.issue_on(port.state(), cx, context));
@@ -156,10 +173,10 @@ impl Call {
         );
         match called {
             Ok(id) => {
-                calls.entries[slot] = context.map_or(Entry::Abandoned, |context| {
+                calls.entries[slot].progress = context.map_or(Progress::Abandoned, |context| {
                     let mut whom = WakeBy::Nobody;
                     whom.note(state, context);
-                    Entry::Waiting(id, whom)
+                    Progress::Waiting(id, whom)
                 });
                 Ok(slot)
             }
@@ -176,6 +193,7 @@ impl Call {
 impl Future for Call {
     type Output = Result<Reply, Failed>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         match this.stage {
@@ -186,14 +204,14 @@ impl Future for Call {
             Stage::Issued(slot) => {
                 let state = this.port.state();
                 let mut calls = state.calls.borrow_mut();
-                let Entry::Waiting(_, whom) = &mut calls.entries[slot] else {
-                    this.stage = Stage::Over;
-                    let done = calls.take(slot);
-                    drop(calls);
-                    return Poll::Ready(this.output(done));
-                };
-                whom.note(state, context);
-                Poll::Pending
+                if let Progress::Waiting(_, whom) = &mut calls.entries[slot].progress {
+                    whom.note(state, context);
+                    return Poll::Pending;
+                }
+                this.stage = Stage::Over;
+                let (result, bufs) = calls.take(slot);
+                drop(calls);
+                Poll::Ready(this.output(result, bufs))
             }
             Stage::Over => panic!("a call was polled after it had ended"),
         }
@@ -202,17 +220,20 @@ impl Future for Call {
 
 impl Call {
     #[inline]
-    fn output(&self, done: Done) -> Result<Reply, Failed> {
-        match done.result {
+    fn output(&self, result: Result<(), RpcError>, bufs: [MsgBuf; 2]) -> Result<Reply, Failed> {
+        match result {
             Ok(()) => Ok(Reply {
                 port: Rc::clone(&self.port),
-                bufs: Some([done.request, done.response]),
+                bufs: Some(bufs),
             }),
-            Err(error) => Err(Failed {
-                error: Error::Rpc(error),
-                request: done.request,
-                response: Some(done.response),
-            }),
+            Err(error) => {
+                let [request, response] = bufs;
+                Err(Failed {
+                    error: Error::Rpc(error),
+                    request,
+                    response: Some(response),
+                })
+            }
         }
     }
 }
@@ -227,8 +248,8 @@ impl Drop for Call {
                     // If the endpoint is gone, so is the call.
                     port::with(&*self.port, |cx| cx.cancel(id));
                 }
-                Abandoned::Ended(done) => {
-                    port::with(&*self.port, |cx| cx.recycle([done.request, done.response]));
+                Abandoned::Ended(bufs) => {
+                    port::with(&*self.port, |cx| cx.recycle(bufs));
                 }
             }
         }
@@ -237,6 +258,7 @@ impl Drop for Call {
 
 impl Reply {
     /// The response.
+    #[inline]
     pub fn data(&self) -> &[u8] {
         self.bufs
             .as_ref()
@@ -244,6 +266,7 @@ impl Reply {
     }
 
     /// The request and the response, to use them again.
+    #[inline]
     pub fn into_bufs(mut self) -> [MsgBuf; 2] {
         self.bufs
             .take()
@@ -274,62 +297,67 @@ impl Drop for Reply {
 
 enum Abandoned {
     Running(CallId),
-    Ended(Done),
+    Ended([MsgBuf; 2]),
 }
 
 impl Calls {
     /// Calls that have not ended.
     pub(super) fn pending(&self) -> usize {
-        let pending = |entry: &&Entry| matches!(entry, Entry::Waiting(..) | Entry::Abandoned);
-        self.entries.iter().filter(pending).count()
+        let goes_on =
+            |entry: &&Entry| matches!(entry.progress, Progress::Waiting(..) | Progress::Abandoned);
+        self.entries.iter().filter(goes_on).count()
     }
 
+    #[inline]
     fn reserve(&mut self) -> usize {
         if let Some(slot) = self.free.pop() {
             return slot;
         }
-        self.entries.push(Entry::Free);
+        self.entries.push(Entry::default());
         // Freeing must never allocate.
         self.free.reserve(self.entries.capacity());
         self.entries.len() - 1
     }
 
     /// A call has ended; says who waits for that.
+    #[inline]
     pub(super) fn end(&mut self, done: Done, cx: &mut Cx<'_>) -> WakeBy {
         let slot = usize::try_from(done.tag.0).expect("tags are places");
-        match std::mem::replace(&mut self.entries[slot], Entry::Free) {
-            Entry::Waiting(_, whom) => {
-                self.entries[slot] = Entry::Done(done);
-                whom
-            }
-            _ => {
-                cx.recycle([done.request, done.response]);
-                self.free.push(slot);
-                WakeBy::Nobody
-            }
+        let entry = &mut self.entries[slot];
+        if let Progress::Waiting(_, whom) = &mut entry.progress {
+            let whom = std::mem::take(whom);
+            entry.bufs = Some([done.request, done.response]);
+            entry.progress = Progress::Done(done.result);
+            return whom;
         }
+        entry.progress = Progress::Free;
+        self.free.push(slot);
+        cx.recycle([done.request, done.response]);
+        WakeBy::Nobody
     }
 
     /// The end of a call, which must have come.
     #[inline]
-    fn take(&mut self, slot: usize) -> Done {
+    fn take(&mut self, slot: usize) -> (Result<(), RpcError>, [MsgBuf; 2]) {
         self.free.push(slot);
-        match std::mem::replace(&mut self.entries[slot], Entry::Free) {
-            Entry::Done(done) => done,
+        let entry = &mut self.entries[slot];
+        let bufs = entry
+            .bufs
+            .take()
+            .expect("a call that has ended has its msgbufs");
+        match std::mem::take(&mut entry.progress) {
+            Progress::Done(result) => (result, bufs),
             _ => unreachable!("a call that does not wait has ended"),
         }
     }
 
     fn abandon(&mut self, slot: usize) -> Abandoned {
-        match std::mem::replace(&mut self.entries[slot], Entry::Abandoned) {
-            Entry::Waiting(id, _) => Abandoned::Running(id),
-            Entry::Done(done) => {
-                self.entries[slot] = Entry::Free;
-                self.free.push(slot);
-                Abandoned::Ended(done)
-            }
-            Entry::Free | Entry::Abandoned => unreachable!("an issued call waits or has ended"),
+        if let Progress::Waiting(id, _) = self.entries[slot].progress {
+            self.entries[slot].progress = Progress::Abandoned;
+            return Abandoned::Running(id);
         }
+        let (_, bufs) = self.take(slot);
+        Abandoned::Ended(bufs)
     }
 }
 

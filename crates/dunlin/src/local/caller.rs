@@ -24,6 +24,7 @@ pub struct Caller {
 
 impl Caller {
     /// Calls: awaiting it gives the response or an error, and the msgbufs. Dropping it cancels.
+    #[inline]
     pub fn call(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Call {
         Call::new(Rc::clone(&self.port), session, req_type, request)
     }

@@ -29,6 +29,7 @@ impl<T: Open> Port for Hub<T> {
         &self.state
     }
 
+    #[inline]
     fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool {
         let Ok(mut endpoint) = self.endpoint.try_borrow_mut() else {
             return false;
@@ -47,6 +48,7 @@ impl<T: Open> Port for Hub<T> {
 }
 
 /// Uses the endpoint; `None` if it is gone, or in use further up the stack.
+#[inline]
 pub(super) fn with<R>(port: &dyn Port, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
     let (mut run, mut result) = (Some(run), None);
     port.with(&mut |cx| result = run.take().map(|run| run(cx)));

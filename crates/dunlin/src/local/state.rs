@@ -70,6 +70,7 @@ pub(super) enum WakeBy {
 
 impl WakeBy {
     /// Whoever polls with this context, if that is not noted already.
+    #[inline]
     pub(super) fn note(&mut self, state: &State, context: &Context<'_>) {
         let waker = context.waker();
         if let Some((task, data)) = state.current.get()
@@ -87,6 +88,7 @@ impl WakeBy {
 
 impl State {
     /// Nothing waits for a future to be polled.
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.ready.borrow().is_empty()
             && self.arrivals.borrow().is_empty()
@@ -97,6 +99,7 @@ impl State {
     }
 
     /// Whoever waits for something of ours is polled soon.
+    #[inline]
     pub(super) fn wake(&self, whom: WakeBy) {
         match whom {
             WakeBy::Nobody => {}
@@ -115,6 +118,7 @@ impl State {
     }
 
     /// Polls a task: what it waits for notes its number.
+    #[inline]
     pub(super) fn as_current<R>(&self, task: u32, waker: &Waker, poll: impl FnOnce() -> R) -> R {
         let before = self.current.replace(Some((task, waker.data())));
         let restore = Restore(&self.current, before);

@@ -107,7 +107,7 @@ fn on_sink<T: Medium, App>(rpc: &mut Rpc<T, App>) {
 }
 
 /// A flag that is set when the parent sends a line.
-fn listen_to_parent() -> Arc<AtomicBool> {
+pub(in crate::bench) fn listen_to_parent() -> Arc<AtomicBool> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&asked);
     thread::spawn(move || {

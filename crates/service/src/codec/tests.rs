@@ -1,0 +1,130 @@
+//! Every codec: there and back, and between two versions of a type.
+
+use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{Codec, DecodeError};
+use crate::{Fixed, Growing, Grown, Postcard, Prost};
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, PartialEq, Debug)]
+#[repr(C)]
+struct Small {
+    id: U32,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, PartialEq, Debug)]
+#[repr(C)]
+struct Large {
+    id: U32,
+    weight: U32,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+struct Note {
+    text: String,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+struct LongNote {
+    text: String,
+    author: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Person {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Employee {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(uint32, tag = "2")]
+    room: u32,
+}
+
+fn bytes_of<C: Codec<T>, T>(value: &T) -> Vec<u8> {
+    let mut bytes = vec![0xAA; C::size(value).unwrap()];
+    C::encode(value, &mut bytes);
+    bytes
+}
+
+fn value_of<C: Codec<T>, T>(bytes: &[u8]) -> Result<T, DecodeError> {
+    C::decode(bytes).map(C::to_owned)
+}
+
+#[test]
+fn a_fixed_layout_is_read_where_it_lies_at_any_address() {
+    let (id, weight) = (U32::new(1), U32::new(2));
+    let large = Large { id, weight };
+    let bytes = bytes_of::<Fixed, _>(&large);
+    for offset in 0..4 {
+        let mut shifted = vec![0; offset];
+        shifted.extend(&bytes);
+        let there: &Large = Fixed::decode(&shifted[offset..]).unwrap();
+        assert_eq!(there, &large);
+        assert!(std::ptr::eq(
+            shifted[offset..].as_ptr(),
+            std::ptr::from_ref(there).cast()
+        ));
+    }
+    assert_eq!(value_of::<Fixed, Small>(&bytes), Ok(Small { id }));
+    let short = Err(DecodeError::TooShort { len: 4, needed: 8 });
+    assert_eq!(value_of::<Fixed, Large>(&bytes[..4]), short);
+}
+
+#[test]
+fn a_layout_that_has_grown_reads_what_the_old_one_wrote() {
+    let (id, weight) = (U32::new(1), U32::new(2));
+    let whole = bytes_of::<Growing<4>, _>(&Large { id, weight });
+    for (len, weight) in [(4, 0), (5, 2), (8, 2)] {
+        let large = Growing::<4>::decode(&whole[..len]).unwrap();
+        let large: Grown<'_, Large> = large;
+        assert_eq!(matches!(large, Grown::Whole(_)), len == 8);
+        assert_eq!((large.id, large.weight), (id, U32::new(weight)));
+    }
+    let short = Err(DecodeError::TooShort { len: 3, needed: 4 });
+    assert_eq!(value_of::<Growing<4>, Large>(&whole[..3]), short);
+}
+
+#[test]
+fn postcard_passes_over_what_is_behind_a_value() {
+    let (text, author) = ("text".to_owned(), "author".to_owned());
+    let bytes = bytes_of::<Postcard, _>(&LongNote {
+        text: text.clone(),
+        author,
+    });
+    assert_eq!(value_of::<Postcard, Note>(&bytes), Ok(Note { text }));
+    for cut in 0..bytes.len() {
+        let cut = value_of::<Postcard, LongNote>(&bytes[..cut]);
+        assert!(matches!(cut, Err(DecodeError::TooShort { .. })), "{cut:?}");
+    }
+    assert_eq!(
+        value_of::<Postcard, Note>(&[1, 0xFF]),
+        Err(DecodeError::Malformed)
+    );
+}
+
+#[test]
+fn protocol_buffers_read_older_and_newer_messages() {
+    let (name, room) = ("name".to_owned(), 7);
+    let employee = Employee {
+        name: name.clone(),
+        room,
+    };
+    let bytes = bytes_of::<Prost, _>(&employee);
+    assert_eq!(value_of::<Prost, Employee>(&bytes), Ok(employee));
+    let person = Person { name: name.clone() };
+    assert_eq!(value_of::<Prost, Person>(&bytes), Ok(person.clone()));
+    let bytes = bytes_of::<Prost, _>(&person);
+    assert_eq!(
+        value_of::<Prost, Employee>(&bytes),
+        Ok(Employee { name, room: 0 })
+    );
+    assert_eq!(
+        value_of::<Prost, Person>(&[0x0A, 200]),
+        Err(DecodeError::Malformed)
+    );
+}
