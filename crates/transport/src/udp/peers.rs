@@ -40,6 +40,8 @@ pub(super) struct Peer {
     pub(super) max_packet: u32,
     /// Data bytes per packet, in both directions.
     pub(super) data_size: u32,
+    /// Its packets stay in this kernel: there is no network on the way.
+    pub(super) loopback: bool,
 }
 
 #[derive(Debug)]
@@ -196,6 +198,7 @@ impl Peer {
             shape,
             max_packet: buffer.min(MAX_DATAGRAM_BYTES),
             data_size,
+            loopback: addr.ip().to_canonical().is_loopback(),
         }
     }
 }

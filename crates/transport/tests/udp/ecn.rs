@@ -150,8 +150,8 @@ fn a_dcqcn_session_slows_down_where_packets_are_marked() {
 }
 
 #[test]
-fn sessions_over_udp_have_timely_unless_asked_otherwise() {
-    assert_eq!(after_echoes(None, false).0, Scheme::Timely);
-    let (chosen, rate, _) = after_echoes(Some(Scheme::None), false);
+fn sessions_over_loopback_have_credits_alone_unless_asked_otherwise() {
+    let (chosen, rate, _) = after_echoes(None, false);
     assert_eq!((chosen, rate), (Scheme::None, None));
+    assert_eq!(after_echoes(Some(Scheme::Timely), false).0, Scheme::Timely);
 }

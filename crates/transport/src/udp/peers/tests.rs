@@ -119,6 +119,10 @@ fn ids_out_of_nowhere_find_nothing() {
 
 #[test]
 fn a_peer_with_small_buffers_gets_small_datagrams() {
+    let far = "192.0.2.1:9".parse().expect("an address");
+    assert!(!Peer::new(far, SHAPE, 1000, 900).loopback);
+    let near = "[::ffff:127.0.0.1]:9".parse().expect("an address");
+    assert!(Peer::new(near, SHAPE, 1000, 900).loopback);
     let peer = Peer::new(key(1).1, SHAPE, 1000, 900);
     assert_eq!((peer.shape.datagram, peer.max_packet), (1000, 1000));
     let peer = Peer::new(key(1).1, SHAPE, u32::MAX, 1440);
