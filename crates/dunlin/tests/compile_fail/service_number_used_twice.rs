@@ -1,0 +1,15 @@
+//! Method numbers are what both sides agree on: two methods cannot have the same.
+
+use dunlin::service;
+use dunlin::service::Fixed;
+
+#[service(codec = Fixed)]
+trait Twice {
+    #[method(7)]
+    fn first(value: u8) -> u8;
+
+    #[method(7)]
+    fn second(value: u8) -> u8;
+}
+
+fn main() {}
