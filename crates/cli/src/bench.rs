@@ -12,7 +12,9 @@ pub(crate) mod idle;
 mod incast;
 pub(crate) mod latency;
 mod loss;
+mod lossy;
 mod machine;
+pub(crate) mod mixed;
 mod output;
 mod plan;
 mod plausible;
@@ -95,8 +97,9 @@ fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
         Experiment::Latency => latency::cases(transports),
         Experiment::Rate => rate::cases(transports),
         Experiment::Bandwidth => bandwidth::cases(transports),
-        Experiment::Loss => loss::loss_cases(),
+        Experiment::Loss => loss::loss_cases(transports),
         Experiment::Reorder => loss::reorder_cases(),
+        Experiment::Mixed => mixed::cases(transports),
         Experiment::Sessions => sessions::cases(transports),
         Experiment::Idle => idle::cases(transports, WATCHED[0]),
         Experiment::Incast => incast::cases(),

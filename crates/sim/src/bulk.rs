@@ -1,5 +1,6 @@
-//! How fast large requests go from one host to another while packets are lost or late: the
-//! experiment behind `dunlin bench loss` and `reorder` (design §14; eRPC §6.4, table 4).
+//! How fast large messages go from one host to another while packets are lost or late, and how
+//! long small requests take beside them: the experiment behind `dunlin bench loss`, `reorder` and
+//! `mixed` (design §14; eRPC §6.4, table 4).
 //!
 //! Invariant: a report follows from its [`Bulk`] alone. Every packet's data is stamped, the server
 //! checks every stamp and answers a function of them, and the client checks that. Called by the
@@ -14,7 +15,7 @@ use crate::net::{CpuCosts, Fabric, FaultRates, Marking, Net, NetConfig, PortId};
 use crate::rng::{Ppm, Rng};
 use crate::trace::Trace;
 use crate::world::{Act, World};
-use endpoint::{Bulky, Pair};
+use endpoint::{Bulky, Ended, Pair};
 
 /// One run of the experiment.
 #[derive(Clone, Debug)]
@@ -35,12 +36,16 @@ pub struct Bulk {
     pub data_size: u32,
     /// Bytes of a request.
     pub request_bytes: u32,
+    /// Bytes of a response.
+    pub answer_bytes: u32,
     /// Requests under way at the same time.
     pub in_flight: u32,
     /// Credits of the session.
     pub credits: u32,
-    /// Requests in all.
+    /// Requests in all; more if the small ones take longer, unless there are none.
     pub requests: u32,
+    /// Requests of one packet on the same session, one after the other.
+    pub small_requests: u32,
 }
 
 impl Default for Bulk {
@@ -57,9 +62,11 @@ impl Default for Bulk {
             round_trip: Nanos::from_micros(6),
             data_size: 4096,
             request_bytes: 8 << 20,
+            answer_bytes: 32,
             in_flight: 1,
             credits: 64,
             requests: 16,
+            small_requests: 0,
         }
     }
 }
@@ -67,9 +74,11 @@ impl Default for Bulk {
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BulkReport {
-    /// Bytes of requests per second, in 10⁹ bits.
+    /// Bytes of large requests and their responses per second, in 10⁹ bits.
     pub gbps: f64,
-    /// Packets that the client had to send at least.
+    /// Median and 99th percentile of the round trips of small requests; 0 if there are none.
+    pub small_rtt: [Nanos; 2],
+    /// Packets of large requests that the client had to send at least.
     pub packets: u64,
     /// Frames lost, in both directions.
     pub lost: u64,
@@ -122,12 +131,18 @@ pub fn run(bulk: &Bulk) -> Result<BulkReport, String> {
             return Err("the requests do not end".to_owned());
         }
     }
-    let (end, retransmissions) = on(&mut world, CLIENT, |node| node.result())?;
+    let Ended {
+        requests,
+        last_end,
+        small_rtt,
+        retransmissions,
+    } = on(&mut world, CLIENT, |node| node.result())?;
     let counters = net.borrow().counters;
-    let took = end.since(start);
+    let took = last_end.since(start);
     Ok(BulkReport {
-        gbps: bulk.gbps(took),
-        packets: u64::from(bulk.requests) * u64::from(bulk.packets()),
+        gbps: bulk.gbps(requests, took),
+        small_rtt,
+        packets: u64::from(requests) * u64::from(bulk.packets()),
         lost: counters.lost,
         reordered: counters.reordered,
         overflown: counters.queue_full + counters.nic_full + counters.rx_full,
@@ -204,8 +219,9 @@ impl Bulk {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
-    fn gbps(&self, took: Nanos) -> f64 {
-        let bits = u64::from(self.requests) * u64::from(self.request_bytes) * 8;
+    fn gbps(&self, requests: u32, took: Nanos) -> f64 {
+        let bytes = u64::from(self.request_bytes) + u64::from(self.answer_bytes);
+        let bits = u64::from(requests) * bytes * 8;
         bits as f64 / took.0.max(1) as f64
     }
 

@@ -92,10 +92,12 @@ pub(super) enum Experiment {
     Rate,
     /// Messages of 32 bytes to 1 GiB, one and four at a time, beside copies, datagrams and TCP
     Bandwidth,
-    /// 8 MB requests over a simulated network that loses packets
+    /// 8 MB requests over networks that lose packets: a simulated one, and udp on purpose
     Loss,
-    /// The same over one that delivers some of them late
+    /// The same over a simulated one that delivers some of them late
     Reorder,
+    /// Small RPCs while 8 MB messages go over the same session
+    Mixed,
     /// 8 MB requests of 20 to 1000 simulated hosts to one, under each congestion control scheme;
     /// not part of `all`
     Incast,
@@ -210,13 +212,14 @@ impl Args {
 
 impl Experiment {
     /// What `all` runs, one after the other.
-    const EACH: [Self; 9] = [
+    const EACH: [Self; 10] = [
         Self::Raw,
         Self::Latency,
         Self::Rate,
         Self::Bandwidth,
         Self::Loss,
         Self::Reorder,
+        Self::Mixed,
         Self::Sessions,
         Self::Idle,
         Self::SlowHandler,
@@ -229,7 +232,8 @@ impl Experiment {
             Self::Latency => 30,
             Self::Rate | Self::SlowHandler => 60,
             Self::Bandwidth => 60,
-            Self::Loss | Self::Faces => 30,
+            Self::Mixed | Self::Faces => 30,
+            Self::Loss => 60,
             Self::Reorder => 5,
             Self::Sessions => 150,
             Self::Idle => 200,
@@ -239,7 +243,7 @@ impl Experiment {
             Self::Cluster => 1200 * 1000,
             // It does as much as its options say, whatever the time.
             Self::Gopt => 600,
-            Self::All => 615,
+            Self::All => 675,
         })
     }
 }

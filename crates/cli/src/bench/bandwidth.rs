@@ -13,6 +13,7 @@ use dunlin::{ConnectOptions, Cx, Done, MsgBuf, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
 
 use super::Transport;
+use super::lossy::Loss;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::seat::Seat;
@@ -35,6 +36,9 @@ const CREDITS: u32 = 256;
 
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 64;
+
+/// How much longer the first messages may take when some of each is lost, on a busy machine.
+const LOSSY: Duration = Duration::from_secs(20);
 
 /// A message that is as large as this takes a while.
 const HUGE: u32 = 256 << 20;
@@ -72,9 +76,11 @@ impl Messages {
 
 /// Large requests over one session.
 #[derive(Clone, Copy, Debug)]
-struct Bandwidth {
+pub(super) struct Bandwidth {
     transport: Transport,
     messages: Messages,
+    /// What client and server lose on purpose.
+    loss: Option<Loss>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -103,11 +109,30 @@ fn case(transport: Transport, messages: Messages) -> Case {
     let subject = Bandwidth {
         transport,
         messages,
+        loss: None,
     };
     let case = Case::new("bandwidth", transport.name(), &params, subject);
     match transport {
         Transport::Shm | Transport::Auto => case.against(raw::Memory(messages)),
         Transport::Udp => case.against(raw::Datagrams),
+    }
+}
+
+impl Bandwidth {
+    /// 8 MB requests, one at a time, over udp that loses so many frames in a million.
+    pub(super) fn of_lossy_udp(per_million: u32) -> Self {
+        let loss = Loss {
+            per_million,
+            seed: 1,
+        };
+        Self {
+            transport: Transport::Udp,
+            messages: Messages {
+                size: 8 << 20,
+                inflight: 1,
+            },
+            loss: Some(loss),
+        }
     }
 }
 
@@ -128,6 +153,13 @@ impl Probe for Bandwidth {
         let (mut client, mut server) = subject::spinning_pair(self.transport);
         client.largest = self.messages.size;
         server.largest = self.messages.size;
+        client.loss = self.loss;
+        if let Some(loss) = &mut self.loss {
+            // Each process of each round loses others.
+            loss.seed += 1;
+            server.loss = Some(*loss);
+            loss.seed += 1;
+        }
         let mut server = Server::start(&server::Params {
             setting: server,
             handler: Duration::ZERO,
@@ -139,7 +171,8 @@ impl Probe for Bandwidth {
             span,
         };
         let mut client = Process::spawn(Role::Bandwidth, Seat::default(), &params)?;
-        let report: Report = client.receive(patience(span + 4 * self.overhead()))?;
+        let losses = self.loss.map_or(Duration::ZERO, |_| LOSSY);
+        let report: Report = client.receive(patience(span + 4 * self.overhead() + losses))?;
         Ok(report.measurement(&server.side()?))
     }
 }
@@ -181,7 +214,7 @@ impl Sender {
 /// A wrong answer, or none.
 pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, measure(parent, &params))
+    over!(params.setting, measure(parent, &params))
 }
 
 fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {

@@ -143,7 +143,7 @@ impl Probe for Faces {
 /// The endpoint cannot be opened, or the parent has ended.
 pub(crate) fn serve(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, serve_on(parent, &params))
+    over!(params.setting, serve_on(parent, &params))
 }
 
 fn serve_on<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
@@ -160,7 +160,7 @@ fn serve_on<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 /// A wrong answer, or none.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, call_on(parent, &params))
+    over!(params.setting, call_on(parent, &params))
 }
 
 fn call_on<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {

@@ -215,7 +215,7 @@ fn pause(span: Duration) -> anyhow::Result<()> {
 /// A wrong answer, or none.
 pub(crate) fn call_after_silence(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, after_silence(parent, &params))
+    over!(params.setting, after_silence(parent, &params))
 }
 
 #[expect(
@@ -247,7 +247,7 @@ fn after_silence<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<
 /// A wrong answer, or none.
 pub(crate) fn load_then_silence(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, load(parent, &params))
+    over!(params.setting, load(parent, &params))
 }
 
 fn load<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {

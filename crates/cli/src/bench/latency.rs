@@ -134,7 +134,7 @@ impl Ping {
 /// A wrong answer, or none.
 pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, measure(parent, &params))
+    over!(params.setting, measure(parent, &params))
 }
 
 fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {

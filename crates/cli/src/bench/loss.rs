@@ -1,6 +1,6 @@
-//! `loss` and `reorder`: how fast 8 MB requests go while packets are lost or late, in the
-//! simulator: 100 Gb/s, 6 µs, 4096 bytes a packet. A round is a seed; its baseline is the same
-//! without faults.
+//! `loss` and `reorder`: how fast 8 MB requests go while packets are lost or late. In the
+//! simulator: 100 Gb/s, 6 µs, 4096 bytes a packet; a round is a seed. And over udp, whose ends lose
+//! some of the datagrams that come in. The baseline is the same without faults.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use dunlin_sim::bulk::{self, Bulk};
 use dunlin_sim::rng::Ppm;
 use serde_json::Value;
 
+use super::Transport;
+use super::bandwidth::Bandwidth;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe};
 
@@ -48,18 +50,24 @@ struct Simulated {
     name: &'static str,
 }
 
-/// Every rate of loss.
-pub(super) fn loss_cases() -> Vec<Case> {
-    let case = |(per_million, requests): (u32, u32)| {
+/// Every rate of loss, in the simulator, and over udp if it is one of the transports.
+pub(super) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (per_million, requests) in LOSSES {
         let bulk = Bulk {
             loss: Ppm(per_million),
             requests,
             ..Bulk::default()
         };
         let params = [("loss", Value::from(f64::from(per_million) / 1e6))];
-        case("loss", &params, bulk)
-    };
-    LOSSES.into_iter().map(case).collect()
+        cases.push(case("loss", &params, bulk));
+        if transports.contains(&Transport::Udp) {
+            let lossy = Bandwidth::of_lossy_udp;
+            let case = Case::new("loss", "udp", &params, lossy(per_million));
+            cases.push(case.against(lossy(0)));
+        }
+    }
+    cases
 }
 
 /// Every rate of lateness.

@@ -204,7 +204,7 @@ impl HasPipeline for Peer {
 /// A wrong answer, or none.
 pub(crate) fn issue(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, run(parent, &params))
+    over!(params.setting, run(parent, &params))
 }
 
 fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {

@@ -212,7 +212,7 @@ impl App {
 /// A wrong answer, or none.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, run(parent, &params))
+    over!(params.setting, run(parent, &params))
 }
 
 fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {

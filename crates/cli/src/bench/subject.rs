@@ -16,6 +16,7 @@ use dunlin::{Auto, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
 use serde::{Deserialize, Serialize};
 
 use super::Transport;
+use super::lossy::{Loss, LossyOptions, LossyUdp};
 use super::probe::{Measurement, patience};
 use super::seat::{Seat, Seats};
 use crate::process::{Process, Role};
@@ -32,6 +33,9 @@ pub(super) const SLOW_BACKGROUND: ReqType = ReqType(3);
 
 /// Looks at a large request here and there, and answers with few bytes.
 pub(super) const SINK: ReqType = ReqType(4);
+
+/// Answers few bytes with a large response, marked as large requests are.
+pub(super) const SOURCE: ReqType = ReqType(5);
 
 /// Starting two processes with an endpoint each, and connecting them.
 pub(super) const SET_UP: Duration = Duration::from_millis(60);
@@ -58,6 +62,8 @@ pub(super) struct Setting {
     pub(super) workers: usize,
     /// Largest message.
     pub(super) largest: u32,
+    /// udp: of the frames that come in, some are lost on purpose.
+    pub(super) loss: Option<Loss>,
 }
 
 /// What a client reports.
@@ -83,6 +89,9 @@ impl Report {
 pub(super) trait Medium: Open {
     /// Switches packing and segmentation.
     fn pack(options: &mut Self::Options, on: bool);
+
+    /// Lets it lose frames, if it can.
+    fn lose(_options: &mut Self::Options, _loss: Loss) {}
 }
 
 impl Medium for Shm {
@@ -95,19 +104,32 @@ impl Medium for Udp {
     }
 }
 
+impl Medium for LossyUdp {
+    fn pack(options: &mut LossyOptions, on: bool) {
+        Udp::pack(&mut options.udp, on);
+    }
+
+    fn lose(options: &mut LossyOptions, loss: Loss) {
+        options.loss = loss;
+    }
+}
+
 impl Medium for Auto {
     fn pack(options: &mut AutoOptions, on: bool) {
         Udp::pack(&mut options.udp, on);
     }
 }
 
-/// Calls a function that is generic over the [`Medium`] for a [`Transport`].
+/// Calls a function that is generic over the [`Medium`] for a [`Setting`].
 macro_rules! over {
-    ($transport:expr, $function:ident($($argument:expr),*)) => {
-        match $transport {
-            $crate::bench::Transport::Shm => $function::<dunlin::Shm>($($argument),*),
-            $crate::bench::Transport::Udp => $function::<dunlin::Udp>($($argument),*),
-            $crate::bench::Transport::Auto => $function::<dunlin::Auto>($($argument),*),
+    ($setting:expr, $function:ident($($argument:expr),*)) => {
+        match ($setting.transport, $setting.loss) {
+            ($crate::bench::Transport::Shm, _) => $function::<dunlin::Shm>($($argument),*),
+            ($crate::bench::Transport::Udp, None) => $function::<dunlin::Udp>($($argument),*),
+            ($crate::bench::Transport::Udp, Some(_)) => {
+                $function::<$crate::bench::lossy::LossyUdp>($($argument),*)
+            }
+            ($crate::bench::Transport::Auto, _) => $function::<dunlin::Auto>($($argument),*),
         }
     };
 }
@@ -132,6 +154,7 @@ impl Setting {
             rto_floor: None,
             workers: 0,
             largest: 0,
+            loss: None,
         }
     }
 
@@ -151,7 +174,12 @@ impl Setting {
         self.seat.take()?;
         let mut builder = nexus
             .endpoint_builder::<T>()
-            .transport(|options| T::pack(options, self.packing))
+            .transport(|options| {
+                T::pack(options, self.packing);
+                if let Some(loss) = self.loss {
+                    T::lose(options, loss);
+                }
+            })
             .config(|config| {
                 let largest = u64::from(self.largest);
                 if self.largest > config.max_message {

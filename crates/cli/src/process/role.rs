@@ -50,6 +50,8 @@ pub(crate) enum Role {
     LoadThenSilence,
     /// Issues large requests.
     Bandwidth,
+    /// Issues small RPCs, and large ones beside them.
+    Mixed,
     /// Sends large messages over a TCP stream.
     TcpSend,
     /// Receives them.
@@ -106,6 +108,7 @@ impl Role {
             Self::AfterSilence => bench::idle::call_after_silence(parent),
             Self::LoadThenSilence => bench::idle::load_then_silence(parent),
             Self::Bandwidth => bench::bandwidth::send(parent),
+            Self::Mixed => bench::mixed::call(parent),
             Self::TcpSend => bench::bandwidth::tcp::send(parent),
             Self::TcpReceive => bench::bandwidth::tcp::receive(parent),
             Self::SlowHandler => bench::slow_handler::call(parent),

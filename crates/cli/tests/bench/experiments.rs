@@ -261,3 +261,35 @@ fn faces_are_compared_with_the_poll_api() {
         assert_eq!(row["ratio"].is_null(), is_poll, "{row}");
     }
 }
+
+#[test]
+fn small_rpcs_are_measured_beside_large_messages_and_without_them() {
+    let (rows, _) = rows(&["mixed", "--seconds", "1.2", "--transport", "shm"]);
+    let directions = ["request", "response"].map(|large| json!({ "large": large }));
+    for transport in ["sim", "shm"] {
+        for metric in ["rtt_p50", "rtt_p99", "gbps"] {
+            let found = params(&rows, transport, metric);
+            assert_eq!(found, directions.iter().collect::<Vec<_>>());
+        }
+    }
+    assert!(values(&rows, "gbps").all(|gbps| gbps > 0.0));
+    for row in rows.iter().filter(|row| row["metric"] == "rtt_p99") {
+        assert_eq!(row["baseline_name"], "without large messages");
+        let is_sim = row["transport"] == "sim";
+        assert!(!is_sim || row["ratio"].as_f64().unwrap() <= 3.0, "{row}");
+    }
+}
+
+#[test]
+fn losses_are_measured_in_the_simulator_and_over_udp() {
+    let (rows, said) = rows(&["loss", "--seconds", "0.2", "--transport", "udp"]);
+    let rate = |loss: f64| json!({ "loss": loss });
+    let rates = [0.0, 1e-5, 1e-4, 1e-3, 1e-2].map(rate);
+    let udp = params(&rows, "udp", "gbps");
+    assert_eq!(udp, rates.iter().collect::<Vec<_>>());
+    let sim = params(&rows, "sim", "gbps");
+    assert_eq!(sim, [&rates[0], &rates[3], &rates[4]]);
+    assert!(values(&rows, "gbps").all(|gbps| gbps > 0.0));
+    // What is lost is sent again, which is worth a note.
+    assert!(said.contains("note: loss udp, loss 0.01"), "{said}");
+}

@@ -1,5 +1,5 @@
-//! The two processes of the experiment: one sends large requests, one after the other, the other
-//! one reads them and answers.
+//! The two processes of the experiment: one sends large requests, one after the other, and perhaps
+//! small ones beside them; the other one reads them and answers.
 //!
 //! Invariant: the first failure is kept. Called by `bulk` and by the world.
 
@@ -15,8 +15,11 @@ use crate::net::{NetHandle, SimTransport};
 use crate::world::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
 
 const BULK: ReqType = ReqType(1);
-/// Bytes of a response.
-const RESPONSE: usize = 32;
+const SMALL: ReqType = ReqType(2);
+/// Tag of small requests; large ones have their names.
+const SMALL_TAG: Tag = Tag(u64::MAX);
+/// Bytes of a small request and of its response.
+const SMALL_LEN: usize = 32;
 /// A stamp is this long, and so is the name of a request.
 const WORD: usize = 8;
 
@@ -41,7 +44,20 @@ struct App {
     begun: u32,
     ended: u32,
     last_end: Nanos,
+    /// When the small request under way left, and how long those before it took.
+    small_begun: Nanos,
+    small_rtts: Vec<Nanos>,
     failure: Option<String>,
+}
+
+/// What came of it, at the client.
+pub(super) struct Ended {
+    /// Large requests.
+    pub(super) requests: u32,
+    pub(super) last_end: Nanos,
+    pub(super) small_rtt: [Nanos; 2],
+    /// Packets sent again.
+    pub(super) retransmissions: u64,
 }
 
 impl Cluster for Pair {
@@ -56,12 +72,18 @@ impl Cluster for Pair {
             begun: 0,
             ended: 0,
             last_end: Nanos::ZERO,
+            small_begun: Nanos::ZERO,
+            small_rtts: Vec::new(),
             failure: None,
         };
         let seed = self.0.seed + process.port.0 as u64;
         let mut rpc = Rpc::new(app, clock, halves, config(), seed, None)
             .expect("the configuration is within its ranges");
         rpc.on(BULK, on_bulk);
+        rpc.on(SMALL, |_, req, cx| {
+            let name = word(req.data()).unwrap_or(0);
+            req.reply(cx, SMALL_LEN, |out| answer(name, out));
+        });
         rpc.on_completion(on_completion);
         Bulky { rpc }
     }
@@ -87,21 +109,30 @@ fn on_bulk(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
         app.fail("a request has other stamps than it was sent with");
         return req.reject(cx, ErrorCode::application(1));
     };
-    req.reply(cx, RESPONSE, |out| answer(name, out));
+    let len = app.bulk.answer_bytes as usize;
+    req.reply(cx, len, |out| answer(name, out));
 }
 
 fn on_completion(app: &mut App, done: Done, cx: &mut Cx<'_>) {
-    let mut expected = [0; RESPONSE];
-    answer(done.tag.0, &mut expected);
+    let is_small = done.tag == SMALL_TAG;
+    let (name, len) = match is_small {
+        true => (app.small_rtts.len() as u64, SMALL_LEN),
+        false => (done.tag.0, app.bulk.answer_bytes as usize),
+    };
     if let Err(why) = done.result {
         app.fail(&format!("a request failed: {why:?}"));
-    } else if done.response.data() != expected {
+    } else if done.response.len() != len || !is_answer(name, done.response.data()) {
         app.fail("a response belongs to another request");
     }
     cx.recycle([done.request, done.response]);
-    app.ended += 1;
     app.last_end = cx.now();
-    app.send_next(cx);
+    if is_small {
+        app.small_rtts.push(cx.now().since(app.small_begun));
+        app.send_small(cx);
+    } else {
+        app.ended += 1;
+        app.send_next(cx);
+    }
 }
 
 impl App {
@@ -109,15 +140,38 @@ impl App {
         self.failure.get_or_insert_with(|| what.to_owned());
     }
 
-    /// Sends another request, if there are any left.
+    /// Small requests that have not ended.
+    fn small_left(&self) -> u32 {
+        let ended = u32::try_from(self.small_rtts.len()).unwrap_or(u32::MAX);
+        self.bulk.small_requests.saturating_sub(ended)
+    }
+
+    /// Sends another small request, if there are any left.
+    fn send_small(&mut self, cx: &mut Cx<'_>) {
+        if self.small_left() == 0 {
+            return;
+        }
+        let (Ok(mut request), Ok(response)) = (cx.buf(SMALL_LEN), cx.buf(SMALL_LEN)) else {
+            return self.fail("no memory");
+        };
+        put_word(request.data_mut(), self.small_rtts.len() as u64);
+        self.small_begun = cx.now();
+        if let Err(refused) = cx.call(self.session, SMALL, request, response, SMALL_TAG) {
+            self.fail(&format!("a request is refused: {:?}", refused.kind));
+        }
+    }
+
+    /// Sends another large request, if there are any left or small ones need company.
     fn send_next(&mut self, cx: &mut Cx<'_>) {
-        if self.begun == self.bulk.requests {
+        let alone = self.bulk.requests == 0 || self.small_left() == 0;
+        if self.begun >= self.bulk.requests && alone {
             return;
         }
         let name = u64::from(self.begun);
         self.begun += 1;
-        let size = self.bulk.request_bytes as usize;
-        let (Ok(mut request), Ok(response)) = (cx.buf(size), cx.buf(RESPONSE)) else {
+        let (size, room) = (self.bulk.request_bytes, self.bulk.answer_bytes);
+        let bufs = (cx.buf(size as usize), cx.buf(room as usize));
+        let (Ok(mut request), Ok(response)) = bufs else {
             return self.fail("no memory");
         };
         let packets = request.data_mut().chunks_mut(self.bulk.data_size as usize);
@@ -159,6 +213,11 @@ fn answer(name: u64, out: &mut [u8]) {
     }
 }
 
+fn is_answer(name: u64, bytes: &[u8]) -> bool {
+    let is_right = |(at, chunk)| word(chunk).is_none_or(|word| word == !name ^ at as u64);
+    bytes.chunks(WORD).enumerate().all(is_right)
+}
+
 impl Bulky {
     pub(super) fn open(&mut self, options: &SessionOptions) -> Option<(Session, SessionOffer)> {
         let session = self.rpc.open(options).ok()?;
@@ -185,21 +244,30 @@ impl Bulky {
         for _ in 0..bulk.in_flight {
             app.send_next(&mut cx);
         }
+        app.send_small(&mut cx);
     }
 
     /// Requests that have not ended.
     pub(super) fn left(&self) -> u32 {
         let app = self.rpc.app();
-        app.bulk.requests - app.ended
+        app.bulk.requests.max(app.begun) - app.ended + app.small_left()
     }
 
     pub(super) fn failure(&self) -> Option<String> {
         self.rpc.app().failure.clone()
     }
 
-    /// When the last request ended, and packets sent again.
-    pub(super) fn result(&self) -> (Nanos, u64) {
-        (self.rpc.app().last_end, self.rpc.counters().retransmissions)
+    pub(super) fn result(&self) -> Ended {
+        let app = self.rpc.app();
+        let mut rtts = app.small_rtts.clone();
+        rtts.sort_unstable();
+        let percentile = |percent| rtts.get(rtts.len() * percent / 100).copied();
+        Ended {
+            requests: app.ended,
+            last_end: app.last_end,
+            small_rtt: [50, 99].map(|percent| percentile(percent).unwrap_or_default()),
+            retransmissions: self.rpc.counters().retransmissions,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The experiment measures what it says, and the protocol holds what the project promises.
 
-use dunlin_core::Nanos;
+use dunlin_core::{Nanos, SessionOptions};
 
 use super::{Bulk, run};
 use crate::rng::Ppm;
@@ -41,6 +41,27 @@ fn losses_cost_little() {
     for (loss, least) in [(1_000, 0.9), (10_000, 0.5)] {
         let share = gbps(loss) / sound;
         assert!(share >= least, "{share} of it at {loss} ppm");
+    }
+}
+
+#[test]
+fn small_requests_take_at_most_three_times_as_long_beside_large_messages() {
+    let rtts = |requests, request_bytes, answer_bytes| {
+        let bulk = Bulk {
+            requests,
+            request_bytes,
+            answer_bytes,
+            small_requests: 300,
+            credits: SessionOptions::default().credits,
+            ..Bulk::default()
+        };
+        run(&bulk).unwrap().small_rtt
+    };
+    let [_, alone] = rtts(0, 32, 32);
+    for (request_bytes, answer_bytes) in [(8 << 20, 32), (32, 8 << 20)] {
+        let [p50, p99] = rtts(1, request_bytes, answer_bytes);
+        assert!(alone < p50 && p50 <= p99, "{alone:?} {p50:?} {p99:?}");
+        assert!(p99 <= alone.times(3), "{alone:?} {p50:?} {p99:?}");
     }
 }
 

@@ -13,7 +13,7 @@ fn function(condition: [u64; 2], regions: [u64; 2]) -> Value {
     let [first, second] = regions;
     let [yes, no] = condition;
     json!({
-        "filenames": [format!("/root/{FILE}"), "/elsewhere/lib.rs"],
+        "filenames": [format!("/house/{FILE}"), "/elsewhere/lib.rs"],
         "regions": [
             [1, 1, 1, 9, first, 0, 0, 0],
             [2, 1, 2, 9, second, 0, 0, 0],
@@ -26,7 +26,7 @@ fn function(condition: [u64; 2], regions: [u64; 2]) -> Value {
 
 fn report(functions: &[Value]) -> anyhow::Result<Report> {
     let export = json!({"data": [{"functions": functions}]});
-    Report::read(&export, Path::new("/root"), &[FILE])
+    Report::read(&export, Path::new("/house"), &[FILE])
 }
 
 #[test]

@@ -10,9 +10,9 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::side::Side;
-use super::{ECHO, Medium, SINK, SLOW, SLOW_BACKGROUND, Setting, over};
+use super::{ECHO, Medium, SINK, SLOW, SLOW_BACKGROUND, SOURCE, Setting, over};
 use crate::bench::bandwidth::ANSWER;
-use crate::bench::work;
+use crate::bench::{mixed, work};
 use crate::process::Parent;
 use crate::sys;
 
@@ -41,7 +41,7 @@ struct App {
 /// The endpoint cannot be opened, or the parent has ended.
 pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting.transport, serve(parent, &params))
+    over!(params.setting, serve(parent, &params))
 }
 
 fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
@@ -56,7 +56,7 @@ fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         took: Arc::clone(&took),
     })?;
     on_echo(&mut rpc);
-    on_sink(&mut rpc);
+    on_large(&mut rpc);
     rpc.on(SLOW, |app, request, cx| {
         let begin = Instant::now();
         while begin.elapsed() < app.handler {
@@ -95,12 +95,20 @@ pub(in crate::bench) fn on_echo<T: Medium, App>(rpc: &mut Rpc<T, App>) {
     });
 }
 
-/// Registers the handler of large requests.
-fn on_sink<T: Medium, App>(rpc: &mut Rpc<T, App>) {
+/// Registers the handlers of large requests, and of those that have large responses.
+fn on_large<T: Medium, App>(rpc: &mut Rpc<T, App>) {
     rpc.on(SINK, |_, request, cx| {
         let data = request.data();
         match work::counter(data).filter(|counter| work::is_marked(data, *counter)) {
             Some(counter) => request.reply(cx, ANSWER, |out| work::fill(out, counter)),
+            None => request.reject(cx, ErrorCode::application(1)),
+        }
+    });
+    rpc.on(SOURCE, |_, request, cx| {
+        match work::counter(request.data()) {
+            Some(counter) => {
+                request.reply(cx, mixed::LARGE as usize, |out| work::mark(out, counter));
+            }
             None => request.reject(cx, ErrorCode::application(1)),
         }
     });
