@@ -1,6 +1,7 @@
 //! Chores of the workspace: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
-//! the simulator, `budget` counts instructions, `coverage` finds what no test reaches, and `ci` runs
-//! every step of continuous integration. `.ci/run` installs what they need and calls the latter.
+//! the simulator, `budget` counts instructions, `coverage` finds what no test reaches, and `ci`
+//! runs every step of continuous integration. `.ci/run` installs what they need and calls the
+//! latter.
 #![forbid(unsafe_code)]
 
 mod budget;

@@ -230,8 +230,8 @@ impl Tx for UdpTx {
         self.given
     }
 
-    /// A network, of which only measurement can tell how long it is. On the loopback device there is
-    /// none: what waits there waits for a processor, and sending less does not make it faster.
+    /// A network, of which only measurement can tell how long it is. On the loopback device there
+    /// is none: what waits there waits for a processor, and sending less does not make it faster.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let is_near = self.peers.get(peer).is_some_and(|peer| peer.loopback);
         (!is_near).then_some(Path {
