@@ -49,7 +49,7 @@ fn children(parent: u32) -> Vec<u32> {
     children
 }
 
-fn signal(process: u32, name: &str) {
+pub(super) fn signal(process: u32, name: &str) {
     let status = Command::new("kill")
         .args([name, &process.to_string()])
         .status()

@@ -4,6 +4,7 @@
 
 mod command;
 mod experiments;
+mod simulated;
 
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -115,3 +115,14 @@ fn what_is_set_wrongly_is_blamed_on_who_set_it() {
         assert!(what.contains(says), "{set}: {what}");
     }
 }
+
+#[test]
+fn every_shipped_scenario_can_run() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut runs = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let source = Source::read(&entry.unwrap().path()).unwrap();
+        runs += source.variants().unwrap().len();
+    }
+    assert_eq!(runs, 2 + 20 + 4 + 4 + 3);
+}
