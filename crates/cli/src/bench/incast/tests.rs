@@ -19,6 +19,7 @@ fn a_value_belongs_to_each_metric() {
     for set in [
         "network.hosts=3",
         "endpoint.cc=none",
+        "load.0.spread_us=10",
         "warm_up_ms=0.5",
         "end_ms=1.0",
     ] {
