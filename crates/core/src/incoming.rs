@@ -230,12 +230,11 @@ impl Proto {
             }
             let congestion = std::mem::take(&mut incoming.congestion);
             let duplicate = std::mem::take(&mut incoming.duplicate);
-            let (bits, trigger) = (incoming.arrivals.bitmap(), incoming.trigger);
+            let ((bits, more), trigger) = (incoming.arrivals.bitmaps(), incoming.trigger);
             let cumulative = PktNum(incoming.arrivals.cumulative());
             let (session, req, arrived) = (work.session, work.req, work.arrived);
             let state = self.sessions.at(session);
             let mut header = Self::header(state, PacketType::Cr, req);
-            header.size = Header::arrivals(cumulative, bits.words());
             header.pkt = PktNum(trigger);
             if congestion {
                 header.flags = header.flags.with(Flags::ECN_ECHO);
@@ -243,10 +242,16 @@ impl Proto {
             if duplicate {
                 header.flags = header.flags.with(Flags::RETRANSMISSION);
             }
-            self.counters.credit_returns += 1;
-            self.tx.push(state.peer, &header, BufRef::EMPTY);
-            self.tx.add_bitmap(&bits);
-            self.tx.measure(arrived, self.received);
+            let peer = state.peer;
+            for bits in [Some(bits), more].into_iter().flatten() {
+                header.size = Header::arrivals(cumulative, bits.extent());
+                self.counters.credit_returns += 1;
+                self.tx.push(peer, &header, BufRef::EMPTY);
+                self.tx.add_bitmap(&bits);
+                self.tx.measure(arrived, self.received);
+                // What the flags say is said once.
+                header.flags = Flags::NONE;
+            }
         }
     }
 
@@ -294,6 +299,6 @@ impl Proto {
     /// The bitmap behind the header of a CR.
     pub(crate) fn bitmap_of(header: &Header, bytes: &[u8]) -> Bitmap {
         let words = bytes.get(dunlin_wire::HEADER_LEN..).unwrap_or(&[]);
-        Bitmap::decode(words, header.bitmap_words()).unwrap_or(Bitmap::EMPTY)
+        Bitmap::decode(words, header.bitmap_extent()).unwrap_or(Bitmap::EMPTY)
     }
 }

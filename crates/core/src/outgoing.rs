@@ -238,8 +238,9 @@ impl Proto {
         let entry = self.transfers.at(transfer);
         let (base, next) = (entry.base(), entry.next());
         let cumulative = header.cumulative().0;
-        let reach = header.bitmap_words() * u64::BITS;
-        let from_the_future = (0..reach)
+        let reach = bits.offsets();
+        let from_the_future = reach
+            .clone()
             .rev()
             .find(|offset| bits.contains(*offset))
             .is_some_and(|offset| cumulative + offset >= next);
@@ -266,7 +267,7 @@ impl Proto {
         }
         #[cfg(feature = "mutants")]
         let cumulative = cumulative + u32::from(self.shows(Mutant::BitmapOffByOne));
-        for offset in 0..reach {
+        for offset in reach {
             if bits.contains(offset) {
                 arrived(self.on_arrival(session, transfer, cumulative + offset, header));
             }

@@ -7,17 +7,14 @@
 //! answered should have been answered too, within a window that allows for reordering. What
 //! nothing later can tell about is found by a probe of the tail, and at last by the timeout.
 //!
-//! Invariants: `base ≤ next ≤ base + 256`; the bits of a packet stand at its number modulo 256 and
+//! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet stand at its number modulo 512 and
 //! are clear outside of `base..next`; every packet from `base` to `next` is acknowledged or
 //! outstanding, and a lost one is outstanding. Nothing here knows sessions, time or packets.
 
-use dunlin_wire::{Bitmap, MAX_BITMAP_BITS};
+use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
 use crate::call::CallIdx;
 use crate::time::Nanos;
-
-/// How far a sender may be ahead of the first packet that has not arrived (rule W7).
-pub(crate) const MAX_AHEAD: u32 = MAX_BITMAP_BITS;
 
 /// Words of a set of packets.
 const WORDS: usize = (MAX_AHEAD / u64::BITS) as usize;
@@ -55,6 +52,17 @@ impl PacketSet {
     fn remove(&mut self, packet: u32) {
         let (word, bit) = Self::place(packet);
         self.0[word] &= !bit;
+    }
+
+    /// The packets from `base` on as words of which the first has `base` in its lowest bit. All of
+    /// the set lie there.
+    fn words_from(&self, base: u32) -> [u64; WORDS] {
+        let (first, shift) = (Self::place(base).0, base % u64::BITS);
+        std::array::from_fn(|index| {
+            let [low, high] = [index, index + 1].map(|at| self.0[(first + at) % WORDS]);
+            // A shift by 64 is none.
+            low >> shift | high.checked_shl(u64::BITS - shift).unwrap_or(0)
+        })
     }
 }
 
@@ -103,17 +111,20 @@ impl Arrivals {
         }
     }
 
-    /// What has arrived behind the cumulative number, as a CR says it (rule W7).
-    pub(crate) fn bitmap(&self) -> Bitmap {
-        let mut bitmap = Bitmap::EMPTY;
-        if self.behind.0 != [0; WORDS] {
-            for offset in 0..MAX_AHEAD {
-                if self.behind.has(self.cumulative + offset) {
-                    bitmap.insert(offset);
-                }
-            }
-        }
-        bitmap
+    /// What has arrived behind the cumulative number, as one CR says it, or two (rule W7): the
+    /// first words that are not empty, and those behind them.
+    pub(crate) fn bitmaps(&self) -> (Bitmap, Option<Bitmap>) {
+        let words = self.behind.words_from(self.cumulative);
+        let Some(first) = words.iter().position(|word| *word != 0) else {
+            return (Bitmap::EMPTY, None);
+        };
+        let most = MAX_BITMAP_WORDS as usize;
+        let of = |from: usize| {
+            let until = WORDS.min(from + most);
+            Bitmap::of_words(from, &words[from.min(until)..until])
+        };
+        let rest = of(first + most);
+        (of(first), (rest != Bitmap::EMPTY).then_some(rest))
     }
 }
 
@@ -152,7 +163,7 @@ pub(crate) struct Transfer {
     widened: Nanos,
     /// Packets since that were lost indeed.
     repaired: u32,
-    /// When the packets last left, by their number modulo 256.
+    /// When the packets last left, by their number modulo 512.
     sent: Vec<Nanos>,
 }
 
@@ -242,10 +253,10 @@ impl Transfer {
         (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
     }
 
-    /// The packet has left and is not known to have arrived.
+    /// The packet, which has left, is not known to have arrived.
     #[inline]
     pub(crate) fn is_missing(&self, packet: u32) -> bool {
-        packet >= self.base && packet < self.next && !self.acked.has(packet)
+        packet >= self.base && !self.acked.has(packet)
     }
 
     /// The packet to send next, and whether it was sent before.
@@ -345,7 +356,7 @@ impl Transfer {
             return due;
         }
         // Where nothing else can be sent, a copy costs less than to wait for what may be late.
-        let stuck = self.next - self.base == MAX_AHEAD;
+        let stuck = self.next == self.packets || self.next - self.base == MAX_AHEAD;
         let doublings = if stuck { 0 } else { self.reorder };
         let window = window.times(1 << doublings);
         for packet in self.base..self.next {

@@ -132,14 +132,14 @@ fn extension(header: &Header, bytes: &[u8]) {
         let acks = AckVector::decode(bytes).expect("the header says that it is there");
         assert_eq!(acks.encode(), bytes);
     } else if matches!(header.kind, PacketType::Cr | PacketType::Rfr) {
-        let words = header.bitmap_words();
-        let bitmap = Bitmap::decode(bytes, words).expect("the header says that it is there");
+        let (words, extent) = (header.bitmap_words(), header.bitmap_extent());
+        let bitmap = Bitmap::decode(bytes, extent).expect("the header says that it is there");
         assert!(
             bitmap.encode().starts_with(bytes),
             "encoding gives what was decoded"
         );
         assert!(bitmap.words() <= words);
-        assert_eq!(Header::arrivals(header.cumulative(), words), header.size);
+        assert_eq!(Header::arrivals(header.cumulative(), extent), header.size);
     } else {
         assert!(
             bytes.is_empty(),

@@ -10,9 +10,12 @@ mod tests;
 /// Most words of a bitmap.
 pub const MAX_BITMAP_WORDS: u32 = 4;
 
-/// Packets that a bitmap of full length speaks of. A sender never has packets in flight that lie
-/// further behind the cumulative number (design §4).
+/// Packets that a bitmap of full length speaks of.
 pub const MAX_BITMAP_BITS: u32 = MAX_BITMAP_WORDS * u64::BITS;
+
+/// A sender never has packets in flight that lie so far behind the cumulative number (rule W7): two
+/// bitmaps speak of all of them.
+pub const MAX_AHEAD: u32 = 2 * MAX_BITMAP_BITS;
 
 /// Most bytes that can stand between header and data: four bitmap words.
 pub const MAX_EXTENSION: usize = 32;
@@ -32,23 +35,41 @@ pub struct AckVector(pub [ReqNum; 4]);
 
 /// Which packets have arrived behind the cumulative number of a CR or RFR (rule W7).
 ///
-/// Bit `i` of word `w` stands for packet `cumulative + 64 w + i`. Only the words up to the last
-/// one that is not zero need to be sent.
+/// Bit `i` of word `w` stands for packet `cumulative + 64 w + i`. A bitmap holds four words in a
+/// row. Only those up to the last one that is not zero need to be sent.
 ///
 /// ```
 /// use dunlin_wire::Bitmap;
 ///
 /// let mut arrived = Bitmap::EMPTY;
 /// assert!(arrived.insert(70));
-/// assert!(!arrived.insert(256), "further than a sender may be ahead");
+/// assert!(!arrived.insert(256), "beyond the four words");
 /// assert_eq!(arrived.words(), 2);
 ///
 /// let bytes = arrived.encode();
-/// assert_eq!(Bitmap::decode(&bytes, arrived.words()), Some(arrived));
+/// assert_eq!(Bitmap::decode(&bytes, arrived.extent()), Some(arrived));
+///
+/// let mut further = Bitmap::beginning_with(4);
+/// assert!(further.insert(256) && !further.insert(255));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bitmap {
+    /// Number of the first word.
+    first: u32,
     words: [u64; MAX_BITMAP_WORDS as usize],
+}
+
+/// Bits of an extent that say how many words there are; those above say which is the first.
+pub(crate) const EXTENT_WORDS_BITS: u32 = 4;
+
+/// The words of an extent, if they are not too many and none lies further behind than a sender may
+/// be ahead. What has no words has no first one either.
+pub(crate) const fn has_place(extent: u32) -> bool {
+    let first = extent >> EXTENT_WORDS_BITS;
+    let words = extent & ((1 << EXTENT_WORDS_BITS) - 1);
+    words <= MAX_BITMAP_WORDS
+        && (first + words) * u64::BITS <= MAX_AHEAD
+        && (words != 0 || first == 0)
 }
 
 impl AckVector {
@@ -76,16 +97,38 @@ impl AckVector {
 
 impl Bitmap {
     /// Nothing has arrived behind the cumulative number.
-    pub const EMPTY: Self = Self {
-        words: [0; MAX_BITMAP_WORDS as usize],
-    };
+    pub const EMPTY: Self = Self::beginning_with(0);
+
+    /// The same, for packets from `cumulative + 64 word` on.
+    pub const fn beginning_with(word: u32) -> Self {
+        Self {
+            first: word,
+            words: [0; MAX_BITMAP_WORDS as usize],
+        }
+    }
+
+    /// These words, of which the first has this number. What does not fit is left out; words that
+    /// say nothing are [`Self::EMPTY`].
+    pub fn of_words(first: usize, words: &[u64]) -> Self {
+        let mut bitmap = Self::beginning_with(u32::try_from(first).unwrap_or(u32::MAX));
+        for (place, word) in bitmap.words.iter_mut().zip(words) {
+            *place = *word;
+        }
+        match bitmap.words() {
+            0 => Self::EMPTY,
+            _ => bitmap,
+        }
+    }
 
     /// Notes that packet `cumulative + offset` has arrived.
     ///
     /// False, and without effect, if the bitmap does not reach that far.
     #[inline]
     pub fn insert(&mut self, offset: u32) -> bool {
-        let Some(word) = self.words.get_mut((offset / u64::BITS) as usize) else {
+        let Some(index) = (offset / u64::BITS).checked_sub(self.first) else {
+            return false;
+        };
+        let Some(word) = self.words.get_mut(index as usize) else {
             return false;
         };
         *word |= 1 << (offset % u64::BITS);
@@ -95,8 +138,16 @@ impl Bitmap {
     /// True if packet `cumulative + offset` has arrived.
     #[inline]
     pub fn contains(&self, offset: u32) -> bool {
-        let word = self.words.get((offset / u64::BITS) as usize);
+        let index = (offset / u64::BITS).checked_sub(self.first);
+        let word = index.and_then(|index| self.words.get(index as usize));
         word.is_some_and(|word| word >> (offset % u64::BITS) & 1 == 1)
+    }
+
+    /// Offsets of the packets that it could speak of.
+    #[inline]
+    pub const fn offsets(&self) -> core::ops::Range<u32> {
+        let start = self.first * u64::BITS;
+        start..start + MAX_BITMAP_BITS
     }
 
     /// How many words need to be sent: from 0 to [`MAX_BITMAP_WORDS`].
@@ -104,6 +155,15 @@ impl Bitmap {
     pub fn words(&self) -> u32 {
         let zeros = self.words.iter().rev().take_while(|word| **word == 0);
         zeros.fold(MAX_BITMAP_WORDS, |words, _| words - 1)
+    }
+
+    /// How many words follow a header, and with which they begin, as the header says it.
+    #[inline]
+    pub fn extent(&self) -> u32 {
+        match self.words() {
+            0 => 0,
+            words => self.first << EXTENT_WORDS_BITS | words,
+        }
     }
 
     /// All words as bytes; send as many of them as [`Self::words`] says.
@@ -116,11 +176,15 @@ impl Bitmap {
         out
     }
 
-    /// Reads the `words` words that start `bytes`, or `None` if there are too few bytes or too many
-    /// words.
+    /// Reads the words that start `bytes`, or `None` if there are too few bytes, or no bitmap has
+    /// such an extent.
     #[inline]
-    pub fn decode(bytes: &[u8], words: u32) -> Option<Self> {
-        let mut bitmap = Self::EMPTY;
+    pub fn decode(bytes: &[u8], extent: u32) -> Option<Self> {
+        if !has_place(extent) {
+            return None;
+        }
+        let mut bitmap = Self::beginning_with(extent >> EXTENT_WORDS_BITS);
+        let words = extent & ((1 << EXTENT_WORDS_BITS) - 1);
         let places = bitmap.words.get_mut(..words as usize)?;
         let raw = bytes.as_chunks::<8>().0.get(..words as usize)?;
         for (word, place) in places.iter_mut().zip(raw) {

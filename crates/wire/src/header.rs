@@ -3,7 +3,7 @@
 //! Little-endian, 24 bytes, then an extension whose length follows from the header alone, then
 //! data whose length follows from the header and the session's data size per packet.
 
-use crate::extension::{ACK_VECTOR_LEN, MAX_BITMAP_BITS, MAX_BITMAP_WORDS};
+use crate::extension::{ACK_VECTOR_LEN, EXTENT_WORDS_BITS, MAX_BITMAP_BITS, has_place};
 use crate::{PktNum, ReqNum, ReqType, Residence, SessionNum, Token};
 
 #[cfg(test)]
@@ -201,6 +201,13 @@ impl Header {
     /// How many bitmap words follow a CR or RFR, from 0 to 4.
     #[inline]
     pub const fn bitmap_words(&self) -> u32 {
+        self.bitmap_extent() & ((1 << EXTENT_WORDS_BITS) - 1)
+    }
+
+    /// How many they are, and with which word behind the cumulative number they begin: for
+    /// [`Bitmap::decode`](crate::Bitmap::decode).
+    #[inline]
+    pub const fn bitmap_extent(&self) -> u32 {
         self.size >> CUMULATIVE_BITS
     }
 
@@ -253,15 +260,14 @@ impl Header {
         }
     }
 
-    /// The `size` field of a CR or RFR: all packets below `cumulative` have arrived, and `words`
-    /// words of a bitmap follow (rule W7).
+    /// The `size` field of a CR or RFR: all packets below `cumulative` have arrived, and a bitmap
+    /// of this extent follows, 0 for none (rule W7; [`Bitmap::extent`](crate::Bitmap::extent)).
     ///
-    /// `cumulative` is below 2²⁴ and `words` at most [`MAX_BITMAP_WORDS`]; a session's limits see
-    /// to both.
+    /// `cumulative` is below 2²⁴; a session's limits see to that.
     #[inline]
-    pub const fn arrivals(cumulative: PktNum, words: u32) -> u32 {
-        debug_assert!(cumulative.0 <= CUMULATIVE_MASK && words <= MAX_BITMAP_WORDS);
-        words << CUMULATIVE_BITS | cumulative.0 & CUMULATIVE_MASK
+    pub const fn arrivals(cumulative: PktNum, extent: u32) -> u32 {
+        debug_assert!(cumulative.0 <= CUMULATIVE_MASK && has_place(extent));
+        extent << CUMULATIVE_BITS | cumulative.0 & CUMULATIVE_MASK
     }
 
     /// The header as bytes.
@@ -341,10 +347,10 @@ impl Header {
         let (flags, fields_fit) = match self.kind {
             PacketType::Req => (Flags::OF_REQ, true),
             PacketType::Resp => (Flags::KNOWN, true),
-            PacketType::Cr => (Flags::WITH_BITMAP, self.bitmap_words() <= MAX_BITMAP_WORDS),
+            PacketType::Cr => (Flags::WITH_BITMAP, has_place(self.bitmap_extent())),
             PacketType::Rfr => (
                 Flags::WITH_BITMAP,
-                self.bitmap_words() <= MAX_BITMAP_WORDS && u32::from(self.aux) <= MAX_BITMAP_BITS,
+                has_place(self.bitmap_extent()) && u32::from(self.aux) <= MAX_BITMAP_BITS,
             ),
             PacketType::Err => (Flags::KNOWN, self.pkt.0 == 0),
             PacketType::Cancel => (

@@ -25,7 +25,7 @@ mod residence;
 
 pub use error_code::ErrorCode;
 pub use extension::{
-    ACK_VECTOR_LEN, AckVector, Bitmap, MAX_BITMAP_BITS, MAX_BITMAP_WORDS, MAX_EXTENSION,
+    ACK_VECTOR_LEN, AckVector, Bitmap, MAX_AHEAD, MAX_BITMAP_BITS, MAX_BITMAP_WORDS, MAX_EXTENSION,
 };
 pub use header::{
     Flags, HEADER_LEN, Header, HeaderError, PacketType, VERSION, peek_request, peek_session,

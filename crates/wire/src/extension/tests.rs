@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{ACK_VECTOR_LEN, AckVector, Bitmap, MAX_BITMAP_BITS, MAX_BITMAP_WORDS};
+use super::{ACK_VECTOR_LEN, AckVector, Bitmap, MAX_AHEAD, MAX_BITMAP_BITS, MAX_BITMAP_WORDS};
 use crate::ReqNum;
 
 proptest! {
@@ -23,7 +23,7 @@ proptest! {
         prop_assert_eq!(words, offsets.last().map_or(0, |last| last / 64 + 1));
         let bytes = bitmap.encode();
         let sent = &bytes[..words as usize * 8];
-        prop_assert_eq!(Bitmap::decode(sent, words), Some(bitmap));
+        prop_assert_eq!(Bitmap::decode(sent, bitmap.extent()), Some(bitmap));
         if words > 0 {
             prop_assert_eq!(Bitmap::decode(&sent[1..], words), None);
         }
@@ -48,5 +48,22 @@ fn a_bitmap_ends_at_256_packets() {
     }
     assert_eq!(bitmap, Bitmap::EMPTY);
     assert_eq!(Bitmap::decode(&[0; 64], MAX_BITMAP_WORDS + 1), None);
+}
+
+#[test]
+fn a_bitmap_may_begin_with_a_later_word() {
+    let mut bitmap = Bitmap::beginning_with(4);
+    for outside in [0, 255, MAX_AHEAD, u32::MAX] {
+        assert!(!bitmap.insert(outside) && !bitmap.contains(outside));
+    }
+    assert_eq!(bitmap.extent(), 0, "nothing begins nowhere");
+    assert!(bitmap.insert(256) && bitmap.insert(MAX_AHEAD - 1));
+    assert!(bitmap.offsets().contains(&256) && !bitmap.offsets().contains(&255));
+    assert_eq!((bitmap.words(), bitmap.extent()), (4, 4 << 4 | 4));
+    assert_eq!(Bitmap::decode(&bitmap.encode(), 0x44), Some(bitmap));
+    // Too many words, words too far behind, and a place of no words.
+    for extent in [0x05, 0x54, 0x81, 0x72, 0xF1, 0x10, 0x80] {
+        assert_eq!(Bitmap::decode(&[0; 64], extent), None, "{extent:x}");
+    }
     assert_eq!(Bitmap::decode(&[0; 64], u32::MAX), None);
 }

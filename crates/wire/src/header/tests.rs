@@ -18,7 +18,8 @@ const TYPES: [PacketType; 6] = [
 
 /// Headers that an endpoint may send.
 fn headers() -> impl Strategy<Value = Header> {
-    let arrivals = (0_u32..1 << 24, 0_u32..5);
+    let extents = prop::sample::select(&[0_u32, 1, 2, 3, 4, 0x11, 0x44, 0x62, 0x71][..]);
+    let arrivals = (0_u32..1 << 24, extents);
     let words = (
         any::<u32>(),
         any::<u32>(),

@@ -124,6 +124,10 @@ fn arrivals() -> Named {
         assert!(arrived.insert(offset));
     }
     let words = arrived.encode();
+    let mut further = Bitmap::beginning_with(4);
+    for offset in [256, 300, 511] {
+        assert!(further.insert(offset));
+    }
     let cr = answer(PacketType::Cr, 51_000);
     let rfr = base(PacketType::Rfr);
     let with = |header, cumulative, pkt, words| {
@@ -137,6 +141,10 @@ fn arrivals() -> Named {
     vec![
         ("cr", packet(with(cr, 1, 0, 0), &[])),
         ("cr-four-words", packet(with(cr, 70_000, 70_255, 4), &words)),
+        (
+            "cr-further-words",
+            packet(with(cr, 70_000, 70_511, 0x44), &further.encode()),
+        ),
         ("rfr-probe", packet(rfr, &[])),
         (
             "rfr-for-sixteen",
@@ -182,6 +190,8 @@ fn invalid() -> Named {
             packet(asks, &[0; 40])
         }),
         ("bad-cr-five-words", with(15, 5, cr)),
+        ("bad-cr-words-too-far", with(15, 0x54, cr)),
+        ("bad-cr-place-of-no-words", with(15, 0x10, cr)),
         ("bad-err-packet-1", with(16, 1, err)),
         ("bad-cancel-packet-1", with(16, 1, cancel)),
         ("bad-cancel-with-size", with(12, 1, cancel)),
@@ -244,10 +254,10 @@ fn with_rest(block: Block, header: &Header, packet: &[u8]) -> Block {
         assert_eq!(acks.encode(), extension);
         block.with("acks", acks.0.map(|ack| ack.0.to_string()).join(" "))
     } else if header.extension_len() > 0 {
-        let words = header.bitmap_words();
-        let arrived = Bitmap::decode(extension, words).expect("the header says that it is there");
+        let extent = header.bitmap_extent();
+        let arrived = Bitmap::decode(extension, extent).expect("the header says that it is there");
         assert!(arrived.encode().starts_with(extension));
-        let offsets = (0..dunlin_wire::MAX_BITMAP_BITS).filter(|offset| arrived.contains(*offset));
+        let offsets = (0..dunlin_wire::MAX_AHEAD).filter(|offset| arrived.contains(*offset));
         let offsets: Vec<String> = offsets.map(|offset| offset.to_string()).collect();
         block.with("arrived_behind_cumulative", offsets.join(" "))
     } else {
