@@ -62,7 +62,7 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
             .any(|dependency| dependency["name"] == "loom")
         {
             let script = format!("RUSTFLAGS='--cfg loom' cargo test --locked -p {name} --lib loom");
-            steps.push(sh(format!("loom {name}"), 5, script));
+            steps.push(sh(format!("loom {name}"), 10, script));
         }
     }
     Ok(steps)
@@ -127,7 +127,7 @@ pub(super) fn readme(root: &Path) -> anyhow::Result<Vec<Step>> {
     let commands = commands(&std::fs::read_to_string(path)?);
     Ok(commands
         .into_iter()
-        .map(|script| sh(format!("readme: {script}"), 10, script))
+        .map(|script| sh(format!("readme: {script}"), 20, script))
         .collect())
 }
 
