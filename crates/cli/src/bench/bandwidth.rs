@@ -244,9 +244,9 @@ fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     run_until(&mut rpc, |sender, _| sender.completed >= inflight.into())?;
     let begin = Instant::now();
     let start = run_until(&mut rpc, |_, _| true)?;
-    let end = run_until(&mut rpc, |sender, elapsed| {
-        elapsed >= params.span && sender.completed > start
-    })?;
+    let last = run_until(&mut rpc, |_, elapsed| elapsed >= params.span)?;
+    // Of few messages, part of one is much: the time ends with a message, as it began.
+    let end = run_until(&mut rpc, |sender, _| sender.completed > last)?;
     let values = vec![params.messages.gbps(end - start, begin.elapsed())];
     let side = Side::read(&mut rpc)?;
     parent.say(&Report { values, side })
