@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::plan::Case;
-use super::probe::{Against, Metric};
+use super::probe::Metric;
 use super::scenario::Simulated;
 use crate::sim::Done;
 use crate::sim::micros;
@@ -18,22 +18,13 @@ const CLUSTER: (&str, &str) = (
 const ENDPOINTS: [(u32, u64); 4] = [(1, 100), (2, 200), (5, 350), (10, 400)];
 
 const METRICS: [Metric; 6] = [
-    metric("rpc_per_s_per_host", "1/s"),
-    metric("latency_p50_us", "us"),
-    metric("latency_p99_us", "us"),
-    metric("latency_p9999_us", "us"),
-    metric("resent", ""),
-    metric("failed", ""),
+    Metric::alone("rpc_per_s_per_host", "1/s"),
+    Metric::alone("latency_p50_us", "us"),
+    Metric::alone("latency_p99_us", "us"),
+    Metric::alone("latency_p9999_us", "us"),
+    Metric::alone("resent", ""),
+    Metric::alone("failed", ""),
 ];
-
-const fn metric(name: &'static str, unit: &'static str) -> Metric {
-    let against = Against::Nothing;
-    Metric {
-        name,
-        unit,
-        against,
-    }
-}
 
 /// Every number of endpoints.
 pub(super) fn cases() -> Vec<Case> {

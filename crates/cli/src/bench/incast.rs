@@ -5,7 +5,7 @@ use dunlin_sim::scenario::Stage;
 use serde_json::Value;
 
 use super::plan::Case;
-use super::probe::{Against, Metric};
+use super::probe::Metric;
 use super::scenario::Simulated;
 use crate::sim::Done;
 use crate::sim::micros;
@@ -27,33 +27,24 @@ const SCHEMES: [&str; 4] = ["none", "timely", "dcqcn", "swift"];
 const RUN: u64 = 8;
 
 const METRICS: [Metric; 9] = [
-    metric("gbps", "Gbit/s"),
-    metric("rtt_p50_us", "us"),
-    metric("rtt_p99_us", "us"),
-    metric("jain", ""),
-    metric("resent", ""),
-    metric("failed", ""),
-    metric("opening_gbps", "Gbit/s"),
-    metric("opening_rtt_p99_us", "us"),
-    metric("opening_resent", ""),
+    Metric::alone("gbps", "Gbit/s"),
+    Metric::alone("rtt_p50_us", "us"),
+    Metric::alone("rtt_p99_us", "us"),
+    Metric::alone("jain", ""),
+    Metric::alone("resent", ""),
+    Metric::alone("failed", ""),
+    Metric::alone("opening_gbps", "Gbit/s"),
+    Metric::alone("opening_rtt_p99_us", "us"),
+    Metric::alone("opening_resent", ""),
 ];
 
 const BACKGROUND_METRICS: [Metric; 5] = [
-    metric("latency_p50_us", "us"),
-    metric("latency_p99_us", "us"),
-    metric("gbps", "Gbit/s"),
-    metric("incast_gbps", "Gbit/s"),
-    metric("resent", ""),
+    Metric::alone("latency_p50_us", "us"),
+    Metric::alone("latency_p99_us", "us"),
+    Metric::alone("gbps", "Gbit/s"),
+    Metric::alone("incast_gbps", "Gbit/s"),
+    Metric::alone("resent", ""),
 ];
-
-const fn metric(name: &'static str, unit: &'static str) -> Metric {
-    let against = Against::Nothing;
-    Metric {
-        name,
-        unit,
-        against,
-    }
-}
 
 /// Every degree under every scheme.
 pub(super) fn cases() -> Vec<Case> {

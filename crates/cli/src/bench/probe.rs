@@ -13,6 +13,17 @@ pub(super) struct Metric {
     pub(super) against: Against,
 }
 
+impl Metric {
+    /// One that stands for itself.
+    pub(super) const fn alone(name: &'static str, unit: &'static str) -> Self {
+        Self {
+            name,
+            unit,
+            against: Against::Nothing,
+        }
+    }
+}
+
 /// What a figure is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Against {

@@ -48,19 +48,11 @@ const METRICS: [Metric; 5] = [
         unit: "1/s",
         against: Against::Baseline(0),
     },
-    metric("bytes_per_session", "B"),
-    metric("bytes_per_session_client", "B"),
-    metric("bytes_per_session_server", "B"),
-    metric("connects_per_s", "1/s"),
+    Metric::alone("bytes_per_session", "B"),
+    Metric::alone("bytes_per_session_client", "B"),
+    Metric::alone("bytes_per_session_server", "B"),
+    Metric::alone("connects_per_s", "1/s"),
 ];
-
-const fn metric(name: &'static str, unit: &'static str) -> Metric {
-    Metric {
-        name,
-        unit,
-        against: Against::Nothing,
-    }
-}
 
 /// Speed and memory with so many sessions.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use dunlin_wire::{ErrorCode, ReqType};
 use super::Bulk;
 use crate::clock::SimClock;
 use crate::net::{NetHandle, SimTransport};
-use crate::world::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
+use crate::world::{Cluster, Node, ProcessId};
 
 const BULK: ReqType = ReqType(1);
 const SMALL: ReqType = ReqType(2);
@@ -279,20 +279,4 @@ impl Node for Bulky {
     fn next_wakeup(&mut self) -> Nanos {
         self.rpc.next_wakeup()
     }
-
-    fn on_tick(&mut self) {}
-
-    fn next_tick(&mut self) -> Nanos {
-        Nanos::MAX
-    }
-
-    fn on_incoming(&mut self) -> Option<u64> {
-        None
-    }
-
-    fn on_stream(&mut self, _event: StreamEvent) {}
-
-    fn on_exit(&mut self) {}
-
-    fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }

@@ -15,7 +15,7 @@ use super::{Load, Scenario};
 use crate::clock::SimClock;
 use crate::net::{NetHandle, SimTransport};
 use crate::rng::Rng;
-use crate::world::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
+use crate::world::{Cluster, Node, ProcessId};
 
 const CALL: ReqType = ReqType(1);
 /// Requests and responses begin and end with a word that follows from their name.
@@ -273,20 +273,4 @@ impl Node for Member {
     fn next_wakeup(&mut self) -> Nanos {
         self.rpc.next_wakeup()
     }
-
-    fn on_tick(&mut self) {}
-
-    fn next_tick(&mut self) -> Nanos {
-        Nanos::MAX
-    }
-
-    fn on_incoming(&mut self) -> Option<u64> {
-        None
-    }
-
-    fn on_stream(&mut self, _event: StreamEvent) {}
-
-    fn on_exit(&mut self) {}
-
-    fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }

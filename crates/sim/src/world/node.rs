@@ -44,7 +44,8 @@ pub enum StreamRequest {
     Close(u64),
 }
 
-/// A simulated process: a thread with an event loop, and one for the control plane.
+/// A simulated process: a thread with an event loop, and one for the control plane, which does
+/// nothing and refuses everybody unless it is given something to do.
 pub trait Node {
     /// One iteration of its event loop.
     fn run_once(&mut self);
@@ -53,22 +54,26 @@ pub trait Node {
     fn next_wakeup(&mut self) -> Nanos;
 
     /// The control thread runs because its time has come.
-    fn on_tick(&mut self);
+    fn on_tick(&mut self) {}
 
     /// When the control thread wants to run if nothing arrives.
-    fn next_tick(&mut self) -> Nanos;
+    fn next_tick(&mut self) -> Nanos {
+        Nanos::MAX
+    }
 
     /// Somebody connects: what the connection is called from now on; `None` to refuse.
-    fn on_incoming(&mut self) -> Option<u64>;
+    fn on_incoming(&mut self) -> Option<u64> {
+        None
+    }
 
     /// The control thread hears of a connection.
-    fn on_stream(&mut self, event: StreamEvent);
+    fn on_stream(&mut self, _event: StreamEvent) {}
 
     /// It is to end in order, now.
-    fn on_exit(&mut self);
+    fn on_exit(&mut self) {}
 
     /// Moves out what it wants of its connections.
-    fn take_requests(&mut self, out: &mut Vec<StreamRequest>);
+    fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }
 
 /// Who makes the processes.
