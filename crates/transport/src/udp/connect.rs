@@ -22,7 +22,7 @@ impl Connect for Udp {
         tx: &mut UdpTx,
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError> {
-        let terms = own_terms(rx, tx, peer)?;
+        let terms = own_terms(rx, peer)?;
         let pending = tx.peers_mut().begin_offer(peer);
         Ok((pending.ok_or(ConnectError::TooManyPeers)?, terms.encode()))
     }
@@ -33,7 +33,7 @@ impl Connect for Udp {
         peer: &PeerInfo,
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError> {
-        let terms = own_terms(rx, tx, peer)?;
+        let terms = own_terms(rx, peer)?;
         let id = tx.add_peer(peer, &Terms::decode(&offer)?)?;
         Ok((id, terms.encode()))
     }
@@ -87,13 +87,13 @@ impl Connect for Udp {
 ///
 /// # Errors
 /// `Unreachable` if the peer has no way to send to our socket.
-fn own_terms(rx: &UdpRx, tx: &UdpTx, peer: &PeerInfo) -> Result<Terms, ConnectError> {
+fn own_terms(rx: &UdpRx, peer: &PeerInfo) -> Result<Terms, ConnectError> {
     let addresses = rx.socket().addresses(peer.local);
     if addresses.is_empty() {
         return Err(ConnectError::Unreachable);
     }
     Ok(Terms {
-        data_size: tx.data_size(),
+        data_size: rx.socket().data_size_at(&addresses),
         buffer: rx.buffer_bytes(),
         addresses,
     })

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use dunlin_core::transport::{Halves, Limits, MAX_INLINE, Transport};
 
-pub use self::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options};
+pub use self::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options, WINDOWS_BUFFERED};
 pub use self::rx::UdpRx;
 use self::socket::Socket;
 pub use self::tx::UdpTx;
@@ -42,6 +42,10 @@ pub use self::tx::UdpTx;
 /// Most bytes in a packet beside its data.
 #[expect(clippy::cast_possible_truncation, reason = "56 bytes")]
 const MAX_FRAMING: u32 = MAX_INLINE as u32;
+
+/// Bytes in front of the data of a full packet.
+#[expect(clippy::cast_possible_truncation, reason = "24 bytes")]
+const HEADER_BYTES: u32 = dunlin_wire::HEADER_LEN as u32;
 
 /// Kernel UDP as a transport.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +65,11 @@ impl Udp {
     pub fn open(options: &Options) -> io::Result<Halves<UdpRx, UdpTx>> {
         let socket = Arc::new(Socket::open(options)?);
         let limits = Limits {
-            data_size: options.data_size,
+            data_size: socket.largest,
             rx_queue: socket.rx_queue,
             line_rate: options.line_rate,
         };
-        let packet = options.data_size + MAX_FRAMING;
+        let packet = limits.data_size + MAX_FRAMING;
         let rx = UdpRx::new(Arc::clone(&socket), packet.max(socket.datagram));
         let tx = UdpTx::new(socket, options);
         Ok(Halves { rx, tx, limits })

@@ -10,6 +10,9 @@ pub const MIN_DATAGRAM_BYTES: u32 = 576;
 /// Most bytes that a datagram may be set to hold: 65 535 less the headers of IPv6 and UDP.
 pub const MAX_DATAGRAM_BYTES: u32 = super::pack::MAX_MESSAGE_BYTES;
 
+/// Default windows of loopback packets that fit into the receive buffer at least.
+pub const WINDOWS_BUFFERED: u32 = 2;
+
 /// Whether the endpoint reads the ECN bits of what it receives. It costs about 3 % of a round
 /// trip over loopback, where no router can set them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,7 +31,7 @@ pub enum Ecn {
 /// ```
 /// use dunlin_transport::udp::{Options, Udp};
 /// let halves = Udp::open(&Options { pack: false, ..Options::default() }).unwrap();
-/// assert_eq!(halves.limits.data_size, 1440);
+/// assert!(halves.limits.data_size >= 1440);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
@@ -41,9 +44,13 @@ pub struct Options {
     pub advertise: Option<IpAddr>,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,
-    /// Bytes of a datagram that holds several packets; `None` fits an MTU of 1500: 1472 with
-    /// IPv4, 1452 with IPv6. A packet is never split: a larger one is sent on its own, and the
-    /// kernel fragments it if it must.
+    /// The same for peers at a loopback address, where no link has an MTU of 1500 and the price of
+    /// a packet hardly depends on its size. Lowered to what leaves room in the receive buffer for
+    /// [`WINDOWS_BUFFERED`] default windows of such packets, but not below `data_size`.
+    pub loopback_data_size: u32,
+    /// Bytes of a datagram that holds several packets; `None` fits an MTU of 1500 (1472 with
+    /// IPv4, 1452 with IPv6), or a packet where a peer's packets are larger. A packet is never
+    /// split: a larger one is sent on its own, and the kernel fragments it if it must.
     pub datagram_bytes: Option<u32>,
     /// Several packets to one peer share a datagram.
     pub pack: bool,
@@ -72,6 +79,8 @@ impl Default for Options {
             port: 0,
             advertise: None,
             data_size: 1440,
+            // Four packets of it are one message to the kernel (`pack::MAX_MESSAGE_BYTES`).
+            loopback_data_size: 16_320,
             datagram_bytes: None,
             pack: true,
             gso: true,

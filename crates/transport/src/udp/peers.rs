@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 
 use dunlin_core::transport::PeerId;
 
+use super::HEADER_BYTES;
 use super::addr::RawAddr;
 use super::options::MAX_DATAGRAM_BYTES;
 use super::pack::Shape;
@@ -190,7 +191,7 @@ impl Peer {
     /// A peer at `addr` whose buffers hold datagrams of `buffer` bytes, and what we would form.
     pub(super) fn new(addr: SocketAddr, shape: Shape, buffer: u32, data_size: u32) -> Self {
         let shape = Shape {
-            datagram: shape.datagram.min(buffer),
+            datagram: shape.datagram.max(data_size + HEADER_BYTES).min(buffer),
             ..shape
         };
         Self {

@@ -32,7 +32,6 @@ pub struct UdpTx {
     peers: Peers,
     /// What we form packets into, unless a peer wants less.
     shape: Shape,
-    data_size: u32,
     line_rate: u64,
     messages: Messages,
     given: TxSeq,
@@ -59,7 +58,6 @@ impl UdpTx {
                 pack: options.pack,
                 segment: socket.gso,
             },
-            data_size: options.data_size,
             line_rate: options.line_rate,
             messages: Messages::new(),
             given: TxSeq(0),
@@ -75,7 +73,8 @@ impl UdpTx {
         terms: &Terms,
     ) -> Result<PeerId, ConnectError> {
         let addr = self.socket.address_of(terms, info.local)?;
-        let data_size = terms.data_size.min(self.data_size);
+        let own = self.socket.data_size_at(&self.socket.addresses(info.local));
+        let data_size = terms.data_size.min(own);
         let peer = Peer::new(addr, self.shape, terms.buffer, data_size);
         self.peers
             .add((info.endpoint, addr), peer)
@@ -89,11 +88,6 @@ impl UdpTx {
 
     pub(super) fn peers_mut(&mut self) -> &mut Peers {
         &mut self.peers
-    }
-
-    /// Data bytes per packet that this endpoint would use.
-    pub(super) fn data_size(&self) -> u32 {
-        self.data_size
     }
 
     /// What this half has counted.

@@ -7,7 +7,7 @@ use dunlin_msgbuf::{Pool, PoolConfig};
 use dunlin_transport::connect::Connect;
 use dunlin_transport::udp::{Options, Udp};
 
-use crate::endpoint::{Endpoint, bare, connect, packets, pair, plain};
+use crate::endpoint::{Endpoint, bare, connect, ethernet, packets, pair, plain};
 
 #[test]
 fn a_closed_port_neither_blocks_nor_poisons_the_socket() {
@@ -35,7 +35,7 @@ fn a_closed_port_neither_blocks_nor_poisons_the_socket() {
 
 #[test]
 fn a_revoked_msgbuf_is_counted_and_the_rest_is_sent() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
     let mut pool = Pool::new(PoolConfig::default()).unwrap();
     let mut buf = pool.alloc(32).unwrap();
     let mut stale = bare(to_b, 24);
@@ -49,7 +49,7 @@ fn a_revoked_msgbuf_is_counted_and_the_rest_is_sent() {
 
 #[test]
 fn sizes_that_no_packet_has_are_counted_and_the_rest_is_sent() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
     let mut pool = Pool::new(PoolConfig::default()).unwrap();
     let long = pool.alloc(65_500).unwrap();
     let mut too_long = bare(to_b, 24);
@@ -71,7 +71,7 @@ fn sizes_that_no_packet_has_are_counted_and_the_rest_is_sent() {
 
 #[test]
 fn a_packet_beyond_the_peer_s_buffers_is_not_sent() {
-    let mut a = Endpoint::new(&Options::default());
+    let mut a = Endpoint::new(&ethernet());
     let mut b = Endpoint::new(&plain());
     let (to_b, _) = connect(&mut a, &mut b);
     a.send(&[packets(to_b, 1, 1536), packets(to_b, 1, 1537)].concat());
@@ -82,7 +82,7 @@ fn a_packet_beyond_the_peer_s_buffers_is_not_sent() {
 
 #[test]
 fn a_peer_that_was_released_or_never_was_gets_nothing() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
     let nobody = PeerId(77);
     a.halves
         .tx
@@ -97,7 +97,7 @@ fn a_peer_that_was_released_or_never_was_gets_nothing() {
 
 #[test]
 fn counters_tell_what_was_sent_and_received() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
     a.send(&packets(to_b, 10, 56));
     a.send(&packets(to_b, 3, 1464));
     b.take_packets(13);

@@ -6,7 +6,7 @@ use dunlin_core::transport::{RX_BURST, Rx, Tx, TxSeq};
 use dunlin_transport::connect::{Arm, Connect};
 use dunlin_transport::udp::{Options, Udp};
 
-use crate::endpoint::{Endpoint, Packet, connect, cut, packets, pair, plain};
+use crate::endpoint::{Endpoint, Packet, connect, cut, ethernet, packets, pair, plain};
 
 /// True if the descriptor that `Connect` names announces something within so many milliseconds.
 fn is_readable(endpoint: &Endpoint, within_ms: i32) -> bool {
@@ -31,7 +31,7 @@ fn arm(endpoint: &mut Endpoint) -> Arm {
 
 #[test]
 fn sixteen_packets_of_56_bytes_are_one_datagram_of_896_and_one_call() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
     a.send(&packets(to_b, 16, 56));
     let frames = b.frames();
     assert_eq!(frames.iter().map(Vec::len).collect::<Vec<_>>(), [896]);
@@ -41,7 +41,7 @@ fn sixteen_packets_of_56_bytes_are_one_datagram_of_896_and_one_call() {
 
 #[test]
 fn full_packets_are_one_call_and_arrive_as_frames_of_their_own() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
     // The receiver begins sparse; the second burst finds it dense and comes merged.
     for most_calls in [u64::MAX, 20] {
         let (calls, b_calls) = (a.counters().syscalls, b.counters().syscalls);
@@ -65,8 +65,8 @@ fn full_packets_are_one_call_and_arrive_as_frames_of_their_own() {
 
 #[test]
 fn a_burst_to_several_peers_is_one_call() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
-    let mut c = Endpoint::new(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
+    let mut c = Endpoint::new(&ethernet());
     let (to_c, _) = connect(&mut a, &mut c);
     let mut burst = packets(to_b, 10, 100);
     for (number, packet) in (0..).zip(&mut burst) {
@@ -82,7 +82,7 @@ fn a_burst_to_several_peers_is_one_call() {
 
 #[test]
 fn a_packet_beyond_the_datagram_size_is_sent_whole() {
-    let (mut a, mut b, to_b) = pair(&Options::default());
+    let (mut a, mut b, to_b) = pair(&ethernet());
     a.send(&[packets(to_b, 1, 60_000), packets(to_b, 2, 30_000)].concat());
     assert_eq!(b.take_packets(3), [(0, 60_000), (0, 30_000), (1, 30_000)]);
 }
@@ -152,7 +152,7 @@ fn frames_stay_as_they_are_until_the_next_burst() {
 
 #[test]
 fn the_sequence_counts_items_whether_sent_or_dropped() {
-    let (mut a, _b, to_b) = pair(&Options::default());
+    let (mut a, _b, to_b) = pair(&ethernet());
     assert_eq!(a.halves.tx.burst(&[]), TxSeq(0));
     assert_eq!(a.send(&packets(to_b, 3, 56)), TxSeq(3));
     assert_eq!(
@@ -165,10 +165,7 @@ fn the_sequence_counts_items_whether_sent_or_dropped() {
 
 #[test]
 fn a_ping_pong_costs_two_calls_a_side_and_no_more() {
-    let (mut a, mut b) = (
-        Endpoint::new(&Options::default()),
-        Endpoint::new(&Options::default()),
-    );
+    let (mut a, mut b) = (Endpoint::new(&ethernet()), Endpoint::new(&ethernet()));
     let (to_b, to_a) = connect(&mut a, &mut b);
     for _ in 0..100 {
         a.send(&packets(to_b, 1, 56));

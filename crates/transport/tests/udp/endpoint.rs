@@ -29,13 +29,22 @@ pub(crate) struct Packet {
     pub(crate) inline: usize,
 }
 
-/// Packets without data options that turn everything off.
+/// Packets of the size that they have over an Ethernet.
+pub(crate) fn ethernet() -> Options {
+    let default = Options::default();
+    Options {
+        loopback_data_size: default.data_size,
+        ..default
+    }
+}
+
+/// Such packets, and nothing that brings several of them together.
 pub(crate) fn plain() -> Options {
     Options {
         pack: false,
         gso: false,
         gro: false,
-        ..Options::default()
+        ..ethernet()
     }
 }
 

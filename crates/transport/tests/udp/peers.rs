@@ -169,6 +169,14 @@ fn options_outside_their_limits_are_refused() {
             ..good()
         },
         Options {
+            loopback_data_size: 0,
+            ..good()
+        },
+        Options {
+            loopback_data_size: MAX_DATAGRAM_BYTES,
+            ..good()
+        },
+        Options {
             ip: unspecified,
             advertise: Some(unspecified),
             ..good()
@@ -244,4 +252,40 @@ fn an_endpoint_of_every_address_is_told_where_its_control_connection_is() {
     }
     // Whoever came over IPv6 cannot be told an address of this socket.
     assert!(matches!(told("[::1]:1"), Err(ConnectError::Unreachable)));
+}
+
+/// What two endpoints with these options agree on, the first of which says where it is.
+fn agreed(ours: &Options, theirs: &Options) -> u32 {
+    let (mut a, mut b) = (Endpoint::new(ours), Endpoint::new(theirs));
+    let (to_b, to_a) = connect(&mut a, &mut b);
+    let size = Udp::data_size(&a.halves.rx, &a.halves.tx, to_b);
+    assert_eq!(Udp::data_size(&b.halves.rx, &b.halves.tx, to_a), size);
+    size
+}
+
+#[test]
+fn packets_are_large_where_no_link_bounds_them() {
+    let loopback = Options {
+        loopback_data_size: 6000,
+        ..Options::default()
+    };
+    assert_eq!(agreed(&loopback, &loopback), 6000);
+    // Whoever says that it is elsewhere is sent what an Ethernet carries.
+    let elsewhere = Options {
+        advertise: Some("192.0.2.1".parse().unwrap()),
+        ..loopback.clone()
+    };
+    assert_eq!(agreed(&loopback, &elsewhere), 1440);
+    assert_eq!(agreed(&elsewhere, &loopback), 1440);
+    // A small receive buffer holds as many packets, but smaller ones.
+    let small = Options {
+        rcvbuf_bytes: 1 << 17,
+        ..loopback.clone()
+    };
+    assert!((3000..5000).contains(&agreed(&loopback, &small)));
+    let smallest = Options {
+        rcvbuf_bytes: 1,
+        ..loopback.clone()
+    };
+    assert_eq!(agreed(&smallest, &loopback), 1440);
 }
