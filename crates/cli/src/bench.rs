@@ -13,17 +13,18 @@ mod incast;
 pub(crate) mod latency;
 mod loss;
 mod lossy;
-mod machine;
+pub(crate) mod machine;
 pub(crate) mod mixed;
 mod output;
+pub(crate) mod papers;
 mod plan;
 mod plausible;
-mod plot;
+pub(crate) mod plot;
 mod probe;
 mod progress;
 pub(crate) mod rate;
 pub(crate) mod raw;
-mod row;
+pub(crate) mod row;
 mod rtt;
 mod scenario;
 mod seat;
@@ -38,8 +39,8 @@ use std::time::Duration;
 
 use crate::signal;
 pub(crate) use args::Args;
-use args::Experiment;
-pub(crate) use args::Transport;
+pub(crate) use args::Experiment;
+pub(crate) use args::{Transport, seconds};
 pub(crate) use output::Target;
 use output::{Output, Results};
 use plan::{Case, Plan};
@@ -48,6 +49,9 @@ pub(crate) use seat::Seat;
 
 /// How long the idle server of the experiment is watched, and that of the summary.
 const WATCHED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
+
+/// Rows, notes, and how it ended.
+type Everything = (Vec<row::Row>, Vec<String>, anyhow::Result<()>);
 
 /// Runs the experiment that was asked for and writes its rows.
 ///
@@ -68,6 +72,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .try_for_each(|experiment| measure(experiment, args, &mut results));
     output.write(&results)?;
     ended
+}
+
+/// Runs the experiments of `all`. Returns the rows, what should not have happened, and how it
+/// ended: what was measured before an experiment failed is there.
+///
+/// # Errors
+/// Signals cannot be watched.
+pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything> {
+    signal::watch()?;
+    let args = Args::everything(seconds);
+    let mut results = Results::begin(false);
+    let mut experiments = args.experiments().into_iter();
+    let ended = experiments.try_for_each(|it| measure(it, &args, &mut results));
+    let left_out = results.left_out.into_iter();
+    let left_out = left_out.map(|case| format!("left out, more --seconds are needed: {case}"));
+    let notes = results.alarms.into_iter().chain(left_out).collect();
+    Ok((results.rows, notes, ended))
 }
 
 /// One experiment. What was measured is in the results, also when it ends early.

@@ -2,7 +2,10 @@
 //! something that it does not know; 130, Ctrl-C stopped it.
 
 mod bench;
+mod draw;
+mod figure;
 mod process;
+mod report;
 mod signal;
 mod sim;
 mod sys;
@@ -30,6 +33,8 @@ struct Args {
 enum Command {
     /// Measures this machine and Dunlin on it
     Bench(bench::Args),
+    /// Draws results as a page, beside what the papers have published
+    Report(report::Args),
     /// Runs a scenario in the simulator
     Sim(sim::Args),
     /// One process of an experiment; started by `bench` alone
@@ -40,6 +45,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Bench(args) => bench::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Role(args) => process::run_role(&args),
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, ValueEnum};
+use clap::{CommandFactory, Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::gopt;
@@ -81,7 +81,7 @@ pub(crate) struct Args {
 
 /// The experiments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum Experiment {
+pub(crate) enum Experiment {
     /// Latency, rate and idling, a few rows of each: what plain `dunlin bench` measures
     Summary,
     /// The machine itself: round trips, rates, copies, clocks
@@ -146,6 +146,15 @@ impl Transport {
 }
 
 impl Args {
+    /// All experiments of `all`, as if nothing but a time was given.
+    pub(super) fn everything(seconds: Option<Duration>) -> Self {
+        let usual = crate::Args::parse_from(["dunlin", "bench", "all"]);
+        let crate::Command::Bench(usual) = usual.command else {
+            unreachable!("the arguments name the command");
+        };
+        Self { seconds, ..usual }
+    }
+
     /// Options that belong together, which `clap` does not see for itself.
     ///
     /// # Errors
@@ -211,6 +220,15 @@ impl Args {
 }
 
 impl Experiment {
+    /// The names of those that have rows under their name.
+    #[cfg(test)]
+    pub(crate) fn names() -> Vec<String> {
+        let own = Self::value_variants().iter();
+        let own = own.filter(|it| !matches!(it, Self::Summary | Self::All));
+        let names = own.filter_map(Self::to_possible_value);
+        names.map(|value| value.get_name().to_owned()).collect()
+    }
+
     /// What `all` runs, one after the other.
     const EACH: [Self; 10] = [
         Self::Raw,
@@ -248,7 +266,11 @@ impl Experiment {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A span of time.
+///
+/// # Errors
+/// What it is not.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if !(0.0..=86_400.0).contains(&number) || number == 0.0 {
         return Err("not between 0 and 86400".to_owned());

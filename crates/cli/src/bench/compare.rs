@@ -10,7 +10,7 @@ const METRICS: [&str; 2] = ["rtt_p50", "rpc_per_s"];
 
 /// One line for each pair of rows.
 pub(super) fn lines(rows: &[Row]) -> Vec<String> {
-    let compared = || rows.iter().filter(|row| METRICS.contains(&row.metric));
+    let compared = || rows.iter().filter(|row| METRICS.contains(&&*row.metric));
     let autos = compared().filter(|row| row.transport == "auto");
     let autos = autos.filter_map(|row| {
         let other = find(rows, row, "shm", None)?;
@@ -18,7 +18,7 @@ pub(super) fn lines(rows: &[Row]) -> Vec<String> {
     });
     let packed = compared().filter(|row| packs(row) == Some(true));
     let packed = packed.filter_map(|row| {
-        let other = find(rows, row, row.transport, Some(false))?;
+        let other = find(rows, row, &row.transport, Some(false))?;
         Some(line(row, other, "with packing / without"))
     });
     autos.chain(packed).collect()
@@ -27,8 +27,7 @@ pub(super) fn lines(rows: &[Row]) -> Vec<String> {
 /// The row that differs from `row` in transport and packing alone.
 fn find<'a>(rows: &'a [Row], row: &Row, transport: &str, packing: Option<bool>) -> Option<&'a Row> {
     rows.iter().find(|other| {
-        (other.experiment, other.metric) == (row.experiment, row.metric)
-            && other.transport == transport
+        other.what() == [&row.experiment, &row.metric, transport]
             && packs(other) == packing
             && others(other).eq(others(row))
     })

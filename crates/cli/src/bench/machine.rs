@@ -1,30 +1,104 @@
-//! Which machine the figures are from.
+//! Which machine figures are from, and which program.
 
+use std::process::Command;
+use std::sync::OnceLock;
 use std::thread;
 
-/// The processor, how many of it, and the kernel; parts that the system does not tell are left
-/// out.
+use serde::{Deserialize, Serialize};
+
+/// The form of rows. A row of another form has other fields, or means other things by them.
+pub(crate) const FORMAT: u32 = 1;
+
+/// What measured something.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Origin {
+    /// [`FORMAT`].
+    pub(crate) format: u32,
+    /// The version of this program.
+    pub(crate) dunlin: String,
+    /// The commit that it was built from, if that can be said for sure.
+    pub(crate) commit: Option<String>,
+    /// `release` or `debug`.
+    pub(crate) build: String,
+    /// The processor, how many of it, and the kernel.
+    pub(crate) machine: String,
+}
+
+impl Origin {
+    /// This program on this machine.
+    pub(crate) fn here() -> &'static Self {
+        static HERE: OnceLock<Origin> = OnceLock::new();
+        HERE.get_or_init(|| Self {
+            format: FORMAT,
+            dunlin: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: commit(),
+            build: if cfg!(debug_assertions) {
+                "debug".to_owned()
+            } else {
+                "release".to_owned()
+            },
+            machine: machine(),
+        })
+    }
+}
+
+/// The machine and the program, in a line for people.
 pub(super) fn describe() -> String {
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let processor = field(&cpuinfo, "model name").unwrap_or(std::env::consts::ARCH);
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let build = if cfg!(debug_assertions) {
-        "debug build"
-    } else {
-        "release build"
-    };
-    let version = env!("CARGO_PKG_VERSION");
-    format!(
-        "{processor}, {cores} cores, Linux {}; dunlin {version}, {build}",
-        release.trim()
-    )
+    let Origin {
+        machine,
+        dunlin,
+        build,
+        ..
+    } = Origin::here();
+    format!("{machine}; dunlin {dunlin}, {build} build")
 }
 
 /// How many threads wanted to run during the last minute, on average.
 pub(super) fn load() -> String {
     let loads = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     loads.split(' ').next().unwrap_or("unknown").to_owned()
+}
+
+/// Parts that the system does not tell are left out.
+fn machine() -> String {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let processor = field(&cpuinfo, "model name").unwrap_or(std::env::consts::ARCH);
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{processor}, {cores} cores, Linux {}", release.trim())
+}
+
+/// The commit of the tree that this program was built from, with `+` behind it if sources differ
+/// from that. It is looked up where the sources were, and not when the program is built, because
+/// then every commit would build it anew; so it counts only if the program is younger than the last
+/// change of what is checked out.
+fn commit() -> Option<String> {
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git");
+        let out = git
+            .args(["-C", env!("CARGO_MANIFEST_DIR")])
+            .args(args)
+            .output()
+            .ok()?;
+        let text = String::from_utf8(out.stdout).ok()?;
+        out.status.success().then(|| text.trim().to_owned())
+    };
+    let log = git(&[
+        "rev-parse",
+        "--path-format=absolute",
+        "--git-path",
+        "logs/HEAD",
+    ])?;
+    let checked_out = std::fs::metadata(log).ok()?.modified().ok()?;
+    let program = std::env::current_exe().ok()?;
+    let built = std::fs::metadata(program).ok()?.modified().ok()?;
+    if built < checked_out {
+        return None;
+    }
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".."])?;
+    let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
+    Some(commit + if changed.is_empty() { "" } else { "+" })
 }
 
 /// The value behind the first `name :` of a file like `/proc/cpuinfo`.

@@ -127,7 +127,7 @@ impl Output {
             }
         }
         if let Some(file) = &mut self.svg {
-            file.write_all(plot::draw(&results.rows)?.as_bytes())?;
+            file.write_all(plot::draw(&results.rows).as_bytes())?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::machine::Origin;
 use super::probe::{Against, Measurement, Probe};
 use super::progress::Progress;
 use super::row::{Row, Spread};
@@ -74,17 +75,17 @@ impl Case {
         let Spread { median, min, max } = self.subject.spread(index)?;
         let (baseline, baseline_name) = self.compared(metric.against).unzip();
         Some(Row {
-            experiment: self.experiment,
-            transport: self.transport,
+            experiment: self.experiment.into(),
+            transport: self.transport.into(),
             params: self.params.clone(),
-            metric: metric.name,
-            unit: metric.unit,
+            metric: metric.name.into(),
+            unit: metric.unit.into(),
             median,
             min,
             max,
             runs: self.subject.rounds.len(),
             baseline,
-            baseline_name,
+            baseline_name: baseline_name.map(Into::into),
             ratio: baseline
                 .map(|baseline| median / baseline)
                 .filter(|ratio| ratio.is_finite()),
@@ -93,6 +94,7 @@ impl Case {
                 .as_ref()
                 .unwrap_or(&self.subject)
                 .is_plausible(),
+            run: Origin::here().clone(),
         })
     }
 

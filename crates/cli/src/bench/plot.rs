@@ -1,225 +1,251 @@
-//! Rows as a picture (SVG): round trips by size, and rates by batch, each beside its baseline.
+//! Rows as charts, for each experiment those that say most. Lines of a transport have the same
+//! colour everywhere; baselines are dashed, and diamonds are what the papers have published.
 
-use anyhow::anyhow;
-use plotters::coord::Shift;
-use plotters::prelude::*;
+mod measured;
+mod simulated;
+
 use serde_json::Value;
 
 use super::gopt;
+use super::papers::{Beside, PUBLISHED, Published};
 use super::row::Row;
+use crate::draw::{self, Axis, Bar, Bars, Chart, Kind, Line, Picture, Point};
+use crate::figure;
 
-/// Width of the picture, and height of one chart.
-const SIZE: (u32, u32) = (900, 420);
+/// Transports in the order of legends; the place of each is its colour.
+const TRANSPORTS: [&str; 6] = ["shm", "auto", "udp", "tcp", "none", "sim"];
 
-/// Width of the place beside a chart that says what the lines are.
-const LEGEND: i32 = 150;
-
-/// Colours of shm, auto and udp.
-const COLOURS: [RGBColor; 3] = [
-    RGBColor(31, 119, 180),
-    RGBColor(44, 160, 44),
-    RGBColor(214, 39, 40),
-];
-
-/// A line of a chart.
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) colour: RGBColor,
-    pub(super) is_baseline: bool,
-    /// The parameter that grows to the right, and the figure.
-    pub(super) points: Vec<(f64, f64)>,
-}
-
-impl Line {
-    fn style(&self) -> ShapeStyle {
-        let (opacity, stroke_width) = if self.is_baseline { (0.4, 1) } else { (1.0, 2) };
-        ShapeStyle {
-            color: self.colour.mix(opacity),
-            filled: true,
-            stroke_width,
+/// A picture of all that can be drawn of these rows.
+pub(super) fn draw(rows: &[Row]) -> String {
+    let mut experiments: Vec<&str> = Vec::new();
+    for row in rows {
+        if !experiments.contains(&&*row.experiment) {
+            experiments.push(&row.experiment);
         }
     }
+    let charts: Vec<Picture> = experiments
+        .into_iter()
+        .flat_map(|it| of(it, rows))
+        .collect();
+    draw::sheet(&charts, 2)
 }
 
-/// A chart with logarithmic axes.
-pub(super) struct Chart {
-    pub(super) title: &'static str,
-    pub(super) x_label: &'static str,
-    pub(super) y_label: &'static str,
-    pub(super) lines: Vec<Line>,
+/// The charts of an experiment; those without a line are left out.
+pub(crate) fn of(experiment: &str, rows: &[Row]) -> Vec<Picture> {
+    let rows: Vec<&Row> = rows
+        .iter()
+        .filter(|row| row.experiment == experiment)
+        .collect();
+    let rows = &rows[..];
+    let charts = match experiment {
+        "latency" => measured::latency(rows),
+        "rate" => measured::rate(rows),
+        "bandwidth" => measured::bandwidth(rows),
+        "mixed" => measured::mixed(rows),
+        "sessions" => measured::sessions(rows),
+        "idle" => measured::idle(rows),
+        "slow-handler" => measured::slow_handler(rows),
+        "faces" => measured::faces(rows),
+        "loss" => simulated::loss(rows),
+        "reorder" => simulated::reorder(rows),
+        "incast" => simulated::incast(rows),
+        "incast_background" => simulated::incast_background(rows),
+        "cluster" => simulated::cluster(rows),
+        "gopt" => gopt::charts(rows),
+        _ => Vec::new(),
+    };
+    let has_lines = |picture: &Picture| match picture {
+        Picture::Lines(chart) => chart.lines.iter().any(|line| line.kind == Kind::Measured),
+        Picture::Bars(bars) => !bars.bars.is_empty(),
+    };
+    charts.into_iter().filter(has_lines).collect()
 }
 
-/// The picture of what can be drawn of these rows; one that says so if that is nothing.
-///
-/// # Errors
-/// The library that draws cannot.
-pub(super) fn draw(rows: &[Row]) -> anyhow::Result<String> {
-    let charts = charts(rows);
-    let height = SIZE.1 * u32::try_from(charts.len().max(1))?;
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
-        draw_all(&area, &charts).map_err(|error| anyhow!("cannot draw: {error}"))?;
+/// The place of a transport.
+fn colour(transport: &str) -> Option<usize> {
+    TRANSPORTS.iter().position(|it| *it == transport)
+}
+
+/// Which rows become lines, and by what they are put in order.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    metric: &'a str,
+    x: &'a str,
+    /// Parameters that rows must have.
+    params: &'a [(&'a str, &'a str)],
+}
+
+impl Wanted<'_> {
+    fn is(&self, row: &Row) -> bool {
+        let has = |&(name, value): &(&str, &str)| word(row, name).as_deref() == Some(value);
+        row.metric == self.metric && self.params.iter().all(has)
     }
-    Ok(svg)
-}
 
-fn charts(rows: &[Row]) -> Vec<Chart> {
-    let latency = Chart {
-        title: "Round trip of one RPC (median), and of a raw packet",
-        x_label: "bytes",
-        y_label: "µs",
-        lines: lines(rows, ("latency", "rtt_p50"), "size", None, 1e-3),
-    };
-    let rate = |title, pattern| Chart {
-        title,
-        x_label: "requests issued together",
-        y_label: "million RPCs (packets) per second",
-        lines: lines(rows, ("rate", "rpc_per_s"), "batch", Some(pattern), 1e-6),
-    };
-    let charts = [
-        latency,
-        rate("RPCs per second, one process to another", "one_way"),
-        rate("RPCs per second of each process, both ways", "symmetric"),
-    ];
-    let has_lines = |chart: &Chart| !chart.lines.is_empty();
-    let charts = charts.into_iter().chain(gopt::charts(rows));
-    charts.filter(has_lines).collect()
-}
-
-/// For each transport the line of its figures, and that of its baseline.
-fn lines(
-    rows: &[Row],
-    (experiment, metric): (&str, &str),
-    x: &str,
-    pattern: Option<&str>,
-    scale: f64,
-) -> Vec<Line> {
-    let mut lines = Vec::new();
-    for (transport, colour) in ["shm", "auto", "udp"].into_iter().zip(COLOURS) {
-        let wanted = rows.iter().filter(|row| {
-            (row.experiment, row.metric, row.transport) == (experiment, metric, transport)
-                && row.params.get("pattern").and_then(Value::as_str) == pattern
-                && row.params.get("packing") != Some(&Value::Bool(false))
-        });
-        let wanted: Vec<(f64, &Row)> = wanted
-            .filter_map(|row| Some((row.params.get(x)?.as_f64()?, row)))
-            .collect();
-        let points = |of: fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
-            let point = |&(x, row): &(f64, &Row)| Some((x, of(row)? * scale));
-            wanted.iter().filter_map(point).collect()
-        };
-        let mut add = |name: String, is_baseline, points: Vec<(f64, f64)>| {
-            if !points.is_empty() {
-                lines.push(Line {
-                    name,
-                    colour,
-                    is_baseline,
-                    points,
-                });
+    /// The published figures that belong to them, one line for each thing that was measured.
+    fn published(&self, experiment: &str, beside: Beside) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for it in PUBLISHED {
+            let is = it.experiment == experiment
+                && it.metric == self.metric
+                && it.beside == beside
+                && self.params.iter().all(|(name, value)| it.says(name, value));
+            let Some(x) = it.number(self.x).filter(|_| is) else {
+                continue;
+            };
+            let point = Point {
+                hint: format!("{} ({})", it.what, it.source),
+                ..Point::at(x, it.value)
+            };
+            match lines.iter_mut().find(|line| line.name == it.what) {
+                Some(line) => line.points.push(point),
+                None => lines.push(Line {
+                    name: it.what.to_owned(),
+                    colour: None,
+                    kind: Kind::Published,
+                    points: vec![point],
+                    letter: None,
+                }),
             }
-        };
-        add(
-            format!("dunlin, {transport}"),
-            false,
-            points(|row| Some(row.median)),
-        );
+        }
+        if let [_, _, ..] = lines[..] {
+            for (line, letter) in lines.iter_mut().zip('a'..='z') {
+                line.letter = Some(letter.to_string());
+            }
+        }
+        lines
+    }
+}
+
+impl Published {
+    /// It was measured with this parameter, or says nothing of it.
+    fn says(&self, name: &str, value: &str) -> bool {
+        let number = self.number(name).map(|number| number.to_string());
+        let word = self.word(name).map(str::to_owned);
+        number.or(word).is_none_or(|it| it == value)
+    }
+}
+
+/// A parameter of a row as text.
+fn word(row: &Row, name: &str) -> Option<String> {
+    Some(match row.params.get(name)? {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    })
+}
+
+/// For each transport the line of its medians, and that of its baseline.
+fn by_transport(rows: &[&Row], wanted: Wanted<'_>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for transport in TRANSPORTS {
+        let of = |row: &&&Row| row.transport == transport && wanted.is(row);
+        let rows: Vec<&Row> = rows.iter().filter(of).copied().collect();
+        lines.push(measured_line(transport, colour(transport), &rows, wanted.x));
         // The baseline of auto is that of shm.
         if transport != "auto" {
-            add(
-                format!("raw, {transport}"),
-                true,
-                points(|row| row.baseline),
-            );
+            lines.push(baseline_line(colour(transport), &rows, wanted.x));
         }
     }
+    lines.retain(|line| !line.points.is_empty());
     lines
 }
 
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-
-fn draw_all(area: &DrawingArea<SVGBackend<'_>, Shift>, charts: &[Chart]) -> Drawn {
-    area.fill(&WHITE)?;
-    if charts.is_empty() {
-        let style = ("sans-serif", 20).into_font();
-        area.draw_text(
-            "no rows of latency, rate or gopt",
-            &style.into_text_style(area),
-            (40, 40),
-        )?;
-    }
-    for (part, chart) in area
-        .split_evenly((charts.len().max(1), 1))
-        .iter()
-        .zip(charts)
-    {
-        draw_chart(part, chart)?;
-    }
-    area.present()?;
-    Ok(())
-}
-
-fn draw_chart(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
-    let points = || chart.lines.iter().flat_map(|line| &line.points);
-    let xs = range(points().map(|point| point.0));
-    let ys = range(points().map(|point| point.1));
-    let mut context = ChartBuilder::on(area)
-        .caption(chart.title, ("sans-serif", 20))
-        .margin(10)
-        .margin_right(10 + LEGEND)
-        .x_label_area_size(40)
-        .y_label_area_size(60)
-        .build_cartesian_2d(xs.log_scale(), ys.log_scale())?;
-    context
-        .configure_mesh()
-        .x_desc(chart.x_label)
-        .y_desc(chart.y_label)
-        .light_line_style(WHITE)
-        .x_label_formatter(&|x| number(*x))
-        .y_label_formatter(&|y| number(*y))
-        .draw()?;
-    for line in &chart.lines {
-        let series = LineSeries::new(line.points.iter().copied(), line.style());
-        context.draw_series(series.point_size(3))?;
-    }
-    draw_legend(area, &chart.lines)
-}
-
-/// What the lines are, at the right edge. The library's own legend can only stand on the lines.
-fn draw_legend(area: &DrawingArea<SVGBackend<'_>, Shift>, lines: &[Line]) -> Drawn {
-    let left = i32::try_from(area.dim_in_pixel().0)? - LEGEND;
-    for (y, line) in (50..).step_by(18).zip(lines) {
-        area.draw(&PathElement::new([(left, y), (left + 18, y)], line.style()))?;
-        let style = ("sans-serif", 12).into_font().into_text_style(area);
-        area.draw_text(&line.name, &style, (left + 24, y - 6))?;
-    }
-    Ok(())
-}
-
-/// From a bit below the smallest value to a bit above the largest.
-fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
-    let positive = values.filter(|value| *value > 0.0);
-    let (least, most) = positive.fold((f64::MAX, f64::MIN_POSITIVE), |(least, most), value| {
-        (least.min(value), most.max(value))
-    });
-    if least > most {
-        return 0.1..10.0;
-    }
-    least / 1.5..most * 1.5
-}
-
-/// The label of a line of the mesh. Some have none: all those of a decade are too close together.
-fn number(value: f64) -> String {
-    let leading = value / 10_f64.powf((value.log10() + 1e-9).floor());
-    if ![1.0, 2.0, 5.0].iter().any(|it| (leading - it).abs() < 1e-6) {
-        return String::new();
-    }
-    let decimals = match value {
-        value if value >= 10.0 => 0,
-        value if value >= 1.0 => 1,
-        _ => 2,
+/// Medians with their spread.
+fn measured_line(name: &str, colour: Option<usize>, rows: &[&Row], x: &str) -> Line {
+    let point = |row: &&Row| {
+        Some(Point {
+            x: row.params.get(x)?.as_f64()?,
+            y: row.median,
+            spread: Some((row.min, row.max)),
+            valid: row.valid,
+            hint: hint(row),
+        })
     };
-    format!("{value:.decimals$}")
+    line(name, colour, Kind::Measured, rows.iter().filter_map(point))
+}
+
+/// What they were compared with.
+fn baseline_line(colour: Option<usize>, rows: &[&Row], x: &str) -> Line {
+    let point = |row: &&Row| Some(Point::at(row.params.get(x)?.as_f64()?, row.baseline?));
+    let name = rows.iter().find_map(|row| row.baseline_name.as_deref());
+    let points = rows.iter().filter_map(point);
+    line(name.unwrap_or_default(), colour, Kind::Baseline, points)
+}
+
+/// How many times the baseline.
+fn ratio_line(name: &str, colour: Option<usize>, rows: &[&Row], x: &str) -> Line {
+    let point = |row: &&Row| {
+        Some(Point {
+            valid: row.valid,
+            hint: hint(row),
+            ..Point::at(row.params.get(x)?.as_f64()?, row.ratio?)
+        })
+    };
+    line(name, colour, Kind::Measured, rows.iter().filter_map(point))
+}
+
+fn line(
+    name: &str,
+    colour: Option<usize>,
+    kind: Kind,
+    points: impl Iterator<Item = Point>,
+) -> Line {
+    let mut points: Vec<Point> = points.collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    Line {
+        name: name.to_owned(),
+        colour,
+        kind,
+        points,
+        letter: None,
+    }
+}
+
+/// All of a row that a reader may want to know.
+fn hint(row: &Row) -> String {
+    let [median, min, max] = [row.median, row.min, row.max].map(|it| figure::figure(it, &row.unit));
+    let params = row.params.iter().map(|(name, value)| match value {
+        Value::String(text) => format!(", {name} {text}"),
+        value => format!(", {name} {value}"),
+    });
+    let params: String = params.collect();
+    let mut text = format!("{}{params}: {median} ({min} to {max})", row.transport);
+    if let (Some(ratio), Some(name)) = (row.ratio, &row.baseline_name) {
+        text += &format!(", {ratio:.2} × {name}");
+    }
+    if !row.valid {
+        text += "; invalid: the machine was disturbed";
+    }
+    text
+}
+
+/// A bar of a row.
+fn bar(row: &Row, name: String, colour: Option<usize>) -> Bar {
+    Bar {
+        name,
+        colour,
+        value: row.median,
+        spread: Some((row.min, row.max)),
+        valid: row.valid,
+        baseline: row.baseline,
+        published: None,
+    }
+}
+
+/// A chart of lines.
+fn chart(title: &str, x: Axis, y: Axis, lines: Vec<Line>) -> Picture {
+    let title = title.to_owned();
+    Picture::Lines(Chart { title, x, y, lines })
+}
+
+/// Bars, whose baseline is the same for all.
+fn bars(title: &str, axis: Axis, baseline: &str, bars: Vec<Bar>) -> Picture {
+    Picture::Bars(Bars {
+        title: title.to_owned(),
+        axis,
+        baseline: baseline.to_owned(),
+        published: String::new(),
+        bars,
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Rows as a table for people.
 
 use super::row::Row;
+use crate::figure::figure;
 
 const HEADINGS: [&str; 10] = [
     "experiment",
@@ -48,15 +49,15 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
         None => format!("{name} {value}"),
     });
     [
-        row.experiment.to_owned(),
-        row.transport.to_owned(),
+        row.experiment.to_string(),
+        row.transport.to_string(),
         params.collect::<Vec<_>>().join(", "),
-        row.metric.to_owned(),
-        figure(row.median, row.unit),
-        figure(row.min, row.unit),
-        figure(row.max, row.unit),
+        row.metric.to_string(),
+        figure(row.median, &row.unit),
+        figure(row.min, &row.unit),
+        figure(row.max, &row.unit),
         row.baseline
-            .map_or_else(String::new, |baseline| figure(baseline, row.unit)),
+            .map_or_else(String::new, |baseline| figure(baseline, &row.unit)),
         row.ratio
             .map_or_else(String::new, |ratio| format!("{ratio:.2}")),
         if row.valid {
@@ -65,30 +66,6 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
             "INVALID".to_owned()
         },
     ]
-}
-
-/// A value with three significant digits and its unit, in the size that reads best.
-fn figure(value: f64, unit: &str) -> String {
-    if unit == "count" {
-        return format!("{value}");
-    }
-    let size = value.abs();
-    let (scaled, unit) = match unit {
-        "ns" if size >= 1e9 => (value / 1e9, "s"),
-        "ns" if size >= 1e6 => (value / 1e6, "ms"),
-        "ns" if size >= 1e3 => (value / 1e3, "µs"),
-        "B" if size >= 1e4 => (value / 1e3, "kB"),
-        "1/s" if size >= 1e6 => (value / 1e6, "M/s"),
-        "1/s" if size >= 1e3 => (value / 1e3, "k/s"),
-        "1/s" => (value, "/s"),
-        unit => (value, unit),
-    };
-    let decimals = match scaled.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{scaled:.decimals$} {unit}")
 }
 
 #[cfg(test)]

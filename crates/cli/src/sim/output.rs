@@ -65,7 +65,7 @@ impl Output {
     /// As for [`Self::add`].
     pub(super) fn finish(&mut self, all: &[Done]) -> anyhow::Result<()> {
         if let Some(file) = &mut self.plot {
-            file.write_all(plot::draw(all)?.as_bytes())?;
+            file.write_all(plot::draw(all).as_bytes())?;
         }
         Ok(())
     }

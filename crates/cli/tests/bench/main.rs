@@ -9,7 +9,7 @@ mod simulated;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "experiment",
     "transport",
     "params",
@@ -23,6 +23,7 @@ const FIELDS: [&str; 13] = [
     "baseline_name",
     "ratio",
     "valid",
+    "run",
 ];
 
 /// The command, ready to start.

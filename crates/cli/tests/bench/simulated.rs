@@ -77,7 +77,11 @@ fn pictures_and_frames_are_written() {
     ];
     let out = run(&[&["sim", HELLO][..], &set, &files].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));
-    assert!(std::fs::read_to_string(&svg).unwrap().contains("<polyline"));
+    assert!(
+        std::fs::read_to_string(&svg)
+            .unwrap()
+            .contains("class=\"k0 thin\"")
+    );
     // A record of 16 bytes, 42 bytes of lower headers, our header and 32 bytes of data.
     let frames = std::fs::read(&pcap).unwrap().len() - 24;
     assert_eq!(frames % (16 + 42 + 24 + 32), 0);

@@ -3,22 +3,17 @@
 use serde_json::{Map, json};
 
 use super::*;
+use crate::bench::row;
 
 fn row(transport: &'static str, metric: &'static str, params: &Value, median: f64) -> Row {
     Row {
-        experiment: "rate",
-        transport,
+        experiment: "rate".into(),
+        transport: transport.into(),
         params: params.as_object().cloned().unwrap_or_else(Map::new),
-        metric,
-        unit: "1/s",
+        metric: metric.into(),
+        unit: "1/s".into(),
         median,
-        min: median,
-        max: median,
-        runs: 1,
-        baseline: None,
-        baseline_name: None,
-        ratio: None,
-        valid: true,
+        ..row::sample()
     }
 }
 

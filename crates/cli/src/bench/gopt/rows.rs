@@ -10,6 +10,7 @@ use super::form::{Cell, Form};
 use super::instructions::Counted;
 use super::measure::{Job, Made};
 use super::options::Shape;
+use crate::bench::machine::Origin;
 use crate::bench::row::{Row, Spread};
 
 const EXPERIMENT: &str = "gopt";
@@ -191,8 +192,8 @@ pub(super) fn instructions(job: &Job, counted: &[Counted]) -> Vec<Row> {
 
 /// True unless another width of the same form of the same look-up is faster.
 pub(in crate::bench) fn is_best(row: &Row, rows: &[Row]) -> bool {
-    let is_rate = row.experiment == EXPERIMENT && [RATE, LINES].contains(&row.metric);
-    !is_rate || best(rows, row.metric, key(row)).is_none_or(|best| best == row)
+    let is_rate = row.experiment == EXPERIMENT && [RATE, LINES].contains(&&*row.metric);
+    !is_rate || best(rows, &row.metric, key(row)).is_none_or(|best| best == row)
 }
 
 /// One line for each look-up and shape: the interleaved form against that by hand, or against
@@ -274,21 +275,22 @@ fn row(
 ) -> Row {
     let (baseline, baseline_name) = baseline.unzip();
     Row {
-        experiment: EXPERIMENT,
-        transport: "none",
+        experiment: EXPERIMENT.into(),
+        transport: "none".into(),
         params,
-        metric,
-        unit,
+        metric: metric.into(),
+        unit: unit.into(),
         median,
         min,
         max,
         runs: 1,
         baseline,
-        baseline_name,
+        baseline_name: baseline_name.map(Into::into),
         ratio: baseline
             .map(|baseline| median / baseline)
             .filter(|it| it.is_finite()),
         valid: true,
+        run: Origin::here().clone(),
     }
 }
 

@@ -188,5 +188,5 @@ fn a_figure_can_be_compared_with_another_of_the_same_measurement() {
     let rows = cases[0].rows();
     assert_eq!(rows.len(), 1, "what it is compared with is no row");
     assert_eq!((rows[0].baseline, rows[0].ratio), (Some(4.0), Some(1.5)));
-    assert_eq!(rows[0].baseline_name, Some("itself"));
+    assert_eq!(rows[0].baseline_name.as_deref(), Some("itself"));
 }

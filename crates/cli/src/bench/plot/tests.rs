@@ -1,78 +1,119 @@
-//! What is drawn: lines for what was measured, and a sentence if there is nothing.
+//! What is drawn of which rows.
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::*;
+use crate::bench::row;
 
 fn latency(transport: &'static str, size: u32, median: f64, baseline: f64) -> Row {
     Row {
-        experiment: "latency",
-        transport,
-        params: json!({ "size": size }).as_object().cloned().unwrap(),
-        metric: "rtt_p50",
-        unit: "ns",
+        transport: transport.into(),
+        params: Map::from_iter([("size".to_owned(), size.into())]),
         median,
-        min: median,
-        max: median,
-        runs: 5,
         baseline: Some(baseline),
-        baseline_name: Some("raw"),
-        ratio: Some(median / baseline),
-        valid: true,
+        baseline_name: Some(format!("raw {transport}").into()),
+        ..row::sample()
+    }
+}
+
+fn lines(picture: &Picture) -> &[Line] {
+    match picture {
+        Picture::Lines(chart) => &chart.lines,
+        Picture::Bars(bars) => panic!("{} has bars", bars.title),
     }
 }
 
 #[test]
 fn each_transport_has_a_line_and_its_baseline_has_another() {
     let rows = [
-        latency("shm", 8, 400.0, 200.0),
         latency("shm", 1024, 900.0, 500.0),
+        latency("shm", 8, 400.0, 200.0),
         latency("auto", 8, 410.0, 200.0),
         latency("udp", 8, 4_000.0, 3_500.0),
     ];
-    let charts = charts(&rows);
-    assert_eq!(charts.len(), 1);
-    let names: Vec<&str> = charts[0].lines.iter().map(|line| &line.name[..]).collect();
-    let expected = [
-        "dunlin, shm",
-        "raw, shm",
-        "dunlin, auto",
-        "dunlin, udp",
-        "raw, udp",
-    ];
-    assert_eq!(names, expected);
-    assert_eq!(charts[0].lines[0].points, [(8.0, 0.4), (1024.0, 0.9)]);
-    assert_eq!(charts[0].lines[1].points, [(8.0, 0.2), (1024.0, 0.5)]);
-    let svg = draw(&rows).unwrap();
-    assert!(
-        svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
-        "{svg}"
-    );
-    assert!(expected.iter().all(|name| svg.contains(name)), "{svg}");
-}
-
-#[test]
-fn nothing_to_draw_is_said() {
-    assert!(
-        draw(&[])
-            .unwrap()
-            .contains("no rows of latency, rate or gopt")
-    );
-}
-
-#[test]
-fn a_range_contains_its_values_and_is_never_empty() {
-    let range = range([4.0, 0.0, 2.0].into_iter());
-    assert!(range.contains(&2.0) && range.contains(&4.0) && range.start > 0.0);
-    assert_eq!(super::range(std::iter::empty()), 0.1..10.0);
-}
-
-#[test]
-fn labels_do_not_crowd() {
-    assert_eq!(number(0.05), "0.05");
+    let charts = of("latency", &rows);
     assert_eq!(
-        [number(1.0), number(2.0), number(500.0)],
-        ["1.0", "2.0", "500"]
+        charts.len(),
+        1,
+        "nothing was measured of the 99th percentile"
     );
-    assert_eq!([number(3.0), number(900.0)], ["", ""]);
+    let names: Vec<&str> = lines(&charts[0])
+        .iter()
+        .map(|line| &line.name[..])
+        .collect();
+    let here = ["shm", "raw shm", "auto", "udp", "raw udp"];
+    assert_eq!(names[..5], here);
+    assert!(
+        names[5..].iter().all(|name| name.starts_with("eRPC, CX")),
+        "{names:?}"
+    );
+    let points = |line: &Line| -> Vec<(f64, f64)> {
+        line.points.iter().map(|point| (point.x, point.y)).collect()
+    };
+    assert_eq!(
+        points(&lines(&charts[0])[0]),
+        [(8.0, 400.0), (1024.0, 900.0)]
+    );
+    assert_eq!(
+        points(&lines(&charts[0])[1]),
+        [(8.0, 200.0), (1024.0, 500.0)]
+    );
+    let svg = draw(&rows);
+    assert!(here.iter().all(|name| svg.contains(name)), "{svg}");
+}
+
+#[test]
+fn an_experiment_without_rows_has_no_chart_although_something_is_published_of_it() {
+    assert!(of("incast", &[latency("shm", 8, 400.0, 200.0)]).is_empty());
+    assert!(draw(&[]).contains("no rows that can be drawn"));
+}
+
+#[test]
+fn rates_without_packing_are_not_mixed_with_the_others() {
+    let rate = |packing: bool, median| Row {
+        experiment: "rate".into(),
+        metric: "rpc_per_s".into(),
+        transport: "udp".into(),
+        params: json!({"batch": 3, "pattern": "one_way", "packing": packing})
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
+        median,
+        ..row::sample()
+    };
+    let charts = of("rate", &[rate(true, 3e6), rate(false, 1e6)]);
+    assert_eq!(lines(&charts[0])[0].points.len(), 1);
+    assert!((lines(&charts[0])[0].points[0].y - 3e6).abs() < 1.0);
+}
+
+#[test]
+fn published_figures_stand_beside_rows_that_measure_the_same() {
+    let incast = |cc: &str| Row {
+        experiment: "incast".into(),
+        metric: "rtt_p50_us".into(),
+        transport: "sim".into(),
+        params: json!({"degree": 50, "cc": cc})
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
+        unit: "us".into(),
+        ..row::sample()
+    };
+    let of_scheme = |cc| -> Vec<f64> {
+        let row = incast(cc);
+        let beside = PUBLISHED.iter().filter(|it| it.is_beside(&row));
+        beside.map(|it| it.value).collect()
+    };
+    assert_eq!(of_scheme("timely"), [34.0], "eRPC, table 5");
+    assert_eq!(of_scheme("none"), [524.0]);
+    assert!(of_scheme("swift").is_empty(), "the paper has no Swift");
+    let charts = of("incast", &[incast("timely"), incast("swift")]);
+    let names: Vec<&str> = lines(&charts[0])
+        .iter()
+        .map(|line| &line.name[..])
+        .collect();
+    assert_eq!(
+        names,
+        ["eRPC, CX4, none", "timely", "eRPC, CX4, timely", "swift"]
+    );
 }

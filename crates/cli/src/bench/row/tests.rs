@@ -39,26 +39,23 @@ fn the_median_stands_in_the_middle() {
 #[test]
 fn a_row_is_one_line_with_its_fields_in_order() {
     let mut row = Row {
-        experiment: "latency",
-        transport: "shm",
-        params: Map::from_iter([("size".to_owned(), Value::from(32))]),
-        metric: "rtt_p50",
-        unit: "ns",
-        median: 400.0,
         min: 390.5,
-        max: 410.0,
-        runs: 5,
-        baseline: Some(200.0),
-        baseline_name: Some("raw ping-pong"),
-        ratio: Some(2.0),
-        valid: true,
+        run: Origin {
+            format: 1,
+            dunlin: "0.1.0".to_owned(),
+            commit: Some("abc1234".to_owned()),
+            build: "release".to_owned(),
+            machine: "one".to_owned(),
+        },
+        ..sample()
     };
     assert_eq!(
         serde_json::to_string(&row).unwrap(),
         r#"{"experiment":"latency","transport":"shm","params":{"size":32},"metric":"rtt_p50","#
             .to_owned()
             + r#""unit":"ns","median":400.0,"min":390.5,"max":410.0,"runs":5,"baseline":200.0,"#
-            + r#""baseline_name":"raw ping-pong","ratio":2.0,"valid":true}"#
+            + r#""baseline_name":"raw","ratio":2.0,"valid":true,"#
+            + r#""run":{"format":1,"dunlin":"0.1.0","commit":"abc1234","build":"release","machine":"one"}}"#
     );
     (row.baseline, row.baseline_name, row.ratio) = (None, None, None);
     let text = serde_json::to_string(&row).unwrap();

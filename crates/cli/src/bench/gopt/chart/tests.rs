@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::bench::row;
 
 fn row(form: &'static str, shape: &str, batch: Option<usize>, ratio: Option<f64>) -> Row {
     let mut params = json!({"lookup": "cuckoo", "form": form, "shape": shape});
@@ -10,19 +11,13 @@ fn row(form: &'static str, shape: &str, batch: Option<usize>, ratio: Option<f64>
         params["batch"] = batch.into();
     }
     Row {
-        experiment: "gopt",
-        transport: "none",
+        experiment: "gopt".into(),
+        transport: "none".into(),
         params: params.as_object().cloned().unwrap_or_default(),
-        metric: "lookups_per_s",
-        unit: "1/s",
-        median: 1.0,
-        min: 1.0,
-        max: 1.0,
-        runs: 5,
-        baseline: None,
-        baseline_name: None,
+        metric: "lookups_per_s".into(),
+        unit: "1/s".into(),
         ratio,
-        valid: true,
+        ..row::sample()
     }
 }
 
@@ -35,13 +30,23 @@ fn each_interleaved_form_is_a_line_of_its_shape() {
         row("hand", "tight", Some(8), Some(2.5)),
         row("c-gopt", "handler", Some(8), Some(4.0)),
     ];
-    let charts = charts(&rows);
+    let rows: Vec<&Row> = rows.iter().collect();
+    let charts = charts(&rows).into_iter().map(|picture| match picture {
+        Picture::Lines(chart) => chart,
+        Picture::Bars(bars) => panic!("{} has bars", bars.title),
+    });
+    let charts: Vec<Chart> = charts.collect();
     let lines: Vec<usize> = charts.iter().map(|chart| chart.lines.len()).collect();
     assert_eq!(lines, [2, 0, 0, 1]);
-    assert_eq!(charts[0].lines[0].points, [(8.0, 2.0), (16.0, 3.0)]);
-    assert_eq!(charts[0].lines[0].name, "cuckoo, gopt");
-    assert!(
-        charts[0].lines[1].is_baseline,
+    let [gopt, hand] = &charts[0].lines[..] else {
+        panic!("a line of gopt and one by hand");
+    };
+    let points: Vec<(f64, f64)> = gopt.points.iter().map(|point| (point.x, point.y)).collect();
+    assert_eq!(points, [(8.0, 2.0), (16.0, 3.0)]);
+    assert_eq!(gopt.name, "cuckoo, gopt");
+    assert_eq!(
+        hand.kind,
+        Kind::Baseline,
         "hand is the line to compare with"
     );
 }

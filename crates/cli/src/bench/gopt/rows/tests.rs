@@ -62,7 +62,7 @@ fn a_form_is_compared_with_plain_and_hand_with_random_lines() {
     let gopt = json!({"lookup": "cuckoo", "form": "gopt", "shape": "tight", "batch": 16});
     let gopt = find(&rows, RATE, &gopt);
     assert_eq!((gopt.baseline, gopt.ratio), (Some(10.0), Some(3.0)));
-    assert_eq!(gopt.baseline_name, Some("plain"));
+    assert_eq!(gopt.baseline_name.as_deref(), Some("plain"));
     let hand = json!({"lookup": "cuckoo", "form": "hand", "shape": "tight", "batch": 8});
     let hand = find(&rows, LINES, &hand);
     assert_eq!((hand.median, hand.baseline), (60.0, Some(80.0)));

@@ -1,0 +1,92 @@
+//! Charts as SVG: lines over an axis, and bars with names. The only module that draws; `bench
+//! --svg`, `sim --plot` and `report` say what is to be seen, and this says how it looks.
+//!
+//! Colours are classes of `draw/chart.css`, so one picture serves light and dark screens. There are
+//! no font metrics here: places for texts are estimates, and a test measures them in a browser.
+
+mod axis;
+mod bars;
+mod lines;
+mod svg;
+
+pub(crate) use axis::{Axis, Scale};
+pub(crate) use bars::{Bar, Bars, zero_based};
+pub(crate) use lines::{Chart, Kind, Line, Point};
+pub(crate) use svg::escape;
+
+/// Width of a chart.
+const WIDTH: f64 = 620.0;
+/// Between charts of a sheet, and around them.
+const GAP: f64 = 16.0;
+/// How many colours the classes `k0`, `k1`, … have; more lines begin again.
+const COLOURS: usize = 8;
+
+/// The looks of charts, for a page that contains some.
+pub(crate) const STYLE: &str = include_str!("draw/chart.css");
+
+/// Something that can be drawn.
+#[derive(Clone, Debug)]
+pub(crate) enum Picture {
+    Lines(Chart),
+    Bars(Bars),
+}
+
+impl Picture {
+    /// What it shows.
+    pub(crate) fn title(&self) -> &str {
+        match self {
+            Self::Lines(chart) => &chart.title,
+            Self::Bars(bars) => &bars.title,
+        }
+    }
+
+    /// An `svg` element that takes its looks from [`STYLE`] of the page around it.
+    pub(crate) fn svg(&self) -> String {
+        let (inner, height) = self.inner();
+        let title = escape(self.title());
+        format!(
+            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+             aria-label=\"{title}\" xmlns=\"http://www.w3.org/2000/svg\">\n{inner}</svg>\n"
+        )
+    }
+
+    /// What is in the element, and its height.
+    fn inner(&self) -> (String, f64) {
+        match self {
+            Self::Lines(chart) => chart.draw(),
+            Self::Bars(bars) => bars.draw(),
+        }
+    }
+}
+
+/// A file of its own with all of these, `columns` of them beside each other; one that says so if
+/// there are none.
+pub(crate) fn sheet(pictures: &[Picture], columns: usize) -> String {
+    let columns = columns.clamp(1, pictures.len().max(1));
+    let (mut parts, mut y) = (String::new(), GAP);
+    for row in pictures.chunks(columns) {
+        let mut tallest = 0.0_f64;
+        let mut x = GAP;
+        for picture in row {
+            let (inner, height) = picture.inner();
+            parts += &format!("<g transform=\"translate({x},{y})\">\n{inner}</g>\n");
+            tallest = tallest.max(height);
+            x += WIDTH + GAP;
+        }
+        y += tallest + GAP;
+    }
+    if pictures.is_empty() {
+        y += 40.0;
+        parts += "<text class=\"title\" x=\"40\" y=\"40\">no rows that can be drawn</text>\n";
+    }
+    let columns = u32::try_from(columns).expect("a sheet has few columns");
+    let width = f64::from(columns) * (WIDTH + GAP) + GAP;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart sheet\" width=\"{width}\" \
+         height=\"{y}\" viewBox=\"0 0 {width} {y}\">\n<style>\n{STYLE}</style>\n\
+         <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n{parts}</svg>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests;

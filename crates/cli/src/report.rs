@@ -1,0 +1,115 @@
+//! `dunlin report`: the rows of experiments as one page that needs nothing else: no scripts, no
+//! network. What was measured stands beside its baseline and beside what the papers have published;
+//! what is missing or doubtful is said.
+
+mod page;
+mod read;
+mod sections;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::bench::row::Row;
+use crate::bench::{self, plot};
+use crate::draw;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin bench all --json all.jsonl
+  dunlin bench incast --json incast.jsonl
+  dunlin report --from all.jsonl incast.jsonl -o report.html
+  dunlin report -o report.html               runs the experiments of `dunlin bench all` first
+  dunlin report --from loss.jsonl --picture loss.svg
+
+The page is one file that any browser shows, also without a network. Files of --from are what
+`dunlin bench NAME --json FILE` has written; several are taken together. Experiments that none of
+them has are named on the page.
+
+Exit codes: 0, the page is written; 1, something failed; 2, wrong usage; 130, Ctrl-C, after the
+page of what was measured so far has been written.";
+
+/// What `dunlin report` can be told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Rows of earlier runs, one JSON object a line
+    #[arg(long, value_name = "JSONL", num_args = 1..)]
+    from: Vec<PathBuf>,
+    /// The page
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.html",
+        required_unless_present = "picture"
+    )]
+    output: Option<PathBuf>,
+    /// The charts alone, as a picture
+    #[arg(long, value_name = "FILE.svg")]
+    picture: Option<PathBuf>,
+    /// How long the experiments take, about; without --from
+    #[arg(long, value_name = "S", value_parser = bench::seconds, conflicts_with = "from")]
+    seconds: Option<std::time::Duration>,
+}
+
+/// Writes the page, the picture, or both.
+///
+/// # Errors
+/// A file cannot be read or made; a line of it is no row, which is said with its place; or an
+/// experiment failed, after the page of what was measured so far has been written.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    // What is wrong with the rows is said before anything is made, and a wrong path for the results
+    // before anything is measured.
+    let read = match args.from.is_empty() {
+        true => None,
+        false => Some(read::all(&args.from)?),
+    };
+    let output = args.output.as_deref().map(make).transpose()?;
+    let picture = args.picture.as_deref().map(make).transpose()?;
+    let (rows, alarms, ended) = match read {
+        Some(rows) => (rows, Vec::new(), Ok(())),
+        None => bench::everything(args.seconds)?,
+    };
+    if let Some((path, mut file)) = output {
+        let page = page::render(&rows, &alarms);
+        write(&mut file, path, &page)?;
+    }
+    if let Some((path, mut file)) = picture {
+        write(&mut file, path, &draw::sheet(&charts(&rows), 2))?;
+    }
+    eprintln!("{}", summary(&rows));
+    ended
+}
+
+fn summary(rows: &[Row]) -> String {
+    let has = |section: &&sections::Section| rows.iter().any(|row| section.has(row));
+    let sections = sections::ALL.iter().filter(has).count();
+    let invalid = rows.iter().filter(|row| !row.valid).count();
+    let all = sections::ALL.len();
+    format!(
+        "{} rows, {invalid} of them invalid, in {sections} of {all} sections",
+        rows.len()
+    )
+}
+
+fn charts(rows: &[Row]) -> Vec<draw::Picture> {
+    let experiments = sections::ALL.iter().flat_map(|section| section.experiments);
+    experiments
+        .flat_map(|experiment| plot::of(experiment, rows))
+        .collect()
+}
+
+fn make(path: &Path) -> anyhow::Result<(&Path, File)> {
+    let file = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok((path, file))
+}
+
+fn write(file: &mut File, path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = file.write_all(text.as_bytes());
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! The page: head, key figures, a section for each experiment that has rows, and what has none.
+
+mod figures;
+mod tables;
+
+use std::fmt::Write as _;
+
+use super::sections::{self, Section};
+use crate::bench::machine::Origin;
+use crate::bench::plot;
+use crate::bench::row::Row;
+use crate::draw::{self, escape};
+
+/// The looks of the page around the charts.
+const STYLE: &str = include_str!("page/page.css");
+
+/// The whole page.
+pub(super) fn render(rows: &[Row], alarms: &[String]) -> String {
+    let has_rows = |section: &&Section| rows.iter().any(|row| section.has(row));
+    let (measured, missing): (Vec<&Section>, Vec<&Section>) =
+        sections::ALL.iter().partition(|it| has_rows(it));
+    let mut out = String::new();
+    out += "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+            <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+            <meta name=\"color-scheme\" content=\"light dark\">\n\
+            <title>Dunlin, measured</title>\n";
+    let _ = writeln!(
+        out,
+        "<style>\n{}{STYLE}</style>\n</head>\n<body>",
+        draw::STYLE
+    );
+    head(&mut out, rows, &measured);
+    out += "<main>\n";
+    figures::tiles(&mut out, rows);
+    for section in measured {
+        part(&mut out, section, rows);
+    }
+    notes(&mut out, &missing, alarms);
+    out += "</main>\n</body>\n</html>\n";
+    out
+}
+
+impl Section {
+    pub(in crate::report) fn has(&self, row: &Row) -> bool {
+        self.experiments.contains(&&*row.experiment)
+    }
+
+    /// Where links lead.
+    fn id(&self) -> &'static str {
+        self.experiments[0]
+    }
+}
+
+fn head(out: &mut String, rows: &[Row], measured: &[&Section]) {
+    *out += "<header>\n<h1>Dunlin, measured</h1>\n\
+             <p class=\"lead\">Each figure is a median, beside its baseline: what the same machine \
+             did at the same time without the library. The ratio of the two is what counts.</p>\n";
+    *out += "<dl class=\"origin\">\n";
+    for origin in origins(rows) {
+        let commit = match &origin.commit {
+            Some(commit) => format!("commit {commit}"),
+            None => "commit unknown".to_owned(),
+        };
+        let Origin {
+            machine,
+            dunlin,
+            build,
+            ..
+        } = origin;
+        let count = rows.iter().filter(|row| row.run == *origin).count();
+        let _ = writeln!(
+            out,
+            "<div><dt>{}</dt><dd>dunlin {}, {}, {} build; {}</dd></div>",
+            escape(machine),
+            escape(dunlin),
+            escape(&commit),
+            escape(build),
+            counted(count, "row")
+        );
+    }
+    *out += "</dl>\n";
+    let invalid = rows.iter().filter(|row| !row.valid).count();
+    if invalid > 0 {
+        let _ = writeln!(
+            out,
+            "<p class=\"warning\">{} of {} rows are marked invalid: their baselines show that the \
+             machine was disturbed. They are drawn hollow or pale, and may be wrong.</p>",
+            invalid,
+            rows.len()
+        );
+    }
+    *out += "<nav>\n";
+    for section in measured {
+        let _ = writeln!(out, "<a href=\"#{}\">{}</a>", section.id(), section.title);
+    }
+    *out += "</nav>\n<p class=\"how\">Dots are medians, the strokes through them reach from the \
+             smallest to the largest round. Dashed lines are baselines. Diamonds are figures that \
+             the papers have published, from other machines and other networks. What stands under \
+             a dot appears when the pointer rests on it.</p>\n</header>\n";
+}
+
+/// What measured the rows, each once.
+fn origins(rows: &[Row]) -> Vec<&Origin> {
+    let mut origins: Vec<&Origin> = Vec::new();
+    for row in rows {
+        if !origins.contains(&&row.run) {
+            origins.push(&row.run);
+        }
+    }
+    origins
+}
+
+fn part(out: &mut String, section: &Section, rows: &[Row]) {
+    let own: Vec<&Row> = rows.iter().filter(|row| section.has(row)).collect();
+    let _ = writeln!(
+        out,
+        "<section id=\"{}\">\n<h2>{}</h2>\n<p>{}</p>",
+        section.id(),
+        section.title,
+        section.says
+    );
+    let charts = section.experiments.iter();
+    let charts: Vec<_> = charts
+        .flat_map(|experiment| plot::of(experiment, rows))
+        .collect();
+    if !charts.is_empty() {
+        *out += "<div class=\"charts\">\n";
+        for chart in charts {
+            let _ = writeln!(out, "<figure>\n{}</figure>", chart.svg());
+        }
+        *out += "</div>\n";
+    }
+    tables::published(out, section, &own);
+    tables::all(out, &own);
+    let _ = writeln!(
+        out,
+        "<p class=\"again\">Measure it again: <code>{}</code></p>\n</section>",
+        section.command
+    );
+}
+
+/// What the page does not have, and what should not have happened.
+fn notes(out: &mut String, missing: &[&Section], alarms: &[String]) {
+    if !missing.is_empty() {
+        *out += "<section id=\"missing\">\n<h2>Not measured</h2>\n<p>There are no rows of these \
+                 experiments, so nothing is drawn of them.</p>\n<ul>\n";
+        for section in missing {
+            let (title, command) = (section.title, section.command);
+            let _ = writeln!(out, "<li>{title}: <code>{command} --json FILE</code></li>");
+        }
+        *out += "</ul>\n</section>\n";
+    }
+    if !alarms.is_empty() {
+        *out += "<section id=\"notes\">\n<h2>Notes of the run</h2>\n<ul>\n";
+        for alarm in alarms {
+            let _ = writeln!(out, "<li>{}</li>", escape(alarm));
+        }
+        *out += "</ul>\n</section>\n";
+    }
+}
+
+/// A number of things.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

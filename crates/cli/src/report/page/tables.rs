@@ -1,0 +1,131 @@
+//! Tables of a section: what the papers have published beside what was measured, and all rows.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::Section;
+use crate::bench::papers::{Beside, PUBLISHED, Published};
+use crate::bench::row::Row;
+use crate::draw::escape;
+use crate::figure::figure;
+
+/// Published figures of these experiments, each with the rows that measure the same.
+pub(super) fn published(out: &mut String, section: &Section, rows: &[&Row]) {
+    let is_of = |it: &&Published| section.experiments.contains(&it.experiment);
+    let all: Vec<&Published> = PUBLISHED.iter().filter(is_of).collect();
+    if all.is_empty() {
+        return;
+    }
+    *out += "<h3>Beside the papers</h3>\n<div class=\"wide\"><table>\n<thead><tr><th>figure</th>\
+             <th>here</th><th class=\"number\">published</th><th>for</th><th>source</th></tr>\
+             </thead>\n<tbody>\n";
+    // Those of the same figure stand together, and what was measured here beside them all.
+    for same in all.chunk_by(|a, b| a.label() == b.label()) {
+        let beside = rows.iter().filter(|row| same[0].is_beside(row));
+        let beside: Vec<String> = beside.map(|row| here(same[0], row)).collect();
+        let here = match beside.is_empty() {
+            true => "<span class=\"none\">not measured</span>".to_owned(),
+            false => beside.join("<br>"),
+        };
+        let unit = rows.iter().find(|row| row.metric == same[0].metric);
+        let unit = unit.map_or("", |row| &*row.unit);
+        let value = |it: &&Published| match it.beside {
+            Beside::Median => escape(&figure(it.value, unit)),
+            Beside::Ratio => format!("{} ×", it.value),
+        };
+        let column = |of: &dyn Fn(&&Published) -> String| -> String {
+            same.iter().map(of).collect::<Vec<_>>().join("<br>")
+        };
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><td>{here}</td><td class=\"number\">{}</td><td>{}</td><td>{}</td></tr>",
+            escape(&same[0].label()),
+            column(&value),
+            column(&|it| escape(it.what)),
+            column(&|it| escape(it.source))
+        );
+    }
+    *out += "</tbody></table></div>\n";
+}
+
+/// Every row, for those who want to know exactly.
+pub(super) fn all(out: &mut String, rows: &[&Row]) {
+    let _ = writeln!(
+        out,
+        "<details><summary>All {} rows</summary>\n<div class=\"wide\"><table>\n<thead><tr>\
+         <th>transport</th><th>parameters</th><th>metric</th><th class=\"number\">median</th>\
+         <th class=\"number\">smallest</th><th class=\"number\">largest</th>\
+         <th class=\"number\">rounds</th><th class=\"number\">baseline</th>\
+         <th class=\"number\">ratio</th><th>compared with</th></tr></thead>\n<tbody>",
+        rows.len()
+    );
+    for row in rows {
+        let [median, min, max] = [row.median, row.min, row.max].map(|it| figure(it, &row.unit));
+        let baseline = row
+            .baseline
+            .map(|it| figure(it, &row.unit))
+            .unwrap_or_default();
+        let ratio = row.ratio.map(|it| format!("{it:.2}")).unwrap_or_default();
+        let numbers = [median, min, max, row.runs.to_string(), baseline, ratio];
+        let class = if row.valid { "" } else { " class=\"invalid\"" };
+        let doubt = if row.valid { "" } else { " (invalid)" };
+        let _ = write!(
+            out,
+            "<tr{class}><td>{}</td><td>{}</td><td>{}{doubt}</td>",
+            escape(&row.transport),
+            escape(&params(row)),
+            escape(&row.metric)
+        );
+        for number in numbers {
+            let _ = write!(out, "<td class=\"number\">{}</td>", escape(&number));
+        }
+        let name = row.baseline_name.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "<td>{}</td></tr>", escape(name));
+    }
+    *out += "</tbody></table></div></details>\n";
+}
+
+impl Published {
+    /// Metric and parameters.
+    fn label(&self) -> String {
+        let params = self
+            .all_params()
+            .map(|(name, value)| format!("{name} {value}"));
+        let params: Vec<String> = params.collect();
+        format!("{}, {}", self.metric, params.join(", "))
+    }
+}
+
+/// What was measured here.
+fn here(published: &Published, row: &Row) -> String {
+    let value = match (published.beside, row.ratio) {
+        (Beside::Ratio, Some(ratio)) => format!("{ratio:.2} ×"),
+        (Beside::Ratio, None) => "no baseline".to_owned(),
+        (Beside::Median, Some(ratio)) => {
+            format!("{} ({ratio:.2} × baseline)", figure(row.median, &row.unit))
+        }
+        (Beside::Median, None) => figure(row.median, &row.unit),
+    };
+    let others = row.params.iter().filter(|(name, _)| {
+        !published.all_params().any(|(it, _)| it == *name)
+            && !matches!(name.as_str(), "inflight" | "packing")
+    });
+    let others: String = others
+        .map(|(name, value)| format!(", {}", named(name, value)))
+        .collect();
+    let doubt = if row.valid { "" } else { ", invalid" };
+    escape(&format!("{}{others}: {value}{doubt}", row.transport))
+}
+
+fn params(row: &Row) -> String {
+    let params = row.params.iter().map(|(name, value)| named(name, value));
+    params.collect::<Vec<_>>().join(", ")
+}
+
+fn named(name: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{name} {text}"),
+        value => format!("{name} {value}"),
+    }
+}

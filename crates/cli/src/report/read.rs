@@ -1,0 +1,109 @@
+//! Rows from files of JSON lines. Whatever is wrong with a line is said with file and line; empty
+//! lines are passed over.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+
+use super::sections;
+use crate::bench::machine::FORMAT;
+use crate::bench::row::Row;
+
+/// Bytes of a file of rows; all experiments together make less than one.
+const LARGEST: u64 = 256 << 20;
+
+/// All rows of all files.
+///
+/// # Errors
+/// The first file that cannot be read, or the first line that is no row.
+pub(super) fn all(paths: &[PathBuf]) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for path in paths {
+        let before = rows.len();
+        for (index, line) in read(path)?.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let place = || format!("{}:{}", path.display(), index + 1);
+            rows.push(row(line).with_context(place)?);
+        }
+        ensure!(
+            rows.len() > before,
+            "{}: has no rows; `dunlin bench NAME --json FILE` writes some",
+            path.display()
+        );
+    }
+    Ok(rows)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let cannot = || format!("cannot read {}", path.display());
+    let meta = std::fs::metadata(path).with_context(cannot)?;
+    ensure!(
+        meta.len() <= LARGEST,
+        "{}: has {} MiB, and rows of all experiments take less than one",
+        path.display(),
+        meta.len() >> 20
+    );
+    let bytes = std::fs::read(path).with_context(cannot)?;
+    let up_to = |end: usize| bytes[..end].iter().filter(|byte| **byte == b'\n').count() + 1;
+    String::from_utf8(bytes.clone()).map_err(|error| {
+        let line = up_to(error.utf8_error().valid_up_to());
+        anyhow::anyhow!("{}:{line}: not text, and so no JSON lines", path.display())
+    })
+}
+
+fn row(line: &str) -> anyhow::Result<Row> {
+    let value: Value = serde_json::from_str(line)
+        .map_err(|error| anyhow::anyhow!("not a JSON object on one line: {}", of(&error)))?;
+    ensure!(value.is_object(), "JSON, but not an object");
+    if value.get("scenario").is_some() {
+        bail!("a run of `dunlin sim`; the report takes rows of `dunlin bench`");
+    }
+    if value.get("experiment").is_none() {
+        bail!("an object without `experiment`, and so no row of `dunlin bench`");
+    }
+    match value["run"]["format"].as_u64() {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => bail!(
+            "a row of format {format}, written by dunlin {}; this one reads format {FORMAT}",
+            value["run"]["dunlin"]
+                .as_str()
+                .unwrap_or("of another version")
+        ),
+        None => bail!(
+            "a row that does not say its format, as an early dunlin wrote them; measure it again"
+        ),
+    }
+    let row: Row = serde_json::from_value(value)
+        .map_err(|error| anyhow::anyhow!("not a row of `dunlin bench`: {error}"))?;
+    let experiment = &*row.experiment;
+    if !sections::ALL
+        .iter()
+        .any(|section| section.experiments.contains(&experiment))
+    {
+        let known = sections::ALL.iter().flat_map(|section| section.experiments);
+        let known: Vec<&str> = known.copied().collect();
+        bail!(
+            "unknown experiment `{experiment}`; known are {}",
+            known.join(", ")
+        );
+    }
+    let numbers = [row.median, row.min, row.max];
+    ensure!(
+        numbers.iter().all(|it| it.is_finite()) && row.min <= row.max,
+        "the median is {} and the spread {} to {}",
+        row.median,
+        row.min,
+        row.max
+    );
+    Ok(row)
+}
+
+/// An error without its line, which is always the first.
+fn of(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    format!("{} (column {})", &text[..end], error.column())
+}
