@@ -22,7 +22,7 @@ Examples:
   dunlin bench incast --json incast.jsonl
   dunlin report --from all.jsonl incast.jsonl -o report.html
   dunlin report -o report.html               runs the experiments of `dunlin bench all` first
-  dunlin report --from loss.jsonl --picture loss.svg
+  dunlin report --from latency.jsonl rate.jsonl --picture both.svg
 
 The page is one file that any browser shows, also without a network. Files of --from are what
 `dunlin bench NAME --json FILE` has written; several are taken together. Experiments that none of
@@ -46,7 +46,7 @@ pub(crate) struct Args {
         required_unless_present = "picture"
     )]
     output: Option<PathBuf>,
-    /// The charts alone, as a picture
+    /// The first chart of each experiment, as a picture
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
     /// How long the experiments take, about; without --from
@@ -94,10 +94,12 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
+/// The first chart of each experiment, which says most.
 fn charts(rows: &[Row]) -> Vec<draw::Picture> {
     let experiments = sections::ALL.iter().flat_map(|section| section.experiments);
+    let first = |experiment| plot::of(experiment, rows).into_iter().next();
     experiments
-        .flat_map(|experiment| plot::of(experiment, rows))
+        .filter_map(|experiment| first(experiment))
         .collect()
 }
 

@@ -130,7 +130,7 @@ fn part(out: &mut String, section: &Section, rows: &[Row]) {
         }
         *out += "</div>\n";
     }
-    tables::published(out, section, &own);
+    tables::published(out, &own);
     tables::all(out, &own);
     let _ = writeln!(
         out,

@@ -4,7 +4,9 @@
 
 mod command;
 mod experiments;
+mod report;
 mod simulated;
+mod wireshark;
 
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,6 +48,13 @@ fn alone() -> MutexGuard<'static, ()> {
 fn run(args: &[&str]) -> Output {
     let _alone = alone();
     dunlin(args).output().unwrap()
+}
+
+/// Says why a test does not run here. Where everything must run, that is a failure.
+fn skip(why: &str) {
+    let allowed = std::env::var_os("DUNLIN_NO_SKIP").is_none_or(|value| value != "1");
+    assert!(allowed, "DUNLIN_NO_SKIP is set, and: {why}");
+    println!("skipped: {why}");
 }
 
 fn text(bytes: &[u8]) -> &str {

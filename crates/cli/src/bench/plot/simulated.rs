@@ -86,7 +86,7 @@ pub(super) fn incast(rows: &[&Row]) -> Vec<Picture> {
         of(
             "jain",
             "Incast: fairness among the senders",
-            Axis::new("Jain's index; 1 is the same for all", "", Scale::Linear),
+            Axis::new("index of Jain; 1 is the same for all", "", Scale::Linear),
         ),
     ]
 }

@@ -55,7 +55,8 @@ fn a_row_is_one_line_with_its_fields_in_order() {
             .to_owned()
             + r#""unit":"ns","median":400.0,"min":390.5,"max":410.0,"runs":5,"baseline":200.0,"#
             + r#""baseline_name":"raw","ratio":2.0,"valid":true,"#
-            + r#""run":{"format":1,"dunlin":"0.1.0","commit":"abc1234","build":"release","machine":"one"}}"#
+            + r#""run":{"format":1,"dunlin":"0.1.0","commit":"abc1234","#
+            + r#""build":"release","machine":"one"}}"#
     );
     (row.baseline, row.baseline_name, row.ratio) = (None, None, None);
     let text = serde_json::to_string(&row).unwrap();

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::Section;
 use crate::bench::papers::{Beside, PUBLISHED, Published};
 use crate::bench::row::Row;
 use crate::draw::escape;
 use crate::figure::figure;
 
-/// Published figures of these experiments, each with the rows that measure the same.
-pub(super) fn published(out: &mut String, section: &Section, rows: &[&Row]) {
-    let is_of = |it: &&Published| section.experiments.contains(&it.experiment);
+/// Published figures of the experiments of these rows, each with those that measure the same.
+pub(super) fn published(out: &mut String, rows: &[&Row]) {
+    // Without any row there is not even a unit for them.
+    let is_of = |it: &&Published| rows.iter().any(|row| row.experiment == it.experiment);
     let all: Vec<&Published> = PUBLISHED.iter().filter(is_of).collect();
     if all.is_empty() {
         return;

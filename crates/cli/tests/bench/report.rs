@@ -1,0 +1,182 @@
+//! `dunlin report` as a user runs it, and its page in a browser: nothing is fetched, every chart is
+//! to be seen, and no text runs out of its place, on wide and narrow, light and dark screens.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{run, skip, text};
+
+const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
+const CHECKS: &str = include_str!("browser.js");
+/// Programs that show pages without a screen.
+const BROWSERS: [&str; 4] = [
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+];
+/// Experiments in the picture of the README.
+const SHOWN: [&str; 6] = ["latency", "rate", "sessions", "bandwidth", "loss", "incast"];
+const LIGHT: &str = "--blink-settings=preferredColorScheme=1";
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
+
+fn temporary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// The files of recorded rows.
+fn recorded() -> Vec<String> {
+    let files = std::fs::read_dir(RESULTS).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let is_rows = |path: &PathBuf| path.extension().is_some_and(|it| it == "jsonl");
+    let mut paths: Vec<String> = paths
+        .filter(is_rows)
+        .map(|path| path.to_str().unwrap().to_owned())
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    paths
+}
+
+/// Runs `dunlin report` on files.
+fn report(files: &[String], others: &[&str]) -> std::process::Output {
+    let files = files.iter().map(String::as_str);
+    let args: Vec<&str> = ["report", "--from"].into_iter().chain(files).collect();
+    run(&[&args[..], others].concat())
+}
+
+/// What the checks say of a page; `None` if there is no browser.
+fn look_at(page: &str, name: &str, width: u32, scheme: &str) -> Option<Value> {
+    let path = temporary(name);
+    let checked = page.replacen("<head>", &format!("<head>\n<script>{CHECKS}</script>"), 1);
+    std::fs::write(&path, checked).unwrap();
+    let browser = BROWSERS
+        .iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok());
+    let Some(browser) = browser else {
+        skip("there is no Chromium");
+        return None;
+    };
+    let out = Command::new(browser)
+        // Its sandbox does not run as root, and there is nothing to be afraid of.
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
+        .args([scheme, &format!("--window-size={width},900")])
+        .arg(format!("file://{}", path.display()))
+        .output()
+        .unwrap();
+    let dom = text(&out.stdout);
+    let verdict = dom.split("<pre id=\"verdict\">").nth(1);
+    let verdict = verdict.unwrap_or_else(|| panic!("the page did not load: {}", text(&out.stderr)));
+    let verdict = verdict.split("</pre>").next().unwrap_or_default();
+    let plain = verdict
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    Some(serde_json::from_str(&plain).unwrap())
+}
+
+#[test]
+fn a_browser_shows_every_chart_of_the_page_and_fetches_nothing() {
+    let path = temporary("report.html");
+    let out = report(&recorded(), &["-o", path.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let page = std::fs::read_to_string(path).unwrap();
+    let charts = page.matches("<svg class=\"chart\"").count();
+    assert!(charts >= 15, "{charts} charts");
+    for (name, width, scheme) in [
+        ("wide-light.html", 1280, LIGHT),
+        ("narrow-dark.html", 400, DARK),
+    ] {
+        let Some(verdict) = look_at(&page, name, width, scheme) else {
+            return;
+        };
+        assert_eq!(verdict["charts"], charts, "{name}");
+        assert_eq!(
+            verdict["wrong"],
+            Value::Array(Vec::new()),
+            "{name}: {verdict:#}"
+        );
+    }
+}
+
+#[test]
+fn the_checks_see_what_is_wrong_with_a_page() {
+    let page = "<!doctype html><html><head><style>p { width: 5em; white-space: nowrap; } \
+                h2 { color: #ccc; }</style></head><body>\
+                <img src=\"https://example.invalid/x.png\"><h2>pale</h2>\
+                <p>much longer than its five letters</p>\
+                <svg class=\"chart\" viewBox=\"0 0 200 100\" aria-label=\"one\">\
+                <text x=\"150\" y=\"20\">over the edge</text>\
+                <text x=\"5\" y=\"50\">on the</text><text x=\"10\" y=\"52\">other</text></svg>\
+                <svg class=\"chart\" style=\"display: none\" viewBox=\"0 0 9 9\" \
+                aria-label=\"two\"><rect class=\"bar\"/></svg>\
+                <script>throw new Error('broken')</script></body></html>";
+    let Some(verdict) = look_at(page, "wrong.html", 800, LIGHT) else {
+        return;
+    };
+    let wrong = verdict["wrong"].as_array().unwrap();
+    for expected in [
+        "error: Uncaught Error: broken",
+        "request: https://example.invalid/x.png",
+        "not seen: two",
+        "empty: one",
+        "text leaves its chart: one",
+        "texts overlap: one",
+        "text leaves its box: P",
+        "hard to read: H2",
+    ] {
+        let is_there = |it: &Value| it.as_str().is_some_and(|it| it.starts_with(expected));
+        assert!(wrong.iter().any(is_there), "{expected}: {verdict:#}");
+    }
+}
+
+#[test]
+fn the_picture_of_the_readme_is_what_its_command_draws() {
+    let path = temporary("results.svg");
+    let out = report(
+        &SHOWN.map(|name| format!("{RESULTS}/{name}.jsonl")),
+        &["--picture", path.to_str().unwrap()],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let drawn = std::fs::read_to_string(path).unwrap();
+    let shown = std::fs::read_to_string(format!("{RESULTS}.svg")).unwrap();
+    assert!(
+        drawn == shown,
+        "draw it anew with the command that stands below it in the README"
+    );
+}
+
+#[test]
+fn rows_that_cannot_be_read_are_exit_code_1_and_leave_no_page() {
+    let (rows, page) = (temporary("bad.jsonl"), temporary("bad.html"));
+    std::fs::write(&rows, "{\"experiment\": 7}\n").unwrap();
+    let from = [rows.to_str().unwrap().to_owned()];
+    let out = report(&from, &["-o", page.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    assert!(
+        said.starts_with(&format!("dunlin: {}:1: ", rows.display())),
+        "{said}"
+    );
+    assert!(!page.exists());
+    let out = report(&recorded()[..1], &["-o", "/proc/none/page.html"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("cannot make /proc/none/page.html"));
+    for args in [&["report"][..], &["report", "--from"], &["report", "-o"]] {
+        assert_eq!(run(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn without_rows_it_measures_and_says_what_there_was_no_time_for() {
+    let path = temporary("measured.html");
+    let out = run(&["report", "--seconds", "0.1", "-o", path.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(
+        page.contains("Not measured") && page.contains("left out, more --seconds"),
+        "{page}"
+    );
+}

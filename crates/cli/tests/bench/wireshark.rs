@@ -1,0 +1,352 @@
+//! `tools/wireshark/dunlin.lua`, run by tshark, finds in frames what `dunlin_wire` finds there: in
+//! the golden vectors, good and bad, and in what `dunlin sim --pcap` writes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use dunlin_wire::{AckVector, Bitmap, ErrorCode, HEADER_LEN, Header, HeaderError, PacketType};
+use serde_json::Value;
+
+use super::{run, skip, text};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const VECTORS: &str = include_str!("../../../wire/vectors/packets.txt");
+/// Data per packet of the golden vectors.
+const DATA_SIZE: u32 = 64;
+/// The port that is always Dunlin, and one that is not.
+const PORTS: [u16; 2] = [31_850, 40_000];
+/// Bytes of a pcap file before its first record, of a record before its frame, and of the headers
+/// below ours.
+const FILE: usize = 24;
+const RECORD: usize = 16;
+const LOWER: usize = 14 + 20 + 8;
+
+/// What tshark says of each frame of a file; `None` if there is no tshark.
+fn dissect(pcap: &Path, options: &[&str]) -> Option<Vec<Value>> {
+    let script = format!("lua_script:{ROOT}/tools/wireshark/dunlin.lua");
+    let out = Command::new("tshark")
+        .args(["-n", "-X", &script, "-r", pcap.to_str().unwrap()])
+        .args(["-T", "json", "--no-duplicate-keys", "-J", "dunlin"])
+        .args(options)
+        // Nobody's preferences.
+        .env("WIRESHARK_CONFIG_DIR", env!("CARGO_TARGET_TMPDIR"))
+        .output();
+    let Ok(out) = out else {
+        skip("there is no tshark");
+        return None;
+    };
+    let said = text(&out.stderr);
+    assert!(out.status.success() && !said.contains("Lua"), "{said}");
+    let frames: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+    Some(
+        frames
+            .iter()
+            .map(|frame| frame["_source"]["layers"].clone())
+            .collect(),
+    )
+}
+
+fn temporary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// A file with these datagrams, to the port each.
+fn pcap(name: &str, datagrams: &[(u16, Vec<u8>)]) -> PathBuf {
+    let mut out = Vec::new();
+    out.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
+    out.extend_from_slice(&[
+        2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 1, 0, 0, 0,
+    ]);
+    for (port, bytes) in datagrams {
+        let lens = [LOWER, 28, 8].map(|lower| u16::try_from(lower + bytes.len()).unwrap());
+        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&u32::from(lens[0]).to_le_bytes().repeat(2));
+        out.extend_from_slice(&[&[0; 12][..], &[8, 0, 0x45, 0]].concat());
+        out.extend_from_slice(&lens[1].to_be_bytes());
+        out.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        for word in [*port, *port, lens[2], 0] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        out.extend_from_slice(bytes);
+    }
+    let path = temporary(name);
+    std::fs::write(&path, out).unwrap();
+    path
+}
+
+/// The datagrams in a file.
+fn datagrams(pcap: &Path) -> Vec<Vec<u8>> {
+    let bytes = std::fs::read(pcap).unwrap();
+    let mut rest = &bytes[FILE..];
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        let len = u32::from_le_bytes(*rest[8..].first_chunk().unwrap()) as usize;
+        all.push(rest[RECORD + LOWER..RECORD + len].to_vec());
+        rest = &rest[RECORD + len..];
+    }
+    all
+}
+
+/// Name and bytes of each golden vector.
+fn vectors() -> Vec<(&'static str, Vec<u8>)> {
+    let byte = |at: &[u8]| u8::from_str_radix(text(at), 16).unwrap();
+    let blocks = VECTORS
+        .split("\n\n")
+        .filter(|block| block.contains("name: "));
+    let vector = |block: &'static str| {
+        let get = |key| {
+            block
+                .lines()
+                .find_map(|line| line.strip_prefix(key))
+                .unwrap_or("")
+        };
+        let hex = get("hex:").trim().as_bytes().chunks(2);
+        (get("name: "), hex.map(byte).collect())
+    };
+    blocks.map(vector).collect()
+}
+
+/// The packets that tshark has found in a frame.
+fn packets(layers: &Value) -> Vec<&Value> {
+    match &layers["dunlin"] {
+        Value::Null => Vec::new(),
+        Value::Array(all) => all.iter().collect(),
+        one => vec![one],
+    }
+}
+
+/// A number, decimal or hexadecimal.
+fn number(value: &Value) -> u64 {
+    let text = value
+        .as_str()
+        .unwrap_or_else(|| panic!("{value} is no number"));
+    match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+        None => text.parse().unwrap(),
+    }
+}
+
+/// All values of a field.
+fn numbers(value: &Value) -> Vec<u64> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Array(all) => all.iter().map(number).collect(),
+        one => vec![number(one)],
+    }
+}
+
+/// All that a packet says, in the decoder's words and in tshark's.
+fn assert_same(name: &str, bytes: &[u8], found: &Value) {
+    let header = Header::decode(bytes).unwrap();
+    let expect = |field: &str, value: u64| {
+        assert_eq!(
+            numbers(&found[field]),
+            [value],
+            "{name}: {field} in {found}"
+        );
+    };
+    expect("dunlin.version", 1);
+    expect("dunlin.type", header.kind as u64);
+    expect("dunlin.flags", header.flags.0.into());
+    expect("dunlin.session", header.session.0.into());
+    expect("dunlin.token", header.token.0.into());
+    expect("dunlin.packet", header.pkt.0.into());
+    expect("dunlin.req", header.req.0.into());
+    let flags = &found["dunlin.flags_tree"];
+    for (bit, flag) in [
+        (1, "echo"),
+        (2, "again"),
+        (4, "encrypted"),
+        (8, "acks"),
+        (16, "sample"),
+    ] {
+        let is_set = u64::from(header.flags.0 & bit != 0);
+        assert_eq!(
+            number(&flags[format!("dunlin.flags.{flag}")]),
+            is_set,
+            "{name}: {flag}"
+        );
+    }
+    match header.kind {
+        PacketType::Req => expect("dunlin.request_type", header.req_type().0.into()),
+        PacketType::Rfr => expect("dunlin.asked", header.aux.into()),
+        PacketType::Cancel => expect("dunlin.size", 0),
+        _ => match header.residence().to_nanos() {
+            Some(nanos) => expect("dunlin.residence", nanos),
+            None => expect("dunlin.residence.none", 1),
+        },
+    }
+    let extension = &bytes[HEADER_LEN..][..header.extension_len()];
+    match header.kind {
+        PacketType::Req | PacketType::Resp => expect("dunlin.message_size", header.size.into()),
+        PacketType::Err => {
+            expect("dunlin.error", header.size.into());
+            let said = &found["dunlin.error_tree"]["dunlin.error.name"];
+            assert_eq!(*said, ErrorCode(header.size).to_string(), "{name}");
+        }
+        PacketType::Cr | PacketType::Rfr => assert_same_arrivals(name, &header, extension, found),
+        PacketType::Cancel => {}
+    }
+    if let Some(vector) = AckVector::decode(extension).filter(|_| header.flags.0 & 8 != 0) {
+        let acks = vector.0.map(|ack| u64::from(ack.0));
+        assert_eq!(numbers(&found["dunlin.ack"]), acks, "{name}");
+    }
+}
+
+fn assert_same_arrivals(name: &str, header: &Header, extension: &[u8], found: &Value) {
+    let cumulative = header.cumulative().0;
+    assert_eq!(
+        number(&found["dunlin.cumulative"]),
+        u64::from(cumulative),
+        "{name}"
+    );
+    let words: Vec<u64> = extension
+        .chunks(8)
+        .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+        .collect();
+    assert_eq!(numbers(&found["dunlin.bitmap.word"]), words, "{name}");
+    let bitmap = Bitmap::decode(extension, header.bitmap_extent()).unwrap();
+    let offsets = bitmap.offsets().filter(|&offset| bitmap.contains(offset));
+    let arrived: Vec<u32> = offsets.map(|offset| cumulative + offset).collect();
+    let said = found["dunlin.bitmap.arrived"].as_str().unwrap_or_default();
+    let said = said
+        .split(", ")
+        .filter(|range| !range.is_empty())
+        .flat_map(|range| {
+            let (from, to) = range.split_once('-').unwrap_or((range, range));
+            from.parse::<u32>().unwrap()..=to.parse().unwrap()
+        });
+    assert_eq!(said.collect::<Vec<u32>>(), arrived, "{name}");
+}
+
+/// The counter of a packet that an endpoint drops.
+fn counter(error: HeaderError) -> &'static str {
+    match error {
+        HeaderError::Short => "short",
+        HeaderError::Version => "version",
+        HeaderError::Type => "kind",
+        HeaderError::Flags => "flags",
+        HeaderError::Field => "field",
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<Vec<_>>()
+        .join(":")
+}
+
+#[test]
+fn wireshark_finds_in_the_golden_vectors_what_the_decoder_finds() {
+    let mut vectors = vectors();
+    // Wireshark shows nothing of an empty datagram.
+    vectors.retain(|(_, bytes)| !bytes.is_empty());
+    assert!(vectors.len() > 35);
+    let datagrams: Vec<_> = vectors
+        .iter()
+        .map(|(_, bytes)| (PORTS[0], bytes.clone()))
+        .collect();
+    let path = pcap("vectors.pcap", &datagrams);
+    let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
+        return;
+    };
+    assert_eq!(frames.len(), vectors.len());
+    for ((name, bytes), frame) in vectors.iter().zip(&frames) {
+        let packets = packets(frame);
+        assert_eq!(packets.len(), 1, "{name}: {frame}");
+        let refused = &packets[0]["dunlin.refused"];
+        match Header::decode(bytes) {
+            Err(error) => {
+                assert_eq!(refused, counter(error), "{name}");
+                let expert = &packets[0]["dunlin.refused_tree"]["_ws.expert"];
+                assert!(expert["_ws.expert.message"].is_string(), "{name}: {frame}");
+            }
+            Ok(header) => {
+                assert_same(name, bytes, packets[0]);
+                match header.data_len(DATA_SIZE) {
+                    None => assert_eq!(refused, "packet_number", "{name}"),
+                    Some(0) => assert!(refused.is_null(), "{name}"),
+                    Some(len) => {
+                        let from = bytes.len() - len as usize;
+                        assert_eq!(packets[0]["dunlin.data"], hex(&bytes[from..]), "{name}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wireshark_finds_every_packet_of_a_datagram_on_any_port() {
+    let good: Vec<Vec<u8>> = vectors()
+        .into_iter()
+        .filter(|(_, bytes)| {
+            let header = Header::decode(bytes);
+            header.is_ok_and(|it| it.packet_len(DATA_SIZE).is_some())
+        })
+        .map(|(_, bytes)| bytes)
+        .collect();
+    let mut cut = good.concat();
+    cut.truncate(cut.len() - 1);
+    let noise: Vec<u8> = (0..100).map(|it| it ^ 0x5A).collect();
+    let datagrams = [
+        (PORTS[0], good.concat()),
+        (PORTS[1], good.concat()),
+        (PORTS[1], noise),
+        (PORTS[0], cut),
+    ];
+    let path = pcap("datagrams.pcap", &datagrams);
+    let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
+        return;
+    };
+    for frame in &frames[..2] {
+        let packets = packets(frame);
+        assert_eq!(packets.len(), good.len());
+        for (index, (bytes, found)) in good.iter().zip(packets).enumerate() {
+            assert_same(&format!("packet {index}"), bytes, found);
+        }
+    }
+    assert!(packets(&frames[2]).is_empty(), "{}", frames[2]);
+    let packets = packets(&frames[3]);
+    assert_eq!(packets.len(), good.len());
+    assert_eq!(packets[good.len() - 1]["dunlin.refused"], "short");
+}
+
+#[test]
+fn wireshark_reads_what_the_simulator_has_captured() {
+    let path = temporary("simulated.pcap");
+    let scenario = format!("{ROOT}/scenarios/incast.toml");
+    let sets = [
+        "network.hosts=4",
+        "endpoint.cc=dcqcn",
+        "end_ms=0.2",
+        "warm_up_ms=0.1",
+    ];
+    let sets = sets
+        .into_iter()
+        .chain(["load.0.spread_us=20.0", "load.0.request_bytes=50000"]);
+    let mut args = vec!["sim", &scenario, "--pcap", path.to_str().unwrap()];
+    sets.for_each(|set| args.extend(["--set", set]));
+    let out = run(&args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    // Data sizes are found out: the scenario's is not said.
+    let Some(frames) = dissect(&path, &[]) else {
+        return;
+    };
+    let datagrams = datagrams(&path);
+    assert_eq!(frames.len(), datagrams.len());
+    let mut kinds = [0; 6];
+    for (index, (bytes, frame)) in datagrams.iter().zip(&frames).enumerate() {
+        let packets = packets(frame);
+        assert!(!packets.is_empty(), "{frame}");
+        assert_same(&format!("frame {index}"), bytes, packets[0]);
+        for found in packets {
+            assert!(found["dunlin.refused"].is_null(), "frame {index}: {found}");
+            kinds[usize::try_from(number(&found["dunlin.type"])).unwrap()] += 1;
+        }
+    }
+    let [req, cr, _, resp, err, _] = kinds;
+    assert!(req > 100 && cr > 3 && resp > 3 && err == 0, "{kinds:?}");
+}
