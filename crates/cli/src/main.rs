@@ -8,6 +8,7 @@ mod process;
 mod report;
 mod signal;
 mod sim;
+mod stats;
 mod sys;
 
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ enum Command {
     Report(report::Args),
     /// Runs a scenario in the simulator
     Sim(sim::Args),
+    /// Shows what a running process counts and measures
+    Stats(stats::Args),
     /// One process of an experiment; started by `bench` alone
     #[command(name = process::SUBCOMMAND, hide = true)]
     Role(process::RoleArgs),
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Stats(args) => stats::run(&args),
         Command::Role(args) => process::run_role(&args),
     };
     match outcome {

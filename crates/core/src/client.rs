@@ -253,7 +253,17 @@ impl Proto {
             }
         }
         self.counters.completions += 1;
+        self.note_answered(idx);
         Some(answered)
+    }
+
+    /// A call that its user waits for was answered: how long that took.
+    #[inline(always)]
+    pub(crate) fn note_answered(&mut self, idx: CallIdx) {
+        let took = self
+            .present(self.received)
+            .since(self.calls.at(idx).first_sent);
+        self.histograms.call.record(took);
     }
 
     /// An answer of one packet while packets of a large message are on their way: the request was
@@ -284,6 +294,7 @@ impl Proto {
             return self.calls.remove(answered.idx);
         }
         let tx_end = call.tx_end;
+        self.note_answered(answered.idx);
         let done = self.finish(answered, header, data);
         self.end(done, tx_end);
     }
@@ -327,6 +338,7 @@ impl Proto {
             } else if self.away <= away_limit(rtt) {
                 state.rtt.on_sample(rtt);
                 self.counters.rtt_samples += 1;
+                self.histograms.rtt.record(rtt);
                 self.rtts.note(rtt);
                 sample = Some(rtt);
             } else {

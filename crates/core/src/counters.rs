@@ -45,6 +45,55 @@ pub struct Counters {
     pub drops: Drops,
 }
 
+impl Counters {
+    /// Every field with its name, in the order above.
+    pub const fn named(&self) -> [(&'static str, u64); 19] {
+        let Self {
+            rx_frames,
+            rx_packets,
+            tx_packets,
+            requests_sent,
+            requests_received,
+            large_sent,
+            completions,
+            retransmissions,
+            probes,
+            cancels,
+            credit_returns,
+            responses_resent,
+            handler_panics,
+            unanswered,
+            stalls,
+            paced,
+            congestion_marks,
+            rtt_samples,
+            rtt_away,
+            drops: _,
+        } = *self;
+        [
+            ("rx_frames", rx_frames),
+            ("rx_packets", rx_packets),
+            ("tx_packets", tx_packets),
+            ("requests_sent", requests_sent),
+            ("requests_received", requests_received),
+            ("large_sent", large_sent),
+            ("completions", completions),
+            ("retransmissions", retransmissions),
+            ("probes", probes),
+            ("cancels", cancels),
+            ("credit_returns", credit_returns),
+            ("responses_resent", responses_resent),
+            ("handler_panics", handler_panics),
+            ("unanswered", unanswered),
+            ("stalls", stalls),
+            ("paced", paced),
+            ("congestion_marks", congestion_marks),
+            ("rtt_samples", rtt_samples),
+            ("rtt_away", rtt_away),
+        ]
+    }
+}
+
 /// Packets that were dropped and not answered (rule W12), by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
@@ -79,6 +128,42 @@ pub struct Drops {
 }
 
 impl Drops {
+    /// Every field with its name, in the order above.
+    pub const fn named(&self) -> [(&'static str, u64); 14] {
+        let Self {
+            short,
+            version,
+            kind,
+            flags,
+            field,
+            session,
+            token,
+            size,
+            packet_number,
+            stale,
+            future,
+            busy,
+            unexpected,
+            revoked,
+        } = *self;
+        [
+            ("short", short),
+            ("version", version),
+            ("kind", kind),
+            ("flags", flags),
+            ("field", field),
+            ("session", session),
+            ("token", token),
+            ("size", size),
+            ("packet_number", packet_number),
+            ("stale", stale),
+            ("future", future),
+            ("busy", busy),
+            ("unexpected", unexpected),
+            ("revoked", revoked),
+        ]
+    }
+
     /// All drops together.
     pub const fn total(&self) -> u64 {
         self.short

@@ -322,7 +322,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 leaving = self.clock.now();
             }
         }
-        proto.tx.stamp_answers(leaving, proto.received);
+        let residences = &mut proto.histograms.residence;
+        proto.tx.stamp_answers(leaving, proto.received, residences);
         let end = self.tx.burst(proto.tx.items());
         if !early && (self.dispatched.is_some() || !proto.tx.sent().is_empty()) {
             // CLOCK 2, behind a short burst, because its packets should not wait for it.

@@ -151,6 +151,7 @@ impl Proto {
                 request,
                 response,
             };
+            self.note_answered(idx);
             self.end(done, tx_end);
         }
         self.calls.remove(idx);

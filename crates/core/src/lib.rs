@@ -17,6 +17,7 @@
 //! | `pacing.rs`, `wheel.rs` | packets that wait for their time |
 //! | `tx_queue.rs` | packets on their way out |
 //! | `request.rs`, `batch.rs`, `background.rs`, `context.rs` | what the user sees |
+//! | `counters.rs`, `histogram.rs` | what is counted and measured |
 //! | `control/` | handshake, links and failure detector, without I/O |
 #![forbid(unsafe_code)]
 
@@ -38,6 +39,7 @@ mod dispatch;
 mod error;
 mod event_loop;
 mod handlers;
+mod histogram;
 mod incoming;
 mod large_response;
 mod lifecycle;
@@ -72,6 +74,7 @@ pub use counters::{Counters, Drops};
 pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};
 pub use event_loop::Progress;
 pub use handlers::{BatchFn, CompletionFn, DispatchFn, SessionFn, TimerFn};
+pub use histogram::{Histogram, Histograms};
 pub use lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
 pub use request::{Held, Request, Ticket};
 pub use rng::Rng;

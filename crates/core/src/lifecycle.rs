@@ -246,10 +246,10 @@ impl Proto {
         true
     }
 
-    /// Sessions that are connecting or open, in order of their numbers.
-    pub(crate) fn live_sessions(&self) -> impl Iterator<Item = Session> + '_ {
-        (0..self.sessions.len())
-            .filter_map(|index| u32::try_from(index).ok())
+    /// Sessions that are connecting or open, in order of their numbers, from a number on.
+    pub(crate) fn live_sessions(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
+        (first.0..)
+            .take_while(|index| self.sessions.get(*index).is_some())
             .filter(|index| self.sessions.at(*index).state != State::Free)
             .map(|index| self.sessions.handle(index))
     }
@@ -303,6 +303,10 @@ pub struct SessionInfo {
     pub rtt: Option<crate::time::Nanos>,
     /// Smallest round trip seen.
     pub rtt_min: Option<crate::time::Nanos>,
+    /// The other endpoint as the transport knows it.
+    pub peer: PeerId,
+    /// The other side's number for the session.
+    pub remote: SessionNum,
 }
 
 impl Proto {
@@ -331,6 +335,8 @@ impl Proto {
             rate: self.rate_of(index),
             rtt: state.rtt.smoothed(),
             rtt_min: state.rtt.minimum(),
+            peer: state.peer,
+            remote: state.remote,
         })
     }
 }

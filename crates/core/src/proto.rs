@@ -11,6 +11,7 @@ use crate::call::{CallTable, Done, Ending};
 use crate::config::{Config, ConfigError};
 use crate::congestion::flow::Flows;
 use crate::counters::Counters;
+use crate::histogram::Histograms;
 use crate::incoming::{Arrived, Incoming};
 use crate::lifecycle::{Closed, SessionEvent};
 use crate::pacing::sample_interval;
@@ -91,6 +92,7 @@ pub(crate) struct Proto {
     pub(crate) rng: Rng,
     pub(crate) tokens: Tokens,
     pub(crate) counters: Counters,
+    pub(crate) histograms: Box<Histograms>,
     pub(crate) rtts: RttLog,
 }
 
@@ -149,6 +151,7 @@ impl Proto {
             rng: Rng::new(seed),
             tokens: Tokens::new(seed),
             counters: Counters::default(),
+            histograms: Box::default(),
             rtts: RttLog::default(),
         })
     }

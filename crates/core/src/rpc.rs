@@ -19,6 +19,7 @@ use crate::counters::Counters;
 use crate::dispatch::SlowRequest;
 use crate::error::{CallError, CloseReason, OpenError};
 use crate::handlers::{BatchFn, CompletionFn, DispatchFn, Handler, Handlers, SessionFn, TimerFn};
+use crate::histogram::Histograms;
 use crate::lifecycle::{Closed, SessionInfo, SessionOffer};
 use crate::proto::Proto;
 use crate::request::DroppedList;
@@ -258,6 +259,11 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         &self.engine.proto.counters
     }
 
+    /// What was measured so far.
+    pub fn histograms(&self) -> &Histograms {
+        &self.engine.proto.histograms
+    }
+
     /// What is known of a session; `None` if it has ended.
     pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
         self.engine.proto.session_info(session)
@@ -265,12 +271,23 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// Sessions that are connecting or open.
     pub fn sessions(&self) -> impl Iterator<Item = Session> + '_ {
-        self.engine.proto.live_sessions()
+        self.sessions_from(SessionNum(0))
+    }
+
+    /// The same from a number on, for who looks at a few at a time.
+    pub fn sessions_from(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
+        self.engine.proto.live_sessions(first)
     }
 
     /// How many sessions are connecting or open.
     pub fn session_count(&self) -> usize {
         self.engine.proto.sessions.live()
+    }
+
+    /// Calls that have not ended, those included that wait and those that were cancelled and
+    /// await the server's word.
+    pub fn call_count(&self) -> usize {
+        self.engine.proto.calls.live()
     }
 
     /// Hands every round trip that was measured since to `each`, without the time in the server.
@@ -342,6 +359,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// called once, before the first request comes, by whoever lets the thread sleep.
     pub fn set_waker(&mut self, waker: std::task::Waker) {
         self.engine.dropped.set_waker(waker);
+    }
+
+    /// The time of the latest iteration that read the clock. Costs nothing.
+    #[inline]
+    pub fn last_now(&self) -> Nanos {
+        self.engine.proto.now
     }
 
     /// The time now, from the endpoint's clock.

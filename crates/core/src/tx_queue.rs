@@ -8,6 +8,7 @@ use dunlin_msgbuf::BufRef;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
 
 use crate::call::CallIdx;
+use crate::histogram::Histogram;
 use crate::time::Nanos;
 use crate::transport::{MAX_INLINE, PeerId, TxItem, TxSeq};
 
@@ -145,18 +146,27 @@ impl TxQueue {
     }
 
     /// Writes into the answers how long their requests stayed: those of this iteration since
-    /// `received`, the others since their own time.
+    /// `received`, the others since their own time. `residences` has all of them.
     #[inline]
-    pub(crate) fn stamp_answers(&mut self, now: Nanos, received: Nanos) {
+    pub(crate) fn stamp_answers(
+        &mut self,
+        now: Nanos,
+        received: Nanos,
+        residences: &mut Histogram,
+    ) {
         if !self.fresh.is_empty() {
-            let residence = Residence::from_nanos(now.since(received).0).0.to_le_bytes();
+            let stay = now.since(received);
+            residences.record_many(stay, self.fresh.len() as u64);
+            let residence = Residence::from_nanos(stay.0).0.to_le_bytes();
             for place in &self.fresh {
                 self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
             }
             self.fresh.clear();
         }
         for (place, arrived) in &self.late {
-            let residence = Residence::from_nanos(now.since(*arrived).0).0.to_le_bytes();
+            let stay = now.since(*arrived);
+            residences.record(stay);
+            let residence = Residence::from_nanos(stay.0).0.to_le_bytes();
             self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
         }
         self.late.clear();

@@ -3,7 +3,8 @@
 //!
 //! One iteration: what the control thread and the workers have for it, core's iteration, what has
 //! ended, and perhaps a block. While packets flow, all of this costs one relaxed load, one look at
-//! an empty queue and one counter. The handshakes of sessions are in `endpoint/handshakes.rs`.
+//! an empty queue, one counter and one comparison. The handshakes of sessions are in
+//! `endpoint/handshakes.rs`.
 
 mod handshakes;
 mod offers;
@@ -25,6 +26,8 @@ use dunlin_wire::control::{EndpointIndex, EndpointUid};
 use crate::clock::TscClock;
 use crate::error::{ConnectError, EndpointError};
 use crate::idle::{Idle, MIN_BLOCK, Sleeper};
+use crate::insight::page::Page;
+use crate::insight::publish::Publisher;
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::{Nexus, random};
 use crate::{ffi, transports::Open};
@@ -74,6 +77,7 @@ pub struct Endpoint<T: Open, App> {
     requests: Arc<Mailbox<Request>>,
     handshakes: Handshakes,
     index: EndpointIndex,
+    publisher: Publisher,
     /// Last: the control thread ends after everything above is gone.
     nexus: Nexus,
 }
@@ -140,6 +144,8 @@ impl<T: Open> EndpointBuilder<T> {
         let mut rpc = Rpc::new(app, clock, halves, self.config, random()?, workers)?;
         rpc.set_waker(Arc::clone(&events.doorbell).into());
         let index = register(&self.nexus, self.index, &events)?;
+        let mut publisher = Publisher::new(self.nexus.page().and_then(Page::block));
+        publisher.publish(&mut rpc, index.0);
         Ok(Endpoint {
             rpc,
             sleeper,
@@ -147,6 +153,7 @@ impl<T: Open> EndpointBuilder<T> {
             requests: Arc::clone(self.nexus.requests()),
             handshakes: Handshakes::default(),
             index,
+            publisher,
             nexus: self.nexus,
         })
     }
@@ -186,6 +193,9 @@ impl<T: Open, App> Endpoint<T, App> {
         let progress = self.rpc.run_once();
         while let Some(closed) = self.rpc.take_closed() {
             self.on_ended(&closed);
+        }
+        if self.publisher.is_due(self.rpc.last_now()) {
+            self.publisher.publish(&mut self.rpc, self.index.0);
         }
         if progress.frames != 0 {
             self.sleeper.on_activity();
@@ -286,6 +296,7 @@ impl<T: Open, App> Endpoint<T, App> {
         if span == Nanos::ZERO {
             return None;
         }
+        self.publisher.publish(&mut self.rpc, self.index.0);
         let (rx, tx) = self.rpc.halves_mut();
         if T::arm(rx, tx) == Arm::Wait && self.sleeper.park() {
             return Some(span.into());
@@ -329,6 +340,7 @@ impl<T: Open, App> Endpoint<T, App> {
         if span < MIN_BLOCK {
             return;
         }
+        self.publisher.publish(&mut self.rpc, self.index.0);
         let (rx, tx) = self.rpc.halves_mut();
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);

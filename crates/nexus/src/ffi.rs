@@ -1,9 +1,11 @@
 //! The system calls that the standard library does not have: epoll and eventfd here, sockets in
-//! `ffi/socket.rs`. All unsafe code of this crate is in these two files and in `clock.rs`.
+//! `ffi/socket.rs`, memory files in `ffi/memory.rs`. All other unsafe code of this crate is in
+//! `clock.rs`.
 //!
 //! Invariant: every descriptor that comes out of here is owned, so it is closed exactly once, and
 //! none is inherited by a child program.
 
+pub(crate) mod memory;
 pub(crate) mod socket;
 
 use std::io;

@@ -3,7 +3,8 @@
 //!
 //! [`Nexus`] listens and has the threads; [`Endpoint`] is what a thread of the user runs.
 //! `reactor.rs` is the control thread, `stream.rs` one of its connections, `mailbox.rs` and
-//! `doorbell.rs` the way between it and the endpoints, `idle.rs` how an endpoint blocks.
+//! `doorbell.rs` the way between it and the endpoints, `idle.rs` how an endpoint blocks, `insight/`
+//! what others can see of a running process.
 
 mod clock;
 mod doorbell;
@@ -11,6 +12,7 @@ mod endpoint;
 mod error;
 mod ffi;
 mod idle;
+pub mod insight;
 mod mailbox;
 mod nexus;
 mod reactor;

@@ -20,6 +20,8 @@ use dunlin_wire::control::{BootId, Incarnation};
 use crate::endpoint::{Endpoint, EndpointBuilder};
 use crate::error::{EndpointError, NexusError};
 use crate::ffi;
+use crate::insight::Snapshot;
+use crate::insight::page::Page;
 use crate::mailbox::{Mailbox, Request};
 use crate::reactor::Reactor;
 use crate::transports::Open;
@@ -45,6 +47,7 @@ pub const DEFAULT_PORT: u16 = 31_850;
 pub struct NexusBuilder {
     exact_port: bool,
     without_unix: bool,
+    hidden: bool,
     advertise: Option<IpAddr>,
     plane: PlaneConfig,
     workers: WorkerOptions,
@@ -67,6 +70,7 @@ struct Inner {
     requests: Arc<Mailbox<Request>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool<Job>,
+    page: Option<Arc<Page>>,
 }
 
 impl NexusBuilder {
@@ -119,6 +123,13 @@ impl NexusBuilder {
         self
     }
 
+    /// Do without the memory file in which `dunlin stats` and its like find what this process does.
+    #[must_use]
+    pub const fn hidden(mut self, hidden: bool) -> Self {
+        self.hidden = hidden;
+        self
+    }
+
     /// The address at which peers on other hosts are to send packets to this one, if it is another
     /// than the one that the nexus is bound to, for example behind a translation of addresses.
     ///
@@ -151,7 +162,10 @@ impl NexusBuilder {
         let plane = Plane::new(self.plane, us, random()?);
         let requests = Arc::new(Mailbox::new()?);
         let pool = Pool::new(self.workers)?;
-        let reactor = Reactor::new(plane, tcp, unix, Arc::clone(&requests))?;
+        // A process that cannot be seen works as well as any.
+        let page = (!self.hidden).then(|| Page::new(address).ok().map(Arc::new));
+        let page = page.flatten();
+        let reactor = Reactor::new(plane, tcp, unix, Arc::clone(&requests), page.clone())?;
         let thread = std::thread::Builder::new()
             .name("dunlin-nexus".into())
             .spawn(move || reactor.run())?;
@@ -165,6 +179,7 @@ impl NexusBuilder {
                 requests,
                 thread,
                 pool,
+                page,
             }),
         })
     }
@@ -244,12 +259,24 @@ impl Nexus {
         counters.recv_timeout(Duration::from_secs(10)).ok()
     }
 
+    /// What `dunlin stats` would show of it now. `None`: it hides, or the system has no memory
+    /// files.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let mut file = self.page()?.file();
+        Snapshot::read(&mut file).ok()
+    }
+
     pub(crate) fn requests(&self) -> &Arc<Mailbox<Request>> {
         &self.inner.requests
     }
 
     pub(crate) fn pool(&self) -> &Pool<Job> {
         &self.inner.pool
+    }
+
+    /// Where endpoints show what they do; `None`: nowhere.
+    pub(crate) fn page(&self) -> Option<&Arc<Page>> {
+        self.inner.page.as_ref()
     }
 
     /// What peers are told instead of the address that it is bound to.

@@ -18,6 +18,7 @@ use dunlin_wire::control::EndpointIndex;
 
 use crate::clock::TscClock;
 use crate::ffi::{Epoll, Events, Interest, Ready, socket};
+use crate::insight::page::Page;
 use crate::mailbox::{Mailbox, Request};
 use crate::stream::{Broken, Stream};
 
@@ -48,6 +49,7 @@ pub(crate) struct Reactor {
     streams: BTreeMap<LinkId, Stream>,
     requests: Arc<Mailbox<Request>>,
     endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
+    page: Option<Arc<Page>>,
     stopping: bool,
 }
 
@@ -58,6 +60,7 @@ impl Reactor {
         tcp: TcpListener,
         unix: Option<UnixListener>,
         requests: Arc<Mailbox<Request>>,
+        page: Option<Arc<Page>>,
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(requests.doorbell.as_raw_fd(), BELL, Interest::Read)?;
@@ -79,6 +82,7 @@ impl Reactor {
             streams: BTreeMap::new(),
             requests,
             endpoints: BTreeMap::new(),
+            page,
             stopping: false,
         })
     }
@@ -99,6 +103,9 @@ impl Reactor {
                 self.on_time();
             }
             self.act();
+            if let Some(page) = &self.page {
+                page.write_nexus(self.plane.counters());
+            }
         }
         let now = self.clock.now();
         self.plane.shut_down(now);

@@ -18,6 +18,9 @@ pub trait Open: Connect + 'static {
     /// What an operator can set.
     type Options;
 
+    /// What an operator calls it: at most eight letters.
+    const LABEL: &'static str;
+
     /// The options of a nexus that listens at this address, and has its peers told another one
     /// if `advertise` is set.
     fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> Self::Options;
@@ -31,6 +34,7 @@ pub trait Open: Connect + 'static {
 
 impl Open for Shm {
     type Options = shm::Options;
+    const LABEL: &'static str = "shm";
 
     fn defaults(_: IpAddr, _: Option<IpAddr>) -> shm::Options {
         shm::Options::default()
@@ -43,6 +47,7 @@ impl Open for Shm {
 
 impl Open for Udp {
     type Options = udp::Options;
+    const LABEL: &'static str = "udp";
 
     fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> udp::Options {
         udp::Options {
@@ -59,6 +64,7 @@ impl Open for Udp {
 
 impl Open for Auto {
     type Options = auto::Options;
+    const LABEL: &'static str = "auto";
 
     fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> auto::Options {
         auto::Options {

@@ -44,6 +44,48 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Every field with its name, in the order above.
+    pub const fn named(&self) -> [(&'static str, u64); 17] {
+        let Self {
+            tx_packets,
+            tx_bytes,
+            tx_dropped_full,
+            tx_dropped_stale,
+            tx_dropped_peer,
+            tx_dropped_size,
+            tx_dropped_error,
+            rx_packets,
+            rx_bytes,
+            rx_overflow,
+            rx_corrupt,
+            tx_references,
+            tx_copied,
+            rx_unmapped,
+            wakeups_sent,
+            wakeups_received,
+            syscalls,
+        } = *self;
+        [
+            ("tx_packets", tx_packets),
+            ("tx_bytes", tx_bytes),
+            ("tx_dropped_full", tx_dropped_full),
+            ("tx_dropped_stale", tx_dropped_stale),
+            ("tx_dropped_peer", tx_dropped_peer),
+            ("tx_dropped_size", tx_dropped_size),
+            ("tx_dropped_error", tx_dropped_error),
+            ("rx_packets", rx_packets),
+            ("rx_bytes", rx_bytes),
+            ("rx_overflow", rx_overflow),
+            ("rx_corrupt", rx_corrupt),
+            ("tx_references", tx_references),
+            ("tx_copied", tx_copied),
+            ("rx_unmapped", rx_unmapped),
+            ("wakeups_sent", wakeups_sent),
+            ("wakeups_received", wakeups_received),
+            ("syscalls", syscalls),
+        ]
+    }
+
     /// Both halves together.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {

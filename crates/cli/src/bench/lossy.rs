@@ -68,6 +68,7 @@ impl Transport for LossyUdp {
 }
 
 impl Open for LossyUdp {
+    const LABEL: &'static str = Udp::LABEL;
     type Options = LossyOptions;
 
     fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> LossyOptions {

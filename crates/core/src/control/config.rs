@@ -104,3 +104,33 @@ pub struct PlaneCounters {
     /// Connections that moved from TCP to a UNIX socket.
     pub upgrades: u64,
 }
+
+impl PlaneCounters {
+    /// Every field with its name, in the order above.
+    pub const fn named(&self) -> [(&'static str, u64); 10] {
+        let Self {
+            bad_messages,
+            version_mismatches,
+            silent,
+            half_open_evicted,
+            idle_evicted,
+            links_refused,
+            peers_failed,
+            unknown_sessions,
+            busy_refusals,
+            upgrades,
+        } = *self;
+        [
+            ("bad_messages", bad_messages),
+            ("version_mismatches", version_mismatches),
+            ("silent", silent),
+            ("half_open_evicted", half_open_evicted),
+            ("idle_evicted", idle_evicted),
+            ("links_refused", links_refused),
+            ("peers_failed", peers_failed),
+            ("unknown_sessions", unknown_sessions),
+            ("busy_refusals", busy_refusals),
+            ("upgrades", upgrades),
+        ]
+    }
+}

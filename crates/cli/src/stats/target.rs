@@ -1,0 +1,101 @@
+//! Whose counters are to be shown, and how they are had.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use anyhow::{Context, bail};
+use dunlin_nexus::insight::{self, Found, Snapshot};
+
+/// Whose.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// A process of this host.
+    Process(u32),
+    /// A process anywhere, by the address of its nexus.
+    Address(String),
+    /// What was saved.
+    Saved(PathBuf),
+}
+
+/// A target that can be read again and again.
+pub(crate) enum Opened {
+    /// A process with its nexuses.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// A file for each.
+        files: Vec<Found>,
+    },
+    /// What was saved.
+    Saved {
+        /// Where.
+        path: PathBuf,
+        /// The same, open.
+        file: File,
+    },
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(pid) = text.parse() {
+            return Ok(Self::Process(pid));
+        }
+        if text.contains('/') {
+            return Ok(Self::Saved(text.into()));
+        }
+        match text.rsplit_once(':') {
+            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                Ok(Self::Address(text.into()))
+            }
+            _ => {
+                Err("it is no process number (4711), address (host:31850) or path (./file)".into())
+            }
+        }
+    }
+}
+
+impl Opened {
+    /// # Errors
+    /// It is not there, or may not be looked at.
+    pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
+        Ok(match target {
+            Target::Process(pid) => Self::Process {
+                pid: *pid,
+                files: insight::of_process(*pid)?,
+            },
+            Target::Address(address) => bail!("{address}: processes elsewhere cannot be read yet"),
+            Target::Saved(path) => Self::Saved {
+                path: path.clone(),
+                file: File::open(path).with_context(|| path.display().to_string())?,
+            },
+        })
+    }
+
+    /// What it shows now, one for each nexus.
+    ///
+    /// # Errors
+    /// It cannot be understood, or the process has ended.
+    pub(crate) fn read(&mut self) -> anyhow::Result<Vec<Snapshot>> {
+        match self {
+            Self::Process { pid, files } => {
+                // The file outlives its process as long as it is open here.
+                files.retain(|found| found.path.exists());
+                if files.is_empty() {
+                    bail!("process {pid} has ended");
+                }
+                files
+                    .iter_mut()
+                    .map(|found| Snapshot::read(&mut found.file))
+                    .collect::<Result<_, _>>()
+                    .with_context(|| format!("the counters file of process {pid}"))
+            }
+            Self::Saved { path, file } => {
+                let snapshot = Snapshot::read(file);
+                Ok(vec![snapshot.with_context(|| path.display().to_string())?])
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `dunlin stats` and its like against a running process: this one, or one that ends.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use dunlin::{Nexus, Rpc, Shm};
+
+/// Set in a process that is there to be looked at.
+const SHOWN: &str = "DUNLIN_TEST_SHOWN";
+
+fn dunlin(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    dunlin(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// A process with an endpoint that idles, until it is killed.
+struct Shown(Child);
+
+impl Shown {
+    fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_process_to_look_at", "--nocapture"])
+            .env(SHOWN, "yes")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let ready = out.lines().any(|line| line.unwrap().contains("ready"));
+        assert!(ready);
+        Self(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        // It may have been killed before.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Not a test of its own: the process that the others look at.
+#[test]
+fn a_process_to_look_at() {
+    if std::env::var_os(SHOWN).is_none() {
+        return;
+    }
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut rpc: Rpc<Shm, ()> = nexus.endpoint_builder().index(4).build(()).unwrap();
+    println!("ready");
+    rpc.run_for(Duration::from_secs(60));
+}
+
+#[test]
+fn a_process_is_shown_and_listed() {
+    let shown = Shown::start();
+    let output = run(&["stats", &shown.pid()]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("endpoint 4 (shm), 0 sessions"));
+    let output = run(&["stats", &shown.pid(), "--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["endpoints"][0]["index"], 4);
+    let output = run(&["stats", "--json"]);
+    let listed = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .any(|line| line["pid"] == shown.0.id() && line["endpoints"] == 1);
+    assert!(listed, "{output:?}");
+}
+
+#[test]
+fn a_process_that_dies_ends_the_watch() {
+    let mut shown = Shown::start();
+    let mut watch = dunlin(&["stats", &shown.pid(), "--watch", "0.05"])
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(watch.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("4 (shm)") {
+        line.clear();
+        assert_ne!(
+            out.read_line(&mut line).unwrap(),
+            0,
+            "no line of the endpoint"
+        );
+    }
+    shown.kill();
+    let mut error = String::new();
+    watch
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut error)
+        .unwrap();
+    assert_eq!(watch.wait().unwrap().code(), Some(1));
+    assert!(
+        error.contains(&format!("process {} has ended", shown.pid())),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_cannot_be_shown_is_an_error_that_says_why() {
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&["stats", "4000000000"], 1, "there is no process"),
+        (&["stats", "1"], 1, "process 1"),
+        (&["stats", "/dev/null"], 1, "truncated"),
+        (&["stats", "nonsense"], 2, "no process number"),
+        (&["stats", "1", "--watch", "0"], 2, "seconds"),
+    ];
+    for (args, code, why) in cases {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        assert!(text(&output.stderr).contains(why), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_saved_file_is_shown_unless_it_is_broken() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let _rpc: Rpc<Shm, ()> = nexus.endpoint(()).unwrap();
+    let found = dunlin_nexus::insight::of_process(std::process::id()).unwrap();
+    let folder = std::env::temp_dir().join(format!("dunlin-insight-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let saved = folder.join("saved");
+    let mut bytes = vec![0; 64 << 10];
+    std::os::unix::fs::FileExt::read_exact_at(&found[0].file, &mut bytes, 0).unwrap();
+    let shown = |bytes: &[u8]| {
+        std::fs::write(&saved, bytes).unwrap();
+        run(&["stats", saved.to_str().unwrap()])
+    };
+    assert!(shown(&bytes).status.success());
+    let truncated = shown(&bytes[..9000]);
+    assert_eq!(truncated.status.code(), Some(1));
+    assert!(text(&truncated.stderr).contains("truncated"));
+    bytes[8] = 99;
+    let other = shown(&bytes);
+    assert_eq!(other.status.code(), Some(1));
+    assert!(text(&other.stderr).contains("version 99"));
+    std::fs::remove_dir_all(folder).unwrap();
+}

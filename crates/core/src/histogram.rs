@@ -1,0 +1,112 @@
+//! Times as they were, at the cost of two plain adds each: eight buckets for each power of two, so
+//! that a bucket is at most an eighth as wide as what it holds is large.
+//!
+//! Called on the data path by `client.rs` and `tx_queue.rs`; read by whoever shows what an endpoint
+//! does (design §11). Invariant: the buckets cover `0..=LONGEST_NS`, in order, without gaps.
+
+use crate::time::Nanos;
+
+/// Buckets of a power of two, as a power of two.
+const FINE: u32 = 3;
+/// Times of this many bits and more count as the longest: a minute and some seconds.
+const BITS: u32 = 36;
+/// Longest time that is told from longer ones.
+const LONGEST_NS: u64 = (1 << BITS) - 1;
+/// Values below this have a bucket each.
+const EXACT: u64 = 2 << FINE;
+
+/// How often which time was seen, in nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Histogram {
+    sum: u64,
+    buckets: [u64; Histogram::BUCKETS],
+}
+
+/// What an endpoint has measured since its start.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Histograms {
+    /// Requests that this side issued: from their first packet to their answer.
+    pub call: Histogram,
+    /// Round trips that were sampled, without the time in the server (rule S10).
+    pub rtt: Histogram,
+    /// Time in this server of requests whose client asked for it.
+    pub residence: Histogram,
+}
+
+impl Histogram {
+    /// How many buckets there are.
+    pub const BUCKETS: usize = ((BITS - FINE + 1) << FINE) as usize;
+
+    /// Counts one time.
+    #[inline]
+    pub fn record(&mut self, time: Nanos) {
+        self.record_many(time, 1);
+    }
+
+    /// Counts `times` times that are the same.
+    #[inline]
+    pub fn record_many(&mut self, time: Nanos, times: u64) {
+        self.sum += time.0 * times;
+        self.buckets[Self::bucket(time.0)] += times;
+    }
+
+    /// All times together, in nanoseconds.
+    pub const fn sum_ns(&self) -> u64 {
+        self.sum
+    }
+
+    /// How many times fell into each bucket.
+    pub const fn buckets(&self) -> &[u64; Self::BUCKETS] {
+        &self.buckets
+    }
+
+    /// The smallest time of a bucket in nanoseconds. The last bucket ends before that of the one
+    /// that would follow it, and has what is longer as well.
+    pub const fn smallest_ns(bucket: usize) -> u64 {
+        let bucket = bucket as u64;
+        if bucket < EXACT {
+            return bucket;
+        }
+        let shift = (bucket >> FINE) - 1;
+        (bucket - (shift << FINE)) << shift
+    }
+
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the longest time has the last bucket"
+    )]
+    fn bucket(time_ns: u64) -> usize {
+        let time_ns = if time_ns > LONGEST_NS {
+            LONGEST_NS
+        } else {
+            time_ns
+        };
+        let shift = (u64::BITS - 1 - FINE) - (time_ns | (EXACT - 1)).leading_zeros();
+        ((u64::from(shift) << FINE) + (time_ns >> shift)) as usize
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            sum: 0,
+            buckets: [0; Self::BUCKETS],
+        }
+    }
+}
+
+impl Histograms {
+    /// Each with its name.
+    pub const fn named(&self) -> [(&'static str, &Histogram); 3] {
+        let Self {
+            call,
+            rtt,
+            residence,
+        } = self;
+        [("call", call), ("rtt", rtt), ("residence", residence)]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! The counters files of the processes of this host: memory files, found by their name among the
+//! descriptors of a process. A file is there exactly as long as its process, so none is ever stale.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::page::NAME;
+
+/// A counters file.
+#[derive(Debug)]
+pub struct Found {
+    /// Whose it is.
+    pub pid: u32,
+    /// The file, open for reading.
+    pub file: File,
+    /// Where it was found.
+    pub path: PathBuf,
+}
+
+/// Why a process's counters cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// There is none with this number.
+    #[error("there is no process {0}")]
+    NoProcess(u32),
+    /// It belongs to somebody else.
+    #[error("process {0} belongs to another user, or has more rights than this one; try as root")]
+    Forbidden(u32),
+    /// It has no nexus, or one that does not show itself.
+    #[error("process {0} shows no counters: it has no nexus, or was told to hide")]
+    Nothing(u32),
+    /// Something else.
+    #[error("the descriptors of process {pid} cannot be listed: {source}")]
+    Io {
+        /// Which.
+        pid: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The counters files of a process, one for each nexus that it has.
+///
+/// # Errors
+/// There is no such process, it may not be looked at, or it shows nothing.
+pub fn of_process(pid: u32) -> Result<Vec<Found>, FindError> {
+    let files = files_of(pid).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => FindError::NoProcess(pid),
+        io::ErrorKind::PermissionDenied => FindError::Forbidden(pid),
+        _ => FindError::Io { pid, source },
+    })?;
+    match files.is_empty() {
+        true => Err(FindError::Nothing(pid)),
+        false => Ok(files),
+    }
+}
+
+/// Those of all processes that this user may look at, in order of their numbers.
+pub fn all() -> Vec<Found> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let mut pids: Vec<u32> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    // A process that ends meanwhile, or belongs to somebody else, has none.
+    pids.into_iter()
+        .flat_map(|pid| files_of(pid).unwrap_or_default())
+        .collect()
+}
+
+fn files_of(pid: u32) -> io::Result<Vec<Found>> {
+    let name = NAME.to_str().unwrap_or_default();
+    let link = format!("/memfd:{name} (deleted)");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let path = entry?.path();
+        let is_one = fs::read_link(&path).is_ok_and(|target| target == Path::new(&link));
+        if let (true, Ok(file)) = (is_one, File::open(&path)) {
+            found.push(Found { pid, file, path });
+        }
+    }
+    Ok(found)
+}

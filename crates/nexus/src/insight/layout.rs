@@ -1,0 +1,105 @@
+//! Where what lies in the memory file of a nexus. Everything is a little-endian 64-bit word.
+//!
+//! ```text
+//! header, 32 words   magic, version, where the rest is, process
+//! text               one line each: what values there are, in order; address, program
+//! nexus block        sequence word, time, values of `nexus`
+//! endpoint blocks    sequence word, state, index, transport, times, the values of `counters`,
+//!                    `drops`, `transport` and `gauges`, histograms, sessions
+//! ```
+//! The text makes the file describe itself: a reader of another release shows values that it does
+//! not know, and misses none that it expects. A block whose sequence word is odd is being written.
+
+/// "DUNLINST".
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"DUNLINST");
+/// Of the header and of what blocks are made of. Names may come and go without a new one.
+pub(super) const VERSION: u64 = 1;
+
+/// Bytes of a word.
+pub(super) const WORD: usize = 8;
+/// Words of the header.
+pub(super) const HEADER: usize = 32;
+
+/// Places of the header, as words.
+pub(super) mod header {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const VERSION: usize = 1;
+    /// Of the whole file, in bytes, as all lengths and places.
+    pub(crate) const LENGTH: usize = 2;
+    pub(crate) const TEXT: usize = 3;
+    pub(crate) const TEXT_LEN: usize = 4;
+    pub(crate) const NEXUS: usize = 5;
+    pub(crate) const BLOCKS: usize = 6;
+    pub(crate) const BLOCK_LEN: usize = 7;
+    /// Blocks that there are, and that were ever used: the others are empty.
+    pub(crate) const BLOCK_COUNT: usize = 8;
+    pub(crate) const BLOCKS_USED: usize = 9;
+    pub(crate) const PID: usize = 10;
+    /// Nanoseconds since 1970.
+    pub(crate) const STARTED: usize = 11;
+}
+
+/// Places of a block, as words.
+pub(super) mod block {
+    pub(crate) const SEQUENCE: usize = 0;
+    /// Nanoseconds since 1970 at which it was written; 0: nothing is here.
+    pub(crate) const WRITTEN: usize = 1;
+    /// Words before the values of the nexus.
+    pub(crate) const NEXUS_HEAD: usize = 2;
+    pub(crate) const INDEX: usize = 2;
+    /// Up to eight letters.
+    pub(crate) const TRANSPORT: usize = 3;
+    /// The same moment on the endpoint's own clock, in nanoseconds.
+    pub(crate) const CLOCK: usize = 4;
+    /// Rows of the table of sessions that are filled.
+    pub(crate) const ROWS: usize = 5;
+    /// Words before the values of an endpoint.
+    pub(crate) const HEAD: usize = 8;
+}
+
+/// The keys of the text.
+pub(super) mod key {
+    pub(crate) const PROGRAM: &str = "program";
+    pub(crate) const ADDRESS: &str = "address";
+    pub(crate) const RELEASE: &str = "release";
+    pub(crate) const NEXUS: &str = "nexus";
+    pub(crate) const COUNTERS: &str = "counters";
+    pub(crate) const DROPS: &str = "drops";
+    pub(crate) const TRANSPORT: &str = "transport";
+    pub(crate) const GAUGES: &str = "gauges";
+    pub(crate) const HISTOGRAMS: &str = "histograms";
+    /// Buckets of a histogram, and the smallest value of each.
+    pub(crate) const BUCKETS: &str = "buckets";
+    /// Columns of the table of sessions.
+    pub(crate) const SESSIONS: &str = "sessions";
+    /// Rows of it.
+    pub(crate) const ROWS: &str = "rows";
+}
+
+/// What is a number now, and not a count since the start.
+pub(super) const GAUGES: [&str; 5] = [
+    "sessions",
+    "calls",
+    "pool_bytes",
+    "pool_buffers",
+    "receiving_bytes",
+];
+
+/// Columns of the table of sessions.
+pub(super) const SESSIONS: [&str; 12] = [
+    "number",
+    "peer",
+    "remote",
+    "accepted",
+    "window",
+    "in_flight",
+    "backlog",
+    "credits",
+    "credit_limit",
+    "rtt_ns",
+    "rtt_min_ns",
+    "rate",
+];
+
+/// Rows of it: the busiest sessions of an endpoint.
+pub(super) const ROWS: usize = 32;

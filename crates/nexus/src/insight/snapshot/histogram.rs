@@ -1,0 +1,95 @@
+//! A histogram as it is read: counts of buckets whose bounds the file tells.
+
+use std::sync::Arc;
+
+/// Times in nanoseconds, and how often each was seen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Histogram {
+    /// The smallest value of each bucket, rising.
+    bounds: Arc<[u64]>,
+    counts: Vec<u64>,
+    sum: u64,
+}
+
+impl Histogram {
+    /// The next words: the sum, and a count for each bucket.
+    pub(super) fn take(bounds: &[u64], words: &mut impl Iterator<Item = u64>) -> Self {
+        Self {
+            bounds: bounds.into(),
+            sum: words.next().unwrap_or(0),
+            counts: words.take(bounds.len()).collect(),
+        }
+    }
+
+    /// How many times were seen.
+    pub fn count(&self) -> u64 {
+        self.counts
+            .iter()
+            .fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// All of them together.
+    pub const fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Their mean; 0 if there are none.
+    pub fn mean(&self) -> u64 {
+        self.sum.checked_div(self.count()).unwrap_or(0)
+    }
+
+    /// The middle of the bucket below which this part of them lies, of 0 to 1; 0 if there are none.
+    pub fn quantile(&self, part: f64) -> u64 {
+        let count = self.count();
+        // Counts are far below 2^52, and rounding is what is wanted.
+        let rank = (count as f64 * part).ceil().max(1.0);
+        let mut seen = 0_u64;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            seen = seen.saturating_add(*count);
+            if *count != 0 && seen as f64 >= rank {
+                return self.middle(bucket);
+            }
+        }
+        0
+    }
+
+    /// The middle of the last bucket that has any; 0 if there is none.
+    pub fn longest(&self) -> u64 {
+        let last = self.counts.iter().rposition(|count| *count != 0);
+        last.map_or(0, |bucket| self.middle(bucket))
+    }
+
+    /// What came since an earlier reading of the same histogram.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let counts = self.counts.iter().enumerate().map(|(bucket, count)| {
+            count.saturating_sub(earlier.counts.get(bucket).copied().unwrap_or(0))
+        });
+        Self {
+            bounds: Arc::clone(&self.bounds),
+            counts: counts.collect(),
+            sum: self.sum.saturating_sub(earlier.sum),
+        }
+    }
+
+    /// How many were at most so long, for every bound that is a power of two: exact, because
+    /// buckets begin there.
+    pub fn up_to_powers_of_two(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut seen = 0_u64;
+        self.counts
+            .iter()
+            .enumerate()
+            .filter_map(move |(bucket, count)| {
+                seen = seen.saturating_add(*count);
+                let next = *self.bounds.get(bucket + 1)?;
+                next.is_power_of_two().then_some((next - 1, seen))
+            })
+    }
+
+    fn middle(&self, bucket: usize) -> u64 {
+        let low = self.bounds.get(bucket).copied().unwrap_or(0);
+        let next = self.bounds.get(bucket + 1).copied();
+        let high = next.map_or(low, |next| next - 1);
+        low.midpoint(high)
+    }
+}
