@@ -2,8 +2,14 @@
 //! something that it does not know; 130, Ctrl-C stopped it.
 
 mod bench;
+mod config;
 mod draw;
+mod echo;
+mod echo_server;
 mod figure;
+mod info;
+mod options;
+mod ping;
 mod process;
 mod report;
 mod signal;
@@ -14,16 +20,29 @@ mod sys;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use dunlin::settings::SettingsError;
 
 /// What a shell expects of a program that Ctrl-C stopped: 128 and the number of the signal.
 const STOPPED: u8 = 130;
+
+/// What clap exits with when it does not know what it was asked for.
+const USAGE: u8 = 2;
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin info                         what this machine offers, and what it lacks
+  dunlin echo-server                  a server, and in another terminal:
+  dunlin ping 127.0.0.1:31850
+  dunlin config                       every option
+  dunlin bench                        latency, rate and idling
+  dunlin COMMAND --help               more examples";
 
 #[derive(Parser)]
 #[command(
     name = "dunlin",
     version,
-    about = "Microsecond RPCs: experiments on this machine",
-    after_help = "Examples:\n  dunlin bench raw\n  dunlin bench --help\n  dunlin sim --help"
+    about = "Microsecond RPCs: servers to try, options, and experiments on this machine",
+    after_help = EXAMPLES
 )]
 struct Args {
     #[command(subcommand)]
@@ -36,6 +55,14 @@ enum Command {
     Bench(bench::Args),
     /// Draws results as a page, beside what the papers have published
     Report(report::Args),
+    /// Lists every option with its value, source, unit, range and meaning
+    Config(config::Args),
+    /// Answers every request with its own bytes
+    EchoServer(echo_server::Args),
+    /// Times round trips to a server
+    Ping(ping::Args),
+    /// What this machine offers, and what to do about what it lacks
+    Info(info::Args),
     /// Runs a scenario in the simulator
     Sim(sim::Args),
     /// Shows what a running process counts and measures
@@ -49,6 +76,10 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Config(args) => config::run(&args),
+        Command::EchoServer(args) => echo_server::run(&args),
+        Command::Ping(args) => ping::run(&args),
+        Command::Info(args) => info::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Role(args) => process::run_role(&args),
@@ -58,6 +89,9 @@ fn main() -> ExitCode {
         Err(error) if error.is::<signal::Interrupted>() => ExitCode::from(STOPPED),
         Err(error) => {
             eprintln!("dunlin: {error:#}");
+            if error.is::<SettingsError>() {
+                return ExitCode::from(USAGE);
+            }
             ExitCode::FAILURE
         }
     }

@@ -30,6 +30,11 @@ pub(crate) fn check() -> Result<(), Interrupted> {
     }
 }
 
+/// As if a signal had come: all who look end.
+pub(crate) fn stop() {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
 /// Runs in the signal handler: it may do nothing but this.
 extern "C" fn on_signal(_: libc::c_int) {
     INTERRUPTED.store(true, Ordering::Relaxed);

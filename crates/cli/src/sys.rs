@@ -5,12 +5,14 @@
 mod affinity;
 mod datagrams;
 pub(crate) mod futex;
+mod limits;
 mod shared;
 mod signals;
 mod usage;
 
 pub(crate) use affinity::{allowed_cpus, pin_to, set_priority};
 pub(crate) use datagrams::{Datagrams, set_gro, set_receive_buffer, set_segment_size};
+pub(crate) use limits::{can_force_buffers, limit, space};
 pub(crate) use shared::{Shared, create_shared};
 pub(crate) use signals::{die_with_parent, handle_once};
 pub(crate) use usage::{

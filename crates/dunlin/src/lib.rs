@@ -44,8 +44,11 @@
 //! ```
 
 mod local;
+pub mod settings;
 
 pub use local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, Tasks};
+
+pub use settings::Settings;
 
 /// Typed services: the attribute's traits, codecs, and errors.
 pub use dunlin_service as service;

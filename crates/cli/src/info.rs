@@ -1,0 +1,87 @@
+//! `dunlin info`: what this machine offers to Dunlin, and what to do about what it lacks. Nothing
+//! here is needed to run: each line says what it would bring.
+
+mod facts;
+mod machine;
+mod memory;
+mod network;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use facts::{Fact, State};
+
+const EXAMPLES: &str = "\
+Examples:
+  dunlin info
+  dunlin info --json | jq -r 'select(.state == \"improve\") | .advice'
+
+Lines with `!` say what could be better, and below it how. Nothing is changed by this command.
+
+Exit codes: 0, it was shown; 1, no transport works here; 2, wrong usage.";
+
+/// What `dunlin info` can be told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks at the machine and prints what there is.
+///
+/// # Errors
+/// No transport can be opened, or the output is closed.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let groups = [
+        ("machine", machine::look()),
+        ("memory", memory::look()),
+        ("network", network::look()),
+        ("transports", network::try_transports()),
+    ];
+    let mut text = String::new();
+    for (group, facts) in &groups {
+        if args.json {
+            json(group, facts, &mut text)?;
+        } else {
+            plain(group, facts, &mut text);
+        }
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    let works = |fact: &Fact| fact.state != State::Missing;
+    anyhow::ensure!(
+        groups[3].1.iter().any(works),
+        "no transport works here; see above"
+    );
+    Ok(())
+}
+
+fn json(group: &str, facts: &[Fact], text: &mut String) -> serde_json::Result<()> {
+    for fact in facts {
+        let line = serde_json::json!({
+            "group": group,
+            "name": fact.name,
+            "value": fact.value,
+            "state": fact.state,
+            "advice": fact.advice,
+        });
+        *text += &serde_json::to_string(&line)?;
+        text.push('\n');
+    }
+    Ok(())
+}
+
+fn plain(group: &str, facts: &[Fact], text: &mut String) {
+    let _ = writeln!(text, "{group}");
+    for fact in facts {
+        let mark = match fact.state {
+            State::Good => ' ',
+            State::Improve | State::Missing => '!',
+        };
+        let _ = writeln!(text, "{mark} {:<22} {}", fact.name, fact.value);
+        if let Some(advice) = &fact.advice {
+            let _ = writeln!(text, "{:25}-> {advice}", "");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What was found out about one thing, and how small files of the system are read.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+/// One line of the answer.
+#[derive(Debug)]
+pub(super) struct Fact {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) state: State,
+    /// What to do about it, where there is something.
+    pub(super) advice: Option<String>,
+}
+
+/// Whether something should be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    Good,
+    /// It works, and could be better.
+    Improve,
+    /// It does not work.
+    Missing,
+}
+
+impl Fact {
+    /// Nothing is to be done.
+    pub(super) fn good(name: &'static str, value: impl Into<String>) -> Self {
+        Self {
+            name,
+            value: value.into(),
+            state: State::Good,
+            advice: None,
+        }
+    }
+
+    /// Something is worth doing, if the system is not as it should be.
+    pub(super) fn advise(self, is_good: bool, advice: impl Into<String>) -> Self {
+        self.rate(is_good, State::Improve, advice)
+    }
+
+    /// It does not work.
+    pub(super) fn missing(self, advice: impl Into<String>) -> Self {
+        self.rate(false, State::Missing, advice)
+    }
+
+    fn rate(mut self, is_good: bool, state: State, advice: impl Into<String>) -> Self {
+        if !is_good {
+            self.state = state;
+            self.advice = Some(advice.into());
+        }
+        self
+    }
+}
+
+/// A file of the system without the end of its line; `None` if there is none.
+pub(super) fn file(path: impl AsRef<Path>) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+/// A file that holds a number.
+pub(super) fn number(path: impl AsRef<Path>) -> Option<u64> {
+    file(path)?.trim().parse().ok()
+}
+
+/// The value of a line `name: value` or `name : value`.
+pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let found = fields.find(|(key, _)| key.trim() == name);
+    found.map(|(_, value)| value.trim())
+}
+
+/// The choice of several that stands in brackets, as in `always [madvise] never`.
+pub(super) fn chosen(text: &str) -> Option<&str> {
+    let (_, behind) = text.split_once('[')?;
+    behind.split_once(']').map(|(word, _)| word)
+}
+
+/// Bytes for people.
+pub(super) fn size(bytes: u64) -> String {
+    const NAMES: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut amount = bytes as f64;
+    let mut names = NAMES.iter();
+    let mut name = names.next();
+    while amount >= 1024.0 {
+        let Some(larger) = names.next() else { break };
+        name = Some(larger);
+        amount /= 1024.0;
+    }
+    let digits = usize::from(amount < 10.0 && amount.fract() != 0.0);
+    format!("{amount:.digits$} {}", name.unwrap_or(&"B"))
+}
+
+#[cfg(test)]
+mod tests;

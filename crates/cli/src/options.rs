@@ -1,0 +1,41 @@
+//! Options of Dunlin for the commands that open endpoints: a file, variables, and flags, in rising
+//! priority. Wrong ones end the command with the exit code of wrong usage (`main.rs`).
+
+use std::path::PathBuf;
+
+use dunlin::Settings;
+use dunlin::settings::SettingsError;
+
+/// How commands are told options of Dunlin.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct OptionArgs {
+    /// Configuration file (TOML), in place of the one that DUNLIN_CONFIG names
+    #[arg(long, value_name = "FILE", visible_alias = "config")]
+    file: Option<PathBuf>,
+    /// Sets an option over file and variables, as often as is wanted; `dunlin config` lists them
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+}
+
+impl OptionArgs {
+    /// File, then variables, then `--set`. The caller checks once its own flags are in.
+    ///
+    /// # Errors
+    /// Everything that is wrong in the first of them that has something wrong.
+    pub(crate) fn load(&self) -> Result<Settings, SettingsError> {
+        let mut settings = match &self.file {
+            Some(path) => Settings::load_from(path)?,
+            None => Settings::load()?,
+        };
+        for (name, value) in &self.set {
+            settings = settings.with_from("--set", name, value)?;
+        }
+        Ok(settings)
+    }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=');
+    let (name, value) = pair.ok_or("write it as option=value")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}

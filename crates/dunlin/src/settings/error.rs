@@ -1,0 +1,76 @@
+//! Why settings are refused: every place that is wrong, and what was expected there.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a value comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// Nobody has set it.
+    Default,
+    /// A file. Lines and columns count from 1, columns in characters.
+    File {
+        /// The path as it was given.
+        file: Arc<str>,
+        /// Line of the option's key or value.
+        line: usize,
+        /// Column in it.
+        column: usize,
+    },
+    /// An environment variable of this name.
+    Variable(String),
+    /// The program itself; the text is what it calls the place, such as `--set`.
+    Program(Arc<str>),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Program(what) => f.write_str(what),
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// Where.
+    pub source: Source,
+    /// What, what was expected, and the nearest name if a name is wrong.
+    pub what: String,
+}
+
+/// Settings that are refused. Shows one line for each [`Problem`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SettingsError {
+    pub(super) problems: Vec<Problem>,
+}
+
+impl SettingsError {
+    /// Everything that is wrong, in the order in which it was found.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    pub(super) fn one(source: Source, what: String) -> Self {
+        let problems = vec![Problem { source, what }];
+        Self { problems }
+    }
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{}: {}", problem.source, problem.what)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SettingsError {}
