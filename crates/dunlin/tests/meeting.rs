@@ -90,7 +90,8 @@ fn nexus(at: &str) -> Nexus {
     Nexus::bind(at).unwrap()
 }
 
-/// They meet, packets have up to one of these `sizes` in bytes, and messages of any size are exchanged.
+/// They meet, packets have up to one of these `sizes` in bytes, and messages of any size are
+/// exchanged.
 fn meet<C: Open, S: Open>(sizes: std::ops::RangeInclusive<u32>) {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
     with_server::<S, _>(&server, || {

@@ -11,10 +11,11 @@ pub(super) fn fill(request: &mut [u8], counter: u64) {
 }
 
 /// Bytes of a large message between two words that say which it is.
-const MARKS: usize = 4096;
+const MARKS: usize = 16 << 10;
 
-/// Writes the number of a large message in front and once in each 4 KiB: looking at all of it
-/// would take longer than sending it.
+/// Writes the number of a large message in front and once in each 16 KiB, so that every packet of
+/// shared memory and of loopback is looked at: looking at all of it would take longer than sending
+/// it, and small messages beside it would wait for that.
 pub(super) fn mark(message: &mut [u8], counter: u64) {
     for (part, index) in message.chunks_mut(MARKS).zip(0..) {
         if let Some(word) = part.first_chunk_mut() {

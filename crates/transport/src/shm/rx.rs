@@ -13,7 +13,8 @@
 //!   it is drained again, by a later burst than the one that showed their packets.
 //! - The work of a burst is bounded, whatever stands in rings and doorbell. Packets whose data is
 //!   to be copied from elsewhere are taken out of the rings as they come, but only a few are shown
-//!   with each burst, behind the others.
+//!   at a time, and in a burst of their own if there are others: those are answered before the
+//!   copies.
 
 mod incoming;
 
@@ -77,8 +78,8 @@ unsafe impl Send for ShmRx {}
 /// was copied is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// Frames of one burst whose data lies elsewhere. They come last, and the others of them wait:
-/// small packets, whenever they come, should not wait for more copies of large ones than these.
+/// Frames of one burst whose data lies elsewhere. The others of them wait: small packets, whenever
+/// they come, should not wait for more copies of large ones than these.
 const SHOWN: usize = 2;
 
 /// Bursts between two rounds of housekeeping.
@@ -410,11 +411,12 @@ impl ShmRx {
         shown == 0
     }
 
-    /// Makes a few of the packets visible whose data lies elsewhere.
+    /// Makes a few of the packets visible whose data lies elsewhere, unless the burst has others:
+    /// then it is their turn with the next.
     #[inline]
     fn show(&mut self) -> usize {
-        if !self.named.is_empty() {
-            self.shown = self.named.len().min(SHOWN).min(RX_BURST - self.count);
+        if self.count == 0 && !self.named.is_empty() {
+            self.shown = self.named.len().min(SHOWN);
             for named in self.named.range(..self.shown) {
                 self.counters.rx_packets += 1;
                 self.counters.rx_bytes += u64::from(named.len) + named.data.len() as u64;
