@@ -145,10 +145,11 @@ impl Cx<'_> {
         }
     }
 
-    /// Gives a kept request up: the client gets an error, and it is counted as unanswered.
+    /// Gives a kept request up: the client gets an error, and it is counted as unanswered if the
+    /// client has waited.
     pub fn abandon(&mut self, ticket: Ticket) {
         if let Some(work) = self.proto.works.find(ticket.0) {
-            self.proto.counters.unanswered += 1;
+            self.proto.counters.unanswered += u64::from(!self.is_cancelled(ticket));
             self.proto.reject(work, ErrorCode::HANDLER_FAILED);
         }
     }

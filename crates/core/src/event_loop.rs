@@ -260,7 +260,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Completions that were not answers, or that waited for the transport; session events;
-    /// sessions whose backlog can move; buffers that the transport is done with; large messages.
+    /// requests that nobody waits for; sessions whose backlog can move; buffers that the transport is done with; large messages.
     #[inline(never)]
     fn attend(&mut self) {
         self.proto.recycle_lingering();
@@ -271,6 +271,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.deliver_endings();
         while let Some(event) = self.proto.events.pop_front() {
             self.caught(|app, handlers, cx| (handlers.session)(app, event, cx));
+        }
+        while let Some(ticket) = self.proto.given_up.pop_front() {
+            self.caught(|app, handlers, cx| (handlers.given_up)(app, ticket, cx));
         }
         while let Some(session) = self.proto.stall.pop_front() {
             self.proto.resume(session);

@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::call::Done;
 use crate::context::Cx;
 use crate::lifecycle::SessionEvent;
-use crate::request::Request;
+use crate::request::{Request, Ticket};
 use crate::timers::TimerToken;
 
 /// A handler that runs in the dispatch thread.
@@ -21,6 +21,8 @@ pub type BatchFn<App> = fn(&mut App, Batch<'_>, &mut Cx<'_>);
 pub type CompletionFn<App> = fn(&mut App, Done, &mut Cx<'_>);
 /// Called when sessions come and go.
 pub type SessionFn<App> = fn(&mut App, SessionEvent, &mut Cx<'_>);
+/// Called when nobody waits for the answer to a kept request any more.
+pub type GivenUpFn<App> = fn(&mut App, Ticket, &mut Cx<'_>);
 /// Called when a timer is due.
 pub type TimerFn<App> = fn(&mut App, TimerToken, &mut Cx<'_>);
 
@@ -51,6 +53,7 @@ pub(crate) struct Handlers<App> {
     pub(crate) completion: CompletionFn<App>,
     pub(crate) session: SessionFn<App>,
     pub(crate) timer: TimerFn<App>,
+    pub(crate) given_up: GivenUpFn<App>,
 }
 
 impl<App> fmt::Debug for Handlers<App> {
@@ -70,6 +73,7 @@ impl<App> Default for Handlers<App> {
             completion: |_, done, cx| cx.recycle([done.request, done.response]),
             session: |_, _, _| {},
             timer: |_, _, _| {},
+            given_up: |_, _, _| {},
         }
     }
 }

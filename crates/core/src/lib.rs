@@ -73,7 +73,7 @@ pub use context::Cx;
 pub use counters::{Counters, Drops};
 pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};
 pub use event_loop::Progress;
-pub use handlers::{BatchFn, CompletionFn, DispatchFn, SessionFn, TimerFn};
+pub use handlers::{BatchFn, CompletionFn, DispatchFn, GivenUpFn, SessionFn, TimerFn};
 pub use histogram::{Histogram, Histograms};
 pub use lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
 pub use request::{Held, Request, Ticket};

@@ -15,6 +15,7 @@ use crate::histogram::Histograms;
 use crate::incoming::{Arrived, Incoming};
 use crate::lifecycle::{Closed, SessionEvent};
 use crate::pacing::sample_interval;
+use crate::request::Ticket;
 use crate::rng::{Rng, Tokens};
 use crate::rtt::RttLog;
 use crate::scan::Schedule;
@@ -72,6 +73,8 @@ pub(crate) struct Proto {
     pub(crate) stall: VecDeque<u32>,
     /// What the user is told about sessions.
     pub(crate) events: VecDeque<SessionEvent>,
+    /// Kept requests whose clients do not wait any more, and whose handlers are not told yet.
+    pub(crate) given_up: VecDeque<Ticket>,
     /// What the nexus is told about sessions that ended here.
     pub(crate) closed: VecDeque<Closed>,
     /// Detached work in order of the time at which it must be acknowledged (rule S4).
@@ -142,6 +145,7 @@ impl Proto {
             lingering: VecDeque::new(),
             stall: VecDeque::new(),
             events: VecDeque::new(),
+            given_up: VecDeque::new(),
             closed: VecDeque::new(),
             ack_due: VecDeque::new(),
             timers: Timers::default(),
@@ -177,7 +181,14 @@ impl Proto {
             && self.arrived.is_empty()
             && self.ending.is_empty()
             && self.lingering.is_empty()
-            && self.events.is_empty())
+            && self.events.is_empty()
+            && self.given_up.is_empty())
+    }
+
+    /// Tells the user that nobody waits for the answer to a kept request any more.
+    pub(crate) fn tell_given_up(&mut self, work: WorkIdx) {
+        self.given_up.push_back(Ticket(self.works.id(work)));
+        self.attention = true;
     }
 
     /// Tells the user what happened to a session.

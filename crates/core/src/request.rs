@@ -83,6 +83,14 @@ impl<'a> Request<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket(pub(crate) WorkId);
 
+impl Ticket {
+    /// A small number that no other unanswered request has, for tables of what is kept.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0.index as usize
+    }
+}
+
 /// A request that outlives its handler.
 #[derive(Debug)]
 #[must_use = "dropping it answers the client with an error"]

@@ -18,7 +18,9 @@ use crate::context::Cx;
 use crate::counters::Counters;
 use crate::dispatch::SlowRequest;
 use crate::error::{CallError, CloseReason, OpenError};
-use crate::handlers::{BatchFn, CompletionFn, DispatchFn, Handler, Handlers, SessionFn, TimerFn};
+use crate::handlers::{
+    BatchFn, CompletionFn, DispatchFn, GivenUpFn, Handler, Handlers, SessionFn, TimerFn,
+};
 use crate::histogram::Histograms;
 use crate::lifecycle::{Closed, SessionInfo, SessionOffer};
 use crate::proto::Proto;
@@ -170,6 +172,13 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// Sets the function that hears of sessions coming and going, on both sides.
     pub fn on_session(&mut self, run: SessionFn<App>) {
         self.engine.handlers.session = run;
+    }
+
+    /// Sets the function that hears of requests that outlive their handler and that nobody waits for
+    /// any more: the client has cancelled, or its deadline has passed, or the session has closed.
+    /// Each must be answered or abandoned nevertheless.
+    pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
+        self.engine.handlers.given_up = run;
     }
 
     /// Sets the function that timers call.

@@ -177,7 +177,11 @@ impl Proto {
         let idx = WorkIdx(slot.work);
         self.give_up(idx);
         let work = self.works.at_mut(idx);
-        work.cancelled = true;
+        let is_news = !std::mem::replace(&mut work.cancelled, true);
+        if is_news && work.state == WorkState::Detached {
+            self.tell_given_up(idx);
+        }
+        let work = self.works.at_mut(idx);
         if work.state == WorkState::Receiving {
             return self.reject(idx, ErrorCode::CANCELLED);
         }
@@ -425,7 +429,11 @@ impl Proto {
             ) {
                 self.free_work(idx);
             } else {
-                self.works.at_mut(idx).orphan = true;
+                let work = self.works.at_mut(idx);
+                work.orphan = true;
+                if work.state == WorkState::Detached && !work.cancelled {
+                    self.tell_given_up(idx);
+                }
                 self.sessions.server_slots[at as usize].work = NONE;
             }
         }

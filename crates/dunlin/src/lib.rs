@@ -61,9 +61,9 @@ pub use dunlin_core::control::{
 pub use dunlin_core::{
     BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind,
     CallId, CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,
-    Counters, Cx, DispatchFn, Done, Drops, Held, Nanos, OpenError, Progress, Request, Rng,
-    RpcError, Sample, Scheme, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions, Tag,
-    Ticket, TimerFn, TimerToken,
+    Counters, Cx, DispatchFn, Done, Drops, GivenUpFn, Held, Nanos, OpenError, Progress, Request,
+    Rng, RpcError, Sample, Scheme, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions,
+    Tag, Ticket, TimerFn, TimerToken,
 };
 pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 pub use dunlin_nexus::{

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dunlin_core::{Counters, Nanos, Session};
+use dunlin_core::{Counters, Nanos, Session, Ticket};
 use dunlin_nexus::{ConnectError, ConnectOptions, Endpoint, Open};
 use dunlin_service::{AsyncService, Error, META};
 use dunlin_wire::ReqType;
@@ -85,6 +85,8 @@ pub struct Local<T: Open> {
     boxes: Boxes,
     box_tasks: Vec<u32>,
     tasks: Vec<Task>,
+    /// The task that a request was given to first, by the index of its ticket.
+    by_ticket: Vec<u32>,
     wakers: Vec<Arc<TaskWaker>>,
     /// Kept between rounds for its memory.
     queue: Vec<u32>,
@@ -100,6 +102,8 @@ struct Served {
 struct Task {
     waker: Waker,
     place: Place,
+    /// The request that its future was made for.
+    ticket: Option<Ticket>,
 }
 
 #[derive(Clone, Copy)]
@@ -115,6 +119,7 @@ impl<T: Open> Local<T> {
         endpoint.on_completion(state::on_done);
         endpoint.on_timer(state::on_timer);
         endpoint.on_session(state::on_session);
+        endpoint.on_given_up(state::on_given_up);
         let state = Rc::clone(&endpoint.app().0);
         state.remote.set_doorbell(endpoint.waker());
         let hub = Rc::new(Hub {
@@ -129,6 +134,7 @@ impl<T: Open> Local<T> {
             boxes: Boxes::default(),
             box_tasks: Vec::new(),
             tasks: Vec::new(),
+            by_ticket: Vec::new(),
             wakers: Vec::new(),
             queue: Vec::new(),
         };
@@ -146,6 +152,10 @@ impl<T: Open> Local<T> {
     /// Registers an asynchronous handler: called for each request of this type, its future runs
     /// until it ends. If that is with an error, or the request is dropped, or the handler panics,
     /// the client gets an error.
+    ///
+    /// If the client cancels the request, or its deadline passes, or its session closes, the future
+    /// is dropped where it waits, and with it the calls that it waits for. What must run to its end
+    /// is spawned ([`Caller::spawn`]).
     pub fn serve<H, F>(&mut self, req_type: ReqType, handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
@@ -307,6 +317,7 @@ impl<T: Open> Local<T> {
         self.state.wake_others();
         self.adopt_spawned();
         self.begin_handlers();
+        self.drop_given_up();
         self.poll_ready(main);
         drop(polling);
         true
@@ -323,6 +334,7 @@ impl<T: Open> Local<T> {
 
     fn begin_handler(&mut self, arrival: Arrival) {
         let index = self.by_type[usize::from(arrival.req_type.0)] as usize - 1;
+        let ticket = arrival.ticket;
         let caller = self.caller();
         let request = OwnedRequest::new(Rc::clone(&caller.port), arrival);
         let handlers = &mut self.serving[index].handlers;
@@ -338,7 +350,39 @@ impl<T: Open> Local<T> {
             self.serving[index].tasks.push(task);
         }
         let task = self.serving[index].tasks[slot];
+        self.assign(ticket, task);
         self.poll_task(task, &mut |_| {});
+    }
+
+    /// Notes which task a request was given to.
+    #[inline]
+    fn assign(&mut self, ticket: Ticket, task: u32) {
+        let index = ticket.index();
+        if self.by_ticket.len() <= index {
+            self.by_ticket.resize(index + 1, MAIN);
+        }
+        self.by_ticket[index] = task;
+        self.tasks[task as usize].ticket = Some(ticket);
+    }
+
+    /// Drops the futures of handlers whose clients do not wait any more, and with them what they
+    /// call and hold. A future that was made for another request since then stays.
+    fn drop_given_up(&mut self) {
+        loop {
+            let ticket = self.state.given_up.borrow_mut().pop();
+            let Some(ticket) = ticket else { return };
+            let task = self.by_ticket.get(ticket.index()).copied();
+            let task = task.map(|task| &self.tasks[task as usize]);
+            let Some(task) = task.filter(|task| task.ticket == Some(ticket)) else {
+                continue;
+            };
+            if let Place::Handler { serving, slot } = task.place {
+                let handlers = &mut self.serving[serving].handlers;
+                if catch_unwind(AssertUnwindSafe(|| handlers.remove(slot))).is_err() {
+                    self.count_panic();
+                }
+            }
+        }
     }
 
     fn adopt_spawned(&mut self) {
@@ -372,7 +416,7 @@ impl<T: Open> Local<T> {
     }
 
     fn poll_task(&mut self, task: u32, main: &mut dyn FnMut(&mut Context<'_>)) {
-        let Task { waker, place } = &self.tasks[task as usize];
+        let Task { waker, place, .. } = &self.tasks[task as usize];
         let mut context = Context::from_waker(waker);
         let (slab, slot): (&mut dyn Slab, usize) = match *place {
             Place::Main => {
@@ -399,6 +443,7 @@ impl<T: Open> Local<T> {
         self.tasks.push(Task {
             waker: waker.into(),
             place,
+            ticket: None,
         });
         task
     }

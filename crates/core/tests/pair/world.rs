@@ -169,6 +169,7 @@ pub(crate) struct App {
     pub done: Vec<(Tag, Result<Vec<u8>, RpcError>)>,
     pub events: Vec<SessionEvent>,
     pub timers: Vec<TimerToken>,
+    pub given_up: usize,
     pub batches: Vec<usize>,
 }
 
@@ -319,6 +320,10 @@ fn register(rpc: &mut TestRpc) {
     });
     rpc.on_session(|app, event, _| app.events.push(event));
     rpc.on_timer(|app, token, _| app.timers.push(token));
+    rpc.on_given_up(|app, ticket, cx| {
+        assert!(cx.is_cancelled(ticket));
+        app.given_up += 1;
+    });
 }
 
 impl Pair {

@@ -31,6 +31,8 @@ pub(super) struct State {
     pub(super) calls: RefCell<Calls>,
     pub(super) timers: RefCell<Timers>,
     pub(super) arrivals: RefCell<VecDeque<Arrival>>,
+    /// Requests that nobody waits for any more.
+    pub(super) given_up: RefCell<Vec<Ticket>>,
     pub(super) ready: RefCell<Ready>,
     pub(super) remote: Arc<Remote>,
     /// Requests that were dropped while the endpoint was in use.
@@ -92,6 +94,7 @@ impl State {
     pub(super) fn is_idle(&self) -> bool {
         self.ready.borrow().is_empty()
             && self.arrivals.borrow().is_empty()
+            && self.given_up.borrow().is_empty()
             && self.others.borrow().is_empty()
             && self.spawned.borrow().is_empty()
             && self.abandoned.borrow().is_empty()
@@ -173,6 +176,11 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
         body,
     };
     tasks.0.arrivals.borrow_mut().push_back(arrival);
+}
+
+/// Nobody waits for this request: its handler's future goes.
+pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, _: &mut Cx<'_>) {
+    tasks.0.given_up.borrow_mut().push(ticket);
 }
 
 /// The continuation: the call that has ended is told to its future.

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use dunlin::{AsyncError, ErrorCode, RpcError};
+use dunlin::{AsyncError, Caller, ErrorCode, Local, RpcError, Session, Shm};
+use futures::future::Either;
 
 use crate::{ECHO, FORGET, NESTED, NEVER, PANIC, beside, client, echo};
 
@@ -86,25 +87,132 @@ fn a_panic_ends_one_request() {
     assert_eq!(panics, 6);
 }
 
+/// Says when it is dropped.
+struct Noted(Rc<Cell<u32>>);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+/// A server whose `NEVER` waits for ever, and whose `ECHO` says how many such futures were dropped.
+fn count_dropped(local: &mut Local<Shm>) {
+    let dropped = Rc::new(Cell::new(0));
+    let told = Rc::clone(&dropped);
+    local.serve(NEVER, move |request, _| {
+        let noted = Noted(Rc::clone(&dropped));
+        async move {
+            std::future::pending::<()>().await;
+            drop(noted);
+            request.reply([])
+        }
+    });
+    local.serve(ECHO, move |request, _| {
+        let dropped = told.get();
+        async move { request.reply(dropped.to_le_bytes()) }
+    });
+}
+
+/// Waits until the server says that so many futures were dropped.
+async fn wait_for_dropped(cx: &Caller, session: Session, count: u32) {
+    for _ in 0..2000 {
+        let asked = cx.call(session, ECHO, cx.copy(b"?").unwrap());
+        if asked.await.unwrap().data() == count.to_le_bytes() {
+            return;
+        }
+        cx.sleep(Duration::from_millis(1)).await;
+    }
+    panic!("the handlers' futures were not dropped");
+}
+
 #[test]
-fn a_handler_learns_that_its_client_has_cancelled() {
-    let seen = beside(
+fn the_future_of_a_handler_goes_when_nobody_waits_for_its_answer() {
+    let ((), counters) = beside(
+        count_dropped,
+        |address| {
+            let (mut local, session) = client(address);
+            local.block_on(|cx| async move {
+                let call = cx.call(session, NEVER, cx.copy(b"x").unwrap());
+                let late = call.deadline(Duration::from_millis(1)).await.unwrap_err();
+                assert_eq!(late.error, AsyncError::Rpc(RpcError::DeadlinePassed));
+                wait_for_dropped(&cx, session, 1).await;
+                let call = cx.call(session, NEVER, cx.copy(b"x").unwrap());
+                let nap = cx.sleep(Duration::from_millis(1));
+                drop(futures::future::select(call, nap).await);
+                wait_for_dropped(&cx, session, 2).await;
+            });
+            // And with a session that ends.
+            let other = local.connect(address).unwrap();
+            local.block_on(|cx| async move {
+                cx.connected(other).await.unwrap();
+                let call = cx.call(other, NEVER, cx.copy(b"x").unwrap());
+                let nap = cx.sleep(Duration::from_millis(5));
+                let Either::Right(((), call)) = futures::future::select(call, nap).await else {
+                    panic!("nobody answers this");
+                };
+                cx.disconnect(other);
+                assert!(call.await.unwrap_err().error.is_closed());
+                wait_for_dropped(&cx, session, 3).await;
+            });
+        },
+        Local::counters,
+    );
+    assert_eq!(counters.unanswered, 0);
+}
+
+#[test]
+fn what_a_dropped_handler_has_called_is_cancelled_too() {
+    beside(
+        count_dropped,
+        |storage| {
+            beside(
+                |front| {
+                    let storage = front.connect(storage).unwrap();
+                    front.serve(NESTED, move |mut request, cx| async move {
+                        let reply = cx.call(storage, NEVER, request.take_buf()?).await?;
+                        request.reply(&reply)
+                    });
+                },
+                |front| {
+                    let (mut local, session) = client(front);
+                    let storage = local.connect(storage).unwrap();
+                    local.block_on(|cx| async move {
+                        let call = cx.call(session, NESTED, cx.copy(b"x").unwrap());
+                        let patience = Duration::from_millis(5);
+                        call.deadline(patience).await.unwrap_err();
+                        wait_for_dropped(&cx, storage, 1).await;
+                    });
+                },
+                |_| (),
+            );
+        },
+        |_| (),
+    );
+}
+
+#[test]
+fn what_a_handler_has_spawned_runs_to_its_end() {
+    beside(
         |local| {
-            let seen = Rc::new(Cell::new(false));
-            let told = Rc::clone(&seen);
+            let done = Rc::new(Cell::new(false));
+            let told = Rc::clone(&done);
             local.serve(NEVER, move |request, cx| {
-                let seen = Rc::clone(&seen);
+                let done = Rc::clone(&done);
                 async move {
-                    while !request.is_cancelled() {
-                        cx.sleep(Duration::from_micros(100)).await;
-                    }
-                    seen.set(true);
-                    request.reject(ErrorCode::application(1))
+                    let clock = cx.clone();
+                    cx.spawn(async move {
+                        while !request.is_cancelled() {
+                            clock.sleep(Duration::from_micros(100)).await;
+                        }
+                        done.set(true);
+                    });
+                    std::future::pending().await
                 }
             });
             local.serve(ECHO, move |request, _| {
-                let seen = u8::from(told.get());
-                async move { request.reply([seen]) }
+                let seen = u32::from(told.get());
+                async move { request.reply(seen.to_le_bytes()) }
             });
         },
         |address| {
@@ -112,20 +220,9 @@ fn a_handler_learns_that_its_client_has_cancelled() {
             local.block_on(|cx| async move {
                 let call = cx.call(session, NEVER, cx.copy(b"x").unwrap());
                 call.deadline(Duration::from_millis(1)).await.unwrap_err();
-                for _ in 0..1000 {
-                    let reply = cx
-                        .call(session, ECHO, cx.copy(b"?").unwrap())
-                        .await
-                        .unwrap();
-                    if reply.data() == [1] {
-                        return true;
-                    }
-                    cx.sleep(Duration::from_millis(1)).await;
-                }
-                false
-            })
+                wait_for_dropped(&cx, session, 1).await;
+            });
         },
         |_| (),
     );
-    assert!(seen.0, "the handler was not told");
 }

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod allocations;
+#[path = "../../../core/tests/allocations/counting.rs"]
+mod counting;
 mod evolution;
 mod wrong;
 
@@ -20,6 +23,9 @@ use futures::channel::oneshot;
 use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
 
 /// Nothing takes so long.
 const PATIENCE: Duration = Duration::from_secs(10);
