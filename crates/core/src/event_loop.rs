@@ -260,7 +260,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Completions that were not answers, or that waited for the transport; session events;
-    /// requests that nobody waits for; sessions whose backlog can move; buffers that the transport is done with; large messages.
+    /// requests that nobody waits for; sessions whose backlog can move; buffers that the transport
+    /// is done with; large messages.
     #[inline(never)]
     fn attend(&mut self) {
         self.proto.recycle_lingering();

@@ -174,9 +174,9 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.handlers.session = run;
     }
 
-    /// Sets the function that hears of requests that outlive their handler and that nobody waits for
-    /// any more: the client has cancelled, or its deadline has passed, or the session has closed.
-    /// Each must be answered or abandoned nevertheless.
+    /// Sets the function that hears of requests that outlive their handler and that nobody waits
+    /// for any more: the client has cancelled, or its deadline has passed, or the session has
+    /// closed. Each must be answered or abandoned nevertheless.
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
         self.engine.handlers.given_up = run;
     }

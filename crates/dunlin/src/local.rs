@@ -39,6 +39,7 @@ mod ready;
 mod request;
 mod spawn;
 mod state;
+mod task;
 mod timer;
 
 use std::cell::RefCell;
@@ -48,11 +49,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dunlin_core::{Counters, Nanos, Session, Ticket};
+use dunlin_core::{Counters, Nanos, Session};
 use dunlin_nexus::{ConnectError, ConnectOptions, Endpoint, Open};
 use dunlin_service::{AsyncService, Error, META};
 use dunlin_wire::ReqType;
@@ -65,12 +65,9 @@ pub use state::Tasks;
 pub use timer::Sleep;
 
 use port::{Hub, Port};
-use ready::TaskWaker;
 use spawn::{Boxes, Handlers, Serving, Slab};
 use state::{Arrival, State};
-
-/// The task that `block_on` runs.
-const MAIN: u32 = 0;
+use task::{MAIN, Place, Task, TaskTable};
 
 /// Iterations for which a `Local` that is dropped waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
@@ -84,10 +81,7 @@ pub struct Local<T: Open> {
     by_type: Vec<u32>,
     boxes: Boxes,
     box_tasks: Vec<u32>,
-    tasks: Vec<Task>,
-    /// The task that a request was given to first, by the index of its ticket.
-    by_ticket: Vec<u32>,
-    wakers: Vec<Arc<TaskWaker>>,
+    tasks: TaskTable,
     /// Kept between rounds for its memory.
     queue: Vec<u32>,
 }
@@ -96,21 +90,6 @@ pub struct Local<T: Open> {
 struct Served {
     handlers: Box<dyn Handlers>,
     tasks: Vec<u32>,
-}
-
-/// A place for a future that is polled, and its waker, for ever.
-struct Task {
-    waker: Waker,
-    place: Place,
-    /// The request that its future was made for.
-    ticket: Option<Ticket>,
-}
-
-#[derive(Clone, Copy)]
-enum Place {
-    Main,
-    Handler { serving: usize, slot: usize },
-    Spawned { slot: usize },
 }
 
 impl<T: Open> Local<T> {
@@ -133,12 +112,10 @@ impl<T: Open> Local<T> {
             by_type: Vec::new(),
             boxes: Boxes::default(),
             box_tasks: Vec::new(),
-            tasks: Vec::new(),
-            by_ticket: Vec::new(),
-            wakers: Vec::new(),
+            tasks: TaskTable::default(),
             queue: Vec::new(),
         };
-        let main = local.add_task(Place::Main);
+        let main = local.tasks.add(Place::Main, &local.state.remote);
         debug_assert_eq!(main, MAIN);
         local
     }
@@ -343,26 +320,18 @@ impl<T: Open> Local<T> {
             return self.count_panic();
         };
         if slot == self.serving[index].tasks.len() {
-            let task = self.add_task(Place::Handler {
-                serving: index,
-                slot,
-            });
+            let task = self.tasks.add(
+                Place::Handler {
+                    serving: index,
+                    slot,
+                },
+                &self.state.remote,
+            );
             self.serving[index].tasks.push(task);
         }
         let task = self.serving[index].tasks[slot];
-        self.assign(ticket, task);
+        self.tasks.assign(ticket, task);
         self.poll_task(task, &mut |_| {});
-    }
-
-    /// Notes which task a request was given to.
-    #[inline]
-    fn assign(&mut self, ticket: Ticket, task: u32) {
-        let index = ticket.index();
-        if self.by_ticket.len() <= index {
-            self.by_ticket.resize(index + 1, MAIN);
-        }
-        self.by_ticket[index] = task;
-        self.tasks[task as usize].ticket = Some(ticket);
     }
 
     /// Drops the futures of handlers whose clients do not wait any more, and with them what they
@@ -371,12 +340,7 @@ impl<T: Open> Local<T> {
         loop {
             let ticket = self.state.given_up.borrow_mut().pop();
             let Some(ticket) = ticket else { return };
-            let task = self.by_ticket.get(ticket.index()).copied();
-            let task = task.map(|task| &self.tasks[task as usize]);
-            let Some(task) = task.filter(|task| task.ticket == Some(ticket)) else {
-                continue;
-            };
-            if let Place::Handler { serving, slot } = task.place {
+            if let Some(Place::Handler { serving, slot }) = self.tasks.place_of(ticket) {
                 let handlers = &mut self.serving[serving].handlers;
                 if catch_unwind(AssertUnwindSafe(|| handlers.remove(slot))).is_err() {
                     self.count_panic();
@@ -391,7 +355,7 @@ impl<T: Open> Local<T> {
             let Some(future) = future else { return };
             let slot = self.boxes.insert(future);
             if slot == self.box_tasks.len() {
-                let task = self.add_task(Place::Spawned { slot });
+                let task = self.tasks.add(Place::Spawned { slot }, &self.state.remote);
                 self.box_tasks.push(task);
             }
             self.state.ready.borrow_mut().push(self.box_tasks[slot]);
@@ -403,7 +367,7 @@ impl<T: Open> Local<T> {
         {
             let mut ready = self.state.ready.borrow_mut();
             if self.state.remote.any() {
-                self.state.remote.drain(&self.wakers, &mut ready);
+                self.state.remote.drain(self.tasks.wakers(), &mut ready);
             }
             ready.take(&mut queue);
         }
@@ -416,7 +380,7 @@ impl<T: Open> Local<T> {
     }
 
     fn poll_task(&mut self, task: u32, main: &mut dyn FnMut(&mut Context<'_>)) {
-        let Task { waker, place, .. } = &self.tasks[task as usize];
+        let Task { waker, place, .. } = self.tasks.at(task);
         let mut context = Context::from_waker(waker);
         let (slab, slot): (&mut dyn Slab, usize) = match *place {
             Place::Main => {
@@ -434,18 +398,6 @@ impl<T: Open> Local<T> {
             let _ = catch_unwind(AssertUnwindSafe(|| slab.remove(slot)));
             self.count_panic();
         }
-    }
-
-    fn add_task(&mut self, place: Place) -> u32 {
-        let task = u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks fit in memory");
-        let waker = TaskWaker::new(task, &self.state.remote);
-        self.wakers.push(Arc::clone(&waker));
-        self.tasks.push(Task {
-            waker: waker.into(),
-            place,
-            ticket: None,
-        });
-        task
     }
 
     fn count_panic(&self) {

@@ -50,7 +50,7 @@ impl Both {
             return cx.recycle(bufs);
         };
         self.left -= 1;
-        let deadline = (self.left % 2 == 0).then_some(PATIENCE.into());
+        let deadline = self.left.is_multiple_of(2).then_some(PATIENCE.into());
         let options = CallOptions { deadline };
         kv.sum_with(cx, &pair(self.left, 1), bufs, Tag(self.left), options)
             .unwrap();

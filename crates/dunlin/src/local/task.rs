@@ -1,0 +1,81 @@
+//! The tasks of a `Local`: places for futures that are polled, each with its waker for ever, and
+//! which request a handler's future was made for.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use dunlin_core::Ticket;
+
+use super::ready::{Remote, TaskWaker};
+
+/// The task that `block_on` runs.
+pub(super) const MAIN: u32 = 0;
+
+/// See the file.
+pub(super) struct Task {
+    pub(super) waker: Waker,
+    pub(super) place: Place,
+    /// The request that its future was made for.
+    ticket: Option<Ticket>,
+}
+
+/// Where the future of a task is.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    Main,
+    Handler { serving: usize, slot: usize },
+    Spawned { slot: usize },
+}
+
+/// All tasks, by number. None ever goes.
+#[derive(Default)]
+pub(super) struct TaskTable {
+    tasks: Vec<Task>,
+    wakers: Vec<Arc<TaskWaker>>,
+    /// The task that a request was given to, by the index of its ticket.
+    by_ticket: Vec<u32>,
+}
+
+impl TaskTable {
+    pub(super) fn add(&mut self, place: Place, remote: &Arc<Remote>) -> u32 {
+        let task = u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks fit in memory");
+        let waker = TaskWaker::new(task, remote);
+        self.wakers.push(Arc::clone(&waker));
+        self.tasks.push(Task {
+            waker: waker.into(),
+            place,
+            ticket: None,
+        });
+        task
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    #[inline]
+    pub(super) fn at(&self, task: u32) -> &Task {
+        &self.tasks[task as usize]
+    }
+
+    pub(super) fn wakers(&self) -> &[Arc<TaskWaker>] {
+        &self.wakers
+    }
+
+    /// Notes which task a request was given to.
+    #[inline]
+    pub(super) fn assign(&mut self, ticket: Ticket, task: u32) {
+        let index = ticket.index();
+        if self.by_ticket.len() <= index {
+            self.by_ticket.resize(index + 1, MAIN);
+        }
+        self.by_ticket[index] = task;
+        self.tasks[task as usize].ticket = Some(ticket);
+    }
+
+    /// Where the future is that was made for this request. `None`: its place has another one now.
+    pub(super) fn place_of(&self, ticket: Ticket) -> Option<Place> {
+        let task = self.at(*self.by_ticket.get(ticket.index())?);
+        (task.ticket == Some(ticket)).then_some(task.place)
+    }
+}
