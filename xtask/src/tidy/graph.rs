@@ -81,6 +81,7 @@ const RULES: &[Rule] = &[
     rule("dunlin-service-macros", &[]),
     rule("dunlin-nexus", UNDER_NEXUS),
     rule("dunlin", UNDER_FACE),
+    rule("dunlin-proto-example", &["dunlin"]),
     Rule {
         libraries: Some(&[]),
         ..rule("dunlin-gopt", &[])
