@@ -130,10 +130,15 @@ local function without(flags, allowed)
   return true
 end
 
+-- True if these bytes are in the file; a capture may have cut the datagram.
+local function was_captured(tvb, at, len)
+  return at + len <= tvb:len()
+end
+
 -- The header of the packet that begins at `at`, or nil and the reason why it is none. The checks
 -- come in the order of `Header::decode` of crates/wire.
 local function parse(tvb, at)
-  local left = tvb:len() - at
+  local left = tvb:reported_len() - at
   if left < HEADER then
     return nil, "short"
   end
@@ -254,7 +259,7 @@ local function add_aux(tree, range, h)
     return " type " .. h.aux
   elseif h.type == RFR then
     tree:add_le(f.asked, range)
-    return h.aux == 0 and " probe" or ""
+    return h.aux == 0 and " probe" or " for " .. h.aux
   elseif h.type == CANCEL then
     tree:add_le(f.aux, range)
     return ""
@@ -331,6 +336,10 @@ end
 
 -- One packet. Returns where the next one begins, and words for the list of packets.
 local function packet(tree, tvb, at, pinfo)
+  local len = tvb:reported_len()
+  if not was_captured(tvb, at, math.min(HEADER, len - at)) then
+    return len, "not captured"
+  end
   local h, reason, seen = parse(tvb, at)
   if not h then
     local branch = tree:add(dunlin, tvb(at))
@@ -340,30 +349,33 @@ local function packet(tree, tvb, at, pinfo)
       add_flags(branch, tvb(at + 1, 1), seen)
     end
     -- Nobody knows where the next packet begins (rule W11).
-    return tvb:len(), refuse(branch, tvb, at, reason)
+    return len, refuse(branch, tvb, at, reason)
   end
   local body = at + HEADER + h.extension
-  local left = tvb:len() - body
+  if not was_captured(tvb, at, HEADER + h.extension) then
+    return len, "not captured"
+  end
+  local left = len - body
   local key = tostring(pinfo.src) .. pinfo.src_port .. tostring(pinfo.dst) .. pinfo.dst_port
     .. ":" .. h.session
-  local len = data_len(h, left, key)
-  local shown = math.min(len or left, left)
+  local bytes = data_len(h, left, key)
+  local shown = math.min(bytes or left, tvb:len() - body)
   local branch = tree:add(dunlin, tvb(at, HEADER + h.extension + shown))
   local words = add_header(branch, tvb, at, h)
   branch:append_text(", " .. words)
-  if not len then
-    return tvb:len(), refuse(branch, tvb, at, "packet_number")
+  if not bytes then
+    return len, refuse(branch, tvb, at, "packet_number")
   end
-  if len > left then
-    return tvb:len(), refuse(branch, tvb, at, "short")
+  if bytes > left then
+    return len, refuse(branch, tvb, at, "short")
   end
   if h.type == REQ or h.type == RESP then
-    branch:add(f.data_len, tvb(body, 0), len):set_generated()
-    if len > 0 then
-      branch:add(f.data, tvb(body, len))
+    branch:add(f.data_len, tvb(at, HEADER), bytes):set_generated()
+    if shown > 0 then
+      branch:add(f.data, tvb(body, shown))
     end
   end
-  return body + len, words
+  return body + bytes, words
 end
 
 function dunlin.dissector(tvb, pinfo, tree)
@@ -376,13 +388,13 @@ function dunlin.dissector(tvb, pinfo, tree)
     local words
     at, words = packet(tree, tvb, at, pinfo)
     table.insert(all, words)
-  until at >= tvb:len()
+  until at >= tvb:reported_len()
   pinfo.cols.info = table.concat(all, " | ")
   return tvb:len()
 end
 
 local function is_dunlin(tvb, pinfo, tree)
-  if not parse(tvb, 0) then
+  if not was_captured(tvb, 0, HEADER) or not parse(tvb, 0) then
     return false
   end
   dunlin.dissector(tvb, pinfo, tree)

@@ -1,6 +1,7 @@
 //! The conventions of `STYLE.md` that a program can check. Each check is a pure function from the
 //! source tree to findings, so that its tests can show it a bad example.
 
+mod book;
 mod graph;
 mod layout;
 mod links;
@@ -58,6 +59,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     findings.extend(graph::check_forbid_unsafe(&tree));
     findings.extend(rules::check(&tree));
     findings.extend(links::check(&tree));
+    findings.extend(book::check(&tree));
     findings.extend(paths::check(&tree));
     findings.sort();
     for finding in &findings {

@@ -72,6 +72,9 @@ enum Command {
     Role(process::RoleArgs),
 }
 
+#[cfg(test)]
+mod tests;
+
 fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Bench(args) => bench::run(&args),

@@ -43,6 +43,8 @@
 //! # }
 //! ```
 
+#[cfg(doctest)]
+mod book;
 mod local;
 pub mod settings;
 

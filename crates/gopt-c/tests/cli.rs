@@ -192,3 +192,26 @@ fn a_result_that_differs_is_not_written() {
     );
     assert_eq!(files(&folder.path("")), ["driver.c", "in.c"]);
 }
+
+#[test]
+fn the_code_of_the_book_becomes_code_that_compiles() {
+    let page = include_str!("../../../docs/gopt-c.md");
+    let mut blocks = page.split("```c\n").skip(1);
+    let block = blocks.next().and_then(|block| block.split("```").next());
+    let folder = Folder::new("cli-book");
+    let path = folder.path("");
+    std::fs::write(folder.path("find.c"), block.expect("there is a block")).expect("it is written");
+    std::fs::write(folder.path("gopt.h"), dunlin_gopt_c::HEADER).expect("it is written");
+    let ended = gopt(&path, &["find.c", "-o", "find_fast.c"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    for file in ["find.c", "find_fast.c"] {
+        let compiled = Command::new("gcc")
+            .args(["-Wall", "-Werror", "-fsyntax-only", file])
+            .current_dir(&path)
+            .output()
+            .expect("gcc starts");
+        let said = String::from_utf8_lossy(&compiled.stderr);
+        assert!(compiled.status.success(), "{file}: {said}");
+    }
+    assert!(blocks.next().is_none(), "the other blocks are not checked");
+}

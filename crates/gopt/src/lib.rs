@@ -37,6 +37,11 @@ mod lanes;
 mod prefetch;
 mod tune;
 
+/// The page of the book about this crate, whose code is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/gopt.md")]
+mod book {}
+
 pub use batch::{Batch, MAX_WIDTH, WidthError};
 pub use prefetch::{
     Hint, Load, LoadMut, Nta, Prefetch, Switch, T0, T1, T2, Write, load, load_mut, prefetch,

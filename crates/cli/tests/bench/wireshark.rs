@@ -15,6 +15,8 @@ const VECTORS: &str = include_str!("../../../wire/vectors/packets.txt");
 const DATA_SIZE: u32 = 64;
 /// The port that is always Dunlin, and one that is not.
 const PORTS: [u16; 2] = [31_850, 40_000];
+/// Nothing is cut off.
+const ALL: usize = usize::MAX;
 /// Bytes of a pcap file before its first record, of a record before its frame, and of the headers
 /// below ours.
 const FILE: usize = 24;
@@ -50,24 +52,28 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A file with these datagrams, to the port each.
-fn pcap(name: &str, datagrams: &[(u16, Vec<u8>)]) -> PathBuf {
+/// A file with these datagrams, to the port each, of which so many bytes were captured.
+fn pcap(name: &str, datagrams: &[(u16, Vec<u8>)], captured: usize) -> PathBuf {
     let mut out = Vec::new();
     out.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
     out.extend_from_slice(&[
         2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0, 1, 0, 0, 0,
     ]);
     for (port, bytes) in datagrams {
-        let lens = [LOWER, 28, 8].map(|lower| u16::try_from(lower + bytes.len()).unwrap());
+        let [ip, udp] = [28, 8].map(|lower| u16::try_from(lower + bytes.len()).unwrap());
         out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(&u32::from(lens[0]).to_le_bytes().repeat(2));
+        let kept = captured.min(bytes.len());
+        for len in [kept, bytes.len()] {
+            let len = u32::try_from(LOWER + len).unwrap();
+            out.extend_from_slice(&len.to_le_bytes());
+        }
         out.extend_from_slice(&[&[0; 12][..], &[8, 0, 0x45, 0]].concat());
-        out.extend_from_slice(&lens[1].to_be_bytes());
+        out.extend_from_slice(&ip.to_be_bytes());
         out.extend_from_slice(&[0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        for word in [*port, *port, lens[2], 0] {
+        for word in [*port, *port, udp, 0] {
             out.extend_from_slice(&word.to_be_bytes());
         }
-        out.extend_from_slice(bytes);
+        out.extend_from_slice(&bytes[..kept]);
     }
     let path = temporary(name);
     std::fs::write(&path, out).unwrap();
@@ -248,7 +254,7 @@ fn wireshark_finds_in_the_golden_vectors_what_the_decoder_finds() {
         .iter()
         .map(|(_, bytes)| (PORTS[0], bytes.clone()))
         .collect();
-    let path = pcap("vectors.pcap", &datagrams);
+    let path = pcap("vectors.pcap", &datagrams, ALL);
     let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
         return;
     };
@@ -297,7 +303,7 @@ fn wireshark_finds_every_packet_of_a_datagram_on_any_port() {
         (PORTS[1], noise),
         (PORTS[0], cut),
     ];
-    let path = pcap("datagrams.pcap", &datagrams);
+    let path = pcap("datagrams.pcap", &datagrams, ALL);
     let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
         return;
     };
@@ -312,6 +318,30 @@ fn wireshark_finds_every_packet_of_a_datagram_on_any_port() {
     let packets = packets(&frames[3]);
     assert_eq!(packets.len(), good.len());
     assert_eq!(packets[good.len() - 1]["dunlin.refused"], "short");
+}
+
+#[test]
+fn what_was_not_captured_is_not_taken_for_short() {
+    let good = |wanted: &str| {
+        let mut vectors = vectors().into_iter();
+        vectors.find(|(name, _)| *name == wanted).unwrap().1
+    };
+    let first = good("req");
+    let two = [first.clone(), good("resp")].concat();
+    let datagrams = [(PORTS[0], two.clone()), (PORTS[1], two)];
+    // The first header and four bytes of its data.
+    let path = pcap("cut.pcap", &datagrams, HEADER_LEN + 4);
+    let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
+        return;
+    };
+    for frame in &frames {
+        let packets = packets(frame);
+        assert_eq!(packets.len(), 1, "{frame}");
+        assert_same("cut", &first, packets[0]);
+        assert!(packets[0]["dunlin.refused"].is_null(), "{frame}");
+        assert_eq!(packets[0]["dunlin.data"], "00:01:02:03");
+        assert_eq!(packets[0]["dunlin.data_len"], "32");
+    }
 }
 
 #[test]

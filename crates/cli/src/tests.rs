@@ -1,0 +1,138 @@
+//! Every command that the pages and the help texts show is one that `dunlin` knows.
+
+use std::path::Path;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+use super::Args;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// How a command begins on a page, and how the program is called.
+const BEGINNINGS: [&str; 2] = ["dunlin ", "cargo run --release -- "];
+
+/// All pages, with their names.
+fn pages() -> Vec<(String, String)> {
+    let folders = ["", "docs", "docs/decisions"];
+    let mut pages = Vec::new();
+    for folder in folders.map(|folder| Path::new(ROOT).join(folder)) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|it| it == "md") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                pages.push((path.display().to_string(), text));
+            }
+        }
+    }
+    pages
+}
+
+/// What stands in blocks of commands, and in code in the text.
+fn shown(page: &str) -> Vec<&str> {
+    let mut shown = Vec::new();
+    let mut block = None;
+    for line in page.lines() {
+        match line.trim_start().strip_prefix("```") {
+            Some(language) => block = block.is_none().then_some(language),
+            None => match block {
+                Some("sh" | "console" | "text") => shown.push(line),
+                Some(_) => {}
+                None => shown.extend(line.split('`').skip(1).step_by(2)),
+            },
+        }
+    }
+    shown
+}
+
+/// The arguments of a command; `None` for what is none, or stands for several.
+fn arguments(line: &str) -> Option<Vec<String>> {
+    let line = line.trim();
+    let line = line.strip_prefix("$ ").unwrap_or(line);
+    let rest = BEGINNINGS.iter().find_map(|it| line.strip_prefix(it))?;
+    // What stands far to the right of a command says what it does.
+    let rest = rest.split("  ").next().unwrap_or_default();
+    let rest = rest.split(" #").next().unwrap_or_default();
+    let rest = rest.split([';', '|', '>']).next().unwrap_or_default();
+    let stands_for_several = rest.contains(['[', '…']) || rest.contains("...");
+    let words = rest.split_whitespace().map(|word| match word {
+        "NAME" => "raw".to_owned(),
+        "HOST:PORT" => "127.0.0.1:31850".to_owned(),
+        "PID" => "1".to_owned(),
+        word => word.trim_matches(['"', '\'']).to_owned(),
+    });
+    let program = std::iter::once("dunlin".to_owned());
+    (!stands_for_several).then(|| program.chain(words).collect())
+}
+
+/// What is wrong with a command.
+fn refusal(line: &str) -> Option<String> {
+    let words = arguments(line)?;
+    // `dunlin sim` in a sentence is a name; what the command needs stands elsewhere.
+    let is_name = words.len() == 2;
+    let error = Args::try_parse_from(words).err()?;
+    let is_fine = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
+        ErrorKind::MissingRequiredArgument => is_name,
+        _ => false,
+    };
+    (!is_fine).then(|| error.to_string())
+}
+
+#[test]
+fn commands_on_pages_exist() {
+    let mut count = 0;
+    for (name, page) in pages() {
+        for line in shown(&page) {
+            count += usize::from(arguments(line).is_some());
+            let refusal = refusal(line).unwrap_or_default();
+            assert!(refusal.is_empty(), "{name}: {line}\n{refusal}");
+        }
+    }
+    assert!(count > 20, "{count} commands");
+}
+
+#[test]
+fn examples_in_help_exist() {
+    let command = Args::command();
+    let texts = std::iter::once(&command).chain(command.get_subcommands());
+    let mut count = 0;
+    for help in texts.filter_map(|it| it.get_after_help()) {
+        for line in help.to_string().lines() {
+            count += usize::from(arguments(line).is_some());
+            let refusal = refusal(line).unwrap_or_default();
+            assert!(refusal.is_empty(), "{line}\n{refusal}");
+        }
+    }
+    assert!(count > 20, "{count} commands");
+}
+
+#[test]
+fn commands_that_do_not_exist_are_seen() {
+    let page = "See `dunlin bench nothing`.\n```sh\ndunlin bench --loud   # all\n```\n\
+                ```rust\ndunlin x\n```\n`dunlin sim [FILE]` and `dunlin bench NAME --json FILE`\n";
+    let wrong = shown(page)
+        .into_iter()
+        .filter(|line| refusal(line).is_some());
+    assert_eq!(
+        wrong.collect::<Vec<_>>(),
+        ["dunlin bench nothing", "dunlin bench --loud   # all"]
+    );
+}
+
+#[test]
+fn examples_on_pages_are_files() {
+    for (name, page) in pages() {
+        for line in shown(&page) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let example = words.iter().skip_while(|word| **word != "--example").nth(1);
+            let short = line
+                .strip_prefix("examples/")
+                .and_then(|it| it.strip_suffix(".rs"));
+            if let Some(example) = example.copied().or(short) {
+                let path = format!("{ROOT}/crates/dunlin/examples/{example}.rs");
+                assert!(Path::new(&path).exists(), "{name}: {line}");
+            }
+        }
+    }
+}

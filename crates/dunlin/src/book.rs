@@ -1,0 +1,11 @@
+//! The pages of the book whose code needs this crate: `cargo test --doc` compiles it. Most of it is
+//! functions that are not called, because a page shows servers that run for ever.
+
+#[doc = include_str!("../../../docs/async.md")]
+mod futures {}
+#[doc = include_str!("../../../docs/poll.md")]
+mod poll {}
+#[doc = include_str!("../../../docs/services.md")]
+mod services {}
+#[doc = include_str!("../../../docs/tuning.md")]
+mod tuning {}

@@ -1,0 +1,39 @@
+//! The book: every page is in its table of contents, and every page that shows Rust is named by a
+//! Rust file, which is the test that compiles it. What links lead to is the business of `links`.
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+const CONTENTS: &str = "docs/SUMMARY.md";
+const README: &str = "README.md";
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let Some(contents) = tree.get(CONTENTS) else {
+        return vec![Finding::new(CONTENTS, 0, "the book has no contents")];
+    };
+    let is_page = |file: &&File| file.path.starts_with("docs/") && file.path.ends_with(".md");
+    let pages: Vec<&File> = tree.files.iter().filter(is_page).collect();
+    let is_missing = |page: &&&File| {
+        let link = format!("]({})", page.path.trim_start_matches("docs/"));
+        page.path != CONTENTS && !contents.text.contains(&link)
+    };
+    let missing = pages.iter().filter(is_missing);
+    let missing = missing.map(|page| Finding::new(&page.path, 0, "not in docs/SUMMARY.md"));
+    let shown = pages.iter().copied().chain(tree.get(README));
+    missing
+        .chain(shown.filter_map(|page| unchecked(tree, page)))
+        .collect()
+}
+
+/// The first Rust that a page shows, if no test knows the page.
+fn unchecked(tree: &Tree, page: &File) -> Option<Finding> {
+    let mut lines = page.text.lines();
+    let line = lines.position(|line| line.trim_start().starts_with("```rust"))?;
+    let named = format!("/{}\"", page.path);
+    let is_known = tree.rust().any(|file| file.text.contains(&named));
+    let what = "no test compiles this: name the page in a module of doctests";
+    (!is_known).then(|| Finding::new(&page.path, line + 1, what))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Pages that are missing in the contents, and Rust that nothing compiles.
+
+use super::*;
+
+fn findings(contents: &str, doctests: &str) -> Vec<String> {
+    let tree = Tree::of(&[
+        ("docs/SUMMARY.md", contents),
+        ("docs/poll.md", "# Poll\n\n```rust\nfn f() {}\n```\n"),
+        ("docs/decisions/README.md", "no code"),
+        ("docs/gopt.svg", ""),
+        ("README.md", "```sh\nls\n```\n"),
+        ("crates/dunlin/src/book.rs", doctests),
+    ]);
+    check(&tree)
+        .into_iter()
+        .map(|finding| finding.to_string())
+        .collect()
+}
+
+#[test]
+fn a_book_of_known_pages_passes() {
+    let contents = "- [Poll](poll.md)\n- [Decisions](decisions/README.md)\n";
+    let doctests = "#[doc = include_str!(\"../../../docs/poll.md\")]";
+    assert_eq!(findings(contents, doctests), [""; 0]);
+}
+
+#[test]
+fn pages_that_nobody_finds_and_code_that_nobody_compiles_are_findings() {
+    assert_eq!(
+        findings("- [Poll](poll.md)\n", ""),
+        [
+            "docs/decisions/README.md: not in docs/SUMMARY.md",
+            "docs/poll.md:3: no test compiles this: name the page in a module of doctests",
+        ]
+    );
+    let none = check(&Tree::of(&[("README.md", "")]));
+    assert_eq!(none.len(), 1);
+    assert_eq!(none[0].what, "the book has no contents");
+}
