@@ -56,6 +56,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     let rest = rest.split([';', '|', '>']).next().unwrap_or_default();
     let stands_for_several = rest.contains(['[', '…']) || rest.contains("...");
     let words = rest.split_whitespace().map(|word| match word {
+        "COMMAND" => "bench".to_owned(),
         "NAME" => "raw".to_owned(),
         "HOST:PORT" => "127.0.0.1:31850".to_owned(),
         "PID" => "1".to_owned(),
