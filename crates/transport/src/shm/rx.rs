@@ -56,6 +56,8 @@ pub struct ShmRx {
     /// Where the next burst begins in `active`, so that no ring is always last.
     first: usize,
     bursts: u32,
+    /// The last burst that showed packets which came in a ring.
+    last_other: u32,
     /// Which ring the next round over parked rings looks at.
     round: usize,
     /// Rings that were removed while their frames may still be borrowed.
@@ -81,6 +83,10 @@ const LONG_FRAMES: usize = 4;
 /// Frames of one burst whose data lies elsewhere. The others of them wait: small packets, whenever
 /// they come, should not wait for more copies of large ones than these.
 const SHOWN: usize = 2;
+
+/// Bursts for which only one of them is shown after a packet that came in a ring: where one was,
+/// there are others.
+const LATELY: u32 = 64;
 
 /// Bursts between two rounds of housekeeping.
 const HOUSEKEEPING: u32 = 32;
@@ -112,7 +118,8 @@ impl ShmRx {
             rings: Vec::new(),
             active: Vec::new(),
             first: 0,
-            bursts: 0,
+            bursts: LATELY,
+            last_other: 0,
             round: 0,
             retired: Vec::new(),
             bell,
@@ -415,8 +422,12 @@ impl ShmRx {
     /// then it is their turn with the next.
     #[inline]
     fn show(&mut self) -> usize {
-        if self.count == 0 && !self.named.is_empty() {
-            self.shown = self.named.len().min(SHOWN);
+        if self.count > 0 {
+            self.last_other = self.bursts;
+        } else if !self.named.is_empty() {
+            let others = self.bursts.wrapping_sub(self.last_other) < LATELY;
+            let most = if others { 1 } else { SHOWN };
+            self.shown = self.named.len().min(most);
             for named in self.named.range(..self.shown) {
                 self.counters.rx_packets += 1;
                 self.counters.rx_bytes += u64::from(named.len) + named.data.len() as u64;
