@@ -13,7 +13,7 @@ const EXAMPLES: &str = "\
 Examples:
   dunlin config                                  every option: value, source, unit, range, meaning
   dunlin config udp session                      those of two groups
-  dunlin config --file my.toml --set udp.gro=off what a program sees that loads this file
+  dunlin config --file my.toml udp.gro           what a program sees that loads this file
   dunlin config --toml > dunlin.toml             a file to edit: defaults are comments
   dunlin config --json | jq -r 'select(.source.kind != \"default\") | .name'
   DUNLIN_ENDPOINT_IDLE=spin dunlin config endpoint.idle

@@ -3,6 +3,8 @@
 
 #[doc = include_str!("../../../docs/async.md")]
 mod futures {}
+#[doc = include_str!("../../../docs/configuration.md")]
+mod configuration {}
 #[doc = include_str!("../../../docs/poll.md")]
 mod poll {}
 #[doc = include_str!("../../../docs/services.md")]

@@ -23,6 +23,7 @@ pub(super) struct NexusOptions {
     pub(super) listen: String,
     pub(super) exact_port: bool,
     pub(super) without_unix: bool,
+    pub(super) hidden: bool,
     pub(super) advertise: Option<IpAddr>,
     pub(super) plane: PlaneConfig,
     pub(super) workers: WorkerOptions,
@@ -34,6 +35,7 @@ impl Default for NexusOptions {
             listen: format!("127.0.0.1:{DEFAULT_PORT}"),
             exact_port: false,
             without_unix: false,
+            hidden: false,
             advertise: None,
             plane: PlaneConfig::default(),
             workers: WorkerOptions::default(),
@@ -80,6 +82,7 @@ impl Settings {
         let builder = Nexus::builder()
             .exact_port(options.exact_port)
             .without_unix(options.without_unix)
+            .hidden(options.hidden)
             .limits(options.plane)
             .worker_options(options.workers);
         match options.advertise {

@@ -1,9 +1,11 @@
 //! Layers, refusals with places and nearest names, and what reaches the builders. That the table
-//! has every field of the option structs is in `tests/complete.rs`.
+//! has every field of the option structs is in `tests/complete.rs`, and that the page about options
+//! has every row in `tests/page.rs`.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod complete;
+mod page;
 
 use std::ffi::OsString;
 use std::time::Duration;

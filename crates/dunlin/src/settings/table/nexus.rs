@@ -33,6 +33,12 @@ pub(super) const NEXUS: &[Setting] = &[
         "do without the UNIX socket: no shared memory with other processes",
     ),
     row(
+        "nexus.hidden",
+        Unit::Switch,
+        |nexus| &mut nexus.hidden,
+        "do without the memory file in which `dunlin stats` finds what the process does",
+    ),
+    row(
         "nexus.advertise",
         Unit::Ip,
         |nexus| &mut nexus.advertise,
