@@ -94,3 +94,6 @@ pub(crate) fn micros(span: Duration) -> String {
         _ => format!("{micros:.0}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -303,3 +303,6 @@ fn say(line: &str) -> std::io::Result<()> {
     writeln!(out, "{line}")?;
     out.flush()
 }
+
+#[cfg(test)]
+mod tests;
