@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::step::{Step, sh};
 
 /// How long each fuzz target runs.
-const FUZZ_SECONDS: u32 = 60;
+const FUZZ_SECONDS: u32 = 30;
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0; only
 /// `x_server` may run for ever if there is an `x_client`, which then runs beside it.
