@@ -66,7 +66,7 @@ pub(crate) struct Args {
     /// One JSON object a row, into a file or (`-`) to the standard output
     #[arg(long, value_name = "FILE|-")]
     pub(super) json: Option<Target>,
-    /// A picture of latency and rate, as far as they were measured
+    /// A picture of the rows: all charts that `dunlin report` would show of them
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// Run the measuring threads before all others of a busy machine (needs root)

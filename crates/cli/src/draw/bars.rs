@@ -11,7 +11,7 @@ const TOP: f64 = 54.0;
 const STEP: f64 = 26.0;
 const THICK: f64 = 15.0;
 /// What stands right of a bar has so much room.
-const RIGHT: f64 = 140.0;
+const RIGHT: f64 = 180.0;
 
 /// One bar.
 #[derive(Clone, PartialEq, Debug)]

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{run, skip, text};
 
@@ -38,6 +38,69 @@ fn recorded() -> Vec<String> {
     paths.sort();
     assert!(!paths.is_empty());
     paths
+}
+
+/// Rows of experiments of which none are recorded, so that their charts are looked at, too: all
+/// values of the parameters that the charts know, some of them invalid.
+fn made_up() -> String {
+    let mut rows = Vec::new();
+    let mut add =
+        |experiment: &str, transport: &str, params: Value, (metric, unit): (&str, &str)| {
+            let median = 1_000.0 * (1.0 + f64::from(u32::try_from(rows.len() * 7 % 50).unwrap()));
+            rows.push(json!({
+                "experiment": experiment, "transport": transport, "params": params,
+                "metric": metric, "unit": unit, "median": median, "min": median * 0.8,
+                "max": median * 1.7, "runs": 5, "baseline": 2_000.0, "baseline_name": "made up",
+                "ratio": median / 2_000.0, "valid": rows.len() % 5 != 0,
+                "run": {"format": 1, "dunlin": "0.1.0", "commit": "abc1234+", "build": "debug",
+                        "machine": "one that was made up, with a name that does not end soon"},
+            }));
+        };
+    for transport in ["shm", "auto", "udp", "sim"] {
+        for large in ["request", "response"] {
+            for metric in ["rtt_p50", "rtt_p99"] {
+                add("mixed", transport, json!({"large": large}), (metric, "ns"));
+            }
+        }
+        for face in ["poll", "async", "typed"] {
+            add(
+                "faces",
+                transport,
+                json!({"face": face, "inflight": 60}),
+                ("rpc_per_s", "1/s"),
+            );
+        }
+    }
+    for cc in ["none", "timely", "dcqcn", "swift"] {
+        let params = json!({"degree": 100, "cc": cc});
+        add("incast_background", "sim", params, ("latency_p99_us", "us"));
+    }
+    for endpoints in [1, 2, 5, 10] {
+        for metric in ["latency_p50_us", "latency_p99_us", "latency_p9999_us"] {
+            add(
+                "cluster",
+                "sim",
+                json!({"endpoints": endpoints}),
+                (metric, "us"),
+            );
+        }
+        let metric = ("rpc_per_s_per_host", "1/s");
+        add("cluster", "sim", json!({"endpoints": endpoints}), metric);
+    }
+    let lookups = ["pointer-chasing", "cuckoo", "ipv4", "ipv6", "mica", "btree"];
+    for (lookup, form) in lookups
+        .iter()
+        .flat_map(|it| [(it, "gopt"), (it, "hand"), (it, "c-gopt")])
+    {
+        for (batch, shape) in [4, 8, 16, 32, 64]
+            .into_iter()
+            .flat_map(|it| [(it, "tight"), (it, "handler")])
+        {
+            let params = json!({"lookup": lookup, "form": form, "shape": shape, "batch": batch});
+            add("gopt", "none", params, ("lookups_per_s", "1/s"));
+        }
+    }
+    rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
 /// Runs `dunlin report` on files.
@@ -79,12 +142,16 @@ fn look_at(page: &str, name: &str, width: u32, scheme: &str) -> Option<Value> {
 
 #[test]
 fn a_browser_shows_every_chart_of_the_page_and_fetches_nothing() {
-    let path = temporary("report.html");
-    let out = report(&recorded(), &["-o", path.to_str().unwrap()]);
+    let (path, rows) = (temporary("report.html"), temporary("made-up.jsonl"));
+    std::fs::write(&rows, made_up()).unwrap();
+    let mut files = recorded();
+    files.push(rows.to_str().unwrap().to_owned());
+    let out = report(&files, &["-o", path.to_str().unwrap()]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let page = std::fs::read_to_string(path).unwrap();
     let charts = page.matches("<svg class=\"chart\"").count();
-    assert!(charts >= 15, "{charts} charts");
+    assert!(charts >= 28, "{charts} charts");
+    assert!(!page.contains("Not measured"), "every section is looked at");
     for (name, width, scheme) in [
         ("wide-light.html", 1280, LIGHT),
         ("narrow-dark.html", 400, DARK),

@@ -22,8 +22,14 @@ pub(super) fn published(out: &mut String, rows: &[&Row]) {
              </thead>\n<tbody>\n";
     // Those of the same figure stand together, and what was measured here beside them all.
     for same in all.chunk_by(|a, b| a.label() == b.label()) {
-        let beside = rows.iter().filter(|row| same[0].is_beside(row));
-        let beside: Vec<String> = beside.map(|row| here(same[0], row)).collect();
+        let mut beside: Vec<&Row> = rows.to_vec();
+        beside.retain(|row| same[0].is_beside(row));
+        if same[0].experiment == "gopt" {
+            // As the paper: at the width that is best.
+            beside.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
+            beside.truncate(1);
+        }
+        let beside: Vec<String> = beside.into_iter().map(|row| here(same[0], row)).collect();
         let here = match beside.is_empty() {
             true => "<span class=\"none\">not measured</span>".to_owned(),
             false => beside.join("<br>"),
