@@ -46,7 +46,7 @@ pub(crate) struct Args {
         required_unless_present = "picture"
     )]
     output: Option<PathBuf>,
-    /// The first chart of each experiment, as a picture
+    /// The first chart of each experiment as a picture, or all charts of one alone
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
     /// How long the experiments take, about; without --from
@@ -94,13 +94,15 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-/// The first chart of each experiment, which says most.
+/// The first chart of each experiment, which says most; of one experiment all of them.
 fn charts(rows: &[Row]) -> Vec<draw::Picture> {
     let experiments = sections::ALL.iter().flat_map(|section| section.experiments);
-    let first = |experiment| plot::of(experiment, rows).into_iter().next();
-    experiments
-        .filter_map(|experiment| first(experiment))
-        .collect()
+    let mut charts: Vec<Vec<draw::Picture>> = experiments.map(|it| plot::of(it, rows)).collect();
+    charts.retain(|charts| !charts.is_empty());
+    if charts.len() > 1 {
+        charts.iter_mut().for_each(|charts| charts.truncate(1));
+    }
+    charts.into_iter().flatten().collect()
 }
 
 fn make(path: &Path) -> anyhow::Result<(&Path, File)> {
