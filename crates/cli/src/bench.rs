@@ -87,7 +87,10 @@ pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything
     let ended = experiments.try_for_each(|it| measure(it, &args, &mut results));
     let left_out = results.left_out.into_iter();
     let left_out = left_out.map(|case| format!("left out, more --seconds are needed: {case}"));
-    let notes = results.alarms.into_iter().chain(left_out).collect();
+    let early = ended.as_ref().err();
+    let early = early.map(|error| format!("the run ended early: {error:#}"));
+    let notes = early.into_iter().chain(results.alarms).chain(left_out);
+    let notes = notes.collect();
     Ok((results.rows, notes, ended))
 }
 

@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{run, skip, text};
+use super::command::signal;
+use super::{alone, dunlin, run, skip, text};
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
 const CHECKS: &str = include_str!("browser.js");
@@ -244,6 +246,28 @@ fn without_rows_it_measures_and_says_what_there_was_no_time_for() {
     let page = std::fs::read_to_string(path).unwrap();
     assert!(
         page.contains("Not measured") && page.contains("left out, more --seconds"),
+        "{page}"
+    );
+}
+
+#[test]
+fn ctrl_c_leaves_a_page_that_says_so() {
+    let _alone = alone();
+    let path = temporary("interrupted.html");
+    let args = ["report", "--seconds", "600", "-o", path.to_str().unwrap()];
+    let _ = std::fs::remove_file(&path);
+    let child = dunlin(&args).spawn().unwrap();
+    // The page is made before anything is measured, and signals are watched right after that.
+    while !path.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(700));
+    signal(child.id(), "-INT");
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(
+        page.contains("the run ended early: ") && page.ends_with("</html>\n"),
         "{page}"
     );
 }
