@@ -112,7 +112,7 @@ const fn time(plain: u64) -> Unit {
 }
 
 impl Setting {
-    /// The name by which files and [`Settings::set`](super::Settings::set) know it, such as
+    /// The name by which files and [`Settings::with`](super::Settings::with) know it, such as
     /// `endpoint.rto_floor`.
     pub const fn name(&self) -> &'static str {
         self.name
