@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use dunlin::settings::Configurable;
 use dunlin::{
-    CallErrorKind, CallOptions, CloseReason, ConnectError, ConnectOptions, Done, ErrorCode, MsgBuf,
-    Nanos, Rpc, RpcError, Session, Settings, Tag,
+    CallErrorKind, CallOptions, ConnectError, ConnectOptions, Done, ErrorCode, MsgBuf, Nanos, Rpc,
+    RpcError, Session, Settings, Tag,
 };
 
 use crate::echo::ECHO;
@@ -147,12 +147,7 @@ impl<T: Configurable> Pinger<T> {
             Ok(()) if done.response.data() == done.request.data() => Outcome::Answered(span),
             Ok(()) => Outcome::Wrong,
             Err(RpcError::Rejected(code)) => Outcome::Refused(span, code),
-            Err(error) => {
-                if ends_session(&error) {
-                    self.session = None;
-                }
-                Outcome::Lost(error.to_string())
-            }
+            Err(error) => Outcome::Lost(error.to_string()),
         };
         self.bufs = Some((done.request, done.response));
         outcome
@@ -183,13 +178,5 @@ fn from(to: IpAddr) -> IpAddr {
 fn number(data: &mut [u8], seq: u64) {
     for (byte, part) in data.iter_mut().zip(seq.to_le_bytes()) {
         *byte = part;
-    }
-}
-
-fn ends_session(error: &RpcError) -> bool {
-    match error {
-        RpcError::PeerFailed => true,
-        RpcError::SessionClosed(reason) => *reason != CloseReason::EndpointClosed,
-        _ => false,
     }
 }

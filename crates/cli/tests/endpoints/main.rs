@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// Longer than anything here takes, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(20);
+
 /// The command, ready to start, without options of whoever runs the tests.
 fn dunlin(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
@@ -23,8 +26,17 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
+/// What a command that ends by itself has said. One that does not is killed, and has no code.
 fn run(args: &[&str]) -> Output {
-    dunlin(args).output().unwrap()
+    let mut child = dunlin(args).spawn().unwrap();
+    let deadline = Instant::now() + LIMIT;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> &str {

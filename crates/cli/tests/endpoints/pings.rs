@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dunlin::{Auto, Nexus, Rpc};
+use dunlin::{Auto, Held, Nexus, ReqType, Rpc};
 use serde_json::Value;
 
 use super::{Running, objects, run, text};
+
+/// What `dunlin ping` asks for.
+const ECHO: ReqType = ReqType(0x7ec0);
 
 fn ping(address: &str, args: &[&str]) -> (Vec<Value>, Option<i32>, String) {
     let begin = Instant::now();
@@ -143,27 +146,55 @@ fn what_is_no_server_is_exit_code_1_and_says_what_would_be_one() {
     assert!(said.contains("not a HOST:PORT"), "{said}");
 }
 
-#[test]
-fn a_server_without_an_echo_is_seen_all_the_same() {
+/// Pings an endpoint of this process that serves what `register` says.
+fn ping_here<App: 'static>(
+    app: impl FnOnce() -> App + Send + 'static,
+    register: fn(&mut Rpc<Auto, App>),
+    args: &[&str],
+) -> (Vec<Value>, Option<i32>, String) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let address = nexus.address().to_string();
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let server = std::thread::spawn(move || {
-        let mut rpc: Rpc<Auto, ()> = nexus.endpoint(()).unwrap();
+        let mut rpc: Rpc<Auto, App> = nexus.endpoint(app()).unwrap();
+        register(&mut rpc);
         rpc.run_until(|_| stopped.load(Ordering::Relaxed));
     });
-    let (lines, code, said) = ping(&address, &["-c", "1"]);
+    let said = ping(&address, args);
     stop.store(true, Ordering::Relaxed);
     server.join().unwrap();
+    said
+}
+
+#[test]
+fn a_server_without_an_echo_is_seen_all_the_same() {
+    let (lines, code, said) = ping_here(|| (), |_| {}, &["-c", "1"]);
     assert_eq!(code, Some(0), "{said}");
+    let refused = &lines[0];
     assert!(
-        lines[0]["refused"].is_string() && lines[0]["us"].is_number(),
-        "{}",
-        lines[0]
+        refused["refused"].is_string() && refused["us"].is_number(),
+        "{refused}"
     );
     assert_eq!(
         (&lines[1]["refused"], &lines[1]["answered"]),
         (&1.into(), &0.into())
     );
+}
+
+#[test]
+fn a_server_that_answers_too_late_is_exit_code_1() {
+    let never = |rpc: &mut Rpc<Auto, Vec<Held>>| {
+        rpc.on(ECHO, |held, request, cx| held.push(request.defer(cx)));
+    };
+    let args = ["-c", "2", "-i", "0", "-d", "30 ms"];
+    let (lines, code, said) = ping_here(Vec::new, never, &args);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        lines[0]["lost"].as_str().unwrap().contains("deadline"),
+        "{}",
+        lines[0]
+    );
+    assert_eq!(lines[2]["lost"], 2);
+    assert!(said.contains("has answered within 30ms"), "{said}");
 }
