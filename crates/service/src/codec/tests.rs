@@ -45,6 +45,29 @@ struct Employee {
     room: u32,
 }
 
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+enum Shape {
+    Dot,
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+enum MoreShapes {
+    Dot,
+    Line(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, prost::Enumeration)]
+#[repr(i32)]
+enum Color {
+    Red = 0,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct Painted {
+    #[prost(enumeration = "Color", tag = "1")]
+    color: i32,
+}
+
 fn bytes_of<C: Codec<T>, T>(value: &T) -> Vec<u8> {
     let mut bytes = vec![0xAA; C::size(value).unwrap()];
     C::encode(value, &mut bytes);
@@ -127,4 +150,18 @@ fn protocol_buffers_read_older_and_newer_messages() {
         value_of::<Prost, Person>(&[0x0A, 200]),
         Err(DecodeError::Malformed)
     );
+}
+
+#[test]
+fn a_variant_that_is_not_known_is_refused_or_kept_as_a_number() {
+    let old = bytes_of::<Postcard, _>(&Shape::Dot);
+    assert_eq!(value_of::<Postcard, _>(&old), Ok(MoreShapes::Dot));
+    let new = bytes_of::<Postcard, _>(&MoreShapes::Line(1));
+    let refused = value_of::<Postcard, Shape>(&new);
+    assert_eq!(refused, Err(DecodeError::Malformed));
+    let painted = Painted { color: 7 };
+    let kept = value_of::<Prost, Painted>(&bytes_of::<Prost, _>(&painted));
+    assert_eq!(kept, Ok(painted));
+    assert_eq!(Color::try_from(7).ok(), None);
+    assert_eq!(Painted::default().color(), Color::Red);
 }
