@@ -82,6 +82,8 @@ const RULES: &[Rule] = &[
     rule("dunlin-nexus", UNDER_NEXUS),
     rule("dunlin", UNDER_FACE),
     rule("dunlin-proto-example", &["dunlin"]),
+    // It starts a program of a workspace of its own, which uses `dunlin`.
+    rule("peers", &[]),
     Rule {
         libraries: Some(&[]),
         ..rule("dunlin-gopt", &[])

@@ -1,0 +1,11 @@
+//! Compiles the service of the gRPC peer with `protox`: `protoc` need not be installed.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-changed=echo.proto");
+    let service = protox::compile(["echo.proto"], ["."])?;
+    // Large fields are shared, not copied.
+    tonic_prost_build::configure()
+        .bytes(".")
+        .compile_fds(service)?;
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The processes of a measurement. Each is this program with a hidden subcommand; it says what it
+//! has to say as one line of JSON on its standard output, and what goes wrong on its standard
+//! error. It ends when the parent drops it, and when the parent dies.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::load::{Load, Order};
+use crate::peer::Name;
+
+/// The hidden subcommand.
+pub(crate) const SUBCOMMAND: &str = "__task";
+
+/// How often a wait looks whether the user pressed Ctrl-C.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What a child does.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Task {
+    #[command(subcommand)]
+    side: Side,
+}
+
+#[derive(Debug, Subcommand)]
+enum Side {
+    /// Answers, and says where it does.
+    Serve { peer: Name },
+    /// Calls, and says what it has seen.
+    Call {
+        peer: Name,
+        address: String,
+        server: u32,
+        size: usize,
+        inflight: usize,
+        span_ms: u64,
+    },
+}
+
+/// A running child.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    lines: Receiver<String>,
+    what: String,
+}
+
+/// What a child does; what it says goes to the parent.
+pub(crate) fn run(task: &Task) -> anyhow::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    take_processor(&task.side)?;
+    match &task.side {
+        Side::Serve { peer } => peer.peer().serve(&mut |address| say(&address)),
+        Side::Call {
+            peer,
+            address,
+            server,
+            size,
+            inflight,
+            span_ms,
+        } => {
+            let mut load = Load::new(Order {
+                size: *size,
+                inflight: *inflight,
+                span: Duration::from_millis(*span_ms),
+                server: *server,
+            })?;
+            peer.peer().call(address, &mut load)?;
+            say(&load.report().context("it ended too early")?)
+        }
+    }
+}
+
+impl Process {
+    /// Starts a server.
+    pub(crate) fn serve(peer: Name) -> anyhow::Result<Self> {
+        Self::spawn(
+            format!("the server of {}", peer.text()),
+            &["serve", &peer.text()],
+        )
+    }
+
+    /// Starts a client of the server that said `address`.
+    pub(crate) fn call(
+        peer: Name,
+        address: &str,
+        server: &Self,
+        [size, inflight]: [usize; 2],
+        span: Duration,
+    ) -> anyhow::Result<Self> {
+        let numbers = [server.child.id() as usize, size, inflight].map(|it| it.to_string());
+        let [server, size, inflight] = &numbers;
+        let span = span.as_millis().to_string();
+        let task = ["call", &peer.text(), address, server, size, inflight, &span];
+        Self::spawn(format!("the client of {}", peer.text()), &task)
+    }
+
+    fn spawn(what: String, task: &[&str]) -> anyhow::Result<Self> {
+        // A process group of its own keeps the terminal's Ctrl-C away: the parent ends it.
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg(SUBCOMMAND)
+            .args(task)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .context("cannot start another process")?;
+        let stdout = child
+            .stdout
+            .take()
+            .context("the child's output is a pipe")?;
+        let (said, lines) = mpsc::channel();
+        thread::spawn(move || {
+            // The loop ends when the child does, or when nobody listens any more.
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if said.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self { child, lines, what })
+    }
+
+    /// What the child says, within `limit`; `None`: the user has stopped everything.
+    ///
+    /// # Errors
+    /// The child has ended, says nothing, or says something else.
+    pub(crate) fn receive<T: DeserializeOwned>(
+        &mut self,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Option<T>> {
+        let deadline = Instant::now() + limit;
+        let what = &self.what;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            match self.lines.recv_timeout(GLANCE) {
+                Ok(line) => {
+                    let said = serde_json::from_str(&line);
+                    return said
+                        .map(Some)
+                        .with_context(|| format!("{what} said {line:?}"));
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("{what} has said nothing for {} s", limit.as_secs())
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    bail!("{what} ended without a word: {}", self.child.wait()?)
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Errors mean that the child has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Each side has a processor of its own, if there are two: who shares one with whom is not left to
+/// chance.
+fn take_processor(side: &Side) -> anyhow::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
+    if let (Some(first), Some(second)) = (allowed.next(), allowed.next()) {
+        let mut own = CpuSet::new();
+        own.set(match side {
+            Side::Serve { .. } => first,
+            Side::Call { .. } => second,
+        });
+        sched_setaffinity(None, &own)?;
+    }
+    Ok(())
+}
+
+fn say<T: Serialize>(what: &T) -> anyhow::Result<()> {
+    let mut line = serde_json::to_string(what)?;
+    line.push('\n');
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(line.as_bytes())
+        .and_then(|()| stdout.flush())
+        .context("the parent has ended")
+}

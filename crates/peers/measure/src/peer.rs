@@ -1,0 +1,118 @@
+//! The peers: one file each, and what they have in common. A server has one thread and answers
+//! until it is killed; a client has one thread and one connection, and keeps as many calls in
+//! flight as it was told. Each is written as its own documentation shows it, with the options that
+//! make it fast (`docs/peers.md` names them).
+
+mod dunlin;
+mod grpc;
+mod quic;
+mod stream;
+mod tarpc;
+mod udp;
+
+use std::cell::RefCell;
+
+use clap::ValueEnum;
+use futures::future::try_join_all;
+
+use crate::load::Load;
+
+/// Bytes of the largest message: all peers take it, plain UDP included.
+pub(crate) const LARGEST: usize = 64 << 10;
+
+/// A way to call another process.
+pub(crate) trait Peer {
+    /// Serves, and says where before the first call comes.
+    fn serve(&self, ready: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()>;
+
+    /// Calls the server that said this, until `load` has enough.
+    fn call(&self, address: &str, load: &mut Load) -> anyhow::Result<()>;
+
+    /// Calls of this size that it may have in flight, if not as many as wanted.
+    fn inflight(&self, _size: usize, wanted: usize) -> usize {
+        wanted
+    }
+}
+
+/// The peers by name, in the order of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Name {
+    /// Dunlin over shared memory
+    DunlinShm,
+    /// Dunlin over shared memory, client and server as futures
+    DunlinShmAsync,
+    /// Dunlin over kernel UDP
+    DunlinUdp,
+    /// Dunlin over kernel UDP, client and server as futures
+    DunlinUdpAsync,
+    /// A UNIX socket, with a length before each message
+    Unix,
+    /// A TCP connection, with a length before each message
+    Tcp,
+    /// UDP sockets without any protocol: nothing is sent again but after a silence
+    Udp,
+    /// tarpc with bincode over TCP
+    Tarpc,
+    /// gRPC: tonic with prost over HTTP/2
+    Tonic,
+    /// QUIC: quinn, a stream for each call, encrypted
+    Quinn,
+}
+
+impl Name {
+    /// As on the command line.
+    pub(crate) fn text(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    pub(crate) fn peer(self) -> Box<dyn Peer> {
+        match self {
+            Self::DunlinShm => Box::new(dunlin::Polled::<::dunlin::Shm>::default()),
+            Self::DunlinShmAsync => Box::new(dunlin::Futures::<::dunlin::Shm>::default()),
+            Self::DunlinUdp => Box::new(dunlin::Polled::<::dunlin::Udp>::default()),
+            Self::DunlinUdpAsync => Box::new(dunlin::Futures::<::dunlin::Udp>::default()),
+            Self::Unix => Box::new(stream::Unix),
+            Self::Tcp => Box::new(stream::Tcp),
+            Self::Udp => Box::new(udp::Udp),
+            Self::Tarpc => Box::new(tarpc::Tarpc),
+            Self::Tonic => Box::new(grpc::Grpc),
+            Self::Quinn => Box::new(quic::Quic),
+        }
+    }
+}
+
+/// Those that were named, or all, in the order of the table.
+pub(crate) fn chosen(only: &[Name]) -> Vec<Name> {
+    let mut all = Name::value_variants().to_vec();
+    all.retain(|name| only.is_empty() || only.contains(name));
+    all
+}
+
+/// Keeps calls in flight, for peers whose calls are futures.
+async fn drive<R: AsRef<[u8]>>(
+    load: &mut Load,
+    call: impl AsyncFn(Vec<u8>) -> anyhow::Result<R>,
+) -> anyhow::Result<()> {
+    let inflight = load.inflight();
+    let load = RefCell::new(load);
+    let one_at_a_time = |_| async {
+        loop {
+            let mut request = vec![0; load.borrow().size()];
+            let number = load.borrow_mut().next(&mut request);
+            let Some(number) = number else { return Ok(()) };
+            let response = call(request).await?;
+            load.borrow_mut().end(number, response.as_ref())?;
+        }
+    };
+    try_join_all((0..inflight).map(one_at_a_time))
+        .await
+        .map(drop)
+}
+
+/// A runtime of one thread.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}

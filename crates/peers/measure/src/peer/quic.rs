@@ -1,0 +1,113 @@
+//! QUIC by quinn: one connection with large windows, a bidirectional stream for each call, a task
+//! for each stream. It is the only peer that encrypts; it cannot do without. Its packets have the
+//! size of a usual network: with 16 KiB, which the loopback interface takes, large messages lose
+//! packets and are slower.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use quinn::rustls::RootCertStore;
+use quinn::rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use quinn::{
+    ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig, TransportConfig,
+    VarInt,
+};
+
+use super::{LARGEST, Peer, drive, runtime};
+use crate::load::Load;
+use crate::work;
+
+/// The name that the certificate is for.
+const HOST: &str = "localhost";
+
+/// Bytes that may be on their way.
+const WINDOW: u32 = 16 << 20;
+
+/// Streams that a client may have open.
+const STREAMS: u32 = 1024;
+
+/// quinn.
+pub(crate) struct Quic;
+
+impl Peer for Quic {
+    fn serve(&self, ready: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        runtime()?.block_on(async {
+            let made = rcgen::generate_simple_self_signed([HOST.to_owned()])?;
+            let certificate = made.cert.der().clone();
+            let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+            let chain = vec![certificate.clone()];
+            let mut config = ServerConfig::with_single_cert(chain, key.into())?;
+            config.transport_config(transport());
+            let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into())?;
+            ready(&format!("{} {}", endpoint.local_addr()?, hex(&certificate)))?;
+            while let Some(incoming) = endpoint.accept().await {
+                tokio::spawn(serve_connection(incoming.await?));
+            }
+            Ok(())
+        })
+    }
+
+    fn call(&self, address: &str, load: &mut Load) -> anyhow::Result<()> {
+        runtime()?.block_on(async {
+            let told = "the address has no certificate behind it";
+            let (address, certificate) = address.split_once(' ').context(told)?;
+            let certificate = CertificateDer::from(unhex(certificate).context(told)?);
+            let mut roots = RootCertStore::empty();
+            roots.add(certificate)?;
+            let mut config = ClientConfig::with_root_certificates(Arc::new(roots))?;
+            config.transport_config(transport());
+            let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into())?;
+            endpoint.set_default_client_config(config);
+            let connection = endpoint.connect(address.parse()?, HOST)?.await?;
+            let call = async |request: Vec<u8>| {
+                let (mut send, mut receive) = connection.open_bi().await?;
+                send.write_all(&request).await?;
+                send.finish()?;
+                Ok(receive.read_to_end(LARGEST).await?)
+            };
+            drive(load, call).await?;
+            connection.close(VarInt::from_u32(0), b"enough");
+            endpoint.wait_idle().await;
+            Ok(())
+        })
+    }
+}
+
+/// Answers every stream, until the client has gone.
+async fn serve_connection(connection: Connection) {
+    while let Ok((send, receive)) = connection.accept_bi().await {
+        // A stream that breaks is one call; its client sees it.
+        tokio::spawn(serve_stream(send, receive));
+    }
+}
+
+async fn serve_stream(mut send: SendStream, mut receive: RecvStream) -> anyhow::Result<()> {
+    let request = receive.read_to_end(LARGEST).await?;
+    let mut response = vec![0; request.len()];
+    work::answer(&request, &mut response);
+    send.write_all(&response).await?;
+    send.finish()?;
+    Ok(())
+}
+
+fn transport() -> Arc<TransportConfig> {
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS))
+        .stream_receive_window(VarInt::from_u32(WINDOW))
+        .receive_window(VarInt::from_u32(WINDOW))
+        .send_window(u64::from(WINDOW));
+    Arc::new(transport)
+}
+
+/// The certificate as text: the client gets it with the address.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().chunks(2);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(byte).collect()
+}

@@ -1,0 +1,95 @@
+//! One figure, in the form that machines read: one JSON object a line, with the fields of
+//! `dunlin bench`.
+
+use serde::Serialize;
+
+use crate::load::Report;
+use crate::peer::Name;
+use crate::plan::Place;
+
+/// One figure of one peer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(crate) struct Row {
+    experiment: &'static str,
+    /// The peer.
+    pub(crate) transport: String,
+    pub(crate) params: Params,
+    pub(crate) metric: &'static str,
+    unit: &'static str,
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    /// How many rounds the three are taken from.
+    runs: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct Params {
+    pub(crate) size: usize,
+    pub(crate) inflight: usize,
+}
+
+/// What is read of a report: name, unit, value.
+type Metric = (&'static str, &'static str, fn(&Report) -> f64);
+
+/// With one call in flight.
+const LATENCY: [Metric; 2] = [
+    ("rtt_p50", "ns", |report| report.median_ns),
+    ("rtt_p99", "ns", |report| report.p99_ns),
+];
+
+/// With many calls in flight.
+const RATE: [Metric; 2] = [
+    ("rpc_per_s", "1/s", |report| report.calls_per_s),
+    ("cpu_per_million", "s", |report| report.cpu_s),
+];
+
+/// Always.
+const LOST: Metric = ("lost", "1", |report| {
+    // Counts of a run are far below what a float takes.
+    u32::try_from(report.lost).map_or(f64::MAX, f64::from)
+});
+
+/// The figures of a peer at a size.
+pub(crate) fn of(peer: Name, place: Place, reports: &[Report]) -> Vec<Row> {
+    let Place { size, inflight, .. } = place;
+    let metrics = if inflight == 1 { LATENCY } else { RATE };
+    let row = |(metric, unit, read): Metric| {
+        let mut values: Vec<f64> = reports.iter().map(read).collect();
+        values.sort_by(f64::total_cmp);
+        Some(Row {
+            experiment: "peers",
+            transport: peer.text(),
+            params: Params { size, inflight },
+            metric,
+            unit,
+            median: median(&values)?,
+            min: *values.first()?,
+            max: *values.last()?,
+            runs: values.len(),
+        })
+    };
+    metrics.into_iter().chain([LOST]).filter_map(row).collect()
+}
+
+/// All rows as lines.
+///
+/// # Errors
+/// If a figure is no number.
+pub(crate) fn json(rows: &[Row]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for row in rows {
+        text += &serde_json::to_string(row)?;
+        text += "\n";
+    }
+    Ok(text)
+}
+
+/// Of an even number of values, the mean of the two in the middle.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    Some(match sorted.len() % 2 {
+        1 => upper,
+        _ => f64::midpoint(sorted[sorted.len() / 2 - 1], upper),
+    })
+}
