@@ -4,6 +4,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use dunlin_core::Nanos;
+
 /// Fewest bytes that a datagram may be set to hold: what every IPv4 host must accept (RFC 791).
 pub const MIN_DATAGRAM_BYTES: u32 = 576;
 
@@ -68,6 +70,10 @@ pub struct Options {
     pub sndbuf_bytes: u32,
     /// Rate of the link in bytes per second, from which congestion control starts.
     pub line_rate: u64,
+    /// Round trip of a small packet through the empty network, if somebody knows it. Else
+    /// ([`Nanos::ZERO`]) sessions measure it, and one that is opened while the network is full
+    /// takes what it sees for empty.
+    pub base_rtt: Nanos,
     /// Most peers at a time.
     pub max_peers: u32,
 }
@@ -91,6 +97,7 @@ impl Default for Options {
             sndbuf_bytes: 4 << 20,
             // 25 Gbit/s.
             line_rate: 3_125_000_000,
+            base_rtt: Nanos::ZERO,
             max_peers: 1 << 16,
         }
     }

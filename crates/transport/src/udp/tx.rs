@@ -33,6 +33,7 @@ pub struct UdpTx {
     /// What we form packets into, unless a peer wants less.
     shape: Shape,
     line_rate: u64,
+    base_rtt: Nanos,
     messages: Messages,
     given: TxSeq,
     counters: Counters,
@@ -59,6 +60,7 @@ impl UdpTx {
                 segment: socket.gso,
             },
             line_rate: options.line_rate,
+            base_rtt: options.base_rtt,
             messages: Messages::new(),
             given: TxSeq(0),
             counters: Counters::default(),
@@ -224,13 +226,13 @@ impl Tx for UdpTx {
         self.given
     }
 
-    /// A network, of which only measurement can tell how long it is. On the loopback device there
-    /// is none: what waits there waits for a processor, and sending less does not make it faster.
+    /// A network, of which measurement tells how long it is unless the options do. On the loopback
+    /// device there is none: what waits there waits for a processor, and sending less does not make it faster.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let is_near = self.peers.get(peer).is_some_and(|peer| peer.loopback);
         (!is_near).then_some(Path {
             line_rate: self.line_rate,
-            base_rtt: Nanos::ZERO,
+            base_rtt: self.base_rtt,
             scheme: Scheme::Timely,
         })
     }

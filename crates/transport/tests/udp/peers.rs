@@ -2,7 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use dunlin_core::transport::PeerId;
+use dunlin_core::transport::{PeerId, Tx};
+use dunlin_core::{Nanos, Scheme};
 use dunlin_transport::connect::{Connect, ConnectError, EndpointUid, Offer, PeerInfo, Pending};
 use dunlin_transport::udp::{MAX_DATAGRAM_BYTES, Options, Udp};
 
@@ -231,6 +232,31 @@ fn an_endpoint_of_every_address_is_told_at_one_of_them() {
     assert_eq!(dual.take_packets(2), [(0, 56), (1, 56)]);
     dual.send(&packets(to_one, 2, 56));
     assert_eq!(one.take_packets(2), [(0, 56), (1, 56)]);
+}
+
+#[test]
+fn the_way_to_a_peer_elsewhere_is_as_the_options_say() {
+    let ip = "0.0.0.0".parse().unwrap();
+    let mut here = Endpoint::new(&Options {
+        ip,
+        line_rate: 1_250_000_000,
+        base_rtt: Nanos::from_micros(8),
+        ..Options::default()
+    });
+    let mut there = Endpoint::new(&Options {
+        ip,
+        // No host has this address (RFC 5737).
+        advertise: Some("192.0.2.7".parse().unwrap()),
+        ..Options::default()
+    });
+    let (to_there, to_here) = connect(&mut here, &mut there);
+    let path = here.halves.tx.path(to_there).unwrap();
+    assert_eq!(path.base_rtt, Nanos::from_micros(8));
+    assert_eq!(
+        (path.line_rate, path.scheme),
+        (1_250_000_000, Scheme::Timely)
+    );
+    assert_eq!(there.halves.tx.path(to_here), None, "over loopback");
 }
 
 #[test]
