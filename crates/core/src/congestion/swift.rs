@@ -80,9 +80,12 @@ impl Swift {
 
     /// The delay is `part` of the way down from the target to an empty network.
     fn grow(&mut self, packets: u32, part: f64) {
-        let by_packet = match self.starts {
-            true => 1.0,
-            false => (INCREASE / self.window).min(MOST_GROWTH * self.window) * part.min(1.0),
+        let by_packet = if self.starts {
+            1.0
+        } else {
+            // As much in the time of the target, however often answers come.
+            let share = (self.rtt.as_f64() / self.target()).min(1.0);
+            (share * INCREASE / self.window).min(MOST_GROWTH * self.window) * part.min(1.0)
         };
         self.window += by_packet * f64::from(packets);
     }

@@ -7,8 +7,8 @@
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::timely::{
-    ALPHA, BETA, EMPTY_BELOW, HYPER_AFTER, HYPER_PART, HYPER_STEPS, STEP, T_HIGH_IN_T_LOW, T_LOW,
-    T_LOW_ROUND_TRIPS, TIMEOUT_CUT,
+    ALPHA, BETA, CROWDED_FROM, EMPTY_BELOW, HYPER_AFTER, HYPER_PART, HYPER_STEPS, STEP,
+    T_HIGH_IN_T_LOW, T_LOW, T_LOW_ROUND_TRIPS, TIMEOUT_CUT,
 };
 use super::{BytesPerSec, CongestionControl, Link, Sample};
 use crate::time::Nanos;
@@ -21,13 +21,15 @@ pub(crate) struct Timely {
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
     t_low: Nanos,
+    /// From this round trip on its gradient counts.
+    crowded: Nanos,
     previous: Nanos,
     /// Smoothed difference of successive round trips in nanoseconds.
     difference: f64,
-    /// Round trips in a row that were below T_low or did not rise.
+    /// Round trips in a row that were short or did not rise.
     good: u32,
     updated: Nanos,
-    /// A session at line rate does not look at round trips below T_low (eRPC §5.2.2).
+    /// A session at line rate does not look at short round trips (eRPC §5.2.2).
     bypass: bool,
 }
 
@@ -39,6 +41,7 @@ impl Timely {
             rate: link.line_rate.as_f64(),
             least: link.base_rtt,
             t_low: T_LOW,
+            crowded: T_LOW,
             previous: Nanos::ZERO,
             difference: 0.0,
             good: 0,
@@ -56,6 +59,7 @@ impl Timely {
 
     fn set_t_low(&mut self) {
         self.t_low = T_LOW.max(self.least.times(T_LOW_ROUND_TRIPS));
+        self.crowded = Nanos(self.t_low.0 / CROWDED_FROM.1 * CROWDED_FROM.0);
     }
 
     #[cold]
@@ -79,7 +83,7 @@ impl Timely {
         self.difference += ALPHA * (change - self.difference);
         let gradient = self.difference / self.least.as_f64().max(1.0);
         let t_high = self.t_low.times(T_HIGH_IN_T_LOW);
-        if rtt < self.t_low {
+        if rtt < self.crowded {
             self.good += 1;
             let is_empty = rtt.as_f64() < EMPTY_BELOW * self.t_low.as_f64();
             let hyper = self.good >= HYPER_AFTER && is_empty;
@@ -120,7 +124,7 @@ impl CongestionControl for Timely {
         if rtt < self.least || self.least == Nanos::ZERO {
             self.on_least(rtt);
         }
-        if self.bypass && rtt < self.t_low && self.rate >= self.line {
+        if self.bypass && rtt < self.crowded && self.rate >= self.line {
             return;
         }
         self.update(rtt, sample.now);

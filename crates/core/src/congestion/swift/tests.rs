@@ -101,12 +101,17 @@ fn one_decrease_takes_half_at_most() {
 }
 
 #[test]
-fn below_the_target_a_round_trip_adds_a_packet() {
+fn below_the_target_the_time_of_the_target_adds_a_packet() {
     let mut session = Session::new(4.0);
-    // At an empty network 1/4 for one of four packets; half way to the target half of that.
-    assert_close(session.sample(10_000), 4.25);
+    // At an empty network 1/4 for one of four packets, less as the round trip of 10 µs is less than
+    // the target of 48.0622 µs.
+    assert_close(session.sample(10_000), 4.0 + 0.25 * 10.0 / 48.0622);
+    // Half way to the target half of 1/4, and 29.031 of 48.0622 µs.
     let mut session = Session::new(4.0);
-    assert_close(session.sample(10_000 + 19_031), 4.125);
+    assert_close(
+        session.sample(10_000 + 19_031),
+        4.0 + 0.125 * 29.031 / 48.0622,
+    );
 }
 
 #[test]

@@ -13,7 +13,8 @@ fn link(base: Nanos) -> Link {
     }
 }
 
-/// A session on an empty round trip of 10 µs: T_low is 50 µs, T_high 500 µs.
+/// A session on an empty round trip of 10 µs: T_low is 50 µs, T_high 500 µs, and from 36 µs on the
+/// gradient counts.
 struct Session {
     timely: Timely,
     now: Nanos,
@@ -76,6 +77,22 @@ fn a_rising_round_trip_lowers_the_rate_by_its_gradient() {
 }
 
 #[test]
+fn a_gradient_counts_from_36_microseconds_on() {
+    let mut session = Session::new();
+    session.sample(1000);
+    let rate = session.sample(35);
+    session.timely.difference = 8_000.0;
+    let more = session.sample(35);
+    assert!(
+        more > rate,
+        "the smoothed difference is 1 µs, which does not matter yet"
+    );
+    session.timely.difference = 8_000.0;
+    // 0.125 × 8 + 0.875 × 1 = 1.875 µs of 10: 1 − 0.8 × 0.1875 = 0.85.
+    assert_close(session.sample(36), more * 0.85);
+}
+
+#[test]
 fn a_gradient_never_takes_more_than_beta() {
     let mut session = Session::new();
     session.sample(60);
@@ -121,10 +138,10 @@ fn one_round_trip_makes_one_step() {
 #[test]
 fn the_bypass_leaves_a_session_at_line_rate_alone() {
     let mut session = Session::new();
-    session.sample(49);
+    session.sample(35);
     assert_eq!(session.timely.updated, Nanos::ZERO);
     session.timely.set_bypass(false);
-    session.sample(49);
+    session.sample(35);
     assert_ne!(session.timely.updated, Nanos::ZERO);
     assert_eq!(session.timely.rate(), None);
 }
