@@ -2,7 +2,7 @@
 //! `incast`, `incast_background` and `cluster` measure (design §13, §14; eRPC §6.3, §6.5).
 //!
 //! Each [`Load`] has endpoints of its own on its hosts: clients keep requests under way to servers
-//! that they pick at random. Every request is named, the server checks the name at both ends of it
+//! that they pick at random, each time or once. Every request is named, the server checks the name at both ends of it
 //! and answers a function of it, and the client checks that. Invariant: a report follows from its
 //! [`Scenario`] alone. Called by the command line and by tests.
 
@@ -61,6 +61,8 @@ pub struct Load {
     pub servers: Range<usize>,
     /// Endpoints, each with a thread of its own, on each of these hosts.
     pub endpoints: usize,
+    /// Whom a client calls.
+    pub partners: Partners,
     /// Bytes of a request.
     pub request_bytes: u32,
     /// Bytes of a response.
@@ -73,6 +75,17 @@ pub struct Load {
     pub start: Nanos,
     /// Their beginnings are spread over this time.
     pub spread: Nanos,
+}
+
+/// Whom a client of a load calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Partners {
+    /// Any server, drawn for each request; it has a session to each of them.
+    #[default]
+    Drawn,
+    /// One server, drawn before the run, and with as many servers as clients each has one of its
+    /// own.
+    Fixed,
 }
 
 /// Runs a scenario. `go_on` is told the time now and then, and says whether to go on; the report

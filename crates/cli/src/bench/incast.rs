@@ -23,6 +23,8 @@ const BACKGROUND: (&str, &str) = (
 const DEGREES: [u32; 5] = [20, 50, 100, 200, 1000];
 /// Congestion control schemes.
 const SCHEMES: [&str; 4] = ["none", "timely", "dcqcn", "swift"];
+/// Whom the others call: one host each, or any.
+const PARTNERS: [&str; 2] = ["fixed", "drawn"];
 /// What a run takes, about, in seconds.
 const RUN: u64 = 8;
 
@@ -67,14 +69,25 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// An incast of 100 hosts under every scheme, with other RPCs beside it.
 pub(super) fn background_cases() -> Vec<Case> {
-    let case = |cc: &str| {
-        let params = [("degree", Value::from(100)), ("cc", Value::from(cc))];
-        let subject = Simulated::new(BACKGROUND.0, BACKGROUND.1, &[("endpoint.cc", cc.into())])
+    let all = PARTNERS
+        .into_iter()
+        .flat_map(|partners| SCHEMES.map(|cc| (partners, cc)));
+    let case = |(partners, cc): (&str, &str)| {
+        let params = [
+            ("degree", Value::from(100)),
+            ("cc", Value::from(cc)),
+            ("partners", Value::from(partners)),
+        ];
+        let sets = [
+            ("endpoint.cc", cc.into()),
+            ("load.1.partners", partners.into()),
+        ];
+        let subject = Simulated::new(BACKGROUND.0, BACKGROUND.1, &sets)
             .reading(&BACKGROUND_METRICS, background_values)
             .taking(4 * RUN);
         Case::new("incast_background", "sim", &params, subject)
     };
-    SCHEMES.into_iter().map(case).collect()
+    all.map(case).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]

@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use dunlin_sim::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 use dunlin_sim::rng::Ppm;
-use dunlin_sim::scenario::{Config, Load, Nanos, Scenario, Scheme, SessionOptions, Wrong};
-use serde::Deserialize;
+use dunlin_sim::scenario::{
+    Config, Load, Nanos, Partners, Scenario, Scheme, SessionOptions, Wrong,
+};
+use serde::{Deserialize, Deserializer};
 
 /// A scenario file.
 #[derive(Clone, Debug, Deserialize)]
@@ -115,11 +117,16 @@ struct Faults {
 #[serde(deny_unknown_fields)]
 struct LoadSection {
     name: String,
-    /// Hosts: `"3"`, `"1-20"`, `"1-"` (all from the second on), `"all"`.
+    /// Hosts: `"3"` or `3`, `"1-20"`, `"1-"` (all from the second on), `"all"`.
+    #[serde(deserialize_with = "text_or_number")]
     clients: String,
+    #[serde(deserialize_with = "text_or_number")]
     servers: String,
     #[serde(default = "one")]
     endpoints: usize,
+    /// `"drawn"` for each request, or `"fixed"`.
+    #[serde(default)]
+    partners: PartnersText,
     request_bytes: u32,
     response_bytes: u32,
     #[serde(default = "one")]
@@ -132,8 +139,34 @@ struct LoadSection {
     spread_us: f64,
 }
 
+/// [`Partners`] as a file has it.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PartnersText {
+    #[default]
+    Drawn,
+    Fixed,
+}
+
 fn one<N: From<u8>>() -> N {
     1.into()
+}
+
+/// One host can be written as a number: `--set load.0.clients=1` does.
+fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(
+        untagged,
+        expecting = "expected hosts: \"3\", \"1-20\", \"1-\" or \"all\""
+    )]
+    enum Hosts {
+        Number(u64),
+        Text(String),
+    }
+    Ok(match Hosts::deserialize(from)? {
+        Hosts::Number(host) => host.to_string(),
+        Hosts::Text(text) => text,
+    })
 }
 
 impl Default for File {
@@ -220,6 +253,10 @@ impl File {
     /// # Errors
     /// A key whose value means nothing.
     pub(crate) fn scenario(&self) -> Result<Scenario, Wrong> {
+        if !(0.0..=100.0).contains(&self.switch.mark_percent) {
+            let what = "must be from 0 to 100";
+            return Err(Wrong::new("switch.mark_percent", what));
+        }
         Ok(Scenario {
             seed: self.seed,
             end: Nanos(whole(self.end_ms * 1e6)),
@@ -329,6 +366,10 @@ impl LoadSection {
             clients: hosts("clients", &self.clients)?,
             servers: hosts("servers", &self.servers)?,
             endpoints: self.endpoints,
+            partners: match self.partners {
+                PartnersText::Drawn => Partners::Drawn,
+                PartnersText::Fixed => Partners::Fixed,
+            },
             request_bytes: self.request_bytes,
             response_bytes: self.response_bytes,
             in_flight: self.in_flight,

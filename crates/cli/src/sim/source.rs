@@ -48,8 +48,9 @@ impl Source {
     /// No scenario is written like this: which key, in which line.
     pub(crate) fn parse(name: String, text: String) -> anyhow::Result<Self> {
         // Read as what it is before anything is changed, so that what is wrong has a line.
-        toml::from_str::<File>(&text).map_err(|why| anyhow!("{name}: {why}"))?;
-        let table = text.parse().map_err(|why| anyhow!("{name}: {why}"))?;
+        let unreadable = |why: toml::de::Error| anyhow!("{name}: {}", why.to_string().trim_end());
+        toml::from_str::<File>(&text).map_err(unreadable)?;
+        let table = text.parse().map_err(unreadable)?;
         let sets = Vec::new();
         Ok(Self {
             name,
@@ -140,7 +141,11 @@ impl Source {
         let keys = self.sets.iter().map(|(key, _)| key.as_str());
         let keys = keys.collect::<Vec<_>>().join(", ");
         let file = table.clone().try_into::<File>();
-        file.map_err(|why| anyhow!("{}: with what was set ({keys}) or swept: {why}", self.name))
+        file.map_err(|why| {
+            let why = why.to_string();
+            let why = why.trim_end();
+            anyhow!("{}: with what was set ({keys}) or swept: {why}", self.name)
+        })
     }
 
     /// What is wrong, with the place that says so.

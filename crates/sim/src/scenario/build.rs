@@ -1,6 +1,7 @@
 //! Makes the hosts, endpoints and sessions of a scenario, lets them run, and counts.
 //!
-//! Invariant: endpoints are made load by load, host by host. Called by `scenario`.
+//! Invariant: endpoints are made load by load, host by host; nobody has itself for a partner. Called
+//! by `scenario`.
 
 use dunlin_core::Nanos;
 use dunlin_core::transport::PeerId;
@@ -8,7 +9,7 @@ use dunlin_core::transport::PeerId;
 use super::check::Wrong;
 use super::node::{Members, Role};
 use super::stats::{SharedStats, Stats};
-use super::{Load, Scenario};
+use super::{Load, Partners, Scenario};
 use crate::net::{HostId, Net, NetCounters, NetHandle, PortId, Traffic};
 use crate::rng::Rng;
 use crate::trace::Trace;
@@ -65,25 +66,46 @@ impl Endpoints {
             world.act(Act::Boot(port));
         }
         let mut endpoints = Self { world, roles };
-        endpoints.connect(scenario)?;
+        endpoints.connect(scenario, &mut seeds)?;
         endpoints.begin(scenario, &mut seeds)?;
         Ok(endpoints)
     }
 
-    /// Every client opens a session to every server of its load, without a control plane.
-    fn connect(&mut self, scenario: &Scenario) -> Result<(), Wrong> {
-        for client in 0..self.roles.len() {
-            for server in 0..self.roles.len() {
-                let (from, to) = (self.roles[client], self.roles[server]);
-                if client != server && from.load == to.load && from.calls && to.serves {
-                    self.open(PortId(client), PortId(server), scenario)
-                        .ok_or_else(|| {
-                            Wrong::new("hosts", "there is no memory for its sessions")
-                        })?;
+    /// Clients open their sessions, without a control plane.
+    fn connect(&mut self, scenario: &Scenario, seeds: &mut Rng) -> Result<(), Wrong> {
+        for (index, load) in scenario.loads.iter().enumerate() {
+            let of = |test: fn(&Role) -> bool| {
+                let roles = self.roles.iter().enumerate();
+                let some = roles.filter(|(_, role)| role.load == index && test(role));
+                some.map(|(member, _)| member).collect::<Vec<usize>>()
+            };
+            let (clients, servers) = (of(|role| role.calls), of(|role| role.serves));
+            match load.partners {
+                Partners::Drawn => {
+                    for &client in &clients {
+                        for &server in servers.iter().filter(|server| **server != client) {
+                            self.must_open(client, server, scenario)?;
+                        }
+                    }
+                }
+                Partners::Fixed => {
+                    for (client, server) in pairs(&clients, servers, &mut seeds.fork()) {
+                        self.must_open(client, server, scenario)?;
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    fn must_open(
+        &mut self,
+        client: usize,
+        server: usize,
+        scenario: &Scenario,
+    ) -> Result<(), Wrong> {
+        self.open(PortId(client), PortId(server), scenario)
+            .ok_or_else(|| Wrong::new("hosts", "there is no memory for its sessions"))
     }
 
     fn open(&mut self, client: PortId, server: PortId, scenario: &Scenario) -> Option<()> {
@@ -176,6 +198,23 @@ impl Load {
     }
 }
 
+/// A server for each client: to one that is a server itself the next one in a circle of all, to
+/// others each in turn.
+fn pairs(clients: &[usize], mut circle: Vec<usize>, rng: &mut Rng) -> Vec<(usize, usize)> {
+    for last in (1..circle.len()).rev() {
+        circle.swap(last, rng.index(last + 1));
+    }
+    let after = |at: usize| circle[at % circle.len()];
+    let partner = |(turn, client): (usize, &usize)| {
+        let own = circle.iter().position(|server| server == client);
+        (*client, own.map_or(after(turn), |own| after(own + 1)))
+    };
+    clients.iter().enumerate().map(partner).collect()
+}
+
 fn peer(port: PortId) -> PeerId {
     PeerId(u32::try_from(port.0).expect("a scenario has fewer than 2^32 endpoints"))
 }
+
+#[cfg(test)]
+mod tests;

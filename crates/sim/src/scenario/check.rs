@@ -6,8 +6,9 @@
 
 use dunlin_core::config::MAX_SESSIONS;
 
-use super::{Load, Scenario};
+use super::{Load, Partners, Scenario};
 use crate::net::NetConfig;
+use crate::rng::Ppm;
 
 /// Why a scenario does not run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -41,6 +42,8 @@ impl Wrong {
 
 /// Most frames and endpoints have 32-bit numbers.
 const MOST_ENDPOINTS: usize = 1 << 20;
+/// Most cables from a rack to all spines.
+const MOST_WAYS: usize = 1 << 12;
 /// What an endpoint takes without sessions, about.
 const ENDPOINT_BYTES: u64 = 400_000;
 /// What a side of a session takes beside its slots, with an entry of each table that it uses.
@@ -60,6 +63,8 @@ impl Scenario {
         }
         positive("sample_us", self.sample_every.0)?;
         self.check_network()?;
+        self.check_times()?;
+        self.check_faults()?;
         let endpoint = self.endpoint.check();
         endpoint.map_err(|why| Wrong::new("endpoint", why.to_string()))?;
         let session = self.session.check();
@@ -114,6 +119,47 @@ impl Scenario {
             positive("network.spines", fabric.spines as u64)?;
             positive("network.uplinks", fabric.uplinks as u64)?;
             positive("network.uplink_gbps", fabric.uplink_rate)?;
+            let cables = fabric.spines.checked_mul(fabric.uplinks);
+            if cables.is_none_or(|cables| cables > MOST_WAYS) {
+                let what = format!("make more than {MOST_WAYS} cables up from each rack");
+                return Err(Wrong::new("network.uplinks", what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing takes longer than the run, so no sum of times overflows.
+    fn check_times(&self) -> Result<(), Wrong> {
+        let (net, cpu) = (&self.net, &self.net.cpu);
+        for (key, time) in [
+            ("network.cable_ns", net.cable),
+            ("network.dma_ns", net.dma.1),
+            ("switch.latency_ns", net.fabric.latency),
+            ("cpu.iteration_ns", cpu.iteration),
+            ("cpu.packet_ns", cpu.packet),
+            ("cpu.rpc_ns", self.rpc_cost),
+            ("cpu.kilobyte_ns", cpu.kilobyte),
+            ("faults.reorder_us", self.faults.reorder_by),
+            ("faults.spike_us", self.faults.spike_by),
+        ] {
+            if time >= self.end {
+                return Err(Wrong::new(key, "takes as long as the whole run"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_faults(&self) -> Result<(), Wrong> {
+        let faults = &self.faults;
+        for (key, rate) in [
+            ("faults.loss_ppm", faults.loss),
+            ("faults.duplicate_ppm", faults.duplicate),
+            ("faults.reorder_ppm", faults.reorder),
+            ("faults.spike_ppm", faults.spike),
+        ] {
+            if rate.0 > Ppm::ALWAYS.0 {
+                return Err(Wrong::new(key, "is more than a million of a million"));
+            }
         }
         Ok(())
     }
@@ -121,8 +167,9 @@ impl Scenario {
     fn fault_of(&self, load: &Load) -> Option<(&'static str, String)> {
         let outside = |hosts: &std::ops::Range<usize>| hosts.is_empty() || hosts.end > self.hosts;
         let there_are = format!("must be some of the hosts 0 to {}", self.hosts - 1);
-        let servers = load.servers.len() * load.endpoints;
-        let sessions = servers + load.clients.len() * load.endpoints;
+        let servers = load.servers.len().saturating_mul(load.endpoints);
+        let clients = load.clients.len().saturating_mul(load.endpoints);
+        let sessions = servers.saturating_add(clients);
         let both =
             load.clients.end.min(load.servers.end) > load.clients.start.max(load.servers.start);
         let least = 2 * 8;
@@ -133,7 +180,8 @@ impl Scenario {
         } else if load.endpoints == 0 {
             Some(("endpoints", "must be above 0".to_owned()))
         } else if sessions > MOST_ENDPOINTS || sessions > MAX_SESSIONS {
-            Some(("endpoints", "there are more than a million".to_owned()))
+            let what = format!("there are {sessions}, and a million is the most; take fewer hosts");
+            Some(("endpoints", what))
         } else if servers == 1 && both {
             Some((
                 "servers",
@@ -167,7 +215,10 @@ impl Scenario {
                 .clone()
                 .filter(|host| load.servers.contains(host));
             let both = both.count() as u64;
-            sizes.0 += 2 * (clients * servers * per_host * per_host - both * per_host);
+            sizes.0 += 2 * match load.partners {
+                Partners::Drawn => clients * servers * per_host * per_host - both * per_host,
+                Partners::Fixed => clients * per_host,
+            };
             sizes.1 += (clients + servers - both) * per_host;
         }
         sizes

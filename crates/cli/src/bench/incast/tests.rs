@@ -1,6 +1,6 @@
 //! The experiments measure the scenarios that they say.
 
-use super::{DEGREES, METRICS, SCHEMES, background_cases, cases, values};
+use super::{DEGREES, METRICS, PARTNERS, SCHEMES, background_cases, cases, values};
 use crate::bench::cluster;
 use crate::sim::source::Source;
 use crate::sim::{self, Done};
@@ -8,7 +8,7 @@ use crate::sim::{self, Done};
 #[test]
 fn every_case_has_its_scenario() {
     assert_eq!(cases().len(), DEGREES.len() * SCHEMES.len());
-    assert_eq!(background_cases().len(), SCHEMES.len());
+    assert_eq!(background_cases().len(), PARTNERS.len() * SCHEMES.len());
     assert_eq!(cluster::cases().len(), 4);
 }
 

@@ -97,7 +97,9 @@ pub(super) fn incast_background(rows: &[&Row]) -> Vec<Picture> {
         let cc = row.params.get("cc").and_then(|cc| cc.as_str());
         let cc = cc.unwrap_or_default();
         let colour = SCHEMES.iter().position(|it| *it == cc);
-        let mut bar = bar(row, cc.to_owned(), colour);
+        let partners = row.params.get("partners").and_then(|it| it.as_str());
+        let label = partners.map_or_else(|| cc.to_owned(), |it| format!("{cc}, {it} partners"));
+        let mut bar = bar(row, label, colour);
         bar.published = PUBLISHED
             .iter()
             .find(|it| it.is_beside(row))

@@ -50,9 +50,15 @@ fn a_sweep_is_every_combination() {
 
 #[test]
 fn what_is_set_is_not_swept() {
-    let sets = ["endpoint.credits=5", "load.0.clients=2-3", "seed=9"];
+    let sets = [
+        "endpoint.credits=5",
+        "load.0.clients=2-3",
+        "load.0.servers=1",
+        "seed=9",
+    ];
     let all = variants(FILE, &sets).unwrap();
     assert_eq!(all.len(), 2);
+    assert_eq!(all[0].scenario.loads[0].servers, 1..2);
     assert_eq!(all[0].scenario.session.credits, 5);
     assert_eq!(all[0].scenario.loads[0].clients, 2..4);
     assert_eq!(all[0].scenario.seed, 9);
@@ -71,6 +77,36 @@ fn complaints_name_the_key_and_the_line() {
             "hosts = 4\nracks = 2\nuplink_gbps = 0",
             "network.uplink_gbps",
             "x.toml:6",
+        ),
+        (
+            "hosts = 4",
+            "hosts = 4\nracks = 2\nuplinks = 1_000_000_000_000",
+            "network.uplinks",
+            "x.toml:6",
+        ),
+        (
+            "gbps = 25.0",
+            "cable_ns = 999999999",
+            "network.cable_ns",
+            "x.toml:5",
+        ),
+        (
+            "[sweep]",
+            "[faults]\nloss_ppm = 1000001\n[sweep]",
+            "loss_ppm",
+            "x.toml:15",
+        ),
+        (
+            "[sweep]",
+            "[switch]\nmark_percent = 101.0\n[sweep]",
+            "percent",
+            "x.toml:15",
+        ),
+        (
+            "hosts = 4",
+            "hosts = 9999999",
+            "load.0.endpoints: there are 9999999",
+            "x.toml:7",
         ),
         ("'1-'", "'1-7'", "load.0.clients", "x.toml:9"),
         ("'1-'", "'some'", "load.0.clients", "x.toml:9"),
@@ -124,5 +160,5 @@ fn every_shipped_scenario_can_run() {
         let source = Source::read(&entry.unwrap().path()).unwrap();
         runs += source.variants().unwrap().len();
     }
-    assert_eq!(runs, 2 + 20 + 4 + 4 + 3);
+    assert_eq!(runs, 2 + 20 + 2 * 4 + 4 + 3);
 }
