@@ -49,6 +49,8 @@ pub(in crate::shm) struct Consumer {
     line: NonNull<ConsumerLine>,
     pub(super) head: u64,
     pub(super) given_back: u64,
+    /// So many cells are given back together.
+    part: u64,
     longest: u32,
 }
 
@@ -63,7 +65,7 @@ pub(in crate::shm) struct Watch {
 // SAFETY: as for the producer.
 unsafe impl Send for Consumer {}
 
-/// The consumer gives cells back when they are this part of the ring.
+/// The consumer gives cells back when they are this part of the ring, unless it was told otherwise.
 const GIVE_BACK_PART: u64 = 8;
 
 impl Consumer {
@@ -85,6 +87,7 @@ impl Consumer {
             "the fast path takes what fits into a cell"
         );
         Self {
+            part: u64::from(cells.count()) / GIVE_BACK_PART,
             cells,
             line,
             head: 0,
@@ -163,12 +166,17 @@ impl Consumer {
     /// Gives the cells of all packets taken so far back to the producer, now and then.
     #[inline]
     pub(in crate::shm) fn give_back(&mut self) {
-        let part = u64::from(self.cells.count()) / GIVE_BACK_PART;
-        if self.head - self.given_back >= part {
+        if self.head - self.given_back >= self.part {
             self.given_back = self.head;
             // Release: we have read the packets before the producer overwrites them.
             self.line().consumed.store(self.head, Ordering::Release);
         }
+    }
+
+    /// From now on so many cells are given back together; `None`: an eighth of the ring.
+    pub(in crate::shm) fn set_part(&mut self, cells: Option<u32>) {
+        let most = u64::from(self.cells.count()) / GIVE_BACK_PART;
+        self.part = cells.map_or(most, |cells| u64::from(cells).clamp(1, most));
     }
 
     /// Tells the producer to ring the doorbell, or no longer to. After it has said so for one or

@@ -179,3 +179,24 @@ fn too_long_is_not_sent() {
     assert_eq!(ring.push(&[0; 56], &[0; 845]), Err(Refused::TooLong));
     assert_eq!(ring.push(&[0; 56], &[0; 844]), Ok(()));
 }
+
+#[test]
+fn cells_are_given_back_together_by_eighths_or_as_somebody_says() {
+    let mut ring = Heap::new(64, longest_packet(64));
+    let mut lag_after = |part, packets| {
+        ring.consumer.set_part(part);
+        for _ in 0..packets {
+            ring.push(b"x", b"").unwrap();
+            ring.pop().unwrap();
+            ring.consumer.give_back();
+        }
+        ring.consumer.head - ring.consumer.given_back
+    };
+    assert_eq!(lag_after(None, 7), 7);
+    assert_eq!(lag_after(None, 1), 0);
+    assert_eq!(lag_after(Some(1), 1), 0);
+    assert_eq!(lag_after(Some(3), 2), 2);
+    // Never later than by default, never without end.
+    assert_eq!(lag_after(Some(1000), 5), 7);
+    assert_eq!(lag_after(Some(0), 1), 0);
+}
