@@ -21,6 +21,7 @@ Examples:
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           what both processes of each measurement counted
   dunlin bench bandwidth --seconds 300  with four messages of a gigabyte at a time
+  dunlin bench factors                  what optimisations are worth, and control costs; a minute
   dunlin bench incast --json -          congestion control in the simulator; some minutes
   dunlin bench gopt --svg gopt.svg      look-ups interleaved by gopt; three minutes, 5 GB
   dunlin bench gopt --lookup cuckoo,mica --shape handler --batch 8,16,32
@@ -36,6 +37,10 @@ threads all the same, which shows in the largest round trips.
 In gopt, plain is measured beside the interleaved forms, in a process for each look-up; the table
 shows the best width of each form, and --verbose or --json all of them. Without valgrind there are
 no counts of instructions. Look-ups of aho-corasick are bytes of packets.
+
+In factors, two processes switch something off and on again every 10 ms; rate_ratio is the median
+ratio of neighbours, and a row that of --runs pairs of processes. Shared memory has no descriptors
+that could serve many packets; cells_together is what corresponds.
 
 In slow-handler, handlers in the dispatch thread compute; those in worker threads sleep, as a
 handler does that waits for a disk, because with two processors they would fight for them.
@@ -60,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
     /// Rounds; a row has the median, the smallest and the largest of them
-    /// (5; in what is simulated at length, 1)
+    /// (5; in `factors`, 11; in what is simulated at length, 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
     /// One JSON object a row, into a file or (`-`) to the standard output
@@ -98,6 +103,9 @@ pub(crate) enum Experiment {
     Reorder,
     /// Small RPCs while 8 MB messages go over the same session
     Mixed,
+    /// RPCs over shared memory with optimisations of eRPC, table 3, or congestion control off; not
+    /// part of `all`
+    Factors,
     /// 8 MB requests of 20 to 1000 simulated hosts to one, under each congestion control scheme;
     /// not part of `all`
     Incast,
@@ -167,6 +175,10 @@ impl Args {
             ];
             let mut given = others.into_iter().filter(|(_, is_given)| *is_given);
             given.next().map(|(name, _)| format!("gopt has no {name}"))
+        } else if self.experiment == Experiment::Factors
+            && self.transport.iter().any(|it| *it != Transport::Shm)
+        {
+            Some("factors is measured over shm".to_owned())
         } else {
             let given = self.gopt.given();
             given.map(|name| format!("{name} belongs to `dunlin bench gopt`"))
@@ -201,6 +213,7 @@ impl Args {
     pub(super) fn runs(&self, experiment: Experiment) -> u32 {
         let usual = match experiment {
             Experiment::Incast | Experiment::IncastBackground | Experiment::Cluster => 1,
+            Experiment::Factors => 11,
             _ => 5,
         };
         self.runs.unwrap_or(usual)
@@ -249,7 +262,7 @@ impl Experiment {
             Self::Raw => 20,
             Self::Latency => 30,
             Self::Rate | Self::SlowHandler => 60,
-            Self::Bandwidth => 60,
+            Self::Bandwidth | Self::Factors => 60,
             Self::Mixed | Self::Faces => 30,
             Self::Loss => 60,
             Self::Reorder => 5,

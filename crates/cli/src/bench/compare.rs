@@ -1,8 +1,9 @@
 //! Ratios between rows of one run that people look for and would have to work out: `auto` against
-//! `shm`, packing against no packing.
+//! `shm`, packing against no packing; and what congestion control costs.
 
 use serde_json::Value;
 
+use super::factors::CONTROL;
 use super::row::Row;
 
 /// Metrics that are compared.
@@ -21,7 +22,13 @@ pub(super) fn lines(rows: &[Row]) -> Vec<String> {
         let other = find(rows, row, &row.transport, Some(false))?;
         Some(line(row, other, "with packing / without"))
     });
-    autos.chain(packed).collect()
+    let costs = rows.iter().filter(|row| row.metric == "rate_ratio");
+    let costs = costs.filter(|row| row.params.get("off").and_then(Value::as_str) == Some(CONTROL));
+    let costs = costs.map(|row| {
+        let percent = 100.0 * (1.0 - row.median.recip());
+        format!("Timely costs {percent:.1} % of the rate without control (eRPC: 9 %)")
+    });
+    autos.chain(packed).chain(costs).collect()
 }
 
 /// The row that differs from `row` in transport and packing alone.

@@ -58,6 +58,10 @@ pub(crate) enum Role {
     TcpReceive,
     /// Issues RPCs whose handlers are slow.
     SlowHandler,
+    /// Issues and serves RPCs, with something switched off in turns.
+    Factors,
+    /// Runs RPCs with each of it off, under valgrind.
+    FactorsCount,
     /// Serves by one of the faces.
     FaceServe,
     /// Calls by one.
@@ -112,6 +116,8 @@ impl Role {
             Self::TcpSend => bench::bandwidth::tcp::send(parent),
             Self::TcpReceive => bench::bandwidth::tcp::receive(parent),
             Self::SlowHandler => bench::slow_handler::call(parent),
+            Self::Factors => bench::factors::pair::run(parent),
+            Self::FactorsCount => bench::factors::instructions::run(parent),
             Self::FaceServe => bench::faces::serve(parent),
             Self::FaceCall => bench::faces::call(parent),
             Self::GoptLookups => bench::gopt::measure::run(parent),

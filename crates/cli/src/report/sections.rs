@@ -91,6 +91,14 @@ pub(super) const ALL: &[Section] = &[
         command: "dunlin bench slow-handler",
     },
     Section {
+        experiments: &["factors"],
+        title: "Optimisations",
+        says: "The RPCs of the rate, both ways, while one optimisation of the paper, or congestion \
+               control, is switched off and on again in turns. The baseline has all of them on. The \
+               paper switches off one after the other, and its ratios are each to the row before.",
+        command: "dunlin bench factors",
+    },
+    Section {
         experiments: &["incast", "incast_background"],
         title: "Incast",
         says: "8 MB requests of many hosts to one, back to back, in the simulator: 25 Gb/s to each \

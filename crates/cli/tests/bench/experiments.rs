@@ -263,6 +263,35 @@ fn faces_are_compared_with_the_poll_api() {
 }
 
 #[test]
+fn every_factor_is_switched_off_and_on_again() {
+    let (rows, said) = rows(&["factors", "--seconds", "0.5"]);
+    let names = [
+        "batched_timestamps",
+        "timely_bypass",
+        "rate_limiter_bypass",
+        "all_three",
+        "cells_together",
+        "preallocated_responses",
+        "zero_copy_requests",
+        "everything",
+        "control",
+    ];
+    let all = names.map(|off| json!({"off": off, "batch": 3, "inflight": 60}));
+    let all: Vec<&Value> = all.iter().collect();
+    assert_eq!(params(&rows, "shm", "rpc_per_s"), all);
+    assert_eq!(params(&rows, "shm", "rate_ratio"), all);
+    assert!(said.contains("Timely costs"), "{said}");
+    // Instructions do not depend on what else the machine does.
+    for row in rows.iter().filter(|row| row["unit"] == "instructions") {
+        let ratio = row["ratio"].as_f64().unwrap();
+        let more = row["params"]["off"] == "everything";
+        assert!(ratio > 1.0 || !more, "{row}");
+    }
+    let counted = params(&rows, "shm", "instructions_per_rpc");
+    assert!(counted == all || said.contains("no valgrind"), "{said}");
+}
+
+#[test]
 fn small_rpcs_are_measured_beside_large_messages_and_without_them() {
     let (rows, _) = rows(&["mixed", "--seconds", "1.2", "--transport", "shm"]);
     let directions = ["request", "response"].map(|large| json!({ "large": large }));

@@ -2,15 +2,10 @@
 //! run, and say what interleaving costs beside what it gains.
 //!
 //! A second process runs under valgrind, with a small table, because the number of instructions
-//! hardly depends on its size. Callgrind counts inside the functions called `run_form` alone, and
-//! writes a file after each call of one; so files and calls come in the same order.
+//! hardly depends on its size. Only the functions called `run_form` count.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
 use gopt_lookups::aho_corasick::Automata;
 use gopt_lookups::c::InC;
 use gopt_lookups::random::Random;
@@ -22,6 +17,7 @@ use super::form::{Cell, MEASURED, run_form};
 use super::measure::Job;
 use super::options::Shape;
 use super::tables::{self, Visit};
+use crate::bench::callgrind::Callgrind;
 use crate::bench::seat::Seat;
 use crate::process::{Parent, Process, Role};
 
@@ -59,16 +55,9 @@ struct Call {
 /// # Errors
 /// [`crate::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
 pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
-    let has_valgrind = Command::new("valgrind")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    if !has_valgrind {
+    let Some(callgrind) = Callgrind::find()? else {
         return Ok(None);
-    }
-    let folder = Folder::make()?;
+    };
     let width = if job.widths.contains(&WIDTH) {
         WIDTH
     } else {
@@ -79,17 +68,11 @@ pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
         widths: vec![width],
         ..job.clone()
     };
-    let mut process =
-        Process::spawn_by(callgrind(&folder)?, Role::GoptCount, Seat::default(), &job)?;
+    let command = callgrind.command(MEASURED)?;
+    let mut process = Process::spawn_by(command, Role::GoptCount, Seat::default(), &job)?;
     let calls: Vec<Call> = process.receive(PATIENCE)?;
     process.wait(PATIENCE)?;
-    let counts = folder.counts()?;
-    ensure!(
-        counts.len() == calls.len(),
-        "callgrind wrote {} files for {} calls",
-        counts.len(),
-        calls.len()
-    );
+    let counts = callgrind.counts(calls.len())?;
     let counted = calls.into_iter().zip(counts).map(|(call, count)| Counted {
         shape: call.shape,
         cell: call.cell,
@@ -105,27 +88,6 @@ pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
 pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     let job: Job = parent.receive()?;
     tables::make(job.lookup, job.bytes(), Count { parent, job: &job })
-}
-
-fn callgrind(folder: &Folder) -> anyhow::Result<Command> {
-    let mut command = Command::new("valgrind");
-    command.args(["--quiet", "--tool=callgrind", "--collect-atstart=no"]);
-    // Its name may be followed by the types that it was made for: that is for the compiler to say.
-    for measured in [format!("*::{MEASURED}"), format!("*::{MEASURED}::<*")] {
-        command
-            .arg(format!("--toggle-collect={measured}"))
-            .arg(format!("--dump-after={measured}"));
-    }
-    command
-        .arg(option("--callgrind-out-file=", &folder.0.join("out")))
-        .arg(std::env::current_exe()?);
-    Ok(command)
-}
-
-fn option(name: &str, path: &Path) -> std::ffi::OsString {
-    let mut text = OsStr::new(name).to_owned();
-    text.push(path);
-    text
 }
 
 struct Count<'a> {
@@ -178,39 +140,5 @@ impl Visit for Count<'_> {
         self.all(traffic.bytes(), |_, cell| {
             std::hint::black_box(automata::run_form(cell, automata, &packets));
         })
-    }
-}
-
-/// A folder for what callgrind writes, which goes when it is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("dunlin-gopt-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self(path))
-    }
-
-    /// The totals of `out.1`, `out.2` and so on, as many as there are.
-    fn counts(&self) -> anyhow::Result<Vec<f64>> {
-        let paths = (1..).map(|number| self.0.join(format!("out.{number}")));
-        let texts = paths.map_while(|path| std::fs::read_to_string(path).ok());
-        let called = texts.filter(|text| text.contains("Trigger: --dump-after"));
-        let total = |text: String| {
-            let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
-            total
-                .context("callgrind wrote no total")?
-                .trim()
-                .parse()
-                .context("a total")
-        };
-        called.map(total).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing is lost if a file stays behind.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

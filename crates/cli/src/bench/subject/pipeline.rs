@@ -71,6 +71,41 @@ impl Pipeline {
         self.choice = choice;
     }
 
+    /// Begins to issue: batches of `batch`, `requests` in all.
+    ///
+    /// # Errors
+    /// There is no memory for message buffers.
+    pub(in crate::bench) fn begin(
+        &mut self,
+        batch: usize,
+        requests: u64,
+        cx: &mut Cx<'_>,
+    ) -> anyhow::Result<()> {
+        ensure!(!self.sessions.is_empty(), "there are no sessions");
+        (self.batch, self.left) = (batch, requests);
+        while self.free.len() < INFLIGHT {
+            self.free.push([cx.buf(SIZE)?, cx.buf(SIZE)?]);
+        }
+        self.issue(cx);
+        Ok(())
+    }
+
+    /// The sessions that it uses.
+    pub(in crate::bench) fn sessions(&self) -> &[Session] {
+        &self.sessions
+    }
+
+    /// Answers that came so far.
+    ///
+    /// # Errors
+    /// One of them was wrong.
+    pub(in crate::bench) fn completed(&mut self) -> anyhow::Result<u64> {
+        match self.wrong.take() {
+            Some(wrong) => bail!(wrong),
+            None => Ok(self.completed),
+        }
+    }
+
     /// The continuation: checks the answer, and issues the next batch if it is complete.
     #[inline]
     pub(in crate::bench) fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
@@ -155,14 +190,7 @@ pub(in crate::bench) fn begin<T: Open, App: HasPipeline>(
     requests: u64,
 ) -> anyhow::Result<()> {
     let (app, mut cx) = rpc.with();
-    let pipeline = app.pipeline();
-    ensure!(!pipeline.sessions.is_empty(), "there are no sessions");
-    (pipeline.batch, pipeline.left) = (batch, requests);
-    while pipeline.free.len() < INFLIGHT {
-        pipeline.free.push([cx.buf(SIZE)?, cx.buf(SIZE)?]);
-    }
-    pipeline.issue(&mut cx);
-    Ok(())
+    app.pipeline().begin(batch, requests, &mut cx)
 }
 
 /// Runs until nothing is left and nothing is in flight.

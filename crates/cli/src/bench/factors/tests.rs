@@ -1,0 +1,24 @@
+//! Which factors others include, and which slices belong together.
+
+use super::*;
+
+#[test]
+fn everything_is_all_but_control() {
+    for off in Factor::ALL {
+        assert!(off.includes(off) || off == Factor::AllThree);
+        assert_eq!(Factor::Everything.includes(off), off != Factor::Control);
+        assert!(!Factor::Control.includes(off) || off == Factor::Control);
+    }
+    let three = Factor::ALL
+        .into_iter()
+        .filter(|&it| Factor::AllThree.includes(it));
+    assert_eq!(three.count(), 3);
+}
+
+#[test]
+fn a_slice_with_all_on_is_compared_with_the_next_one_without() {
+    let rates = [(3, 9.0), (4, 10.0), (5, 8.0), (6, 20.0), (8, 5.0), (9, 6.0)];
+    let late = [(11, 1.0), (12, 3.0), (15, 4.0)];
+    let pairs = pair::pairs_of(&rates.into_iter().chain(late).collect());
+    assert_eq!(pairs, [[10.0, 8.0], [5.0, 6.0], [3.0, 4.0]]);
+}
