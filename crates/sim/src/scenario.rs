@@ -2,9 +2,9 @@
 //! `incast`, `incast_background` and `cluster` measure (design §13, §14; eRPC §6.3, §6.5).
 //!
 //! Each [`Load`] has endpoints of its own on its hosts: clients keep requests under way to servers
-//! that they pick at random, each time or once. Every request is named, the server checks the name at both ends of it
-//! and answers a function of it, and the client checks that. Invariant: a report follows from its
-//! [`Scenario`] alone. Called by the command line and by tests.
+//! that they pick at random, each time or once. Every request is named, the server checks the name
+//! at both ends of it and answers a function of it, and the client checks that. Invariant: a report
+//! follows from its [`Scenario`] alone. Called by the command line and by tests.
 
 mod build;
 mod check;

@@ -94,8 +94,8 @@ pub(super) const ALL: &[Section] = &[
         experiments: &["factors"],
         title: "Optimisations",
         says: "The RPCs of the rate, both ways, while one optimisation of the paper, or congestion \
-               control, is switched off and on again in turns. The baseline has all of them on. The \
-               paper switches off one after the other, and its ratios are each to the row before.",
+               control, is switched off and on again in turns. The baseline has all of them on. \
+               The paper switches off one after the other; its ratios are each to the row before.",
         command: "dunlin bench factors",
     },
     Section {

@@ -21,8 +21,8 @@ pub(crate) mod timely {
     /// is an empty one.
     pub(crate) const T_LOW_ROUND_TRIPS: u64 = 4;
     /// The gradient counts from this part of T_low on, as numerator and denominator; below it the
-    /// rate only grows. Ours: in TIMELY and eRPC it is all of T_low, and the queue of a link that is
-    /// kept full settles just below: half of the packets of fifty senders waited for 41 µs.
+    /// rate only grows. Ours: in TIMELY and eRPC it is all of T_low, and the queue of a link that
+    /// is kept full settles just below: half of the packets of fifty senders waited for 41 µs.
     pub(crate) const CROWDED_FROM: (u64, u64) = (18, 25);
     /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3: 500 µs
     /// beside 50 µs.

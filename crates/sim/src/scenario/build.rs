@@ -1,7 +1,7 @@
 //! Makes the hosts, endpoints and sessions of a scenario, lets them run, and counts.
 //!
-//! Invariant: endpoints are made load by load, host by host; nobody has itself for a partner. Called
-//! by `scenario`.
+//! Invariant: endpoints are made load by load, host by host; nobody has itself for a partner.
+//! Called by `scenario`.
 
 use dunlin_core::Nanos;
 use dunlin_core::transport::PeerId;

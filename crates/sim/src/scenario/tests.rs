@@ -145,8 +145,8 @@ fn hosts_with_partners_of_their_own_use_all_of_their_cables() {
     let drawn = p99(&scenario);
     scenario.loads[0].partners = Partners::Fixed;
     let fixed = p99(&scenario);
-    // Twice 64 packets of 1114 bytes at 25 Gb/s are 45.6 µs, and 58 with round trips and threads. It
-    // comes to them that each thread serves another one meanwhile.
+    // Twice 64 packets of 1114 bytes at 25 Gb/s are 45.6 µs, and 58 with round trips and threads.
+    // It comes to them that each thread serves another one meanwhile.
     assert!((46_000..125_000).contains(&fixed), "{fixed}");
     assert!(drawn > fixed * 4 / 3, "{drawn} and {fixed}");
 }

@@ -227,7 +227,8 @@ impl Tx for UdpTx {
     }
 
     /// A network, of which measurement tells how long it is unless the options do. On the loopback
-    /// device there is none: what waits there waits for a processor, and sending less does not make it faster.
+    /// device there is none: what waits there waits for a processor, and sending less does not make
+    /// it faster.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let is_near = self.peers.get(peer).is_some_and(|peer| peer.loopback);
         (!is_near).then_some(Path {
