@@ -7,7 +7,9 @@ mod draw;
 mod echo;
 mod echo_server;
 mod figure;
+mod headers;
 mod info;
+mod misuse;
 mod options;
 mod ping;
 mod process;
@@ -16,15 +18,18 @@ mod signal;
 mod sim;
 mod stats;
 mod sys;
+mod top;
+mod trace;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use dunlin::settings::SettingsError;
 
+use misuse::Misuse;
+
 /// What a shell expects of a program that Ctrl-C stopped: 128 and the number of the signal.
 const STOPPED: u8 = 130;
-
 /// What clap exits with when it does not know what it was asked for.
 const USAGE: u8 = 2;
 
@@ -34,6 +39,7 @@ Examples:
   dunlin echo-server                  a server, and in another terminal:
   dunlin ping 127.0.0.1:31850
   dunlin config                       every option
+  dunlin stats                        the processes that run, and what they do
   dunlin bench                        latency, rate and idling
   dunlin COMMAND --help               more examples";
 
@@ -67,6 +73,10 @@ enum Command {
     Sim(sim::Args),
     /// Shows what a running process counts and measures
     Stats(stats::Args),
+    /// Shows a running process on the terminal, refreshed
+    Top(top::Args),
+    /// Shows the packets of a running process, or writes them for Wireshark
+    Trace(trace::Args),
     /// One process of an experiment; started by `bench` alone
     #[command(name = process::SUBCOMMAND, hide = true)]
     Role(process::RoleArgs),
@@ -85,6 +95,8 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Stats(args) => stats::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Role(args) => process::run_role(&args),
     };
     match outcome {
@@ -92,7 +104,7 @@ fn main() -> ExitCode {
         Err(error) if error.is::<signal::Interrupted>() => ExitCode::from(STOPPED),
         Err(error) => {
             eprintln!("dunlin: {error:#}");
-            if error.is::<SettingsError>() {
+            if error.is::<SettingsError>() || error.is::<Misuse>() {
                 return ExitCode::from(USAGE);
             }
             ExitCode::FAILURE

@@ -14,7 +14,10 @@ use std::time::Duration;
 use dunlin_nexus::insight;
 
 use crate::signal;
-use target::{Opened, Target};
+pub(crate) use columns::{count, rate, time};
+pub(crate) use rates::{Between, all_between};
+pub(crate) use tables::session_cells;
+pub(crate) use target::{Opened, Target};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -112,11 +112,11 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     fn receive<const EACH: bool>(&mut self, frames: usize) {
         for index in 0..frames {
             let frame = self.rx.frame(index);
+            let mut offset = 0;
             if frame.elsewhere.is_some() {
                 self.engine.on_reference(&frame);
-                continue;
+                offset = frame.bytes.len();
             }
-            let mut offset = 0;
             while offset < frame.bytes.len() {
                 let bytes = &frame.bytes[offset..];
                 let Some(packet) = self.engine.proto.next_packet(bytes) else {
@@ -132,6 +132,9 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
                 };
                 self.engine.on_packet(&packet, bytes, place);
                 offset += packet.len;
+            }
+            if let Some(tap) = &mut self.engine.tap {
+                tap.on_frame(&self.engine.proto, &frame);
             }
         }
     }
@@ -328,6 +331,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
         let residences = &mut proto.histograms.residence;
         proto.tx.stamp_answers(leaving, proto.received, residences);
+        if let Some(tap) = &mut self.tap {
+            tap.on_burst(leaving, proto.tx.items());
+        }
         let end = self.tx.burst(proto.tx.items());
         if !early && (self.dispatched.is_some() || !proto.tx.sent().is_empty()) {
             // CLOCK 2, behind a short burst, because its packets should not wait for it.

@@ -18,6 +18,7 @@
 //! | `tx_queue.rs` | packets on their way out |
 //! | `request.rs`, `batch.rs`, `background.rs`, `context.rs` | what the user sees |
 //! | `counters.rs`, `histogram.rs` | what is counted and measured |
+//! | `tap.rs` | who is shown packets, for traces |
 //! | `control/` | handshake, links and failure detector, without I/O |
 #![forbid(unsafe_code)]
 
@@ -56,6 +57,7 @@ mod rx;
 mod scan;
 mod server;
 mod session;
+mod tap;
 pub mod time;
 mod timers;
 mod transfer;
@@ -80,5 +82,6 @@ pub use request::{Held, Request, Ticket};
 pub use rng::Rng;
 pub use rpc::Rpc;
 pub use session::Session;
+pub use tap::{Seen, Tap};
 pub use time::{Clock, Nanos};
 pub use timers::TimerToken;

@@ -26,6 +26,7 @@ use crate::lifecycle::{Closed, SessionInfo, SessionOffer};
 use crate::proto::Proto;
 use crate::request::DroppedList;
 use crate::session::{Session, State};
+use crate::tap::{Tap, Tapping};
 use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
@@ -49,6 +50,8 @@ pub(crate) struct Engine<X, C, App> {
     /// Requests of slow dispatch handlers; each iteration runs one.
     pub(crate) slow: VecDeque<SlowRequest>,
     pub(crate) dropped: Arc<DroppedList>,
+    /// Who is shown packets.
+    pub(crate) tap: Option<Tapping>,
     pub(crate) idle_iterations: u32,
     /// Idle iterations between two readings of the clock, less one: a power of two less one.
     pub(crate) idle_mask: u32,
@@ -119,6 +122,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             batch: Vec::with_capacity(crate::config::MAX_BATCH),
             slow: VecDeque::with_capacity(crate::config::MAX_BATCH),
             dropped: Arc::default(),
+            tap: None,
             idle_iterations: 0,
             idle_mask: 0,
             dispatched: None,
@@ -353,6 +357,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         let engine = &self.engine;
         let index = engine.proto.sessions.find(session)?;
         Some((index, engine.path(engine.proto.sessions.at(index).peer)))
+    }
+
+    /// Shows every packet from now on to a tap, or to nobody.
+    pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
+        let drops = self.engine.proto.counters.drops;
+        self.engine.tap = tap.map(|tap| Tapping::new(tap, drops));
     }
 
     /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.

@@ -1,6 +1,7 @@
 //! The system calls that the standard library does not have: epoll and eventfd here, sockets in
 //! `ffi/socket.rs`, memory files in `ffi/memory.rs`. All other unsafe code of this crate is in
-//! `clock.rs`.
+//! `clock.rs` and
+//! `insight/tap.rs`.
 //!
 //! Invariant: every descriptor that comes out of here is owned, so it is closed exactly once, and
 //! none is inherited by a child program.

@@ -6,7 +6,9 @@
 //! | `layout.rs` | where what lies in the file, and the text in it that says so |
 //! | `page.rs` | the side that writes: the file of a nexus, one block for each endpoint |
 //! | `publish.rs` | what an endpoint writes into its block, and when |
+//! | `tap.rs`, `trace.rs` | the ring of packets in the same file: who writes, who reads |
 //! | `snapshot.rs` | the side that reads: bytes of anyone's file, checked |
+//! | `remote.rs` | the same from another host |
 //! | `find.rs` | the files of the processes of this host |
 //!
 //! Nothing is on the data path but a comparison in each iteration of an endpoint. Why it is a
@@ -16,7 +18,12 @@ mod find;
 mod layout;
 pub(crate) mod page;
 pub(crate) mod publish;
+mod remote;
 mod snapshot;
+mod tap;
+mod trace;
 
 pub use find::{FindError, Found, all, of_process};
+pub use remote::Remote;
 pub use snapshot::{Endpoint, Group, Histogram, ReadError, SessionRow, Snapshot, Source, Values};
+pub use trace::{Packet, Trace, TraceError};

@@ -12,9 +12,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use dunlin_core::control::{Action, Event, LinkId, Plane, Target};
+use dunlin_core::control::{Action, Event, LinkId, Plane, PlaneCounters, Target};
 use dunlin_core::{Clock, Nanos};
-use dunlin_wire::control::EndpointIndex;
+use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT};
 
 use crate::clock::TscClock;
 use crate::ffi::{Epoll, Events, Interest, Ready, socket};
@@ -50,6 +50,8 @@ pub(crate) struct Reactor {
     requests: Arc<Mailbox<Request>>,
     endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
     page: Option<Arc<Page>>,
+    /// What stands there.
+    shown: Option<PlaneCounters>,
     stopping: bool,
 }
 
@@ -83,6 +85,7 @@ impl Reactor {
             requests,
             endpoints: BTreeMap::new(),
             page,
+            shown: None,
             stopping: false,
         })
     }
@@ -103,13 +106,21 @@ impl Reactor {
                 self.on_time();
             }
             self.act();
-            if let Some(page) = &self.page {
-                page.write_nexus(self.plane.counters());
-            }
+            self.publish();
         }
         let now = self.clock.now();
         self.plane.shut_down(now);
         self.act();
+    }
+
+    /// Shows what was counted, if that has changed: who reads it from elsewhere makes this thread
+    /// run, and would otherwise never find it at rest.
+    fn publish(&mut self) {
+        let counters = *self.plane.counters();
+        if let Some(page) = self.page.as_ref().filter(|_| self.shown != Some(counters)) {
+            page.write_nexus(&counters);
+            self.shown = Some(counters);
+        }
     }
 
     /// Waits until something is ready or due. True if there may be more than was reported.
@@ -330,6 +341,12 @@ impl Reactor {
                         // The goodbye, if the socket takes it at once.
                         let _ = stream.flush();
                     }
+                }
+                Action::Show { link, offset, len } => {
+                    let mut part = [0; MAX_INSIGHT];
+                    let part = &mut part[..usize::from(len)];
+                    let shown = self.page.as_ref().map_or(0, |page| page.read(offset, part));
+                    self.plane.show(link, offset, &part[..shown]);
                 }
                 Action::Tell { endpoint, event } => {
                     if let Some(mailbox) = self.endpoints.get(&endpoint) {

@@ -1,4 +1,4 @@
-//! Control messages: what two nexus processes say to each other over a stream (rules C1 to C9,
+//! Control messages: what two nexus processes say to each other over a stream (rules C1 to C10,
 //! design §9). They make and end sessions, and tell whether the other process still lives.
 //!
 //! Every message is one frame: a 4-byte length, version, type, body (rule C1). [`frame_len`]
@@ -13,6 +13,7 @@ mod codec;
 mod error;
 mod fields;
 mod hello;
+mod insight;
 mod offers;
 mod session;
 
@@ -22,6 +23,7 @@ pub use fields::{
     RefuseCode, ResetReason,
 };
 pub use hello::{Hello, MAX_UNIX_NAME};
+pub use insight::{Insight, InsightRead, MAX_INSIGHT};
 pub use offers::{MAX_OFFER_BYTES, MAX_OFFER_FDS, MAX_OFFERS, Offer, Offers, TransportKind};
 pub use session::{
     Accept, Connect, Found, Lookup, MAX_DATA_SIZE, MAX_DETAIL, MAX_MESSAGE, MAX_PACKETS,
@@ -91,6 +93,10 @@ pub enum Message<'a> {
     Lookup(Lookup),
     /// Answers a look-up; a refusal answers one that found nothing (rule C4).
     Found(Found),
+    /// Asks for a part of what the process shows of itself (rule C10).
+    InsightRead(InsightRead),
+    /// The part (rule C10).
+    Insight(Insight<'a>),
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
@@ -187,6 +193,8 @@ impl<'a> Message<'a> {
             Self::Goodbye { .. } => 11,
             Self::Lookup(_) => 12,
             Self::Found(_) => 13,
+            Self::InsightRead(_) => 14,
+            Self::Insight(_) => 15,
         }
     }
 
@@ -214,6 +222,8 @@ impl<'a> Message<'a> {
             },
             12 => Self::Lookup(Lookup::read(body)?),
             13 => Self::Found(Found::read(body)?),
+            14 => Self::InsightRead(InsightRead::read(body)?),
+            15 => Self::Insight(Insight::read(body)?),
             _ => return Err(ControlError::Type),
         })
     }
@@ -233,6 +243,8 @@ impl<'a> Message<'a> {
             Self::Goodbye { reason } => reason.write(out),
             Self::Lookup(lookup) => lookup.write(out),
             Self::Found(found) => found.write(out),
+            Self::InsightRead(read) => read.write(out),
+            Self::Insight(part) => part.write(out),
         }
     }
 }

@@ -10,17 +10,12 @@ use std::rc::Rc;
 
 use dunlin_sim::net::{self, Captured};
 
-/// Times are in nanoseconds; frames begin with Ethernet headers.
+use crate::headers;
+
+/// Times are in nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
-const ETHERNET: u32 = 1;
 /// Bytes of a frame that are kept, which is all of any frame.
 const LONGEST: u32 = 65_535;
-const HEADERS: usize = 14 + 20 + 8;
-/// The port of every endpoint.
-const PORT: u16 = 31_850;
-/// ECN: capable, and congestion experienced.
-const ECT: u8 = 2;
-const CE: u8 = 3;
 
 /// A file that frames are written to.
 pub(crate) struct Capture {
@@ -38,7 +33,7 @@ impl Capture {
         header.extend_from_slice(&[2, 0, 4, 0]);
         header.extend_from_slice(&[0; 8]);
         header.extend_from_slice(&LONGEST.to_le_bytes());
-        header.extend_from_slice(&ETHERNET.to_le_bytes());
+        header.extend_from_slice(&u32::from(headers::ETHERNET).to_le_bytes());
         out.write_all(&header)?;
         let failed = Rc::default();
         Ok(Self { out, failed })
@@ -60,45 +55,17 @@ impl Capture {
 }
 
 fn record(frame: &Captured<'_>) -> Vec<u8> {
-    let len = HEADERS + frame.bytes.len();
+    let len = headers::LEN + frame.bytes.len();
     let mut out = Vec::with_capacity(16 + len);
     let (seconds, nanos) = (frame.at.0 / 1_000_000_000, frame.at.0 % 1_000_000_000);
     for word in [seconds, nanos, len as u64, len as u64] {
         out.extend_from_slice(&u32::try_from(word).unwrap_or(u32::MAX).to_le_bytes());
     }
     let [from, to] = [frame.from.0, frame.to.0].map(address);
-    for address in [to, from] {
-        out.extend_from_slice(&[2, 0]);
-        out.extend_from_slice(&address);
-    }
-    out.extend_from_slice(&[8, 0]);
-    out.extend_from_slice(&ip_header(frame, from, to));
-    let udp = u16::try_from(8 + frame.bytes.len()).unwrap_or(u16::MAX);
-    for word in [PORT, PORT, udp, 0] {
-        out.extend_from_slice(&word.to_be_bytes());
-    }
+    let headers = headers::of(from, to, frame.bytes.len(), frame.congestion);
+    out.extend_from_slice(&headers);
     out.extend_from_slice(frame.bytes);
     out
-}
-
-fn ip_header(frame: &Captured<'_>, from: [u8; 4], to: [u8; 4]) -> [u8; 20] {
-    let len = u16::try_from(28 + frame.bytes.len()).unwrap_or(u16::MAX);
-    let mut header = [0; 20];
-    header[0] = 0x45;
-    header[1] = if frame.congestion { CE } else { ECT };
-    header[2..4].copy_from_slice(&len.to_be_bytes());
-    header[8] = 64;
-    header[9] = 17;
-    header[12..16].copy_from_slice(&from);
-    header[16..].copy_from_slice(&to);
-    let words = header
-        .chunks(2)
-        .map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
-    let sum: u32 = words.sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap_or(u16::MAX);
-    header[10..12].copy_from_slice(&(!sum).to_be_bytes());
-    header
 }
 
 /// 10.0.0.0 and the number of the endpoint.

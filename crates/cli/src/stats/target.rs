@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Context, bail};
-use dunlin_nexus::insight::{self, Found, Snapshot};
+use anyhow::{Context, anyhow, bail};
+use dunlin_nexus::insight::{self, Found, ReadError, Remote, Snapshot};
 
 /// Whose.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub(crate) enum Opened {
         /// A file for each.
         files: Vec<Found>,
     },
+    /// A process anywhere.
+    Address(String),
     /// What was saved.
     Saved {
         /// Where.
@@ -66,7 +68,7 @@ impl Opened {
                 pid: *pid,
                 files: insight::of_process(*pid)?,
             },
-            Target::Address(address) => bail!("{address}: processes elsewhere cannot be read yet"),
+            Target::Address(address) => Self::Address(address.clone()),
             Target::Saved(path) => Self::Saved {
                 path: path.clone(),
                 file: File::open(path).with_context(|| path.display().to_string())?,
@@ -91,6 +93,16 @@ impl Opened {
                     .map(|found| Snapshot::read(&mut found.file))
                     .collect::<Result<_, _>>()
                     .with_context(|| format!("the counters file of process {pid}"))
+            }
+            Self::Address(address) => {
+                let remote = Remote::connect(address);
+                let mut remote =
+                    remote.with_context(|| format!("no nexus answers at {address}"))?;
+                let snapshot = Snapshot::read(&mut remote).map_err(|error| match error {
+                    ReadError::Truncated { at: 0 } => anyhow!("the process at {address} hides"),
+                    error => anyhow!(error).context(format!("the process at {address}")),
+                });
+                Ok(vec![snapshot?])
             }
             Self::Saved { path, file } => {
                 let snapshot = Snapshot::read(file);

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use dunlin::{Nexus, Rpc, Shm};
+use dunlin::{ConnectOptions, Nexus, ReqType, Rpc, Shm, Tag};
 
 /// Set in a process that is there to be looked at.
 const SHOWN: &str = "DUNLIN_TEST_SHOWN";
@@ -29,8 +29,10 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A process with an endpoint that idles, until it is killed.
-struct Shown(Child);
+/// A process with two endpoints that call each other now and then, until it is killed.
+struct Shown(Child, String);
+
+const ECHO: ReqType = ReqType(1);
 
 impl Shown {
     fn start() -> Self {
@@ -41,9 +43,10 @@ impl Shown {
             .spawn()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        let ready = out.lines().any(|line| line.unwrap().contains("ready"));
-        assert!(ready);
-        Self(child)
+        let mut lines = out.lines().map(|line| line.unwrap());
+        let ready = lines.find(|line| line.contains("ready")).unwrap();
+        let address = ready.split_whitespace().last().unwrap().to_owned();
+        Self(child, address)
     }
 
     fn pid(&self) -> String {
@@ -71,9 +74,26 @@ fn a_process_to_look_at() {
         return;
     }
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
-    let mut rpc: Rpc<Shm, ()> = nexus.endpoint_builder().index(4).build(()).unwrap();
-    println!("ready");
-    rpc.run_for(Duration::from_secs(60));
+    let mut server: Rpc<Shm, ()> = nexus.endpoint_builder().index(4).build(()).unwrap();
+    server.on(ECHO, |(), request, cx| {
+        let byte = request.data()[0];
+        request.reply(cx, 1, |out| out.fill(byte));
+    });
+    let mut client: Rpc<Shm, ()> = nexus.endpoint_builder().index(5).build(()).unwrap();
+    let options = ConnectOptions {
+        endpoint: Some(4),
+        ..ConnectOptions::default()
+    };
+    let session = client.connect_with(nexus.address(), &options).unwrap();
+    println!("ready {}", nexus.address());
+    for _ in 0..20_000 {
+        let (mut request, response) = (client.buf(1).unwrap(), client.buf(1).unwrap());
+        request.data_mut().fill(7);
+        // As long as the session connects, this fills its backlog.
+        let _ = client.call(session, ECHO, request, response, Tag(0));
+        client.run_for(Duration::from_millis(1));
+        server.run_for(Duration::from_millis(1));
+    }
 }
 
 #[test]
@@ -81,15 +101,18 @@ fn a_process_is_shown_and_listed() {
     let shown = Shown::start();
     let output = run(&["stats", &shown.pid()]);
     assert!(output.status.success(), "{output:?}");
-    assert!(text(&output.stdout).contains("endpoint 4 (shm), 0 sessions"));
+    assert!(text(&output.stdout).contains("endpoint 4 (shm)"));
     let output = run(&["stats", &shown.pid(), "--json"]);
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["endpoints"][0]["index"], 4);
+    let output = run(&["stats", &shown.1, "--json"]);
+    let there: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(there["pid"], shown.0.id());
     let output = run(&["stats", "--json"]);
     let listed = text(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-        .any(|line| line["pid"] == shown.0.id() && line["endpoints"] == 1);
+        .any(|line| line["pid"] == shown.0.id() && line["endpoints"] == 2);
     assert!(listed, "{output:?}");
 }
 
@@ -125,8 +148,66 @@ fn a_process_that_dies_ends_the_watch() {
 }
 
 #[test]
+fn a_trace_has_both_sides_of_a_call() {
+    let shown = Shown::start();
+    let output = run(&["trace", &shown.pid(), "--count", "8", "--json"]);
+    assert!(output.status.success(), "{output:?}");
+    let packets: Vec<serde_json::Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(packets.len(), 8);
+    for (endpoint, sent, kind) in [(5, true, "REQ"), (4, false, "REQ"), (4, true, "RESP")] {
+        let is_it = |p: &&serde_json::Value| {
+            p["endpoint"] == endpoint && p["sent"] == sent && p["header"]["type"] == kind
+        };
+        assert!(
+            packets.iter().any(|p| is_it(&p)),
+            "{kind} {sent}: {packets:?}"
+        );
+    }
+    let file = std::env::temp_dir().join(format!("dunlin-trace-{}.pcapng", shown.pid()));
+    let path = file.to_str().unwrap();
+    let output = run(&[
+        "trace",
+        &shown.pid(),
+        "--endpoint",
+        "4",
+        "--count",
+        "4",
+        "-o",
+        path,
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stderr).contains("4 packets traced, 0 lost"));
+    assert!(
+        std::fs::read(&file)
+            .unwrap()
+            .starts_with(&0x0a0d_0d0a_u32.to_le_bytes())
+    );
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn top_without_a_terminal_says_what_to_use_instead() {
+    let output = run(&["top", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("stats PID --watch"),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn what_cannot_be_shown_is_an_error_that_says_why() {
-    let cases: [(&[&str], i32, &str); 5] = [
+    let cases: [(&[&str], i32, &str); 8] = [
+        (
+            &["stats", "127.0.0.1:1"],
+            1,
+            "no nexus answers at 127.0.0.1:1",
+        ),
+        (&["trace", "4000000000"], 1, "there is no process"),
+        (&["trace", "1", "--bytes", "9"], 2, "24..=280"),
         (&["stats", "4000000000"], 1, "there is no process"),
         (&["stats", "1"], 1, "process 1"),
         (&["stats", "/dev/null"], 1, "truncated"),

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use dunlin_wire::control::{
-    AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, MAX_FRAME, Message,
+    AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, Insight, MAX_FRAME, Message,
 };
 
 use super::config::{PlaneConfig, PlaneCounters};
@@ -197,6 +197,18 @@ impl<F> Plane<F> {
         }
     }
 
+    /// Answers [`Action::Show`].
+    pub fn show(&mut self, link: LinkId, offset: u64, bytes: &[u8]) {
+        if self.links.contains_key(&link) {
+            let sent = self.send(
+                link,
+                &Message::Insight(Insight { offset, bytes }),
+                Vec::new(),
+            );
+            debug_assert!(sent, "no more was asked for than a message holds");
+        }
+    }
+
     /// Time passes: to be called at [`Plane::next_wakeup`], after everything that has come was
     /// handed over. Calling it more often does no harm.
     pub fn on_tick(&mut self, now: Nanos) {
@@ -260,6 +272,13 @@ impl<F> Plane<F> {
             Message::Refuse(refuse) => return self.on_refuse(link, refuse, now),
             Message::Disconnect(session) => self.on_disconnect(link, *session),
             Message::Reset { session, .. } => self.on_reset(link, *session),
+            Message::InsightRead(read) => self.actions.push_back(Action::Show {
+                link,
+                offset: read.offset,
+                len: read.len,
+            }),
+            // Nobody asks over a connection that carries sessions.
+            Message::Insight(_) => {}
             // The session was forgotten when `Disconnect` was sent.
             Message::DisconnectAck(_) => {}
             Message::Heartbeat { counter } => {

@@ -297,6 +297,16 @@ pub enum Action<F> {
         /// Which.
         link: LinkId,
     },
+    /// The other side asks for a part of what this process shows of itself: answer with
+    /// [`Plane::show`](super::Plane::show), with nothing if it hides.
+    Show {
+        /// Over which connection.
+        link: LinkId,
+        /// Where the part begins.
+        offset: u64,
+        /// How many bytes it has at most.
+        len: u16,
+    },
     /// Give an event to an endpoint.
     Tell {
         /// Which.

@@ -6,6 +6,8 @@
 //! nexus block        sequence word, time, values of `nexus`
 //! endpoint blocks    sequence word, state, index, transport, times, the values of `counters`,
 //!                    `drops`, `transport` and `gauges`, histograms, sessions
+//! trace              what those who want a trace write, and how many packets were traced
+//! ring               slots: number, time, who, length, first bytes
 //! ```
 //! The text makes the file describe itself: a reader of another release shows values that it does
 //! not know, and misses none that it expects. A block whose sequence word is odd is being written.
@@ -37,6 +39,12 @@ pub(super) mod header {
     pub(crate) const PID: usize = 10;
     /// Nanoseconds since 1970.
     pub(crate) const STARTED: usize = 11;
+    /// What those who want a trace write.
+    pub(crate) const TRACE: usize = 12;
+    /// The ring of packets: its place, how many slots, how long each is.
+    pub(crate) const RING: usize = 13;
+    pub(crate) const SLOTS: usize = 14;
+    pub(crate) const SLOT_LEN: usize = 15;
 }
 
 /// Places of a block, as words.
@@ -55,6 +63,46 @@ pub(super) mod block {
     pub(crate) const ROWS: usize = 5;
     /// Words before the values of an endpoint.
     pub(crate) const HEAD: usize = 8;
+}
+
+/// Places where those who want a trace write, as words.
+pub(super) mod trace {
+    /// Changes a few times a second while a trace is wanted; 0: none is.
+    pub(crate) const WORD: usize = 0;
+    /// Which endpoint.
+    pub(crate) const ENDPOINT: usize = 1;
+    /// Every endpoint.
+    pub(crate) const ALL: u64 = u64::MAX;
+    /// Bytes to keep of each packet.
+    pub(crate) const KEEP: usize = 2;
+    /// Packets that were ever written, in a cache line of its own.
+    pub(crate) const WRITTEN: usize = 8;
+    /// Words of all of it.
+    pub(crate) const WORDS: usize = 16;
+}
+
+/// Places of a slot of the ring, as words.
+pub(super) mod slot {
+    /// Number of the packet and one; 0 while it is written.
+    pub(crate) const NUMBER: usize = 0;
+    /// Nanoseconds since 1970.
+    pub(crate) const AT: usize = 1;
+    /// Index of the endpoint, the bits below, and the place of a reason in `drops` and one.
+    pub(crate) const BITS: usize = 2;
+    pub(crate) const SENT: u64 = 1 << 16;
+    pub(crate) const CONGESTION: u64 = 1 << 17;
+    pub(crate) const HAS_PEER: u64 = 1 << 18;
+    pub(crate) const REASON_SHIFT: u32 = 24;
+    pub(crate) const PEER: usize = 3;
+    /// Bytes of the packet, and how many of them are here.
+    pub(crate) const LEN: usize = 4;
+    pub(crate) const KEPT: usize = 5;
+    /// Words before the bytes.
+    pub(crate) const HEAD: usize = 6;
+    /// Words of all of it.
+    pub(crate) const WORDS: usize = 42;
+    /// Bytes of a packet that have room.
+    pub(crate) const ROOM: usize = (WORDS - HEAD) * super::WORD;
 }
 
 /// The keys of the text.

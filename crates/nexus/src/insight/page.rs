@@ -14,7 +14,7 @@ use dunlin_core::control::PlaneCounters;
 use dunlin_core::{Counters, Drops, Histogram, Histograms};
 use dunlin_transport::counters::Counters as TransportCounters;
 
-use super::layout::{self, block, header, key};
+use super::layout::{self, block, header, key, slot, trace};
 use crate::ffi::memory::SharedWords;
 
 /// The name under which the system shows the file (`/proc/PID/fd`).
@@ -24,6 +24,8 @@ pub(super) const NAME: &std::ffi::CStr = c"dunlin-insight";
 const TEXT_LEN: usize = 8 << 10;
 /// Endpoints of a nexus that can be seen at the same time. Blocks that are not used take no memory.
 const BLOCKS: usize = 1024;
+/// Packets that the ring holds. It takes memory only when something is traced.
+const SLOTS: usize = 1 << 15;
 
 /// The file of one nexus.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub(crate) struct Page {
     block_words: usize,
     nexus: usize,
     blocks: usize,
+    trace: usize,
     /// Whose block is taken.
     taken: Mutex<Vec<bool>>,
     /// Sequence word of the nexus's block, which its control thread writes.
@@ -65,12 +68,15 @@ impl Page {
         let nexus = layout::HEADER + TEXT_LEN / layout::WORD;
         let blocks = (nexus + block::NEXUS_HEAD + names).next_multiple_of(8);
         let block_words = block_words();
-        let len = blocks + block_words * BLOCKS;
+        let trace = blocks + block_words * BLOCKS;
+        let ring = trace + trace::WORDS;
+        let len = ring + SLOTS * slot::WORDS;
         let page = Self {
             memory: SharedWords::new(NAME, len)?,
             block_words,
             nexus,
             blocks,
+            trace,
             taken: Mutex::default(),
             nexus_sequence: AtomicU64::new(0),
         };
@@ -88,6 +94,10 @@ impl Page {
         page.put(header::BLOCKS, bytes(blocks));
         page.put(header::BLOCK_LEN, bytes(block_words));
         page.put(header::BLOCK_COUNT, BLOCKS as u64);
+        page.put(header::TRACE, bytes(trace));
+        page.put(header::RING, bytes(ring));
+        page.put(header::SLOTS, SLOTS as u64);
+        page.put(header::SLOT_LEN, bytes(slot::WORDS));
         page.put(header::PID, u64::from(std::process::id()));
         page.put(header::STARTED, unix_now());
         page.put(header::MAGIC, layout::MAGIC);
@@ -127,9 +137,32 @@ impl Page {
         out.finish();
     }
 
+    /// Copies what is at a place of the file, and says how many bytes there are.
+    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> usize {
+        use std::os::unix::fs::FileExt;
+        self.memory.file().read_at(out, offset).unwrap_or(0)
+    }
+
     /// The file, to be read as others read it.
     pub(crate) const fn file(&self) -> &std::fs::File {
         self.memory.file()
+    }
+
+    /// Whether a trace is wanted, of whom, and how much of each packet.
+    pub(super) fn trace_words(&self) -> [u64; 3] {
+        [trace::WORD, trace::ENDPOINT, trace::KEEP].map(|place| {
+            u64::from_le(self.memory.words()[self.trace + place].load(Ordering::Relaxed))
+        })
+    }
+
+    /// The number of the next packet of the trace, and where it belongs.
+    pub(super) fn next_slot(&self) -> (u64, &[AtomicU64]) {
+        let words = &self.memory.words()[self.trace..];
+        let number = words[trace::WRITTEN].fetch_add(1, Ordering::Relaxed);
+        let ring = &words[trace::WORDS..];
+        let slot = usize::try_from(number % SLOTS as u64).unwrap_or(0);
+        let at = slot * slot::WORDS;
+        (number, &ring[at..at + slot::WORDS])
     }
 
     fn put(&self, place: usize, value: u64) {
@@ -142,6 +175,11 @@ impl Page {
 }
 
 impl Block {
+    /// Where it belongs.
+    pub(super) const fn page(&self) -> &Arc<Page> {
+        &self.page
+    }
+
     /// Begins to write what is in it.
     pub(crate) fn write(&mut self) -> Writing<'_> {
         let start = self.page.place_of(self.number);

@@ -2,11 +2,14 @@
 //! before it blocks. It takes a few microseconds, whatever the number of sessions: of these a few
 //! are looked at each time, in turn, and the busiest that were seen are in the table.
 
+use std::sync::Arc;
+
 use dunlin_core::{Nanos, Rpc, Session, SessionInfo};
 use dunlin_wire::SessionNum;
 
 use super::layout;
 use super::page::{Block, unix_now};
+use super::tap::{Change, Recorder, Switch};
 use crate::clock::TscClock;
 use crate::transports::Open;
 
@@ -19,6 +22,8 @@ const LOOKS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Publisher {
     block: Option<Block>,
+    /// Whether its packets are wanted.
+    switch: Switch,
     /// The endpoint is to publish from then on.
     due: Nanos,
     /// The next session to look at.
@@ -33,6 +38,7 @@ impl Publisher {
         Self {
             due: block.as_ref().map_or(Nanos::MAX, |_| Nanos::ZERO),
             block,
+            switch: Switch::default(),
             next: SessionNum(0),
             listed: Vec::with_capacity(layout::ROWS + LOOKS),
         }
@@ -84,6 +90,15 @@ impl Publisher {
             row(*session, info).into_iter().for_each(|v| out.put(v));
         }
         out.finish();
+        let page = block.page();
+        match self.switch.look(page, index, now) {
+            Change::Nothing => {}
+            Change::Begin(keep) => {
+                let recorder = Recorder::new(Arc::clone(page), index, keep, now);
+                rpc.set_tap(Some(Box::new(recorder)));
+            }
+            Change::End => rpc.set_tap(None),
+        }
     }
 
     /// Looks at a few more sessions, and keeps the busiest of them and of those that it has.

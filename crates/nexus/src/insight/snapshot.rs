@@ -113,6 +113,8 @@ pub struct Snapshot {
     pub nexus: Values,
     /// Its endpoints, in order of their indices.
     pub endpoints: Vec<Endpoint>,
+    /// The reasons for drops, in the order in which packets of a trace name them.
+    pub drop_reasons: Vec<String>,
 }
 
 /// The groups of an endpoint's numbers.
@@ -201,14 +203,7 @@ impl Snapshot {
     /// # Errors
     /// It shows nothing that can be understood.
     pub fn read(source: &mut dyn Source) -> Result<Self, ReadError> {
-        let head = words(source, 0, layout::HEADER)?;
-        if head[header::MAGIC] != layout::MAGIC {
-            return Err(ReadError::NotOne);
-        }
-        if head[header::VERSION] != layout::VERSION {
-            let found = head[header::VERSION];
-            return Err(ReadError::Version { found });
-        }
+        let head = read_head(source)?;
         let text = Text::read(source, head[header::TEXT], head[header::TEXT_LEN])?;
         let nexus = whole_block(
             source,
@@ -223,6 +218,7 @@ impl Snapshot {
             started_ns: head[header::STARTED],
             nexus: Values::new(names, &mut values.into_iter()),
             endpoints: Vec::new(),
+            drop_reasons: text.drops.clone(),
             program: text.program.clone(),
             address: text.address.clone(),
             release: text.release.clone(),
@@ -294,6 +290,18 @@ impl Endpoint {
     }
 }
 
+/// The words of the header.
+pub(super) fn read_head(source: &mut dyn Source) -> Result<Vec<u64>, ReadError> {
+    let head = words(source, 0, layout::HEADER)?;
+    if head[header::MAGIC] != layout::MAGIC {
+        return Err(ReadError::NotOne);
+    }
+    match head[header::VERSION] {
+        layout::VERSION => Ok(head),
+        found => Err(ReadError::Version { found }),
+    }
+}
+
 /// A block that did not change while it was read.
 fn whole_block(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u64>, ReadError> {
     for tries in 0..TRIES {
@@ -314,7 +322,11 @@ fn whole_block(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u6
     Err(ReadError::Unfinished)
 }
 
-fn words(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u64>, ReadError> {
+pub(super) fn words(
+    source: &mut dyn Source,
+    start: u64,
+    len: usize,
+) -> Result<Vec<u64>, ReadError> {
     let bytes = bytes(source, start, len * WORD)?;
     let words = bytes.chunks_exact(WORD).map(|word| {
         let word = word.try_into().expect("a chunk is as long as asked for");

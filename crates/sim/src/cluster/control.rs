@@ -280,6 +280,8 @@ impl Control {
                     self.requests.push(StreamRequest::Send(link.0, frame));
                 }
                 Action::Close { link } => self.requests.push(StreamRequest::Close(link.0)),
+                // Nobody here asks what a process does.
+                Action::Show { .. } => {}
                 Action::Tell { event, .. } => self.events.push_back(event),
             }
         }

@@ -55,6 +55,8 @@ pub enum Field {
     Reason,
     /// Counter of a heartbeat.
     Counter,
+    /// Place, length or bytes of what a process shows of itself.
+    Insight,
 }
 
 impl Field {
@@ -87,6 +89,7 @@ impl Field {
             Self::Detail => "detail",
             Self::Reason => "reason",
             Self::Counter => "counter",
+            Self::Insight => "insight",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{ReqNum, SessionNum, Token, check};
 
 mod limits;
 
-const MESSAGE_TYPES: u8 = 13;
+const MESSAGE_TYPES: u8 = 15;
 
 /// Everything that any message can be made of. Messages borrow from it.
 #[derive(Clone, Debug)]
@@ -155,6 +155,14 @@ impl Material {
             12 => Message::Lookup(Lookup {
                 attempt,
                 target: EndpointIndex(self.small),
+            }),
+            14 => Message::InsightRead(InsightRead {
+                offset: counter,
+                len: self.small % 4001,
+            }),
+            15 => Message::Insight(Insight {
+                offset: counter,
+                bytes: self.detail.as_bytes(),
             }),
             _ => {
                 let target = EndpointIndex(self.small - 1);

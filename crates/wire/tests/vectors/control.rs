@@ -2,8 +2,9 @@
 
 use dunlin_wire::control::{
     Accept, AttemptId, BootId, Connect, ControlError, EndpointIndex, EndpointUid, Features, Found,
-    GoodbyeReason, Hello, Incarnation, Lookup, MAX_FRAME, MAX_OFFER_BYTES, Message, Offer, Offers,
-    Refuse, RefuseCode, ResetReason, SessionRef, SessionSide, TransportKind, frame_len,
+    GoodbyeReason, Hello, Incarnation, Insight, InsightRead, Lookup, MAX_FRAME, MAX_OFFER_BYTES,
+    Message, Offer, Offers, Refuse, RefuseCode, ResetReason, SessionRef, SessionSide,
+    TransportKind, frame_len,
 };
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
@@ -177,6 +178,20 @@ fn attempts() -> Named {
                 endpoint,
             })),
         ),
+        (
+            "insight-read",
+            encoded(&Message::InsightRead(InsightRead {
+                offset: 0x0102_0304,
+                len: 4000,
+            })),
+        ),
+        (
+            "insight",
+            encoded(&Message::Insight(Insight {
+                offset: 0x0102_0304,
+                bytes: &ID,
+            })),
+        ),
         ("connect", connect(target, side(&[SHM, UDP]))),
         (
             "connect-longest-offer",
@@ -227,7 +242,7 @@ fn bad_frames() -> Named {
         ("bad-version-0", with("heartbeat", 4, &[0])),
         ("bad-version-2", with("heartbeat", 4, &[2])),
         ("bad-type-0", with("heartbeat", 5, &[0])),
-        ("bad-type-14", with("heartbeat", 5, &[14])),
+        ("bad-type-16", with("heartbeat", 5, &[16])),
         ("bad-heartbeat-short", with_length(9)),
         ("bad-heartbeat-trailing", with_length(11)),
     ]
@@ -354,6 +369,14 @@ fn with_fields(block: Block, message: &Message<'_>) -> Block {
             .with("type", "Lookup")
             .with("attempt", lookup.attempt.0)
             .with("target", lookup.target.0),
+        Message::InsightRead(read) => block
+            .with("type", "InsightRead")
+            .with("offset", read.offset)
+            .with("length", read.len),
+        Message::Insight(insight) => block
+            .with("type", "Insight")
+            .with("offset", insight.offset)
+            .with_bytes("bytes", insight.bytes),
         Message::Found(found) => block
             .with("type", "Found")
             .with("attempt", found.attempt.0)

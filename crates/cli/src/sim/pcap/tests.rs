@@ -3,7 +3,8 @@
 use dunlin_sim::net::{Captured, PortId};
 use dunlin_sim::scenario::Nanos;
 
-use super::{HEADERS, record};
+use super::record;
+use crate::headers::LEN;
 
 #[test]
 fn a_record_says_when_who_and_what() {
@@ -16,7 +17,7 @@ fn a_record_says_when_who_and_what() {
     };
     let record = record(&frame);
     let word = |at: usize| u32::from_le_bytes(*record[at..].first_chunk().unwrap());
-    let len = u32::try_from(HEADERS + 5).unwrap();
+    let len = u32::try_from(LEN + 5).unwrap();
     assert_eq!([word(0), word(4), word(8), word(12)], [3, 7, len, len]);
     let ip = &record[16 + 14..][..20];
     assert_eq!(

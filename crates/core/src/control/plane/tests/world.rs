@@ -366,6 +366,10 @@ impl World {
                     self.hang_up(stream, side);
                 }
             }
+            Action::Show { link, offset, len } => {
+                let bytes = vec![7; usize::from(len)];
+                self.plane(index).show(link, offset, &bytes);
+            }
             Action::Tell { endpoint, event } => self.tell(index, endpoint, event),
         }
     }

@@ -1,0 +1,7 @@
+//! What was asked for cannot be done the way it was asked: exit code 2, as for an option that is
+//! not known.
+
+/// Says what was wrong, and what to do instead.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Misuse(pub(crate) String);
