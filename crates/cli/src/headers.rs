@@ -1,6 +1,6 @@
-//! The headers of lower layers that a recorded packet gets, so that Wireshark reads it: Ethernet, IP
-//! and UDP, from and to the port of a nexus, which is what the dissector looks for. Used for frames
-//! of the simulator and of running endpoints alike.
+//! The headers of lower layers that a recorded packet gets, so that Wireshark reads it: Ethernet,
+//! IP and UDP, from and to the port of a nexus, which is what the dissector looks for. Used for
+//! frames of the simulator and of running endpoints alike.
 
 /// The port of every endpoint.
 const PORT: u16 = 31_850;

@@ -1,5 +1,5 @@
-//! `dunlin top`: a running process on the terminal, refreshed: endpoints, their rates and times, the
-//! busiest sessions, and what is dropped and why (design §11).
+//! `dunlin top`: a running process on the terminal, refreshed: endpoints, their rates and times,
+//! the busiest sessions, and what is dropped and why (design §11).
 
 mod model;
 mod view;
@@ -27,8 +27,8 @@ Keys: up and down choose an endpoint or a session, Tab the table, `s` what it is
 which order, the space bar holds the picture, `q` ends.
 Without a terminal, use `dunlin stats 4711 --watch`.
 
-Exit codes: 0, it was ended with `q`; 1, the process cannot be looked at, or has ended; 2, wrong usage
-or no terminal; 130, Ctrl-C.";
+Exit codes: 0, it was ended with `q`; 1, the process cannot be looked at, or has ended; 2, wrong
+usage or no terminal; 130, Ctrl-C.";
 
 /// What `dunlin top` can be told.
 #[derive(Debug, clap::Args)]

@@ -322,15 +322,18 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         proto.counters.tx_packets += proto.tx.len() as u64;
         // CLOCK 2: before the burst if some client measures, because the answers leave at this
         // time, or if the burst is long, because the transport's time is not the handlers'.
-        let early = proto.tx.measures() || proto.tx.len() >= MANY;
+        let measures = proto.tx.measures();
+        let early = measures || proto.tx.len() >= MANY;
         let mut leaving = if early { self.clock.now() } else { proto.now };
         if !proto.config.bypasses.clock {
             for _ in 1..proto.tx.len() {
                 leaving = self.clock.now();
             }
         }
-        let residences = &mut proto.histograms.residence;
-        proto.tx.stamp_answers(leaving, proto.received, residences);
+        if measures {
+            let residences = &mut proto.histograms.residence;
+            proto.tx.stamp_answers(leaving, proto.received, residences);
+        }
         if let Some(tap) = &mut self.tap {
             tap.on_burst(leaving, proto.tx.items());
         }

@@ -10,6 +10,7 @@ mod clock;
 mod doorbell;
 mod endpoint;
 mod error;
+mod events;
 mod ffi;
 mod idle;
 pub mod insight;

@@ -159,6 +159,7 @@ impl NexusBuilder {
             port: address.port(),
             unix_name,
         };
+        tracing::info!(%address, incarnation = us.incarnation.0, "nexus listens");
         let plane = Plane::new(self.plane, us, random()?);
         let requests = Arc::new(Mailbox::new()?);
         let pool = Pool::new(self.workers)?;

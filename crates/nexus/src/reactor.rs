@@ -17,6 +17,7 @@ use dunlin_core::{Clock, Nanos};
 use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT};
 
 use crate::clock::TscClock;
+use crate::events;
 use crate::ffi::{Epoll, Events, Interest, Ready, socket};
 use crate::insight::page::Page;
 use crate::mailbox::{Mailbox, Request};
@@ -294,7 +295,10 @@ impl Reactor {
         while let Some(request) = self.requests.receive() {
             let now = self.clock.now();
             match request {
-                Request::Plane(command) => self.plane.on_command(command, now),
+                Request::Plane(command) => {
+                    events::on_command(&command);
+                    self.plane.on_command(command, now);
+                }
                 Request::Add {
                     index,
                     uid,
@@ -325,6 +329,7 @@ impl Reactor {
     fn act(&mut self) {
         let mut written = Vec::new();
         while let Some(action) = self.plane.next_action() {
+            events::on_action(&action);
             match action {
                 Action::Dial { link, to } => self.dial(link, &to),
                 Action::Send { link, frame, fds } => {
@@ -386,6 +391,7 @@ fn hand_over(
     now: Nanos,
 ) -> Result<(), Broken> {
     stream.read(|frame, fds| {
+        events::on_frame(link, frame);
         plane.on_frame(link, frame, fds, now);
         plane.has_link(link)
     })

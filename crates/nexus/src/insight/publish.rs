@@ -11,6 +11,7 @@ use super::layout;
 use super::page::{Block, unix_now};
 use super::tap::{Change, Recorder, Switch};
 use crate::clock::TscClock;
+use crate::events;
 use crate::transports::Open;
 
 /// Time between two publications of a busy endpoint.
@@ -22,6 +23,8 @@ const LOOKS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Publisher {
     block: Option<Block>,
+    /// Handlers that had panicked when it published last.
+    panics: u64,
     /// Whether its packets are wanted.
     switch: Switch,
     /// The endpoint is to publish from then on.
@@ -36,8 +39,9 @@ impl Publisher {
     /// `None`: the endpoint cannot be seen.
     pub(crate) fn new(block: Option<Block>) -> Self {
         Self {
-            due: block.as_ref().map_or(Nanos::MAX, |_| Nanos::ZERO),
+            due: Nanos::ZERO,
             block,
+            panics: 0,
             switch: Switch::default(),
             next: SessionNum(0),
             listed: Vec::with_capacity(layout::ROWS + LOOKS),
@@ -55,10 +59,15 @@ impl Publisher {
     #[inline(never)]
     pub(crate) fn publish<T: Open, App>(&mut self, rpc: &mut Rpc<T, TscClock, App>, index: u16) {
         let now = rpc.now();
+        self.due = now + INTERVAL;
+        let panics = rpc.counters().handler_panics;
+        if panics > self.panics {
+            self.panics = panics;
+            events::on_panics(index, panics);
+        }
         if self.block.is_none() {
             return;
         }
-        self.due = now + INTERVAL;
         self.choose(rpc);
         let (pool_bytes, pool_buffers) = rpc.pool_use();
         let (rx, tx) = rpc.halves_mut();

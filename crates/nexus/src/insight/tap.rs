@@ -1,5 +1,5 @@
-//! The side that writes traces: packets of an endpoint, into a ring in the memory file of its nexus,
-//! as long as somebody asks for them there.
+//! The side that writes traces: packets of an endpoint, into a ring in the memory file of its
+//! nexus, as long as somebody asks for them there.
 //!
 //! Who wants a trace writes a word that it changes a few times a second; an endpoint looks at it
 //! when it publishes. If the word stays as it is, whoever wrote it has died, and the trace ends.
@@ -154,8 +154,8 @@ fn lent_bytes(data: &BufRef) -> &[u8] {
     // SAFETY: the endpoint shows a packet in the thread that owns its msgbufs, so none of their
     // regions is freed during the call.
     let found = unsafe { regions::resolve(*data) };
-    // SAFETY: `resolve` vouches for so many readable bytes until the msgbuf is revoked. The endpoint
-    // revokes none while it shows a packet, and the slice does not leave `Tap::sent`.
+    // SAFETY: `resolve` vouches for so many readable bytes until the msgbuf is revoked. The
+    // endpoint revokes none while it shows a packet, and the slice does not leave `Tap::sent`.
     found.map_or(&[], |start| unsafe {
         std::slice::from_raw_parts(start.as_ptr(), data.len())
     })

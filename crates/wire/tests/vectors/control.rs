@@ -44,6 +44,7 @@ type Named = Vec<(&'static str, Vec<u8>)>;
 pub(crate) fn blocks() -> Vec<Block> {
     let all = [
         connections(),
+        insight(),
         attempts(),
         sessions(),
         bad_frames(),
@@ -142,6 +143,25 @@ fn connections() -> Named {
     ]
 }
 
+fn insight() -> Named {
+    vec![
+        (
+            "insight-read",
+            encoded(&Message::InsightRead(InsightRead {
+                offset: 0x0102_0304,
+                len: 4000,
+            })),
+        ),
+        (
+            "insight",
+            encoded(&Message::Insight(Insight {
+                offset: 0x0102_0304,
+                bytes: &ID,
+            })),
+        ),
+    ]
+}
+
 fn attempts() -> Named {
     let attempt = ATTEMPT;
     let (any, target) = (EndpointIndex::ANY, EndpointIndex(2));
@@ -176,20 +196,6 @@ fn attempts() -> Named {
                 attempt,
                 target,
                 endpoint,
-            })),
-        ),
-        (
-            "insight-read",
-            encoded(&Message::InsightRead(InsightRead {
-                offset: 0x0102_0304,
-                len: 4000,
-            })),
-        ),
-        (
-            "insight",
-            encoded(&Message::Insight(Insight {
-                offset: 0x0102_0304,
-                bytes: &ID,
             })),
         ),
         ("connect", connect(target, side(&[SHM, UDP]))),
@@ -317,7 +323,7 @@ fn bad_sides() -> Named {
 
 /// The valid frame of this name.
 fn valid(name: &str) -> Vec<u8> {
-    let all = [connections(), attempts(), sessions()].concat();
+    let all = [connections(), insight(), attempts(), sessions()].concat();
     let found = all.into_iter().find(|(other, _)| *other == name);
     found
         .unwrap_or_else(|| panic!("no valid vector has the name {name}"))

@@ -1,0 +1,115 @@
+//! What a subscriber hears of the control plane: a session from its beginning to its end, somebody
+//! who sends nonsense, and a background handler that panics. One test: a process has one
+//! subscriber.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use dunlin_core::{Done, Tag};
+use dunlin_nexus::{Endpoint, Nexus};
+use dunlin_transport::shm::Shm;
+use dunlin_wire::ReqType;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+static HEARD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Ear;
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Ear {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("dunlin_nexus")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(event.metadata().level().to_string());
+        event.record(&mut line);
+        HEARD.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Waits until something of this level is heard that has these words.
+fn hear(level: Level, words: &str, mut meanwhile: impl FnMut()) {
+    for _ in 0..2_000 {
+        let heard = HEARD.lock().unwrap();
+        let is_it = |line: &String| line.starts_with(level.as_str()) && line.contains(words);
+        if heard.iter().any(is_it) {
+            return;
+        }
+        drop(heard);
+        meanwhile();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("{words} is not among {:#?}", HEARD.lock().unwrap());
+}
+
+#[test]
+fn a_subscriber_hears_what_happens() {
+    const PANIC: ReqType = ReqType(1);
+    tracing::subscriber::set_global_default(Ear).unwrap();
+    let here = Nexus::bind("127.0.0.1:0").unwrap();
+    let there = Nexus::builder().workers(1).bind("127.0.0.1:0").unwrap();
+    let mut server: Endpoint<Shm, ()> = there.endpoint(()).unwrap();
+    server.on_background(PANIC, 0, |_| panic!("as intended"));
+    let mut client: Endpoint<Shm, Vec<Done>> = here.endpoint(Vec::new()).unwrap();
+    client.on_completion(|app, done, _| app.push(done));
+    hear(Level::INFO, "nexus listens", || {});
+
+    let session = client.connect(there.address()).unwrap();
+    let (request, response) = (client.buf(1).unwrap(), client.buf(1).unwrap());
+    client
+        .call(session, PANIC, request, response, Tag(0))
+        .unwrap();
+    while client.app().is_empty() {
+        client.run_for(Duration::from_micros(100));
+        server.run_for(Duration::from_micros(100));
+    }
+    for (level, words) in [
+        (Level::DEBUG, "connecting a session"),
+        (Level::DEBUG, "connecting to a process"),
+        (Level::INFO, "process greeted"),
+        (Level::INFO, "process reached"),
+        (Level::INFO, "session granted"),
+        (Level::ERROR, "a handler panicked"),
+    ] {
+        hear(level, words, || {
+            server.run_for(Duration::from_micros(100));
+        });
+    }
+    client.disconnect(session);
+    hear(Level::INFO, "session closed", || {
+        client.run_for(Duration::from_micros(100));
+        server.run_for(Duration::from_micros(100));
+    });
+
+    let mut stranger = TcpStream::connect(here.address()).unwrap();
+    stranger.write_all(&[2, 0, 0, 0, 1, 99]).unwrap();
+    let _ = stranger.read(&mut [0; 64]);
+    hear(Level::WARN, "malformed message", || {});
+}
