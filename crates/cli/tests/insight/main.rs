@@ -150,13 +150,13 @@ fn a_process_that_dies_ends_the_watch() {
 #[test]
 fn a_trace_has_both_sides_of_a_call() {
     let shown = Shown::start();
-    let output = run(&["trace", &shown.pid(), "--count", "8", "--json"]);
+    let output = run(&["trace", &shown.pid(), "--count", "40", "--json"]);
     assert!(output.status.success(), "{output:?}");
     let packets: Vec<serde_json::Value> = text(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(packets.len(), 8);
+    assert_eq!(packets.len(), 40);
     for (endpoint, sent, kind) in [(5, true, "REQ"), (4, false, "REQ"), (4, true, "RESP")] {
         let is_it = |p: &&serde_json::Value| {
             p["endpoint"] == endpoint && p["sent"] == sent && p["header"]["type"] == kind
