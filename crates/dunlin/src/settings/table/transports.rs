@@ -4,7 +4,7 @@ use dunlin_core::transport::MAX_INLINE;
 use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::{MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options as UdpOptions};
 
-use crate::settings::setting::{Lens, Place, Setting, Shape, US, Unit};
+use crate::settings::setting::{Lens, MICROS, Place, Setting, Shape, US, Unit};
 
 const fn shm(
     name: &'static str,
@@ -158,6 +158,13 @@ pub(super) const UDP: &[Setting] = &[
         "rate of the link, from which congestion control starts and which it never exceeds",
     )
     .within(1_000_000..=1_000_000_000_000),
+    udp(
+        "udp.base_rtt",
+        MICROS,
+        |udp| &mut udp.base_rtt,
+        "round trip through the empty network, if it is known; 0: sessions measure it",
+    )
+    .within(0..=1_000_000_000),
     udp(
         "udp.max_peers",
         Unit::Count,
