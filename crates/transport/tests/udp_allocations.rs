@@ -105,7 +105,8 @@ fn assert_no_allocation<T: Connect>(open: impl Fn() -> Endpoint<T>, same_host: [
         }
     }
     assert_eq!(COUNT.get(), before);
-    assert!(frames > 20 * 60, "{frames} frames");
+    // A frame may hold a burst of small packets.
+    assert!(frames > 20 * 20, "{frames} frames");
 }
 
 #[test]
