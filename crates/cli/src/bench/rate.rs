@@ -3,9 +3,8 @@
 //! figure is that of the slower one.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::ensure;
 use dunlin::{Rpc, Session, SessionEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -218,7 +217,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     });
     let sessions = match params.server {
         Some(server) => subject::connect(&mut rpc, server, SESSIONS)?,
-        None => accept(parent, &mut rpc)?,
+        None => subject::accept(parent, &mut rpc, SESSIONS, |peer| &mut peer.accepted)?,
     };
     rpc.app_mut()
         .pipeline
@@ -235,17 +234,4 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     loop {
         rpc.run_once();
     }
-}
-
-/// Waits until the other side has made all sessions and issues on them.
-fn accept<T: Medium>(parent: &Parent, rpc: &mut Rpc<T, Peer>) -> anyhow::Result<Vec<Session>> {
-    parent.say(&rpc.nexus().address())?;
-    let begin = Instant::now();
-    rpc.run_until(|rpc| {
-        rpc.counters().requests_received > 0 || begin.elapsed() > Duration::from_secs(10)
-    });
-    let sessions = std::mem::take(&mut rpc.app_mut().accepted);
-    let count = sessions.len();
-    ensure!(count == SESSIONS, "{count} sessions came, not {SESSIONS}");
-    Ok(sessions)
 }

@@ -19,7 +19,7 @@ use super::Transport;
 use super::lossy::{Loss, LossyOptions, LossyUdp};
 use super::probe::{Measurement, patience};
 use super::seat::{Seat, Seats};
-use crate::process::{Process, Role};
+use crate::process::{Parent, Process, Role};
 use side::Side;
 
 /// Answers with a function of the whole request ([`super::work`]), in the dispatch thread.
@@ -251,6 +251,26 @@ pub(super) fn connect<T: Medium, App>(
         wait(rpc, sessions[connected])
             .with_context(|| format!("session {connected} of {count}"))?;
     }
+    Ok(sessions)
+}
+
+/// Tells the parent where this endpoint listens, and waits until another has made `count` sessions
+/// with it and issues on them. `accepted` is where those are that were accepted so far.
+///
+/// # Errors
+/// There are more or fewer, or nothing came for as long as connecting may take.
+pub(super) fn accept<T: Medium, App>(
+    parent: &Parent,
+    rpc: &mut Rpc<T, App>,
+    count: usize,
+    accepted: impl FnOnce(&mut App) -> &mut Vec<Session>,
+) -> anyhow::Result<Vec<Session>> {
+    parent.say(&rpc.nexus().address())?;
+    let begin = Instant::now();
+    rpc.run_until(|rpc| rpc.counters().requests_received > 0 || begin.elapsed() > STUCK);
+    let sessions = std::mem::take(accepted(rpc.app_mut()));
+    let came = sessions.len();
+    ensure!(came == count, "{came} sessions came, not {count}");
     Ok(sessions)
 }
 

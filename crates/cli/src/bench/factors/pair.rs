@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use dunlin::{Session, Shm};
+use dunlin::Shm;
 use serde::{Deserialize, Serialize};
 
 use super::{BATCH, Factor, Peer, SESSIONS, register, switch, use_sessions};
@@ -102,7 +102,7 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     register(&mut rpc);
     let sessions = match params.server {
         Some(server) => subject::connect(&mut rpc, server, SESSIONS)?,
-        None => accept(parent, &mut rpc)?,
+        None => subject::accept(parent, &mut rpc, SESSIONS, |peer| &mut peer.accepted)?,
     };
     use_sessions(&mut rpc, sessions);
     pipeline::begin(&mut rpc, BATCH, u64::MAX)?;
@@ -116,19 +116,6 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     loop {
         rpc.run_once();
     }
-}
-
-/// Waits until the other side has made all sessions and issues on them.
-fn accept(parent: &Parent, rpc: &mut dunlin::Rpc<Shm, Peer>) -> anyhow::Result<Vec<Session>> {
-    parent.say(&rpc.nexus().address())?;
-    let begin = Instant::now();
-    rpc.run_until(|rpc| {
-        rpc.counters().requests_received > 0 || begin.elapsed() > Duration::from_secs(10)
-    });
-    let sessions = std::mem::take(&mut rpc.app_mut().accepted);
-    let count = sessions.len();
-    ensure!(count == SESSIONS, "{count} sessions came, not {SESSIONS}");
-    Ok(sessions)
 }
 
 /// The rates of the slices in which this process was given time.

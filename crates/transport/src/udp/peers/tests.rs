@@ -132,6 +132,12 @@ fn a_peer_with_small_buffers_gets_small_datagrams() {
     );
 }
 
+#[test]
+fn datagrams_have_room_for_a_full_packet_so_that_several_are_one_message() {
+    let peer = Peer::new(key(1).1, SHAPE, u32::MAX, 16_320);
+    assert_eq!(peer.shape.datagram, 16_320 + 24);
+}
+
 proptest! {
     #[test]
     fn uses_are_counted_as_in_a_model(
