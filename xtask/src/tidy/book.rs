@@ -1,7 +1,9 @@
-//! The book: every page is in its table of contents, and every page that shows Rust is named by a
-//! Rust file, which is the test that compiles it. What links lead to is the business of `links`.
+//! The book: every page is in its table of contents, no page links to what is not in the book, and
+//! every page that shows Rust is named by a Rust file, which is the test that compiles it. Whether
+//! there is what links lead to is the business of `links`.
 
 use super::Finding;
+use super::links::{relative, resolve};
 use super::tree::{File, Tree};
 
 const CONTENTS: &str = "docs/SUMMARY.md";
@@ -21,8 +23,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let missing = missing.map(|page| Finding::new(&page.path, 0, "not in docs/SUMMARY.md"));
     let shown = pages.iter().copied().chain(tree.get(README));
     missing
+        .chain(pages.iter().flat_map(|page| outward(page)))
         .chain(shown.filter_map(|page| unchecked(tree, page)))
         .collect()
+}
+
+/// Links that a rendered book cannot follow.
+fn outward(page: &File) -> impl Iterator<Item = Finding> {
+    relative(&page.text).filter_map(|(line, target)| {
+        let leads_out = !target.starts_with('#')
+            && !resolve(&page.path, target.split('#').next()?).starts_with("docs/");
+        let what = format!("`{target}` is not in the book, where this link is broken");
+        leads_out.then(|| Finding::new(&page.path, line, what))
+    })
 }
 
 /// The first Rust that a page shows, if no test knows the page.

@@ -1,38 +1,76 @@
-//! Relative links in Markdown files lead to files that exist.
+//! Relative links in Markdown files lead to files that exist, and to headings that these have.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::tree::{File, Tree};
 
+/// The name by which a link reaches each heading, by page.
+type Anchors = BTreeMap<String, BTreeSet<String>>;
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let pages = tree.files.iter().filter(|file| file.path.ends_with(".md"));
-    pages.flat_map(|page| check_page(tree, page)).collect()
+    let pages = || tree.files.iter().filter(|file| file.path.ends_with(".md"));
+    let named = pages().map(|page| (page.path.clone(), anchors(&page.text)));
+    let anchors: Anchors = named.collect();
+    pages()
+        .flat_map(|page| check_page(tree, &anchors, page))
+        .collect()
 }
 
-fn check_page(tree: &Tree, page: &File) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut is_code = false;
-    for (number, line) in page.text.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            is_code = !is_code;
-        }
-        if is_code {
-            continue;
-        }
-        for target in targets(line)
+/// What the prose of a page links to, with the number of the line.
+pub(super) fn relative(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let targets = |(number, line)| {
+        targets(line)
             .into_iter()
-            .filter(|target| is_relative(target))
-        {
-            let file = target.split('#').next().unwrap_or_default();
-            if !tree.paths.contains(&resolve(&page.path, file)) {
-                findings.push(Finding::new(
-                    &page.path,
-                    number + 1,
-                    format!("no file `{target}`"),
-                ));
-            }
+            .map(move |target| (number, target))
+    };
+    prose(text)
+        .flat_map(targets)
+        .filter(|(_, target)| is_relative(target))
+}
+
+/// The path from the root that `target` means on the page at `page`.
+pub(super) fn resolve(page: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.pop().is_none() => return target.to_owned(),
+            ".." => {}
+            name => parts.push(name),
         }
     }
-    findings
+    parts.join("/")
+}
+
+fn check_page(tree: &Tree, anchors: &Anchors, page: &File) -> Vec<Finding> {
+    let wrong = |target: &str| {
+        let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+        let path = match file {
+            "" => page.path.clone(),
+            file => resolve(&page.path, file),
+        };
+        if !tree.paths.contains(&path) {
+            return Some(format!("no file `{target}`"));
+        }
+        // Only pages have headings; in other files an anchor is for whoever shows them.
+        let has_anchor = anchors.get(&path).is_none_or(|it| it.contains(anchor));
+        (!anchor.is_empty() && !has_anchor).then(|| format!("no heading `{target}`"))
+    };
+    relative(&page.text)
+        .filter_map(|(number, target)| Some(Finding::new(&page.path, number, wrong(target)?)))
+        .collect()
+}
+
+/// The lines that are not code, with their numbers.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_code = false;
+    text.lines().zip(1..).filter_map(move |(line, number)| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        (!is_code && !is_fence).then_some((number, line))
+    })
 }
 
 /// What a line links to: `[text](target)` or `[name]: target`.
@@ -51,22 +89,37 @@ fn targets(line: &str) -> Vec<&str> {
 }
 
 fn is_relative(target: &str) -> bool {
-    !target.starts_with('#') && !target.contains("://") && !target.starts_with("mailto:")
+    !target.contains("://") && !target.starts_with("mailto:")
 }
 
-/// The path from the root that `target` means on the page at `page`.
-fn resolve(page: &str, target: &str) -> String {
-    let mut parts: Vec<&str> = page.split('/').collect();
-    parts.pop();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if parts.pop().is_none() => return target.to_owned(),
-            ".." => {}
-            name => parts.push(name),
-        }
+/// The anchors of a page's headings, as forges and mdBook make them: small letters, digits, `_`
+/// and `-`, a `-` for each space, and a number behind those that were there before.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut anchors = BTreeSet::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let headings = prose(text).filter_map(|(_, line)| {
+        let title = line.trim_start_matches('#');
+        (title.len() < line.len()).then_some(title.strip_prefix(' ')?)
+    });
+    for heading in headings {
+        let slug: String = heading.trim().chars().filter_map(slug).collect();
+        let count = counts.entry(slug.clone()).or_default();
+        anchors.insert(match *count {
+            0 => slug,
+            repeated => format!("{slug}-{repeated}"),
+        });
+        *count += 1;
     }
-    parts.join("/")
+    anchors
+}
+
+fn slug(c: char) -> Option<char> {
+    match c {
+        ' ' => Some('-'),
+        '_' | '-' => Some(c),
+        c if c.is_alphanumeric() => c.to_lowercase().next(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

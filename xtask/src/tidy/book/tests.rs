@@ -1,12 +1,16 @@
-//! Pages that are missing in the contents, and Rust that nothing compiles.
+//! Pages that are missing in the contents, links out of the book, and Rust that nothing compiles.
 
 use super::*;
 
 fn findings(contents: &str, doctests: &str) -> Vec<String> {
+    findings_with(contents, doctests, "no code")
+}
+
+fn findings_with(contents: &str, doctests: &str, decisions: &str) -> Vec<String> {
     let tree = Tree::of(&[
         ("docs/SUMMARY.md", contents),
         ("docs/poll.md", "# Poll\n\n```rust\nfn f() {}\n```\n"),
-        ("docs/decisions/README.md", "no code"),
+        ("docs/decisions/README.md", decisions),
         ("docs/gopt.svg", ""),
         ("README.md", "```sh\nls\n```\n"),
         ("crates/dunlin/src/book.rs", doctests),
@@ -36,4 +40,18 @@ fn pages_that_nobody_finds_and_code_that_nobody_compiles_are_findings() {
     let none = check(&Tree::of(&[("README.md", "")]));
     assert_eq!(none.len(), 1);
     assert_eq!(none[0].what, "the book has no contents");
+}
+
+#[test]
+fn links_out_of_the_book_are_findings() {
+    let contents = "- [Poll](poll.md)\n- [Decisions](decisions/README.md)\n";
+    let doctests = "include_str!(\"../../../docs/poll.md\")";
+    let links = "[a](../poll.md#poll) [b](#b)\n[c](../../README.md) [d](../gopt.svg)\n";
+    assert_eq!(
+        findings_with(contents, doctests, links),
+        [
+            "docs/decisions/README.md:2: `../../README.md` is not in the book, \
+             where this link is broken"
+        ]
+    );
 }

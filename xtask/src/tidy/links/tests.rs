@@ -1,11 +1,15 @@
-//! Broken links are found, in both forms; what is no relative link is left alone.
+//! Broken links are found, in both forms, and so are headings that are not there; what is no
+//! relative link is left alone.
 
 use super::*;
 
 fn findings(text: &str) -> Vec<String> {
     let tree = Tree::of(&[
         ("docs/protocol.md", text),
-        ("README.md", ""),
+        (
+            "README.md",
+            "# Top\n\n```text\n# Code\n```\n## `recv` & send: *when*? \n## Top\n",
+        ),
         ("docs/rtt.svg", ""),
         ("crates/core/src/lib.rs", ""),
     ]);
@@ -19,7 +23,7 @@ fn findings(text: &str) -> Vec<String> {
 fn links_to_files_and_folders_pass() {
     let text = "[a](../README.md#top) ![b](rtt.svg \"RTT\") [c](../crates/core/) [d](./rtt.svg)\n\
                 [e](https://example.org) [f](#rules) [g](mailto:a@example.org)\n\
-                [h]: ../README.md\n";
+                [h]: ../README.md\n\n# Rules\n";
     assert_eq!(findings(text), [""; 0]);
 }
 
@@ -33,6 +37,28 @@ fn broken_links_are_found_in_both_forms() {
             "docs/protocol.md:2: no file `../ARCHITECTURE.md`"
         ]
     );
+}
+
+#[test]
+fn headings_have_the_anchors_that_forges_and_mdbook_give_them() {
+    let to = |anchor: &str| findings(&format!("[a](../README.md#{anchor})\n"));
+    for anchor in ["top", "top-1", "recv--send-when"] {
+        assert_eq!(to(anchor), [""; 0]);
+    }
+    for anchor in ["Top", "top-2", "code", "recv-send-when", "#top"] {
+        assert_eq!(
+            to(anchor),
+            [format!(
+                "docs/protocol.md:1: no heading `../README.md#{anchor}`"
+            )]
+        );
+    }
+    assert_eq!(
+        findings("# Here\n[a](#here) [b](#there)\n"),
+        ["docs/protocol.md:2: no heading `#there`"]
+    );
+    // Not a page: what an anchor means there is not ours to know.
+    assert_eq!(findings("[a](../crates/core/src/lib.rs#L7)\n"), [""; 0]);
 }
 
 #[test]
