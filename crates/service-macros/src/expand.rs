@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::Ident;
+use syn::ext::IdentExt;
 
 use crate::parse::{Method, Output, Service};
 
@@ -22,17 +22,6 @@ pub(crate) fn code(service: &Service) -> TokenStream {
     }
 }
 
-/// The name of the type that stands for a method: `KvGet` for `get` of `Kv`.
-fn marker_name(service: &Service, method: &Method) -> Ident {
-    let mut name = service.name.to_string();
-    for word in method.name.to_string().trim_start_matches("r#").split('_') {
-        let mut letters = word.chars();
-        name.extend(letters.next().into_iter().flat_map(char::to_uppercase));
-        name.extend(letters);
-    }
-    Ident::new(&name, method.name.span())
-}
-
 fn marker(service: &Service, method: &Method) -> TokenStream {
     let Service {
         krate,
@@ -41,14 +30,14 @@ fn marker(service: &Service, method: &Method) -> TokenStream {
         ..
     } = service;
     let Method {
+        marker,
         number,
         one_way,
         codec,
         request,
         ..
     } = method;
-    let marker = marker_name(service, method);
-    let full_name = format!("{name}.{}", method.name);
+    let full_name = format!("{name}.{}", method.name.unraw());
     let Output { value, error } = &method.output;
     let outcome = match error {
         None => quote!(#krate::Plain<#value>),
@@ -89,7 +78,7 @@ fn async_server(service: &Service) -> TokenStream {
             argument,
             ..
         } = method;
-        let marker = marker_name(service, method);
+        let marker = &method.marker;
         quote! {
             #(#docs)*
             fn #name<'a>(
@@ -136,7 +125,7 @@ fn answer_arm(service: &Service, method: &Method) -> TokenStream {
         number,
         ..
     } = method;
-    let marker = marker_name(service, method);
+    let marker = &method.marker;
     quote! {
         #number => {
             let value = match #krate::open::<#marker, R>(&request) {
@@ -170,7 +159,7 @@ fn poll_server(service: &Service) -> TokenStream {
             argument,
             ..
         } = method;
-        let marker = marker_name(service, method);
+        let marker = &method.marker;
         quote! {
             #(#docs)*
             fn #name(
@@ -183,7 +172,7 @@ fn poll_server(service: &Service) -> TokenStream {
     });
     let registered = methods.iter().map(|method| {
         let function = &method.name;
-        let marker = marker_name(service, method);
+        let marker = &method.marker;
         quote! {
             #krate::poll::register::<#marker, T, C, Self>(rpc, |app, request, cx| {
                 #krate::poll::serve::<#marker, Self>(app, request, cx, Self::#function);
@@ -226,7 +215,7 @@ fn client(service: &Service) -> TokenStream {
             one_way,
             ..
         } = method;
-        let marker = marker_name(service, method);
+        let marker = &method.marker;
         if *one_way {
             return quote! {
                 #(#docs)*
@@ -301,7 +290,7 @@ fn stub_calls(service: &Service, method: &Method) -> TokenStream {
         request,
         ..
     } = method;
-    let marker = marker_name(service, method);
+    let marker = &method.marker;
     let with = format_ident!("{name}_with");
     let with_doc =
         format!("Like `{name}`, with options, and the msgbufs that an earlier call gave back.");
@@ -341,7 +330,7 @@ fn stub_calls(service: &Service, method: &Method) -> TokenStream {
 /// The function of a stub that reads completions of one method.
 fn stub_response(service: &Service, method: &Method) -> TokenStream {
     let krate = &service.krate;
-    let marker = marker_name(service, method);
+    let marker = &method.marker;
     let name = format_ident!("{}_response", method.name);
     let doc = format!("Reads the completion of `{}`.", method.name);
     quote! {

@@ -1,15 +1,19 @@
 //! Reads a trait with the attribute. Everything that cannot be a service is an error at its place.
 
 use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, FnArg, GenericArgument, Ident, ItemTrait, LitInt, Pat, Path, PathArguments,
-    Result, ReturnType, Token, TraitItem, TraitItemFn, Type, Visibility, parse_quote,
+    Result, ReturnType, Signature, Token, TraitItem, TraitItemFn, Type, Visibility, parse_quote,
 };
 
 /// Numbers above stand for methods with metadata.
 const LAST_NUMBER: u16 = 0x7FFF;
+
+/// The error goes to the client in a form of its own, so the attribute must see it.
+const RESULT: &str = "write `Result<VALUE, ERROR>`: an alias hides the error from the attribute";
 
 /// A trait that is a service.
 pub(crate) struct Service {
@@ -24,6 +28,8 @@ pub(crate) struct Service {
 pub(crate) struct Method {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
+    /// The type that stands for it: `KvGet` for `get` of `Kv`.
+    pub(crate) marker: Ident,
     pub(crate) number: u16,
     pub(crate) one_way: bool,
     pub(crate) codec: Type,
@@ -54,39 +60,37 @@ impl Service {
     pub(crate) fn parse(options: TokenStream, item: TokenStream) -> Result<Self> {
         let options = Options::parse.parse2(options)?;
         let item: ItemTrait = syn::parse2(item)?;
-        if let Some(parameter) = item.generics.params.first() {
-            return Err(Error::new(parameter.span(), "a service has no parameters"));
-        }
-        if let Some(bound) = item.supertraits.first() {
-            return Err(Error::new(bound.span(), "a service has no supertraits"));
-        }
-        let (docs, others) = split_docs(item.attrs);
-        refuse(&others)?;
+        let generics = &item.generics;
+        absent(item.unsafety, "a service is never `unsafe`")?;
+        absent(item.auto_token, "a service is no auto trait")?;
+        absent(generics.params.first(), "a service has no parameters")?;
+        absent(
+            generics.where_clause.as_ref(),
+            "a service has no `where` clause",
+        )?;
+        absent(item.supertraits.first(), "a service has no supertraits")?;
+        let docs = docs(item.attrs)?;
         let mut methods: Vec<Method> = Vec::new();
-        for item in item.items {
-            let TraitItem::Fn(function) = item else {
-                return Err(Error::new(
-                    item.span(),
-                    "a service has methods and nothing else",
-                ));
-            };
-            let method = Method::parse(function, options.codec.as_ref())?;
-            if let Some(other) = methods.iter().find(|it| it.number == method.number) {
-                let what = format!(
-                    "method number {} is `{}` already; numbers are never used twice",
-                    method.number, other.name
-                );
-                return Err(Error::new(method.name.span(), what));
+        let mut wrong: Option<Error> = None;
+        for it in item.items {
+            let method = Method::parse(&item.ident, it, options.codec.as_ref());
+            match method.and_then(|it| it.beside(&item.ident, &methods)) {
+                Ok(method) => methods.push(method),
+                // Whoever has made several mistakes hears of all of them.
+                Err(error) => match &mut wrong {
+                    Some(wrong) => wrong.combine(error),
+                    None => wrong = Some(error),
+                },
             }
-            methods.push(method);
         }
-        Ok(Self {
+        let service = Self {
             krate: options.krate,
             docs,
             visibility: item.vis,
             name: item.ident,
             methods,
-        })
+        };
+        wrong.map_or(Ok(service), Err)
     }
 }
 
@@ -102,7 +106,8 @@ impl Parse for Options {
                 input.parse::<Token![=]>()?;
                 options.krate = input.call(Path::parse_mod_style)?;
             } else {
-                options.codec = Some(parse_codec(input)?);
+                absent(options.codec.as_ref(), "the codec is named twice")?;
+                options.codec = Some(parse_codec(input, "`codec = ...` or `crate = ...`")?);
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
@@ -118,123 +123,225 @@ impl Parse for Numbered {
         let mut codec = None;
         if !input.is_empty() {
             input.parse::<Token![,]>()?;
-            codec = Some(parse_codec(input)?);
+        }
+        if !input.is_empty() {
+            codec = Some(parse_codec(input, "`codec = ...`")?);
+            input.parse::<Option<Token![,]>>()?;
         }
         Ok(Self { number, codec })
     }
 }
 
-fn parse_codec(input: ParseStream<'_>) -> Result<Type> {
+fn parse_codec(input: ParseStream<'_>, expected: &str) -> Result<Type> {
     let name: Ident = input.parse()?;
     if name != "codec" {
-        return Err(Error::new(name.span(), "expected `codec = ...`"));
+        return Err(Error::new(name.span(), format!("expected {expected}")));
     }
     input.parse::<Token![=]>()?;
     input.parse()
 }
 
 impl Method {
-    fn parse(function: TraitItemFn, codec: Option<&Type>) -> Result<Self> {
-        let name = function.sig.ident.clone();
-        let (docs, others) = split_docs(function.attrs);
-        let (numbers, wrong): (Vec<_>, Vec<_>) = others
+    fn parse(service: &Ident, item: TraitItem, codec: Option<&Type>) -> Result<Self> {
+        let TraitItem::Fn(TraitItemFn {
+            attrs,
+            sig,
+            default,
+            ..
+        }) = item
+        else {
+            let what = "a service has methods and nothing else";
+            return Err(Error::new_spanned(item, what));
+        };
+        let name = &sig.ident;
+        let (numbers, others): (Vec<_>, Vec<_>) = attrs
             .into_iter()
             .partition(|it| it.path().is_ident("method") || it.path().is_ident("notify"));
-        refuse(&wrong)?;
+        let docs = docs(others)?;
         let [attribute] = &numbers[..] else {
             let what = "a method has one `#[method(NUMBER)]` or `#[notify(NUMBER)]`";
-            return Err(Error::new(name.span(), what));
+            return Err(Error::new_spanned(name, what));
         };
         let one_way = attribute.path().is_ident("notify");
         let Numbered { number, codec: own } = attribute.parse_args()?;
         let codec = own.or_else(|| codec.cloned()).ok_or_else(|| {
             let what = "the codec is missing: `#[service(codec = Fixed)]`, for example";
-            Error::new(name.span(), what)
+            Error::new_spanned(name, what)
         })?;
-        let (argument, request) = message(&function.sig)?;
-        let output = output(&function.sig.output);
-        if one_way && !matches!(function.sig.output, ReturnType::Default) {
+        plain(&sig)?;
+        absent(default, "a method has no body: servers implement it")?;
+        let (argument, request) = message(&sig)?;
+        if one_way && !matches!(sig.output, ReturnType::Default) {
             let what = "nobody waits for a notification: it returns nothing";
-            return Err(Error::new(function.sig.output.span(), what));
+            return Err(Error::new_spanned(&sig.output, what));
         }
         Ok(Self {
             docs,
-            name,
+            marker: marker(service, name),
             number: in_range(&number)?,
             one_way,
             codec,
             argument,
             request,
-            output,
+            output: output(&sig.output)?,
+            name: sig.ident,
         })
+    }
+
+    /// The method, if it has a number and names of its own.
+    fn beside(self, service: &Ident, others: &[Self]) -> Result<Self> {
+        let refuse = |what: String| Err(Error::new_spanned(&self.name, what));
+        if let Some(other) = others.iter().find(|it| it.number == self.number) {
+            return refuse(format!(
+                "method number {} is `{}` already; numbers are never used twice",
+                self.number, other.name
+            ));
+        }
+        let (name, marker) = (self.name.unraw().to_string(), &self.marker);
+        let made = ["Server", "Poll", "Client", "Stub"].map(|it| format!("{service}{it}"));
+        if made.iter().any(|it| marker == it) || others.iter().any(|it| it.marker == *marker) {
+            return refuse(format!(
+                "`{marker}` would stand for this method and is something else already; choose \
+                 another name"
+            ));
+        }
+        let is_of = |whole: &str, part: &Ident| {
+            let rest = whole.strip_prefix(&part.unraw().to_string());
+            rest.is_some_and(|rest| ["_with", "_response"].contains(&rest))
+        };
+        let is_taken =
+            |it: &Self| is_of(&name, &it.name) || is_of(&it.name.unraw().to_string(), &self.name);
+        if ["new", "register"].contains(&&*name) || others.iter().any(is_taken) {
+            return refuse(format!(
+                "a function that the attribute makes would have the name of `{name}`; choose \
+                 another name"
+            ));
+        }
+        Ok(self)
     }
 }
 
+/// The name of the type that stands for a method.
+fn marker(service: &Ident, method: &Ident) -> Ident {
+    let mut name = service.unraw().to_string();
+    for word in method.unraw().to_string().split('_') {
+        let mut letters = word.chars();
+        name.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        name.extend(letters);
+    }
+    Ident::new(&name, method.span())
+}
+
 fn in_range(number: &LitInt) -> Result<u16> {
-    let value: u16 = number.base10_parse()?;
+    let value = number.base10_parse().unwrap_or_default();
     if (1..=LAST_NUMBER).contains(&value) {
         return Ok(value);
     }
     let what = format!("method numbers are from 1 to {LAST_NUMBER}");
-    Err(Error::new(number.span(), what))
+    Err(Error::new_spanned(number, what))
+}
+
+/// Nothing but `fn`, a name, arguments and what is returned.
+fn plain(signature: &Signature) -> Result<()> {
+    let generics = &signature.generics;
+    absent(
+        signature.asyncness,
+        "write `fn` alone: servers implement it as `async fn` or, of the poll API, as `fn`",
+    )?;
+    absent(signature.unsafety, "a method is never `unsafe`")?;
+    absent(signature.constness, "a method is never `const`")?;
+    absent(signature.abi.as_ref(), "a method has no ABI")?;
+    absent(generics.params.first(), "a method has no parameters")?;
+    absent(
+        generics.where_clause.as_ref(),
+        "a method has no `where` clause",
+    )
 }
 
 /// The one argument: its name and type.
-fn message(signature: &syn::Signature) -> Result<(Ident, Type)> {
-    if let Some(parameter) = signature.generics.params.first() {
-        return Err(Error::new(parameter.span(), "a method has no parameters"));
-    }
-    if let Some(word) = signature.asyncness {
-        let what = "without `async`: the attribute makes both kinds";
-        return Err(Error::new(word.span(), what));
-    }
-    let mut inputs = signature.inputs.iter();
-    let (Some(FnArg::Typed(only)), None) = (inputs.next(), inputs.next()) else {
-        let what = "a method has one argument, its message, and no receiver";
-        return Err(Error::new(signature.span(), what));
+fn message(signature: &Signature) -> Result<(Ident, Type)> {
+    let inputs = &signature.inputs;
+    let what = match (inputs.first(), inputs.len()) {
+        (None, _) => "a method has one argument, its message; `nothing: ()` is one, too",
+        (Some(FnArg::Receiver(_)), _) => {
+            "a method has no `self`: its one argument is its message, as it is sent"
+        }
+        (Some(FnArg::Typed(only)), 1) => return named(only),
+        _ => "a method has one argument: make one message of them",
     };
-    let Pat::Ident(name) = &*only.pat else {
-        return Err(Error::new(only.pat.span(), "the message has a plain name"));
+    Err(Error::new_spanned(signature, what))
+}
+
+/// Name and type of an argument.
+fn named(argument: &syn::PatType) -> Result<(Ident, Type)> {
+    absent(argument.attrs.first(), "this attribute has no meaning here")?;
+    match &*argument.pat {
+        Pat::Ident(name)
+            if name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none() =>
+        {
+            Ok((name.ident.clone(), owned(&argument.ty)?))
+        }
+        pattern => Err(Error::new_spanned(pattern, "the message has a plain name")),
+    }
+}
+
+/// A type of messages.
+fn owned(it: &Type) -> Result<Type> {
+    let what = match it {
+        Type::Reference(_) => {
+            "messages are owned types, as `String` for `&str`; what a server borrows is the \
+             codec's business"
+        }
+        Type::ImplTrait(_) => "both sides must know the type of a message: name it",
+        it => return Ok(it.clone()),
     };
-    Ok((name.ident.clone(), (*only.ty).clone()))
+    Err(Error::new_spanned(it, what))
 }
 
 /// `Result` with two parameters is what a method that can fail returns.
-fn output(output: &ReturnType) -> Output {
+fn output(output: &ReturnType) -> Result<Output> {
     let ReturnType::Type(_, returned) = output else {
         let (value, error) = (parse_quote!(()), None);
-        return Output { value, error };
+        return Ok(Output { value, error });
     };
     if let Type::Path(path) = &**returned
         && let Some(last) = path.path.segments.last()
         && last.ident == "Result"
-        && let PathArguments::AngleBracketed(arguments) = &last.arguments
     {
+        let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+            return Err(Error::new_spanned(returned, RESULT));
+        };
         let mut types = arguments.args.iter().filter_map(|argument| match argument {
-            GenericArgument::Type(it) => Some(it.clone()),
+            GenericArgument::Type(it) => Some(it),
             _ => None,
         });
-        if let (Some(value), Some(error), None) = (types.next(), types.next(), types.next()) {
-            let error = Some(error);
-            return Output { value, error };
+        let (Some(value), Some(error), None) = (types.next(), types.next(), types.next()) else {
+            return Err(Error::new_spanned(returned, RESULT));
+        };
+        let (value, error) = (owned(value)?, Some(owned(error)?));
+        return Ok(Output { value, error });
+    }
+    let (value, error) = (owned(returned)?, None);
+    Ok(Output { value, error })
+}
+
+/// The attributes, if all of them are documentation.
+fn docs(attributes: Vec<Attribute>) -> Result<Vec<Attribute>> {
+    let other = attributes.iter().find(|it| !it.path().is_ident("doc"));
+    let what = match other {
+        Some(it) if it.path().is_ident("cfg") => {
+            "a service is the same in every build; `#[cfg]` goes in front of `#[service]`"
         }
-    }
-    let (value, error) = ((**returned).clone(), None);
-    Output { value, error }
+        _ => "this attribute has no meaning here",
+    };
+    absent(other, what)?;
+    Ok(attributes)
 }
 
-fn split_docs(attributes: Vec<Attribute>) -> (Vec<Attribute>, Vec<Attribute>) {
-    attributes
-        .into_iter()
-        .partition(|it| it.path().is_ident("doc") || it.path().is_ident("cfg"))
+/// An error at what should not be there.
+fn absent(found: Option<impl ToTokens>, what: &str) -> Result<()> {
+    found.map_or(Ok(()), |it| Err(Error::new_spanned(it, what)))
 }
 
-fn refuse(attributes: &[Attribute]) -> Result<()> {
-    match attributes.first() {
-        Some(attribute) => Err(Error::new(
-            attribute.span(),
-            "this attribute has no meaning here",
-        )),
-        None => Ok(()),
-    }
-}
+#[cfg(test)]
+mod tests;
