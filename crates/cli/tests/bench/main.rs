@@ -6,6 +6,7 @@ mod command;
 mod experiments;
 mod report;
 mod simulated;
+mod traced;
 mod wireshark;
 
 use std::process::{Command, Output, Stdio};

@@ -15,6 +15,8 @@ const VECTORS: &str = include_str!("../../../wire/vectors/packets.txt");
 const DATA_SIZE: u32 = 64;
 /// The port that is always Dunlin, and one that is not.
 const PORTS: [u16; 2] = [31_850, 40_000];
+/// The layer that the dissector makes.
+const OURS: &str = "dunlin";
 /// Nothing is cut off.
 const ALL: usize = usize::MAX;
 /// Bytes of a pcap file before its first record, of a record before its frame, and of the headers
@@ -23,12 +25,14 @@ const FILE: usize = 24;
 const RECORD: usize = 16;
 const LOWER: usize = 14 + 20 + 8;
 
-/// What tshark says of each frame of a file; `None` if there is no tshark.
-fn dissect(pcap: &Path, options: &[&str]) -> Option<Vec<Value>> {
+/// What tshark says of each frame of a file, of the layer or layers that are named; `None` if
+/// there is no tshark.
+pub(super) fn dissect(pcap: &Path, layers: &str, options: &[&str]) -> Option<Vec<Value>> {
     let script = format!("lua_script:{ROOT}/tools/wireshark/dunlin.lua");
     let out = Command::new("tshark")
         .args(["-n", "-X", &script, "-r", pcap.to_str().unwrap()])
-        .args(["-T", "json", "--no-duplicate-keys", "-J", "dunlin"])
+        .args(["-T", "json", "--no-duplicate-keys"])
+        .args(["-J", layers])
         .args(options)
         // Nobody's preferences.
         .env("WIRESHARK_CONFIG_DIR", env!("CARGO_TARGET_TMPDIR"))
@@ -48,7 +52,7 @@ fn dissect(pcap: &Path, options: &[&str]) -> Option<Vec<Value>> {
     )
 }
 
-fn temporary(name: &str) -> PathBuf {
+pub(super) fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
@@ -113,7 +117,7 @@ fn vectors() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// The packets that tshark has found in a frame.
-fn packets(layers: &Value) -> Vec<&Value> {
+pub(super) fn packets(layers: &Value) -> Vec<&Value> {
     match &layers["dunlin"] {
         Value::Null => Vec::new(),
         Value::Array(all) => all.iter().collect(),
@@ -122,7 +126,7 @@ fn packets(layers: &Value) -> Vec<&Value> {
 }
 
 /// A number, decimal or hexadecimal.
-fn number(value: &Value) -> u64 {
+pub(super) fn number(value: &Value) -> u64 {
     let text = value
         .as_str()
         .unwrap_or_else(|| panic!("{value} is no number"));
@@ -255,7 +259,7 @@ fn wireshark_finds_in_the_golden_vectors_what_the_decoder_finds() {
         .map(|(_, bytes)| (PORTS[0], bytes.clone()))
         .collect();
     let path = pcap("vectors.pcap", &datagrams, ALL);
-    let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
+    let Some(frames) = dissect(&path, OURS, &["-o", "dunlin.data_size:64"]) else {
         return;
     };
     assert_eq!(frames.len(), vectors.len());
@@ -304,7 +308,7 @@ fn wireshark_finds_every_packet_of_a_datagram_on_any_port() {
         (PORTS[0], cut),
     ];
     let path = pcap("datagrams.pcap", &datagrams, ALL);
-    let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
+    let Some(frames) = dissect(&path, OURS, &["-o", "dunlin.data_size:64"]) else {
         return;
     };
     for frame in &frames[..2] {
@@ -331,7 +335,7 @@ fn what_was_not_captured_is_not_taken_for_short() {
     let datagrams = [(PORTS[0], two.clone()), (PORTS[1], two)];
     // The first header and four bytes of its data.
     let path = pcap("cut.pcap", &datagrams, HEADER_LEN + 4);
-    let Some(frames) = dissect(&path, &["-o", "dunlin.data_size:64"]) else {
+    let Some(frames) = dissect(&path, OURS, &["-o", "dunlin.data_size:64"]) else {
         return;
     };
     for frame in &frames {
@@ -362,7 +366,7 @@ fn wireshark_reads_what_the_simulator_has_captured() {
     let out = run(&args);
     assert!(out.status.success(), "{}", text(&out.stderr));
     // Data sizes are found out: the scenario's is not said.
-    let Some(frames) = dissect(&path, &[]) else {
+    let Some(frames) = dissect(&path, OURS, &[]) else {
         return;
     };
     let datagrams = datagrams(&path);
