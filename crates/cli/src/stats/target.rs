@@ -28,7 +28,12 @@ pub(crate) enum Opened {
         files: Vec<Found>,
     },
     /// A process anywhere.
-    Address(String),
+    Address {
+        /// Where its nexus listens.
+        address: String,
+        /// Its number and its start, once it has answered.
+        known: Option<(u64, u64)>,
+    },
     /// What was saved.
     Saved {
         /// Where.
@@ -68,7 +73,10 @@ impl Opened {
                 pid: *pid,
                 files: insight::of_process(*pid)?,
             },
-            Target::Address(address) => Self::Address(address.clone()),
+            Target::Address(address) => Self::Address {
+                address: address.clone(),
+                known: None,
+            },
             Target::Saved(path) => Self::Saved {
                 path: path.clone(),
                 file: File::open(path).with_context(|| path.display().to_string())?,
@@ -94,20 +102,37 @@ impl Opened {
                     .collect::<Result<_, _>>()
                     .with_context(|| format!("the counters file of process {pid}"))
             }
-            Self::Address(address) => {
-                let remote = Remote::connect(address);
-                let mut remote =
-                    remote.with_context(|| format!("no nexus answers at {address}"))?;
-                let snapshot = Snapshot::read(&mut remote).map_err(|error| match error {
-                    ReadError::Truncated { at: 0 } => anyhow!("the process at {address} hides"),
-                    error => anyhow!(error).context(format!("the process at {address}")),
-                });
-                Ok(vec![snapshot?])
-            }
+            Self::Address { address, known } => Ok(vec![read_remote(address, known)?]),
             Self::Saved { path, file } => {
+                // It may lie with a process that has ended meanwhile, as open files do.
+                if !path.exists() {
+                    bail!("{} is gone", path.display());
+                }
                 let snapshot = Snapshot::read(file);
                 Ok(vec![snapshot.with_context(|| path.display().to_string())?])
             }
         }
+    }
+}
+
+/// What the process at an address shows. `known`: who answered there before.
+fn read_remote(address: &str, known: &mut Option<(u64, u64)>) -> anyhow::Result<Snapshot> {
+    let mut remote = Remote::connect(address).with_context(|| match known {
+        None => format!("no nexus answers at {address}"),
+        Some((pid, _)) => format!("process {pid} at {address} has ended, or is out of reach"),
+    })?;
+    let snapshot = Snapshot::read(&mut remote).map_err(|error| match error {
+        ReadError::Truncated { at: 0 } => anyhow!("the process at {address} hides"),
+        error => anyhow!(error).context(format!("the process at {address}")),
+    })?;
+    let now = (snapshot.pid, snapshot.started_ns);
+    match known.replace(now) {
+        // Its counters began anew: growth since the last reading would be of nothing.
+        Some(before) if before != now => bail!(
+            "process {} at {address} has ended; process {} listens there now",
+            before.0,
+            now.0
+        ),
+        _ => Ok(snapshot),
     }
 }

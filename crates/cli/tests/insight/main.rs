@@ -4,12 +4,14 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dunlin::{ConnectOptions, Nexus, ReqType, Rpc, Shm, Tag};
 
 /// Set in a process that is there to be looked at.
 const SHOWN: &str = "DUNLIN_TEST_SHOWN";
+/// Longer than anything here takes, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(20);
 
 fn dunlin(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
@@ -116,23 +118,25 @@ fn a_process_is_shown_and_listed() {
     assert!(listed, "{output:?}");
 }
 
-#[test]
-fn a_process_that_dies_ends_the_watch() {
-    let mut shown = Shown::start();
-    let mut watch = dunlin(&["stats", &shown.pid(), "--watch", "0.05"])
+/// What a watch of `target` says when the process ends, and its exit code.
+fn watched_until_death(shown: &mut Shown, target: &str) -> (Option<i32>, String) {
+    let mut watch = dunlin(&["stats", target, "--watch", "0.05"])
         .spawn()
         .unwrap();
     let mut out = BufReader::new(watch.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("4 (shm)") {
         line.clear();
-        assert_ne!(
-            out.read_line(&mut line).unwrap(),
-            0,
-            "no line of the endpoint"
-        );
+        let len = out.read_line(&mut line).unwrap();
+        assert_ne!(len, 0, "no line of the endpoint of {target}");
     }
     shown.kill();
+    let deadline = Instant::now() + LIMIT;
+    while watch.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // One that hangs has no code.
+    let _ = watch.kill();
     let mut error = String::new();
     watch
         .stderr
@@ -140,11 +144,42 @@ fn a_process_that_dies_ends_the_watch() {
         .unwrap()
         .read_to_string(&mut error)
         .unwrap();
-    assert_eq!(watch.wait().unwrap().code(), Some(1));
+    (watch.wait().unwrap().code(), error)
+}
+
+#[test]
+fn a_process_that_dies_ends_the_watch() {
+    let mut shown = Shown::start();
+    let pid = shown.pid();
+    let (code, error) = watched_until_death(&mut shown, &pid);
+    assert_eq!(code, Some(1), "{error}");
     assert!(
-        error.contains(&format!("process {} has ended", shown.pid())),
+        error.contains(&format!("process {pid} has ended")),
         "{error}"
     );
+}
+
+#[test]
+fn a_process_elsewhere_that_dies_ends_the_watch() {
+    let mut shown = Shown::start();
+    let address = shown.1.clone();
+    let (code, error) = watched_until_death(&mut shown, &address);
+    assert_eq!(code, Some(1), "{error}");
+    let who = format!("process {} at {address} has ended", shown.pid());
+    assert!(error.contains(&who), "{error}");
+    assert!(error.contains("refused"), "why: {error}");
+}
+
+/// The file that a path leads to stays readable as long as it is open.
+#[test]
+fn a_file_that_goes_with_its_process_ends_the_watch() {
+    let mut shown = Shown::start();
+    let found = dunlin_nexus::insight::of_process(shown.0.id()).unwrap();
+    let path = found[0].path.to_str().unwrap().to_owned();
+    drop(found);
+    let (code, error) = watched_until_death(&mut shown, &path);
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains(&format!("{path} is gone")), "{error}");
 }
 
 #[test]
