@@ -78,6 +78,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             20,
             "cargo clippy --workspace --all-targets --locked -- -D warnings",
         ),
+        sh("peers", 15, step::PEERS),
         sh("test", 40, "cargo test --workspace"),
         sh("seeds", 20, "cargo xtask seeds --count 2000"),
         sh("mutants", 15, "cargo xtask seeds --mutants"),

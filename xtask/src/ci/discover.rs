@@ -1,6 +1,7 @@
 //! Steps that follow from the tree, so that nobody can forget to add them: every example, every
 //! loom test, every fuzz target, and every command that the README shows.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::Context;
@@ -85,16 +86,31 @@ pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
         let folder = fuzz.strip_prefix(root)?.display();
         let build = format!("cargo +nightly fuzz build --fuzz-dir {folder}");
         steps.push(sh(format!("build {folder}"), 8, build));
-        for name in names {
-            let found = format!("target/fuzz-found/{name}");
-            let script = format!(
-                "mkdir -p {found} && cargo +nightly fuzz run --fuzz-dir {folder} {name} {found} \
-                 {folder}/corpus/{name} -- -max_total_time={FUZZ_SECONDS}"
-            );
-            steps.push(sh(format!("fuzz {name}"), 3, script));
+        for names in names.chunks(2) {
+            let scripts = names.iter().map(|name| fuzzing(&folder, name)).collect();
+            steps.push(sh(format!("fuzz {}", names.join(", ")), 3, beside(scripts)));
         }
     }
     Ok(steps)
+}
+
+/// Runs one fuzz target, which uses one processor.
+fn fuzzing(folder: &impl Display, name: &str) -> String {
+    let found = format!("target/fuzz-found/{name}");
+    format!(
+        "mkdir -p {found} && cargo +nightly fuzz run --fuzz-dir {folder} {name} {found} \
+         {folder}/corpus/{name} -- -max_total_time={FUZZ_SECONDS}"
+    )
+}
+
+/// Runs commands at the same time, all of them to their end, and fails if one did.
+fn beside(scripts: Vec<String>) -> String {
+    let start = |script| format!("({script}) & started+=($!); ");
+    let started: String = scripts.into_iter().map(start).collect();
+    format!(
+        "started=(); {started}failed=0; \
+         for it in \"${{started[@]}}\"; do wait \"$it\" || failed=$?; done; exit $failed"
+    )
 }
 
 /// Names of the targets in one fuzz folder, in order; none if there is no such folder.

@@ -17,6 +17,14 @@ const CANNOT_RUN: i32 = 77;
 pub(super) const ADVISORIES: &str =
     "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
 
+/// What Dunlin is measured beside is a workspace of its own, which the other steps do not see. It
+/// is checked where `cargo run --release -p peers` builds it, and not run: figures need a machine
+/// that does nothing else.
+pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
+    crates/peers/measure/Cargo.toml && cargo clippy --locked --manifest-path \
+    crates/peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
+    -- -D warnings";
+
 /// A named shell command.
 #[derive(Debug)]
 pub(super) struct Step {

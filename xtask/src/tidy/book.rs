@@ -31,8 +31,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 /// Links that a rendered book cannot follow.
 fn outward(page: &File) -> impl Iterator<Item = Finding> {
     relative(&page.text).filter_map(|(line, target)| {
-        let leads_out = !target.starts_with('#')
-            && !resolve(&page.path, target.split('#').next()?).starts_with("docs/");
+        let path = resolve(&page.path, target.split('#').next()?);
+        let leads_out =
+            !target.starts_with('#') && (!path.starts_with("docs/") || path == CONTENTS);
         let what = format!("`{target}` is not in the book, where this link is broken");
         leads_out.then(|| Finding::new(&page.path, line, what))
     })

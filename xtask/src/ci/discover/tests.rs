@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::step::Outcome;
 use super::*;
 
 fn scripts(steps: Vec<Step>) -> Vec<String> {
@@ -49,14 +50,30 @@ fn a_client_runs_beside_its_server_and_the_server_alone_does_not() {
 #[test]
 fn fuzz_targets_are_found_in_the_root_and_in_crates() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/xtask-discover");
-    for (folder, name) in [("fuzz", "endpoint"), ("crates/wire/fuzz", "header")] {
+    for (folder, name) in [
+        ("fuzz", "endpoint"),
+        ("crates/wire/fuzz", "header"),
+        ("crates/wire/fuzz", "message"),
+        ("crates/wire/fuzz", "ring"),
+    ] {
         let targets = root.join(folder).join("fuzz_targets");
         std::fs::create_dir_all(&targets).unwrap();
         std::fs::write(targets.join(name).with_extension("rs"), "").unwrap();
     }
-    let scripts = scripts(fuzz(&root).unwrap());
+    let steps = fuzz(&root).unwrap();
     std::fs::remove_dir_all(&root).unwrap();
-    assert_eq!(scripts.len(), 4);
+    let names: Vec<&str> = steps.iter().map(|step| &*step.name).collect();
+    assert_eq!(
+        names,
+        [
+            "build fuzz",
+            "fuzz endpoint",
+            "build crates/wire/fuzz",
+            "fuzz header, message",
+            "fuzz ring"
+        ]
+    );
+    let scripts = scripts(steps);
     let has = |index: usize, part: &str| assert!(scripts[index].contains(part), "{scripts:?}");
     has(0, "build --fuzz-dir fuzz");
     has(1, "target/fuzz-found/endpoint fuzz/corpus/endpoint -- -max");
@@ -65,4 +82,23 @@ fn fuzz_targets_are_found_in_the_root_and_in_crates() {
         3,
         "--fuzz-dir crates/wire/fuzz header target/fuzz-found/header crates",
     );
+    has(3, "fuzz run --fuzz-dir crates/wire/fuzz message ");
+}
+
+#[test]
+fn what_runs_beside_each_other_fails_with_each_of_them() {
+    let run = |scripts: &[&str]| {
+        let scripts = scripts.iter().map(|it| (*it).to_owned()).collect();
+        let step = sh("both", 1, beside(scripts));
+        step.run(Path::new(".")).unwrap()
+    };
+    assert_eq!(run(&["true", "true"]), Outcome::Passed);
+    assert_eq!(run(&["exit 3", "true"]), Outcome::Failed(Some(3)));
+    assert_eq!(run(&["true", "exit 4"]), Outcome::Failed(Some(4)));
+    // They do not wait for each other: the first ends once the second has begun.
+    let folder = std::env::temp_dir().join(format!("xtask-beside-{}", std::process::id()));
+    let waits = format!("until [ -d {0} ]; do sleep 0.01; done", folder.display());
+    let makes = format!("mkdir {}", folder.display());
+    assert_eq!(run(&[&waits, &makes]), Outcome::Passed);
+    std::fs::remove_dir(&folder).unwrap();
 }

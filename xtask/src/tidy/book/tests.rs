@@ -46,12 +46,12 @@ fn pages_that_nobody_finds_and_code_that_nobody_compiles_are_findings() {
 fn links_out_of_the_book_are_findings() {
     let contents = "- [Poll](poll.md)\n- [Decisions](decisions/README.md)\n";
     let doctests = "include_str!(\"../../../docs/poll.md\")";
-    let links = "[a](../poll.md#poll) [b](#b)\n[c](../../README.md) [d](../gopt.svg)\n";
-    assert_eq!(
-        findings_with(contents, doctests, links),
-        [
-            "docs/decisions/README.md:2: `../../README.md` is not in the book, \
-             where this link is broken"
-        ]
-    );
+    let links = "[a](../poll.md#poll) [b](#b) [c](../gopt.svg)\n\
+                 [d](../../README.md) [e](../SUMMARY.md)\n";
+    let broken = ["../../README.md", "../SUMMARY.md"].map(|target| {
+        format!(
+            "docs/decisions/README.md:2: `{target}` is not in the book, where this link is broken"
+        )
+    });
+    assert_eq!(findings_with(contents, doctests, links), broken);
 }
