@@ -116,7 +116,7 @@ fn the_page_says_what_was_measured_where_and_what_was_not() {
         "commit abc1234",
         "an &lt;odd&gt; machine",
         "1 of 2 rows are marked invalid",
-        "rtt_p50, size 32",
+        "round trip, median, size 32 B",
         "eRPC, table 2",
         "400 ns",
         "2.00",
@@ -146,5 +146,24 @@ fn every_experiment_of_the_command_has_a_section() {
             known.contains(&&*name.replace("incast-background", "incast_background")),
             "{name}"
         );
+    }
+}
+
+#[test]
+fn published_figures_have_names_that_people_read() {
+    for it in bench::papers::PUBLISHED {
+        let label = it.label();
+        // Those of rows have underscores; so do the names of what `factors` switches off.
+        assert!(!label.starts_with(it.metric), "{label}");
+    }
+    let labels: Vec<String> = bench::papers::PUBLISHED
+        .iter()
+        .map(|it| it.label())
+        .collect();
+    for label in [
+        "data delivered, size 8 MiB, inflight 1",
+        "data delivered, loss 10⁻⁷",
+    ] {
+        assert!(labels.iter().any(|it| it == label), "{labels:?}");
     }
 }

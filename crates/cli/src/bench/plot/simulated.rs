@@ -125,7 +125,12 @@ pub(super) fn cluster(rows: &[&Row]) -> Vec<Picture> {
         };
         let of: Vec<&Row> = rows.iter().filter(|row| wanted.is(row)).copied().collect();
         let mut lines = vec![measured_line(name, Some(colour), &of, wanted.x)];
-        lines.extend(wanted.published("cluster", Beside::Median));
+        // In the colour of what they stand beside: there are several in one chart.
+        let published = wanted.published("cluster", Beside::Median).into_iter();
+        lines.extend(published.map(|line| Line {
+            colour: Some(colour),
+            ..line
+        }));
         lines.retain(|line| !line.points.is_empty());
         lines
     };

@@ -117,3 +117,20 @@ fn published_figures_stand_beside_rows_that_measure_the_same() {
         ["eRPC, CX4, none", "timely", "eRPC, CX4, timely", "swift"]
     );
 }
+
+#[test]
+fn several_published_figures_in_a_chart_have_the_colours_of_what_they_stand_beside() {
+    let rows = ["latency_p50_us", "latency_p9999_us"].map(|metric| Row {
+        experiment: "cluster".into(),
+        metric: metric.into(),
+        params: Map::from_iter([("endpoints".to_owned(), 1.into())]),
+        ..row::sample()
+    });
+    let charts = of("cluster", &rows);
+    let colours = |kind| {
+        let lines = lines(&charts[0]).iter().filter(move |it| it.kind == kind);
+        lines.map(|it| it.colour).collect::<Vec<_>>()
+    };
+    assert_eq!(colours(Kind::Published), colours(Kind::Measured));
+    assert_eq!(colours(Kind::Published).len(), 2);
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::bench::papers::{Beside, PUBLISHED, Published};
 use crate::bench::row::Row;
 use crate::draw::escape;
-use crate::figure::figure;
+use crate::figure::{figure, short};
 
 /// Published figures of the experiments of these rows, each with those that measure the same.
 pub(super) fn published(out: &mut String, rows: &[&Row]) {
@@ -93,13 +93,36 @@ pub(super) fn all(out: &mut String, rows: &[&Row]) {
 }
 
 impl Published {
-    /// Metric and parameters.
-    fn label(&self) -> String {
-        let params = self
-            .all_params()
-            .map(|(name, value)| format!("{name} {value}"));
+    /// Metric and parameters, for people.
+    pub(in crate::report) fn label(&self) -> String {
+        let params = self.all_params().map(|(name, value)| {
+            let unit = match name {
+                "size" => Some("B"),
+                "loss" => Some("share"),
+                _ => None,
+            };
+            let number = unit.and_then(|unit| Some(short(value.parse().ok()?, unit)));
+            format!("{name} {}", number.unwrap_or(value))
+        });
         let params: Vec<String> = params.collect();
-        format!("{}, {}", self.metric, params.join(", "))
+        format!("{}, {}", in_words(self.metric), params.join(", "))
+    }
+}
+
+/// A metric of which something is published; rows have the short name.
+fn in_words(metric: &str) -> &str {
+    match metric {
+        "rtt_p50" | "rtt_p50_us" => "round trip, median",
+        "rtt_p99_us" => "round trip, 99th percentile",
+        "latency_p50_us" => "RPC, median",
+        "latency_p99_us" => "RPC, 99th percentile",
+        "latency_p9999_us" => "RPC, 99.99th percentile",
+        "rpc_per_s" => "RPCs per second",
+        "rpc_per_s_per_host" => "RPCs per second and host",
+        "gbps" => "data delivered",
+        "rate_ratio" => "part of the full rate",
+        "lookups_per_s" => "look-ups per second",
+        other => other,
     }
 }
 
