@@ -16,7 +16,7 @@ use dunlin_nexus::insight;
 use crate::signal;
 pub(crate) use columns::{count, rate, time};
 pub(crate) use rates::{Between, all_between};
-pub(crate) use tables::session_cells;
+pub(crate) use tables::{SESSION_COLUMNS, session_cells};
 pub(crate) use target::{Opened, Target};
 
 const EXAMPLES: &str = "\
@@ -171,4 +171,4 @@ pub(crate) fn interval(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -27,6 +27,7 @@ use crate::clock::TscClock;
 use crate::error::{ConnectError, EndpointError};
 use crate::idle::{Idle, MIN_BLOCK, Sleeper};
 use crate::insight::page::Page;
+use crate::insight::place::Place;
 use crate::insight::publish::Publisher;
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::{Nexus, random};
@@ -145,7 +146,7 @@ impl<T: Open> EndpointBuilder<T> {
         rpc.set_waker(Arc::clone(&events.doorbell).into());
         let index = register(&self.nexus, self.index, &events)?;
         let mut publisher = Publisher::new(self.nexus.page().and_then(Page::block));
-        publisher.publish(&mut rpc, index.0);
+        publisher.publish(&mut rpc, index.0, |_| Place::default());
         Ok(Endpoint {
             rpc,
             sleeper,
@@ -195,7 +196,7 @@ impl<T: Open, App> Endpoint<T, App> {
             self.on_ended(&closed);
         }
         if self.publisher.is_due(self.rpc.last_now()) {
-            self.publisher.publish(&mut self.rpc, self.index.0);
+            self.publish();
         }
         if progress.frames != 0 {
             self.sleeper.on_activity();
@@ -296,7 +297,7 @@ impl<T: Open, App> Endpoint<T, App> {
         if span == Nanos::ZERO {
             return None;
         }
-        self.publisher.publish(&mut self.rpc, self.index.0);
+        self.publish();
         let (rx, tx) = self.rpc.halves_mut();
         if T::arm(rx, tx) == Arm::Wait && self.sleeper.park() {
             return Some(span.into());
@@ -310,6 +311,13 @@ impl<T: Open, App> Endpoint<T, App> {
         self.sleeper.unpark();
         let (rx, tx) = self.rpc.halves_mut();
         T::disarm(rx, tx);
+    }
+
+    /// Shows how it stands.
+    #[cold]
+    fn publish(&mut self) {
+        let places = |peer| self.handshakes.place_of(peer);
+        self.publisher.publish(&mut self.rpc, self.index.0, places);
     }
 
     fn key(&self, session: dunlin_wire::SessionNum, token: dunlin_wire::Token) -> SessionKey {
@@ -340,7 +348,7 @@ impl<T: Open, App> Endpoint<T, App> {
         if span < MIN_BLOCK {
             return;
         }
-        self.publisher.publish(&mut self.rpc, self.index.0);
+        self.publish();
         let (rx, tx) = self.rpc.halves_mut();
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);

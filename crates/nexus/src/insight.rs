@@ -6,6 +6,7 @@
 //! | `layout.rs` | where what lies in the file, and the text in it that says so |
 //! | `page.rs` | the side that writes: the file of a nexus, one block for each endpoint |
 //! | `publish.rs` | what an endpoint writes into its block, and when |
+//! | `place.rs` | where the other endpoint of a session is, as words |
 //! | `tap.rs`, `trace.rs` | the ring of packets in the same file: who writes, who reads |
 //! | `snapshot.rs` | the side that reads: bytes of anyone's file, checked |
 //! | `remote.rs` | the same from another host |
@@ -17,6 +18,7 @@
 mod find;
 mod layout;
 pub(crate) mod page;
+pub(crate) mod place;
 pub(crate) mod publish;
 mod remote;
 mod snapshot;
@@ -24,6 +26,7 @@ mod tap;
 mod trace;
 
 pub use find::{FindError, Found, all, of_process};
+pub use place::Place;
 pub use remote::Remote;
 pub use snapshot::{Endpoint, Group, Histogram, ReadError, SessionRow, Snapshot, Source, Values};
 pub use trace::{Packet, Trace, TraceError};

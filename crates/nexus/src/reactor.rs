@@ -209,6 +209,9 @@ impl Reactor {
             return;
         };
         locate(&mut self.plane, link, fd.as_fd());
+        if let Some(remote) = socket::remote_addr(fd.as_fd()) {
+            self.plane.on_remote(link, remote.ip());
+        }
         // Whom the plane evicted is to be closed before its descriptor is used again.
         self.act();
         self.enter(link, Stream::new(fd, false));

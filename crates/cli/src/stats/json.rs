@@ -1,6 +1,6 @@
 //! Readings as JSON, one object a line. Times are in nanoseconds.
 
-use dunlin_nexus::insight::{Endpoint, Group, Histogram, Snapshot, Values};
+use dunlin_nexus::insight::{Endpoint, Group, Histogram, SessionRow, Snapshot, Values};
 use serde_json::{Map, Value, json};
 
 use super::rates::Between;
@@ -68,8 +68,16 @@ fn endpoint(endpoint: &Endpoint) -> Value {
         "drops": values(&endpoint.drops),
         "transport_counters": values(&endpoint.transport_counters),
         "times": times.collect::<Map<String, Value>>(),
-        "sessions": endpoint.sessions.iter().map(values).collect::<Vec<_>>(),
+        "sessions": endpoint.sessions.iter().map(session).collect::<Vec<_>>(),
     })
+}
+
+/// Its numbers, and where its other side is as far as that is known.
+fn session(row: &SessionRow) -> Value {
+    let mut object = values(&row.numbers);
+    object["peer_nexus"] = row.place.nexus.map(|nexus| nexus.to_string()).into();
+    object["peer_endpoint"] = row.place.endpoint.into();
+    object
 }
 
 fn times_of(histogram: &Histogram) -> Value {

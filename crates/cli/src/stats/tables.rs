@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use dunlin_nexus::insight::{Endpoint, Snapshot, Values};
+use dunlin_nexus::insight::{Endpoint, Place, SessionRow, Snapshot, Values};
 
 use super::columns::{Columns, count, rate, time};
 
@@ -117,17 +117,8 @@ fn times(endpoint: &Endpoint) -> String {
 }
 
 fn sessions(endpoint: &Endpoint) -> String {
-    let headings = [
-        "sessions",
-        "peer",
-        "remote",
-        "in flight",
-        "waiting",
-        "credits",
-        "rtt",
-        "rtt min",
-        "rate",
-    ];
+    let mut headings = SESSION_COLUMNS.map(|(heading, ..)| heading);
+    headings[0] = "sessions";
     let mut columns = Columns::new(0, &headings);
     for session in &endpoint.sessions {
         columns.row(session_cells(session));
@@ -135,22 +126,48 @@ fn sessions(endpoint: &Endpoint) -> String {
     columns.render("  ")
 }
 
-/// A session's cells, in the order of the headings above.
-pub(crate) fn session_cells(session: &Values) -> Vec<String> {
-    let per_second = session.get("rate");
-    vec![
-        session.get("number").to_string(),
-        session.get("peer").to_string(),
-        session.get("remote").to_string(),
-        format!("{}/{}", session.get("in_flight"), session.get("window")),
-        session.get("backlog").to_string(),
-        format!("{}/{}", session.get("credits"), session.get("credit_limit")),
-        time(session.get("rtt_ns")),
-        time(session.get("rtt_min_ns")),
-        match per_second {
-            0 => "line".into(),
-            // Three digits are shown.
-            _ => format!("{}B/s", rate(per_second as f64)),
-        },
-    ]
+/// A heading, the width that mostly does, and what stands below.
+pub(crate) type SessionColumn = (&'static str, u16, fn(&SessionRow) -> String);
+
+/// What there is to say about a session, the most important first.
+pub(crate) const SESSION_COLUMNS: [SessionColumn; 10] = [
+    ("session", 7, |session| session.get("number").to_string()),
+    ("with", 23, |session| place(&session.place)),
+    ("in flight", 9, |session| {
+        part(session, "in_flight", "window")
+    }),
+    ("rtt", 7, |session| time(session.get("rtt_ns"))),
+    ("rtt min", 7, |session| time(session.get("rtt_min_ns"))),
+    ("rate", 8, |session| match session.get("rate") {
+        0 => "line".into(),
+        // Three digits are shown.
+        per_second => format!("{}B/s", rate(per_second as f64)),
+    }),
+    ("waiting", 7, |session| session.get("backlog").to_string()),
+    ("credits", 7, |session| {
+        part(session, "credits", "credit_limit")
+    }),
+    ("peer", 5, |session| session.get("peer").to_string()),
+    ("remote", 6, |session| session.get("remote").to_string()),
+];
+
+/// A session's cells, in the order of the columns.
+pub(crate) fn session_cells(session: &SessionRow) -> Vec<String> {
+    SESSION_COLUMNS
+        .iter()
+        .map(|(.., cell)| cell(session))
+        .collect()
+}
+
+/// The address of a nexus, and the index of its endpoint behind a slash, if they are known.
+fn place(place: &Place) -> String {
+    let nexus = place.nexus.map_or("?".into(), |nexus| nexus.to_string());
+    match place.endpoint {
+        Some(endpoint) => format!("{nexus}/{endpoint}"),
+        None => nexus,
+    }
+}
+
+fn part(session: &SessionRow, of: &str, all: &str) -> String {
+    format!("{}/{}", session.get(of), session.get(all))
 }

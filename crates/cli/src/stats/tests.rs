@@ -12,7 +12,7 @@ const ECHO: ReqType = ReqType(1);
 const CALLS: u64 = 20;
 
 /// A nexus whose two endpoints have exchanged something, as it shows itself.
-fn snapshot() -> Snapshot {
+pub(crate) fn snapshot() -> Snapshot {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut server: Rpc<Shm, ()> = nexus.endpoint_builder().index(1).build(()).unwrap();
     server.on(ECHO, |(), request, cx| {
@@ -70,12 +70,19 @@ fn a_running_process_shows_what_it_did() {
     assert_eq!(client.sessions.len(), 1);
     assert_eq!(client.sessions[0].get("window"), 8);
     let text = tables::render(&snapshot, false);
+    let [client_there, server_there] = [0, 1].map(|index| format!("{}/{index}", snapshot.address));
+    assert!(text.contains(&client_there), "{text}");
+    assert!(text.contains(&server_there), "{text}");
     assert!(text.contains("endpoint 1 (shm), 1 sessions"), "{text}");
     assert!(!text.contains("handler_panics"), "{text}");
     assert!(tables::render(&snapshot, true).contains("handler_panics"));
     let json: serde_json::Value = serde_json::from_str(&json::line(&snapshot)).unwrap();
     assert_eq!(json["endpoints"][1]["counters"]["requests_received"], CALLS);
     assert_eq!(json["endpoints"][0]["times"]["call"]["count"], CALLS);
+    let session = &json["endpoints"][0]["sessions"][0];
+    assert_eq!(session["peer_nexus"], snapshot.address);
+    assert_eq!(session["peer_endpoint"], 1);
+    assert_eq!(session["peer_port"], serde_json::Value::Null, "{session}");
 }
 
 /// The rules of the text format that a scraper relies on.

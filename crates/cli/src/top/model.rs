@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_nexus::insight::{Group, Snapshot, Values};
+use dunlin_nexus::insight::{Group, SessionRow, Snapshot};
 
 use crate::stats::{Between, all_between};
 
@@ -94,7 +94,7 @@ impl Model {
     }
 
     /// The sessions of the chosen endpoint in the order that was chosen.
-    pub(super) fn sessions(&self) -> Vec<Values> {
+    pub(super) fn sessions(&self) -> Vec<SessionRow> {
         let endpoints = self.endpoints();
         let Some(endpoint) = endpoints.get(self.endpoint) else {
             return Vec::new();

@@ -65,6 +65,31 @@ fn a_terminal_may_have_any_size() {
     }
 }
 
+/// A terminal of the usual width shows who is there, and no heading is cut.
+#[test]
+fn columns_that_have_no_room_are_left_out() {
+    let snapshot = crate::stats::tests::snapshot();
+    let with = format!("{}/1", snapshot.address);
+    let model = Model::new(vec![snapshot]);
+    for (width, here, not_here) in [
+        (
+            80,
+            &["with", "in flight", "call 99 %"][..],
+            &["credits", "stalls/s"][..],
+        ),
+        (160, &["with", "credits", "remote", "stalls/s"][..], &[][..]),
+    ] {
+        let text = picture(&model, width, 24);
+        assert!(text.contains(&with), "{width}\n{text}");
+        for heading in here {
+            assert!(text.contains(heading), "{width}: {heading}\n{text}");
+        }
+        for heading in not_here {
+            assert!(!text.contains(&heading[..4]), "{width}: {heading}\n{text}");
+        }
+    }
+}
+
 #[test]
 fn keys_choose_sort_hold_and_end() {
     let mut model = model();

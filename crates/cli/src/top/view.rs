@@ -9,7 +9,7 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Sparkline, Table as Grid, TableState};
 
 use super::model::{Model, Table};
-use crate::stats::{Between, count, rate, session_cells, time};
+use crate::stats::{Between, SESSION_COLUMNS, count, rate, session_cells, time};
 
 /// The whole picture.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
@@ -56,65 +56,79 @@ fn heading(model: &Model) -> Paragraph<'_> {
     Paragraph::new(text).bold()
 }
 
-fn draw_endpoints(frame: &mut Frame<'_>, area: Rect, model: &Model, endpoints: &[Between<'_>]) {
-    let headings = [
-        "endpoint",
-        "sessions",
-        "out/s",
-        "in/s",
-        "pkts out/s",
-        "pkts in/s",
-        "again/s",
-        "drops/s",
-        "stalls/s",
-        "call 50 %",
-        "call 99 %",
-    ];
-    let rows: Vec<Vec<String>> = endpoints.iter().map(endpoint_cells).collect();
-    let title = format!(" endpoints by {} ", model.orders()[0]);
-    let chosen = (model.table == Table::Endpoints, model.endpoint);
-    draw_grid(frame, area, &title, &headings, &rows, chosen);
+/// A heading, the width that does, and what stands below.
+type EndpointColumn = (&'static str, u16, fn(&Between<'_>) -> String);
+
+/// What there is to say about an endpoint, the most important first.
+const ENDPOINT_COLUMNS: [EndpointColumn; 11] = [
+    ("endpoint", 10, |endpoint| {
+        format!("{} {}", endpoint.after.index, endpoint.after.transport)
+    }),
+    ("sessions", 8, |endpoint| {
+        count(endpoint.after.gauges.get("sessions"))
+    }),
+    ("out/s", 6, |endpoint| counted(endpoint, "requests_sent")),
+    ("in/s", 6, |endpoint| counted(endpoint, "requests_received")),
+    ("call 50 %", 9, |endpoint| called(endpoint, 0.5)),
+    ("call 99 %", 9, |endpoint| called(endpoint, 0.99)),
+    ("drops/s", 7, |endpoint| rate(endpoint.drops())),
+    ("again/s", 7, |endpoint| {
+        counted(endpoint, "retransmissions")
+    }),
+    ("pkts out/s", 10, |endpoint| counted(endpoint, "tx_packets")),
+    ("pkts in/s", 9, |endpoint| counted(endpoint, "rx_packets")),
+    ("stalls/s", 8, |endpoint| counted(endpoint, "stalls")),
+];
+
+fn counted(endpoint: &Between<'_>, name: &str) -> String {
+    rate(endpoint.rate(Group::Counters, name))
 }
 
-fn endpoint_cells(endpoint: &Between<'_>) -> Vec<String> {
-    let counter = |name| rate(endpoint.rate(Group::Counters, name));
-    let call = endpoint.histogram("call");
-    vec![
-        format!("{} {}", endpoint.after.index, endpoint.after.transport),
-        count(endpoint.after.gauges.get("sessions")),
-        counter("requests_sent"),
-        counter("requests_received"),
-        counter("tx_packets"),
-        counter("rx_packets"),
-        counter("retransmissions"),
-        rate(endpoint.drops()),
-        counter("stalls"),
-        time(call.quantile(0.5)),
-        time(call.quantile(0.99)),
-    ]
+fn called(endpoint: &Between<'_>, part: f64) -> String {
+    time(endpoint.histogram("call").quantile(part))
+}
+
+fn draw_endpoints(frame: &mut Frame<'_>, area: Rect, model: &Model, endpoints: &[Between<'_>]) {
+    let columns = ENDPOINT_COLUMNS.map(|(heading, width, _)| (heading, width));
+    let cells = |endpoint| ENDPOINT_COLUMNS.map(|(.., cell)| cell(endpoint)).to_vec();
+    let rows: Vec<Vec<String>> = endpoints.iter().map(cells).collect();
+    let title = format!(" endpoints by {} ", model.orders()[0]);
+    let chosen = (model.table == Table::Endpoints, model.endpoint);
+    draw_grid(frame, area, &title, &columns, &rows, chosen);
 }
 
 fn draw_sessions(frame: &mut Frame<'_>, area: Rect, model: &Model) {
-    let headings = [
-        "session", "peer", "remote", "flight", "waiting", "credits", "rtt", "rtt min", "rate",
-    ];
+    let columns = SESSION_COLUMNS.map(|(heading, width, _)| (heading, width));
     let rows: Vec<Vec<String>> = model.sessions().iter().map(session_cells).collect();
     let title = format!(" busiest sessions by {} ", model.orders()[1]);
     let chosen = (model.table == Table::Sessions, model.session);
-    draw_grid(frame, area, &title, &headings, &rows, chosen);
+    draw_grid(frame, area, &title, &columns, &rows, chosen);
 }
 
-/// A table with a row that is chosen, and bright if the keys are for it.
+/// As many columns from the left as a width has room for, each with a gap before it.
+fn fitting<'a>(columns: &'a [(&'a str, u16)], width: u16) -> &'a [(&'a str, u16)] {
+    let mut taken = 0;
+    let fits = |(_, width_of): &&(&str, u16)| {
+        taken += width_of + 1;
+        taken <= width + 1
+    };
+    let fitting = columns.iter().take_while(fits).count();
+    &columns[..fitting.max(1)]
+}
+
+/// A table of the columns that have room, with a row that is chosen, and bright if the keys are for it.
 fn draw_grid(
     frame: &mut Frame<'_>,
     area: Rect,
     title: &str,
-    headings: &[&str],
+    columns: &[(&str, u16)],
     rows: &[Vec<String>],
     (bright, chosen): (bool, usize),
 ) {
+    let columns = fitting(columns, area.width.saturating_sub(2));
     let cells = |row: &Vec<String>| {
-        Row::new(row.iter().enumerate().map(|(column, cell)| {
+        let shown = row.iter().take(columns.len());
+        Row::new(shown.enumerate().map(|(column, cell)| {
             let text = Text::from(cell.clone());
             Cell::from(if column == 0 {
                 text
@@ -123,12 +137,14 @@ fn draw_grid(
             })
         }))
     };
-    let head = headings.iter().map(|&heading| heading.to_owned()).collect();
+    let head = columns.iter().map(|(heading, _)| heading.to_string());
+    let head = head.collect();
     let highlight = match bright {
         true => Style::new().add_modifier(Modifier::REVERSED),
         false => Style::new().add_modifier(Modifier::UNDERLINED),
     };
-    let widths = headings.iter().map(|_| Constraint::Fill(1));
+    // What is left over is spread in proportion.
+    let widths = columns.iter().map(|(_, width)| Constraint::Fill(*width));
     let grid = Grid::new(rows.iter().map(cells), widths)
         .header(cells(&head).bold())
         .row_highlight_style(highlight)

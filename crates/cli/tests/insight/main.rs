@@ -118,6 +118,35 @@ fn a_process_is_shown_and_listed() {
     assert!(listed, "{output:?}");
 }
 
+/// Each side of a session between processes is shown where the other is: who connected knows the
+/// endpoint, the other side knows the nexus.
+#[test]
+fn sessions_are_shown_with_their_peers() {
+    let shown = Shown::start();
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut client: Rpc<Shm, ()> = nexus.endpoint(()).unwrap();
+    let options = ConnectOptions {
+        endpoint: Some(4),
+        ..ConnectOptions::default()
+    };
+    let session = client.connect_with(&*shown.1, &options).unwrap();
+    client.wait_connected(session).unwrap();
+    client.run_for(Duration::from_millis(150));
+    let here = nexus.snapshot().unwrap();
+    let place = here.endpoints[0].sessions[0].place;
+    assert_eq!(place.nexus, Some(shown.1.parse().unwrap()));
+    assert_eq!(place.endpoint, Some(4));
+    let output = run(&["stats", &shown.pid(), "--json"]);
+    let there: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let sessions = there["endpoints"][0]["sessions"].as_array().unwrap();
+    let us = nexus.address().to_string();
+    let ours = sessions.iter().find(|session| session["peer_nexus"] == us);
+    let ours = ours.unwrap_or_else(|| panic!("{sessions:?}"));
+    assert_eq!(ours["peer_endpoint"], serde_json::Value::Null);
+    let output = run(&["stats", &shown.pid()]);
+    assert!(text(&output.stdout).contains(&us), "{output:?}");
+}
+
 /// What a watch of `target` says when the process ends, and its exit code.
 fn watched_until_death(shown: &mut Shown, target: &str) -> (Option<i32>, String) {
     let mut watch = dunlin(&["stats", target, "--watch", "0.05"])

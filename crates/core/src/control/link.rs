@@ -9,7 +9,7 @@
 //!
 //! Owned and called by `plane`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use dunlin_wire::control::{BootId, GoodbyeReason, Hello, Incarnation};
 
@@ -50,6 +50,10 @@ pub(super) struct Link {
     pub(super) carries_fds: bool,
     /// Our end of it, if it has an address.
     pub(super) local: Option<SocketAddr>,
+    /// The other end of a connection that was accepted, if it has an address.
+    pub(super) remote: Option<IpAddr>,
+    /// Where the nexus at the other end listens, if that is known.
+    pub(super) nexus: Option<SocketAddr>,
     /// The route that dialled it; `None` if the other side did.
     pub(super) route: Option<RouteId>,
     /// Known once hello has come.
@@ -99,6 +103,8 @@ impl Link {
             until,
             carries_fds,
             local: None,
+            remote: None,
+            nexus: None,
             route,
             peer: None,
             sessions: 0,
@@ -142,6 +148,9 @@ impl Link {
             boot_id: hello.boot_id,
             unix_name: hello.unix_name.to_owned(),
         });
+        if let (Some(remote), 1..) = (self.remote, hello.port) {
+            self.nexus = Some(SocketAddr::new(remote, hello.port));
+        }
         self.phase = Phase::Up(Detector::new(&config.heartbeat, now));
         Ok(())
     }

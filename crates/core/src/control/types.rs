@@ -102,6 +102,12 @@ pub struct PeerIdentity {
     /// Our end of the link: an address under which the other side reaches this host. A UNIX stream
     /// and one in the simulator have none.
     pub local: Option<SocketAddr>,
+    /// Where its nexus listens, as far as this side knows: for whoever reads what this process
+    /// shows of itself. A process that connected to this one says the port, and comes from the
+    /// address.
+    pub nexus: Option<SocketAddr>,
+    /// Its index there, if this side has looked it up, or has given it.
+    pub index: Option<EndpointIndex>,
 }
 
 /// What one side says about how it can be reached by one transport.

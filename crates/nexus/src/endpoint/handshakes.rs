@@ -22,8 +22,9 @@ use dunlin_wire::control::{EndpointIndex, RefuseCode};
 use dunlin_wire::{SessionNum, Token};
 
 use super::Endpoint;
-use super::offers::{code_of, info_of, unwrapped, wrapped};
+use super::offers::{code_of, info_of, place_of, unwrapped, wrapped};
 use crate::error::ConnectError;
+use crate::insight::place::Place;
 use crate::transports::Open;
 
 /// Offers under way to an endpoint with which there is a channel.
@@ -77,6 +78,8 @@ struct Channel {
     offered: usize,
     /// Sessions in the stage `Found`, in order.
     waiting: VecDeque<SessionNum>,
+    /// Where the other is, as far as is known.
+    place: Place,
 }
 
 impl Channel {
@@ -93,6 +96,20 @@ impl Handshakes {
             .rev()
             .find(|(failed, _)| *failed == session);
         found.map(|(_, failure)| *failure)
+    }
+
+    /// Where a peer is, for whoever looks at this process.
+    pub(super) fn place_of(&self, peer: PeerId) -> Place {
+        let uid = self.peers.get(&peer).map(|(uid, _)| uid);
+        let channel = uid.and_then(|uid| self.channels.get(uid));
+        channel.map_or(Place::default(), |channel| channel.place)
+    }
+
+    /// The channel to an endpoint, which may be new.
+    fn channel(&mut self, uid: EndpointUid, place: Place) -> &mut Channel {
+        let channel = self.channels.entry(uid).or_default();
+        channel.place = place.or(channel.place);
+        channel
     }
 
     /// The session that a key names, if it is still connecting.
@@ -234,18 +251,14 @@ impl<T: Open, App> Endpoint<T, App> {
     }
 
     fn on_found(&mut self, key: SessionKey, via: LinkId, peer: &PeerIdentity) {
-        let peer = info_of(peer);
+        let (peer, place) = (info_of(peer), place_of(peer));
         let uid = peer.endpoint;
         let Some(entry) = self.handshakes.named(key) else {
             return;
         };
         entry.stage = Stage::Found { via, peer };
-        self.handshakes
-            .channels
-            .entry(uid)
-            .or_default()
-            .waiting
-            .push_back(key.session);
+        let channel = self.handshakes.channel(uid, place);
+        channel.waiting.push_back(key.session);
         self.make_offers(uid);
     }
 
@@ -315,7 +328,6 @@ impl<T: Open, App> Endpoint<T, App> {
             self.decline(key, session, RefuseCode::BadParameters);
             return;
         };
-        self.handshakes.on_offer_over(uid);
         let (rx, tx) = self.rpc.halves_mut();
         let completed = match unwrapped::<T>(side.transports) {
             Ok(answer) => T::complete(rx, tx, pending, answer),
@@ -336,6 +348,8 @@ impl<T: Open, App> Endpoint<T, App> {
             Err(_) if entry.retries < MAX_RETRIES => self.try_again(key, entry),
             Err(error) => self.decline(key, session, code_of(&error)),
         }
+        // Not before: what is known of the endpoint goes with the last that needs it.
+        self.handshakes.on_offer_over(uid);
         self.make_offers(uid);
     }
 
@@ -414,7 +428,7 @@ impl<T: Open, App> Endpoint<T, App> {
 
     /// Somebody wants a session.
     fn on_incoming(&mut self, ticket: Ticket, peer: &PeerIdentity, mut side: Side<OwnedFd>) {
-        let info = info_of(peer);
+        let (info, place) = (info_of(peer), place_of(peer));
         let (rx, tx) = self.rpc.halves_mut();
         let offer = unwrapped::<T>(side.transports);
         let (peer, answer) = match offer.and_then(|offer| T::accept(rx, tx, &info, offer)) {
@@ -429,6 +443,7 @@ impl<T: Open, App> Endpoint<T, App> {
         side.offer.data_size = side.offer.data_size.min(T::data_size(rx, tx, peer));
         match self.rpc.accept(peer, &side.offer) {
             Ok((_, numbers)) => {
+                self.handshakes.channel(info.endpoint, place);
                 self.handshakes.on_open(info.endpoint, peer);
                 let key = self.key(numbers.session, numbers.token);
                 let side = Side {

@@ -7,6 +7,7 @@ use dunlin_core::control::{PeerIdentity, TransportOffer};
 use dunlin_transport::connect::{ConnectError, EndpointUid, Offer, PeerInfo};
 use dunlin_wire::control::RefuseCode;
 
+use crate::insight::place::Place;
 use crate::transports::Open;
 
 /// The other endpoint, as transports are told of it.
@@ -16,6 +17,14 @@ pub(super) fn info_of(peer: &PeerIdentity) -> PeerInfo {
         same_host: peer.same_host,
         same_process: peer.same_process,
         local: peer.local,
+    }
+}
+
+/// The same as whoever looks at this process is told of it.
+pub(super) fn place_of(peer: &PeerIdentity) -> Place {
+    Place {
+        nexus: peer.nexus,
+        endpoint: peer.index.map(|index| index.0),
     }
 }
 

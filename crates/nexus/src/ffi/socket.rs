@@ -77,12 +77,29 @@ pub(crate) fn dial_unix(name: &[u8]) -> io::Result<OwnedFd> {
 
 /// The address of our end of a TCP connection; `None` for one of another kind.
 pub(crate) fn local_addr(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
+    address(socket, libc::getsockname)
+}
+
+/// The address of the other end of a TCP connection; `None` for one of another kind.
+pub(crate) fn remote_addr(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
+    address(socket, libc::getpeername)
+}
+
+/// What one of two calls says, which differ in nothing but the end that they ask for.
+fn address(
+    socket: BorrowedFd<'_>,
+    ask: unsafe extern "C" fn(
+        libc::c_int,
+        *mut libc::sockaddr,
+        *mut libc::socklen_t,
+    ) -> libc::c_int,
+) -> Option<SocketAddr> {
     // SAFETY: addresses are plain numbers, for which zeros are valid.
     let mut raw: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     let mut len = length_of(size_of_val(&raw));
     let room: *mut libc::sockaddr = (&raw mut raw).cast();
     // SAFETY: `raw` has room for `len` bytes, and both live until the call returns.
-    check(unsafe { libc::getsockname(socket.as_raw_fd(), room, &raw mut len) }).ok()?;
+    check(unsafe { ask(socket.as_raw_fd(), room, &raw mut len) }).ok()?;
     match libc::c_int::from(raw.ss_family) {
         libc::AF_INET => {
             // SAFETY: the kernel has written an address of this family; the storage is as large

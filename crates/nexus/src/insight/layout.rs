@@ -12,6 +12,8 @@
 //! The text makes the file describe itself: a reader of another release shows values that it does
 //! not know, and misses none that it expects. A block whose sequence word is odd is being written.
 
+use super::place;
+
 /// "DUNLINST".
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"DUNLINST");
 /// Of the header and of what blocks are made of. Names may come and go without a new one.
@@ -134,7 +136,7 @@ pub(super) const GAUGES: [&str; 5] = [
 ];
 
 /// Columns of the table of sessions.
-pub(super) const SESSIONS: [&str; 12] = [
+pub(super) const SESSIONS: [&str; 16] = [
     "number",
     "peer",
     "remote",
@@ -147,6 +149,10 @@ pub(super) const SESSIONS: [&str; 12] = [
     "rtt_ns",
     "rtt_min_ns",
     "rate",
+    place::COLUMNS[0],
+    place::COLUMNS[1],
+    place::COLUMNS[2],
+    place::COLUMNS[3],
 ];
 
 /// Rows of it: the busiest sessions of an endpoint.

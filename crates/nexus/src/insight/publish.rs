@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 
+use dunlin_core::transport::PeerId;
 use dunlin_core::{Nanos, Rpc, Session, SessionInfo};
 use dunlin_wire::SessionNum;
 
 use super::layout;
 use super::page::{Block, unix_now};
+use super::place::{self, Place};
 use super::tap::{Change, Recorder, Switch};
 use crate::clock::TscClock;
 use crate::events;
@@ -54,10 +56,15 @@ impl Publisher {
         now >= self.due
     }
 
-    /// Writes how the endpoint stands.
+    /// Writes how the endpoint stands. `places`: where the peers are.
     #[cold]
     #[inline(never)]
-    pub(crate) fn publish<T: Open, App>(&mut self, rpc: &mut Rpc<T, TscClock, App>, index: u16) {
+    pub(crate) fn publish<T: Open, App>(
+        &mut self,
+        rpc: &mut Rpc<T, TscClock, App>,
+        index: u16,
+        places: impl Fn(PeerId) -> Place,
+    ) {
         let now = rpc.now();
         self.due = now + INTERVAL;
         let panics = rpc.counters().handler_panics;
@@ -97,6 +104,8 @@ impl Publisher {
         }
         for (session, info) in &self.listed[..rows] {
             row(*session, info).into_iter().for_each(|v| out.put(v));
+            let place = places(info.peer).words();
+            place.into_iter().for_each(|v| out.put(v));
         }
         out.finish();
         let page = block.page();
@@ -138,8 +147,11 @@ impl Publisher {
     }
 }
 
-/// The columns of `layout::SESSIONS`.
-fn row(session: Session, info: &SessionInfo) -> [u64; layout::SESSIONS.len()] {
+/// The columns of `layout::SESSIONS`, but for those of the place.
+fn row(
+    session: Session,
+    info: &SessionInfo,
+) -> [u64; layout::SESSIONS.len() - place::COLUMNS.len()] {
     let ns = |time: Option<Nanos>| time.map_or(0, |time| time.0);
     [
         u64::from(session.number().0),

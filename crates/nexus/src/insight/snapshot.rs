@@ -15,6 +15,7 @@ use std::sync::atomic::{Ordering, fence};
 pub use histogram::Histogram;
 
 use super::layout::{self, WORD, block, header};
+use super::place::{self, Place};
 use text::Text;
 
 /// Most bytes of the text.
@@ -94,7 +95,13 @@ pub enum ReadError {
 pub struct Values(Vec<(String, u64)>);
 
 /// One row of the table of sessions.
-pub type SessionRow = Values;
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionRow {
+    /// What there is to say about it in numbers.
+    pub numbers: Values,
+    /// Where its other side is.
+    pub place: Place,
+}
 
 /// What a process showed at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -176,6 +183,23 @@ impl Values {
 
     fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
         Self(names.iter().cloned().zip(values).collect())
+    }
+}
+
+impl SessionRow {
+    /// A release that does not know the place has no columns for it: it is not known then.
+    fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
+        let mut numbers = Values::new(names, values);
+        let place = Place::of_words(place::COLUMNS.map(|column| numbers.get(column)));
+        numbers
+            .0
+            .retain(|(name, _)| !place::COLUMNS.contains(&name.as_str()));
+        Self { numbers, place }
+    }
+
+    /// The number of this name; 0 if there is none.
+    pub fn get(&self, name: &str) -> u64 {
+        self.numbers.get(name)
     }
 }
 
@@ -284,7 +308,7 @@ impl Endpoint {
                 .map(|name| (name.clone(), Histogram::take(&text.buckets, values)))
                 .collect(),
             sessions: (0..rows.min(text.rows))
-                .map(|_| Values::new(&text.sessions, values))
+                .map(|_| SessionRow::new(&text.sessions, values))
                 .collect(),
         }
     }

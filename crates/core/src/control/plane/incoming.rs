@@ -51,7 +51,7 @@ impl<F> Plane<F> {
     ) -> Result<(), GoodbyeReason> {
         let side = self.take_side(link, &connect.client, fds)?;
         let peer = self
-            .peer_over(link, connect.client.endpoint)
+            .peer_over(link, connect.client.endpoint, None)
             .ok_or(GoodbyeReason::BadMessage)?;
         match self.admit(link, connect.target) {
             Err(code) => self.send_refusal(link, connect.attempt, code),
@@ -228,15 +228,23 @@ impl<F> Plane<F> {
     }
 
     /// Who is at the other side of a session made over this link.
-    pub(super) fn peer_over(&self, link: LinkId, endpoint: EndpointUid) -> Option<PeerIdentity> {
+    pub(super) fn peer_over(
+        &self,
+        link: LinkId,
+        endpoint: EndpointUid,
+        index: Option<EndpointIndex>,
+    ) -> Option<PeerIdentity> {
         let link = self.links.get(&link)?;
         let incarnation = link.peer.as_ref()?.incarnation;
+        let ours = || self.endpoints.iter().find(|(_, ours)| ours.uid == endpoint);
         Some(PeerIdentity {
             endpoint,
             incarnation,
             same_host: link.carries_fds,
             same_process: incarnation == self.us.incarnation,
             local: link.local,
+            nexus: link.nexus,
+            index: index.or_else(|| ours().map(|(index, _)| *index)),
         })
     }
 

@@ -1,9 +1,9 @@
 //! A connection from its beginning to its end: accepted or dialled, greeted, perhaps replaced by
 //! a UNIX connection, closed; and what its end means for everything that it carried.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use dunlin_wire::control::{GoodbyeReason, Hello, Message};
+use dunlin_wire::control::{GoodbyeReason, Hello, Incarnation, Message};
 
 use super::super::link::{Link, LinkStep};
 use super::super::route::{AfterLoss, RouteId, RouteState};
@@ -77,6 +77,14 @@ impl<F> Plane<F> {
         }
     }
 
+    /// The address that the other end of an accepted connection has; to be told before anything
+    /// comes over it.
+    pub fn on_remote(&mut self, id: LinkId, remote: IpAddr) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.remote = Some(remote.to_canonical());
+        }
+    }
+
     /// A connection that was to be dialled is made.
     pub fn on_dialled(&mut self, id: LinkId, now: Nanos) {
         let config = &self.config;
@@ -122,6 +130,11 @@ impl<F> Plane<F> {
     ) -> Result<(), GoodbyeReason> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         link.on_hello(hello, false, &self.us, now, &self.config)?;
+        if link.nexus.is_none() {
+            // Who comes over a UNIX socket has come over TCP before, and is still there (rule C3).
+            let nexus = self.nexus_of(hello.incarnation);
+            self.links.entry(id).and_modify(|link| link.nexus = nexus);
+        }
         self.say_hello(id, true);
         Ok(())
     }
@@ -223,8 +236,9 @@ impl<F> Plane<F> {
         else {
             return;
         };
-        self.links
-            .insert(link, Link::dialling(id, false, now, &self.config));
+        let mut dialling = Link::dialling(id, false, now, &self.config);
+        dialling.nexus = Some(address);
+        self.links.insert(link, dialling);
         self.actions.push_back(Action::Dial {
             link,
             to: Target::Tcp(address),
@@ -242,8 +256,9 @@ impl<F> Plane<F> {
                 self.last_id += 1;
                 let unix = LinkId(self.last_id);
                 route.on_upgrade(id, unix);
-                self.links
-                    .insert(unix, Link::dialling(route_id, true, now, &self.config));
+                let mut dialling = Link::dialling(route_id, true, now, &self.config);
+                dialling.nexus = self.links.get(&id).and_then(|tcp| tcp.nexus);
+                self.links.insert(unix, dialling);
                 self.actions.push_back(Action::Dial {
                     link: unix,
                     to: Target::Unix(name),
@@ -289,6 +304,15 @@ impl<F> Plane<F> {
                 .map(|peer| peer.incarnation)
         };
         incarnation(one).is_some() && incarnation(one) == incarnation(other)
+    }
+
+    /// Where a process listens, by any of its connections that knows.
+    fn nexus_of(&self, incarnation: Incarnation) -> Option<SocketAddr> {
+        let of = |link: &&Link| {
+            let peer = link.peer.as_ref();
+            link.nexus.is_some() && peer.is_some_and(|peer| peer.incarnation == incarnation)
+        };
+        self.links.values().find(of).and_then(|link| link.nexus)
     }
 
     fn close_if_idle(&mut self, id: LinkId, unwanted: bool, now: Nanos) {

@@ -119,7 +119,7 @@ impl<F> Plane<F> {
             .map_err(|_| GoodbyeReason::BadMessage)?;
         let (key, route) = (attempt.key, attempt.route);
         let peer = self
-            .peer_over(link, found.endpoint)
+            .peer_over(link, found.endpoint, Some(found.target))
             .ok_or(GoodbyeReason::BadMessage)?;
         self.tell(
             key.endpoint,

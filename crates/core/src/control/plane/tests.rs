@@ -56,6 +56,36 @@ fn processes_on_one_host_move_to_the_unix_socket_and_pass_descriptors() {
     );
 }
 
+/// Between hosts, on one host by TCP and by the UNIX socket, and within a process.
+#[test]
+fn both_sides_learn_where_the_other_nexus_listens() {
+    let second = EndpointIndex(1);
+    for (host, no_unix) in [(2, false), (1, true), (1, false)] {
+        let mut world = World::new(9);
+        world.no_unix = no_unix;
+        let (client, server) = (world.node(1, 1), world.node(host, 2));
+        let key = world.connect(client, server, second, PATIENCE);
+        world.run(SOON);
+        assert!(is_open(world.seen(client, key)));
+        let place = |node: usize| {
+            let [peer] = &world.nodes[node].met[..] else {
+                panic!("{:?}", world.nodes[node].met)
+            };
+            (peer.nexus, peer.index)
+        };
+        assert_eq!(place(client), (Some(World::address(server)), Some(second)));
+        assert_eq!(place(server), (Some(World::address(client)), None));
+    }
+    let mut world = World::new(9);
+    let node = world.node(1, 2);
+    world.connect(node, node, second, PATIENCE);
+    world.run(SOON);
+    let met = world.nodes[node].met.iter();
+    let met: Vec<_> = met.map(|peer| (peer.nexus, peer.index)).collect();
+    let here = Some(World::address(node));
+    assert_eq!(met, [(here, Some(second)), (here, Some(FIRST))]);
+}
+
 #[test]
 fn without_a_unix_socket_the_tcp_connection_serves() {
     let mut world = World::new(3);

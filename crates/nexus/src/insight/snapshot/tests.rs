@@ -86,7 +86,37 @@ fn what_is_written_is_read() {
     assert!(rtt.quantile(0.5).abs_diff(5_000) <= 5_000 / 8);
     assert_eq!(endpoint.histogram("call").unwrap().count(), 0);
     assert_eq!(endpoint.sessions.len(), 1);
-    assert_eq!(endpoint.sessions[0].get("rate"), 11);
+    let session = &endpoint.sessions[0];
+    assert_eq!(session.get("rate"), 11);
+    let place = Place {
+        nexus: Some("[::c:0:0:0:d]:14".parse().unwrap()),
+        endpoint: Some(14),
+    };
+    assert_eq!(session.place, place);
+    assert_eq!(session.numbers.iter().count(), 12, "{session:?}");
+}
+
+/// A release that shows no places, or more than this one knows.
+#[test]
+fn columns_come_and_go_without_another_version() {
+    let (page, _block) = page();
+    let mut whole = file_of(&page);
+    let at = |name: &[u8], bytes: &[u8]| bytes.windows(name.len()).position(|w| w == name);
+    for (column, other) in [
+        ("peer_ip_high", "of_the_future"),
+        ("peer_port", "ordinary"),
+        ("peer_endpoint", "moreover_this"),
+    ] {
+        let place = at(column.as_bytes(), &whole).unwrap();
+        let other = &other.as_bytes()[..column.len().min(other.len())];
+        let padded = [other, b"        "].concat();
+        whole[place..place + column.len()].copy_from_slice(&padded[..column.len()]);
+    }
+    let snapshot = read(&whole).unwrap();
+    let session = &snapshot.endpoints[0].sessions[0];
+    assert_eq!(session.place, Place::default());
+    assert_eq!(session.get("rate"), 11);
+    assert_eq!(session.get("ordinary"), 14);
 }
 
 #[test]

@@ -24,6 +24,7 @@ impl World {
         let now = self.now;
         match event {
             Event::Found { key, via, peer } => {
+                self.nodes[node].met.push(peer);
                 let fds = if peer.same_host {
                     vec![self.fresh_fd()]
                 } else {
@@ -57,6 +58,7 @@ impl World {
                 }
                 let key = self.session(node, endpoint.0);
                 let remote = (side.offer.session, side.offer.token);
+                self.nodes[node].met.push(peer);
                 self.nodes[node].seen.insert(key, Seen::Open { remote });
                 let fds = if peer.same_host {
                     vec![self.fresh_fd()]

@@ -8,7 +8,9 @@ use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation};
 use dunlin_wire::{SessionNum, Token};
 
 use super::endpoints::Seen;
-use crate::control::{Action, Command, Identity, LinkId, Plane, PlaneConfig, SessionKey, Target};
+use crate::control::{
+    Action, Command, Identity, LinkId, PeerIdentity, Plane, PlaneConfig, SessionKey, Target,
+};
 use crate::error::CloseReason;
 use crate::rng::Rng;
 use crate::time::Nanos;
@@ -22,6 +24,8 @@ pub(super) struct Node {
     pub(super) mute: bool,
     /// Descriptors that arrived.
     pub(super) fds: Vec<u64>,
+    /// Whom its endpoints were told of.
+    pub(super) met: Vec<PeerIdentity>,
     /// Neither reads nor runs until then.
     pub(super) stopped_until: Nanos,
     sessions: u32,
@@ -88,6 +92,7 @@ impl World {
             seen: BTreeMap::new(),
             mute: false,
             fds: Vec::new(),
+            met: Vec::new(),
             stopped_until: Nanos::ZERO,
             sessions: 0,
         });
@@ -396,6 +401,9 @@ impl World {
         let Some(theirs) = plane.on_accepted(unix, now) else {
             return false;
         };
+        if !unix {
+            plane.on_remote(theirs, Ipv4Addr::LOCALHOST.to_ipv6_mapped().into());
+        }
         self.streams
             .push(Stream::between((from, link), (index, theirs)));
         true

@@ -1,0 +1,50 @@
+//! Places survive the file; words that nobody wrote are no place.
+
+use super::*;
+
+#[test]
+fn a_place_is_the_same_behind_the_file() {
+    for nexus in [
+        None,
+        Some("127.0.0.1:31850"),
+        Some("255.255.255.255:65535"),
+        Some("[::1]:1"),
+        Some("[2001:db8:1:2:3:4:5:6]:31850"),
+    ] {
+        for endpoint in [None, Some(0), Some(7), Some(u16::MAX)] {
+            let nexus = nexus.map(|nexus| nexus.parse().unwrap());
+            let place = Place { nexus, endpoint };
+            assert_eq!(Place::of_words(place.words()), place);
+        }
+    }
+}
+
+#[test]
+fn words_that_make_no_place_say_that_it_is_not_known() {
+    let nowhere = Place::default();
+    assert_eq!(nowhere.words(), [0; 4]);
+    assert_eq!(Place::of_words([1, 2, 0, 0]), nowhere, "without a port");
+    assert_eq!(Place::of_words([1, 2, 1 << 16, 1 << 17]), nowhere);
+    assert_eq!(Place::of_words([u64::MAX; 4]), nowhere);
+}
+
+#[test]
+fn what_one_knows_adds_to_what_the_other_knows() {
+    let nexus = Some("10.0.0.7:31850".parse().unwrap());
+    let (with_nexus, with_endpoint) = (
+        Place {
+            nexus,
+            endpoint: None,
+        },
+        Place {
+            nexus: None,
+            endpoint: Some(4),
+        },
+    );
+    let both = Place {
+        nexus,
+        endpoint: Some(4),
+    };
+    assert_eq!(with_nexus.or(with_endpoint), both);
+    assert_eq!(with_endpoint.or(with_nexus), both);
+}
