@@ -5,6 +5,8 @@
 mod futures {}
 #[doc = include_str!("../../../docs/configuration.md")]
 mod configuration {}
+#[doc = include_str!("../../../docs/getting-started.md")]
+mod getting_started {}
 #[doc = include_str!("../../../docs/poll.md")]
 mod poll {}
 #[doc = include_str!("../../../docs/services.md")]

@@ -1,4 +1,4 @@
-//! What the README shows is what the examples are, and it works.
+//! What the README and the first page of the book show is what the examples are, and it works.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 /// A server and a client have at most so many lines each.
 const LINES: usize = 20;
 
-fn page() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    std::fs::read_to_string(path).expect("the README is there")
+fn page(name: &str) -> String {
+    let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("the page is there")
 }
 
 fn source(example: &str) -> String {
@@ -28,7 +28,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 
 #[test]
 fn the_readme_shows_the_examples_as_they_are() {
-    let shown = blocks(&page(), "rust");
+    let shown = blocks(&page("README.md"), "rust");
     assert_eq!(shown, [source("hello_server"), source("hello_client")]);
     for block in shown {
         assert!(block.lines().count() <= LINES, "more than {LINES} lines");
@@ -36,8 +36,22 @@ fn the_readme_shows_the_examples_as_they_are() {
 }
 
 #[test]
+fn the_book_begins_with_the_examples_as_they_are() {
+    let shown = blocks(&page("docs/getting-started.md"), "rust,no_run");
+    // Without their first line, which says what they are: the page does.
+    let code = |example| {
+        source(example)
+            .split_once('\n')
+            .unwrap_or_default()
+            .1
+            .to_owned()
+    };
+    assert_eq!(shown, [code("hello_server"), code("hello_client")]);
+}
+
+#[test]
 fn the_readme_shows_the_two_commands() {
-    let shown = blocks(&page(), "sh").concat();
+    let shown = blocks(&page("README.md"), "sh").concat();
     for command in ["cargo run --release -- bench", "cargo test --workspace"] {
         assert!(shown.lines().any(|line| line == command), "{command}");
     }
