@@ -98,6 +98,7 @@ pub struct Unary<'a, L: Link, M: Method> {
     session: Session,
     value: &'a M::Request,
     options: CallOptions,
+    room: usize,
     call: Option<L::Call>,
 }
 
@@ -109,6 +110,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
             session,
             value,
             options: CallOptions::default(),
+            room: M::Outcome::ROOM,
             call: None,
         }
     }
@@ -126,13 +128,20 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
         self
     }
 
+    /// Makes room for a response of so many bytes, if it may be larger than what the codec expects
+    /// ([`Codec::ROOM`]). One that does not fit ends the call with `ResponseTooLarge`.
+    pub fn room(mut self, bytes: usize) -> Self {
+        self.room = bytes;
+        self
+    }
+
     fn begin(&self) -> Result<L::Call, Failure<Infallible>> {
         let request = encoded::<L, M>(self.link, self.value, &self.options)?;
         let req_type = poll::type_of::<M>(&self.options);
-        let room = M::Outcome::ROOM;
+        let options = self.options;
         Ok(self
             .link
-            .begin(self.session, req_type, request, room, self.options))
+            .begin(self.session, req_type, request, self.room, options))
     }
 }
 

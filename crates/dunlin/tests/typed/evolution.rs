@@ -1,7 +1,7 @@
 //! Old clients with new servers, and the reverse: what `docs/services.md` promises.
 
 use dunlin::service::{Context, DecodeError, Failure, Fixed, Growing, Grown, Postcard};
-use dunlin::{AsyncError, Cx, Local, RpcError, Session, Shm, service};
+use dunlin::{AsyncError, CloseReason, Cx, Local, RpcError, Session, Shm, service};
 use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -209,4 +209,25 @@ fn every_failure_says_what_it_is() {
     let short = DecodeError::TooShort { len: 4, needed: 8 };
     let said = Failure::<u8>::BadResponse(short).to_string();
     assert!(said.contains("4 bytes") && said.contains("older"), "{said}");
+}
+
+#[test]
+fn a_failure_is_uncertain_if_the_handler_may_have_run() {
+    let rpc = |error| Failure::Call(AsyncError::Rpc(error));
+    let reason = CloseReason::EndpointClosed;
+    let failures: [(Failure<u8>, bool); 10] = [
+        (Failure::BadResponse(DecodeError::Malformed), true),
+        (rpc(RpcError::DeadlinePassed), true),
+        (rpc(RpcError::Cancelled), true),
+        (rpc(RpcError::PeerFailed), true),
+        (rpc(RpcError::SessionClosed(reason)), true),
+        (Failure::Method(3), false),
+        (Failure::UnknownMethod, false),
+        (Failure::BadRequest, false),
+        (Failure::BadValue, false),
+        (Failure::Call(AsyncError::NoSession), false),
+    ];
+    for (failure, is_uncertain) in failures {
+        assert_eq!(failure.is_uncertain(), is_uncertain, "{failure:?}");
+    }
 }

@@ -6,6 +6,7 @@
 mod allocations;
 #[path = "../../../core/tests/allocations/counting.rs"]
 mod counting;
+mod edges;
 mod evolution;
 mod wrong;
 
@@ -113,6 +114,14 @@ fn left_us(context: &Context, now: Nanos) -> U64 {
     U64::new(context.left(now).map_or(0, |left| left.0 / 1000))
 }
 
+/// In capitals; the codec cannot encode what is answered to "nothing".
+fn shouted(text: &str) -> String {
+    match text {
+        "nothing" => "\0".to_owned(),
+        text => text.to_uppercase(),
+    }
+}
+
 fn found(names: &[String]) -> Result<Vec<u32>, Trouble> {
     match names.iter().find(|name| name.len() > 3) {
         Some(name) => Err(Trouble::Unknown { name: name.clone() }),
@@ -147,7 +156,7 @@ impl Kv for Asynchronous {
     }
 
     async fn shout(&self, text: &str, _: Context) -> String {
-        text.to_uppercase()
+        shouted(text)
     }
 
     async fn patience(&self, (): &(), context: Context) -> U64 {
@@ -195,7 +204,7 @@ impl KvPoll for Polled {
     }
 
     fn shout(&mut self, text: &str, _: &mut Cx<'_>, _: Context) -> String {
-        text.to_uppercase()
+        shouted(text)
     }
 
     fn patience(&mut self, (): &(), cx: &mut Cx<'_>, context: Context) -> U64 {
