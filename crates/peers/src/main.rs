@@ -4,31 +4,75 @@
 //! The program proper is a workspace of its own, because it is made of more libraries than all of
 //! Dunlin. In this one they would stand in everybody's `Cargo.lock`, and what they ask of libraries
 //! that both use would have the crates of Dunlin compiled anew, with other features.
+//!
+//! Exit codes: those of the program; 1, it cannot be built; 2, wrong arguments; 130, Ctrl-C.
 #![forbid(unsafe_code)]
 
+#[path = "../measure/src/args.rs"]
+#[expect(dead_code, reason = "the program that is built does what is asked for")]
+mod args;
+
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use clap::Parser;
 
-fn main() -> anyhow::Result<()> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("measure/Cargo.toml");
-    let program = std::env::current_exe().context("cannot tell where this program lies")?;
-    // Beside this program's own folder in the target directory, wherever that is.
-    let target = program
-        .ancestors()
-        .nth(2)
-        .context("this program lies nowhere")?;
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+use crate::args::Args;
+
+/// What a shell expects of a program that Ctrl-C stopped: 128 and the number of the signal.
+const STOPPED: u8 = 130;
+
+fn main() -> ExitCode {
+    // Help and mistakes come before minutes of building.
+    Args::parse();
+    run().unwrap_or_else(|error| {
+        eprintln!("peers: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Returns if it cannot be built.
+fn run() -> anyhow::Result<ExitCode> {
+    let target = target()?;
+    let built = cargo("build", &target).status();
+    let built = built.context("cannot start cargo")?;
+    if !built.success() {
+        // A signal has ended it.
+        if built.code().is_none() {
+            return Ok(ExitCode::from(STOPPED));
+        }
+        bail!(
+            "cannot build what Dunlin is compared with; cargo has said why. The first build needs \
+             the network, for tonic, tarpc, quinn and what they are made of"
+        );
+    }
     // This process becomes cargo, and cargo the program: signals and the exit code are its own.
-    let error = Command::new(cargo)
-        .args(["run", "--release", "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(target.join("peers"))
-        .arg("--")
+    let error = cargo("run", &target)
+        .args(["--quiet", "--"])
         .args(std::env::args_os().skip(1))
         .exec();
     Err(error).context("cannot start cargo")
 }
+
+fn cargo(verb: &str, target: &Path) -> Command {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("measure/Cargo.toml");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .args([verb, "--release", "--manifest-path"])
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(target);
+    cargo
+}
+
+/// Beside this program's own folder in the target directory, wherever that is.
+fn target() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot tell where this program lies")?;
+    let target = program.ancestors().nth(2);
+    Ok(target.context("this program lies nowhere")?.join("peers"))
+}
+
+#[cfg(test)]
+mod tests;

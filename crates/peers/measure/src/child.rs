@@ -1,33 +1,33 @@
-//! The processes of a measurement. Each is this program with a hidden subcommand; it says what it
+//! The processes of a measurement. Each is this program with a hidden command line; it says what it
 //! has to say as one line of JSON on its standard output, and what goes wrong on its standard
 //! error. It ends when the parent drops it, and when the parent dies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use clap::Subcommand;
+use clap::{Parser, Subcommand};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::args::Name;
 use crate::load::{Load, Order};
-use crate::peer::Name;
 
-/// The hidden subcommand.
+/// What a child's command line begins with.
 pub(crate) const SUBCOMMAND: &str = "__task";
 
 /// How often a wait looks whether the user pressed Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// What a child does.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Parser)]
 pub(crate) struct Task {
     #[command(subcommand)]
     side: Side,
@@ -57,11 +57,11 @@ pub(crate) struct Process {
 }
 
 /// What a child does; what it says goes to the parent.
-pub(crate) fn run(task: &Task) -> anyhow::Result<()> {
+pub(crate) fn run(task: &Task) -> anyhow::Result<ExitCode> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     take_processor(&task.side)?;
     match &task.side {
-        Side::Serve { peer } => peer.peer().serve(&mut |address| say(&address)),
+        Side::Serve { peer } => peer.peer().serve(&mut |address| say(&address))?,
         Side::Call {
             peer,
             address,
@@ -77,9 +77,10 @@ pub(crate) fn run(task: &Task) -> anyhow::Result<()> {
                 server: *server,
             })?;
             peer.peer().call(address, &mut load)?;
-            say(&load.report().context("it ended too early")?)
+            say(&load.report().context("it ended too early")?)?;
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Process {

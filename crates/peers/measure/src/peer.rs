@@ -11,14 +11,18 @@ mod tarpc;
 mod udp;
 
 use std::cell::RefCell;
+use std::io;
+use std::os::fd::AsFd;
 
-use clap::ValueEnum;
 use futures::future::try_join_all;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
+pub(crate) use crate::args::LARGEST;
+use crate::args::Name;
 use crate::load::Load;
 
-/// Bytes of the largest message: all peers take it, plain UDP included.
-pub(crate) const LARGEST: usize = 64 << 10;
+/// Bytes of a socket's buffers, as Dunlin asks for. TCP finds its own.
+const BUFFER: usize = 4 << 20;
 
 /// A way to call another process.
 pub(crate) trait Peer {
@@ -34,38 +38,7 @@ pub(crate) trait Peer {
     }
 }
 
-/// The peers by name, in the order of the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Name {
-    /// Dunlin over shared memory
-    DunlinShm,
-    /// Dunlin over shared memory, client and server as futures
-    DunlinShmAsync,
-    /// Dunlin over kernel UDP
-    DunlinUdp,
-    /// Dunlin over kernel UDP, client and server as futures
-    DunlinUdpAsync,
-    /// A UNIX socket, with a length before each message
-    Unix,
-    /// A TCP connection, with a length before each message
-    Tcp,
-    /// UDP sockets without any protocol: nothing is sent again but after a silence
-    Udp,
-    /// tarpc with bincode over TCP
-    Tarpc,
-    /// gRPC: tonic with prost over HTTP/2
-    Tonic,
-    /// QUIC: quinn, a stream for each call, encrypted
-    Quinn,
-}
-
 impl Name {
-    /// As on the command line.
-    pub(crate) fn text(self) -> String {
-        self.to_possible_value()
-            .map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
     pub(crate) fn peer(self) -> Box<dyn Peer> {
         match self {
             Self::DunlinShm => Box::new(dunlin::Polled::<::dunlin::Shm>::default()),
@@ -80,13 +53,6 @@ impl Name {
             Self::Quinn => Box::new(quic::Quic),
         }
     }
-}
-
-/// Those that were named, or all, in the order of the table.
-pub(crate) fn chosen(only: &[Name]) -> Vec<Name> {
-    let mut all = Name::value_variants().to_vec();
-    all.retain(|name| only.is_empty() || only.contains(name));
-    all
 }
 
 /// Keeps calls in flight, for peers whose calls are futures.
@@ -110,8 +76,15 @@ async fn drive<R: AsRef<[u8]>>(
         .map(drop)
 }
 
+/// A socket with room for what is on its way; the kernel may grant less.
+fn roomy<S: AsFd>(socket: S) -> io::Result<S> {
+    set_socket_recv_buffer_size(&socket, BUFFER)?;
+    set_socket_send_buffer_size(&socket, BUFFER)?;
+    Ok(socket)
+}
+
 /// A runtime of one thread.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::args::Name;
 use crate::child::Process;
 use crate::load::Report;
-use crate::peer::Name;
 use crate::progress::Progress;
 use crate::row::{self, Row};
 

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
+use crate::args::Name;
 use crate::load::Report;
-use crate::peer::Name;
 use crate::plan::Place;
 
 /// One figure of one peer.

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::{LARGEST, Peer};
+use super::{LARGEST, Peer, roomy};
 use crate::load::Load;
 use crate::work;
 
@@ -56,13 +56,13 @@ impl Peer for Unix {
         ready(&name)?;
         loop {
             let (stream, _) = listener.accept()?;
-            serve_client(stream);
+            serve_client(roomy(stream)?);
         }
     }
 
     fn call(&self, address: &str, load: &mut Load) -> anyhow::Result<()> {
         let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(address)?)?;
-        call_over(&stream, load)
+        call_over(&roomy(stream)?, load)
     }
 }
 

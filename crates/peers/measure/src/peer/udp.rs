@@ -8,8 +8,9 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use rustix::net::sockopt::socket_recv_buffer_size;
 
-use super::Peer;
+use super::{Peer, roomy};
 use crate::load::Load;
 use crate::work;
 
@@ -23,10 +24,6 @@ const HEAD: usize = 16;
 /// Slots of a client at most.
 const SLOTS: usize = 1024;
 
-/// Bytes that may be in flight: what a socket has room for by default, with the kernel's own
-/// reckoning of what a datagram takes.
-const IN_FLIGHT: usize = 128 << 10;
-
 /// Silence after which what is in flight is lost.
 const SILENCE: Duration = Duration::from_millis(200);
 
@@ -35,7 +32,7 @@ pub(crate) struct Udp;
 
 impl Peer for Udp {
     fn serve(&self, ready: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let socket = roomy(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
         ready(&socket.local_addr()?.to_string())?;
         let mut frame = vec![0; HEAD + PART];
         let mut slots = Slots::default();
@@ -54,7 +51,7 @@ impl Peer for Udp {
     }
 
     fn call(&self, address: &str, load: &mut Load) -> anyhow::Result<()> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let socket = roomy(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
         socket.connect(address)?;
         socket.set_read_timeout(Some(SILENCE))?;
         let mut client = Client {
@@ -67,8 +64,17 @@ impl Peer for Udp {
     }
 
     fn inflight(&self, size: usize, wanted: usize) -> usize {
-        wanted.min(IN_FLIGHT / size).max(1)
+        wanted.min(room() / (2 * size)).max(1)
     }
+}
+
+/// Bytes that a socket here has room for. By the kernel's reckoning a datagram takes up to twice
+/// what is in it.
+fn room() -> usize {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(roomy);
+    let room = socket.and_then(|socket| Ok(socket_recv_buffer_size(socket)?));
+    // Without an answer only one is in flight.
+    room.unwrap_or_default()
 }
 
 /// What stands before each part.

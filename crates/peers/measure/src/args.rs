@@ -1,0 +1,104 @@
+//! What the command line can say, and what is wrong with it. The program that builds this one reads
+//! it, too (`crates/peers/src/main.rs`), so that help and mistakes need no minutes of building.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  cargo run --release -p peers
+  cargo run --release -p peers -- --only dunlin-udp,tonic --rounds 9
+  cargo run --release -p peers -- --size 32 --json peers.json
+
+The first run builds for some minutes. Ctrl-C ends a run and prints what was measured so far.
+
+Exit codes: 0, all were measured; 1, one was not; 2, wrong usage; 130, Ctrl-C.";
+
+/// Bytes of the largest message: all peers take it, plain UDP included.
+pub(crate) const LARGEST: usize = 64 << 10;
+
+/// What is measured, and where the figures go.
+#[derive(Debug, Parser)]
+#[command(
+    name = "peers",
+    about = "Measures the same echo over Dunlin and over other ways to call another process",
+    after_help = EXAMPLES
+)]
+pub(crate) struct Args {
+    /// Measures only these
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) only: Vec<Name>,
+    /// Bytes of a request and of its response, multiples of 8
+    #[arg(
+        long = "size",
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_values_t = [32, 1024, 65536],
+        value_parser = size
+    )]
+    pub(crate) sizes: Vec<usize>,
+    /// How often each is measured; the table shows medians
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Milliseconds of each measurement
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 300,
+        value_parser = clap::value_parser!(u64).range(1..=60_000)
+    )]
+    pub(crate) span: u64,
+    /// Writes one JSON object for each figure to this file, or with `-` to the standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// The peers by name, in the order of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Name {
+    /// Dunlin over shared memory
+    DunlinShm,
+    /// Dunlin over shared memory, client and server as futures
+    DunlinShmAsync,
+    /// Dunlin over kernel UDP
+    DunlinUdp,
+    /// Dunlin over kernel UDP, client and server as futures
+    DunlinUdpAsync,
+    /// A UNIX socket, with a length before each message
+    Unix,
+    /// A TCP connection, with a length before each message
+    Tcp,
+    /// UDP sockets without any protocol: nothing is sent again but after a silence
+    Udp,
+    /// tarpc with bincode over TCP
+    Tarpc,
+    /// gRPC: tonic with prost over HTTP/2
+    Tonic,
+    /// QUIC: quinn, a stream for each call, encrypted
+    Quinn,
+}
+
+impl Args {
+    /// The peers that were named, or all, in the order of the table.
+    pub(crate) fn peers(&self) -> Vec<Name> {
+        let mut all = Name::value_variants().to_vec();
+        all.retain(|name| self.only.is_empty() || self.only.contains(name));
+        all
+    }
+}
+
+impl Name {
+    /// As on the command line.
+    pub(crate) fn text(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let size: usize = text.parse().map_err(|error| format!("{error}"))?;
+    if size == 0 || !size.is_multiple_of(8) || size > LARGEST {
+        return Err(format!("it must be a multiple of 8, up to {}", LARGEST));
+    }
+    Ok(size)
+}

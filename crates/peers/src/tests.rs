@@ -1,0 +1,50 @@
+//! What the command line takes, and what it refuses before anything is built.
+
+use clap::error::ErrorKind;
+
+use super::*;
+use crate::args::{EXAMPLES, Name};
+
+fn parse(line: &str) -> Result<Args, clap::Error> {
+    Args::try_parse_from(std::iter::once("peers").chain(line.split_whitespace()))
+}
+
+#[test]
+fn peers_are_measured_in_the_order_of_the_table_and_once() {
+    let all = parse("").unwrap();
+    assert_eq!(all.peers().len(), 10);
+    assert_eq!(all.sizes, [32, 1024, 65536]);
+    let some = parse("--only quinn,tcp --only tcp --size 8").unwrap();
+    assert_eq!(some.peers(), [Name::Tcp, Name::Quinn]);
+    assert_eq!(some.sizes, [8]);
+}
+
+#[test]
+fn the_examples_of_the_help_are_command_lines() {
+    let begin = "cargo run --release -p peers";
+    let lines = EXAMPLES.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter_map(|line| line.strip_prefix(begin)).collect();
+    assert_eq!(lines.len(), 3);
+    for ours in lines {
+        parse(ours.strip_prefix(" -- ").unwrap_or(ours)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_built() {
+    for (line, kind) in [
+        ("--help", ErrorKind::DisplayHelp),
+        ("--only grpc", ErrorKind::InvalidValue),
+        ("--size 12", ErrorKind::ValueValidation),
+        ("--size 0", ErrorKind::ValueValidation),
+        ("--size 65544", ErrorKind::ValueValidation),
+        ("--rounds 0", ErrorKind::ValueValidation),
+        ("--span 60001", ErrorKind::ValueValidation),
+        ("--loud", ErrorKind::UnknownArgument),
+        ("tcp", ErrorKind::UnknownArgument),
+    ] {
+        assert_eq!(parse(line).unwrap_err().kind(), kind, "{line}");
+    }
+    let said = parse("--size 12").unwrap_err().to_string();
+    assert!(said.contains("a multiple of 8, up to 65536"), "{said}");
+}
