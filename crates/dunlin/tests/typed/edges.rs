@@ -3,14 +3,15 @@
 
 use std::time::Duration;
 
-use dunlin::service::{Codec, Failure, poll};
+use dunlin::service::{Codec, Failure, Method, Postcard, poll};
 use dunlin::{
     AsyncError, CallOptions, Caller, Cx, Done, ErrorCode, Nanos, Nexus, ReqType, Request, Rpc,
-    RpcError, Session, Shm, Tag,
+    RpcError, Session, Shm, Tag, service,
 };
 
 use crate::{
-    KvClient, KvShout, KvStub, PATIENCE, Text, beside, connect, serve_app, serve_async, serve_poll,
+    KvClient, KvShout, KvStub, KvTouch, PATIENCE, Text, beside, connect, serve_app, serve_async,
+    serve_poll,
 };
 
 const FAILED: AsyncError = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
@@ -111,4 +112,25 @@ fn msgbufs_come_back_with_a_value_that_cannot_be_sent_and_serve_again_with_optio
         let left = KvStub::patience_response(&done).unwrap().get();
         assert!((9_000_000..=10_000_000).contains(&left), "{left}");
     });
+}
+
+/// Names of methods may be words of the language.
+#[service(codec = Postcard)]
+trait Words {
+    #[method(0x7FFF)]
+    fn r#type(nothing: ()) -> ();
+}
+
+#[test]
+fn a_method_says_what_it_is() {
+    assert_eq!(
+        (KvShout::NUMBER, KvShout::NAME, KvShout::ONE_WAY),
+        (14, "Kv.shout", false)
+    );
+    assert_eq!(
+        (KvTouch::NUMBER, KvTouch::NAME, KvTouch::ONE_WAY),
+        (12, "Kv.touch", true)
+    );
+    assert_eq!(WordsType::NAME, "Words.type");
+    assert_eq!(WordsType::types(), [ReqType(0x7FFF), ReqType(0xFFFF)]);
 }
