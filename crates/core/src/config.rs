@@ -153,11 +153,15 @@ impl Default for Config {
 pub enum ConfigError {
     /// `max_sessions` is 0 or above [`MAX_SESSIONS`].
     MaxSessions(usize),
-    /// The window is not a power of two from 1 to [`MAX_WINDOW`].
+    /// `max_window` is not a power of two from 1 to [`MAX_WINDOW`].
+    MaxWindow(u32),
+    /// `max_credits` is 0 or above [`MAX_CREDITS`].
+    MaxCredits(u32),
+    /// The window of a session is not a power of two from 1 to [`MAX_WINDOW`].
     Window(u32),
-    /// The credits are 0 or above [`MAX_CREDITS`].
+    /// The credits of a session are 0 or above [`MAX_CREDITS`].
     Credits(u32),
-    /// A time that must not be zero is zero; names the option.
+    /// A time that must be at least a microsecond is not; names the option.
     ZeroTime(&'static str),
     /// `wheel_slot` is zero, or `wheel_horizon` is less than two slots or more than
     /// [`MAX_WHEEL_SLOTS`].
@@ -183,35 +187,54 @@ pub enum ConfigError {
 }
 
 impl std::fmt::Display for ConfigError {
+    /// Options are named as configuration files name them.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::MaxSessions(n) => write!(f, "max_sessions is {n}; use 1 to {MAX_SESSIONS}"),
-            Self::Window(n) => {
+            Self::MaxSessions(n) => {
+                write!(f, "`endpoint.max_sessions` is {n}; use 1 to {MAX_SESSIONS}")
+            }
+            Self::MaxWindow(n) => write_window(f, "endpoint.max_window", *n),
+            Self::Window(n) => write_window(f, "session.window", *n),
+            Self::MaxCredits(n) => {
+                write!(f, "`endpoint.max_credits` is {n}; use 1 to {MAX_CREDITS}")
+            }
+            Self::Credits(n) => write!(f, "`session.credits` is {n}; use 1 to {MAX_CREDITS}"),
+            Self::ZeroTime(name) => {
                 write!(
                     f,
-                    "a session's window is {n}; use a power of two from 1 to {MAX_WINDOW}"
+                    "`endpoint.{name}` is less than one microsecond; use at least that"
                 )
             }
-            Self::Credits(n) => write!(f, "a session's credits are {n}; use 1 to {MAX_CREDITS}"),
-            Self::ZeroTime(name) => write!(f, "{name} is zero; use at least one microsecond"),
             Self::Wheel { slot, horizon } => write!(
                 f,
-                "wheel_slot is {:?} and wheel_horizon {:?}; use 2 to {MAX_WHEEL_SLOTS} slots of at \
-                 least 1 ns",
+                "`endpoint.wheel_slot` is {:?} and `endpoint.wheel_horizon` {:?}; use 2 to \
+                 {MAX_WHEEL_SLOTS} slots of at least 1 ns",
                 Duration::from(*slot),
                 Duration::from(*horizon),
             ),
-            Self::MaxMessage(n) => write!(f, "max_message is {n} bytes; use 1 byte to 1 GiB"),
-            Self::FirstReq(n) => write!(f, "first_req is {n}; use a multiple of {MAX_WINDOW}"),
+            Self::MaxMessage(n) => {
+                write!(
+                    f,
+                    "`endpoint.max_message` is {n} bytes; use 1 byte to 1 GiB"
+                )
+            }
+            Self::FirstReq(n) => {
+                write!(
+                    f,
+                    "`endpoint.first_req` is {n}; use a multiple of {MAX_WINDOW}"
+                )
+            }
             Self::ResponseHold { hold, least } => write!(
                 f,
-                "response_hold is {:?}, too short for a client to ask again for a response that \
-                 was lost; use at least {:?}, or lower rto_floor, rto_initial or probe_max",
+                "`endpoint.response_hold` is {:?}, too short for a client to ask again for a \
+                 response that was lost; use at least {:?}, or lower `endpoint.rto_floor`, \
+                 `endpoint.rto_initial` or `endpoint.probe_max`",
                 Duration::from(*hold),
                 Duration::from(*least),
             ),
             Self::Memory => f.write_str(
-                "no memory for message buffers; lower pool_bytes or raise the memory limit",
+                "no memory for message buffers; lower `endpoint.pool_bytes` or raise the memory \
+                 limit",
             ),
         }
     }
@@ -253,12 +276,12 @@ impl Config {
         if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
             return Err(ConfigError::MaxSessions(self.max_sessions));
         }
-        SessionOptions {
-            window: self.max_window,
-            credits: self.max_credits,
-            ..SessionOptions::DEFAULT
+        if !is_window(self.max_window) {
+            return Err(ConfigError::MaxWindow(self.max_window));
         }
-        .check()?;
+        if !is_credits(self.max_credits) {
+            return Err(ConfigError::MaxCredits(self.max_credits));
+        }
         if self.max_message == 0 || self.max_message > 1 << 30 {
             return Err(ConfigError::MaxMessage(self.max_message));
         }
@@ -316,14 +339,29 @@ impl SessionOptions {
     /// # Errors
     /// The first that is out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if !self.window.is_power_of_two() || self.window > MAX_WINDOW {
+        if !is_window(self.window) {
             return Err(ConfigError::Window(self.window));
         }
-        if self.credits == 0 || self.credits > MAX_CREDITS {
+        if !is_credits(self.credits) {
             return Err(ConfigError::Credits(self.credits));
         }
         Ok(())
     }
+}
+
+const fn is_window(window: u32) -> bool {
+    window.is_power_of_two() && window <= MAX_WINDOW
+}
+
+fn is_credits(credits: u32) -> bool {
+    (1..=MAX_CREDITS).contains(&credits)
+}
+
+fn write_window(f: &mut std::fmt::Formatter<'_>, key: &str, window: u32) -> std::fmt::Result {
+    write!(
+        f,
+        "`{key}` is {window}; use a power of two from 1 to {MAX_WINDOW}"
+    )
 }
 
 #[cfg(test)]

@@ -365,9 +365,10 @@ fn wrong(setting: &Setting, text: &str) -> String {
     let expected = setting.expected();
     let start = format!("`{}` cannot be `{text}`; expected {expected}", setting.name);
     // A number is not nearly a word.
-    let word = setting.nearest_word(text);
-    match word.filter(|_| text.starts_with(|c: char| c.is_alphabetic())) {
-        Some(word) => format!("{start}; the nearest is `{word}`"),
+    let word = setting.nearest_word(text).map(str::to_owned);
+    let word = word.filter(|_| text.starts_with(|c: char| c.is_alphabetic()));
+    match word.or_else(|| setting.nearest_number(text)) {
+        Some(near) => format!("{start}; the nearest is `{near}`"),
         None => start,
     }
 }

@@ -37,6 +37,47 @@ fn a_hold_must_outlast_three_of_the_longest_waits() {
     }
 }
 
+/// Every message names the option, by the key that files and commands have for it.
+#[test]
+fn a_refusal_names_the_option_by_its_key() {
+    let changes: [(fn(&mut Config), &str); 8] = [
+        (|config| config.max_sessions = 0, "max_sessions"),
+        (|config| config.max_window = 3, "max_window"),
+        (|config| config.max_credits = 0, "max_credits"),
+        (|config| config.max_message = 0, "max_message"),
+        (|config| config.first_req.0 = 1, "first_req"),
+        (|config| config.wheel_slot = Nanos::ZERO, "wheel_slot"),
+        (|config| config.ack_delay = Nanos::ZERO, "ack_delay"),
+        (
+            |config| config.response_hold = Nanos(9_999),
+            "response_hold",
+        ),
+    ];
+    for (change, name) in changes {
+        let said = refusal(change).map(|error| error.to_string());
+        let starts = |said: &String| said.starts_with(&format!("`endpoint.{name}` is "));
+        assert!(said.as_ref().is_some_and(starts), "{name}: {said:?}");
+    }
+}
+
+#[test]
+fn a_session_is_refused_by_its_own_keys() {
+    let changes: [(fn(&mut SessionOptions), &str); 2] = [
+        (|options| options.window = 3, "`session.window` is 3;"),
+        (
+            |options| options.credits = 4097,
+            "`session.credits` is 4097;",
+        ),
+    ];
+    for (change, start) in changes {
+        let mut options = SessionOptions::DEFAULT;
+        assert_eq!(options.check(), Ok(()));
+        change(&mut options);
+        let said = options.check().unwrap_err().to_string();
+        assert!(said.starts_with(start), "{said}");
+    }
+}
+
 #[test]
 fn rare_probes_matter_only_as_far_as_failures_are_found_slowly() {
     assert_eq!(
@@ -51,7 +92,11 @@ fn rare_probes_matter_only_as_far_as_failures_are_found_slowly() {
     let (hold, least) = (Nanos::from_secs(1), Nanos::from_secs(3));
     assert_eq!(refused, Some(ConfigError::ResponseHold { hold, least }));
     let text = refused.map(|error| error.to_string()).unwrap_or_default();
-    for part in ["response_hold is 1s", "at least 3s", "probe_max"] {
+    for part in [
+        "`endpoint.response_hold` is 1s",
+        "at least 3s",
+        "`endpoint.probe_max`",
+    ] {
         assert!(text.contains(part), "{text}");
     }
 }

@@ -203,4 +203,23 @@ impl Numbers {
         };
         self.least <= number && number <= self.most && fits
     }
+
+    /// The one that is nearest to a number; the smaller of two.
+    pub(super) fn nearest(&self, number: u64) -> u64 {
+        let number = number.clamp(self.least, self.most);
+        let (below, above) = match self.shape {
+            Shape::Any => (number, Some(number)),
+            Shape::PowerOfTwo => (
+                number.checked_ilog2().map_or(0, |bit| 1 << bit),
+                number.checked_next_power_of_two(),
+            ),
+            Shape::MultipleOf(step) => {
+                let below = number - number % step;
+                (below, below.checked_add(step))
+            }
+        };
+        let above = above.filter(|above| self.has(*above));
+        let is_nearer = |above: &u64| !self.has(below) || above - number < number - below;
+        above.filter(is_nearer).unwrap_or(below)
+    }
 }

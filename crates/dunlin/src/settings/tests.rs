@@ -87,7 +87,7 @@ fn a_wrong_value_is_refused_with_its_place_and_what_was_expected() {
     assert!(scheme.ends_with("the nearest is `timely`"), "{scheme}");
     let window = refused("session.window = 12");
     assert!(
-        window.ends_with("expected 1 to 64, a power of two"),
+        window.ends_with("expected 1 to 64, a power of two; the nearest is `8`"),
         "{window}"
     );
     for wrong in [
@@ -114,6 +114,64 @@ fn a_wrong_value_is_refused_with_its_place_and_what_was_expected() {
             said.starts_with("dunlin.toml:1:") && said.contains("expected "),
             "{said}"
         );
+    }
+}
+
+#[test]
+fn a_number_that_cannot_be_is_refused_with_the_nearest_that_can() {
+    for (key, value, nearest) in [
+        ("endpoint.rto_floor", "0", "1 us"),
+        ("endpoint.rto_floor", "-1", "1 us"),
+        ("endpoint.rto_floor", "\"0.0000001 ms\"", "1 us"),
+        ("endpoint.rto_floor", "\"90 min\"", "1 h"),
+        ("endpoint.max_message", "\"2 GiB\"", "1 GiB"),
+        ("endpoint.max_message", "99999999999999999999", "1 GiB"),
+        (
+            "endpoint.max_message",
+            "\"99999999999999999999 TiB\"",
+            "1 GiB",
+        ),
+        ("session.window", "0", "1"),
+        ("session.window", "12", "8"),
+        ("session.window", "13", "16"),
+        ("session.window", "65", "64"),
+        ("endpoint.first_req", "100", "128"),
+        ("endpoint.first_req", "4294967295", "4294967232"),
+        ("udp.busy_poll", "\"1600 ns\"", "2 us"),
+        ("udp.busy_poll", "\"1400 ns\"", "1 us"),
+        ("endpoint.backlog", "1.4", "1"),
+    ] {
+        let said = refused(&format!("{key} = {value}"));
+        let end = format!("; the nearest is `{nearest}`");
+        assert!(said.ends_with(&end), "{said}");
+        let accepted = Settings::default().with(key, nearest);
+        assert!(accepted.is_ok(), "{key} = {nearest}");
+    }
+    for (key, value) in [
+        ("endpoint.rto_floor", "[1]"),
+        ("endpoint.max_message", "\"5 ms\""),
+        ("udp.ip", "7"),
+        ("udp.pack", "7"),
+    ] {
+        let said = refused(&format!("{key} = {value}"));
+        assert!(!said.contains("nearest"), "nothing is near: {said}");
+    }
+}
+
+/// What the program combines with a file is refused under the names that the file has.
+#[test]
+fn what_a_builder_is_told_is_refused_by_its_key() {
+    let settings = Settings::default()
+        .with_toml("a.toml", "endpoint.probe_max = \"200 ms\"")
+        .unwrap();
+    let nexus = settings.nexus().bind("127.0.0.1:0").unwrap();
+    let refused = settings
+        .endpoint::<Shm>(&nexus)
+        .config(|config| config.response_hold = Nanos::from_millis(1))
+        .build(());
+    let said = refused.unwrap_err().to_string();
+    for key in ["endpoint.response_hold", "endpoint.probe_max"] {
+        assert!(find(key).is_some() && said.contains(key), "{said}");
     }
 }
 
@@ -218,7 +276,7 @@ fn options_that_do_not_fit_together_name_both_places() {
         .unwrap();
     let said = hold.check().unwrap_err().to_string();
     assert!(
-        said.starts_with("a.toml:2:17: response_hold is 100ms, too short"),
+        said.starts_with("a.toml:2:17: `endpoint.response_hold` is 100ms, too short"),
         "{said}"
     );
     assert!(

@@ -132,6 +132,26 @@ impl Setting {
         super::nearest::nearest(text, self.words.iter().copied())
     }
 
+    /// What is nearest to a number that somebody wrote, as it is shown; `None` if it is no number
+    /// in a unit of this option.
+    pub(super) fn nearest_number(&self, text: &str) -> Option<String> {
+        if matches!(
+            self.unit,
+            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address
+        ) {
+            return None;
+        }
+        let (is_negative, text) = match text.trim().strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.trim()),
+        };
+        let (amount, divisor) = self.amount(text)?;
+        let whole = amount / divisor + u128::from(amount % divisor > divisor / 2);
+        let number = if is_negative { 0 } else { whole };
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        Some(self.show_number(self.numbers.nearest(number)))
+    }
+
     fn word(&self, text: &str) -> Option<&'static str> {
         let same = |word: &str| word.eq_ignore_ascii_case(text);
         let found = self.words.iter().copied().find(|word| same(word));
@@ -143,6 +163,14 @@ impl Setting {
     }
 
     fn number(&self, text: &str) -> Option<u64> {
+        let (amount, divisor) = self.amount(text)?;
+        amount
+            .is_multiple_of(divisor)
+            .then(|| u64::try_from(amount / divisor).ok())?
+    }
+
+    /// A number with its unit, as a fraction of what the field counts.
+    fn amount(&self, text: &str) -> Option<(u128, u128)> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_');
         let (digits, name) = text.split_at(end.unwrap_or(text.len()));
         let name = name.trim();
@@ -203,9 +231,9 @@ impl Setting {
     }
 }
 
-/// `digits`, which may have a fraction, times `unit`, in whole `grain`s; `None` if it is no number,
-/// is too large, or is not a whole number of them.
-fn scaled(digits: &str, unit: u64, grain: u64) -> Option<u64> {
+/// `digits`, which may have a fraction, times `unit`, in `grain`s, as numerator and denominator;
+/// `None` if it is no number.
+fn scaled(digits: &str, unit: u64, grain: u64) -> Option<(u128, u128)> {
     let digits: String = digits.chars().filter(|c| *c != '_').collect();
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -217,9 +245,7 @@ fn scaled(digits: &str, unit: u64, grain: u64) -> Option<u64> {
     let number: u128 = format!("{whole}{fraction}").parse().ok()?;
     let amount = number.checked_mul(unit.into())?;
     let divisor = parts.checked_mul(grain.into())?;
-    amount
-        .is_multiple_of(divisor)
-        .then(|| u64::try_from(amount / divisor).ok())?
+    Some((amount, divisor))
 }
 
 fn switch(text: &str) -> Option<bool> {

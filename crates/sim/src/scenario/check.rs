@@ -4,6 +4,7 @@
 //! scenario files, so that whoever reads one can name the line. Called by `scenario` and by the
 //! command line.
 
+use dunlin_core::ConfigError;
 use dunlin_core::config::MAX_SESSIONS;
 
 use super::{Load, Partners, Scenario};
@@ -68,7 +69,14 @@ impl Scenario {
         let endpoint = self.endpoint.check();
         endpoint.map_err(|why| Wrong::new("endpoint", why.to_string()))?;
         let session = self.session.check();
-        session.map_err(|why| Wrong::new("endpoint", why.to_string()))?;
+        session.map_err(|why| {
+            // A scenario has the options of all sessions among those of endpoints.
+            let key = match why {
+                ConfigError::Window(_) => "endpoint.window",
+                _ => "endpoint.credits",
+            };
+            Wrong::new(key, why.to_string())
+        })?;
         if self.loads.is_empty() {
             return Err(Wrong::new("load", "there is none; nothing would happen"));
         }

@@ -118,7 +118,7 @@ fn complaints_name_the_key_and_the_line() {
         ),
         ("[8, 32]", "8", "a list", "x.toml:15"),
         ("'none'", "'best'", "endpoint.cc", "none, timely"),
-        ("[8, 32]", "[0]", "endpoint", "credits are 0"),
+        ("[8, 32]", "[0]", "endpoint.credits = 0", "use 1 to 4096"),
     ] {
         let what = complaint(old, new);
         assert!(what.contains(key) && what.contains(line), "{new}: {what}");
