@@ -412,3 +412,6 @@ fn register(
     let added = added.recv_timeout(Duration::from_secs(10));
     Ok(added.map_err(|_| EndpointError::NexusGone)??)
 }
+
+#[cfg(test)]
+mod tests;
