@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Args;
 use super::trip::Outcome;
 use crate::echo::micros;
+use crate::say::print;
 
 /// Widest bar of the histogram.
 const BAR: u64 = 40;
@@ -73,7 +74,7 @@ impl<'a> Tally<'a> {
     ///
     /// # Errors
     /// The output is closed.
-    pub(super) fn begin(&self) -> std::io::Result<()> {
+    pub(super) fn begin(&self) -> anyhow::Result<()> {
         if self.args.options.json {
             return Ok(());
         }
@@ -88,7 +89,7 @@ impl<'a> Tally<'a> {
     ///
     /// # Errors
     /// The output is closed.
-    pub(super) fn add(&mut self, seq: u64, outcome: &Outcome) -> std::io::Result<()> {
+    pub(super) fn add(&mut self, seq: u64, outcome: &Outcome) -> anyhow::Result<()> {
         let bytes = self.args.size;
         let (line, object) = match outcome {
             Outcome::Answered(span) => {
@@ -153,7 +154,7 @@ impl<'a> Tally<'a> {
     ///
     /// # Errors
     /// The output is closed.
-    pub(super) fn finish(&mut self) -> std::io::Result<()> {
+    pub(super) fn finish(&mut self) -> anyhow::Result<()> {
         if self.args.options.json {
             return say(&self.object().to_string());
         }
@@ -172,7 +173,7 @@ impl<'a> Tally<'a> {
     }
 
     /// A flood has no lines; people want to see that it runs.
-    fn progress(&mut self) -> std::io::Result<()> {
+    fn progress(&mut self) -> anyhow::Result<()> {
         // The clock is read for every 64th.
         if self.times.len().is_multiple_of(64) && self.shown.elapsed() > PROGRESS {
             self.shown = Instant::now();
@@ -279,7 +280,13 @@ impl<'a> Tally<'a> {
             if from > self.times.max() {
                 break;
             }
-            let count = self.times.count_between(from, to - 1);
+            // A step of the histogram that has the edge within it is on the side of its middle.
+            let steps = self.times.iter_recorded();
+            let within = steps.filter(|step| {
+                let middle = self.times.median_equivalent(step.value_iterated_to());
+                (from..to).contains(&middle)
+            });
+            let count = within.map(|step| step.count_at_value()).sum();
             if count > 0 || !buckets.is_empty() {
                 buckets.push(Bucket {
                     from: Duration::from_nanos(from),
@@ -297,11 +304,8 @@ fn us(span: Duration) -> f64 {
     span.as_secs_f64() * 1e6
 }
 
-/// One line, at once: somebody may wait for it behind a pipe.
-fn say(line: &str) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
+fn say(line: &str) -> anyhow::Result<()> {
+    print(&format!("{line}\n"))
 }
 
 #[cfg(test)]

@@ -43,6 +43,17 @@ fn times_fall_between_round_numbers() {
     assert!(text.contains("min 3.00, mean 234, p50 4.0"), "{text}");
 }
 
+/// The histogram's own steps have an edge on both of their sides.
+#[test]
+fn a_time_beside_an_edge_is_counted_once() {
+    let spans = [499_970, 499_999, 500_000, 500_100, 999_900, 1_000_010];
+    let answered = spans.map(|ns| Outcome::Answered(Duration::from_nanos(ns)));
+    let (object, _) = summary(&answered);
+    let buckets = object["histogram"].as_array().unwrap();
+    let counts = buckets.iter().map(|bucket| bucket["count"].as_u64());
+    assert_eq!(counts.sum::<Option<u64>>(), Some(6), "{buckets:?}");
+}
+
 #[test]
 fn what_was_not_answered_rightly_is_loss() {
     let span = Duration::from_micros(7);
