@@ -2,12 +2,12 @@
 //! range and meaning (design §11).
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use dunlin::settings::{Entry, Source};
 use serde::Serialize;
 
 use crate::options::OptionArgs;
+use crate::say::print;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         (_, true) => toml(&entries),
         _ => table(&entries),
     };
-    Ok(std::io::stdout().write_all(text.as_bytes())?)
+    print(&text)
 }
 
 /// True if the name is that of the option, or of a group that it is in.

@@ -1,19 +1,19 @@
 //! `dunlin echo-server`: answers each request with its own bytes, until Ctrl-C. The other half of
 //! `dunlin ping`, and something to point a first program at.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::AddAssign;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use dunlin::settings::Configurable;
 use dunlin::{Auto, Nexus, NexusError, Rpc, SessionEvent, Settings, Shm, Udp};
 use serde_json::json;
 
 use crate::echo::{ECHO, EndpointArgs, Over};
+use crate::say::print;
 use crate::signal;
 
 const EXAMPLES: &str = "\
@@ -178,7 +178,6 @@ fn echo<T: Configurable>(
 
 fn greet(args: &Args, address: SocketAddr) -> anyhow::Result<()> {
     let (endpoints, over) = (args.endpoints, args.endpoint.transport.name());
-    let mut out = std::io::stdout().lock();
     if args.endpoint.json {
         let line = json!({
             "listening": address.to_string(),
@@ -186,17 +185,15 @@ fn greet(args: &Args, address: SocketAddr) -> anyhow::Result<()> {
             "endpoints": endpoints,
             "request_type": ECHO.0,
         });
-        writeln!(out, "{line}")?;
-    } else {
-        let s = if endpoints == 1 { "" } else { "s" };
-        writeln!(
-            out,
-            "listening at {address}, {endpoints} endpoint{s} over {over}"
-        )?;
-        writeln!(out, "to ping it: dunlin ping {}", as_seen(address, args))?;
-        writeln!(out, "Ctrl-C ends it")?;
+        return print(&format!("{line}\n"));
     }
-    out.flush().context("cannot say where it listens")
+    let s = if endpoints == 1 { "" } else { "s" };
+    print(&format!(
+        "listening at {address}, {endpoints} endpoint{s} over {over}\n\
+         to ping it: dunlin ping {}\n\
+         Ctrl-C ends it\n",
+        as_seen(address, args)
+    ))
 }
 
 /// The address and flags that a ping needs.
@@ -220,7 +217,6 @@ fn report(args: &Args, all: &[Served], begin: Instant) -> anyhow::Result<()> {
         total += *served;
     }
     let seconds = begin.elapsed().as_secs_f64();
-    let mut out = std::io::stdout().lock();
     if args.endpoint.json {
         let line = json!({
             "served": total.requests,
@@ -229,23 +225,21 @@ fn report(args: &Args, all: &[Served], begin: Instant) -> anyhow::Result<()> {
             "seconds": seconds,
             "by_endpoint": all.iter().map(|served| served.requests).collect::<Vec<_>>(),
         });
-        writeln!(out, "{line}")?;
-        return Ok(());
+        return print(&format!("{line}\n"));
     }
     let Served {
         requests,
         bytes,
         sessions,
     } = total;
-    writeln!(
-        out,
+    let mut text = format!(
         "\nserved {requests} requests of {bytes} bytes together, over {sessions} sessions, \
-         in {seconds:.1} s"
-    )?;
+         in {seconds:.1} s\n"
+    );
     if all.len() > 1 {
         for (index, served) in all.iter().enumerate() {
-            writeln!(out, "  endpoint {index}: {} requests", served.requests)?;
+            text += &format!("  endpoint {index}: {} requests\n", served.requests);
         }
     }
-    Ok(())
+    print(&text)
 }

@@ -7,8 +7,8 @@ mod memory;
 mod network;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
+use crate::say::print;
 use facts::{Fact, State};
 
 const EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             plain(group, facts, &mut text);
         }
     }
-    std::io::stdout().write_all(text.as_bytes())?;
+    print(&text)?;
     let works = |fact: &Fact| fact.state != State::Missing;
     anyhow::ensure!(
         groups[3].1.iter().any(works),

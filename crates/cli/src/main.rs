@@ -14,6 +14,7 @@ mod options;
 mod ping;
 mod process;
 mod report;
+mod say;
 mod signal;
 mod sim;
 mod stats;
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<signal::Interrupted>() => ExitCode::from(STOPPED),
         Err(error) => {
-            eprintln!("dunlin: {error:#}");
+            eprintln!("dunlin: {}", say::with_causes(&error));
             if error.is::<SettingsError>() || error.is::<Misuse>() {
                 return ExitCode::from(USAGE);
             }

@@ -5,12 +5,12 @@
 mod tally;
 mod trip;
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use dunlin::settings::Configurable;
-use dunlin::{Auto, ConnectOptions, Settings, Shm, Udp};
+use dunlin::{Auto, ConnectOptions, DEFAULT_PORT, Settings, Shm, Udp};
 
 use crate::echo::{EndpointArgs, Over, span};
 use crate::signal;
@@ -36,8 +36,8 @@ Exit codes: 0, something answered; 1, nothing did; 2, an option or the usage is 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The server's nexus
-    #[arg(value_name = "HOST:PORT")]
+    /// The server's nexus; without a port, at the usual one, 31850
+    #[arg(value_name = "HOST[:PORT]")]
     address: String,
     /// Stop after so many; without it, at Ctrl-C
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -134,10 +134,16 @@ fn advise(error: anyhow::Error, args: &Args) -> anyhow::Error {
     ))
 }
 
+/// A host alone is one at the usual port.
 fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
-    let mut found = address
-        .to_socket_addrs()
-        .with_context(|| format!("`{address}` is not a HOST:PORT that can be resolved"))?;
+    let bare = address.trim_start_matches('[').trim_end_matches(']');
+    let found = match bare.parse::<IpAddr>() {
+        Ok(ip) => return Ok(SocketAddr::new(ip, DEFAULT_PORT)),
+        Err(_) if !address.contains(':') => (address, DEFAULT_PORT).to_socket_addrs(),
+        Err(_) => address.to_socket_addrs(),
+    };
+    let mut found =
+        found.with_context(|| format!("`{address}` is not a HOST:PORT that can be resolved"))?;
     found
         .next()
         .ok_or_else(|| anyhow!("{address} has no address"))
@@ -150,3 +156,6 @@ fn deadline(text: &str) -> Result<Duration, String> {
     }
     Ok(span)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,11 +8,11 @@ mod rates;
 mod tables;
 mod target;
 
-use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use dunlin_nexus::insight;
 
+use crate::say::print;
 use crate::signal;
 pub(crate) use columns::{count, rate, time};
 pub(crate) use rates::{Between, all_between};
@@ -148,16 +148,6 @@ pub(crate) fn pause(span: Duration) -> Result<(), signal::Interrupted> {
             return Ok(());
         }
         std::thread::sleep(left.min(STEP));
-    }
-}
-
-/// To the standard output; whoever reads it may have seen enough.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        Err(_) if !std::io::stdout().is_terminal() => Err(signal::Interrupted.into()),
-        _ => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use dunlin_nexus::insight::{self, Found, Packet, Trace};
 
+use crate::say::print;
 use crate::signal;
 use crate::stats::interval;
 
@@ -162,8 +163,8 @@ impl Sink {
 
     fn write(&mut self, packet: &Packet, lost: u64) -> anyhow::Result<()> {
         match self {
-            Self::Lines => print(&lines::line(packet)),
-            Self::Json => print(&lines::json(packet)),
+            Self::Lines => print(&(lines::line(packet) + "\n")),
+            Self::Json => print(&(lines::json(packet) + "\n")),
             Self::Pcapng(writer) => Ok(writer.write(packet, lost)?),
         }
     }
@@ -177,16 +178,6 @@ impl Sink {
 
     fn finish(mut self) -> anyhow::Result<()> {
         self.flush()
-    }
-}
-
-/// A line; who reads it may have seen enough.
-fn print(line: &str) -> anyhow::Result<()> {
-    match writeln!(std::io::stdout().lock(), "{line}") {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-            Err(signal::Interrupted.into())
-        }
-        other => Ok(other?),
     }
 }
 

@@ -19,7 +19,7 @@ pub enum NexusError {
         source: io::Error,
     },
     /// The port, and those behind it, are taken or not allowed.
-    #[error("cannot listen at {address}: {source}; choose another port")]
+    #[error("cannot listen at {address}: {source}; {}", advice(source))]
     Listen {
         /// The last address that was tried.
         address: SocketAddr,
@@ -29,6 +29,15 @@ pub enum NexusError {
     /// The system has no thread or descriptor left.
     #[error("the system refused what a nexus needs: {0}")]
     Os(#[from] io::Error),
+}
+
+/// What to do about an address at which nobody can listen.
+fn advice(refused: &io::Error) -> &'static str {
+    match refused.kind() {
+        io::ErrorKind::AddrNotAvailable => "choose an address of this host",
+        io::ErrorKind::PermissionDenied => "choose a port from 1024 on",
+        _ => "choose another port",
+    }
 }
 
 /// Why an endpoint could not be made.

@@ -116,7 +116,8 @@ fn fitting<'a>(columns: &'a [(&'a str, u16)], width: u16) -> &'a [(&'a str, u16)
     &columns[..fitting.max(1)]
 }
 
-/// A table of the columns that have room, with a row that is chosen, and bright if the keys are for it.
+/// A table of the columns that have room, with a row that is chosen, and bright if the keys are
+/// for it.
 fn draw_grid(
     frame: &mut Frame<'_>,
     area: Rect,

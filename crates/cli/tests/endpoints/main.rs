@@ -191,6 +191,32 @@ fn wrong_options_are_exit_code_2_in_every_command_that_loads_them() {
     );
 }
 
+/// As behind `head`: the reader has gone before the first line.
+#[test]
+fn a_command_whose_reader_has_gone_ends_without_a_word() {
+    let (_server, address) = Running::server(&[]);
+    for args in [
+        &["config"][..],
+        &["config", "--json"],
+        &["info"],
+        &["ping", &address, "-i", "0.01"],
+        &["echo-server", "127.0.0.1:0"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut child = dunlin(args).stdout(writer).spawn().unwrap();
+        let deadline = Instant::now() + LIMIT;
+        while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // One that goes on has no code.
+        let _ = child.kill();
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(text(&out.stderr), "", "{args:?}");
+        assert_eq!(out.status.code(), Some(130), "{args:?}");
+    }
+}
+
 #[test]
 fn info_says_what_there_is_and_what_to_do() {
     let out = run(&["info", "--json"]);

@@ -1,0 +1,16 @@
+//! Causes are said once.
+
+use anyhow::Context;
+
+use super::*;
+
+#[test]
+fn a_cause_that_an_error_names_itself_is_said_once() {
+    let full = || io::Error::other("the disk is full");
+    let error = Err::<(), _>(full()).context("cannot write x.json");
+    let said = with_causes(&error.unwrap_err());
+    assert_eq!(said, "cannot write x.json: the disk is full");
+    let error = Err::<(), _>(full()).context("cannot write: the disk is full; delete something");
+    let said = with_causes(&error.unwrap_err());
+    assert_eq!(said, "cannot write: the disk is full; delete something");
+}
