@@ -116,8 +116,12 @@ fn a_process_is_shown_and_listed() {
     let listed = text(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-        .any(|line| line["pid"] == shown.0.id() && line["endpoints"] == 2);
-    assert!(listed, "{output:?}");
+        .filter(|line| line["address"] == shown.1)
+        .collect::<Vec<_>>();
+    // Whoever lists has the file open as well.
+    assert_eq!(listed.len(), 1, "{output:?}");
+    assert_eq!(listed[0]["pid"], shown.0.id());
+    assert_eq!(listed[0]["endpoints"], 2);
 }
 
 /// Each side of a session between processes is shown where the other is: who connected knows the

@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::layout::header;
 use super::page::NAME;
+use super::snapshot::read_head;
 
 /// A counters file.
 #[derive(Debug)]
@@ -78,9 +80,29 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
         let path = entry?.path();
         let is_one = fs::read_link(&path).is_ok_and(|target| target == Path::new(&link));
-        if let (true, Ok(file)) = (is_one, File::open(&path)) {
+        if let (true, Ok(mut file)) = (is_one, File::open(&path))
+            && is_of(&mut file, pid)
+        {
             found.push(Found { pid, file, path });
         }
     }
     Ok(found)
+}
+
+/// False if the process has only opened, or inherited, the file of another: whoever reads one has it
+/// among its descriptors as well. A file that cannot be understood is not judged.
+fn is_of(file: &mut File, pid: u32) -> bool {
+    match (read_head(file), own_number(pid)) {
+        (Ok(head), Some(own)) => head[header::PID] == own,
+        _ => true,
+    }
+}
+
+/// The number by which a process knows itself, in a container another one than outside.
+fn own_number(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().last()?.parse().ok()
 }
