@@ -191,6 +191,18 @@ fn wrong_options_are_exit_code_2_in_every_command_that_loads_them() {
     );
 }
 
+#[test]
+fn the_file_that_the_environment_names_is_loaded() {
+    let path = std::env::temp_dir().join(format!("dunlin-config-{}.toml", std::process::id()));
+    std::fs::write(&path, "endpoint.backlog = 7\n").unwrap();
+    let mut config = dunlin(&["config", "--json", "endpoint.backlog"]);
+    let out = config.env("DUNLIN_CONFIG", &path).output().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let option = &objects(&out.stdout)[0];
+    assert_eq!(option["value"], "7", "{option}");
+    assert_eq!(option["source"]["line"], 1, "{option}");
+}
+
 /// As behind `head`: the reader has gone before the first line.
 #[test]
 fn a_command_whose_reader_has_gone_ends_without_a_word() {
