@@ -89,8 +89,8 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// False if the process has only opened, or inherited, the file of another: whoever reads one has it
-/// among its descriptors as well. A file that cannot be understood is not judged.
+/// False if the process has only opened, or inherited, the file of another: whoever reads one has
+/// it among its descriptors as well. A file that cannot be understood is not judged.
 fn is_of(file: &mut File, pid: u32) -> bool {
     match (read_head(file), own_number(pid)) {
         (Ok(head), Some(own)) => head[header::PID] == own,
