@@ -65,7 +65,17 @@ impl<'a> Request<'a> {
         cx.proto.reject(self.work, code);
     }
 
-    /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint knows it.
+    /// Names the request, to answer it by that name ([`Cx::reply`] of a ticket) or to [keep]
+    /// it if it was not answered.
+    ///
+    /// [keep]: Self::keep
+    #[inline]
+    pub fn ticket(&self, cx: &Cx<'_>) -> Ticket {
+        Ticket(cx.proto.works.id(self.work))
+    }
+
+    /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint knows it. If the
+    /// request was answered by its ticket, nothing happens.
     #[inline]
     pub fn keep(self, cx: &mut Cx<'_>) -> Ticket {
         Ticket(cx.proto.detach(self.work))

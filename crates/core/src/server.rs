@@ -359,6 +359,10 @@ impl Proto {
             return id;
         }
         work.state = WorkState::Detached;
+        if work.orphan {
+            // The handler itself has closed the session.
+            self.tell_given_up(idx);
+        }
         let at = self.now + self.config.ack_delay;
         self.ack_due.push_back((at, id));
         self.schedule.at_latest(at);

@@ -27,28 +27,31 @@
 //! # }
 //! ```
 //!
-//! One round: an iteration of the endpoint, whose handlers and continuations only note what came
-//! (`state.rs`); then futures of new requests are made, and whoever was woken is polled, all with
-//! the endpoint at rest. What they issue leaves with the next iteration.
+//! One round: an iteration of the endpoint, whose handlers and continuations poll the future that
+//! waits for what came, with the endpoint lent to it (`tasks.rs`); then, with the endpoint at rest,
+//! whoever was woken otherwise is polled (`executor.rs`). What they issue then leaves with the next
+//! iteration.
 
 mod call;
 mod caller;
+mod executor;
 mod failed;
+mod lent;
 mod port;
 mod ready;
 mod request;
 mod spawn;
 mod state;
 mod task;
+mod tasks;
 mod timer;
 
 use std::cell::RefCell;
 use std::io;
 use std::net::ToSocketAddrs;
 use std::os::fd::{AsFd, OwnedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -61,13 +64,13 @@ pub use call::{Call, Reply};
 pub use caller::Caller;
 pub use failed::Failed;
 pub use request::OwnedRequest;
-pub use state::Tasks;
+pub use tasks::Tasks;
 pub use timer::Sleep;
 
 use port::{Hub, Port};
-use spawn::{Boxes, Handlers, Serving, Slab};
-use state::{Arrival, State};
-use task::{MAIN, Place, Task, TaskTable};
+use spawn::Serving;
+use state::State;
+use task::MAIN;
 
 /// Iterations for which a `Local` that is dropped waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
@@ -76,54 +79,29 @@ const LAST_ITERATIONS: usize = 1000;
 pub struct Local<T: Open> {
     hub: Rc<Hub<T>>,
     state: Rc<State>,
-    serving: Vec<Served>,
-    /// Place in `serving` and one, by request type.
-    by_type: Vec<u32>,
-    boxes: Boxes,
-    box_tasks: Vec<u32>,
-    tasks: TaskTable,
-    /// Kept between rounds for its memory.
-    queue: Vec<u32>,
-}
-
-/// The handlers of a type, and the tasks of their slots.
-struct Served {
-    handlers: Box<dyn Handlers>,
-    tasks: Vec<u32>,
 }
 
 impl<T: Open> Local<T> {
     /// Takes over an endpoint: `Local::new(nexus.endpoint(Tasks::default())?)`.
     pub fn new(mut endpoint: Endpoint<T, Tasks>) -> Self {
-        endpoint.on_completion(state::on_done);
-        endpoint.on_timer(state::on_timer);
-        endpoint.on_session(state::on_session);
-        endpoint.on_given_up(state::on_given_up);
-        let state = Rc::clone(&endpoint.app().0);
-        state.remote.set_doorbell(endpoint.waker());
-        let hub = Rc::new(Hub {
-            endpoint: RefCell::new(Some(endpoint)),
-            state: Rc::clone(&state),
-        });
-        let mut local = Self {
-            hub,
-            state,
-            serving: Vec::new(),
-            by_type: Vec::new(),
-            boxes: Boxes::default(),
-            box_tasks: Vec::new(),
-            tasks: TaskTable::default(),
-            queue: Vec::new(),
-        };
-        let main = local.tasks.add(Place::Main, &local.state.remote);
-        debug_assert_eq!(main, MAIN);
-        local
+        endpoint.on_completion(tasks::on_done);
+        endpoint.on_timer(tasks::on_timer);
+        endpoint.on_session(tasks::on_session);
+        endpoint.on_given_up(tasks::on_given_up);
+        let doorbell = endpoint.waker();
+        let Tasks { state, executor } = endpoint.app_mut();
+        let state = Rc::clone(state);
+        executor.set_up(&state);
+        state.remote.set_doorbell(doorbell);
+        let hub = Rc::new(Hub(RefCell::new(Some(endpoint))));
+        let port: Weak<dyn Port> = Rc::<Hub<T>>::downgrade(&hub);
+        let _ = state.port.set(port);
+        Self { hub, state }
     }
 
     /// The endpoint, for futures.
     pub fn caller(&self) -> Caller {
-        let port: Rc<dyn Port> = Rc::clone(&self.hub) as _;
-        Caller { port }
+        Caller::new(Rc::clone(&self.state))
     }
 
     /// Registers an asynchronous handler: called for each request of this type, its future runs
@@ -138,17 +116,11 @@ impl<T: Open> Local<T> {
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
         F: Future<Output = Result<(), Error>> + 'static,
     {
-        self.serving.push(Served {
-            handlers: Box::new(Serving::new(handler)),
-            tasks: Vec::new(),
+        self.endpoint(|endpoint| {
+            let handlers = Box::new(Serving::new(handler));
+            endpoint.app_mut().executor.serve(req_type, handlers);
+            endpoint.on(req_type, tasks::on_arrival);
         });
-        let index = usize::from(req_type.0);
-        if self.by_type.len() <= index {
-            self.by_type.resize(index + 1, 0);
-        }
-        self.by_type[index] =
-            u32::try_from(self.serving.len()).expect("fewer than 2^32 handlers fit in memory");
-        self.endpoint(|endpoint| endpoint.on(req_type, state::on_arrival));
     }
 
     /// Serves a typed service: all its methods, each request as a future. `KvServer(service)` of
@@ -172,7 +144,7 @@ impl<T: Open> Local<T> {
         let mut output = None;
         self.state.ready.borrow_mut().push(MAIN);
         loop {
-            self.round(Nanos::MAX, &mut |context| {
+            self.round(Nanos::MAX, |context| {
                 if let Poll::Ready(value) = main.as_mut().poll(context) {
                     output = Some(value);
                 }
@@ -186,7 +158,7 @@ impl<T: Open> Local<T> {
     /// One round, which does not block: for a thread that has its own loop. True if it did
     /// something.
     pub fn turn(&mut self) -> bool {
-        self.round(Nanos::ZERO, &mut |_| {})
+        self.round(Nanos::ZERO, |_| {})
     }
 
     /// Prepares a wait outside: until the descriptor is readable, `driver` is woken, and not longer
@@ -266,165 +238,38 @@ impl<T: Open> Local<T> {
     }
 
     fn endpoint<R>(&self, run: impl FnOnce(&mut Endpoint<T, Tasks>) -> R) -> R {
-        let mut endpoint = self.hub.endpoint.borrow_mut();
+        let mut endpoint = self.hub.0.borrow_mut();
         run(endpoint.as_mut().expect("the endpoint stays until the end"))
     }
 
     /// See the file. `main` polls the future of `block_on`.
-    fn round(&mut self, limit: Nanos, main: &mut dyn FnMut(&mut Context<'_>)) -> bool {
-        let busy = self.endpoint(|endpoint| {
-            let progress = endpoint.iterate(|tasks| match tasks.0.is_idle() {
+    fn round(&mut self, limit: Nanos, main: impl FnOnce(&mut Context<'_>)) -> bool {
+        let progress = self.endpoint(|endpoint| {
+            endpoint.iterate(|tasks| match tasks.state.is_idle() {
                 true => limit,
                 false => Nanos::ZERO,
-            });
-            progress.busy
+            })
         });
         if self.state.is_idle() {
-            return busy;
+            return progress.busy;
         }
-        self.endpoint(|endpoint| {
-            // Reads the clock, once for all futures of the round.
-            let mut cx = endpoint.cx();
-            for ticket in self.state.abandoned.borrow_mut().drain(..) {
-                cx.abandon(ticket);
-            }
-        });
-        self.state.polling.set(true);
-        let polling = Polling(Rc::clone(&self.state));
         self.state.wake_others();
-        self.adopt_spawned();
-        self.begin_handlers();
-        self.drop_given_up();
-        self.poll_ready(main);
-        drop(polling);
+        self.endpoint(|endpoint| {
+            let (tasks, mut cx) = endpoint.with();
+            tasks.poll_ready(&mut cx, main);
+        });
         true
-    }
-
-    /// Makes the futures of requests that have come, and polls each for the first time.
-    fn begin_handlers(&mut self) {
-        loop {
-            let arrival = self.state.arrivals.borrow_mut().pop_front();
-            let Some(arrival) = arrival else { return };
-            self.begin_handler(arrival);
-        }
-    }
-
-    fn begin_handler(&mut self, arrival: Arrival) {
-        let index = self.by_type[usize::from(arrival.req_type.0)] as usize - 1;
-        let ticket = arrival.ticket;
-        let caller = self.caller();
-        let request = OwnedRequest::new(Rc::clone(&caller.port), arrival);
-        let handlers = &mut self.serving[index].handlers;
-        let begun = catch_unwind(AssertUnwindSafe(|| handlers.begin(request, caller)));
-        let Ok(slot) = begun else {
-            return self.count_panic();
-        };
-        if slot == self.serving[index].tasks.len() {
-            let task = self.tasks.add(
-                Place::Handler {
-                    serving: index,
-                    slot,
-                },
-                &self.state.remote,
-            );
-            self.serving[index].tasks.push(task);
-        }
-        let task = self.serving[index].tasks[slot];
-        self.tasks.assign(ticket, task);
-        self.poll_task(task, &mut |_| {});
-    }
-
-    /// Drops the futures of handlers whose clients do not wait any more, and with them what they
-    /// call and hold. A future that was made for another request since then stays.
-    fn drop_given_up(&mut self) {
-        loop {
-            let ticket = self.state.given_up.borrow_mut().pop();
-            let Some(ticket) = ticket else { return };
-            if let Some(Place::Handler { serving, slot }) = self.tasks.place_of(ticket) {
-                let handlers = &mut self.serving[serving].handlers;
-                if catch_unwind(AssertUnwindSafe(|| handlers.remove(slot))).is_err() {
-                    self.count_panic();
-                }
-            }
-        }
-    }
-
-    fn adopt_spawned(&mut self) {
-        loop {
-            let future = self.state.spawned.borrow_mut().pop();
-            let Some(future) = future else { return };
-            let slot = self.boxes.insert(future);
-            if slot == self.box_tasks.len() {
-                let task = self.tasks.add(Place::Spawned { slot }, &self.state.remote);
-                self.box_tasks.push(task);
-            }
-            self.state.ready.borrow_mut().push(self.box_tasks[slot]);
-        }
-    }
-
-    fn poll_ready(&mut self, main: &mut dyn FnMut(&mut Context<'_>)) {
-        let mut queue = std::mem::take(&mut self.queue);
-        {
-            let mut ready = self.state.ready.borrow_mut();
-            if self.state.remote.any() {
-                self.state.remote.drain(self.tasks.wakers(), &mut ready);
-            }
-            ready.take(&mut queue);
-        }
-        for &task in &queue {
-            self.state.ready.borrow_mut().forget(task);
-            self.poll_task(task, main);
-        }
-        queue.clear();
-        self.queue = queue;
-    }
-
-    fn poll_task(&mut self, task: u32, main: &mut dyn FnMut(&mut Context<'_>)) {
-        let Task { waker, place, .. } = self.tasks.at(task);
-        let mut context = Context::from_waker(waker);
-        let (slab, slot): (&mut dyn Slab, usize) = match *place {
-            Place::Main => {
-                return self.state.as_current(task, waker, || main(&mut context));
-            }
-            Place::Handler { serving, slot } => (&mut *self.serving[serving].handlers, slot),
-            Place::Spawned { slot } => (&mut self.boxes, slot),
-        };
-        let state = &self.state;
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            state.as_current(task, waker, || slab.poll(slot, &mut context))
-        }));
-        if polled.is_err() {
-            // What the future holds is dropped, and with it a request that it has not answered.
-            let _ = catch_unwind(AssertUnwindSafe(|| slab.remove(slot)));
-            self.count_panic();
-        }
-    }
-
-    fn count_panic(&self) {
-        self.state.panics.set(self.state.panics.get() + 1);
     }
 
     /// Drops all futures that this has; their requests are answered with an error, their calls
     /// cancelled.
     fn drop_futures(&mut self) {
-        self.serving.clear();
-        self.boxes = Boxes::default();
-        self.state.spawned.take();
+        let spawned = self.state.spawned.take();
         self.endpoint(|endpoint| {
-            let mut cx = endpoint.cx();
-            for arrival in self.state.arrivals.take() {
-                cx.abandon(arrival.ticket);
-            }
+            let (tasks, mut cx) = endpoint.with();
+            let executor = std::mem::take(&mut tasks.executor);
+            self.state.lent.lend(&mut cx, || drop((executor, spawned)));
         });
-    }
-}
-
-/// While it lives, futures are polled.
-struct Polling(Rc<State>);
-
-impl Drop for Polling {
-    fn drop(&mut self) {
-        self.0.polling.set(false);
     }
 }
 
@@ -446,7 +291,7 @@ impl<T: Open> Drop for Local<T> {
         }
         // Timers and sessions never end now, so whoever waits for one looks.
         self.state.wake_all();
-        let endpoint = self.hub.endpoint.borrow_mut().take();
+        let endpoint = self.hub.0.borrow_mut().take();
         self.state.wake_others();
         drop(endpoint);
     }
@@ -455,7 +300,7 @@ impl<T: Open> Drop for Local<T> {
 impl<T: Open> std::fmt::Debug for Local<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Local")
-            .field("tasks", &self.tasks.len())
+            .field("panics", &self.state.panics)
             .finish_non_exhaustive()
     }
 }

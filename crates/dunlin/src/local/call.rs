@@ -13,7 +13,6 @@ use dunlin_wire::ReqType;
 use dunlin_service::Error;
 
 use super::failed::Failed;
-use super::port::{self, Port};
 use super::state::{State, WakeBy};
 
 /// Room for a response, in bytes, if the caller does not say otherwise.
@@ -23,7 +22,7 @@ const ROOM: usize = 4096;
 /// in both cases the msgbufs. Dropping it cancels the call.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
-    port: Rc<dyn Port>,
+    state: Rc<State>,
     session: Session,
     req_type: ReqType,
     stage: Stage,
@@ -44,7 +43,7 @@ enum Stage {
 
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
 pub struct Reply {
-    port: Rc<dyn Port>,
+    state: Rc<State>,
     bufs: Option<[MsgBuf; 2]>,
 }
 
@@ -77,13 +76,13 @@ enum Progress {
 impl Call {
     #[inline]
     pub(super) fn new(
-        port: Rc<dyn Port>,
+        state: Rc<State>,
         session: Session,
         req_type: ReqType,
         request: MsgBuf,
     ) -> Self {
         Self {
-            port,
+            state,
             session,
             req_type,
             stage: Stage::New,
@@ -127,8 +126,8 @@ impl Call {
     /// end.
     #[inline]
     pub(super) fn issue(&mut self, context: Option<&Context<'_>>) -> Result<(), Failed> {
-        let port = Rc::clone(&self.port);
-        let issued = port::with(&*port, |cx| self.issue_on(port.state(), cx, context));
+        let state = Rc::clone(&self.state);
+        let issued = state.with(|cx| self.issue_on(&state, cx, context));
         match issued.unwrap_or(Err(Error::GONE)) {
             Ok(slot) => {
                 self.stage = match context {
@@ -202,7 +201,7 @@ impl Future for Call {
                 Err(failed) => Poll::Ready(Err(failed)),
             },
             Stage::Issued(slot) => {
-                let state = this.port.state();
+                let state = &this.state;
                 let mut calls = state.calls.borrow_mut();
                 if let Progress::Waiting(_, whom) = &mut calls.entries[slot].progress {
                     whom.note(state, context);
@@ -223,7 +222,7 @@ impl Call {
     fn output(&self, result: Result<(), RpcError>, bufs: [MsgBuf; 2]) -> Result<Reply, Failed> {
         match result {
             Ok(()) => Ok(Reply {
-                port: Rc::clone(&self.port),
+                state: Rc::clone(&self.state),
                 bufs: Some(bufs),
             }),
             Err(error) => {
@@ -241,15 +240,15 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if let Stage::Issued(slot) = self.stage {
-            let state = self.port.state();
+            let state = &self.state;
             let abandoned = state.calls.borrow_mut().abandon(slot);
             match abandoned {
                 Abandoned::Running(id) => {
                     // If the endpoint is gone, so is the call.
-                    port::with(&*self.port, |cx| cx.cancel(id));
+                    self.state.with(|cx| cx.cancel(id));
                 }
                 Abandoned::Ended(bufs) => {
-                    port::with(&*self.port, |cx| cx.recycle(bufs));
+                    self.state.with(|cx| cx.recycle(bufs));
                 }
             }
         }
@@ -276,7 +275,7 @@ impl Reply {
     /// The response's msgbuf. The request's goes back to the pool.
     pub fn into_response(mut self) -> MsgBuf {
         let [request, response] = self.bufs.take().expect("as above");
-        port::with(&*self.port, |cx| cx.recycle([request]));
+        self.state.with(|cx| cx.recycle([request]));
         response
     }
 }
@@ -290,7 +289,7 @@ impl AsRef<[u8]> for Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if let Some(bufs) = self.bufs.take() {
-            port::with(&*self.port, |cx| cx.recycle(bufs));
+            self.state.with(|cx| cx.recycle(bufs));
         }
     }
 }

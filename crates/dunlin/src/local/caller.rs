@@ -12,21 +12,25 @@ use dunlin_wire::ReqType;
 
 use super::call::{Call, Reply};
 use super::failed::Failed;
-use super::port::{self, Port};
+use super::state::State;
 use super::timer::Sleep;
 
 /// The endpoint of a [`Local`](super::Local), for futures of its thread. Their operations take
 /// effect at once; packets leave when the future has returned.
 #[derive(Clone)]
 pub struct Caller {
-    pub(super) port: Rc<dyn Port>,
+    state: Rc<State>,
 }
 
 impl Caller {
+    pub(super) const fn new(state: Rc<State>) -> Self {
+        Self { state }
+    }
+
     /// Calls: awaiting it gives the response or an error, and the msgbufs. Dropping it cancels.
     #[inline]
     pub fn call(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Call {
-        Call::new(Rc::clone(&self.port), session, req_type, request)
+        Call::new(Rc::clone(&self.state), session, req_type, request)
     }
 
     /// Calls, and leaves it at that: nobody hears how it ends.
@@ -47,7 +51,10 @@ impl Caller {
     /// # Errors
     /// If there is no memory.
     pub fn buf(&self, len: usize) -> Result<MsgBuf, Error> {
-        Ok(port::with(&*self.port, |cx| cx.buf(len)).ok_or(Error::Unavailable)??)
+        Ok(self
+            .state
+            .with(|cx| cx.buf(len))
+            .ok_or(Error::Unavailable)??)
     }
 
     /// A msgbuf with a copy of `bytes`.
@@ -55,19 +62,22 @@ impl Caller {
     /// # Errors
     /// If there is no memory.
     pub fn copy(&self, bytes: &[u8]) -> Result<MsgBuf, Error> {
-        Ok(port::with(&*self.port, |cx| cx.copy(bytes)).ok_or(Error::Unavailable)??)
+        Ok(self
+            .state
+            .with(|cx| cx.copy(bytes))
+            .ok_or(Error::Unavailable)??)
     }
 
     /// Gives msgbufs back to the pool, faster than dropping them.
     pub fn recycle(&self, bufs: impl IntoIterator<Item = MsgBuf>) {
         // Without an endpoint they are dropped.
         let bufs = bufs.into_iter();
-        port::with(&*self.port, |cx| cx.recycle(bufs));
+        self.state.with(|cx| cx.recycle(bufs));
     }
 
     /// The time now, on the endpoint's clock; for futures that are polled together, the same.
     pub fn now(&self) -> Nanos {
-        port::with(&*self.port, |cx| cx.now()).unwrap_or(Nanos::MAX)
+        self.state.with(|cx| cx.now()).unwrap_or(Nanos::MAX)
     }
 
     /// Waits so long.
@@ -77,21 +87,21 @@ impl Caller {
 
     /// Waits until then, a time of [`Self::now`].
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
-        Sleep::new(Rc::clone(&self.port), at)
+        Sleep::new(Rc::clone(&self.state), at)
     }
 
     /// Runs another future beside this one. It takes an allocation; its end is not reported.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
-        let state = self.port.state();
+        let state = &self.state;
         state.spawned.borrow_mut().push(Box::pin(future));
-        if !state.polling.get() {
+        if !state.lent.is_there() {
             state.disturb();
         }
     }
 
     /// What is known of a session; `None` if it has ended.
     pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        port::with(&*self.port, |cx| cx.session_info(session)).flatten()
+        self.state.with(|cx| cx.session_info(session)).flatten()
     }
 
     /// Waits until a session is connected. Calls need not wait for that: they queue.
@@ -102,7 +112,7 @@ impl Caller {
         std::future::poll_fn(|context| match self.session_info(session) {
             Some(info) if info.open => Poll::Ready(Ok(())),
             Some(_) => {
-                self.port.state().wait_for_sessions(context);
+                self.state.wait_for_sessions(context);
                 Poll::Pending
             }
             None => Poll::Ready(Err(Error::NoSession)),
@@ -112,7 +122,9 @@ impl Caller {
 
     /// Ends a session. Its calls end with an error; the other side is told. False if it had ended.
     pub fn disconnect(&self, session: Session) -> bool {
-        port::with(&*self.port, |cx| cx.disconnect(session)).unwrap_or(false)
+        self.state
+            .with(|cx| cx.disconnect(session))
+            .unwrap_or(false)
     }
 }
 

@@ -1,56 +1,59 @@
-//! The way from a future to its endpoint, whatever its transport. Between iterations the endpoint
-//! is at rest, so every operation of a future takes effect at once; packets leave with the next
-//! iteration.
+//! The way from a future to its endpoint, whatever its transport. While it is polled, the endpoint
+//! is lent to it (`lent.rs`): a step of a pointer. From outside, as in [`Local::caller`] beside no
+//! poll at all, it is found through the `Local`. Either way every operation takes effect at once;
+//! packets leave with the iteration that runs, or the next.
+//!
+//! [`Local::caller`]: super::Local::caller
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::rc::Weak;
 
 use dunlin_core::Cx;
 use dunlin_nexus::{Endpoint, Open};
 
-use super::state::{State, Tasks};
+use super::state::State;
+use super::tasks::Tasks;
 
-/// An endpoint as futures see it.
+/// An endpoint that is at rest.
 pub(super) trait Port {
-    fn state(&self) -> &State;
-
-    /// Uses the endpoint. False if it is gone, or in use further up the stack.
+    /// Uses it, with a new look at the clock. False if it is gone, or in use up the stack.
     fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool;
 }
 
 /// An endpoint until its `Local` is dropped.
-pub(super) struct Hub<T: Open> {
-    pub(super) endpoint: RefCell<Option<Endpoint<T, Tasks>>>,
-    pub(super) state: Rc<State>,
-}
+pub(super) struct Hub<T: Open>(pub(super) RefCell<Option<Endpoint<T, Tasks>>>);
 
 impl<T: Open> Port for Hub<T> {
-    fn state(&self) -> &State {
-        &self.state
-    }
-
-    #[inline]
     fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool {
-        let Ok(mut endpoint) = self.endpoint.try_borrow_mut() else {
+        let Ok(mut endpoint) = self.0.try_borrow_mut() else {
             return false;
         };
         let Some(endpoint) = endpoint.as_mut() else {
             return false;
         };
-        if self.state.polling.get() {
-            run(&mut endpoint.cx_again());
-        } else {
-            run(&mut endpoint.cx());
-            self.state.disturb();
-        }
+        run(&mut endpoint.cx());
         true
     }
 }
 
-/// Uses the endpoint; `None` if it is gone, or in use further up the stack.
-#[inline]
-pub(super) fn with<R>(port: &dyn Port, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
-    let (mut run, mut result) = (Some(run), None);
-    port.with(&mut |cx| result = run.take().map(|run| run(cx)));
-    result
+impl State {
+    /// Uses the endpoint; `None` if it is gone, or in use further up the stack.
+    #[inline]
+    pub(super) fn with<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
+        match self.lent.is_there() {
+            true => self.lent.with(run),
+            false => self.with_port(run),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn with_port<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
+        let port = self.port.get().and_then(Weak::upgrade)?;
+        let (mut run, mut result) = (Some(run), None);
+        if port.with(&mut |cx| result = run.take().map(|run| run(cx))) {
+            self.disturb();
+        }
+        result
+    }
 }

@@ -2,19 +2,18 @@
 
 use std::rc::Rc;
 
-use dunlin_core::{Nanos, Session, Ticket};
+use dunlin_core::{Nanos, Request, Session, Ticket};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_service::{Error, Incoming};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use super::port::{self, Port};
-use super::state::Arrival;
+use super::state::State;
 
 /// A request that belongs to its handler. It is answered once; dropped without an answer, it
 /// answers [`ErrorCode::HANDLER_FAILED`].
 #[must_use = "dropping it answers the client with an error"]
 pub struct OwnedRequest {
-    port: Rc<dyn Port>,
+    state: Rc<State>,
     req_type: ReqType,
     session: Session,
     /// Until it is answered.
@@ -23,13 +22,19 @@ pub struct OwnedRequest {
 }
 
 impl OwnedRequest {
-    pub(super) fn new(port: Rc<dyn Port>, arrival: Arrival) -> Self {
+    #[inline]
+    pub(super) fn new(
+        state: Rc<State>,
+        request: &Request<'_>,
+        ticket: Ticket,
+        body: MsgBuf,
+    ) -> Self {
         Self {
-            port,
-            req_type: arrival.req_type,
-            session: arrival.session,
-            ticket: Some(arrival.ticket),
-            body: Some(arrival.body),
+            state,
+            req_type: request.req_type(),
+            session: request.session(),
+            ticket: Some(ticket),
+            body: Some(body),
         }
     }
 
@@ -53,7 +58,7 @@ impl OwnedRequest {
     /// # Errors
     /// If there is no memory.
     pub fn to_buf(&self) -> Result<MsgBuf, Error> {
-        let copied = port::with(&*self.port, |cx| cx.copy(self.data()));
+        let copied = self.state.with(|cx| cx.copy(self.data()));
         Ok(copied.ok_or(Error::Unavailable)??)
     }
 
@@ -68,9 +73,9 @@ impl OwnedRequest {
 
     /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
     pub fn is_cancelled(&self) -> bool {
-        let asked = port::with(&*self.port, |cx| {
-            self.ticket.is_none_or(|ticket| cx.is_cancelled(ticket))
-        });
+        let asked = self
+            .state
+            .with(|cx| self.ticket.is_none_or(|ticket| cx.is_cancelled(ticket)));
         asked.unwrap_or(true)
     }
 
@@ -88,8 +93,8 @@ impl OwnedRequest {
     /// # Errors
     /// If the endpoint is gone.
     pub fn reply_with(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        let port = Rc::clone(&self.port);
-        let replied = port::with(&*port, |cx| {
+        let state = Rc::clone(&self.state);
+        let replied = state.with(|cx| {
             if let Some(ticket) = self.ticket {
                 cx.reply(ticket, len, write);
             }
@@ -106,7 +111,7 @@ impl OwnedRequest {
     /// If the endpoint is gone.
     pub fn reject(mut self, code: ErrorCode) -> Result<(), Error> {
         let ticket = self.ticket.take();
-        let rejected = port::with(&*self.port, |cx| {
+        let rejected = self.state.with(|cx| {
             if let Some(ticket) = ticket {
                 cx.reject(ticket, code);
             }
@@ -121,7 +126,7 @@ impl Drop for OwnedRequest {
         if ticket.is_none() && body.is_none() {
             return;
         }
-        let told = port::with(&*self.port, |cx| {
+        let told = self.state.with(|cx| {
             cx.recycle(body);
             if let Some(ticket) = ticket {
                 cx.abandon(ticket);
@@ -129,7 +134,7 @@ impl Drop for OwnedRequest {
         });
         if let (None, Some(ticket)) = (told, ticket) {
             // Within an operation of the endpoint: later.
-            self.port.state().abandoned.borrow_mut().push(ticket);
+            self.state.abandoned.borrow_mut().push(ticket);
         }
     }
 }
@@ -148,7 +153,7 @@ impl Incoming for OwnedRequest {
     }
 
     fn now(&self) -> Nanos {
-        port::with(&*self.port, |cx| cx.now()).unwrap_or(Nanos::MAX)
+        self.state.with(|cx| cx.now()).unwrap_or(Nanos::MAX)
     }
 
     fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {

@@ -1,9 +1,10 @@
-//! Where the futures live that `Local` polls: those of handlers in slabs of their own type, whose
-//! places are used again, so that a request allocates nothing; spawned ones in boxes.
+//! Where the futures of handlers live: in a slab for each type that is served, whose places are
+//! used again, so that a request allocates nothing. Spawned futures come in a box of their own.
 
-use dunlin_service::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+
+use dunlin_service::Error;
 
 use super::caller::Caller;
 use super::request::OwnedRequest;
@@ -11,33 +12,29 @@ use super::request::OwnedRequest;
 /// A future that was spawned.
 pub(super) type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Futures of one kind. A slot that is empty, or does not exist, is never ready.
-pub(super) trait Slab {
-    /// Polls the future in this slot; ready: the slot is free.
+/// The futures of the handlers of one type. A place that is empty is never ready.
+pub(super) trait Handlers {
+    /// Makes the future of a request and polls it for the first time. The place is empty, and one
+    /// of those there are or the next.
+    fn begin(
+        &mut self,
+        slot: usize,
+        request: OwnedRequest,
+        caller: Caller,
+        context: &mut Context<'_>,
+    ) -> Poll<()>;
+
+    /// Polls the future in this place; ready: the place is empty from here on.
     fn poll(&mut self, slot: usize, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Drops what is in this slot.
-    fn remove(&mut self, slot: usize);
-}
-
-/// Futures of the handlers of one type.
-pub(super) trait Handlers: Slab {
-    /// Makes the future of a request, and says where it is.
-    fn begin(&mut self, request: OwnedRequest, caller: Caller) -> usize;
+    /// Drops what is in this place. False if nothing is.
+    fn remove(&mut self, slot: usize) -> bool;
 }
 
 /// A handler and its futures.
 pub(super) struct Serving<H, F> {
     handler: H,
     slots: Vec<Pin<Box<Option<F>>>>,
-    free: Vec<usize>,
-}
-
-/// Spawned futures.
-#[derive(Default)]
-pub(super) struct Boxes {
-    slots: Vec<Option<Spawned>>,
-    free: Vec<usize>,
 }
 
 impl<H, F> Serving<H, F> {
@@ -45,12 +42,31 @@ impl<H, F> Serving<H, F> {
         Self {
             handler,
             slots: Vec::new(),
-            free: Vec::new(),
         }
     }
 }
 
-impl<H, F: Future> Slab for Serving<H, F> {
+impl<H, F> Handlers for Serving<H, F>
+where
+    H: FnMut(OwnedRequest, Caller) -> F,
+    F: Future<Output = Result<(), Error>>,
+{
+    fn begin(
+        &mut self,
+        slot: usize,
+        request: OwnedRequest,
+        caller: Caller,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        let future = (self.handler)(request, caller);
+        match self.slots.get_mut(slot) {
+            Some(place) => place.set(Some(future)),
+            None => self.slots.push(Box::pin(Some(future))),
+        }
+        self.poll(slot, context)
+    }
+
+    #[inline]
     fn poll(&mut self, slot: usize, context: &mut Context<'_>) -> Poll<()> {
         let Some(place) = self.slots.get_mut(slot) else {
             return Poll::Pending;
@@ -62,67 +78,15 @@ impl<H, F: Future> Slab for Serving<H, F> {
             return Poll::Pending;
         }
         place.set(None);
-        self.free.push(slot);
         Poll::Ready(())
     }
 
-    fn remove(&mut self, slot: usize) {
-        if let Some(place) = self.slots.get_mut(slot)
-            && place.is_some()
-        {
-            self.free.push(slot);
-            place.set(None);
-        }
-    }
-}
-
-impl<H, F> Handlers for Serving<H, F>
-where
-    H: FnMut(OwnedRequest, Caller) -> F,
-    F: Future<Output = Result<(), Error>>,
-{
-    fn begin(&mut self, request: OwnedRequest, caller: Caller) -> usize {
-        let future = (self.handler)(request, caller);
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot].set(Some(future));
-            return slot;
-        }
-        self.slots.push(Box::pin(Some(future)));
-        // Freeing must never allocate.
-        self.free.reserve(self.slots.capacity());
-        self.slots.len() - 1
-    }
-}
-
-impl Boxes {
-    pub(super) fn insert(&mut self, future: Spawned) -> usize {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot] = Some(future);
-            return slot;
-        }
-        self.slots.push(Some(future));
-        self.slots.len() - 1
-    }
-}
-
-impl Slab for Boxes {
-    fn poll(&mut self, slot: usize, context: &mut Context<'_>) -> Poll<()> {
-        let Some(Some(future)) = self.slots.get_mut(slot) else {
-            return Poll::Pending;
+    fn remove(&mut self, slot: usize) -> bool {
+        let Some(place) = self.slots.get_mut(slot) else {
+            return false;
         };
-        if future.as_mut().poll(context).is_ready() {
-            self.remove(slot);
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    }
-
-    fn remove(&mut self, slot: usize) {
-        if let Some(future) = self.slots.get_mut(slot)
-            && future.is_some()
-        {
-            self.free.push(slot);
-            *future = None;
-        }
+        let was_there = place.is_some();
+        place.set(None);
+        was_there
     }
 }

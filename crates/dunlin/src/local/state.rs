@@ -1,38 +1,30 @@
-//! What futures and the endpoint share, on one thread: calls that wait for their end, requests
-//! that wait for their handler, timers, and who is to be polled (design §11).
-//!
-//! The endpoint's functions (`on_arrival`, `on_done`, ...) run within an iteration and only note
-//! what happened; `Local` polls futures between two iterations, so whatever a future does finds
-//! the endpoint at rest. No code of the user runs while one of these cells is borrowed.
+//! What futures and their executor share, on one thread: calls that wait for their end, timers,
+//! and who is to be polled (design §11). No code of the user runs while one of these cells is
+//! borrowed.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::rc::Rc;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Weak;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use dunlin_core::{Cx, Done, Nanos, Request, Session, SessionEvent, Ticket, TimerToken};
-use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::{ErrorCode, ReqType};
+use dunlin_core::{Nanos, Ticket};
 
 use super::call::Calls;
+use super::lent::Lent;
+use super::port::Port;
 use super::ready::{Ready, Remote};
 use super::spawn::Spawned;
 use super::timer::Timers;
 
-/// What an endpoint of the asynchronous face has as its state: `nexus.endpoint(Tasks::default())`.
-/// Give that to [`Local::new`](super::Local::new).
-#[derive(Debug, Default)]
-pub struct Tasks(pub(super) Rc<State>);
-
 /// See the file.
 #[derive(Default)]
 pub(super) struct State {
+    /// The endpoint, while futures are polled.
+    pub(super) lent: Lent,
+    /// And at other times.
+    pub(super) port: OnceCell<Weak<dyn Port>>,
     pub(super) calls: RefCell<Calls>,
     pub(super) timers: RefCell<Timers>,
-    pub(super) arrivals: RefCell<VecDeque<Arrival>>,
-    /// Requests that nobody waits for any more.
-    pub(super) given_up: RefCell<Vec<Ticket>>,
     pub(super) ready: RefCell<Ready>,
     pub(super) remote: Arc<Remote>,
     /// Requests that were dropped while the endpoint was in use.
@@ -45,20 +37,10 @@ pub(super) struct State {
     sessions: RefCell<Vec<WakeBy>>,
     /// The task that is polled, and what its waker points to.
     current: Cell<Option<(u32, *const ())>>,
-    /// The clock was read for the futures that are being polled.
-    pub(super) polling: Cell<bool>,
     /// Whoever runs this face beside other things, and waits.
     pub(super) driver: RefCell<Option<Waker>>,
     /// Futures that panicked.
     pub(super) panics: Cell<u64>,
-}
-
-/// A request that waits for its handler's future to be made.
-pub(super) struct Arrival {
-    pub(super) req_type: ReqType,
-    pub(super) session: Session,
-    pub(super) ticket: Ticket,
-    pub(super) body: MsgBuf,
 }
 
 /// Whom to wake: our own tasks by number, without touching a waker.
@@ -93,8 +75,6 @@ impl State {
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.ready.borrow().is_empty()
-            && self.arrivals.borrow().is_empty()
-            && self.given_up.borrow().is_empty()
             && self.others.borrow().is_empty()
             && self.spawned.borrow().is_empty()
             && self.abandoned.borrow().is_empty()
@@ -143,6 +123,11 @@ impl State {
         while let Some(whom) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
             self.wake(whom);
         }
+        self.wake_for_sessions();
+    }
+
+    /// A session has opened or closed: whoever waits for that looks whether it is theirs.
+    pub(super) fn wake_for_sessions(&self) {
         for whom in self.sessions.borrow_mut().drain(..) {
             self.wake(whom);
         }
@@ -161,48 +146,6 @@ struct Restore<'a>(&'a Cell<Option<(u32, *const ())>>, Option<(u32, *const ())>)
 impl Drop for Restore<'_> {
     fn drop(&mut self) {
         self.0.set(self.1);
-    }
-}
-
-/// The handler of all types that are served: keeps the request for its future.
-pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
-    let Ok(body) = cx.copy(request.data()) else {
-        return request.reject(cx, ErrorCode::OVERLOADED);
-    };
-    let arrival = Arrival {
-        req_type: request.req_type(),
-        session: request.session(),
-        ticket: request.keep(cx),
-        body,
-    };
-    tasks.0.arrivals.borrow_mut().push_back(arrival);
-}
-
-/// Nobody waits for this request: its handler's future goes.
-pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, _: &mut Cx<'_>) {
-    tasks.0.given_up.borrow_mut().push(ticket);
-}
-
-/// The continuation: the call that has ended is told to its future.
-pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
-    let state = &tasks.0;
-    let whom = state.calls.borrow_mut().end(done, cx);
-    state.wake(whom);
-}
-
-pub(super) fn on_timer(tasks: &mut Tasks, _: TimerToken, cx: &mut Cx<'_>) {
-    let state = &tasks.0;
-    let mut timers = state.timers.borrow_mut();
-    while let Some(whom) = timers.pop_due(cx.now()) {
-        state.wake(whom);
-    }
-    timers.arm(cx);
-}
-
-pub(super) fn on_session(tasks: &mut Tasks, _: SessionEvent, _: &mut Cx<'_>) {
-    let state = &tasks.0;
-    for whom in state.sessions.borrow_mut().drain(..) {
-        state.wake(whom);
     }
 }
 

@@ -7,6 +7,7 @@ use std::task::Waker;
 use dunlin_core::Ticket;
 
 use super::ready::{Remote, TaskWaker};
+use super::spawn::Spawned;
 
 /// The task that `block_on` runs.
 pub(super) const MAIN: u32 = 0;
@@ -15,16 +16,19 @@ pub(super) const MAIN: u32 = 0;
 pub(super) struct Task {
     pub(super) waker: Waker,
     pub(super) place: Place,
-    /// The request that its future was made for.
+    /// The request that its future was made for, if that outlived the first poll.
     ticket: Option<Ticket>,
 }
 
 /// Where the future of a task is.
-#[derive(Clone, Copy)]
 pub(super) enum Place {
+    /// With `block_on`.
     Main,
-    Handler { serving: usize, slot: usize },
-    Spawned { slot: usize },
+    Handler {
+        served: usize,
+        slot: usize,
+    },
+    Spawned(Option<Spawned>),
 }
 
 /// All tasks, by number. None ever goes.
@@ -54,15 +58,20 @@ impl TaskTable {
     }
 
     #[inline]
-    pub(super) fn at(&self, task: u32) -> &Task {
-        &self.tasks[task as usize]
+    pub(super) fn at(&mut self, task: u32) -> &mut Task {
+        &mut self.tasks[task as usize]
+    }
+
+    #[inline]
+    pub(super) fn find(&mut self, task: u32) -> Option<&mut Task> {
+        self.tasks.get_mut(task as usize)
     }
 
     pub(super) fn wakers(&self) -> &[Arc<TaskWaker>] {
         &self.wakers
     }
 
-    /// Notes which task a request was given to.
+    /// Notes which task goes on with a request.
     #[inline]
     pub(super) fn assign(&mut self, ticket: Ticket, task: u32) {
         let index = ticket.index();
@@ -73,9 +82,9 @@ impl TaskTable {
         self.tasks[task as usize].ticket = Some(ticket);
     }
 
-    /// Where the future is that was made for this request. `None`: its place has another one now.
-    pub(super) fn place_of(&self, ticket: Ticket) -> Option<Place> {
-        let task = self.at(*self.by_ticket.get(ticket.index())?);
-        (task.ticket == Some(ticket)).then_some(task.place)
+    /// The task whose future was made for this request. `None`: it has another one now.
+    pub(super) fn of(&self, ticket: Ticket) -> Option<u32> {
+        let task = *self.by_ticket.get(ticket.index())?;
+        (self.tasks[task as usize].ticket == Some(ticket)).then_some(task)
     }
 }

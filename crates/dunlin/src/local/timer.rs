@@ -9,8 +9,7 @@ use std::task::{Context, Poll};
 
 use dunlin_core::{Cx, Nanos, TimerToken};
 
-use super::port::{self, Port};
-use super::state::WakeBy;
+use super::state::{State, WakeBy};
 
 /// Dropped timers that may lie in the heap before it is swept, beside as many as are live.
 const SWEEP: usize = 64;
@@ -18,7 +17,7 @@ const SWEEP: usize = 64;
 /// Waits for a time. It ends at once if the endpoint is gone.
 #[must_use = "nothing waits until it is awaited"]
 pub struct Sleep {
-    port: Rc<dyn Port>,
+    state: Rc<State>,
     at: Nanos,
     slot: Option<usize>,
 }
@@ -42,9 +41,9 @@ struct Entry {
 }
 
 impl Sleep {
-    pub(super) const fn new(port: Rc<dyn Port>, at: Nanos) -> Self {
+    pub(super) const fn new(state: Rc<State>, at: Nanos) -> Self {
         Self {
-            port,
+            state,
             at,
             slot: None,
         }
@@ -56,7 +55,7 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        let state = this.port.state();
+        let state = &*this.state;
         if let Some(slot) = this.slot {
             let mut timers = state.timers.borrow_mut();
             if timers.entries[slot].fired {
@@ -70,7 +69,7 @@ impl Future for Sleep {
         let mut whom = WakeBy::Nobody;
         whom.note(state, context);
         let at = this.at;
-        let begun = port::with(&*this.port, |cx| {
+        let begun = state.with(|cx| {
             if at <= cx.now() {
                 return None;
             }
@@ -90,7 +89,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            self.port.state().timers.borrow_mut().remove(slot);
+            self.state.timers.borrow_mut().remove(slot);
         }
     }
 }

@@ -1,0 +1,199 @@
+//! RPCs of 32 bytes each way between two endpoints over shared memory, in one thread, by the poll
+//! API or as futures: for counting instructions. `cargo xtask budget` runs it under callgrind and
+//! holds what the futures take against `budget.toml`.
+//!
+//! ```text
+//! cargo run --release -p dunlin --example faces_rpc -- [poll|async] [RPCS]
+//! ```
+//!
+//! 32 requests are in flight on four sessions. Both faces do the same work: the client writes a
+//! fresh number into each request, the server reads the whole request and answers a function of
+//! it, the client checks each response.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use dunlin::{
+    Caller, Cx, Done, EndpointBuilder, Local, MsgBuf, Nexus, ReqType, Rpc, Session, Shm, Tag, Tasks,
+};
+
+const SUM: ReqType = ReqType(1);
+/// Bytes of a request and of a response.
+const SIZE: usize = 32;
+/// Numbers in one.
+const WORDS: usize = SIZE / 8;
+const IN_FLIGHT: usize = 32;
+const SESSIONS: usize = 4;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let face = args.next();
+    let rpcs = args.next().map_or(Ok(100_000), |number| number.parse())?;
+    let nexus = Nexus::bind("127.0.0.1:0")?;
+    let server = || nexus.endpoint_builder::<Shm>().index(0);
+    let client = || nexus.endpoint_builder::<Shm>().index(1);
+    match face.as_deref() {
+        None | Some("poll") => poll(&nexus, server(), client(), rpcs),
+        Some("async") => futures(&nexus, server(), client(), rpcs),
+        Some(other) => panic!("the face is poll or async, not {other}"),
+    }?;
+    println!("{rpcs} RPCs");
+    Ok(())
+}
+
+/// What one side does for the requests in flight.
+#[inline(never)]
+fn client_turn(mut turn: impl FnMut()) {
+    turn();
+}
+
+/// See [`client_turn`].
+#[inline(never)]
+fn server_turn(mut turn: impl FnMut()) {
+    turn();
+}
+
+/// The client of the poll API.
+#[derive(Default)]
+struct Client {
+    /// Number in the next request.
+    next: u64,
+    completed: u64,
+}
+
+fn poll(
+    nexus: &Nexus,
+    server: EndpointBuilder<Shm>,
+    client: EndpointBuilder<Shm>,
+    rpcs: u64,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let mut server: Rpc<Shm, ()> = server.build(())?;
+    server.on(SUM, |(), request, cx| {
+        let sum = sum(request.data());
+        request.reply(cx, SIZE, |out| write([sum; WORDS], out));
+    });
+    let mut client: Rpc<Shm, Client> = client.build(Client::default())?;
+    client.on_completion(complete);
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        let session = client.connect(nexus.address())?;
+        while !client.session_info(session).is_some_and(|info| info.open) {
+            client.run_once();
+            server.run_once();
+        }
+        sessions.push(session);
+    }
+    for slot in 0..IN_FLIGHT {
+        let bufs = [client.buf(SIZE)?, client.buf(SIZE)?];
+        let (app, mut cx) = client.with();
+        call(app, sessions[slot % SESSIONS], bufs, &mut cx);
+    }
+    while client.app().completed < rpcs {
+        client_turn(|| { client.run_once(); });
+        server_turn(|| { server.run_once(); });
+    }
+    Ok(())
+}
+
+fn call(app: &mut Client, session: Session, bufs: [MsgBuf; 2], cx: &mut Cx<'_>) {
+    let [mut request, response] = bufs;
+    let first = app.next;
+    write([first, first + 1, first + 2, first + 3], request.data_mut());
+    cx.call(session, SUM, request, response, Tag(first))
+        .expect("a slot is free");
+    app.next += 1;
+}
+
+fn complete(app: &mut Client, done: Done, cx: &mut Cx<'_>) {
+    assert_eq!(done.result, Ok(()));
+    check(done.response.data(), done.tag.0);
+    app.completed += 1;
+    call(app, done.session, [done.request, done.response], cx);
+}
+
+fn futures(
+    nexus: &Nexus,
+    server: EndpointBuilder<Shm>,
+    client: EndpointBuilder<Shm>,
+    rpcs: u64,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let mut server: Local<Shm> = Local::new(server.build(Tasks::default())?);
+    server.serve(SUM, |request, _| async move {
+        let sum = sum(request.data());
+        request.reply_with(SIZE, |out| write([sum; WORDS], out))
+    });
+    let mut client: Local<Shm> = Local::new(client.build(Tasks::default())?);
+    let cx = client.caller();
+    let (next, completed) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        let session = client.connect(nexus.address())?;
+        while !cx.session_info(session).is_some_and(|info| info.open) {
+            client.turn();
+            server.turn();
+        }
+        sessions.push(session);
+    }
+    for slot in 0..IN_FLIGHT {
+        let bufs = [cx.buf(SIZE)?, cx.buf(SIZE)?];
+        let counts = [Rc::clone(&next), Rc::clone(&completed)];
+        cx.spawn(one_at_a_time(
+            cx.clone(),
+            sessions[slot % SESSIONS],
+            bufs,
+            counts,
+        ));
+    }
+    while completed.get() < rpcs {
+        client_turn(|| { client.turn(); });
+        server_turn(|| { server.turn(); });
+    }
+    Ok(())
+}
+
+async fn one_at_a_time(
+    cx: Caller,
+    session: Session,
+    [mut request, mut response]: [MsgBuf; 2],
+    [next, completed]: [Rc<Cell<u64>>; 2],
+) {
+    loop {
+        let first = next.get();
+        next.set(first + 1);
+        write([first, first + 1, first + 2, first + 3], request.data_mut());
+        let called = cx.call(session, SUM, request).response(response).await;
+        let reply = called.expect("the server answers");
+        check(reply.data(), first);
+        completed.set(completed.get() + 1);
+        [request, response] = reply.into_bufs();
+    }
+}
+
+fn check(response: &[u8], first: u64) {
+    assert!(
+        words(response) == [4 * first + 6; WORDS],
+        "a wrong response"
+    );
+}
+
+fn sum(request: &[u8]) -> u64 {
+    words(request).into_iter().fold(0, u64::wrapping_add)
+}
+
+/// The message as numbers. It has no alignment.
+#[inline]
+fn words(bytes: &[u8]) -> [u64; WORDS] {
+    let (words, _) = bytes
+        .first_chunk::<SIZE>()
+        .expect("messages have 32 bytes")
+        .as_chunks();
+    [0, 1, 2, 3].map(|at: usize| u64::from_le_bytes(words[at]))
+}
+
+#[inline]
+fn write(words: [u64; WORDS], out: &mut [u8]) {
+    let (chunks, _) = out.as_chunks_mut();
+    for (chunk, word) in chunks.iter_mut().zip(words) {
+        *chunk = word.to_le_bytes();
+    }
+}

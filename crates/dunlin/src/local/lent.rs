@@ -1,0 +1,65 @@
+//! The endpoint, lent to the futures that are being polled: all unsafe code of the asynchronous
+//! face.
+//!
+//! A poll has no parameter for a [`Cx`], so whoever polls leaves a pointer to it here for as long
+//! as the poll lasts. Whoever uses it takes it out meanwhile, so that there is one user at a time.
+//!
+//! Invariant: the pointer is here only within [`Lent::lend`], which has its `Cx` borrowed and does
+//! not use it before the pointer is gone again.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use dunlin_core::Cx;
+
+/// The place of the pointer. It is not `Send`, so all of this happens on one thread.
+#[derive(Default)]
+pub(super) struct Lent(Cell<Option<NonNull<Cx<'static>>>>);
+
+/// Restores the place, also if a poll panics.
+struct Restore<'a> {
+    lent: &'a Lent,
+    before: Option<NonNull<Cx<'static>>>,
+}
+
+impl Lent {
+    /// Runs `run`, within which [`Self::with`] has this `cx`.
+    #[inline]
+    pub(super) fn lend<R>(&self, cx: &mut Cx<'_>, run: impl FnOnce() -> R) -> R {
+        let before = self.0.replace(Some(NonNull::from(cx).cast()));
+        let restore = Restore { lent: self, before };
+        let result = run();
+        drop(restore);
+        result
+    }
+
+    /// Whether [`Self::with`] would run something.
+    #[inline]
+    pub(super) fn is_there(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Uses what is lent. `None`: nothing is, or it is in use further up the stack.
+    #[inline]
+    pub(super) fn with<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
+        let mut pointer = self.0.take()?;
+        let restore = Restore {
+            lent: self,
+            before: Some(pointer),
+        };
+        // SAFETY: by the invariant of the file the `Cx` is alive, and borrowed by a `lend` further
+        // up the stack, which does not use it now; nor does another call of this function, because
+        // the place is empty until `restore` is dropped. `run` takes any lifetimes, so it keeps
+        // nothing of them, and nothing of its own can go into the `Cx`.
+        let result = run(unsafe { pointer.as_mut() });
+        drop(restore);
+        Some(result)
+    }
+}
+
+impl Drop for Restore<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lent.0.set(self.before);
+    }
+}
