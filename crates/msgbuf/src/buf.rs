@@ -5,6 +5,8 @@
 //! - A block has at most one [`MsgBuf`]; blocks do not overlap; so a [`MsgBuf`] has exclusive
 //!   access to its bytes, and they live as long as it does.
 //! - Whoever writes to a msgbuf, or gives it back, first ends the lifetime of all `BufRef`s to it.
+//! - A [`MsgBuf`] is a pointer to the [`Descriptor`] of its block, which only its owner uses; so it
+//!   is moved in a register (`docs/decisions/msgbuf-handles.md`).
 //! - `len <= capacity`, and `capacity` bytes from `data` lie inside the block, initialised.
 //!
 //! Made by `pool`, held by the endpoint and its user.
@@ -26,7 +28,7 @@ pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 /// for packet headers around them. It belongs to whoever holds it, on any thread, and goes back to
 /// its [`Pool`](crate::Pool) when it is dropped.
 ///
-/// It is 32 bytes, and so is an `Option` of it.
+/// It is a pointer, and so is an `Option` of it.
 ///
 /// ```
 /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
@@ -57,8 +59,12 @@ pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 /// pool.recycle(buf);
 /// data.len();
 /// ```
+pub struct MsgBuf(NonNull<Descriptor>);
+
+/// What is known of a block that has been carved. Every region has a place for one beside each of
+/// its blocks, in memory that no other process sees.
 #[derive(Debug)]
-pub struct MsgBuf {
+pub(crate) struct Descriptor {
     region: RegionPtr,
     data: NonNull<u8>,
     len: u32,
@@ -68,14 +74,24 @@ pub struct MsgBuf {
     class: u32,
 }
 
-const _: () = assert!(size_of::<Option<MsgBuf>>() == 32);
+/// A block that has been carved and that no msgbuf has: what free lists hold.
+#[derive(Debug)]
+pub(crate) struct Block(NonNull<Descriptor>);
+
+const _: () = assert!(size_of::<Option<MsgBuf>>() == size_of::<usize>());
+const _: () = assert!(size_of::<Descriptor>() == 32);
 const _: () = assert!(size_of::<BufRef>() <= 24);
 
-// SAFETY: it owns its block and the block's region stays alive, whichever thread it is on.
+// SAFETY: it owns its block and the block's descriptor, and the block's region stays alive,
+// whichever thread it is on.
 unsafe impl Send for MsgBuf {}
-// SAFETY: a shared msgbuf gives out shared slices and `BufRef`s. Concurrent calls of `lend` store
-// equal values into the block's generation, which is atomic.
+// SAFETY: a shared msgbuf gives out shared slices and `BufRef`s, and only reads its descriptor.
+// Concurrent calls of `lend` store equal values into the block's generation, which is atomic.
 unsafe impl Sync for MsgBuf {}
+// SAFETY: a msgbuf that nobody uses.
+unsafe impl Send for Block {}
+// SAFETY: a shared one cannot be used at all.
+unsafe impl Sync for Block {}
 
 /// Names bytes of a [`MsgBuf`] while they are lent: what core hands to a transport. It keeps
 /// nothing alive; [`regions::resolve`](crate::regions::resolve) and
@@ -156,19 +172,19 @@ impl MsgBuf {
     /// Bytes of the message.
     #[inline]
     pub const fn len(&self) -> usize {
-        self.len as usize
+        self.at().len as usize
     }
 
     /// Whether the message has no bytes.
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.at().len == 0
     }
 
     /// Longest message that fits, in bytes.
     #[inline]
     pub const fn capacity(&self) -> usize {
-        self.capacity as usize
+        self.at().capacity as usize
     }
 
     /// The message.
@@ -176,7 +192,7 @@ impl MsgBuf {
     pub const fn data(&self) -> &[u8] {
         // SAFETY: the block is ours and has `capacity >= len` initialised bytes from `data`; only
         // through `&mut self` are they written.
-        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len as usize) }
+        unsafe { std::slice::from_raw_parts(self.at().data.as_ptr(), self.len()) }
     }
 
     /// The message, to be written. A msgbuf that is lent is revoked by this.
@@ -185,7 +201,7 @@ impl MsgBuf {
         self.revoke();
         // SAFETY: the block is ours alone and has `capacity >= len` initialised bytes from `data`.
         // No `regions::read` is under way: it would have found the block lent, and we revoked it.
-        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len as usize) }
+        unsafe { std::slice::from_raw_parts_mut(self.at().data.as_ptr(), self.len()) }
     }
 
     /// Sets the length of the message. Bytes that were not part of it before are what some earlier
@@ -196,11 +212,8 @@ impl MsgBuf {
     #[inline]
     pub fn resize(&mut self, len: usize) -> Result<(), TooLong> {
         match u32::try_from(len) {
-            Ok(short) if short <= self.capacity => {
-                // A write would hold up whoever moves the msgbuf next.
-                if self.len != short {
-                    self.len = short;
-                }
+            Ok(short) if short <= self.at().capacity => {
+                self.at_mut().len = short;
                 Ok(())
             }
             _ => Err(TooLong {
@@ -225,7 +238,7 @@ impl MsgBuf {
     /// recycled or dropped.
     #[inline]
     pub fn lend(&self) -> BufRef {
-        self.name(self.data_offset(), self.len)
+        self.name(self.data_offset(), self.at().len)
     }
 
     /// Names `len` bytes of the message from `offset` on; `None` if it is not that long.
@@ -243,11 +256,11 @@ impl MsgBuf {
     /// it. `None` if the message has no such packet at the pool's data size, or lies in user
     /// memory, which has no room for headers.
     pub fn header_ref(&self, packet: usize) -> Option<BufRef> {
-        if self.class == USER_CLASS {
+        if self.at().class == USER_CLASS {
             return None;
         }
         // SAFETY: our region lives as long as we do.
-        let data_size = unsafe { self.region.get() }.data_size;
+        let data_size = unsafe { self.at().region.get() }.data_size;
         let layout = Layout::new(data_size);
         if packet >= layout.packets(self.len()) {
             return None;
@@ -261,7 +274,7 @@ impl MsgBuf {
     #[inline]
     pub fn is_lent(&self) -> bool {
         // SAFETY: our region lives as long as we do, and our block is a block of it.
-        unsafe { self.region.get().is_lent(self.block_index()) }
+        unsafe { self.at().region.get().is_lent(self.block_index()) }
     }
 
     /// Ends the lifetime of every [`BufRef`] lent so far: none of them resolves any more. Called by
@@ -269,7 +282,7 @@ impl MsgBuf {
     #[inline]
     pub fn revoke(&mut self) {
         // SAFETY: our region lives as long as we do, and our block is a block of it.
-        unsafe { self.region.get().revoke(self.block_index()) };
+        unsafe { self.at().region.get().revoke(self.block_index()) };
     }
 
     /// Gives the memory back that [`Pool::adopt`](crate::Pool::adopt) took, cut to the message.
@@ -277,7 +290,7 @@ impl MsgBuf {
     /// # Errors
     /// A msgbuf that is not user memory comes back unchanged.
     pub fn into_user(mut self) -> Result<Vec<u8>, Self> {
-        if self.class != USER_CLASS {
+        if self.at().class != USER_CLASS {
             return Err(self);
         }
         self.revoke();
@@ -292,56 +305,44 @@ impl MsgBuf {
         Ok(memory)
     }
 
-    /// # Safety
-    /// `block` is a block of `class` in a live region, at the place `block` says, which nothing
-    /// else uses, and which stays alive until this is gone; `data` are its first data bytes, and
-    /// `capacity >= len` of them lie inside it.
-    #[inline]
-    pub(crate) unsafe fn new(
-        region: RegionPtr,
-        data: NonNull<u8>,
-        len: u32,
-        capacity: u32,
-        block: u32,
-        class: u32,
-    ) -> Self {
-        Self {
-            region,
-            data,
-            len,
-            capacity,
-            block,
-            class,
-        }
-    }
-
     /// Makes a msgbuf of all bytes of a region of user memory.
     pub(crate) fn of_user(region: RegionBox) -> Self {
-        let (base, len) = (region.get().base, region.get().len);
-        let len = u32::try_from(len).expect("longer memory is not adopted");
+        let len = u32::try_from(region.get().len).expect("longer memory is not adopted");
         // SAFETY: the region has one block, from its first byte on, and we become its owner.
-        unsafe { Self::new(region.release(), base, len, len, 0, USER_CLASS) }
+        let block = unsafe { Block::new(region.release(), 0, 0, len, USER_CLASS) };
+        block.issue(len)
+    }
+
+    #[inline]
+    const fn at(&self) -> &Descriptor {
+        // SAFETY: the descriptor of our block is ours, was written when the block was carved, and
+        // lives as long as our region, which lives as long as we do.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline]
+    const fn at_mut(&mut self) -> &mut Descriptor {
+        // SAFETY: as above; and nobody else has a reference to it, because we are borrowed alone.
+        unsafe { self.0.as_mut() }
     }
 
     /// Whether this msgbuf came from the pool of that home.
     #[inline]
     pub(crate) fn is_from(&self, home: &Arc<Home>) -> bool {
         // SAFETY: our region lives as long as we do.
-        Arc::ptr_eq(&unsafe { self.region.get() }.home, home)
+        Arc::ptr_eq(&unsafe { self.at().region.get() }.home, home)
     }
 
     #[inline]
     pub(crate) fn class(&self) -> usize {
-        self.class as usize
+        self.at().class as usize
     }
 
     /// Takes the msgbuf apart, without sending it home: what is left is its block.
     #[inline]
-    pub(crate) fn into_block(mut self) -> u32 {
+    pub(crate) fn into_block(mut self) -> Block {
         self.revoke();
-        let block = self.block;
-        std::mem::forget(self);
-        block
+        Block(ManuallyDrop::new(self).0)
     }
 
     /// Takes the msgbuf apart, without sending it home: what is left is its region, if it is the
@@ -350,12 +351,13 @@ impl MsgBuf {
         self.revoke();
         let this = ManuallyDrop::new(self);
         // SAFETY: a msgbuf of such a class was made from a region that was released to it.
-        (this.class() >= SMALL_CLASSES).then(|| unsafe { RegionBox::from_released(this.region) })
+        (this.class() >= SMALL_CLASSES)
+            .then(|| unsafe { RegionBox::from_released(this.at().region) })
     }
 
     #[inline]
     fn block_index(&self) -> u32 {
-        self.block & BLOCK_MASK
+        self.at().block & BLOCK_MASK
     }
 
     #[inline]
@@ -370,15 +372,15 @@ impl MsgBuf {
     )]
     fn data_offset(&self) -> u32 {
         // SAFETY: our region lives as long as we do.
-        let base = unsafe { self.region.get() }.base;
-        (self.data.addr().get() - base.addr().get()) as u32
+        let base = unsafe { self.at().region.get() }.base;
+        (self.at().data.addr().get() - base.addr().get()) as u32
     }
 
     #[inline]
     fn name(&self, offset: u32, len: u32) -> BufRef {
         let block = self.block_index();
         // SAFETY: our region lives as long as we do.
-        let region = unsafe { self.region.get() };
+        let region = unsafe { self.at().region.get() };
         // SAFETY: our block is a block of our region.
         let generation = unsafe { region.lend(block) };
         BufRef {
@@ -388,6 +390,56 @@ impl MsgBuf {
             len,
             generation,
         }
+    }
+}
+
+impl Block {
+    /// Writes the descriptor of a block. `number` says which one, as [`Self::number`] does, and
+    /// `data` where in the region its data begins.
+    ///
+    /// # Safety
+    /// In the region, which is alive and stays so until this and every msgbuf of it is gone, this
+    /// is a block of `class` that nothing else uses; `data` is the place of its data, from which
+    /// on `capacity` bytes lie inside it.
+    pub(crate) unsafe fn new(
+        region: RegionPtr,
+        number: u32,
+        data: usize,
+        capacity: u32,
+        class: u32,
+    ) -> Self {
+        // SAFETY: the region is alive, as the caller promises.
+        let (base, place) = unsafe {
+            let region = region.get();
+            (region.base, region.descriptor(number & BLOCK_MASK))
+        };
+        let descriptor = Descriptor {
+            region,
+            // SAFETY: it lies in the region, as the caller promises.
+            data: unsafe { base.add(data) },
+            len: 0,
+            capacity,
+            block: number,
+            class,
+        };
+        // SAFETY: the place belongs to the block, which nothing else uses.
+        unsafe { place.write(descriptor) };
+        Self(place)
+    }
+
+    /// A msgbuf of this block, with a message of `len` bytes, which fit.
+    #[inline]
+    pub(crate) fn issue(self, len: u32) -> MsgBuf {
+        let mut buf = MsgBuf(self.0);
+        debug_assert!(len <= buf.at().capacity);
+        buf.at_mut().len = len;
+        buf
+    }
+
+    /// Place of the region in its pool, then place of the block in the region.
+    pub(crate) const fn number(&self) -> u32 {
+        // SAFETY: the descriptor was written when the block was carved, and nobody else has it.
+        unsafe { self.0.as_ref() }.block
     }
 }
 
@@ -430,13 +482,23 @@ impl Drop for MsgBuf {
         self.revoke();
         // SAFETY: no field of a msgbuf has drop glue, so after this function only the twin is left.
         let twin = unsafe { std::ptr::read(self) };
-        if self.class == USER_CLASS {
+        if self.at().class == USER_CLASS {
             return drop(twin.into_own_region());
         }
         // SAFETY: our region lives as long as the twin does, which is until `take`. The clone keeps
         // the home alive when its last region goes.
-        let home = unsafe { self.region.get() }.home.clone();
+        let home = unsafe { self.at().region.get() }.home.clone();
         home.take(twin);
+    }
+}
+
+impl std::fmt::Debug for MsgBuf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MsgBuf")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("block", &self.at().block)
+            .finish_non_exhaustive()
     }
 }
 

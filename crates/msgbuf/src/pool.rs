@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use crate::buf::{AllocError, BLOCK_BITS, BLOCK_MASK, MsgBuf};
+use crate::buf::{AllocError, BLOCK_BITS, BLOCK_MASK, Block, MsgBuf};
 use crate::config::{MAX_REGION, PoolConfig, PoolError};
 use crate::home::Home;
 use crate::large::LargeCache;
@@ -45,8 +45,8 @@ pub struct AdoptError {
 /// ```
 #[derive(Debug)]
 pub struct Pool {
-    /// Free blocks by class, as `MsgBuf::block` names them.
-    free: [Vec<u32>; SMALL_CLASSES],
+    /// Free blocks by class.
+    free: [Vec<Block>; SMALL_CLASSES],
     /// Msgbufs out, by class.
     out: [usize; CLASSES],
     /// Longest message by class of carved blocks.
@@ -184,22 +184,11 @@ impl Pool {
 
     /// Makes a msgbuf of a free block of `class`.
     #[inline]
-    fn issue(&mut self, class: usize, block: u32, len: usize) -> MsgBuf {
+    fn issue(&mut self, class: usize, block: Block, len: usize) -> MsgBuf {
         self.out[class] += 1;
-        debug_assert!(((block >> BLOCK_BITS) as usize) < self.regions.len());
-        // SAFETY: blocks on the free lists were carved from regions of this pool, which stay.
-        let region = unsafe { self.regions.get_unchecked((block >> BLOCK_BITS) as usize) };
-        let offset = ((block & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
-        let capacity = self.capacity[class];
-        debug_assert!(len <= capacity as usize);
+        debug_assert!(len <= self.capacity[class] as usize);
         #[expect(clippy::cast_possible_truncation, reason = "the class fits the length")]
-        let (len, class) = (len as u32, class as u32);
-        // SAFETY: the block lies in the region, is of this class, and was on the free list, so that
-        // nothing else uses it. The region goes only when all its msgbufs are back.
-        unsafe {
-            let data = region.get().base.add(offset + DATA_OFFSET);
-            MsgBuf::new(region.ptr(), data, len, capacity, block, class)
-        }
+        block.issue(len as u32)
     }
 
     /// The rest of [`Self::alloc`]: messages of several packets, and classes that have run out.
@@ -234,19 +223,10 @@ impl Pool {
         };
         self.out[class] += 1;
         let capacity = as_u32(self.layout.capacity(self.layout.block_size(class)));
-        let class = as_u32(class);
         // SAFETY: the region has one block, of this class, and the msgbuf becomes its owner.
-        unsafe {
-            let data = region.get().base.add(DATA_OFFSET);
-            Ok(MsgBuf::new(
-                region.release(),
-                data,
-                as_u32(len),
-                capacity,
-                0,
-                class,
-            ))
-        }
+        let block =
+            unsafe { Block::new(region.release(), 0, DATA_OFFSET, capacity, as_u32(class)) };
+        Ok(block.issue(as_u32(len)))
     }
 
     #[cold]
@@ -280,7 +260,7 @@ impl Pool {
     }
 
     /// A block that was never used.
-    fn carve(&mut self, class: usize) -> Result<u32, AllocError> {
+    fn carve(&mut self, class: usize) -> Result<Block, AllocError> {
         let units = 1 << class;
         if self.units_left() < units {
             let last = self
@@ -291,17 +271,18 @@ impl Pool {
                 return self.split(class).ok_or(limit);
             }
         }
-        Ok(self.cut(units))
+        Ok(self.cut(class))
     }
 
     /// A block of `class` out of a larger free one, whose other parts become free blocks.
-    fn split(&mut self, class: usize) -> Option<u32> {
+    fn split(&mut self, class: usize) -> Option<Block> {
         let from = (class + 1..SMALL_CLASSES).find(|&from| !self.free[from].is_empty())?;
-        let block = self.free[from].pop()?;
+        let number = self.free[from].pop()?.number();
         for half in class..from {
-            self.free[half].push(block + (1 << half));
+            let block = self.block(number + (1 << half), half);
+            self.free[half].push(block);
         }
-        Some(block)
+        Some(self.block(number, class))
     }
 
     /// Adds a region of `size` bytes, or less if the pool is near its limit.
@@ -334,7 +315,7 @@ impl Pool {
     fn shelve_rest(&mut self) {
         while self.units_left() > 0 {
             let class = (self.units_left().ilog2() as usize).min(SMALL_CLASSES - 1);
-            let block = self.cut(1 << class);
+            let block = self.cut(class);
             self.free[class].push(block);
         }
     }
@@ -348,11 +329,24 @@ impl Pool {
         as_u32(units) - self.carved
     }
 
-    /// Carves `units` smallest blocks in a row, which are left, from the last region.
-    fn cut(&mut self, units: u32) -> u32 {
+    /// Carves a block of `class`, for which there is room, from the last region.
+    fn cut(&mut self, class: usize) -> Block {
         let first = self.carved;
-        self.carved += units;
-        (as_u32(self.regions.len() - 1) << BLOCK_BITS) | first
+        self.carved += 1 << class;
+        self.block(
+            (as_u32(self.regions.len() - 1) << BLOCK_BITS) | first,
+            class,
+        )
+    }
+
+    /// Describes the block with this number as one of `class`; nothing else may use any of it.
+    fn block(&self, number: u32, class: usize) -> Block {
+        let region = &self.regions[(number >> BLOCK_BITS) as usize];
+        let offset = ((number & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
+        let (capacity, class) = (self.capacity[class], as_u32(class));
+        // SAFETY: who calls has carved it, or has split a free block, so it lies in the region and
+        // nothing else uses it. The region goes only when all its msgbufs are back.
+        unsafe { Block::new(region.ptr(), number, offset + DATA_OFFSET, capacity, class) }
     }
 
     /// Sees to it that `size` more bytes can be mapped, if need be by freeing what is cached.

@@ -10,11 +10,12 @@
 //!   always carries an odd one, matches only a block that is lent now. Only the owner of the block
 //!   writes it, with one exception to be safe for readers: see [`Region::revoke`].
 
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use crate::buf::AllocError;
+use crate::buf::{AllocError, Descriptor};
 use crate::config::MAX_REGION;
 use crate::home::Home;
 use crate::layout::MIN_BLOCK;
@@ -51,6 +52,10 @@ pub(crate) struct Region {
     pub(crate) numa_node: Option<u32>,
     /// Where its msgbufs go when they are dropped, unless the region is user memory.
     pub(crate) home: Arc<Home>,
+    /// Room for one for each block, touched when its block is carved. Only the capacity of the
+    /// `Vec` is used.
+    descriptors: Vec<MaybeUninit<Descriptor>>,
+    first_descriptor: NonNull<Descriptor>,
     memory: Memory,
 }
 
@@ -150,6 +155,14 @@ impl Region {
         unsafe { std::slice::from_raw_parts(self.generations.as_ptr(), self.blocks) }
     }
 
+    /// Where the descriptor of a block is. Only the owner of the block uses it.
+    #[inline]
+    pub(crate) fn descriptor(&self, block: u32) -> NonNull<Descriptor> {
+        debug_assert!((block as usize) < self.descriptors.capacity());
+        // SAFETY: there is room for one for each block, and callers name a block of this region.
+        unsafe { self.first_descriptor.add(block as usize) }
+    }
+
     /// How others map the memory; `None` if they cannot.
     pub(crate) fn extent(&self) -> Option<Extent> {
         match &self.memory {
@@ -175,6 +188,14 @@ impl Region {
             Memory::User(..) => None,
         }
     }
+}
+
+/// Room for the descriptors of so many blocks, untouched; `None` if there is no memory.
+fn describe(blocks: usize) -> Option<(Vec<MaybeUninit<Descriptor>>, NonNull<Descriptor>)> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(blocks).ok()?;
+    let first = NonNull::new(room.as_mut_ptr())?;
+    Some((room, first.cast()))
 }
 
 /// A region that somebody else keeps alive: a pool, a home, or the msgbuf that this is part of.
@@ -223,6 +244,7 @@ impl RegionBox {
             (mapping.len() / (MIN_BLOCK + GENERATION)).min(MAX_REGION / MIN_BLOCK)
         };
         let usable = if single { len } else { blocks * MIN_BLOCK };
+        let (descriptors, first_descriptor) = describe(blocks).ok_or(AllocError::NoMemory)?;
         // SAFETY: blocks and generations together are not longer than the mapping.
         let generations = unsafe { mapping.base().add(usable) }.cast();
         Self::publish(Region {
@@ -235,6 +257,8 @@ impl RegionBox {
             readable: options.readable,
             numa_node: sys::current_node(),
             home: home.clone(),
+            descriptors,
+            first_descriptor,
             memory: Memory::Mapped(mapping),
         })
         .map_err(|_full| AllocError::TooManyRegions)
@@ -247,6 +271,9 @@ impl RegionBox {
         home: &Arc<Home>,
     ) -> Result<Self, Vec<u8>> {
         let mut generation = vec![AtomicU32::new(0)];
+        let Some((descriptors, first_descriptor)) = describe(1) else {
+            return Err(memory);
+        };
         let region = Region {
             base: NonNull::new(memory.as_mut_ptr()).expect("a Vec has no null pointer"),
             generations: NonNull::from(generation.as_mut_slice()).cast(),
@@ -257,6 +284,8 @@ impl RegionBox {
             readable: options.readable,
             numa_node: None,
             home: home.clone(),
+            descriptors,
+            first_descriptor,
             memory: Memory::User(memory, generation),
         };
         Self::publish(region).map_err(|region| match region.memory {

@@ -36,8 +36,8 @@ fn address(buf: BufRef) -> Option<usize> {
 
 #[test]
 fn handles_are_small() {
-    assert_eq!(size_of::<MsgBuf>(), 32);
-    assert_eq!(size_of::<Option<MsgBuf>>(), 32);
+    assert_eq!(size_of::<MsgBuf>(), size_of::<usize>());
+    assert_eq!(size_of::<Option<MsgBuf>>(), size_of::<usize>());
     assert_eq!(size_of::<BufRef>(), 20);
 }
 
