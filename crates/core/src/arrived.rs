@@ -9,7 +9,6 @@ use crate::batch::{Answer, BatchEntry};
 use crate::dispatch::SlowRequest;
 use crate::handlers::{Entry, Handler};
 use crate::incoming::Arrived;
-use crate::request::Request;
 use crate::rpc::Engine;
 use crate::time::Clock;
 use crate::transport::Tx;
@@ -41,13 +40,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
             Handler::Dispatch(run) => {
                 let run = *run;
-                let request = Request {
-                    data: message.data(),
-                    work,
-                    req_type,
-                    session,
-                };
-                self.run_dispatch(request, run);
+                self.run_dispatch(message.data(), work, req_type, session, run);
                 self.proto.pool.recycle(message);
             }
             Handler::Batch { max_response, .. } => {

@@ -28,8 +28,28 @@ pub struct Tag(pub u64);
 /// Names a call, to cancel it. Identifiers of completed calls are recognised, not reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CallId {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+    /// The index in the lower half, the generation in the upper: one word, because it is moved right
+    /// after it was made.
+    word: u64,
+}
+
+impl CallId {
+    #[inline]
+    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+        let word = (generation as u64) << 32 | index as u64;
+        Self { word }
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    const fn index(self) -> u32 {
+        self.word as u32
+    }
+
+    #[inline]
+    const fn generation(self) -> u32 {
+        (self.word >> 32) as u32
+    }
 }
 
 /// What a call may be told beside its message.
@@ -187,9 +207,9 @@ impl CallTable {
 
     /// The call that an identifier names, unless it has completed.
     pub(crate) fn find(&self, id: CallId) -> Option<CallIdx> {
-        let call = self.calls.get(id.index as usize)?;
-        let live = call.generation == id.generation && call.state.is_pending();
-        live.then_some(CallIdx(id.index))
+        let call = self.calls.get(id.index() as usize)?;
+        let live = call.generation == id.generation() && call.state.is_pending();
+        live.then_some(CallIdx(id.index()))
     }
 
     /// The entry for prefetching, if the index is one.

@@ -31,7 +31,7 @@ pub(crate) struct Answered {
 
 impl Proto {
     /// Takes a request. It is sent when the session has a slot and a credit for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn call(
         &mut self,
         session: Session,
@@ -60,26 +60,23 @@ impl Proto {
             return refuse(CallErrorKind::Overloaded, request, response);
         }
         let (idx, call) = self.calls.insert();
-        call.session = session.index;
+        call.session = session.index();
         call.req_type = req_type;
         call.tag = tag;
         put(&mut call.request, request);
         put(&mut call.response, response);
         call.deadline = options.deadline.map_or(Nanos::MAX, |span| self.now + span);
-        let id = CallId {
-            index: idx.0,
-            generation: call.generation,
-        };
+        let id = CallId::new(idx.0, call.generation);
         if direct {
-            self.start(session.index, idx);
+            self.start(session.index(), idx);
         } else {
-            self.enqueue(session.index, idx);
+            self.enqueue(session.index(), idx);
         }
         Ok(id)
     }
 
     /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start(&mut self, session: u32, idx: CallIdx) {
         let (now, present) = (self.now, self.present(self.now));
         let (state, slots) = self.sessions.with_client_slots(session);
@@ -225,21 +222,21 @@ impl Proto {
             slot.req = ReqNum(header.req.0.saturating_add(window));
         }
         slot.call = NONE;
-        let session = Session {
-            index: session,
-            generation: state.generation,
-        };
+        let handle = Session::new(session, state.generation);
         if state.backlog_len != 0 {
-            self.wake(session.index);
+            self.wake(session);
         }
         #[cfg(feature = "mutants")]
         if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
-            self.sessions.at_mut(session.index).credits -= 1;
+            self.sessions.at_mut(session).credits -= 1;
         }
         if header.aux != Residence::NO_SAMPLE.0 || header.flags.has(Flags::ECN_ECHO) {
-            self.take_sample(session.index, idx, header);
+            self.take_sample(session, idx, header);
         }
-        let answered = Answered { session, idx };
+        let answered = Answered {
+            session: handle,
+            idx,
+        };
         let call = self.calls.at_mut(idx);
         let unfinished = call.tx_end > self.tx_done;
         #[cfg(feature = "mutants")]
@@ -304,21 +301,35 @@ impl Proto {
     pub(crate) fn finish(&mut self, answered: Answered, header: &Header, data: &[u8]) -> Done {
         let call = self.calls.at_mut(answered.idx);
         let taken = "a call that is not a zombie has its msgbufs";
-        let mut done = Done {
-            session: answered.session,
-            tag: call.tag,
-            result: Ok(()),
-            request: call.request.take().expect(taken),
-            response: call.response.take().expect(taken),
-        };
+        let (session, tag) = (answered.session, call.tag);
+        let request = call.request.take().expect(taken);
+        let mut response = call.response.take().expect(taken);
         self.calls.remove(answered.idx);
-        // The msgbuf is changed where it ends up: moving what was just written stalls.
-        done.result = if header.kind == PacketType::Resp {
-            fill_response(&mut done.response, data)
-        } else {
-            Err(RpcError::Rejected(ErrorCode(header.size)))
+        let is_response = header.kind == PacketType::Resp;
+        // The success has a way of its own: a result that is chosen first and then moved is read
+        // in one piece right after it was written in two, which stalls.
+        if is_response && response.fill(data).is_ok() {
+            return Done {
+                session,
+                tag,
+                result: Ok(()),
+                request,
+                response,
+            };
+        }
+        let error = match is_response {
+            true => RpcError::ResponseTooLarge {
+                size: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            },
+            false => RpcError::Rejected(ErrorCode(header.size)),
         };
-        done
+        Done {
+            session,
+            tag,
+            result: Err(error),
+            request,
+            response,
+        }
     }
 
     /// Takes what an answer says of time: how long the request stayed, and with it the round trip,
@@ -447,12 +458,4 @@ fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
 #[inline]
 fn message_size(message: &MsgBuf) -> u32 {
     u32::try_from(message.len()).unwrap_or(u32::MAX)
-}
-
-/// Copies the response into the user's buffer.
-#[inline]
-fn fill_response(response: &mut MsgBuf, data: &[u8]) -> Result<(), RpcError> {
-    response.fill(data).map_err(|_| RpcError::ResponseTooLarge {
-        size: u32::try_from(data.len()).unwrap_or(u32::MAX),
-    })
 }

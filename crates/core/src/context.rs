@@ -58,6 +58,7 @@ impl Cx<'_> {
     ///
     /// # Errors
     /// If the pool's memory is used up.
+    #[inline]
     pub fn copy(&mut self, bytes: &[u8]) -> Result<MsgBuf, AllocError> {
         let mut buf = self.proto.pool.alloc(bytes.len())?;
         buf.data_mut().copy_from_slice(bytes);
@@ -77,7 +78,7 @@ impl Cx<'_> {
     ///
     /// # Errors
     /// If the session is gone, its backlog full, or the request too large; with the msgbufs.
-    #[inline]
+    #[inline(always)]
     pub fn call(
         &mut self,
         session: Session,
@@ -100,6 +101,7 @@ impl Cx<'_> {
     ///
     /// # Errors
     /// As for [`Self::call`].
+    #[inline(always)]
     pub fn call_with(
         &mut self,
         session: Session,

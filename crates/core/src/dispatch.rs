@@ -49,13 +49,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 slow: false,
             }) => {
                 let run = *run;
-                let request = Request {
-                    data: packet.data,
-                    work,
-                    req_type,
-                    session: self.proto.sessions.handle(packet.session),
-                };
-                self.run_dispatch(request, run);
+                let session = self.proto.sessions.handle(packet.session);
+                self.run_dispatch(packet.data, work, req_type, session, run);
             }
             _ => self.run_later(packet, place, work),
         }
@@ -80,18 +75,34 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
+    /// The request is put together where it is used: moving it right after stalls.
     #[inline]
-    pub(crate) fn run_dispatch(&mut self, request: Request<'_>, run: DispatchFn<App>) {
+    pub(crate) fn run_dispatch(
+        &mut self,
+        data: &[u8],
+        work: WorkIdx,
+        req_type: ReqType,
+        session: Session,
+        run: DispatchFn<App>,
+    ) {
         let Self {
             proto,
             app,
             dropped,
             ..
         } = self;
-        let work = request.work;
-        self.dispatched = Some(request.req_type);
+        self.dispatched = Some(req_type);
         let mut cx = Cx { proto, dropped };
-        if catch_unwind(AssertUnwindSafe(|| run(app, request, &mut cx))).is_err() {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            let request = Request {
+                data,
+                work,
+                req_type,
+                session,
+            };
+            run(app, request, &mut cx);
+        }));
+        if caught.is_err() {
             proto.counters.handler_panics += 1;
         }
         proto.after_handler(work);
@@ -134,13 +145,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             _ if nobody_waits => self.proto.reject(slow.work, ErrorCode::CANCELLED),
             Some(Handler::Dispatch(run)) => {
                 let run = *run;
-                let request = Request {
-                    data: slow.request.data(),
-                    work: slow.work,
-                    req_type: slow.req_type,
-                    session: slow.session,
-                };
-                self.measured(slow.req_type, |engine| engine.run_dispatch(request, run));
+                self.measured(slow.req_type, |engine| {
+                    let data = slow.request.data();
+                    engine.run_dispatch(data, slow.work, slow.req_type, slow.session, run);
+                });
             }
             _ => self.proto.reject(slow.work, ErrorCode::UNKNOWN_TYPE),
         }

@@ -231,8 +231,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                     proto.on_marked_answer(session);
                 }
                 if let Some(answered) = proto.on_answer(session, header, packet.data) {
-                    let done = proto.finish(answered, header, packet.data);
-                    self.caught(|app, handlers, cx| (handlers.completion)(app, done, cx));
+                    // Put together where it is used: moving it right after stalls.
+                    self.caught(|app, handlers, cx| {
+                        let done = cx.proto.finish(answered, header, packet.data);
+                        (handlers.completion)(app, done, cx);
+                    });
                 }
             }
             // CR, RFR, CANCEL.

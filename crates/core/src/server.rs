@@ -351,22 +351,26 @@ impl Proto {
         self.return_credit(idx, Flags::NONE);
     }
 
-    /// Lets the request outlive its handler, which has answered neither way yet.
+    /// Lets the request outlive its handler, if that has answered neither way yet.
+    #[inline]
     pub(crate) fn detach(&mut self, idx: WorkIdx) -> WorkId {
-        let id = self.works.id(idx);
-        let work = self.works.at_mut(idx);
-        if work.state != WorkState::Dispatched {
-            return id;
+        if self.works.at(idx).state == WorkState::Dispatched {
+            self.detach_unanswered(idx);
         }
+        self.works.id(idx)
+    }
+
+    #[inline(never)]
+    fn detach_unanswered(&mut self, idx: WorkIdx) {
+        let work = self.works.at_mut(idx);
         work.state = WorkState::Detached;
         if work.orphan {
             // The handler itself has closed the session.
             self.tell_given_up(idx);
         }
         let at = self.now + self.config.ack_delay;
-        self.ack_due.push_back((at, id));
+        self.ack_due.push_back((at, self.works.id(idx)));
         self.schedule.at_latest(at);
-        id
     }
 
     /// Acknowledges detached work that is due (rule S4).

@@ -12,22 +12,46 @@ use crate::time::Nanos;
 use crate::transport::PeerId;
 
 /// A session as the user names it. Handles of closed sessions are recognised, not reused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+    /// The index in the upper half, the generation in the lower: one word, because it is moved
+    /// right after it was made, and reading in one piece what was written in two stalls.
+    word: u64,
 }
 
 impl Session {
     /// A handle that names no session: a placeholder until `connect` has returned one.
-    pub const NONE: Self = Self {
-        index: u32::MAX,
-        generation: 0,
-    };
+    pub const NONE: Self = Self::new(u32::MAX, 0);
+
+    #[inline]
+    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+        let word = (index as u64) << 32 | generation as u64;
+        Self { word }
+    }
+
+    #[inline]
+    pub(crate) const fn index(self) -> u32 {
+        (self.word >> 32) as u32
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    const fn generation(self) -> u32 {
+        self.word as u32
+    }
 
     /// This side's number for the session, as packets carry it.
     pub const fn number(self) -> SessionNum {
-        SessionNum(self.index)
+        SessionNum(self.index())
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("index", &self.index())
+            .field("generation", &self.generation())
+            .finish()
     }
 }
 
@@ -264,25 +288,22 @@ impl SessionTable {
     /// The index behind a user's handle, unless that session has ended.
     #[inline]
     pub(crate) fn find(&self, session: Session) -> Option<u32> {
-        let state = self.sessions.get(session.index as usize)?;
-        let current = state.generation == session.generation && state.state != State::Free;
-        current.then_some(session.index)
+        let state = self.sessions.get(session.index() as usize)?;
+        let current = state.generation == session.generation() && state.state != State::Free;
+        current.then_some(session.index())
     }
 
     /// The session behind a user's handle, unless it has ended.
     #[inline]
     pub(crate) fn find_state(&self, session: Session) -> Option<&SessionState> {
         self.sessions
-            .get(session.index as usize)
-            .filter(|state| state.generation == session.generation && state.state != State::Free)
+            .get(session.index() as usize)
+            .filter(|state| state.generation == session.generation() && state.state != State::Free)
     }
 
     #[inline]
     pub(crate) fn handle(&self, index: u32) -> Session {
-        Session {
-            index,
-            generation: self.at(index).generation,
-        }
+        Session::new(index, self.at(index).generation)
     }
 
     /// Makes a session with `window` slots in each direction that start below `first_req`, or

@@ -4,10 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SESSION: Session = Session {
-    index: 3,
-    generation: 1,
-};
+const SESSION: Session = Session::new(3, 1);
 
 fn entry(packet: u32, at: u64) -> Entry {
     Entry {
