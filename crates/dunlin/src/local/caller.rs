@@ -43,7 +43,7 @@ impl Caller {
         req_type: ReqType,
         request: MsgBuf,
     ) -> Result<(), Failed> {
-        self.call(session, req_type, request).room(0).issue(None)
+        self.call(session, req_type, request).room(0).notify()
     }
 
     /// A msgbuf of `len` bytes, whose content is arbitrary.

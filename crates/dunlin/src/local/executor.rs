@@ -222,9 +222,9 @@ impl Executor {
         main: impl FnOnce(&mut Context<'_>),
     ) {
         let waker = &self.tasks.at(MAIN).waker;
-        state.lent.lend(cx, || {
-            state.as_current(MAIN, waker, || main(&mut Context::from_waker(waker)));
-        });
+        state.set_current(MAIN, waker);
+        let context = &mut Context::from_waker(waker);
+        state.lent.lend(cx, || main(context));
     }
 }
 
@@ -237,16 +237,15 @@ fn guarded<R>(
     waker: &Waker,
     run: impl FnOnce(&mut Context<'_>) -> R,
 ) -> Option<R> {
-    let result = state.lent.lend(cx, || {
-        state.as_current(task, waker, || {
-            let mut context = Context::from_waker(waker);
-            catch_unwind(AssertUnwindSafe(|| run(&mut context)))
-        })
-    });
-    if result.is_err() {
+    state.set_current(task, waker);
+    let mut context = Context::from_waker(waker);
+    let caught = state
+        .lent
+        .lend(cx, || catch_unwind(AssertUnwindSafe(|| run(&mut context))));
+    if caught.is_err() {
         state.panics.set(state.panics.get() + 1);
     }
-    result.ok()
+    caught.ok()
 }
 
 /// Polls a spawned future; ready: it is dropped.

@@ -4,14 +4,20 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_service::Error;
 
 /// A call that failed, with its msgbufs.
+///
+/// In memory it begins as a [`Reply`](super::Reply) does and ends with the error, so that a result
+/// of both moves in whole words.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Failed {
-    /// Why.
-    pub error: Error,
     /// The request, unchanged.
     pub request: MsgBuf,
+    /// Where a reply has its endpoint.
+    pub(super) unused: usize,
     /// The buffer for the response, if there was one.
     pub response: Option<MsgBuf>,
+    /// Why.
+    pub error: Error,
 }
 
 impl From<Failed> for Error {

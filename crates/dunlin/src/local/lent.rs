@@ -16,20 +16,27 @@ use dunlin_core::Cx;
 #[derive(Default)]
 pub(super) struct Lent(Cell<Option<NonNull<Cx<'static>>>>);
 
-/// Restores the place, also if a poll panics.
-struct Restore<'a> {
-    lent: &'a Lent,
-    before: Option<NonNull<Cx<'static>>>,
+/// What was taken out of the place; dropping it puts it back, also if a poll panics.
+struct PutBack<'a> {
+    place: &'a Lent,
+    content: Option<NonNull<Cx<'static>>>,
 }
 
 impl Lent {
     /// Runs `run`, within which [`Self::with`] has this `cx`.
     #[inline]
     pub(super) fn lend<R>(&self, cx: &mut Cx<'_>, run: impl FnOnce() -> R) -> R {
-        let before = self.0.replace(Some(NonNull::from(cx).cast()));
-        let restore = Restore { lent: self, before };
+        debug_assert!(
+            !self.is_there(),
+            "no future polls another one of its thread"
+        );
+        self.0.set(Some(NonNull::from(cx).cast()));
+        let empty = PutBack {
+            place: self,
+            content: None,
+        };
         let result = run();
-        drop(restore);
+        drop(empty);
         result
     }
 
@@ -43,23 +50,23 @@ impl Lent {
     #[inline]
     pub(super) fn with<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
         let mut pointer = self.0.take()?;
-        let restore = Restore {
-            lent: self,
-            before: Some(pointer),
+        let put_back = PutBack {
+            place: self,
+            content: Some(pointer),
         };
         // SAFETY: by the invariant of the file the `Cx` is alive, and borrowed by a `lend` further
         // up the stack, which does not use it now; nor does another call of this function, because
-        // the place is empty until `restore` is dropped. `run` takes any lifetimes, so it keeps
+        // the place is empty until `put_back` is dropped. `run` takes any lifetimes, so it keeps
         // nothing of them, and nothing of its own can go into the `Cx`.
         let result = run(unsafe { pointer.as_mut() });
-        drop(restore);
+        drop(put_back);
         Some(result)
     }
 }
 
-impl Drop for Restore<'_> {
+impl Drop for PutBack<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.lent.0.set(self.before);
+        self.place.0.set(self.content);
     }
 }

@@ -9,14 +9,16 @@ use dunlin_wire::{ErrorCode, ReqType};
 
 use super::state::State;
 
+const HERE: &str = "only what consumes a request takes its endpoint";
+
 /// A request that belongs to its handler. It is answered once; dropped without an answer, it
 /// answers [`ErrorCode::HANDLER_FAILED`].
 #[must_use = "dropping it answers the client with an error"]
 pub struct OwnedRequest {
-    state: Rc<State>,
+    /// Until it is answered, as the next two.
+    state: Option<Rc<State>>,
     req_type: ReqType,
     session: Session,
-    /// Until it is answered.
     ticket: Option<Ticket>,
     body: Option<MsgBuf>,
 }
@@ -30,7 +32,7 @@ impl OwnedRequest {
         body: MsgBuf,
     ) -> Self {
         Self {
-            state,
+            state: Some(state),
             req_type: request.req_type(),
             session: request.session(),
             ticket: Some(ticket),
@@ -39,6 +41,7 @@ impl OwnedRequest {
     }
 
     /// The request's bytes.
+    #[inline]
     pub fn data(&self) -> &[u8] {
         self.body.as_ref().map_or(&[], MsgBuf::data)
     }
@@ -58,7 +61,7 @@ impl OwnedRequest {
     /// # Errors
     /// If there is no memory.
     pub fn to_buf(&self) -> Result<MsgBuf, Error> {
-        let copied = self.state.with(|cx| cx.copy(self.data()));
+        let copied = self.state().with(|cx| cx.copy(self.data()));
         Ok(copied.ok_or(Error::Unavailable)??)
     }
 
@@ -74,7 +77,7 @@ impl OwnedRequest {
     /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
     pub fn is_cancelled(&self) -> bool {
         let asked = self
-            .state
+            .state()
             .with(|cx| self.ticket.is_none_or(|ticket| cx.is_cancelled(ticket)));
         asked.unwrap_or(true)
     }
@@ -83,6 +86,7 @@ impl OwnedRequest {
     ///
     /// # Errors
     /// If the endpoint is gone.
+    #[inline]
     pub fn reply(self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
         let bytes = bytes.as_ref();
         self.reply_with(bytes.len(), |out| out.copy_from_slice(bytes))
@@ -92,17 +96,32 @@ impl OwnedRequest {
     ///
     /// # Errors
     /// If the endpoint is gone.
+    #[inline]
     pub fn reply_with(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
-        let state = Rc::clone(&self.state);
+        let Self {
+            state,
+            ticket,
+            body,
+            ..
+        } = &mut self;
+        let state = state.as_deref().expect(HERE);
         let replied = state.with(|cx| {
-            if let Some(ticket) = self.ticket {
+            if let Some(ticket) = *ticket {
                 cx.reply(ticket, len, write);
             }
             // Not before: if `write` panics, dropping this answers.
-            self.ticket = None;
-            cx.recycle(self.body.take());
+            *ticket = None;
+            if let Some(body) = body.take() {
+                cx.recycle([body]);
+            }
         });
-        replied.ok_or(Error::Unavailable)
+        if replied.is_none() {
+            return Err(Error::Unavailable);
+        }
+        drop(self.state.take());
+        // Nothing is left in it that could leak, and the way out of here is short.
+        std::mem::forget(self);
+        Ok(())
     }
 
     /// Answers with an error code.
@@ -111,7 +130,7 @@ impl OwnedRequest {
     /// If the endpoint is gone.
     pub fn reject(mut self, code: ErrorCode) -> Result<(), Error> {
         let ticket = self.ticket.take();
-        let rejected = self.state.with(|cx| {
+        let rejected = self.state().with(|cx| {
             if let Some(ticket) = ticket {
                 cx.reject(ticket, code);
             }
@@ -120,13 +139,16 @@ impl OwnedRequest {
     }
 }
 
-impl Drop for OwnedRequest {
-    fn drop(&mut self) {
+impl OwnedRequest {
+    fn state(&self) -> &State {
+        self.state.as_deref().expect(HERE)
+    }
+
+    /// Answers with an error, if it was not answered, and gives the msgbuf back.
+    #[cold]
+    fn abandon(&mut self) {
         let (ticket, body) = (self.ticket.take(), self.body.take());
-        if ticket.is_none() && body.is_none() {
-            return;
-        }
-        let told = self.state.with(|cx| {
+        let told = self.state().with(|cx| {
             cx.recycle(body);
             if let Some(ticket) = ticket {
                 cx.abandon(ticket);
@@ -134,7 +156,16 @@ impl Drop for OwnedRequest {
         });
         if let (None, Some(ticket)) = (told, ticket) {
             // Within an operation of the endpoint: later.
-            self.state.abandoned.borrow_mut().push(ticket);
+            self.state().abandoned.borrow_mut().push(ticket);
+        }
+    }
+}
+
+impl Drop for OwnedRequest {
+    #[inline]
+    fn drop(&mut self) {
+        if self.ticket.is_some() || self.body.is_some() {
+            self.abandon();
         }
     }
 }
@@ -153,7 +184,7 @@ impl Incoming for OwnedRequest {
     }
 
     fn now(&self) -> Nanos {
-        self.state.with(|cx| cx.now()).unwrap_or(Nanos::MAX)
+        self.state().with(|cx| cx.now()).unwrap_or(Nanos::MAX)
     }
 
     fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use dunlin_core::{Nanos, Ticket};
+use dunlin_service::Error;
 
 use super::call::Calls;
 use super::lent::Lent;
@@ -35,8 +36,11 @@ pub(super) struct State {
     others: RefCell<Vec<Waker>>,
     /// Who waits for a session to open or close.
     sessions: RefCell<Vec<WakeBy>>,
-    /// The task that is polled, and what its waker points to.
+    /// The task that was polled last, and what its waker points to. A task has one waker for ever,
+    /// so this never becomes wrong.
     current: Cell<Option<(u32, *const ())>>,
+    /// Why the call was refused that was issued last.
+    pub(super) refused: Cell<Option<Error>>,
     /// Whoever runs this face beside other things, and waits.
     pub(super) driver: RefCell<Option<Waker>>,
     /// Futures that panicked.
@@ -81,6 +85,13 @@ impl State {
             && !self.remote.any()
     }
 
+    /// Keeps the reason of a call that is refused, for its future; false.
+    #[cold]
+    pub(super) fn refuse(&self, error: Error) -> bool {
+        self.refused.set(Some(error));
+        false
+    }
+
     /// Whoever waits for something of ours is polled soon.
     #[inline]
     pub(super) fn wake(&self, whom: WakeBy) {
@@ -100,14 +111,10 @@ impl State {
         }
     }
 
-    /// Polls a task: what it waits for notes its number.
+    /// This task is polled now: what it waits for notes its number.
     #[inline]
-    pub(super) fn as_current<R>(&self, task: u32, waker: &Waker, poll: impl FnOnce() -> R) -> R {
-        let before = self.current.replace(Some((task, waker.data())));
-        let restore = Restore(&self.current, before);
-        let polled = poll();
-        drop(restore);
-        polled
+    pub(super) fn set_current(&self, task: u32, waker: &Waker) {
+        self.current.set(Some((task, waker.data())));
     }
 
     /// Tells whoever drives this face from outside that there is something to do.
@@ -137,15 +144,6 @@ impl State {
         let mut whom = WakeBy::Nobody;
         whom.note(self, context);
         self.sessions.borrow_mut().push(whom);
-    }
-}
-
-/// Puts the current task back, also if a poll panics.
-struct Restore<'a>(&'a Cell<Option<(u32, *const ())>>, Option<(u32, *const ())>);
-
-impl Drop for Restore<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.1);
     }
 }
 

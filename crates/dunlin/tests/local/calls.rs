@@ -19,7 +19,7 @@ fn a_call_gives_the_response_and_both_msgbufs() {
                     .await
                     .unwrap();
                 assert_eq!(reply.data(), b"word");
-                let [request, response] = reply.into_bufs();
+                let (request, response) = reply.into_bufs();
                 assert_eq!(
                     (request.data(), response.data()),
                     (&b"word"[..], &b"word"[..])

@@ -226,3 +226,61 @@ fn what_a_handler_has_spawned_runs_to_its_end() {
         |_| (),
     );
 }
+
+#[test]
+fn a_handler_that_closes_its_own_session_is_dropped_where_it_waits() {
+    let dropped = Rc::new(Cell::new(0));
+    let nexus = dunlin::Nexus::bind("127.0.0.1:0").unwrap();
+    // An endpoint that calls itself.
+    let mut local = crate::local(&nexus);
+    let noted = Rc::clone(&dropped);
+    local.serve(NEVER, move |request, cx| {
+        let noted = Noted(Rc::clone(&noted));
+        async move {
+            assert!(cx.disconnect(request.session()));
+            std::future::pending::<()>().await;
+            drop(noted);
+            request.reply([])
+        }
+    });
+    let session = local.connect(nexus.address()).unwrap();
+    local.block_on(|cx| async move {
+        let call = cx.call(session, NEVER, cx.copy(b"x").unwrap());
+        assert!(call.await.unwrap_err().error.is_closed());
+        for _ in 0..1000 {
+            if dropped.get() == 1 {
+                return;
+            }
+            cx.sleep(Duration::from_millis(1)).await;
+        }
+        panic!("the handler's future waits for ever");
+    });
+    assert_eq!(local.panics(), 0);
+}
+
+#[test]
+fn an_operation_within_an_operation_is_refused() {
+    beside(
+        |local| {
+            local.serve(ECHO, |request, cx| async move {
+                let mut refused = false;
+                request.reply_with(1, |out| {
+                    refused = cx.buf(1).err() == Some(AsyncError::Unavailable);
+                    out[0] = u8::from(refused);
+                })?;
+                // And behind it, the endpoint is there again.
+                cx.buf(1).map(drop)
+            });
+        },
+        |address| {
+            let (mut local, session) = client(address);
+            for _ in 0..3 {
+                let reply = local.block_on(|cx| async move {
+                    cx.call(session, ECHO, cx.copy(b"x").unwrap()).await
+                });
+                assert_eq!(reply.unwrap().data(), [1]);
+            }
+        },
+        |_| (),
+    );
+}

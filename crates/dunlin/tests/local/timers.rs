@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use dunlin::Nexus;
+use dunlin::{Caller, Nexus};
 use futures::future::{Either, select};
 
 use crate::local;
@@ -72,4 +72,19 @@ fn spawned_futures_run_beside_the_others() {
         }
     });
     assert_eq!(*sum.borrow(), 55);
+}
+
+/// What spawns itself again and again leaves the others their turns.
+#[test]
+fn spawning_without_end_starves_nobody() {
+    fn again(cx: Caller) {
+        let next = cx.clone();
+        cx.spawn(async move { again(next) });
+    }
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let mut local = local(&nexus);
+    local.block_on(|cx| async move {
+        again(cx.clone());
+        cx.sleep(Duration::from_millis(2)).await;
+    });
 }

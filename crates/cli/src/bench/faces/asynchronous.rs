@@ -104,6 +104,6 @@ async fn one_at_a_time(
             return;
         }
         client.completed.set(client.completed.get() + 1);
-        [request, response] = reply.into_bufs();
+        (request, response) = reply.into_bufs();
     }
 }

@@ -164,7 +164,7 @@ async fn one_at_a_time(
         let Some(number) = number else { return Ok(()) };
         let reply = cx.call(session, ECHO, request).response(response).await?;
         load.borrow_mut().end(number, reply.data())?;
-        [request, response] = reply.into_bufs();
+        (request, response) = reply.into_bufs();
     }
 }
 
