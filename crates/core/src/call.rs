@@ -28,8 +28,8 @@ pub struct Tag(pub u64);
 /// Names a call, to cancel it. Identifiers of completed calls are recognised, not reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CallId {
-    /// The index in the lower half, the generation in the upper: one word, because it is moved right
-    /// after it was made.
+    /// The index in the lower half, the generation in the upper: one word, because it is moved
+    /// right after it was made.
     word: u64,
 }
 

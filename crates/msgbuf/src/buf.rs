@@ -15,14 +15,11 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::block::{BLOCK_MASK, Block, Descriptor};
 use crate::home::Home;
 use crate::layout::{self, Layout, MIN_BLOCK, SMALL_CLASSES, USER_CLASS};
-use crate::region::{RegionBox, RegionPtr};
+use crate::region::RegionBox;
 use crate::regions::RegionId;
-
-/// Bits of [`MsgBuf::block`] that say which block it is; those above name the region in its pool.
-pub(crate) const BLOCK_BITS: u32 = 22;
-pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 
 /// A message buffer: up to [`MsgBuf::capacity`] contiguous bytes of a registered region, with room
 /// for packet headers around them. It belongs to whoever holds it, on any thread, and goes back to
@@ -61,25 +58,7 @@ pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 /// ```
 pub struct MsgBuf(NonNull<Descriptor>);
 
-/// What is known of a block that has been carved. Every region has a place for one beside each of
-/// its blocks, in memory that no other process sees.
-#[derive(Debug)]
-pub(crate) struct Descriptor {
-    region: RegionPtr,
-    data: NonNull<u8>,
-    len: u32,
-    capacity: u32,
-    /// Place of the region in its pool, then place of the block in the region.
-    block: u32,
-    class: u32,
-}
-
-/// A block that has been carved and that no msgbuf has: what free lists hold.
-#[derive(Debug)]
-pub(crate) struct Block(NonNull<Descriptor>);
-
 const _: () = assert!(size_of::<Option<MsgBuf>>() == size_of::<usize>());
-const _: () = assert!(size_of::<Descriptor>() == 32);
 const _: () = assert!(size_of::<BufRef>() <= 24);
 
 // SAFETY: it owns its block and the block's descriptor, and the block's region stays alive,
@@ -88,11 +67,6 @@ unsafe impl Send for MsgBuf {}
 // SAFETY: a shared msgbuf gives out shared slices and `BufRef`s, and only reads its descriptor.
 // Concurrent calls of `lend` store equal values into the block's generation, which is atomic.
 unsafe impl Sync for MsgBuf {}
-// SAFETY: a msgbuf that nobody uses.
-unsafe impl Send for Block {}
-// SAFETY: a shared one cannot be used at all.
-unsafe impl Sync for Block {}
-
 /// Names bytes of a [`MsgBuf`] while they are lent: what core hands to a transport. It keeps
 /// nothing alive; [`regions::resolve`](crate::regions::resolve) and
 /// [`regions::read`](crate::regions::read) find out whether it still holds.
@@ -313,6 +287,15 @@ impl MsgBuf {
         block.issue(len)
     }
 
+    /// The msgbuf of a block, with a message of `len` bytes, which fit.
+    #[inline]
+    pub(crate) fn of(block: Block, len: u32) -> Self {
+        let mut buf = Self(block.0);
+        debug_assert!(len <= buf.at().capacity);
+        buf.at_mut().len = len;
+        buf
+    }
+
     #[inline]
     const fn at(&self) -> &Descriptor {
         // SAFETY: the descriptor of our block is ours, was written when the block was carved, and
@@ -390,56 +373,6 @@ impl MsgBuf {
             len,
             generation,
         }
-    }
-}
-
-impl Block {
-    /// Writes the descriptor of a block. `number` says which one, as [`Self::number`] does, and
-    /// `data` where in the region its data begins.
-    ///
-    /// # Safety
-    /// In the region, which is alive and stays so until this and every msgbuf of it is gone, this
-    /// is a block of `class` that nothing else uses; `data` is the place of its data, from which
-    /// on `capacity` bytes lie inside it.
-    pub(crate) unsafe fn new(
-        region: RegionPtr,
-        number: u32,
-        data: usize,
-        capacity: u32,
-        class: u32,
-    ) -> Self {
-        // SAFETY: the region is alive, as the caller promises.
-        let (base, place) = unsafe {
-            let region = region.get();
-            (region.base, region.descriptor(number & BLOCK_MASK))
-        };
-        let descriptor = Descriptor {
-            region,
-            // SAFETY: it lies in the region, as the caller promises.
-            data: unsafe { base.add(data) },
-            len: 0,
-            capacity,
-            block: number,
-            class,
-        };
-        // SAFETY: the place belongs to the block, which nothing else uses.
-        unsafe { place.write(descriptor) };
-        Self(place)
-    }
-
-    /// A msgbuf of this block, with a message of `len` bytes, which fit.
-    #[inline]
-    pub(crate) fn issue(self, len: u32) -> MsgBuf {
-        let mut buf = MsgBuf(self.0);
-        debug_assert!(len <= buf.at().capacity);
-        buf.at_mut().len = len;
-        buf
-    }
-
-    /// Place of the region in its pool, then place of the block in the region.
-    pub(crate) const fn number(&self) -> u32 {
-        // SAFETY: the descriptor was written when the block was carved, and nobody else has it.
-        unsafe { self.0.as_ref() }.block
     }
 }
 

@@ -23,6 +23,7 @@
 //! # Ok::<(), dunlin_msgbuf::PoolError>(())
 //! ```
 
+mod block;
 mod buf;
 mod config;
 mod home;

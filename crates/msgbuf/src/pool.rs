@@ -12,7 +12,8 @@
 
 use std::sync::Arc;
 
-use crate::buf::{AllocError, BLOCK_BITS, BLOCK_MASK, Block, MsgBuf};
+use crate::block::{BLOCK_BITS, BLOCK_MASK, Block};
+use crate::buf::{AllocError, MsgBuf};
 use crate::config::{MAX_REGION, PoolConfig, PoolError};
 use crate::home::Home;
 use crate::large::LargeCache;

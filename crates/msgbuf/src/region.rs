@@ -15,7 +15,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-use crate::buf::{AllocError, Descriptor};
+use crate::block::Descriptor;
+use crate::buf::AllocError;
 use crate::config::MAX_REGION;
 use crate::home::Home;
 use crate::layout::MIN_BLOCK;

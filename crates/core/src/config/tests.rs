@@ -8,6 +8,9 @@ fn refusal(change: impl FnOnce(&mut Config)) -> Option<ConfigError> {
     config.check().err()
 }
 
+/// A change to options, and the one that an error names.
+type Change<T> = (fn(&mut T), &'static str);
+
 #[test]
 fn the_defaults_are_in_range() {
     assert_eq!(Config::default().check(), Ok(()));
@@ -40,7 +43,7 @@ fn a_hold_must_outlast_three_of_the_longest_waits() {
 /// Every message names the option, by the key that files and commands have for it.
 #[test]
 fn a_refusal_names_the_option_by_its_key() {
-    let changes: [(fn(&mut Config), &str); 8] = [
+    let changes: [Change<Config>; 8] = [
         (|config| config.max_sessions = 0, "max_sessions"),
         (|config| config.max_window = 3, "max_window"),
         (|config| config.max_credits = 0, "max_credits"),
@@ -62,7 +65,7 @@ fn a_refusal_names_the_option_by_its_key() {
 
 #[test]
 fn a_session_is_refused_by_its_own_keys() {
-    let changes: [(fn(&mut SessionOptions), &str); 2] = [
+    let changes: [Change<SessionOptions>; 2] = [
         (|options| options.window = 3, "`session.window` is 3;"),
         (
             |options| options.credits = 4097,

@@ -1,0 +1,86 @@
+//! The descriptors of blocks: what a [`MsgBuf`] points to, and what free lists hold in its place.
+//!
+//! Invariants: the descriptor of a block is written when the block is carved or split, and used
+//! only by the owner of the block: its msgbuf, or the free list that it is on. It stands in memory
+//! of the region that only this process maps (`docs/decisions/msgbuf-handles.md`).
+
+use std::ptr::NonNull;
+
+use crate::buf::MsgBuf;
+use crate::region::RegionPtr;
+
+/// Bits of [`Descriptor::block`] that say which block it is; those above name the region in its
+/// pool.
+pub(crate) const BLOCK_BITS: u32 = 22;
+pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
+
+/// What is known of a block that has been carved. Every region has a place for one beside each of
+/// its blocks, in memory that no other process sees.
+#[derive(Debug)]
+pub(crate) struct Descriptor {
+    pub(crate) region: RegionPtr,
+    pub(crate) data: NonNull<u8>,
+    pub(crate) len: u32,
+    pub(crate) capacity: u32,
+    /// Place of the region in its pool, then place of the block in the region.
+    pub(crate) block: u32,
+    pub(crate) class: u32,
+}
+
+/// A block that has been carved and that no msgbuf has: what free lists hold.
+#[derive(Debug)]
+pub(crate) struct Block(pub(crate) NonNull<Descriptor>);
+
+const _: () = assert!(size_of::<Descriptor>() == 32);
+
+// SAFETY: a msgbuf that nobody uses.
+unsafe impl Send for Block {}
+// SAFETY: a shared one cannot be used at all.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Writes the descriptor of a block. `number` says which one, as [`Self::number`] does, and
+    /// `data` where in the region its data begins.
+    ///
+    /// # Safety
+    /// In the region, which is alive and stays so until this and every msgbuf of it is gone, this
+    /// is a block of `class` that nothing else uses; `data` is the place of its data, from which
+    /// on `capacity` bytes lie inside it.
+    pub(crate) unsafe fn new(
+        region: RegionPtr,
+        number: u32,
+        data: usize,
+        capacity: u32,
+        class: u32,
+    ) -> Self {
+        // SAFETY: the region is alive, as the caller promises.
+        let (base, place) = unsafe {
+            let region = region.get();
+            (region.base, region.descriptor(number & BLOCK_MASK))
+        };
+        let descriptor = Descriptor {
+            region,
+            // SAFETY: it lies in the region, as the caller promises.
+            data: unsafe { base.add(data) },
+            len: 0,
+            capacity,
+            block: number,
+            class,
+        };
+        // SAFETY: the place belongs to the block, which nothing else uses.
+        unsafe { place.write(descriptor) };
+        Self(place)
+    }
+
+    /// A msgbuf of this block, with a message of `len` bytes, which fit.
+    #[inline]
+    pub(crate) fn issue(self, len: u32) -> MsgBuf {
+        MsgBuf::of(self, len)
+    }
+
+    /// Place of the region in its pool, then place of the block in the region.
+    pub(crate) const fn number(&self) -> u32 {
+        // SAFETY: the descriptor was written when the block was carved, and nobody else has it.
+        unsafe { self.0.as_ref() }.block
+    }
+}
