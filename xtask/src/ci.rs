@@ -92,7 +92,9 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         sh(
             "miri",
             10,
-            "cargo +nightly miri test -p dunlin-gopt --tests",
+            "cargo +nightly miri test -p dunlin-gopt --tests && \
+             MIRIFLAGS=-Zmiri-disable-isolation \
+             cargo +nightly miri test -p dunlin-msgbuf --lib threads_may_drop",
         ),
         sh(
             "docs",

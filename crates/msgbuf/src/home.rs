@@ -55,6 +55,9 @@ impl Home {
             self.waiting.store(state.returned.len(), Ordering::Release);
             return;
         };
+        // Before it counts as back: whoever brings the last one back frees the regions at once, and
+        // with them what the msgbuf points to.
+        let own = buf.into_own_region();
         orphans.outstanding -= 1;
         let regions = if orphans.outstanding == 0 {
             std::mem::take(&mut orphans.regions)
@@ -63,7 +66,7 @@ impl Home {
         };
         drop(state);
         // Unmapping takes long, and it drops the last references to this home but the caller's.
-        drop(buf.into_own_region());
+        drop(own);
         drop(regions);
     }
 
@@ -72,6 +75,8 @@ impl Home {
         let mut state = self.lock();
         let returned = std::mem::take(&mut state.returned);
         let outstanding = outstanding - returned.len();
+        // While the regions are certainly there, as above.
+        let own: Vec<_> = returned.into_iter().map(MsgBuf::into_own_region).collect();
         let regions = if outstanding == 0 {
             regions
         } else {
@@ -82,9 +87,7 @@ impl Home {
             Vec::new()
         };
         drop(state);
-        for buf in returned {
-            drop(buf.into_own_region());
-        }
+        drop(own);
         drop(regions);
     }
 
