@@ -99,6 +99,10 @@ pub(crate) struct Proto {
     pub(crate) rtts: RttLog,
 }
 
+/// Requests that outlive their handler within `ack_delay`, for which there is room from the start:
+/// how many there are depends on the moment, and growing then would be an allocation.
+const ACKS_DUE: usize = 256;
+
 impl Proto {
     pub(crate) fn new(config: Config, limits: Limits, seed: u64) -> Result<Self, ConfigError> {
         config.check_ranges()?;
@@ -147,7 +151,7 @@ impl Proto {
             events: VecDeque::new(),
             given_up: VecDeque::new(),
             closed: VecDeque::new(),
-            ack_due: VecDeque::new(),
+            ack_due: VecDeque::with_capacity(ACKS_DUE),
             timers: Timers::default(),
             attention: false,
             jobs: 0,

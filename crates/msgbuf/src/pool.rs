@@ -73,6 +73,9 @@ const _: () = {
     assert!(MAX_REGION.is_multiple_of(crate::sys::HUGEPAGE));
 };
 
+/// Blocks of a class that a new pool's lists have room for.
+const FEW: usize = 64;
+
 /// Most regions that a pool carves blocks from: 64 GiB of the largest.
 const MAX_REGIONS: usize = 1 << (32 - BLOCK_BITS);
 
@@ -85,7 +88,7 @@ impl Pool {
         let first = config.check()?;
         let layout = Layout::new(config.data_size);
         let mut pool = Self {
-            free: [const { Vec::new() }; SMALL_CLASSES],
+            free: std::array::from_fn(|_| Vec::with_capacity(FEW)),
             out: [0; CLASSES],
             capacity: std::array::from_fn(|class| as_u32(layout.capacity(MIN_BLOCK << class))),
             single_limit: layout.single_limit(),
@@ -272,6 +275,8 @@ impl Pool {
                 return self.split(class).ok_or(limit);
             }
         }
+        // Taking it back must never allocate: the list has room for all that are out.
+        self.free[class].reserve(self.out[class] + 1);
         Ok(self.cut(class))
     }
 
