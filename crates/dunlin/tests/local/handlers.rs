@@ -1,10 +1,12 @@
 //! Handlers as futures.
 
 use std::cell::Cell;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dunlin::{AsyncError, Caller, ErrorCode, Local, RpcError, Session, Shm};
+use dunlin::{AsyncError, Caller, ErrorCode, Local, OwnedRequest, RpcError, Session, Shm};
 use futures::future::Either;
 
 use crate::{ECHO, FORGET, NESTED, NEVER, PANIC, beside, client, echo};
@@ -85,6 +87,46 @@ fn a_panic_ends_one_request() {
         |local| local.panics(),
     );
     assert_eq!(panics, 6);
+}
+
+/// A future that does not let go of its request when it panics, as those of `async` do.
+struct Bomb {
+    request: OwnedRequest,
+    polls: usize,
+}
+
+impl Future for Bomb {
+    type Output = Result<(), AsyncError>;
+
+    /// Panics after as many polls as the request has bytes.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.polls == self.request.data().len() {
+            std::panic::resume_unwind(Box::new("as asked"));
+        }
+        self.polls += 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[test]
+fn a_future_that_panics_is_dropped_with_what_it_holds() {
+    let ((), panics) = beside(
+        |local| local.serve(PANIC, |request, _| Bomb { request, polls: 0 }),
+        |address| {
+            let (mut local, session) = client(address);
+            for body in ["", "x"] {
+                let call = local.block_on(|cx| async move {
+                    let call = cx.call(session, PANIC, cx.copy(body.as_bytes()).unwrap());
+                    call.deadline(Duration::from_secs(5)).await
+                });
+                let failed = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
+                assert_eq!(call.unwrap_err().error, failed);
+            }
+        },
+        |local| local.panics(),
+    );
+    assert_eq!(panics, 2);
 }
 
 /// Says when it is dropped.
