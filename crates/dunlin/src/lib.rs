@@ -43,6 +43,9 @@
 //! # }
 //! ```
 
+// But for one file, which says why.
+#![deny(unsafe_code)]
+
 #[cfg(doctest)]
 mod book;
 mod local;

@@ -36,6 +36,7 @@ mod call;
 mod caller;
 mod executor;
 mod failed;
+#[expect(unsafe_code, reason = "a poll has no parameter for the endpoint")]
 mod lent;
 mod port;
 mod ready;
