@@ -1,6 +1,6 @@
 //! Congestion control as the protocol sees it (design §7): which schemes there are, what a scheme
 //! learns, and what it says. A scheme sees answers, losses and timeouts of one session and says at
-//! what rate it may send; `pacing.rs` keeps to that rate.
+//! what rate it may send; `congestion/pacing.rs` keeps to that rate.
 //!
 //! A session whose scheme lets it send at line rate costs one comparison more than one without a
 //! scheme: only the answers that carry a round-trip sample or a congestion mark come here (eRPC
@@ -11,6 +11,7 @@
 //! | `constants.rs` | every constant of every scheme, with its source |
 //! | `timely.rs`, `dcqcn.rs`, `swift.rs` | the schemes: plain state machines without packets |
 //! | `flow.rs` | the scheme of each session, and when its next packet may leave |
+//! | `congestion/pacing.rs`, `congestion/wheel.rs` | packets that wait for their time |
 
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;
@@ -20,8 +21,10 @@ use crate::time::Nanos;
 pub(crate) mod constants;
 mod dcqcn;
 pub(crate) mod flow;
+pub(crate) mod pacing;
 mod swift;
 mod timely;
+pub(crate) mod wheel;
 
 /// Bytes per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,5 +1,5 @@
 //! Time as an argument. Core never reads a clock except through [`Clock`], at the two places that
-//! `event_loop.rs` names, so the same code runs in simulated time.
+//! `endpoint/event_loop.rs` names, so the same code runs in simulated time.
 
 use std::ops::{Add, AddAssign, Sub};
 

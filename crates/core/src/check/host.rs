@@ -13,14 +13,14 @@ use super::letter::{Letter, Mode, write_answer};
 use super::net::{
     DATA_SIZE, Inbox, Jobs, MAX_MESSAGE, Net, NetRx, NetTx, Outgoing, SharedJobs, StepClock,
 };
-use crate::background::BackgroundRequest;
-use crate::batch::Batch;
-use crate::call::{CallId, Done, Tag};
+use crate::client::call::{CallId, Done, Tag};
 use crate::config::Config;
-use crate::context::Cx;
-use crate::request::{Held, Request};
-use crate::rpc::Rpc;
-use crate::session::Session;
+use crate::endpoint::rpc::Rpc;
+use crate::handler::background::BackgroundRequest;
+use crate::handler::batch::Batch;
+use crate::handler::context::Cx;
+use crate::handler::request::{Held, Request};
+use crate::session::table::Session;
 use crate::time::Nanos;
 use crate::transport::{Halves, Limits};
 

@@ -8,9 +8,9 @@ use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
 
 use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
 use super::net::{DATA_SIZE, MAX_MESSAGE, REFERRED_LEN};
-use crate::call::Done;
+use crate::client::call::Done;
 use crate::error::RpcError;
-use crate::session::Session;
+use crate::session::table::Session;
 use crate::time::Nanos;
 
 /// One session, seen from both hosts.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{Flags, Header};
 
-use crate::background::{Job, Workers};
+use crate::handler::background::{Job, Workers};
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq};
 

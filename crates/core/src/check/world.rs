@@ -10,11 +10,11 @@ use super::host::{Host, SharedLedger, req_type};
 use super::ledger::Terms;
 use super::letter::{LETTER_LEN, Mode, write_answer};
 use super::net::{Datagram, PEER};
-use crate::call::{CallOptions, Tag};
+use crate::client::call::{CallOptions, Tag};
 use crate::config::{Config, SessionOptions};
 use crate::error::CloseReason;
-use crate::lifecycle::SessionOffer;
-use crate::session::Session;
+use crate::session::lifecycle::SessionOffer;
+use crate::session::table::Session;
 use crate::time::Nanos;
 
 /// Sessions that live at the same time.

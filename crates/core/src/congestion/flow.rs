@@ -1,14 +1,14 @@
 //! The flows of an endpoint: for each session with congestion control its scheme, and when its next
 //! packet may leave.
 //!
-//! A flow lives as long as its session has a scheme; entries are reused. `pacing.rs` is the only
-//! caller.
+//! A flow lives as long as its session has a scheme; entries are reused. `congestion/pacing.rs` is
+//! the only caller.
 
 use super::dcqcn::Dcqcn;
 use super::swift::Swift;
 use super::timely::Timely;
 use super::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
-use crate::session::NONE;
+use crate::session::table::NONE;
 use crate::time::Nanos;
 
 /// A session's scheme. An enum, so that those of this crate are called directly.

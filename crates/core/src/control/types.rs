@@ -12,7 +12,7 @@ use dunlin_wire::control::{
 use dunlin_wire::{SessionNum, Token, VERSION};
 
 use crate::error::CloseReason;
-use crate::lifecycle::SessionOffer;
+use crate::session::lifecycle::SessionOffer;
 use crate::time::Nanos;
 
 /// One connection to a remote nexus: a TCP or UNIX stream, or one in the simulator. Never reused.

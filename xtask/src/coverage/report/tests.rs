@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Report, Share};
 
-const FILE: &str = "crates/core/src/rx.rs";
+const FILE: &str = "crates/core/src/packet/receive.rs";
 
 /// A function with one condition and two regions, counted so.
 fn function(condition: [u64; 2], regions: [u64; 2]) -> Value {

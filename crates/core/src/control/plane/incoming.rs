@@ -8,7 +8,7 @@ use dunlin_wire::control::{
 use super::super::types::{Event, LinkId, PeerIdentity, SessionKey, Side, Ticket, TransportOffer};
 use super::Plane;
 use crate::error::CloseReason;
-use crate::lifecycle::SessionOffer;
+use crate::session::lifecycle::SessionOffer;
 
 /// A request for a session that an endpoint has to answer.
 #[derive(Clone, Copy, Debug)]

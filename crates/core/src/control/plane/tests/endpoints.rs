@@ -7,7 +7,7 @@ use dunlin_wire::{ReqNum, SessionNum, Token};
 use super::world::World;
 use crate::control::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
 use crate::error::CloseReason;
-use crate::lifecycle::SessionOffer;
+use crate::session::lifecycle::SessionOffer;
 
 /// What an endpoint knows of one of its sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

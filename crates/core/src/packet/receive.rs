@@ -6,8 +6,8 @@
 use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, HEADER_LEN, Header, HeaderError, PacketType};
 
-use crate::counters::Drops;
-use crate::proto::Proto;
+use crate::endpoint::proto::Proto;
+use crate::observe::counters::Drops;
 
 /// A packet that belongs to an open session.
 #[derive(Clone, Copy, Debug)]

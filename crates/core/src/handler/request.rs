@@ -9,9 +9,9 @@ use std::task::Waker;
 
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::context::Cx;
-use crate::session::Session;
-use crate::work::{WorkId, WorkIdx};
+use crate::handler::context::Cx;
+use crate::server::work::{WorkId, WorkIdx};
+use crate::session::table::Session;
 
 /// A request whose data lies in the RX frame (zero copy, eRPC §4.2.3).
 ///

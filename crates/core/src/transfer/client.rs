@@ -1,21 +1,21 @@
 //! Messages of more than one packet, at the client side: sends the packets of large requests and
 //! asks for those of large responses (rules S7, S8, S13; eRPC §5).
 //!
-//! Both are a [`Transfer`](crate::transfer::Transfer): what CRs acknowledge of a request, and what
-//! arrives of a response.
-//! Called by `client.rs` for calls that do not fit into a packet, by the loop for its queue
-//! (`attend`), and by `scan.rs` when time has passed. Nothing here calls user code.
+//! Both are a [`Transfer`](crate::transfer::scoreboard::Transfer): what CRs acknowledge of a
+//! request, and what arrives of a response. Called by `client/calls.rs` for calls that do not fit
+//! into a packet, by the loop for its queue (`attend`), and by `endpoint/scan.rs` when time has
+//! passed. Nothing here calls user code.
 
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum};
 
-use crate::call::{CallIdx, CallState};
+use crate::client::call::{CallIdx, CallState};
+use crate::endpoint::proto::Proto;
 use crate::error::CloseReason;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
-use crate::proto::Proto;
-use crate::rtt::away_limit;
-use crate::session::SessionState;
+use crate::session::rtt::away_limit;
+use crate::session::table::SessionState;
 use crate::time::Nanos;
 
 /// Packets that one message may send, or ask for by one RFR, before another one of the endpoint has

@@ -1,16 +1,17 @@
 //! Sessions come and go: opening, accepting, closing (rules S7, S11; design §9).
 //!
 //! The handshake's bytes are the control plane's business; here are its effects on the endpoint.
-//! Called by `Rpc` on behalf of the nexus or the simulator, and by `scan.rs` for silent peers.
+//! Called by `Rpc` on behalf of the nexus or the simulator, and by `endpoint/scan.rs` for silent
+//! peers.
 
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
-use crate::call::CallIdx;
+use crate::client::call::CallIdx;
 use crate::config::{MAX_CREDITS, MAX_PACKETS, MAX_WINDOW, SessionOptions};
 use crate::congestion::{BytesPerSec, Scheme};
+use crate::endpoint::proto::Proto;
 use crate::error::{CloseReason, OpenError};
-use crate::proto::Proto;
-use crate::session::{NONE, Session, State};
+use crate::session::table::{NONE, Session, State};
 use crate::transport::PeerId;
 
 /// What one side of a session tells the other in the handshake.

@@ -8,12 +8,12 @@
 
 use dunlin_wire::ErrorCode;
 
-use crate::call::{CallIdx, CallState};
+use crate::client::call::{CallIdx, CallState};
 use crate::config::{SCAN_LIMIT, SWEEP_LIMIT, SWEEP_PARTS};
+use crate::endpoint::proto::Proto;
 use crate::error::{CloseReason, RpcError};
-use crate::proto::Proto;
+use crate::server::work::{WorkIdx, WorkState};
 use crate::time::Nanos;
-use crate::work::{WorkIdx, WorkState};
 
 /// Doublings of the timeout after which it stays as it is.
 const MAX_BACKOFF: u8 = 6;

@@ -1,32 +1,33 @@
 //! The protocol state of an endpoint: everything but the user's state, the handlers and the
-//! transport. It is not generic; `event_loop.rs` drives it, `client.rs`, `server.rs`, `scan.rs`
-//! and `lifecycle.rs` implement its actions, and `Cx` lends it to handlers.
+//! transport. It is not generic; `endpoint/event_loop.rs` drives it, `client/calls.rs`,
+//! `server/requests.rs`, `endpoint/scan.rs` and `session/lifecycle.rs` implement its actions, and
+//! `Cx` lends it to handlers.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
 
-use crate::call::{CallTable, Done, Ending};
+use crate::client::call::{CallTable, Done, Ending};
 use crate::config::{Config, ConfigError};
 use crate::congestion::flow::Flows;
-use crate::counters::Counters;
-use crate::histogram::Histograms;
-use crate::incoming::{Arrived, Incoming};
-use crate::lifecycle::{Closed, SessionEvent};
-use crate::pacing::sample_interval;
-use crate::request::Ticket;
+use crate::congestion::pacing::sample_interval;
+use crate::congestion::wheel::Wheel;
+use crate::endpoint::scan::Schedule;
+use crate::endpoint::timers::Timers;
+use crate::handler::request::Ticket;
+use crate::observe::counters::Counters;
+use crate::observe::histogram::Histograms;
+use crate::packet::tx_queue::TxQueue;
 use crate::rng::{Rng, Tokens};
-use crate::rtt::RttLog;
-use crate::scan::Schedule;
-use crate::session::{SessionState, SessionTable};
+use crate::server::work::{WorkId, WorkIdx, WorkTable};
+use crate::session::lifecycle::{Closed, SessionEvent};
+use crate::session::rtt::RttLog;
+use crate::session::table::{SessionState, SessionTable};
 use crate::time::Nanos;
-use crate::timers::Timers;
-use crate::transfer::Transfers;
+use crate::transfer::scoreboard::Transfers;
+use crate::transfer::server::{Arrived, Incoming};
 use crate::transport::{Limits, TxSeq};
-use crate::tx_queue::TxQueue;
-use crate::wheel::Wheel;
-use crate::work::{WorkId, WorkIdx, WorkTable};
 
 /// Packets that the queue towards the transport holds before its memory grows.
 const TX_QUEUE_START: usize = 256;

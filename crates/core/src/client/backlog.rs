@@ -1,14 +1,15 @@
 //! The backlog of a session: calls that wait for a slot or a credit, in order (design
 //! §5). A doubly linked list through the table of calls, so that a call can leave from anywhere.
 //!
-//! Called by `client.rs` when a call cannot start, and by the loop for sessions of the stall queue.
+//! Called by `client/calls.rs` when a call cannot start, and by the loop for sessions of the stall
+//! queue.
 
 use dunlin_wire::ErrorCode;
 
-use crate::call::{CallIdx, CallState};
+use crate::client::call::{CallIdx, CallState};
+use crate::endpoint::proto::Proto;
 use crate::error::RpcError;
-use crate::proto::Proto;
-use crate::session::NONE;
+use crate::session::table::NONE;
 
 impl Proto {
     /// Puts the call at the end of its session's backlog.

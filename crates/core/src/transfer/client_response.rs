@@ -1,17 +1,17 @@
 //! Responses of more than one packet, at the client side: puts them together in the user's buffer
-//! (rule S13). What is still missing, `outgoing.rs` asks for.
+//! (rule S13). What is still missing, `transfer/client.rs` asks for.
 //!
-//! Called by `client.rs` for answers that do not fit into a packet. Nothing here calls user code:
-//! the completion is queued.
+//! Called by `client/calls.rs` for answers that do not fit into a packet. Nothing here calls user
+//! code: the completion is queued.
 
 use dunlin_wire::{Flags, Header, Residence};
 
-use crate::call::{CallIdx, CallState, Done};
+use crate::client::call::{CallIdx, CallState, Done};
+use crate::endpoint::proto::Proto;
 use crate::error::RpcError;
-use crate::outgoing::packets_of;
-use crate::proto::Proto;
-use crate::rx::Data;
-use crate::session::{ClientSlot, NONE};
+use crate::packet::receive::Data;
+use crate::session::table::{ClientSlot, NONE};
+use crate::transfer::client::packets_of;
 
 impl Proto {
     /// A packet of a response that has more than one (rule S13). The call ends with the last.

@@ -7,10 +7,10 @@
 use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::context::Cx;
-use crate::request::Held;
-use crate::session::Session;
-use crate::work::WorkIdx;
+use crate::handler::context::Cx;
+use crate::handler::request::Held;
+use crate::server::work::WorkIdx;
+use crate::session::table::Session;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {

@@ -5,14 +5,14 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::batch::{Answer, BatchEntry};
-use crate::dispatch::SlowRequest;
-use crate::handlers::{Entry, Handler};
-use crate::incoming::Arrived;
-use crate::rpc::Engine;
+use crate::endpoint::rpc::Engine;
+use crate::handler::batch::{Answer, BatchEntry};
+use crate::handler::dispatch::SlowRequest;
+use crate::handler::table::{Entry, Handler};
+use crate::server::work::WorkIdx;
 use crate::time::Clock;
+use crate::transfer::server::Arrived;
 use crate::transport::Tx;
-use crate::work::WorkIdx;
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Starts the handler of a request that came in several packets.

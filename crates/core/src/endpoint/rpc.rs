@@ -1,7 +1,7 @@
 //! The endpoint: an RX and a TX half, the protocol, the user's state and functions (design §3).
 //!
 //! One endpoint belongs to one thread. The nexus or the simulator makes it, tells it of sessions,
-//! and calls `run_once` (in `event_loop.rs`).
+//! and calls `run_once` (in `endpoint/event_loop.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use std::sync::Arc;
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ReqType, SessionNum, Token};
 
-use crate::background::{BackgroundFn, BackgroundRequest, Workers};
-use crate::batch::BatchEntry;
-use crate::call::{CallId, CallOptions, Tag};
+use crate::client::call::{CallId, CallOptions, Tag};
 use crate::config::{Config, ConfigError, SessionOptions};
 use crate::congestion::{Bypasses, CongestionControl, Scheme};
-use crate::context::Cx;
-use crate::counters::Counters;
-use crate::dispatch::SlowRequest;
+use crate::endpoint::proto::Proto;
 use crate::error::{CallError, CloseReason, OpenError};
-use crate::handlers::{
+use crate::handler::background::{BackgroundFn, BackgroundRequest, Workers};
+use crate::handler::batch::BatchEntry;
+use crate::handler::context::Cx;
+use crate::handler::dispatch::SlowRequest;
+use crate::handler::request::DroppedList;
+use crate::handler::table::{
     BatchFn, CompletionFn, DispatchFn, GivenUpFn, Handler, Handlers, SessionFn, TimerFn,
 };
-use crate::histogram::Histograms;
-use crate::lifecycle::{Closed, SessionInfo, SessionOffer};
-use crate::proto::Proto;
-use crate::request::DroppedList;
-use crate::session::{Session, State};
-use crate::tap::{Tap, Tapping};
+use crate::observe::counters::Counters;
+use crate::observe::histogram::Histograms;
+use crate::observe::tap::{Tap, Tapping};
+use crate::session::lifecycle::{Closed, SessionInfo, SessionOffer};
+use crate::session::table::{Session, State};
 use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 

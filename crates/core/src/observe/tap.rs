@@ -1,13 +1,13 @@
 //! A tap: somebody who is shown every packet of an endpoint as it comes and goes, for traces
 //! (design §11). Off, it costs a branch for each frame and each burst.
 //!
-//! Called by `event_loop.rs`: a frame is shown after it was taken apart, so that it is known
-//! whether something of it was dropped; what is sent, just before the transport gets it.
+//! Called by `endpoint/event_loop.rs`: a frame is shown after it was taken apart, so that it is
+//! known whether something of it was dropped; what is sent, just before the transport gets it.
 
 use dunlin_wire::peek_session;
 
-use crate::counters::Drops;
-use crate::proto::Proto;
+use crate::endpoint::proto::Proto;
+use crate::observe::counters::Drops;
 use crate::time::Nanos;
 use crate::transport::{Frame, PeerId, TxItem};
 

@@ -5,9 +5,9 @@
 //!   → handler or continuation → batch handlers → finished jobs → what is due
 //!   → completions that waited → stall queue → tx.burst
 //! ```
-//! Slots never call user code and never see the transport: they push packets and return events,
-//! and the control flow is here and in `dispatch.rs`. The clock is read at the places marked CLOCK,
-//! around slow handlers, and in every 64th idle iteration; everything below gets the time.
+//! Slots never call user code and never see the transport: they push packets and return events, and
+//! the control flow is here and in `handler/dispatch.rs`. The clock is read at the places marked
+//! CLOCK, around slow handlers, and in every 64th idle iteration; everything below gets the time.
 //!
 //! Nanosecond budget of a 32-byte RPC on shared memory, per side, at 2.1 GHz:
 //!
@@ -27,13 +27,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dunlin_wire::{PacketType, peek_session};
 
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
-use crate::context::Cx;
-use crate::dispatch::{Place, suspect_slow};
-use crate::handlers::Handlers;
-use crate::proto::Proto;
-use crate::rpc::{Engine, Rpc};
-use crate::rx::{Data, Packet};
-use crate::session::NONE;
+use crate::endpoint::proto::Proto;
+use crate::endpoint::rpc::{Engine, Rpc};
+use crate::handler::context::Cx;
+use crate::handler::dispatch::{Place, suspect_slow};
+use crate::handler::table::Handlers;
+use crate::packet::receive::{Data, Packet};
+use crate::session::table::NONE;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
 

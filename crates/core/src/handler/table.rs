@@ -5,13 +5,13 @@ use std::fmt;
 
 use dunlin_wire::ReqType;
 
-use crate::background::BackgroundFn;
-use crate::batch::Batch;
-use crate::call::Done;
-use crate::context::Cx;
-use crate::lifecycle::SessionEvent;
-use crate::request::{Request, Ticket};
-use crate::timers::TimerToken;
+use crate::client::call::Done;
+use crate::endpoint::timers::TimerToken;
+use crate::handler::background::BackgroundFn;
+use crate::handler::batch::Batch;
+use crate::handler::context::Cx;
+use crate::handler::request::{Request, Ticket};
+use crate::session::lifecycle::SessionEvent;
 
 /// A handler that runs in the dispatch thread.
 pub type DispatchFn<App> = fn(&mut App, Request<'_>, &mut Cx<'_>);

@@ -6,19 +6,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::background::{Job, JobResult};
-use crate::batch::{Answer, Batch, BatchEntry};
 use crate::config::MAX_BATCH;
-use crate::context::Cx;
-use crate::handlers::{DispatchFn, Entry, Handler, Handlers};
-use crate::proto::Proto;
-use crate::request::Request;
-use crate::rpc::{Engine, Rpc};
-use crate::rx::Packet;
-use crate::session::Session;
+use crate::endpoint::proto::Proto;
+use crate::endpoint::rpc::{Engine, Rpc};
+use crate::handler::background::{Job, JobResult};
+use crate::handler::batch::{Answer, Batch, BatchEntry};
+use crate::handler::context::Cx;
+use crate::handler::request::Request;
+use crate::handler::table::{DispatchFn, Entry, Handler, Handlers};
+use crate::packet::receive::Packet;
+use crate::server::work::{WorkIdx, WorkState};
+use crate::session::table::Session;
 use crate::time::Clock;
 use crate::transport::{Rx, Transport, Tx};
-use crate::work::{WorkIdx, WorkState};
 
 /// Where a packet lies: which frame of the burst, and from which byte.
 #[derive(Clone, Copy, Debug)]

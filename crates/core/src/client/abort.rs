@@ -1,12 +1,13 @@
 //! Calls that end without an answer: cancelled, past their deadline, or with their session (rules
 //! S6 and S11).
 //!
-//! Called by `Cx`, by `scan.rs` and by `lifecycle.rs`. Completions are queued for the loop.
+//! Called by `Cx`, by `endpoint/scan.rs` and by `session/lifecycle.rs`. Completions are queued for
+//! the loop.
 
-use crate::call::{CallId, CallIdx, CallState, Done};
+use crate::client::call::{CallId, CallIdx, CallState, Done};
+use crate::endpoint::proto::Proto;
 use crate::error::{CloseReason, RpcError};
-use crate::proto::Proto;
-use crate::session::{NONE, State};
+use crate::session::table::{NONE, State};
 use crate::transport::TxSeq;
 
 impl Proto {
@@ -126,7 +127,7 @@ impl Proto {
         state.unacked |= bit;
         state.credits += 1;
         state.in_flight -= 1;
-        slots[req.slot(window) as usize] = crate::session::ClientSlot {
+        slots[req.slot(window) as usize] = crate::session::table::ClientSlot {
             req: req.next(window),
             call: NONE,
         };

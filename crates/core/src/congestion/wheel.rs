@@ -11,12 +11,12 @@
 //!
 //! Invariants: no entry leaves before its time, and none later than a slot's width after it if the
 //! wheel is looked at; all slots that hold something are within the horizon behind `cursor`;
-//! entries of a slot leave in the order in which they came. Called by `pacing.rs`.
+//! entries of a slot leave in the order in which they came. Called by `congestion/pacing.rs`.
 
 use dunlin_wire::ReqNum;
 
 use crate::config::MAX_WHEEL_SLOTS;
-use crate::session::{NONE, Session};
+use crate::session::table::{NONE, Session};
 use crate::time::Nanos;
 
 /// Two levels of words have a bit for each slot.

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::call::{CallId, CallOptions, Tag};
+use crate::client::call::{CallId, CallOptions, Tag};
+use crate::endpoint::proto::Proto;
+use crate::endpoint::timers::TimerToken;
 use crate::error::{CallError, CloseReason};
-use crate::lifecycle::SessionInfo;
-use crate::proto::Proto;
-use crate::request::{DroppedList, Held, Ticket};
+use crate::handler::request::{DroppedList, Held, Ticket};
 use crate::rng::Rng;
-use crate::session::Session;
+use crate::server::work::WorkIdx;
+use crate::session::lifecycle::SessionInfo;
+use crate::session::table::Session;
 use crate::time::Nanos;
-use crate::timers::TimerToken;
-use crate::work::WorkIdx;
 
 /// The endpoint, as far as a handler may use it.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
 
-use crate::call::CallIdx;
-use crate::histogram::Histogram;
+use crate::client::call::CallIdx;
+use crate::observe::histogram::Histogram;
 use crate::time::Nanos;
 use crate::transport::{MAX_INLINE, PeerId, TxItem, TxSeq};
 

@@ -8,22 +8,22 @@
 //! credits are taken when packets leave, and nothing has to be taken out of the wheel when a call
 //! ends. A scheme that has a window instead of a rate holds each large message to it.
 //!
-//! Called by `client.rs` and `outgoing.rs` for sessions whose `paced` is set, and by `scan.rs` when
-//! something in the wheel is due.
+//! Called by `client/calls.rs` and `transfer/client.rs` for sessions whose `paced` is set, and by
+//! `endpoint/scan.rs` when something in the wheel is due.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Flags, HEADER_LEN};
 
-use crate::call::{CallIdx, CallState};
+use crate::client::call::{CallIdx, CallState};
 use crate::congestion::flow::Flow;
+use crate::congestion::wheel::Entry;
 use crate::congestion::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
-use crate::outgoing::TURN;
-use crate::proto::Proto;
-use crate::rtt::SAMPLE_INTERVAL;
-use crate::session::{NONE, State};
+use crate::endpoint::proto::Proto;
+use crate::session::rtt::SAMPLE_INTERVAL;
+use crate::session::table::{NONE, State};
 use crate::time::Nanos;
+use crate::transfer::client::TURN;
 use crate::transport::Path;
-use crate::wheel::Entry;
 
 /// Packets that one RFR of a paced session may ask for (design §7).
 const MOST_ASKED_PACED: u32 = 4;

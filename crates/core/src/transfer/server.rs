@@ -4,18 +4,18 @@
 //!
 //! Invariants: a request that is being put together has work in the state `Receiving`, a buffer of
 //! its whole size, and that size in the budgets of its session and its endpoint. Called by
-//! `server.rs` for packets, by the loop for its queue (`attend`), and by `scan.rs` for senders that
-//! have stopped. Nothing here calls user code.
+//! `server/requests.rs` for packets, by the loop for its queue (`attend`), and by
+//! `endpoint/scan.rs` for senders that have stopped. Nothing here calls user code.
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{Bitmap, ErrorCode, Flags, Header, PacketType, PktNum, Residence};
 
-use crate::outgoing::packets_of;
-use crate::proto::Proto;
-use crate::rx::Data;
-use crate::session::NONE;
-use crate::transfer::{Arrival, Arrivals};
-use crate::work::{WorkIdx, WorkState};
+use crate::endpoint::proto::Proto;
+use crate::packet::receive::Data;
+use crate::server::work::{WorkIdx, WorkState};
+use crate::session::table::NONE;
+use crate::transfer::client::packets_of;
+use crate::transfer::scoreboard::{Arrival, Arrivals};
 
 /// A request of which some has arrived.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@
 //!   (completion) Free     (completion) Free      Zombie ──RESP/ERR──▶ Free
 //! ```
 //! A call whose messages have more than one packet is `Sending` before it is `Accepted`, and
-//! `Receiving` before its completion; it then has a transfer as well (`outgoing.rs`).
+//! `Receiving` before its completion; it then has a transfer as well (`transfer/client.rs`).
 //!
 //! A zombie has been completed to the user; it keeps slot and credit and resends CANCEL until the
 //! server has answered (rule S6).
@@ -17,7 +17,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ReqNum, ReqType};
 
 use crate::error::RpcError;
-use crate::session::Session;
+use crate::session::table::Session;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
@@ -99,7 +99,7 @@ impl CallState {
         !matches!(self, Self::Free | Self::Queued)
     }
 
-    /// The call has a [`Transfer`](crate::transfer::Transfer).
+    /// The call has a [`Transfer`](crate::transfer::scoreboard::Transfer).
     #[inline]
     pub(crate) fn has_transfer(self) -> bool {
         self >= Self::Sending

@@ -1,0 +1,461 @@
+//! The client side of the protocol: issuing requests, and what their answers do (rules S1, S5,
+//! S6, S7, S8, S10, S12).
+//!
+//! Called by `Cx` (call, cancel), by the loop for CR, RESP and ERR, and by `endpoint/scan.rs` when
+//! time has passed. Nothing here calls user code: completions are returned or queued.
+
+use dunlin_msgbuf::{BufRef, MsgBuf};
+use dunlin_wire::{
+    ACK_VECTOR_LEN, AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType, Residence,
+};
+
+use crate::client::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
+use crate::endpoint::proto::Proto;
+use crate::error::{CallError, CallErrorKind, RpcError};
+use crate::packet::receive::Data;
+use crate::session::rtt::away_limit;
+use crate::session::table::{NONE, Session, SessionState};
+use crate::time::Nanos;
+
+/// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
+const ACKS_WORTH_SENDING: u32 = 4;
+/// Shortest time between two acknowledgement vectors of a session.
+const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
+
+/// A call whose answer has come, and that nothing but its completion is left of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    session: Session,
+    idx: CallIdx,
+}
+
+impl Proto {
+    /// Takes a request. It is sent when the session has a slot and a credit for it.
+    #[inline(always)]
+    pub(crate) fn call(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+        options: CallOptions,
+    ) -> Result<CallId, CallError> {
+        let refuse = |kind, request, response| {
+            Err(CallError {
+                kind,
+                request,
+                response,
+            })
+        };
+        let Some(state) = self.sessions.find_state(session) else {
+            return refuse(CallErrorKind::NoSession, request, response);
+        };
+        if request.len() > state.max_message as usize {
+            let limit = state.max_message;
+            return refuse(CallErrorKind::TooLarge { limit }, request, response);
+        }
+        let direct = state.can_send() && state.backlog_len == 0;
+        if !direct && state.backlog_len >= self.config.backlog {
+            return refuse(CallErrorKind::Overloaded, request, response);
+        }
+        let (idx, call) = self.calls.insert();
+        call.session = session.index();
+        call.req_type = req_type;
+        call.tag = tag;
+        put(&mut call.request, request);
+        put(&mut call.response, response);
+        call.deadline = options.deadline.map_or(Nanos::MAX, |span| self.now + span);
+        let id = CallId::new(idx.0, call.generation);
+        if direct {
+            self.start(session.index(), idx);
+        } else {
+            self.enqueue(session.index(), idx);
+        }
+        Ok(id)
+    }
+
+    /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
+    #[inline(always)]
+    pub(crate) fn start(&mut self, session: u32, idx: CallIdx) {
+        let (now, present) = (self.now, self.present(self.now));
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let slot = state.free.trailing_zeros();
+        let bit = 1_u64 << slot;
+        state.free &= !bit;
+        state.unacked &= !bit;
+        state.credits -= 1;
+        state.in_flight += 1;
+        let client_slot = &mut slots[slot as usize];
+        client_slot.call = idx.0;
+        let call = self.calls.at_mut(idx);
+        call.state = CallState::Sent;
+        call.req = client_slot.req;
+        call.attempts = 0;
+        call.sent = now;
+        call.sample = now >= state.sample_due || state.paced;
+        let mut flags = Flags::NONE;
+        if call.sample {
+            state.sample_due = now + self.sample_interval;
+            flags = Flags::SAMPLE;
+        }
+        call.first_sent = present;
+        self.counters.requests_sent += 1;
+        self.schedule.on_call(now, self.config.scan_interval);
+        if state.paced {
+            return self.start_paced(session, idx, flags);
+        }
+        if owes_acks(state, call, now) {
+            return self.send_request_with_acks(session, idx, flags);
+        }
+        if let Some((header, data)) = request_packet(state, call, flags) {
+            if header.size > state.data_size {
+                return self.start_large(session, idx, header.size);
+            }
+            call.tx_end = self.tx.push(state.peer, &header, data);
+            if call.sample || self.outside {
+                self.tx.tell_when_sent(idx);
+            }
+        }
+    }
+
+    /// The same for a session that is held to a rate.
+    #[cold]
+    fn start_paced(&mut self, session: u32, idx: CallIdx, flags: Flags) {
+        let size = self.calls.at(idx).request.as_ref().map_or(0, message_size);
+        if size > self.sessions.at(session).data_size {
+            self.start_large(session, idx, size);
+        } else {
+            self.pace_request(session, idx, flags);
+        }
+    }
+
+    /// Sends a request of one packet, the first time or again, and notes when it leaves.
+    pub(crate) fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
+        let state = self.sessions.at(session);
+        let call = self.calls.at_mut(idx);
+        if owes_acks(state, call, self.now) {
+            return self.send_request_with_acks(session, idx, flags);
+        }
+        if let Some((header, data)) = request_packet(state, call, flags) {
+            call.tx_end = self.tx.push(state.peer, &header, data);
+            self.tx.tell_when_sent(idx);
+        }
+    }
+
+    /// Tells the server beside a request which responses have arrived (rules S9 and W10).
+    #[cold]
+    fn send_request_with_acks(&mut self, session: u32, idx: CallIdx, flags: Flags) {
+        let acks = self.take_acks(session);
+        let state = self.sessions.at(session);
+        let call = self.calls.at_mut(idx);
+        let flags = flags.with(Flags::ACK_VECTOR);
+        if let Some((header, data)) = request_packet(state, call, flags) {
+            call.tx_end = self.tx.push(state.peer, &header, data);
+            self.tx.tell_when_sent(idx);
+            self.tx.add_acks(acks);
+        }
+    }
+
+    /// Four of the completed requests that the server may not know of.
+    fn take_acks(&mut self, session: u32) -> AckVector {
+        let now = self.now;
+        let (state, slots) = self.sessions.with_client_slots(session);
+        state.acked = now;
+        let window = u32::from(state.window);
+        let mut acks = [ReqNum(0); 4];
+        for ack in &mut acks {
+            let slot = state.unacked.trailing_zeros();
+            state.unacked &= state.unacked - 1;
+            *ack = slots[slot as usize].req.previous(window);
+        }
+        AckVector(acks)
+    }
+
+    /// The pending call that an answer with this request number is for.
+    #[inline]
+    fn answered_call(&mut self, session: u32, req: ReqNum) -> Option<CallIdx> {
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let slot = slots[req.slot(u32::from(state.window)) as usize];
+        if slot.call == NONE || slot.req != req {
+            self.counters.drops.unexpected += 1;
+            return None;
+        }
+        Some(CallIdx(slot.call))
+    }
+
+    /// RESP or ERR: the call is over. Returns it, for [`Self::finish`], unless the user has had its
+    /// completion already or the transport still reads the request.
+    #[inline(always)]
+    pub(crate) fn on_answer(
+        &mut self,
+        session: u32,
+        header: &Header,
+        data: &[u8],
+    ) -> Option<Answered> {
+        let is_response = header.kind == PacketType::Resp;
+        let (state, slots) = self.sessions.with_client_slots(session);
+        let window = u32::from(state.window);
+        let slot_index = header.req.slot(window);
+        let slot = &mut slots[slot_index as usize];
+        if slot.call == NONE || slot.req != header.req {
+            self.counters.drops.unexpected += 1;
+            return None;
+        }
+        if is_response && header.size > state.single {
+            self.on_large_answer(session, header, Data::Here(data));
+            return None;
+        }
+        let idx = CallIdx(slot.call);
+        if self.calls.at(idx).state.has_transfer() {
+            return self.on_answer_amid(session, idx, header, data);
+        }
+        // Slot and credit are free again; the slot steps to its next number (rules S1, S7).
+        let bit = 1_u64 << slot_index;
+        state.free |= bit;
+        state.unacked |= bit;
+        state.credits += 1;
+        state.in_flight -= 1;
+        slot.req = header.req.next(window);
+        #[cfg(feature = "mutants")]
+        if self.config.mutant == Some(crate::mutant::Mutant::WrongWrap) {
+            slot.req = ReqNum(header.req.0.saturating_add(window));
+        }
+        slot.call = NONE;
+        let handle = Session::new(session, state.generation);
+        if state.backlog_len != 0 {
+            self.wake(session);
+        }
+        #[cfg(feature = "mutants")]
+        if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
+            self.sessions.at_mut(session).credits -= 1;
+        }
+        if header.aux != Residence::NO_SAMPLE.0 || header.flags.has(Flags::ECN_ECHO) {
+            self.take_sample(session, idx, header);
+        }
+        let answered = Answered {
+            session: handle,
+            idx,
+        };
+        let call = self.calls.at_mut(idx);
+        let unfinished = call.tx_end > self.tx_done;
+        #[cfg(feature = "mutants")]
+        let unfinished =
+            unfinished && self.config.mutant != Some(crate::mutant::Mutant::ReleasedBeforeDone);
+        match &mut call.request {
+            Some(request) if !unfinished => request.revoke(),
+            _ => {
+                self.finish_later(answered, header, data);
+                return None;
+            }
+        }
+        self.counters.completions += 1;
+        self.note_answered(idx);
+        Some(answered)
+    }
+
+    /// A call that its user waits for was answered: how long that took.
+    #[inline(always)]
+    pub(crate) fn note_answered(&mut self, idx: CallIdx) {
+        let took = self
+            .present(self.received)
+            .since(self.calls.at(idx).first_sent);
+        self.histograms.call.record(took);
+    }
+
+    /// An answer of one packet while packets of a large message are on their way: the request was
+    /// large, or the request failed. A response that has begun as a large one cannot become small.
+    #[cold]
+    fn on_answer_amid(
+        &mut self,
+        session: u32,
+        idx: CallIdx,
+        header: &Header,
+        data: &[u8],
+    ) -> Option<Answered> {
+        let is_response = header.kind == PacketType::Resp;
+        if is_response && self.calls.at(idx).state == CallState::Receiving {
+            self.counters.drops.size += 1;
+            return None;
+        }
+        self.end_transfer(session, idx);
+        self.on_answer(session, header, data)
+    }
+
+    /// Ends an answered call that has no completion now.
+    #[cold]
+    fn finish_later(&mut self, answered: Answered, header: &Header, data: &[u8]) {
+        let call = self.calls.at(answered.idx);
+        if call.request.is_none() {
+            // A zombie: the user has been told.
+            return self.calls.remove(answered.idx);
+        }
+        let tx_end = call.tx_end;
+        self.note_answered(answered.idx);
+        let done = self.finish(answered, header, data);
+        self.end(done, tx_end);
+    }
+
+    /// The completion of an answered call, whose slot is free again already.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, answered: Answered, header: &Header, data: &[u8]) -> Done {
+        let call = self.calls.at_mut(answered.idx);
+        let taken = "a call that is not a zombie has its msgbufs";
+        let (session, tag) = (answered.session, call.tag);
+        let request = call.request.take().expect(taken);
+        let mut response = call.response.take().expect(taken);
+        self.calls.remove(answered.idx);
+        let is_response = header.kind == PacketType::Resp;
+        // The success has a way of its own: a result that is chosen first and then moved is read
+        // in one piece right after it was written in two, which stalls.
+        if is_response && response.fill(data).is_ok() {
+            return Done {
+                session,
+                tag,
+                result: Ok(()),
+                request,
+                response,
+            };
+        }
+        let error = match is_response {
+            true => RpcError::ResponseTooLarge {
+                size: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            },
+            false => RpcError::Rejected(ErrorCode(header.size)),
+        };
+        Done {
+            session,
+            tag,
+            result: Err(error),
+            request,
+            response,
+        }
+    }
+
+    /// Takes what an answer says of time: how long the request stayed, and with it the round trip,
+    /// if that was asked for and can be trusted (rule S10).
+    #[inline(never)]
+    pub(crate) fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
+        let state = self.sessions.at_mut(session);
+        let call = self.calls.at(idx);
+        let mut sample = None;
+        if !header.flags.has(Flags::RETRANSMISSION)
+            && let Some(residence_ns) = header.residence().to_nanos()
+        {
+            state.rtt.on_residence(residence_ns);
+            let rtt = self.received.since(call.sent).since(Nanos(residence_ns));
+            if !call.sample {
+                // It left at an uncertain time, or more than once.
+            } else if self.away <= away_limit(rtt) {
+                state.rtt.on_sample(rtt);
+                self.counters.rtt_samples += 1;
+                self.histograms.rtt.record(rtt);
+                self.rtts.note(rtt);
+                sample = Some(rtt);
+            } else {
+                self.counters.rtt_away += 1;
+            }
+        }
+        if sample.is_some() || header.flags.has(Flags::ECN_ECHO) {
+            self.learn(session, sample, 1, header.flags.has(Flags::ECN_ECHO));
+        }
+    }
+
+    /// CR: the server has the request and will answer in its own time (rule S5).
+    #[inline(never)]
+    pub(crate) fn on_credit_return(&mut self, session: u32, header: &Header, bytes: &[u8]) {
+        let Some(idx) = self.answered_call(session, header.req) else {
+            return;
+        };
+        if self.calls.at(idx).state == CallState::Sending {
+            return self.on_arrivals(session, idx, header, Self::bitmap_of(header, bytes));
+        }
+        if self.calls.at(idx).state == CallState::Sent {
+            // It has one packet: what speaks of others comes from the future (rule W7).
+            if header.pkt.0 != 0 || header.cumulative().0 > 1 {
+                self.counters.drops.packet_number += 1;
+                return;
+            }
+            self.take_sample(session, idx, header);
+            let call = self.calls.at_mut(idx);
+            call.state = CallState::Accepted;
+            call.attempts = 0;
+            call.sent = self.now;
+        }
+        // What comes later measures the handler, not the network.
+        self.calls.at_mut(idx).sample = false;
+    }
+
+    /// Sends the request again after a timeout (rule S8).
+    pub(crate) fn retransmit(&mut self, idx: CallIdx) {
+        let call = self.calls.at_mut(idx);
+        let session = call.session;
+        call.attempts = call.attempts.saturating_add(1);
+        call.sample = false;
+        self.counters.retransmissions += 1;
+        self.learn_timeout(session);
+        match self.sessions.at(session).paced {
+            true => self.pace_request(session, idx, Flags::RETRANSMISSION),
+            false => self.send_request(session, idx, Flags::RETRANSMISSION),
+        }
+    }
+
+    /// Asks for the first response packet of an accepted request (rule S5).
+    pub(crate) fn probe(&mut self, idx: CallIdx) {
+        self.counters.probes += 1;
+        self.send_bare(idx, PacketType::Rfr);
+    }
+
+    /// Tells the server that nobody waits any more (rule S6).
+    pub(crate) fn send_cancel(&mut self, idx: CallIdx) {
+        self.counters.cancels += 1;
+        self.send_bare(idx, PacketType::Cancel);
+    }
+
+    fn send_bare(&mut self, idx: CallIdx, kind: PacketType) {
+        let call = self.calls.at_mut(idx);
+        call.attempts = call.attempts.saturating_add(1);
+        let (session, req) = (call.session, call.req);
+        let state = self.sessions.at(session);
+        let header = Self::header(state, kind, req);
+        self.tx.push(state.peer, &header, BufRef::EMPTY);
+        self.tx.tell_when_sent(idx);
+    }
+}
+
+/// Enough responses of idle slots have arrived that the server should hear of it, and the request
+/// leaves room for that in a packet.
+#[inline]
+fn owes_acks(state: &SessionState, call: &Call, now: Nanos) -> bool {
+    let enough = state.unacked.count_ones() >= ACKS_WORTH_SENDING;
+    enough && now.since(state.acked) >= ACK_INTERVAL && {
+        let len = call.request.as_ref().map_or(0, MsgBuf::len);
+        len + ACK_VECTOR_LEN <= state.data_size as usize
+    }
+}
+
+/// The packet of a call's request; `None` if the call has no request any more.
+#[inline]
+fn request_packet(state: &SessionState, call: &Call, flags: Flags) -> Option<(Header, BufRef)> {
+    let request = call.request.as_ref()?;
+    let header = Header {
+        flags,
+        aux: call.req_type.0,
+        size: message_size(request),
+        ..Proto::header(state, PacketType::Req, call.req)
+    };
+    Some((header, request.lend()))
+}
+
+/// Fills an empty place. Saying that it is empty spares looking whether something must be dropped.
+#[inline]
+fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
+    debug_assert!(place.is_none(), "a free call has no msgbufs");
+    std::mem::forget(place.replace(buf));
+}
+
+/// Bytes of a message whose length was checked against the session's limit.
+#[inline]
+fn message_size(message: &MsgBuf) -> u32 {
+    u32::try_from(message.len()).unwrap_or(u32::MAX)
+}

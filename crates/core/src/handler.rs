@@ -1,0 +1,8 @@
+//! The user's functions: their table, how they run, and what they are given.
+
+pub(crate) mod background;
+pub(crate) mod batch;
+pub(crate) mod context;
+pub(crate) mod dispatch;
+pub(crate) mod request;
+pub(crate) mod table;

@@ -1,0 +1,473 @@
+//! The server side of the protocol: which packets start a handler, and what is answered to those
+//! that do not (rules S2, S3, S4, S6, S9).
+//!
+//! Called by the loop for REQ, RFR and CANCEL, by requests and held handles for their answers,
+//! and by `endpoint/scan.rs` when time has passed. Nothing here calls user code.
+
+use dunlin_msgbuf::BufRef;
+use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, Residence};
+
+use crate::endpoint::proto::Proto;
+use crate::packet::receive::{Data, Packet};
+use crate::server::work::{WorkId, WorkIdx, WorkState};
+use crate::session::table::NONE;
+use crate::transport::TxSeq;
+
+impl Proto {
+    /// REQ: returns the work to run a handler for, if the request is new (rule S2).
+    #[inline(always)]
+    pub(crate) fn on_request(
+        &mut self,
+        session: u32,
+        packet: &Packet<'_>,
+        congestion: bool,
+    ) -> Option<WorkIdx> {
+        let header = &packet.header;
+        let state = self.sessions.at(session);
+        let window = u32::from(state.window);
+        let at = (state.slots + header.req.slot(window)) as usize;
+        if header.size > state.single {
+            self.on_large_request(session, header, Data::Here(packet.data), congestion);
+            return None;
+        }
+        let expected = self.sessions.server_slots[at].last.next(window);
+        #[cfg(feature = "mutants")]
+        let expected = self.mutate_expected(at, expected, header);
+        if header.req != expected {
+            self.on_repeated(session, at, header);
+            return None;
+        }
+        let idx = self.accept_number(session, at, header, congestion)?;
+        self.counters.requests_received += 1;
+        Some(idx)
+    }
+
+    /// Makes the request the slot's current one, with work of its own.
+    #[inline(always)]
+    pub(crate) fn accept_number(
+        &mut self,
+        session: u32,
+        at: usize,
+        header: &Header,
+        congestion: bool,
+    ) -> Option<WorkIdx> {
+        let slot = &mut self.sessions.server_slots[at];
+        if slot.work == NONE {
+            slot.work = self.works.insert().0;
+        }
+        let idx = WorkIdx(slot.work);
+        let work = self.works.at_mut(idx);
+        // A client that keeps the protocol does not send this before it has an answer.
+        if !matches!(work.state, WorkState::Free | WorkState::Done) {
+            self.counters.drops.busy += 1;
+            return None;
+        }
+        slot.last = header.req;
+        work.state = WorkState::Dispatched;
+        work.generation = work.generation.wrapping_add(1);
+        work.cancelled = false;
+        work.congestion = congestion;
+        work.sample = header.flags.has(Flags::SAMPLE);
+        work.req_type = header.req_type();
+        work.req = header.req;
+        work.packets = 1;
+        work.session = session;
+        work.error = None;
+        work.arrived = self.received;
+        let unfinished = work.tx_end > self.tx_done;
+        #[cfg(feature = "mutants")]
+        let unfinished =
+            unfinished && self.config.mutant != Some(crate::mutant::Mutant::SkippedFlush);
+        if unfinished {
+            self.replace_response(idx);
+        } else if let Some(response) = &mut work.response {
+            response.revoke();
+        }
+        Some(idx)
+    }
+
+    /// Sets the old response aside, because the transport still reads it.
+    #[cold]
+    #[inline(never)]
+    fn replace_response(&mut self, idx: WorkIdx) {
+        let work = self.works.at_mut(idx);
+        let tx_end = std::mem::take(&mut work.tx_end);
+        if let Some(response) = work.response.take() {
+            self.recycle_sent(response, tx_end);
+        }
+    }
+
+    /// A request that does not start anything: a duplicate, or not of this time (rules S2, S3).
+    #[cold]
+    pub(crate) fn on_repeated(&mut self, session: u32, at: usize, header: &Header) {
+        let slot = self.sessions.server_slots[at];
+        if header.req == slot.last {
+            self.answer_again(session, slot.work, header);
+        } else if header.req.is_before(slot.last) {
+            self.counters.drops.stale += 1;
+        } else {
+            self.counters.drops.future += 1;
+        }
+    }
+
+    /// Answers a duplicate or a probe of the slot's current request (rules S3, S5).
+    #[inline(never)]
+    fn answer_again(&mut self, session: u32, work: u32, header: &Header) {
+        if work == NONE {
+            return self.answer_gone(session, header);
+        }
+        let idx = WorkIdx(work);
+        match self.works.at(idx).state {
+            WorkState::Free => {}
+            WorkState::Receiving => self.owe(idx),
+            WorkState::Dispatched | WorkState::Detached => {
+                self.return_credit(idx, Flags::RETRANSMISSION);
+            }
+            WorkState::Done => {
+                self.counters.responses_resent += 1;
+                self.send_answer(idx, Flags::RETRANSMISSION);
+            }
+        }
+    }
+
+    /// The response was given back: an error, never a second run (rule S3).
+    fn answer_gone(&mut self, session: u32, header: &Header) {
+        let mut answer = Self::header(self.sessions.at(session), PacketType::Err, header.req);
+        answer.flags = Flags::RETRANSMISSION;
+        answer.aux = Residence::NO_SAMPLE.0;
+        answer.size = ErrorCode::RESPONSE_GONE.0;
+        let peer = self.sessions.at(session).peer;
+        self.tx.push(peer, &answer, BufRef::EMPTY);
+    }
+
+    /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
+    /// response (rule S13).
+    #[inline(never)]
+    pub(crate) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
+        let state = self.sessions.at(session);
+        let at = (state.slots + header.req.slot(u32::from(state.window))) as usize;
+        let slot = self.sessions.server_slots[at];
+        if header.aux != 0
+            && header.req == slot.last
+            && slot.work != NONE
+            && self.works.at(WorkIdx(slot.work)).state == WorkState::Done
+        {
+            return self.send_asked(session, WorkIdx(slot.work), header, congestion);
+        }
+        self.on_repeated(session, at, header);
+    }
+
+    /// CANCEL: nobody waits for the response any more (rule S6).
+    #[inline(never)]
+    pub(crate) fn on_cancel(&mut self, session: u32, header: &Header) {
+        let state = self.sessions.at(session);
+        let window = u32::from(state.window);
+        let at = (state.slots + header.req.slot(window)) as usize;
+        let slot = self.sessions.server_slots[at];
+        if header.req == slot.last.next(window) {
+            // The request never came. Its number is used up, so that it cannot run later.
+            if let Some(idx) = self.accept_number(session, at, header, false) {
+                self.reject(idx, ErrorCode::CANCELLED);
+            }
+            return;
+        }
+        if header.req != slot.last || slot.work == NONE {
+            return self.on_repeated(session, at, header);
+        }
+        let idx = WorkIdx(slot.work);
+        self.give_up(idx);
+        let work = self.works.at_mut(idx);
+        let is_news = !std::mem::replace(&mut work.cancelled, true);
+        if is_news && work.state == WorkState::Detached {
+            self.tell_given_up(idx);
+        }
+        let work = self.works.at_mut(idx);
+        if work.state == WorkState::Receiving {
+            return self.reject(idx, ErrorCode::CANCELLED);
+        }
+        if work.state == WorkState::Done {
+            work.error = Some(ErrorCode::CANCELLED);
+        }
+        self.answer_again(session, slot.work, header);
+    }
+
+    /// The client has these responses (rules S9, W10).
+    #[inline(never)]
+    pub(crate) fn on_acks(&mut self, session: u32, acks: AckVector) {
+        let state = self.sessions.at(session);
+        let (slots, window) = (state.slots, u32::from(state.window));
+        for req in acks.0 {
+            let slot = self.sessions.server_slots[(slots + req.slot(window)) as usize];
+            if slot.last == req
+                && slot.work != NONE
+                && self.works.at(WorkIdx(slot.work)).state == WorkState::Done
+            {
+                self.free_work(WorkIdx(slot.work));
+            }
+        }
+    }
+
+    /// Answers with a response of `len` bytes that `write` fills.
+    #[inline]
+    pub(crate) fn reply(&mut self, idx: WorkIdx, len: usize, write: impl FnOnce(&mut [u8])) {
+        let work = self.works.at_mut(idx);
+        if work.orphan | work.cancelled {
+            return self.reply_to_nobody(idx);
+        }
+        let session = self.sessions.at(work.session);
+        if len > session.max_message as usize {
+            return self.reject(idx, ErrorCode::RESPONSE_TOO_LARGE);
+        }
+        let fits = match &mut work.response {
+            Some(response) => response.resize(len).is_ok(),
+            None => false,
+        };
+        if !fits && !self.grow_response(idx, len) {
+            return self.reject(idx, ErrorCode::OVERLOADED);
+        }
+        let work = self.works.at_mut(idx);
+        if let Some(response) = &mut work.response {
+            write(response.data_mut());
+        }
+        work.state = WorkState::Done;
+        work.answered = self.now;
+        self.expect_sweep();
+        self.send_answer(idx, Flags::NONE);
+    }
+
+    /// A response that nobody waits for.
+    #[cold]
+    #[inline(never)]
+    fn reply_to_nobody(&mut self, idx: WorkIdx) {
+        if self.works.at(idx).orphan {
+            self.free_orphan(idx);
+        } else {
+            self.reject(idx, ErrorCode::CANCELLED);
+        }
+    }
+
+    /// Gets a response buffer of `len` bytes for the work. False if there is no memory.
+    #[cold]
+    #[inline(never)]
+    fn grow_response(&mut self, idx: WorkIdx, len: usize) -> bool {
+        let Ok(response) = self.pool.alloc(len) else {
+            return false;
+        };
+        if let Some(old) = self.works.at_mut(idx).response.replace(response) {
+            self.pool.recycle(old);
+        }
+        true
+    }
+
+    /// Answers with an error.
+    #[inline(never)]
+    pub(crate) fn reject(&mut self, idx: WorkIdx, code: ErrorCode) {
+        let work = self.works.at_mut(idx);
+        if work.orphan {
+            return self.free_orphan(idx);
+        }
+        work.error = Some(code);
+        work.state = WorkState::Done;
+        work.answered = self.now;
+        self.expect_sweep();
+        self.send_answer(idx, Flags::NONE);
+    }
+
+    /// Takes over a response that a worker thread has written.
+    pub(crate) fn reply_with(&mut self, idx: WorkIdx, response: dunlin_msgbuf::MsgBuf) {
+        let work = self.works.at_mut(idx);
+        let old = work.response.replace(response);
+        let len = work.response.as_ref().map_or(0, dunlin_msgbuf::MsgBuf::len);
+        if let Some(old) = old {
+            self.pool.recycle(old);
+        }
+        self.reply(idx, len, |_| {});
+    }
+
+    /// Queues the answer of finished work.
+    #[inline]
+    pub(crate) fn send_answer(&mut self, idx: WorkIdx, flags: Flags) {
+        let work = self.works.at_mut(idx);
+        let session = self.sessions.at(work.session);
+        let mut header = Self::header(session, PacketType::Resp, work.req);
+        header.flags = if work.congestion {
+            flags.with(Flags::ECN_ECHO)
+        } else {
+            flags
+        };
+        let data = match (work.error, &work.response) {
+            (None, Some(response)) => {
+                header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
+                if header.size > session.data_size {
+                    // The client asks for the others.
+                    let first = response.lend_range(0, session.data_size as usize);
+                    first.unwrap_or(BufRef::EMPTY)
+                } else {
+                    response.lend()
+                }
+            }
+            (error, _) => {
+                header.kind = PacketType::Err;
+                header.size = error.unwrap_or(ErrorCode::HANDLER_FAILED).0;
+                BufRef::EMPTY
+            }
+        };
+        // What took longer than an iteration says so in any case, for the client's patience.
+        header.aux = Residence::NO_SAMPLE.0;
+        work.tx_end = self.tx.push(session.peer, &header, data);
+        if work.sample || work.arrived != self.received {
+            self.tx.measure(work.arrived, self.received);
+        }
+    }
+
+    /// Tells the client that its request is here and takes its time.
+    #[inline(never)]
+    fn return_credit(&mut self, idx: WorkIdx, flags: Flags) {
+        let work = self.works.at(idx);
+        if work.orphan {
+            return;
+        }
+        let (session, arrived) = (work.session, work.arrived);
+        let mut header = Self::header(self.sessions.at(session), PacketType::Cr, work.req);
+        header.flags = if work.congestion {
+            flags.with(Flags::ECN_ECHO)
+        } else {
+            flags
+        };
+        // All packets have arrived.
+        header.size = Header::arrivals(PktNum(work.packets), 0);
+        header.pkt = PktNum(work.packets - 1);
+        self.counters.credit_returns += 1;
+        let peer = self.sessions.at(session).peer;
+        self.tx.push(peer, &header, BufRef::EMPTY);
+        self.tx.measure(arrived, self.received);
+    }
+
+    /// Tells the client before a slow dispatch handler starts, because nothing can be sent while
+    /// it runs (rule S4).
+    pub(crate) fn announce_slow(&mut self, idx: WorkIdx) {
+        // The client must learn how long it takes, whether it asked or not.
+        self.works.at_mut(idx).sample = true;
+        self.return_credit(idx, Flags::NONE);
+    }
+
+    /// Lets the request outlive its handler, if that has answered neither way yet.
+    #[inline]
+    pub(crate) fn detach(&mut self, idx: WorkIdx) -> WorkId {
+        if self.works.at(idx).state == WorkState::Dispatched {
+            self.detach_unanswered(idx);
+        }
+        self.works.id(idx)
+    }
+
+    #[inline(never)]
+    fn detach_unanswered(&mut self, idx: WorkIdx) {
+        let work = self.works.at_mut(idx);
+        work.state = WorkState::Detached;
+        if work.orphan {
+            // The handler itself has closed the session.
+            self.tell_given_up(idx);
+        }
+        let at = self.now + self.config.ack_delay;
+        self.ack_due.push_back((at, self.works.id(idx)));
+        self.schedule.at_latest(at);
+    }
+
+    /// Acknowledges detached work that is due (rule S4).
+    pub(crate) fn acknowledge_due(&mut self) {
+        while let Some((at, id)) = self.ack_due.front().copied() {
+            if at > self.now {
+                return;
+            }
+            self.ack_due.pop_front();
+            if let Some(idx) = self.works.find(id) {
+                self.return_credit(idx, Flags::NONE);
+            }
+        }
+    }
+
+    /// A dispatch handler has returned. Work that it left unanswered fails.
+    #[inline]
+    pub(crate) fn after_handler(&mut self, idx: WorkIdx) {
+        if self.works.at(idx).state == WorkState::Dispatched {
+            self.counters.unanswered += 1;
+            self.reject(idx, ErrorCode::HANDLER_FAILED);
+        }
+    }
+
+    /// Gives finished work and its response back; the slot keeps its number.
+    #[inline(never)]
+    pub(crate) fn free_work(&mut self, idx: WorkIdx) {
+        let work = self.works.at_mut(idx);
+        let (session, req, tx_end) = (work.session, work.req, work.tx_end);
+        if let Some(response) = work.response.take() {
+            self.recycle_sent(response, tx_end);
+        }
+        self.works.at_mut(idx).tx_end = TxSeq(0);
+        self.works.remove(idx);
+        let state = self.sessions.at(session);
+        let at = (state.slots + req.slot(u32::from(state.window))) as usize;
+        self.sessions.server_slots[at].work = NONE;
+    }
+
+    fn free_orphan(&mut self, idx: WorkIdx) {
+        let work = self.works.at_mut(idx);
+        work.orphan = false;
+        let tx_end = std::mem::take(&mut work.tx_end);
+        if let Some(response) = work.response.take() {
+            self.recycle_sent(response, tx_end);
+        }
+        self.works.remove(idx);
+    }
+
+    /// The session closes: finished work goes, running work becomes an orphan.
+    pub(crate) fn orphan_works(&mut self, session: u32) {
+        let state = self.sessions.at(session);
+        let (slots, window) = (state.slots, u32::from(state.window));
+        for at in slots..slots + window {
+            let work = self.sessions.server_slots[at as usize].work;
+            if work == NONE {
+                continue;
+            }
+            let idx = WorkIdx(work);
+            self.give_up(idx);
+            if matches!(
+                self.works.at(idx).state,
+                WorkState::Done | WorkState::Receiving
+            ) {
+                self.free_work(idx);
+            } else {
+                let work = self.works.at_mut(idx);
+                work.orphan = true;
+                if work.state == WorkState::Detached && !work.cancelled {
+                    self.tell_given_up(idx);
+                }
+                self.sessions.server_slots[at as usize].work = NONE;
+            }
+        }
+    }
+
+    /// What a server with a planted bug takes for the slot's next number.
+    #[cfg(feature = "mutants")]
+    fn mutate_expected(
+        &self,
+        at: usize,
+        expected: dunlin_wire::ReqNum,
+        header: &Header,
+    ) -> dunlin_wire::ReqNum {
+        use crate::mutant::Mutant;
+        let slot = self.sessions.server_slots[at];
+        let duplicate = header.req == slot.last;
+        let gone = slot.work == NONE;
+        let finished = !gone && self.works.at(WorkIdx(slot.work)).state == WorkState::Done;
+        let taken = match self.config.mutant {
+            Some(Mutant::DuplicateCheckDropped) => duplicate && finished,
+            Some(Mutant::RunAgainAfterHold) => {
+                duplicate && gone && self.counters.requests_received != 0
+            }
+            Some(Mutant::FutureAccepted) => slot.last.is_before(header.req),
+            _ => false,
+        };
+        if taken { header.req } else { expected }
+    }
+}

@@ -1,0 +1,450 @@
+//! What is known of the packets of one message on its way: the scoreboard of selective repeat
+//! (design §6). It serves both directions. Of a large request the packets are sent, and CRs
+//! acknowledge them; of a large response they are asked for, and each acknowledges itself by
+//! arriving.
+//!
+//! Loss is suspected as RACK does it (RFC 8985): a packet that left before one which has been
+//! answered should have been answered too, within a window that allows for reordering. What
+//! nothing later can tell about is found by a probe of the tail, and at last by the timeout.
+//!
+//! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet stand at its number modulo 512 and
+//! are clear outside of `base..next`; every packet from `base` to `next` is acknowledged or
+//! outstanding, and a lost one is outstanding. Nothing here knows sessions, time or packets.
+
+use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
+
+use crate::client::call::CallIdx;
+use crate::time::Nanos;
+
+/// Words of a set of packets.
+const WORDS: usize = (MAX_AHEAD / u64::BITS) as usize;
+
+/// Doublings of the window for reordering, at most.
+const MAX_REORDER: u32 = 10;
+
+/// Packets that were lost and not late, one after the other, after which the window is halved.
+const REPAIRS_TO_NARROW: u32 = 16;
+
+/// A set of packets of which none is [`MAX_AHEAD`] or more away from another.
+#[derive(Clone, Copy, Debug, Default)]
+struct PacketSet([u64; WORDS]);
+
+impl PacketSet {
+    #[inline]
+    fn place(packet: u32) -> (usize, u64) {
+        let at = packet % MAX_AHEAD;
+        ((at / u64::BITS) as usize, 1 << (at % u64::BITS))
+    }
+
+    #[inline]
+    fn has(&self, packet: u32) -> bool {
+        let (word, bit) = Self::place(packet);
+        self.0[word] & bit != 0
+    }
+
+    #[inline]
+    fn insert(&mut self, packet: u32) {
+        let (word, bit) = Self::place(packet);
+        self.0[word] |= bit;
+    }
+
+    #[inline]
+    fn remove(&mut self, packet: u32) {
+        let (word, bit) = Self::place(packet);
+        self.0[word] &= !bit;
+    }
+
+    /// The packets from `base` on as words of which the first has `base` in its lowest bit. All of
+    /// the set lie there.
+    fn words_from(&self, base: u32) -> [u64; WORDS] {
+        let (first, shift) = (Self::place(base).0, base % u64::BITS);
+        std::array::from_fn(|index| {
+            let [low, high] = [index, index + 1].map(|at| self.0[(first + at) % WORDS]);
+            // A shift by 64 is none.
+            low >> shift | high.checked_shl(u64::BITS - shift).unwrap_or(0)
+        })
+    }
+}
+
+/// Which packets of a message have arrived: what the receiving side keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrivals {
+    /// All packets below have arrived.
+    cumulative: u32,
+    behind: PacketSet,
+}
+
+/// What [`Arrivals::find`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    New,
+    Duplicate,
+    /// Further ahead than a sender may be.
+    TooFar,
+}
+
+impl Arrivals {
+    #[inline]
+    pub(crate) fn cumulative(&self) -> u32 {
+        self.cumulative
+    }
+
+    /// What the packet is if it comes now.
+    #[inline]
+    pub(crate) fn find(&self, packet: u32) -> Arrival {
+        match packet.checked_sub(self.cumulative) {
+            None => Arrival::Duplicate,
+            Some(ahead) if ahead >= MAX_AHEAD => Arrival::TooFar,
+            Some(_) if self.behind.has(packet) => Arrival::Duplicate,
+            Some(_) => Arrival::New,
+        }
+    }
+
+    /// A packet is here that was found to be new.
+    #[inline]
+    pub(crate) fn insert(&mut self, packet: u32) {
+        debug_assert_eq!(self.find(packet), Arrival::New);
+        self.behind.insert(packet);
+        while self.behind.has(self.cumulative) {
+            self.behind.remove(self.cumulative);
+            self.cumulative += 1;
+        }
+    }
+
+    /// What has arrived behind the cumulative number, as one CR says it, or two (rule W7): the
+    /// first words that are not empty, and those behind them.
+    pub(crate) fn bitmaps(&self) -> (Bitmap, Option<Bitmap>) {
+        let words = self.behind.words_from(self.cumulative);
+        let Some(first) = words.iter().position(|word| *word != 0) else {
+            return (Bitmap::EMPTY, None);
+        };
+        let most = MAX_BITMAP_WORDS as usize;
+        let of = |from: usize| {
+            let until = WORDS.min(from + most);
+            Bitmap::of_words(from, &words[from.min(until)..until])
+        };
+        let rest = of(first + most);
+        (of(first), (rest != Bitmap::EMPTY).then_some(rest))
+    }
+}
+
+/// One message on its way.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    /// Whose it is.
+    pub(crate) call: CallIdx,
+    /// When something must be done if nothing arrives.
+    pub(crate) due: Nanos,
+    /// Timeouts since the last packet that arrived.
+    pub(crate) attempts: u8,
+    /// Probes of the tail since.
+    pub(crate) probes: u8,
+    /// It stands in the queue of those that may send.
+    pub(crate) queued: bool,
+    /// Its next packet waits in the timing wheel for this time.
+    pub(crate) place: Option<Nanos>,
+    /// Somebody's; free entries are reused.
+    live: bool,
+    packets: u32,
+    base: u32,
+    next: u32,
+    outstanding: u32,
+    lost_count: u32,
+    acked: PacketSet,
+    lost: PacketSet,
+    resent: PacketSet,
+    /// Of the acknowledged packets that were sent once, the last that left: when, and which.
+    newest: (Nanos, u32),
+    /// Its round trip.
+    newest_rtt: Nanos,
+    /// How often a packet that was late was taken for lost.
+    reorder: u32,
+    /// When that was seen last.
+    widened: Nanos,
+    /// Packets since that were lost indeed.
+    repaired: u32,
+    /// When the packets last left, by their number modulo 512.
+    sent: Vec<Nanos>,
+}
+
+impl Transfer {
+    fn new() -> Self {
+        Self {
+            call: CallIdx(0),
+            due: Nanos::MAX,
+            attempts: 0,
+            probes: 0,
+            queued: false,
+            place: None,
+            live: false,
+            packets: 0,
+            base: 0,
+            next: 0,
+            outstanding: 0,
+            lost_count: 0,
+            acked: PacketSet::default(),
+            lost: PacketSet::default(),
+            resent: PacketSet::default(),
+            newest: (Nanos::ZERO, 0),
+            newest_rtt: Nanos::ZERO,
+            reorder: 0,
+            widened: Nanos::ZERO,
+            repaired: 0,
+            sent: Vec::new(),
+        }
+    }
+
+    /// Begins with a message of `packets` packets of which none has left.
+    fn begin(&mut self, call: CallIdx, packets: u32) {
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.resize(MAX_AHEAD as usize, Nanos::ZERO);
+        *self = Self {
+            call,
+            packets,
+            live: true,
+            sent,
+            ..Self::new()
+        };
+    }
+
+    /// Packets that have left and not arrived, as far as is known. A lost one counts.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Credits that the message holds: its packets in flight, and one for its call in any case.
+    #[inline]
+    pub(crate) fn held(&self) -> u32 {
+        self.outstanding.max(1)
+    }
+
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.base == self.packets
+    }
+
+    /// All packets below have arrived.
+    #[inline]
+    pub(crate) fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// No packet from here on has ever left.
+    #[inline]
+    pub(crate) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Packets that count as lost and are to be sent again.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost_count
+    }
+
+    /// A lost packet is to be sent again; it needs no further credit.
+    #[inline]
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost_count != 0
+    }
+
+    /// What the last answered packet took, the time in the server included; `None` before there is
+    /// one.
+    pub(crate) fn round_trip(&self) -> Option<Nanos> {
+        (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
+    }
+
+    /// The packet, which has left, is not known to have arrived.
+    #[inline]
+    pub(crate) fn is_missing(&self, packet: u32) -> bool {
+        packet >= self.base && !self.acked.has(packet)
+    }
+
+    /// The packet to send next, and whether it was sent before.
+    pub(crate) fn next_to_send(&self) -> Option<(u32, bool)> {
+        if self.lost_count != 0 {
+            let lost = (self.base..self.next).find(|packet| self.lost.has(*packet));
+            return lost.map(|packet| (packet, true));
+        }
+        let may = self.next < self.packets && self.next - self.base < MAX_AHEAD;
+        may.then_some((self.next, false))
+    }
+
+    /// The packet leaves now.
+    pub(crate) fn on_sent(&mut self, packet: u32, now: Nanos) {
+        if packet == self.next {
+            self.next += 1;
+            self.outstanding += 1;
+        } else {
+            self.resent.insert(packet);
+            if self.lost.has(packet) {
+                self.lost.remove(packet);
+                self.lost_count -= 1;
+            }
+        }
+        self.sent[(packet % MAX_AHEAD) as usize] = now;
+    }
+
+    /// The packet has arrived at the other side. Returns when it left, if it left once; `None` if
+    /// this was known, or the packet has not left. `least`: no round trip is shorter.
+    pub(crate) fn on_acked(
+        &mut self,
+        packet: u32,
+        now: Nanos,
+        least: Nanos,
+    ) -> Option<Option<Nanos>> {
+        if packet < self.base || packet >= self.next || self.acked.has(packet) {
+            return None;
+        }
+        let sent = self.sent[(packet % MAX_AHEAD) as usize];
+        let once = !self.resent.has(packet) && !self.lost.has(packet);
+        if self.lost.has(packet) || !once && now.since(sent) < least {
+            // It came too early to be the second one: the first was not lost but late.
+            self.on_late(now);
+        } else {
+            if !once {
+                self.on_repaired();
+            }
+            if (sent, packet) > self.newest {
+                self.newest = (sent, packet);
+                // Of two copies the first may have been answered. Its short round trip would make
+                // all that stands in a queue look late.
+                let took = now.since(sent);
+                let longest = took.max(self.newest_rtt);
+                self.newest_rtt = if once { took } else { longest };
+            }
+        }
+        if self.lost.has(packet) {
+            self.lost.remove(packet);
+            self.lost_count -= 1;
+        }
+        self.acked.insert(packet);
+        self.outstanding -= 1;
+        while self.acked.has(self.base) {
+            self.acked.remove(self.base);
+            self.resent.remove(self.base);
+            self.base += 1;
+        }
+        self.attempts = 0;
+        self.probes = 0;
+        Some(once.then_some(sent))
+    }
+
+    /// A packet that was sent again was not lost but late.
+    pub(crate) fn on_late(&mut self, now: Nanos) {
+        self.repaired = 0;
+        // Once a round trip: what is late together says one thing.
+        if now.since(self.widened) >= self.newest_rtt {
+            self.widened = now;
+            self.reorder = (self.reorder + 1).min(MAX_REORDER);
+        }
+    }
+
+    /// A packet was lost indeed. After many, the window for late ones may be too wide.
+    fn on_repaired(&mut self) {
+        self.repaired += 1;
+        if self.repaired == REPAIRS_TO_NARROW {
+            self.repaired = 0;
+            self.reorder = self.reorder.saturating_sub(1);
+        }
+    }
+
+    /// Takes for lost what should have been answered by now, and returns when more of it will be.
+    /// `window`: how much later than others a packet may be, before it has been seen to be wrong.
+    pub(crate) fn find_lost(&mut self, now: Nanos, window: Nanos) -> Nanos {
+        let mut due = Nanos::MAX;
+        if self.base == self.next || self.newest < (self.sent_at(self.base), self.base) {
+            return due;
+        }
+        // Where nothing else can be sent, a copy costs less than to wait for what may be late.
+        let stuck = self.next == self.packets || self.next - self.base == MAX_AHEAD;
+        let doublings = if stuck { 0 } else { self.reorder };
+        let window = window.times(1 << doublings);
+        for packet in self.base..self.next {
+            if self.acked.has(packet) || self.lost.has(packet) {
+                continue;
+            }
+            let sent = self.sent_at(packet);
+            if (sent, packet) > self.newest {
+                continue;
+            }
+            let late = sent + self.newest_rtt + window;
+            if late <= now {
+                self.lost.insert(packet);
+                self.lost_count += 1;
+            } else {
+                due = due.min(late);
+            }
+        }
+        due
+    }
+
+    fn sent_at(&self, packet: u32) -> Nanos {
+        self.sent[(packet % MAX_AHEAD) as usize]
+    }
+
+    /// The last packet that is outstanding, to probe with.
+    pub(crate) fn tail(&self) -> Option<u32> {
+        let mut packets = (self.base..self.next).rev();
+        packets.find(|packet| !self.acked.has(*packet))
+    }
+
+    /// Nothing has come for too long: everything outstanding counts as lost.
+    pub(crate) fn lose_all(&mut self) {
+        for packet in self.base..self.next {
+            if !self.acked.has(packet) && !self.lost.has(packet) {
+                self.lost.insert(packet);
+                self.lost_count += 1;
+            }
+        }
+    }
+}
+
+/// The messages on their way of an endpoint. Entries are reused.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    all: Vec<Transfer>,
+    free: Vec<u32>,
+}
+
+impl Transfers {
+    /// One more than the highest index ever used.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn insert(&mut self, call: CallIdx, packets: u32) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.all.push(Transfer::new());
+            // Freeing must never allocate: the list has room for every entry.
+            self.free.reserve(self.all.capacity() - self.free.len());
+            u32::try_from(self.all.len() - 1).expect("fewer than 2^32 fit in memory")
+        });
+        self.all[index as usize].begin(call, packets);
+        index
+    }
+
+    pub(crate) fn remove(&mut self, index: u32) {
+        self.all[index as usize].live = false;
+        self.free.push(index);
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> &Transfer {
+        &self.all[index as usize]
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: u32) -> &mut Transfer {
+        &mut self.all[index as usize]
+    }
+
+    /// The entry, if it is in use.
+    pub(crate) fn get_live(&mut self, index: u32) -> Option<&mut Transfer> {
+        self.all
+            .get_mut(index as usize)
+            .filter(|transfer| transfer.live)
+    }
+}
+
+#[cfg(test)]
+mod tests;
