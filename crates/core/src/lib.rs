@@ -1,5 +1,5 @@
 //! The Dunlin endpoint as a state machine without input or output: sessions, slots, credits,
-//! loss, handlers, the control plane's machines (design §3, §5, §6; eRPC §4, §5).
+//! loss, handlers (design §3, §5; eRPC §4, §5).
 //!
 //! Start reading at `endpoint/event_loop.rs`: one iteration, from top to bottom, is the packet
 //! path. The transport, the clock, randomness, memory and worker threads are arguments, so the
@@ -16,7 +16,6 @@
 //! | `congestion/` | at what rate a session may send, and packets that wait for their time |
 //! | `packet/` | from bytes to packets of open sessions, and packets on their way out |
 //! | `observe/` | what is counted, measured, and shown to a trace |
-//! | `control/` | handshake, links and failure detector, without I/O |
 //!
 //! `config.rs` has every limit, `transport.rs` and `time.rs` what is asked of a transport and a
 //! clock.
@@ -27,7 +26,6 @@ pub mod check;
 mod client;
 pub mod config;
 mod congestion;
-pub mod control;
 mod endpoint;
 mod error;
 mod handler;

@@ -59,10 +59,8 @@ pub use settings::Settings;
 pub use dunlin_service as service;
 pub use dunlin_service::{Error as AsyncError, service};
 
+pub use dunlin_control::{AddError, ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters};
 pub use dunlin_core::config::MAX_BATCH;
-pub use dunlin_core::control::{
-    AddError, ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters,
-};
 pub use dunlin_core::{
     BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind,
     CallId, CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,

@@ -17,7 +17,7 @@ use std::sync::mpsc::sync_channel;
 use std::task::Waker;
 use std::time::Duration;
 
-use dunlin_core::control::{Command, ConnectFailure, Event, SessionKey};
+use dunlin_control::{Command, ConnectFailure, Event, SessionKey};
 use dunlin_core::{Config, Nanos, Progress, Rpc, Session, SessionOptions, Workers};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;

@@ -4,8 +4,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use dunlin_control::{AddError, ConnectFailure};
 use dunlin_core::ConfigError;
-use dunlin_core::control::{AddError, ConnectFailure};
 
 /// Why a nexus could not be started.
 #[derive(Debug, thiserror::Error)]

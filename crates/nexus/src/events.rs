@@ -9,8 +9,8 @@
 
 use std::os::fd::OwnedFd;
 
+use dunlin_control::{Action, Command, Event, LinkId, SessionKey, Target};
 use dunlin_core::CloseReason;
-use dunlin_core::control::{Action, Command, Event, LinkId, SessionKey, Target};
 use dunlin_wire::control::{GoodbyeReason, Message};
 use tracing::{Level, debug, enabled, error, info, warn};
 

@@ -1,5 +1,5 @@
 //! One nexus per process: the control plane's sockets, worker threads, wake-ups and the real
-//! clock (design §9, §10). The state machines it drives are in `dunlin_core::control`.
+//! clock (design §9, §10). The state machines it drives are in `dunlin_control`.
 //!
 //! [`Nexus`] listens and has the threads; [`Endpoint`] is what a thread of the user runs.
 //! `reactor.rs` is the control thread, `stream.rs` one of its connections, `mailbox.rs` and

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dunlin_core::control::{AddError, Command, Event, PlaneCounters};
+use dunlin_control::{AddError, Command, Event, PlaneCounters};
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
 use crate::doorbell::Doorbell;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use dunlin_core::control::{HeartbeatConfig, Identity, Plane, PlaneConfig, PlaneCounters};
+use dunlin_control::{HeartbeatConfig, Identity, Plane, PlaneConfig, PlaneCounters};
 use dunlin_core::{Job, Nanos};
 use dunlin_wire::control::{BootId, Incarnation};
 

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use dunlin_core::control::{Action, Event, LinkId, Plane, PlaneCounters, Target};
+use dunlin_control::{Action, Event, LinkId, Plane, PlaneCounters, Target};
 use dunlin_core::{Clock, Nanos};
 use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT};
 

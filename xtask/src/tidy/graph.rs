@@ -22,6 +22,7 @@ const ALL: &[&str] = &[
     "dunlin-wire",
     "dunlin-msgbuf",
     "dunlin-core",
+    "dunlin-control",
     "dunlin-transport",
     "dunlin-nexus",
     "dunlin-sim",
@@ -38,6 +39,7 @@ const UNDER_NEXUS: &[&str] = &[
     "dunlin-wire",
     "dunlin-msgbuf",
     "dunlin-core",
+    "dunlin-control",
     "dunlin-transport",
 ];
 
@@ -45,6 +47,7 @@ const UNDER_FACE: &[&str] = &[
     "dunlin-wire",
     "dunlin-msgbuf",
     "dunlin-core",
+    "dunlin-control",
     "dunlin-transport",
     "dunlin-nexus",
     "dunlin-service",
@@ -65,9 +68,18 @@ const RULES: &[Rule] = &[
         "dunlin-transport",
         &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
     ),
+    Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-control", &["dunlin-wire", "dunlin-core"])
+    },
     rule(
         "dunlin-sim",
-        &["dunlin-wire", "dunlin-msgbuf", "dunlin-core"],
+        &[
+            "dunlin-wire",
+            "dunlin-msgbuf",
+            "dunlin-core",
+            "dunlin-control",
+        ],
     ),
     rule(
         "dunlin-service",
@@ -103,9 +115,10 @@ const RULES: &[Rule] = &[
 ];
 
 /// Crates whose root forbids unsafe code, where they exist.
-const SAFE: [&str; 7] = [
+const SAFE: [&str; 8] = [
     "crates/wire/src/lib.rs",
     "crates/core/src/lib.rs",
+    "crates/control/src/lib.rs",
     "crates/sim/src/lib.rs",
     "crates/service/src/lib.rs",
     "crates/service-macros/src/lib.rs",

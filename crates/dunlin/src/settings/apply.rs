@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use dunlin_core::control::PlaneConfig;
+use dunlin_control::PlaneConfig;
 use dunlin_core::{Config, ConfigError};
 use dunlin_nexus::{ConnectOptions, DEFAULT_PORT, EndpointBuilder, Idle, Nexus, NexusBuilder};
 use dunlin_nexus::{NexusError, Open, WorkerOptions};

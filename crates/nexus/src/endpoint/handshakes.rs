@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use dunlin_core::control::{
+use dunlin_control::{
     Command, ConnectFailure, Event, LinkId, PeerIdentity, SessionKey, Side, Ticket,
 };
 use dunlin_core::transport::PeerId;

@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
-use dunlin_core::control::{PeerIdentity, TransportOffer};
+use dunlin_control::{PeerIdentity, TransportOffer};
 use dunlin_transport::connect::{ConnectError, EndpointUid, Offer, PeerInfo};
 use dunlin_wire::control::RefuseCode;
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dunlin_core::control::PlaneCounters;
+use dunlin_control::PlaneCounters;
 use dunlin_core::{Counters, Drops, Histogram, Histograms};
 use dunlin_transport::counters::Counters as TransportCounters;
 

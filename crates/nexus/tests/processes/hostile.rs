@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use dunlin_control::PlaneCounters;
 use dunlin_core::Session;
-use dunlin_core::control::PlaneCounters;
 use dunlin_nexus::{Endpoint, Nexus};
 use dunlin_transport::udp::Udp;
 use dunlin_wire::control::{

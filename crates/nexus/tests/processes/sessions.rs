@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dunlin_core::control::ConnectFailure;
+use dunlin_control::ConnectFailure;
 use dunlin_core::{CloseReason, SessionEvent, SessionOptions};
 use dunlin_nexus::{ConnectError, ConnectOptions, Nexus, NexusError, Open};
 use dunlin_transport::auto::Auto;

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use dunlin_core::control::{
+use dunlin_control::{
     Action, Command, ConnectFailure, Event, HeartbeatConfig, Identity, LinkId, Plane, PlaneConfig,
     SessionKey, Side, Target, TransportOffer,
 };

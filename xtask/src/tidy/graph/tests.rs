@@ -42,7 +42,12 @@ fn the_graph_as_designed_passes() {
 
 #[test]
 fn core_may_not_use_what_stands_above_it_even_in_tests() {
-    for name in ["dunlin-transport", "dunlin-nexus", "dunlin-sim"] {
+    for name in [
+        "dunlin-control",
+        "dunlin-transport",
+        "dunlin-nexus",
+        "dunlin-sim",
+    ] {
         for kind in [None, Some("dev"), Some("build")] {
             let found = findings(&[("dunlin-core", &[(name, kind)]), (name, &[])]);
             assert_eq!(

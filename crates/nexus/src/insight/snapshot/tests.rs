@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dunlin_core::control::PlaneCounters;
+use dunlin_control::PlaneCounters;
 use dunlin_core::{Counters, Drops, Histograms, Nanos};
 use dunlin_transport::counters::Counters as TransportCounters;
 use proptest::prelude::*;

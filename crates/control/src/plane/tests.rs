@@ -5,11 +5,11 @@ mod hostile;
 mod random;
 mod world;
 
+use dunlin_core::CloseReason;
 use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
 
 use super::*;
-use crate::control::ConnectFailure;
-use crate::error::CloseReason;
+use crate::ConnectFailure;
 use endpoints::Seen;
 use world::World;
 

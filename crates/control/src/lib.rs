@@ -11,6 +11,7 @@
 //! - Everything that a remote process can make grow has a limit in [`PlaneConfig`].
 //! - Every session that an endpoint was told of ends with exactly one [`Event::Closed`], unless
 //!   the endpoint ended it itself.
+#![forbid(unsafe_code)]
 
 mod config;
 mod handshake;

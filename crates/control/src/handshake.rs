@@ -13,11 +13,11 @@
 //!
 //! Owned and called by `plane`.
 
+use dunlin_core::Nanos;
 use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
 
 use super::route::RouteId;
 use super::types::{ConnectFailure, LinkId, SessionKey};
-use crate::time::Nanos;
 
 /// Where an attempt is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,6 +14,7 @@ mod outgoing;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
+use dunlin_core::{Nanos, Rng};
 use dunlin_wire::control::{
     AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, Insight, MAX_FRAME, Message,
 };
@@ -23,8 +24,6 @@ use super::handshake::Attempt;
 use super::link::Link;
 use super::route::{Route, RouteId};
 use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};
-use crate::rng::Rng;
-use crate::time::Nanos;
 use incoming::{Incoming, Open};
 
 /// The control plane of one process. `F` stands for a descriptor.

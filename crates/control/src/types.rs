@@ -5,15 +5,12 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::net::SocketAddr;
 
+use dunlin_core::{CloseReason, Nanos, SessionOffer};
 use dunlin_wire::control::{
     BootId, EndpointIndex, EndpointUid, Features, Hello, Incarnation, RefuseCode, SessionRef,
     TransportKind,
 };
 use dunlin_wire::{SessionNum, Token, VERSION};
-
-use crate::error::CloseReason;
-use crate::session::lifecycle::SessionOffer;
-use crate::time::Nanos;
 
 /// One connection to a remote nexus: a TCP or UNIX stream, or one in the simulator. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

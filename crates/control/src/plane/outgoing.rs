@@ -3,18 +3,17 @@
 
 use std::net::SocketAddr;
 
+use dunlin_core::{CloseReason, Nanos};
 use dunlin_wire::control::{
     Accept, AttemptId, Connect, EndpointIndex, Found, GoodbyeReason, Lookup, Message, Refuse,
     RefuseCode, ResetReason, SessionRef,
 };
 
-use super::super::handshake::{AfterRefusal, Attempt, AttemptState};
-use super::super::route::{Route, RouteId};
-use super::super::types::{ConnectFailure, Event, LinkId, SessionKey, Side};
 use super::Plane;
 use super::incoming::Open;
-use crate::error::CloseReason;
-use crate::time::Nanos;
+use crate::handshake::{AfterRefusal, Attempt, AttemptState};
+use crate::route::{Route, RouteId};
+use crate::types::{ConnectFailure, Event, LinkId, SessionKey, Side};
 
 impl<F> Plane<F> {
     /// An endpoint asks for a session with another.

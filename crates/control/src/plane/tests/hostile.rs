@@ -1,5 +1,6 @@
 //! The control plane against those who break its rules: what they do ends with their connection.
 
+use dunlin_core::Nanos;
 use dunlin_wire::control::{
     AttemptId, BootId, Connect, EndpointIndex, EndpointUid, Features, GoodbyeReason, Hello,
     Incarnation, Lookup, MAX_FRAME, Message, RefuseCode, ResetReason, SessionRef,
@@ -9,8 +10,7 @@ use dunlin_wire::{SessionNum, Token};
 use super::endpoints::side_of;
 use super::world::{Stream, World};
 use super::{FIRST, PATIENCE, SOON, is_open};
-use crate::control::Side;
-use crate::time::Nanos;
+use crate::Side;
 
 fn frame(message: &Message<'_>) -> Vec<u8> {
     let mut out = [0; MAX_FRAME];

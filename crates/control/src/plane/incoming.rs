@@ -1,14 +1,13 @@
 //! Sessions that other processes ask for, and open sessions until their end (rules C4 to C6).
 
+use dunlin_core::{CloseReason, SessionOffer};
 use dunlin_wire::control::{
     Accept, AttemptId, Connect, EndpointIndex, EndpointUid, Found, GoodbyeReason, Lookup, Message,
     Offer, Offers, Refuse, RefuseCode, ResetReason, SessionRef, SessionSide,
 };
 
-use super::super::types::{Event, LinkId, PeerIdentity, SessionKey, Side, Ticket, TransportOffer};
 use super::Plane;
-use crate::error::CloseReason;
-use crate::session::lifecycle::SessionOffer;
+use crate::types::{Event, LinkId, PeerIdentity, SessionKey, Side, Ticket, TransportOffer};
 
 /// A request for a session that an endpoint has to answer.
 #[derive(Clone, Copy, Debug)]

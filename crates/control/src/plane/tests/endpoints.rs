@@ -1,13 +1,12 @@
 //! Endpoints of the simulated processes: they answer what they are asked, and remember what they
 //! were told.
 
+use dunlin_core::{CloseReason, SessionOffer};
 use dunlin_wire::control::{EndpointIndex, TransportKind};
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use super::world::World;
-use crate::control::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
-use crate::error::CloseReason;
-use crate::session::lifecycle::SessionOffer;
+use crate::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
 
 /// What an endpoint knows of one of its sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use dunlin_core::Nanos;
 use dunlin_wire::control::EndpointIndex;
 use proptest::prelude::*;
 
 use super::endpoints::Seen;
 use super::world::World;
-use crate::control::SessionKey;
-use crate::time::Nanos;
+use crate::SessionKey;
 
 const NODES: usize = 4;
 

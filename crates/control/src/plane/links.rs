@@ -3,14 +3,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use dunlin_core::{CloseReason, Nanos};
 use dunlin_wire::control::{GoodbyeReason, Hello, Incarnation, Message};
 
-use super::super::link::{Link, LinkStep};
-use super::super::route::{AfterLoss, RouteId, RouteState};
-use super::super::types::{Action, Event, LinkId, Target};
 use super::Plane;
-use crate::error::CloseReason;
-use crate::time::Nanos;
+use crate::link::{Link, LinkStep};
+use crate::route::{AfterLoss, RouteId, RouteState};
+use crate::types::{Action, Event, LinkId, Target};
 
 /// The name of a UNIX socket that is dialled must begin so: a process must not be led to other
 /// programs' sockets by a hello.

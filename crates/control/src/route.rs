@@ -12,10 +12,10 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use dunlin_core::Nanos;
 use dunlin_wire::control::AttemptId;
 
 use super::types::LinkId;
-use crate::time::Nanos;
 
 /// Names a route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

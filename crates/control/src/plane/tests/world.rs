@@ -4,16 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
+use dunlin_core::{CloseReason, Nanos, Rng};
 use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation};
 use dunlin_wire::{SessionNum, Token};
 
 use super::endpoints::Seen;
-use crate::control::{
+use crate::{
     Action, Command, Identity, LinkId, PeerIdentity, Plane, PlaneConfig, SessionKey, Target,
 };
-use crate::error::CloseReason;
-use crate::rng::Rng;
-use crate::time::Nanos;
 
 pub(super) struct Node {
     pub(super) plane: Option<Plane<u64>>,

@@ -11,13 +11,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use dunlin_core::Nanos;
 use dunlin_wire::control::{BootId, GoodbyeReason, Hello, Incarnation};
 
 use super::config::PlaneConfig;
 use super::heartbeat::{Detector, Verdict};
 use super::route::RouteId;
 use super::types::Identity;
-use crate::time::Nanos;
 
 /// Where a link is.
 #[derive(Clone, Debug)]

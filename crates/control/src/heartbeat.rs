@@ -13,7 +13,7 @@
 //!
 //! Called by `link.rs`.
 
-use crate::time::Nanos;
+use dunlin_core::Nanos;
 
 /// How fast a failed peer is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

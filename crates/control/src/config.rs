@@ -1,7 +1,8 @@
 //! The limits and times of the control plane, in one place, and what it counts.
 
+use dunlin_core::Nanos;
+
 use super::HeartbeatConfig;
-use crate::time::Nanos;
 
 /// How the control plane behaves. Every field can be set; the defaults work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
