@@ -13,8 +13,8 @@
 //!   the endpoint ended it itself.
 #![forbid(unsafe_code)]
 
+mod attempt;
 mod config;
-mod handshake;
 mod heartbeat;
 mod link;
 mod plane;

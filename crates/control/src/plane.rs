@@ -19,8 +19,8 @@ use dunlin_wire::control::{
     AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, Insight, MAX_FRAME, Message,
 };
 
+use super::attempt::Attempt;
 use super::config::{PlaneConfig, PlaneCounters};
-use super::handshake::Attempt;
 use super::link::Link;
 use super::route::{Route, RouteId};
 use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};

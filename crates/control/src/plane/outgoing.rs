@@ -1,5 +1,5 @@
 //! Sessions that endpoints of this process ask for: the commands and messages that move an
-//! `Attempt` (`handshake.rs`) on, and its end.
+//! `Attempt` (`attempt.rs`) on, and its end.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use dunlin_wire::control::{
 
 use super::Plane;
 use super::incoming::Open;
-use crate::handshake::{AfterRefusal, Attempt, AttemptState};
+use crate::attempt::{AfterRefusal, Attempt, AttemptState};
 use crate::route::{Route, RouteId};
 use crate::types::{ConnectFailure, Event, LinkId, SessionKey, Side};
 
