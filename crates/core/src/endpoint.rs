@@ -1,8 +1,10 @@
 //! The endpoint as a whole: `endpoint/event_loop.rs` is one iteration, from top to bottom;
-//! `endpoint/rpc.rs` is what a program holds; `endpoint/proto.rs` the protocol's state;
-//! `endpoint/scan.rs` and `endpoint/timers.rs` what time does.
+//! `endpoint/rpc.rs` is what a program holds, `endpoint/lifecycle.rs` what the control plane holds;
+//! `endpoint/proto.rs` the protocol's state; `endpoint/scan.rs` and `endpoint/timers.rs` what time
+//! does.
 
 pub(crate) mod event_loop;
+pub(crate) mod lifecycle;
 pub(crate) mod proto;
 pub(crate) mod rpc;
 pub(crate) mod scan;

@@ -44,6 +44,7 @@ pub use client::call::{CallId, CallOptions, Done, Tag};
 pub use config::{Config, ConfigError, SessionOptions};
 pub use congestion::{Bypasses, BytesPerSec, CongestionControl, Sample, Scheme, UnknownScheme};
 pub use endpoint::event_loop::Progress;
+pub use endpoint::lifecycle::Lifecycle;
 pub use endpoint::rpc::Rpc;
 pub use endpoint::timers::TimerToken;
 pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};

@@ -173,7 +173,7 @@ impl<T: Open, App> Endpoint<T, App> {
 
     /// What the transport has counted.
     pub fn transport_counters(&mut self) -> Counters {
-        let (rx, tx) = self.rpc.halves_mut();
+        let (rx, tx) = self.rpc.lifecycle().halves_mut();
         T::counters(rx, tx)
     }
 
@@ -192,7 +192,7 @@ impl<T: Open, App> Endpoint<T, App> {
             self.on_rung();
         }
         let progress = self.rpc.run_once();
-        while let Some(closed) = self.rpc.take_closed() {
+        while let Some(closed) = self.rpc.lifecycle().take_closed() {
             self.on_ended(&closed);
         }
         if self.publisher.is_due(self.rpc.last_now()) {
@@ -298,7 +298,7 @@ impl<T: Open, App> Endpoint<T, App> {
             return None;
         }
         self.publish();
-        let (rx, tx) = self.rpc.halves_mut();
+        let (rx, tx) = self.rpc.lifecycle().halves_mut();
         if T::arm(rx, tx) == Arm::Wait && self.sleeper.park() {
             return Some(span.into());
         }
@@ -309,7 +309,7 @@ impl<T: Open, App> Endpoint<T, App> {
     /// Ends what [`Self::park`] began, whatever came.
     pub fn unpark(&mut self) {
         self.sleeper.unpark();
-        let (rx, tx) = self.rpc.halves_mut();
+        let (rx, tx) = self.rpc.lifecycle().halves_mut();
         T::disarm(rx, tx);
     }
 
@@ -349,7 +349,7 @@ impl<T: Open, App> Endpoint<T, App> {
             return;
         }
         self.publish();
-        let (rx, tx) = self.rpc.halves_mut();
+        let (rx, tx) = self.rpc.lifecycle().halves_mut();
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);
         }

@@ -102,11 +102,16 @@ fn connected() -> (ClientRpc, ServerRpc, Vec<Session>) {
     client.on_completion(complete);
     let open = |_| {
         let session = client
+            .lifecycle()
             .open(&SessionOptions::default())
             .expect("there is room");
-        let offer = client.offer_of(session).expect("it is opening");
-        let (_, answer) = server.accept(to_client, &offer).expect("a good offer");
+        let offer = client.lifecycle().offer_of(session).expect("it is opening");
+        let (_, answer) = server
+            .lifecycle()
+            .accept(to_client, &offer)
+            .expect("a good offer");
         client
+            .lifecycle()
             .opened(session, to_server, &answer)
             .expect("a good answer");
         session

@@ -270,7 +270,7 @@ fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()>
     };
     let together = (!is_on(Factor::CellsTogether)).then_some(1);
     rpc.set_bypasses(bypasses);
-    rpc.halves_mut().0.give_back_together(together);
+    rpc.lifecycle().halves_mut().0.give_back_together(together);
     for index in 0..rpc.app().pipeline.sessions().len() {
         let session = rpc.app().pipeline.sessions()[index];
         ensure!(rpc.set_scheme(session, scheme), "a session was closed");

@@ -79,10 +79,16 @@ impl World {
             return;
         }
         let rpc = &mut self.hosts[opener].rpc;
-        let session = rpc.open(&self.options).expect("there is room");
-        let offer = rpc.offer_of(session).expect("it was just opened");
+        let session = rpc.lifecycle().open(&self.options).expect("there is room");
+        let offer = rpc
+            .lifecycle()
+            .offer_of(session)
+            .expect("it was just opened");
         let other = &mut self.hosts[1 - opener].rpc;
-        let (accepted, answer) = other.accept(PEER, &offer).expect("a good offer");
+        let (accepted, answer) = other
+            .lifecycle()
+            .accept(PEER, &offer)
+            .expect("a good offer");
         let mut sessions = [session, accepted];
         let mut tokens = [offer.token, answer.token];
         if opener == 1 {
@@ -97,7 +103,10 @@ impl World {
     pub(super) fn complete_opening(&mut self) {
         if let Some((host, session, answer)) = self.opening.pop_front() {
             // It may have been closed in the meantime.
-            let _ended = self.hosts[host].rpc.opened(session, PEER, &answer);
+            let _ended = self.hosts[host]
+                .rpc
+                .lifecycle()
+                .opened(session, PEER, &answer);
         }
     }
 
@@ -114,6 +123,7 @@ impl World {
         if let Some((host, session)) = self.closing.pop_front() {
             self.hosts[host]
                 .rpc
+                .lifecycle()
                 .close(session, CloseReason::Disconnected);
         }
     }
@@ -340,7 +350,7 @@ impl World {
             }
             assert_eq!(receiving, rpc.receiving(), "the budgets do not add up");
             let ledger = self.ledger.lock().expect("a failed checker ends the run");
-            while let Some(closed) = rpc.take_closed() {
+            while let Some(closed) = rpc.lifecycle().take_closed() {
                 let pair = ledger
                     .pair_of(me, closed.session)
                     .expect("it is in the book");

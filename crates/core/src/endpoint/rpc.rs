@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dunlin_msgbuf::{AllocError, MsgBuf};
-use dunlin_wire::{ReqType, SessionNum, Token};
+use dunlin_wire::{ReqType, SessionNum};
 
 use crate::client::call::{CallId, CallOptions, Tag};
-use crate::config::{Config, ConfigError, SessionOptions};
+use crate::config::{Config, ConfigError};
 use crate::congestion::{Bypasses, CongestionControl, Scheme};
 use crate::endpoint::proto::Proto;
-use crate::error::{CallError, CloseReason, OpenError};
+use crate::error::{CallError, CloseReason};
 use crate::handler::background::{BackgroundFn, BackgroundRequest, Workers};
 use crate::handler::batch::BatchEntry;
 use crate::handler::context::Cx;
@@ -25,8 +25,8 @@ use crate::handler::table::{
 use crate::observe::counters::Counters;
 use crate::observe::histogram::Histograms;
 use crate::observe::tap::{Tap, Tapping};
-use crate::session::lifecycle::{Closed, SessionInfo, SessionOffer};
-use crate::session::table::{Session, State};
+use crate::session::lifecycle::SessionInfo;
+use crate::session::table::Session;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
@@ -63,7 +63,7 @@ pub(crate) struct Engine<X, C, App> {
 
 impl<X, C: Clock, App> Engine<X, C, App> {
     /// The endpoint is used between two iterations: what happens counts from now.
-    fn step_in(&mut self) {
+    pub(super) fn step_in(&mut self) {
         self.proto.now = self.clock.now();
         self.proto.outside = true;
     }
@@ -80,7 +80,7 @@ impl<X: Tx, C, App> Engine<X, C, App> {
     }
 
     /// The other side of a session is known.
-    fn begin_control(&mut self, session: Session, peer: PeerId) {
+    pub(super) fn begin_control(&mut self, session: Session, peer: PeerId) {
         let path = self.path(peer);
         if let Some(index) = self.proto.sessions.find(session) {
             self.proto.begin_control(index, &path);
@@ -390,68 +390,6 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     pub fn now(&mut self) -> Nanos {
         self.engine.clock.now()
     }
-}
-
-/// What the control plane does with an endpoint.
-impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
-    /// A new session that waits for the other side's answer. Calls on it wait in its backlog.
-    ///
-    /// # Errors
-    /// If there are too many sessions, or the options are out of range.
-    pub fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
-        self.engine.step_in();
-        self.engine.proto.open(options)
-    }
-
-    /// What the other side must know of a session.
-    pub fn offer_of(&self, session: Session) -> Option<SessionOffer> {
-        self.engine.proto.offer_of(session)
-    }
-
-    /// The live session that has this number and token at this side.
-    pub fn session_named(&self, number: SessionNum, token: Token) -> Option<Session> {
-        let sessions = &self.engine.proto.sessions;
-        let state = sessions.get(number.0)?;
-        let live = state.state != State::Free && state.token == token;
-        live.then(|| sessions.handle(number.0))
-    }
-
-    /// The other side has accepted.
-    ///
-    /// # Errors
-    /// If the session has ended or is open, or the answer does not fit the offer.
-    pub fn opened(
-        &mut self,
-        session: Session,
-        peer: PeerId,
-        answer: &SessionOffer,
-    ) -> Result<(), OpenError> {
-        self.engine.step_in();
-        self.engine.proto.opened(session, peer, answer)?;
-        self.engine.begin_control(session, peer);
-        Ok(())
-    }
-
-    /// The other side asks for a session.
-    ///
-    /// # Errors
-    /// If there are too many sessions, or the offer is out of range.
-    pub fn accept(
-        &mut self,
-        peer: PeerId,
-        offer: &SessionOffer,
-    ) -> Result<(Session, SessionOffer), OpenError> {
-        self.engine.step_in();
-        let (session, answer) = self.engine.proto.accept(peer, offer)?;
-        self.engine.begin_control(session, peer);
-        Ok((session, answer))
-    }
-
-    /// Ends a session because the control plane says so. False if it had ended before.
-    pub fn close(&mut self, session: Session, reason: CloseReason) -> bool {
-        self.engine.step_in();
-        self.engine.proto.close(session, reason, false)
-    }
 
     /// Ends a session because the user says so; the other side is to be told.
     pub fn disconnect(&mut self, session: Session) -> bool {
@@ -459,16 +397,6 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine
             .proto
             .close(session, CloseReason::Disconnected, true)
-    }
-
-    /// The next session that has ended at this side.
-    pub fn take_closed(&mut self) -> Option<Closed> {
-        self.engine.proto.closed.pop_front()
-    }
-
-    /// Both halves of the transport, to make peers known to it.
-    pub fn halves_mut(&mut self) -> (&mut T::Rx, &mut T::Tx) {
-        (&mut self.rx, &mut self.engine.tx)
     }
 
     /// Sends what is queued and waits until the transport is done: before the endpoint goes away.

@@ -134,11 +134,16 @@ impl<T: Transport> World<T> {
         let mut server = endpoint::<T>(&clock, lossy(server, &loss), 2);
         let open = |_| {
             let session = client
+                .lifecycle()
                 .open(&SessionOptions::default())
                 .expect("there is room");
-            let offer = client.offer_of(session).expect("it is opening");
-            let (_, answer) = server.accept(peers[1], &offer).expect("a good offer");
+            let offer = client.lifecycle().offer_of(session).expect("it is opening");
+            let (_, answer) = server
+                .lifecycle()
+                .accept(peers[1], &offer)
+                .expect("a good offer");
             client
+                .lifecycle()
                 .opened(session, peers[0], &answer)
                 .expect("a good answer");
             session

@@ -27,15 +27,24 @@ fn an_endpoint_with_nothing_left_to_do_sleeps() {
 #[test]
 fn a_call_that_waited_for_its_session_is_resent_when_it_is_lost() {
     let mut pair = Pair::new();
-    let session = pair.client.rpc.open(&ONE_SLOT).unwrap();
+    let session = pair.client.rpc.lifecycle().open(&ONE_SLOT).unwrap();
     let [request, response] = [(); 2].map(|()| pair.client.rpc.buf(1).unwrap());
     let rpc = &mut pair.client.rpc;
     rpc.call(session, ECHO, request, response, Tag(1)).unwrap();
     // A scan sees that the call waits, and that it has no deadline.
     pair.pass(Nanos::from_millis(1));
-    let offer = pair.client.rpc.offer_of(session).unwrap();
-    let (_, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
-    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
+    let (_, answer) = pair
+        .server
+        .rpc
+        .lifecycle()
+        .accept(PeerId(7), &offer)
+        .unwrap();
+    pair.client
+        .rpc
+        .lifecycle()
+        .opened(session, PeerId(7), &answer)
+        .unwrap();
     pair.step_client();
     assert_eq!(take(&pair.client.out).len(), 1, "the request is lost");
     pair.pass(Nanos::from_secs(1));

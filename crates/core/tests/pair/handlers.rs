@@ -152,6 +152,7 @@ fn a_job_whose_session_has_closed_is_forgotten() {
     held.reply_bytes(&mut pair.server.rpc.cx(), b"nobody waits");
     pair.client
         .rpc
+        .lifecycle()
         .close(pair.session, dunlin_core::CloseReason::Disconnected);
     pair.run();
     assert_eq!(pair.done().len(), 2);

@@ -29,9 +29,19 @@ fn first_packet(to: &SessionOffer, req: u32, size: u32) -> Vec<u8> {
 /// More sessions from the client, as the server knows them.
 fn sessions(pair: &mut Pair, count: usize) -> Vec<SessionOffer> {
     let accept = |_| {
-        let session = pair.client.rpc.open(&SessionOptions::default()).unwrap();
-        let offer = pair.client.rpc.offer_of(session).unwrap();
-        pair.server.rpc.accept(PeerId(7), &offer).unwrap().1
+        let session = pair
+            .client
+            .rpc
+            .lifecycle()
+            .open(&SessionOptions::default())
+            .unwrap();
+        let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
+        pair.server
+            .rpc
+            .lifecycle()
+            .accept(PeerId(7), &offer)
+            .unwrap()
+            .1
     };
     (0..count).map(accept).collect()
 }
@@ -159,9 +169,9 @@ fn a_request_whose_last_packet_comes_too_late_never_runs() {
 }
 
 /// A CR for the request in slot 0 that says that these packets behind `cumulative` have arrived.
-fn credit_return(pair: &Pair, cumulative: u32, offsets: &[u32]) -> Vec<u8> {
+fn credit_return(pair: &mut Pair, cumulative: u32, offsets: &[u32]) -> Vec<u8> {
     let sent = Header::decode(&pair.client.out.borrow()[0]).unwrap();
-    let to = pair.client.rpc.offer_of(pair.session).unwrap();
+    let to = pair.client.rpc.lifecycle().offer_of(pair.session).unwrap();
     let mut bits = Bitmap::EMPTY;
     for offset in offsets {
         assert!(bits.insert(*offset));
@@ -191,11 +201,11 @@ fn a_bitmap_of_packets_that_have_not_left_is_dropped() {
     let credits = |pair: &Pair| pair.client.rpc.session_info(pair.session).unwrap().credits;
     let before = credits(&pair);
     let forged = [
-        credit_return(&pair, 0, &[sent]),
-        credit_return(&pair, 0, &[0, 255]),
-        credit_return(&pair, sent, &[0]),
-        credit_return(&pair, sent + 1, &[]),
-        credit_return(&pair, (1 << 24) - 1, &[255]),
+        credit_return(&mut pair, 0, &[sent]),
+        credit_return(&mut pair, 0, &[0, 255]),
+        credit_return(&mut pair, sent, &[0]),
+        credit_return(&mut pair, sent + 1, &[]),
+        credit_return(&mut pair, (1 << 24) - 1, &[255]),
     ];
     let count = forged.len() as u64;
     pair.client.inbox.borrow_mut().extend(forged);
@@ -215,7 +225,7 @@ fn a_bitmap_of_packets_that_were_lost_costs_that_request_alone() {
     call_large(&mut pair, 20 * DATA_SIZE as usize, 1);
     pair.step_client();
     let count = u32::try_from(pair.client.out.borrow().len()).unwrap();
-    let forged = credit_return(&pair, count, &[]);
+    let forged = credit_return(&mut pair, count, &[]);
     // All but the first are lost, and the server is said to have them.
     pair.client.out.borrow_mut().truncate(1);
     pair.client.inbox.borrow_mut().push_back(forged);

@@ -114,9 +114,9 @@ fn a_silent_peer_fails_in_time_and_is_told() {
         reason: CloseReason::PeerFailed,
     };
     assert_eq!(pair.client.rpc.app().events.last(), Some(&closed));
-    let closed = pair.client.rpc.take_closed().unwrap();
+    let closed = pair.client.rpc.lifecycle().take_closed().unwrap();
     assert!(closed.tell && closed.session == pair.session && closed.remote.is_some());
-    assert!(pair.client.rpc.take_closed().is_none());
+    assert!(pair.client.rpc.lifecycle().take_closed().is_none());
     pair.assert_clean();
 }
 

@@ -193,7 +193,7 @@ fn a_session_that_ends_leaves_nothing_to_send() {
     assert!(pair.client.rpc.disconnect(session));
     // Another session takes its number; what waits is not for it.
     let options = SessionOptions::default();
-    let again = pair.client.rpc.open(&options).unwrap();
+    let again = pair.client.rpc.lifecycle().open(&options).unwrap();
     assert_eq!(again.number(), session.number());
     pair.client.out.borrow_mut().clear();
     let seen = departures(&mut pair, 10_000, PacketType::Req);

@@ -260,10 +260,24 @@ fn a_burst_of_many_sessions_is_the_same_as_one_by_one() {
     let mut pair = Pair::new();
     let mut sessions = vec![pair.session];
     for _ in 1..80 {
-        let session = pair.client.rpc.open(&SessionOptions::default()).unwrap();
-        let offer = pair.client.rpc.offer_of(session).unwrap();
-        let (_, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
-        pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+        let session = pair
+            .client
+            .rpc
+            .lifecycle()
+            .open(&SessionOptions::default())
+            .unwrap();
+        let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
+        let (_, answer) = pair
+            .server
+            .rpc
+            .lifecycle()
+            .accept(PeerId(7), &offer)
+            .unwrap();
+        pair.client
+            .rpc
+            .lifecycle()
+            .opened(session, PeerId(7), &answer)
+            .unwrap();
         sessions.push(session);
     }
     for (tag, session) in (1..).zip(&sessions) {

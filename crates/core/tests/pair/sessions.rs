@@ -25,7 +25,7 @@ fn both_sides_hear_of_a_session() {
 fn calls_before_the_answer_wait_for_it() {
     let mut pair = Pair::new();
     let options = SessionOptions::default();
-    let session = pair.client.rpc.open(&options).unwrap();
+    let session = pair.client.rpc.lifecycle().open(&options).unwrap();
     let request = pair.client.rpc.buf(1).unwrap();
     let response = pair.client.rpc.buf(1).unwrap();
     pair.client
@@ -34,13 +34,25 @@ fn calls_before_the_answer_wait_for_it() {
         .unwrap();
     pair.run();
     assert!(pair.done().is_empty());
-    let offer = pair.client.rpc.offer_of(session).unwrap();
-    let (_, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
-    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
+    let (_, answer) = pair
+        .server
+        .rpc
+        .lifecycle()
+        .accept(PeerId(7), &offer)
+        .unwrap();
+    pair.client
+        .rpc
+        .lifecycle()
+        .opened(session, PeerId(7), &answer)
+        .unwrap();
     pair.run();
     assert_eq!(pair.done().len(), 1);
     assert_eq!(
-        pair.client.rpc.opened(session, PeerId(7), &answer),
+        pair.client
+            .rpc
+            .lifecycle()
+            .opened(session, PeerId(7), &answer),
         Err(OpenError::NoSession)
     );
     pair.assert_clean();
@@ -49,15 +61,31 @@ fn calls_before_the_answer_wait_for_it() {
 #[test]
 fn a_refused_session_ends_its_calls() {
     let mut pair = Pair::new();
-    let session = pair.client.rpc.open(&SessionOptions::default()).unwrap();
+    let session = pair
+        .client
+        .rpc
+        .lifecycle()
+        .open(&SessionOptions::default())
+        .unwrap();
     let request = pair.client.rpc.buf(1).unwrap();
     let response = pair.client.rpc.buf(1).unwrap();
     pair.client
         .rpc
         .call(session, ECHO, request, response, Tag(1))
         .unwrap();
-    assert!(pair.client.rpc.close(session, CloseReason::Refused));
-    assert!(!pair.client.rpc.close(session, CloseReason::Refused));
+    assert!(
+        pair.client
+            .rpc
+            .lifecycle()
+            .close(session, CloseReason::Refused)
+    );
+    assert!(
+        !pair
+            .client
+            .rpc
+            .lifecycle()
+            .close(session, CloseReason::Refused)
+    );
     pair.run();
     assert_eq!(
         pair.done(),
@@ -72,21 +100,31 @@ fn the_server_may_lower_window_credits_and_sizes() {
     let session = pair
         .client
         .rpc
+        .lifecycle()
         .open(&SessionOptions {
             window: 16,
             credits: 64,
             ..SessionOptions::DEFAULT
         })
         .unwrap();
-    let offer = pair.client.rpc.offer_of(session).unwrap();
+    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
     let lower = dunlin_core::SessionOffer {
         window: 2,
         credits: 5,
         max_message: 100,
         ..offer
     };
-    let (_, answer) = pair.server.rpc.accept(PeerId(7), &lower).unwrap();
-    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    let (_, answer) = pair
+        .server
+        .rpc
+        .lifecycle()
+        .accept(PeerId(7), &lower)
+        .unwrap();
+    pair.client
+        .rpc
+        .lifecycle()
+        .opened(session, PeerId(7), &answer)
+        .unwrap();
     let info = pair.client.rpc.session_info(session).unwrap();
     assert_eq!(
         (
@@ -104,6 +142,7 @@ fn the_server_may_lower_window_credits_and_sizes() {
     let again = pair
         .client
         .rpc
+        .lifecycle()
         .open(&SessionOptions {
             window: 16,
             credits: 64,
@@ -111,7 +150,10 @@ fn the_server_may_lower_window_credits_and_sizes() {
         })
         .unwrap();
     assert_eq!(
-        pair.client.rpc.opened(again, PeerId(7), &higher),
+        pair.client
+            .rpc
+            .lifecycle()
+            .opened(again, PeerId(7), &higher),
         Err(OpenError::BadOffer)
     );
 }
@@ -119,7 +161,7 @@ fn the_server_may_lower_window_credits_and_sizes() {
 #[test]
 fn absurd_offers_are_refused() {
     let mut pair = Pair::new();
-    let offer = pair.client.rpc.offer_of(pair.session).unwrap();
+    let offer = pair.client.rpc.lifecycle().offer_of(pair.session).unwrap();
     let absurd = [
         dunlin_core::SessionOffer { window: 3, ..offer },
         dunlin_core::SessionOffer { window: 0, ..offer },
@@ -150,7 +192,7 @@ fn absurd_offers_are_refused() {
     ];
     for offer in absurd {
         assert_eq!(
-            pair.server.rpc.accept(PeerId(7), &offer),
+            pair.server.rpc.lifecycle().accept(PeerId(7), &offer),
             Err(OpenError::BadOffer),
             "{offer:?}"
         );
@@ -167,10 +209,16 @@ fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
     let mut pair = Pair::with(config, SessionOptions::default());
     let mut tokens = Vec::new();
     for _ in 0..10 {
-        let a = pair.client.rpc.open(&SessionOptions::default()).unwrap();
+        let a = pair
+            .client
+            .rpc
+            .lifecycle()
+            .open(&SessionOptions::default())
+            .unwrap();
         let b = pair
             .client
             .rpc
+            .lifecycle()
             .open(&SessionOptions {
                 window: 64,
                 credits: 1,
@@ -178,10 +226,10 @@ fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
             })
             .unwrap();
         assert_eq!(
-            pair.client.rpc.open(&SessionOptions::default()),
+            pair.client.rpc.lifecycle().open(&SessionOptions::default()),
             Err(OpenError::TooManySessions)
         );
-        tokens.push(pair.client.rpc.offer_of(a).unwrap().token.0);
+        tokens.push(pair.client.rpc.lifecycle().offer_of(a).unwrap().token.0);
         assert!(pair.client.rpc.disconnect(a) && pair.client.rpc.disconnect(b));
         assert!(pair.client.rpc.session_info(a).is_none());
         let request = pair.client.rpc.buf(1).unwrap();
@@ -220,11 +268,14 @@ fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
         ..SessionOptions::DEFAULT
     };
     let opened: Vec<_> = (0..7)
-        .map(|_| pair.client.rpc.open(&options).unwrap())
+        .map(|_| pair.client.rpc.lifecycle().open(&options).unwrap())
         .collect();
-    assert_eq!(pair.client.rpc.open(&options), Err(OpenError::NoCredits));
+    assert_eq!(
+        pair.client.rpc.lifecycle().open(&options),
+        Err(OpenError::NoCredits)
+    );
     pair.client.rpc.disconnect(opened[3]);
-    assert!(pair.client.rpc.open(&options).is_ok());
+    assert!(pair.client.rpc.lifecycle().open(&options).is_ok());
 }
 
 #[test]
@@ -239,13 +290,14 @@ fn disconnecting_inside_a_handler_is_safe() {
     }
     pair.run();
     assert_eq!(pair.server.rpc.session_count(), 0);
-    let closed = pair.server.rpc.take_closed().unwrap();
+    let closed = pair.server.rpc.lifecycle().take_closed().unwrap();
     assert_eq!(
         (closed.session, closed.reason),
         (pair.back, CloseReason::Disconnected)
     );
     pair.client
         .rpc
+        .lifecycle()
         .close(pair.session, CloseReason::Disconnected);
     pair.run();
     assert_eq!(pair.done().len(), 4);
@@ -261,12 +313,27 @@ fn packets_of_an_earlier_session_with_the_same_number_are_dropped() {
     pair.server.rpc.disconnect(pair.back);
     pair.client
         .rpc
+        .lifecycle()
         .close(pair.session, CloseReason::Disconnected);
-    let session = pair.client.rpc.open(&SessionOptions::default()).unwrap();
-    let offer = pair.client.rpc.offer_of(session).unwrap();
-    let (back, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
+    let session = pair
+        .client
+        .rpc
+        .lifecycle()
+        .open(&SessionOptions::default())
+        .unwrap();
+    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
+    let (back, answer) = pair
+        .server
+        .rpc
+        .lifecycle()
+        .accept(PeerId(7), &offer)
+        .unwrap();
     assert_eq!(back.number(), pair.back.number());
-    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    pair.client
+        .rpc
+        .lifecycle()
+        .opened(session, PeerId(7), &answer)
+        .unwrap();
     pair.server.inbox.borrow_mut().extend(old);
     pair.run();
     assert_eq!(pair.ran(), 0);

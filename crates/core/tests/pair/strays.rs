@@ -23,12 +23,12 @@ fn header(to: &SessionOffer, kind: PacketType, req: u32) -> Header {
     }
 }
 
-fn server_side(pair: &Pair) -> SessionOffer {
-    pair.server.rpc.offer_of(pair.back).unwrap()
+fn server_side(pair: &mut Pair) -> SessionOffer {
+    pair.server.rpc.lifecycle().offer_of(pair.back).unwrap()
 }
 
-fn client_side(pair: &Pair) -> SessionOffer {
-    pair.client.rpc.offer_of(pair.session).unwrap()
+fn client_side(pair: &mut Pair) -> SessionOffer {
+    pair.client.rpc.lifecycle().offer_of(pair.session).unwrap()
 }
 
 /// One packet arrives at the server; what it answers.
@@ -57,7 +57,7 @@ fn call_large(pair: &mut Pair, packets: usize, room: usize, tag: u64) {
 }
 
 /// The first packet of a request of three.
-fn first_of_three(pair: &Pair, req: u32) -> (Header, Vec<u8>) {
+fn first_of_three(pair: &mut Pair, req: u32) -> (Header, Vec<u8>) {
     let header = Header {
         aux: ECHO.0,
         size: 3 * DATA_SIZE,
@@ -71,9 +71,9 @@ fn what_is_for_the_next_request_of_a_running_slot_is_busy() {
     let mut pair = Pair::new();
     pair.call(HOLD, b"x", 1);
     pair.run();
-    let cancel = header(&server_side(&pair), PacketType::Cancel, 8);
+    let cancel = header(&server_side(&mut pair), PacketType::Cancel, 8);
     assert_eq!(serve(&mut pair, cancel, &[]), []);
-    let (large, data) = first_of_three(&pair, 8);
+    let (large, data) = first_of_three(&mut pair, 8);
     assert_eq!(serve(&mut pair, large, &data), []);
     assert_eq!(pair.server.rpc.counters().drops.busy, 2);
     assert_eq!(pair.server.rpc.receiving(), 0);
@@ -90,14 +90,14 @@ fn asking_for_packets_of_other_requests_is_answered_like_a_probe() {
     let mut pair = Pair::with(config, SessionOptions::default());
     pair.call(ECHO, b"x", 1);
     pair.run();
-    let ask = |pair: &Pair, req| Header {
+    let ask = |pair: &mut Pair, req| Header {
         aux: 1,
         ..header(&server_side(pair), PacketType::Rfr, req)
     };
     // Its response again.
-    let again = ask(&pair, 0);
+    let again = ask(&mut pair, 0);
     assert_eq!(kinds(&serve(&mut pair, again, &[])), [PacketType::Resp]);
-    let (stale, future) = (ask(&pair, 8_u32.wrapping_neg()), ask(&pair, 8));
+    let (stale, future) = (ask(&mut pair, 8_u32.wrapping_neg()), ask(&mut pair, 8));
     assert_eq!(serve(&mut pair, stale, &[]), []);
     assert_eq!(serve(&mut pair, future, &[]), []);
     let drops = pair.server.rpc.counters().drops;
@@ -116,7 +116,7 @@ fn asking_for_packets_of_what_runs_is_answered_like_a_probe() {
     pair.run();
     let ask = Header {
         aux: 1,
-        ..header(&server_side(&pair), PacketType::Rfr, 0)
+        ..header(&server_side(&mut pair), PacketType::Rfr, 0)
     };
     assert_eq!(kinds(&serve(&mut pair, ask, &[])), [PacketType::Cr]);
     pair.server.rpc.app_mut().held.clear();
@@ -165,7 +165,7 @@ fn acknowledgements_of_what_is_not_held_mean_nothing() {
         aux: ECHO.0,
         size: 4,
         flags: Flags::ACK_VECTOR,
-        ..header(&server_side(&pair), PacketType::Req, 2)
+        ..header(&server_side(&mut pair), PacketType::Req, 2)
     };
     let answers = serve(&mut pair, request, &[&acks.encode()[..], b"more"].concat());
     assert_eq!(kinds(&answers), [PacketType::Resp]);
@@ -185,8 +185,8 @@ fn acknowledgements_of_what_is_not_held_mean_nothing() {
 #[test]
 fn a_request_that_replaces_a_cancelled_one_in_a_burst_is_acknowledged_once() {
     let mut pair = Pair::new();
-    let (first, data) = first_of_three(&pair, 0);
-    let cancel = header(&server_side(&pair), PacketType::Cancel, 0);
+    let (first, data) = first_of_three(&mut pair, 0);
+    let cancel = header(&server_side(&mut pair), PacketType::Cancel, 0);
     let next = Header {
         req: ReqNum(8),
         ..first
@@ -207,7 +207,7 @@ fn strange_answers_of_one_packet_are_dropped() {
     let mut pair = Pair::new();
     pair.call(ECHO, b"x", 1);
     pair.step_client();
-    let to = client_side(&pair);
+    let to = client_side(&mut pair);
     let return_of = |cumulative, req| Header {
         size: Header::arrivals(PktNum(cumulative), 0),
         ..header(&to, PacketType::Cr, req)
@@ -235,7 +235,7 @@ fn large_answers_that_contradict_themselves_are_dropped() {
     pair.call(ECHO, b"x", 1);
     pair.step_client();
     let room = vec![9; DATA_SIZE as usize];
-    let to = client_side(&pair);
+    let to = client_side(&mut pair);
     let answer = |size, pkt| Header {
         size,
         pkt: PktNum(pkt),
@@ -322,6 +322,7 @@ fn what_is_left_of_a_closed_session_is_forgotten() {
     assert_eq!(take(&pair.server.out), []);
     pair.client
         .rpc
+        .lifecycle()
         .close(pair.session, CloseReason::Disconnected);
     pair.run();
     assert_eq!(pair.done().len(), 2);
@@ -336,10 +337,19 @@ fn more_requests_than_a_batch_holds_are_two_batches() {
         ..SessionOptions::default()
     };
     let mut pair = Pair::with(Config::default(), options);
-    let session = pair.client.rpc.open(&options).unwrap();
-    let offer = pair.client.rpc.offer_of(session).unwrap();
-    let (_, answer) = pair.server.rpc.accept(PeerId(7), &offer).unwrap();
-    pair.client.rpc.opened(session, PeerId(7), &answer).unwrap();
+    let session = pair.client.rpc.lifecycle().open(&options).unwrap();
+    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
+    let (_, answer) = pair
+        .server
+        .rpc
+        .lifecycle()
+        .accept(PeerId(7), &offer)
+        .unwrap();
+    pair.client
+        .rpc
+        .lifecycle()
+        .opened(session, PeerId(7), &answer)
+        .unwrap();
     for (tag, session) in (0..80).zip([pair.session, session].into_iter().cycle()) {
         let rpc = &mut pair.client.rpc;
         let (request, response) = (rpc.buf(1).unwrap(), rpc.buf(8).unwrap());

@@ -335,10 +335,14 @@ impl Pair {
         let clock = Rc::new(Cell::new(1_000_000));
         let mut client = host(&clock, config.clone(), 1);
         let mut server = host(&clock, config, 2);
-        let session = client.rpc.open(&options).unwrap();
-        let offer = client.rpc.offer_of(session).unwrap();
-        let (back, answer) = server.rpc.accept(PeerId(7), &offer).unwrap();
-        client.rpc.opened(session, PeerId(7), &answer).unwrap();
+        let session = client.rpc.lifecycle().open(&options).unwrap();
+        let offer = client.rpc.lifecycle().offer_of(session).unwrap();
+        let (back, answer) = server.rpc.lifecycle().accept(PeerId(7), &offer).unwrap();
+        client
+            .rpc
+            .lifecycle()
+            .opened(session, PeerId(7), &answer)
+            .unwrap();
         let mut pair = Self {
             clock,
             client,

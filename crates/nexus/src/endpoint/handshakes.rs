@@ -185,8 +185,12 @@ impl<T: Open, App> Endpoint<T, App> {
         deadline: Nanos,
         options: &SessionOptions,
     ) -> Result<Session, ConnectError> {
-        let session = self.rpc.open(options)?;
-        let offer = self.rpc.offer_of(session).ok_or(OpenError::NoSession)?;
+        let session = self.rpc.lifecycle().open(options)?;
+        let offer = self
+            .rpc
+            .lifecycle()
+            .offer_of(session)
+            .ok_or(OpenError::NoSession)?;
         let token = offer.token;
         let entry = Connecting {
             session,
@@ -217,8 +221,8 @@ impl<T: Open, App> Endpoint<T, App> {
             Event::ConnectFailed { key, failure } => self.on_failed(key, failure),
             Event::Incoming { ticket, peer, side } => self.on_incoming(ticket, &peer, side),
             Event::Closed { key, reason } => {
-                if let Some(session) = self.rpc.session_named(key.session, key.token) {
-                    self.rpc.close(session, reason);
+                if let Some(session) = self.rpc.lifecycle().session_named(key.session, key.token) {
+                    self.rpc.lifecycle().close(session, reason);
                 }
             }
         }
@@ -237,7 +241,7 @@ impl<T: Open, App> Endpoint<T, App> {
             }
             let last = self.handshakes.on_ended(remote.peer);
             let failed = matches!(closed.reason, CloseReason::PeerFailed | CloseReason::Reset);
-            let (rx, tx) = self.rpc.halves_mut();
+            let (rx, tx) = self.rpc.lifecycle().halves_mut();
             if last && failed {
                 // Nobody at the other side gives back what the two share.
                 T::remove(rx, tx, remote.peer);
@@ -272,7 +276,7 @@ impl<T: Open, App> Endpoint<T, App> {
                 continue;
             };
             let (session, key) = (entry.session, self.key(number, entry.token));
-            let (rx, tx) = self.rpc.halves_mut();
+            let (rx, tx) = self.rpc.lifecycle().halves_mut();
             match T::offer(rx, tx, &peer) {
                 Ok((pending, offer)) => self.send_offer(key, session, via, uid, pending, offer),
                 Err(error) => {
@@ -293,9 +297,9 @@ impl<T: Open, App> Endpoint<T, App> {
         pending: Pending,
         offer: Offer,
     ) {
-        let numbers = self.rpc.offer_of(session);
+        let numbers = self.rpc.lifecycle().offer_of(session);
         let (Some(entry), Some(numbers)) = (self.handshakes.named(key), numbers) else {
-            let (rx, tx) = self.rpc.halves_mut();
+            let (rx, tx) = self.rpc.lifecycle().halves_mut();
             T::abandon(rx, tx, pending);
             return;
         };
@@ -328,7 +332,7 @@ impl<T: Open, App> Endpoint<T, App> {
             self.decline(key, session, RefuseCode::BadParameters);
             return;
         };
-        let (rx, tx) = self.rpc.halves_mut();
+        let (rx, tx) = self.rpc.lifecycle().halves_mut();
         let completed = match unwrapped::<T>(side.transports) {
             Ok(answer) => T::complete(rx, tx, pending, answer),
             Err(error) => {
@@ -341,7 +345,7 @@ impl<T: Open, App> Endpoint<T, App> {
                 self.handshakes.on_open(uid, peer);
             }
             Ok(peer) => {
-                let (rx, tx) = self.rpc.halves_mut();
+                let (rx, tx) = self.rpc.lifecycle().halves_mut();
                 T::release(rx, tx, peer);
                 self.decline(key, session, RefuseCode::BadParameters);
             }
@@ -356,9 +360,9 @@ impl<T: Open, App> Endpoint<T, App> {
     /// Opens a session that was granted. False if the other side asks for more than it may
     /// (rule C5).
     fn opens(&mut self, session: Session, peer: PeerId, answer: &SessionOffer) -> bool {
-        let (rx, tx) = self.rpc.halves_mut();
+        let (rx, tx) = self.rpc.lifecycle().halves_mut();
         let fits = answer.data_size <= T::data_size(rx, tx, peer);
-        fits && self.rpc.opened(session, peer, answer).is_ok()
+        fits && self.rpc.lifecycle().opened(session, peer, answer).is_ok()
     }
 
     /// The channel that was offered has gone with its last session, or this side cannot use it:
@@ -404,7 +408,7 @@ impl<T: Open, App> Endpoint<T, App> {
                 CloseReason::ConnectTimeout
             }
         };
-        self.rpc.close(session, reason);
+        self.rpc.lifecycle().close(session, reason);
     }
 
     /// Gives back what an offer holds, and lets the next one have its turn.
@@ -418,7 +422,7 @@ impl<T: Open, App> Endpoint<T, App> {
                 self.handshakes.tidy(peer.endpoint);
             }
             Stage::Offered { peer, pending } => {
-                let (rx, tx) = self.rpc.halves_mut();
+                let (rx, tx) = self.rpc.lifecycle().halves_mut();
                 T::abandon(rx, tx, pending);
                 self.handshakes.on_offer_over(peer);
                 self.make_offers(peer);
@@ -429,7 +433,7 @@ impl<T: Open, App> Endpoint<T, App> {
     /// Somebody wants a session.
     fn on_incoming(&mut self, ticket: Ticket, peer: &PeerIdentity, mut side: Side<OwnedFd>) {
         let (info, place) = (info_of(peer), place_of(peer));
-        let (rx, tx) = self.rpc.halves_mut();
+        let (rx, tx) = self.rpc.lifecycle().halves_mut();
         let offer = unwrapped::<T>(side.transports);
         let (peer, answer) = match offer.and_then(|offer| T::accept(rx, tx, &info, offer)) {
             Ok(accepted) => accepted,
@@ -441,7 +445,7 @@ impl<T: Open, App> Endpoint<T, App> {
         };
         // What the transport carries to this peer may be less than what it carries at most.
         side.offer.data_size = side.offer.data_size.min(T::data_size(rx, tx, peer));
-        match self.rpc.accept(peer, &side.offer) {
+        match self.rpc.lifecycle().accept(peer, &side.offer) {
             Ok((_, numbers)) => {
                 self.handshakes.channel(info.endpoint, place);
                 self.handshakes.on_open(info.endpoint, peer);
@@ -453,7 +457,7 @@ impl<T: Open, App> Endpoint<T, App> {
                 self.command(Command::Accept { ticket, key, side });
             }
             Err(error) => {
-                let (rx, tx) = self.rpc.halves_mut();
+                let (rx, tx) = self.rpc.lifecycle().halves_mut();
                 T::release(rx, tx, peer);
                 let code = match error {
                     OpenError::TooManySessions | OpenError::NoCredits => {

@@ -77,7 +77,7 @@ impl Publisher {
         }
         self.choose(rpc);
         let (pool_bytes, pool_buffers) = rpc.pool_use();
-        let (rx, tx) = rpc.halves_mut();
+        let (rx, tx) = rpc.lifecycle().halves_mut();
         let transport = T::counters(rx, tx);
         let rows = self.listed.len().min(layout::ROWS);
         let Some(block) = &mut self.block else { return };

@@ -220,13 +220,13 @@ fn is_answer(name: u64, bytes: &[u8]) -> bool {
 
 impl Bulky {
     pub(super) fn open(&mut self, options: &SessionOptions) -> Option<(Session, SessionOffer)> {
-        let session = self.rpc.open(options).ok()?;
+        let session = self.rpc.lifecycle().open(options).ok()?;
         self.rpc.app_mut().session = session;
-        Some((session, self.rpc.offer_of(session)?))
+        Some((session, self.rpc.lifecycle().offer_of(session)?))
     }
 
     pub(super) fn accept(&mut self, peer: PeerId, offer: &SessionOffer) -> Option<SessionOffer> {
-        Some(self.rpc.accept(peer, offer).ok()?.1)
+        Some(self.rpc.lifecycle().accept(peer, offer).ok()?.1)
     }
 
     pub(super) fn opened(
@@ -235,7 +235,7 @@ impl Bulky {
         peer: PeerId,
         answer: &SessionOffer,
     ) -> Option<()> {
-        self.rpc.opened(session, peer, answer).ok()
+        self.rpc.lifecycle().opened(session, peer, answer).ok()
     }
 
     /// Sends the first requests.

@@ -103,8 +103,8 @@ impl Control {
         options: &SessionOptions,
         now: Nanos,
     ) -> Option<Session> {
-        let session = rpc.open(options).ok()?;
-        let offer = rpc.offer_of(session)?;
+        let session = rpc.lifecycle().open(options).ok()?;
+        let offer = rpc.lifecycle().offer_of(session)?;
         let connect = Command::Connect {
             key: self.key(offer.session, offer.token),
             to: vec![address(peer)],
@@ -182,7 +182,7 @@ impl Control {
 
     /// The plane hears which sessions have ended at the endpoint.
     pub(super) fn report_closed(&mut self, rpc: &mut Endpoint, now: Nanos) {
-        while let Some(closed) = rpc.take_closed() {
+        while let Some(closed) = rpc.lifecycle().take_closed() {
             self.on_ended(&closed, now);
         }
     }
@@ -205,8 +205,8 @@ impl Control {
     fn on_event(&mut self, rpc: &mut Endpoint, event: Event<NoFd>, now: Nanos) {
         match event {
             Event::Found { key, via, .. } => {
-                let named = rpc.session_named(key.session, key.token);
-                if let Some(offer) = named.and_then(|session| rpc.offer_of(session)) {
+                let named = rpc.lifecycle().session_named(key.session, key.token);
+                if let Some(offer) = named.and_then(|session| rpc.lifecycle().offer_of(session)) {
                     let side = self.side(offer);
                     self.command(Command::Offer { key, via, side }, now);
                 }
@@ -215,8 +215,8 @@ impl Control {
             Event::OfferVoid { .. } => {}
             Event::Accepted { key, side } => self.on_accepted(rpc, key, &side, now),
             Event::ConnectFailed { key, failure } => {
-                if let Some(session) = rpc.session_named(key.session, key.token) {
-                    rpc.close(session, reason_of(failure));
+                if let Some(session) = rpc.lifecycle().session_named(key.session, key.token) {
+                    rpc.lifecycle().close(session, reason_of(failure));
                 }
             }
             Event::Incoming { ticket, side, .. } => {
@@ -238,8 +238,8 @@ impl Control {
                 self.command(command, now);
             }
             Event::Closed { key, reason } => {
-                if let Some(session) = rpc.session_named(key.session, key.token) {
-                    rpc.close(session, reason);
+                if let Some(session) = rpc.lifecycle().session_named(key.session, key.token) {
+                    rpc.lifecycle().close(session, reason);
                 }
             }
         }
@@ -248,11 +248,14 @@ impl Control {
     /// The other side grants a session. If it was given up meanwhile, the plane knows or is about
     /// to.
     fn on_accepted(&mut self, rpc: &mut Endpoint, key: SessionKey, side: &Side<NoFd>, now: Nanos) {
-        let Some(session) = rpc.session_named(key.session, key.token) else {
+        let Some(session) = rpc.lifecycle().session_named(key.session, key.token) else {
             return;
         };
-        let opened = port_of(side)
-            .is_some_and(|port| rpc.opened(session, peer_id(port), &side.offer).is_ok());
+        let opened = port_of(side).is_some_and(|port| {
+            rpc.lifecycle()
+                .opened(session, peer_id(port), &side.offer)
+                .is_ok()
+        });
         if !opened {
             self.command(
                 Command::Disconnect {
@@ -261,7 +264,7 @@ impl Control {
                 },
                 now,
             );
-            rpc.close(session, CloseReason::Refused);
+            rpc.lifecycle().close(session, CloseReason::Refused);
         }
     }
 
@@ -325,7 +328,7 @@ impl Control {
 }
 
 fn accept(rpc: &mut Endpoint, peer: PortId, offer: &SessionOffer) -> Option<SessionOffer> {
-    let (session, answer) = rpc.accept(peer_id(peer), offer).ok()?;
+    let (session, answer) = rpc.lifecycle().accept(peer_id(peer), offer).ok()?;
     rpc.app_mut().add_session(Known {
         session,
         peer,

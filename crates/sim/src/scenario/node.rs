@@ -204,13 +204,13 @@ fn last_word(bytes: &[u8]) -> u64 {
 
 impl Member {
     pub(super) fn open(&mut self, options: &SessionOptions) -> Option<(Session, SessionOffer)> {
-        let session = self.rpc.open(options).ok()?;
+        let session = self.rpc.lifecycle().open(options).ok()?;
         self.rpc.app_mut().sessions.push(session);
-        Some((session, self.rpc.offer_of(session)?))
+        Some((session, self.rpc.lifecycle().offer_of(session)?))
     }
 
     pub(super) fn accept(&mut self, peer: PeerId, offer: &SessionOffer) -> Option<SessionOffer> {
-        Some(self.rpc.accept(peer, offer).ok()?.1)
+        Some(self.rpc.lifecycle().accept(peer, offer).ok()?.1)
     }
 
     pub(super) fn opened(
@@ -219,7 +219,7 @@ impl Member {
         peer: PeerId,
         answer: &SessionOffer,
     ) -> Option<()> {
-        self.rpc.opened(session, peer, answer).ok()
+        self.rpc.lifecycle().opened(session, peer, answer).ok()
     }
 
     /// Makes the operations of a client, which begin at `start`. `None` without memory for them.
@@ -255,7 +255,7 @@ impl Node for Member {
         let now = self.rpc.now();
         if now.since(self.ran) > SPIN {
             // It has looked at its queue all the time. Nobody simulates that, so it looks now.
-            self.rpc.halves_mut().0.look_away();
+            self.rpc.lifecycle().halves_mut().0.look_away();
             self.rpc.run_once();
         }
         for _ in 0..LOOKS {

@@ -118,10 +118,13 @@ fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPe
         scheme,
         ..SessionOptions::DEFAULT
     };
-    let session: Session = client.open(&wanted).unwrap();
-    let offer = client.offer_of(session).unwrap();
-    let (_, answer) = server.accept(to_client, &offer).unwrap();
-    client.opened(session, to_server, &answer).unwrap();
+    let session: Session = client.lifecycle().open(&wanted).unwrap();
+    let offer = client.lifecycle().offer_of(session).unwrap();
+    let (_, answer) = server.lifecycle().accept(to_client, &offer).unwrap();
+    client
+        .lifecycle()
+        .opened(session, to_server, &answer)
+        .unwrap();
     for tag in 0..4 {
         let bufs = [(); 2].map(|()| client.buf(50_000).unwrap());
         let [request, response] = bufs;

@@ -109,11 +109,14 @@ impl Pair {
         let (mut client, mut server) = (open(here, 1)?, open(there, 2)?);
         let mut sessions = Vec::new();
         for _ in 0..SESSIONS {
-            let session = client.open(&SessionOptions::default())?;
-            let offer = client.offer_of(session).context("it is opening")?;
-            let answer = server.accept(to_client, &offer);
+            let session = client.lifecycle().open(&SessionOptions::default())?;
+            let offer = client
+                .lifecycle()
+                .offer_of(session)
+                .context("it is opening")?;
+            let answer = server.lifecycle().accept(to_client, &offer);
             let (_, answer) = answer.map_err(|why| anyhow!("refused: {why:?}"))?;
-            let opened = client.opened(session, to_server, &answer);
+            let opened = client.lifecycle().opened(session, to_server, &answer);
             opened.map_err(|why| anyhow!("not opened: {why:?}"))?;
             sessions.push(session);
         }
