@@ -21,6 +21,7 @@ use crate::time::Nanos;
 pub(crate) mod constants;
 mod dcqcn;
 pub(crate) mod flow;
+pub(crate) mod pacer;
 pub(crate) mod pacing;
 mod swift;
 mod timely;

@@ -3,8 +3,10 @@
 //! `endpoint/proto.rs` the protocol's state; `endpoint/scan.rs` and `endpoint/timers.rs` what time
 //! does.
 
+pub(crate) mod agenda;
 pub(crate) mod event_loop;
 pub(crate) mod lifecycle;
+pub(crate) mod moment;
 pub(crate) mod proto;
 pub(crate) mod rpc;
 pub(crate) mod scan;

@@ -4,5 +4,6 @@ pub(crate) mod background;
 pub(crate) mod batch;
 pub(crate) mod context;
 pub(crate) mod dispatch;
+pub(crate) mod notices;
 pub(crate) mod request;
 pub(crate) mod table;

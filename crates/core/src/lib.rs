@@ -36,6 +36,7 @@ mod packet;
 mod rng;
 mod server;
 mod session;
+mod slab;
 pub mod time;
 mod transfer;
 pub mod transport;

@@ -7,5 +7,6 @@
 pub(crate) mod arrived;
 pub(crate) mod client;
 mod client_response;
+pub(crate) mod reassembly;
 pub(crate) mod scoreboard;
 pub(crate) mod server;

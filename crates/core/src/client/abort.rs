@@ -47,8 +47,9 @@ impl Proto {
         call.attempts = 0;
         // What is answered from now on may be the CANCEL.
         call.sample = false;
-        call.sent = self.now;
-        self.schedule.on_call(self.now, self.config.scan_interval);
+        call.sent = self.moment.now();
+        self.agenda
+            .on_call(self.moment.now(), self.config.scan_interval);
         self.send_cancel(idx);
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::SlotReusedEarly) {

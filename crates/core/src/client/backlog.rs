@@ -27,9 +27,10 @@ impl Proto {
         call.state = CallState::Queued;
         call.previous = tail;
         call.next = NONE;
-        self.counters.stalls += 1;
+        self.stats.on_stall();
         // For its deadline.
-        self.schedule.on_call(self.now, self.config.scan_interval);
+        self.agenda
+            .on_call(self.moment.now(), self.config.scan_interval);
     }
 
     /// Takes the call out of its session's backlog.

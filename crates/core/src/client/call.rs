@@ -18,6 +18,7 @@ use dunlin_wire::{ReqNum, ReqType};
 
 use crate::error::RpcError;
 use crate::session::table::Session;
+use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
@@ -140,25 +141,17 @@ pub(crate) struct Call {
     pub(crate) tx_end: TxSeq,
 }
 
-/// A call that has ended while the transport may still read its request (rule S12).
-#[derive(Debug)]
-pub(crate) struct Ending {
-    pub(crate) done: Done,
-    pub(crate) tx_end: TxSeq,
-}
-
-/// All calls of an endpoint. Free entries are reused last in, first out, so that few are hot.
+/// All calls of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct CallTable {
-    calls: Vec<Call>,
-    free: Vec<u32>,
+    calls: Slab<Call>,
 }
 
 impl CallTable {
     /// Calls that are not free.
     #[inline]
     pub(crate) fn live(&self) -> usize {
-        self.calls.len() - self.free.len()
+        self.calls.live()
     }
 
     /// One more than the highest index ever used.
@@ -169,20 +162,8 @@ impl CallTable {
     /// A free entry, whose fields are those of its last call.
     #[inline]
     pub(crate) fn insert(&mut self) -> (CallIdx, &mut Call) {
-        let index = match self.free.pop() {
-            Some(index) => index,
-            None => self.grow(),
-        };
-        (CallIdx(index), &mut self.calls[index as usize])
-    }
-
-    #[cold]
-    fn grow(&mut self) -> u32 {
-        let index = u32::try_from(self.calls.len()).expect("fewer than 2^32 calls fit in memory");
-        self.calls.push(Call::default());
-        // Freeing must never allocate: the list has room for every entry.
-        self.free.reserve(self.calls.capacity() - self.free.len());
-        index
+        let index = self.calls.take();
+        (CallIdx(index), self.calls.at_mut(index))
     }
 
     /// Gives the entry back; its buffers must have been taken.
@@ -192,22 +173,22 @@ impl CallTable {
         debug_assert!(call.request.is_none() && call.response.is_none());
         call.state = CallState::Free;
         call.generation = call.generation.wrapping_add(1);
-        self.free.push(index.0);
+        self.calls.release(index.0);
     }
 
     #[inline]
     pub(crate) fn at(&self, index: CallIdx) -> &Call {
-        &self.calls[index.0 as usize]
+        self.calls.at(index.0)
     }
 
     #[inline]
     pub(crate) fn at_mut(&mut self, index: CallIdx) -> &mut Call {
-        &mut self.calls[index.0 as usize]
+        self.calls.at_mut(index.0)
     }
 
     /// The call that an identifier names, unless it has completed.
     pub(crate) fn find(&self, id: CallId) -> Option<CallIdx> {
-        let call = self.calls.get(id.index() as usize)?;
+        let call = self.calls.get(id.index())?;
         let live = call.generation == id.generation() && call.state.is_pending();
         live.then_some(CallIdx(id.index()))
     }
@@ -215,6 +196,6 @@ impl CallTable {
     /// The entry for prefetching, if the index is one.
     #[inline]
     pub(crate) fn peek(&self, index: u32) -> Option<&Call> {
-        self.calls.get(index as usize)
+        self.calls.get(index)
     }
 }

@@ -12,6 +12,7 @@ use dunlin_wire::{
 use crate::client::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
 use crate::endpoint::proto::Proto;
 use crate::error::{CallError, CallErrorKind, RpcError};
+use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
 use crate::session::rtt::away_limit;
 use crate::session::table::{NONE, Session, SessionState};
@@ -65,7 +66,9 @@ impl Proto {
         call.tag = tag;
         put(&mut call.request, request);
         put(&mut call.response, response);
-        call.deadline = options.deadline.map_or(Nanos::MAX, |span| self.now + span);
+        call.deadline = options
+            .deadline
+            .map_or(Nanos::MAX, |span| self.moment.now() + span);
         let id = CallId::new(idx.0, call.generation);
         if direct {
             self.start(session.index(), idx);
@@ -78,7 +81,7 @@ impl Proto {
     /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
     #[inline(always)]
     pub(crate) fn start(&mut self, session: u32, idx: CallIdx) {
-        let (now, present) = (self.now, self.present(self.now));
+        let (now, present) = (self.moment.now(), self.moment.present(self.moment.now()));
         let (state, slots) = self.sessions.with_client_slots(session);
         let slot = state.free.trailing_zeros();
         let bit = 1_u64 << slot;
@@ -96,12 +99,12 @@ impl Proto {
         call.sample = now >= state.sample_due || state.paced;
         let mut flags = Flags::NONE;
         if call.sample {
-            state.sample_due = now + self.sample_interval;
+            state.sample_due = now + self.pacer.sample_interval();
             flags = Flags::SAMPLE;
         }
         call.first_sent = present;
-        self.counters.requests_sent += 1;
-        self.schedule.on_call(now, self.config.scan_interval);
+        self.stats.on_request_sent();
+        self.agenda.on_call(now, self.config.scan_interval);
         if state.paced {
             return self.start_paced(session, idx, flags);
         }
@@ -112,9 +115,9 @@ impl Proto {
             if header.size > state.data_size {
                 return self.start_large(session, idx, header.size);
             }
-            call.tx_end = self.tx.push(state.peer, &header, data);
-            if call.sample || self.outside {
-                self.tx.tell_when_sent(idx);
+            call.tx_end = self.outbox.push(state.peer, &header, data);
+            if call.sample || self.moment.is_between_iterations() {
+                self.outbox.tell_when_sent(idx);
             }
         }
     }
@@ -134,12 +137,12 @@ impl Proto {
     pub(crate) fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
         let state = self.sessions.at(session);
         let call = self.calls.at_mut(idx);
-        if owes_acks(state, call, self.now) {
+        if owes_acks(state, call, self.moment.now()) {
             return self.send_request_with_acks(session, idx, flags);
         }
         if let Some((header, data)) = request_packet(state, call, flags) {
-            call.tx_end = self.tx.push(state.peer, &header, data);
-            self.tx.tell_when_sent(idx);
+            call.tx_end = self.outbox.push(state.peer, &header, data);
+            self.outbox.tell_when_sent(idx);
         }
     }
 
@@ -151,15 +154,15 @@ impl Proto {
         let call = self.calls.at_mut(idx);
         let flags = flags.with(Flags::ACK_VECTOR);
         if let Some((header, data)) = request_packet(state, call, flags) {
-            call.tx_end = self.tx.push(state.peer, &header, data);
-            self.tx.tell_when_sent(idx);
-            self.tx.add_acks(acks);
+            call.tx_end = self.outbox.push(state.peer, &header, data);
+            self.outbox.tell_when_sent(idx);
+            self.outbox.add_acks(acks);
         }
     }
 
     /// Four of the completed requests that the server may not know of.
     fn take_acks(&mut self, session: u32) -> AckVector {
-        let now = self.now;
+        let now = self.moment.now();
         let (state, slots) = self.sessions.with_client_slots(session);
         state.acked = now;
         let window = u32::from(state.window);
@@ -178,7 +181,7 @@ impl Proto {
         let (state, slots) = self.sessions.with_client_slots(session);
         let slot = slots[req.slot(u32::from(state.window)) as usize];
         if slot.call == NONE || slot.req != req {
-            self.counters.drops.unexpected += 1;
+            self.stats.on_drop(DropReason::Unexpected);
             return None;
         }
         Some(CallIdx(slot.call))
@@ -199,7 +202,7 @@ impl Proto {
         let slot_index = header.req.slot(window);
         let slot = &mut slots[slot_index as usize];
         if slot.call == NONE || slot.req != header.req {
-            self.counters.drops.unexpected += 1;
+            self.stats.on_drop(DropReason::Unexpected);
             return None;
         }
         if is_response && header.size > state.single {
@@ -238,7 +241,7 @@ impl Proto {
             idx,
         };
         let call = self.calls.at_mut(idx);
-        let unfinished = call.tx_end > self.tx_done;
+        let unfinished = !self.outbox.is_done(call.tx_end);
         #[cfg(feature = "mutants")]
         let unfinished =
             unfinished && self.config.mutant != Some(crate::mutant::Mutant::ReleasedBeforeDone);
@@ -249,7 +252,7 @@ impl Proto {
                 return None;
             }
         }
-        self.counters.completions += 1;
+        self.stats.on_completion();
         self.note_answered(idx);
         Some(answered)
     }
@@ -258,9 +261,10 @@ impl Proto {
     #[inline(always)]
     pub(crate) fn note_answered(&mut self, idx: CallIdx) {
         let took = self
-            .present(self.received)
+            .moment
+            .present(self.moment.burst_time())
             .since(self.calls.at(idx).first_sent);
-        self.histograms.call.record(took);
+        self.stats.on_answered(took);
     }
 
     /// An answer of one packet while packets of a large message are on their way: the request was
@@ -275,7 +279,7 @@ impl Proto {
     ) -> Option<Answered> {
         let is_response = header.kind == PacketType::Resp;
         if is_response && self.calls.at(idx).state == CallState::Receiving {
-            self.counters.drops.size += 1;
+            self.stats.on_drop(DropReason::Size);
             return None;
         }
         self.end_transfer(session, idx);
@@ -343,17 +347,19 @@ impl Proto {
             && let Some(residence_ns) = header.residence().to_nanos()
         {
             state.rtt.on_residence(residence_ns);
-            let rtt = self.received.since(call.sent).since(Nanos(residence_ns));
+            let rtt = self
+                .moment
+                .burst_time()
+                .since(call.sent)
+                .since(Nanos(residence_ns));
             if !call.sample {
                 // It left at an uncertain time, or more than once.
-            } else if self.away <= away_limit(rtt) {
+            } else if self.moment.away() <= away_limit(rtt) {
                 state.rtt.on_sample(rtt);
-                self.counters.rtt_samples += 1;
-                self.histograms.rtt.record(rtt);
-                self.rtts.note(rtt);
+                self.stats.on_rtt(rtt);
                 sample = Some(rtt);
             } else {
-                self.counters.rtt_away += 1;
+                self.stats.on_rtt_away();
             }
         }
         if sample.is_some() || header.flags.has(Flags::ECN_ECHO) {
@@ -373,14 +379,14 @@ impl Proto {
         if self.calls.at(idx).state == CallState::Sent {
             // It has one packet: what speaks of others comes from the future (rule W7).
             if header.pkt.0 != 0 || header.cumulative().0 > 1 {
-                self.counters.drops.packet_number += 1;
+                self.stats.on_drop(DropReason::PacketNumber);
                 return;
             }
             self.take_sample(session, idx, header);
             let call = self.calls.at_mut(idx);
             call.state = CallState::Accepted;
             call.attempts = 0;
-            call.sent = self.now;
+            call.sent = self.moment.now();
         }
         // What comes later measures the handler, not the network.
         self.calls.at_mut(idx).sample = false;
@@ -392,7 +398,7 @@ impl Proto {
         let session = call.session;
         call.attempts = call.attempts.saturating_add(1);
         call.sample = false;
-        self.counters.retransmissions += 1;
+        self.stats.on_retransmission(1);
         self.learn_timeout(session);
         match self.sessions.at(session).paced {
             true => self.pace_request(session, idx, Flags::RETRANSMISSION),
@@ -402,13 +408,13 @@ impl Proto {
 
     /// Asks for the first response packet of an accepted request (rule S5).
     pub(crate) fn probe(&mut self, idx: CallIdx) {
-        self.counters.probes += 1;
+        self.stats.on_probe();
         self.send_bare(idx, PacketType::Rfr);
     }
 
     /// Tells the server that nobody waits any more (rule S6).
     pub(crate) fn send_cancel(&mut self, idx: CallIdx) {
-        self.counters.cancels += 1;
+        self.stats.on_cancel();
         self.send_bare(idx, PacketType::Cancel);
     }
 
@@ -418,8 +424,8 @@ impl Proto {
         let (session, req) = (call.session, call.req);
         let state = self.sessions.at(session);
         let header = Self::header(state, kind, req);
-        self.tx.push(state.peer, &header, BufRef::EMPTY);
-        self.tx.tell_when_sent(idx);
+        self.outbox.push(state.peer, &header, BufRef::EMPTY);
+        self.outbox.tell_when_sent(idx);
     }
 }
 

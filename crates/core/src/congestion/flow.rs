@@ -8,7 +8,6 @@ use super::dcqcn::Dcqcn;
 use super::swift::Swift;
 use super::timely::Timely;
 use super::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
-use crate::session::table::NONE;
 use crate::time::Nanos;
 
 /// A session's scheme. An enum, so that those of this crate are called directly.
@@ -128,48 +127,5 @@ impl Flow {
     /// What left has `bytes` bytes more than its place was taken for.
     pub(crate) fn charge(&mut self, bytes: u32) {
         self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
-    }
-}
-
-/// All flows of an endpoint.
-#[derive(Debug, Default)]
-pub(crate) struct Flows {
-    all: Vec<Option<Flow>>,
-    free: Vec<u32>,
-}
-
-impl Flows {
-    pub(crate) fn insert(&mut self, flow: Flow) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.all[index as usize] = Some(flow);
-            return index;
-        }
-        self.all.push(Some(flow));
-        // Freeing must never allocate: the list has room for every entry.
-        self.free.reserve(self.all.capacity() - self.free.len());
-        u32::try_from(self.all.len() - 1).expect("fewer than 2^24 sessions")
-    }
-
-    pub(crate) fn remove(&mut self, index: u32) {
-        if index != NONE {
-            self.all[index as usize] = None;
-            self.free.push(index);
-        }
-    }
-
-    /// The flow, unless the session has none.
-    #[inline]
-    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Flow> {
-        self.all.get_mut(index as usize)?.as_mut()
-    }
-
-    /// The same, to look at.
-    pub(crate) fn get(&self, index: u32) -> Option<&Flow> {
-        self.all.get(index as usize)?.as_ref()
-    }
-
-    /// All that there are.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
-        self.all.iter_mut().flatten()
     }
 }

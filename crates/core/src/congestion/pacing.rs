@@ -19,7 +19,6 @@ use crate::congestion::flow::Flow;
 use crate::congestion::wheel::Entry;
 use crate::congestion::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
 use crate::endpoint::proto::Proto;
-use crate::session::rtt::SAMPLE_INTERVAL;
 use crate::session::table::{NONE, State};
 use crate::time::Nanos;
 use crate::transfer::client::TURN;
@@ -82,7 +81,7 @@ impl Proto {
     }
 
     fn set_flow(&mut self, session: u32, flow: Flow) {
-        self.sessions.at_mut(session).flow = self.flows.insert(flow);
+        self.sessions.at_mut(session).flow = self.pacer.begin(flow);
         self.on_rate(session);
     }
 
@@ -90,16 +89,13 @@ impl Proto {
     pub(crate) fn end_control(&mut self, session: u32) {
         let state = self.sessions.at_mut(session);
         state.paced = false;
-        self.flows.remove(std::mem::replace(&mut state.flow, NONE));
+        self.pacer.end(std::mem::replace(&mut state.flow, NONE));
     }
 
     /// Which short cuts are taken from now on.
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.config.bypasses = bypasses;
-        self.sample_interval = sample_interval(bypasses);
-        for flow in self.flows.iter_mut() {
-            flow.set_bypasses(bypasses);
-        }
+        self.pacer.set_bypasses(bypasses);
         for session in 0..u32::try_from(self.sessions.len()).unwrap_or(u32::MAX) {
             self.on_rate(session);
         }
@@ -108,31 +104,30 @@ impl Proto {
     /// The session's rate may have changed.
     fn on_rate(&mut self, session: u32) {
         let state = self.sessions.at_mut(session);
-        if let Some(flow) = self.flows.get(state.flow) {
-            let narrow = flow
-                .window()
-                .is_some_and(|packets| packets < state.credit_limit);
-            state.paced = narrow || flow.rate().is_some() || !self.config.bypasses.limiter;
+        if let Some(paced) = self.pacer.must_pace(state.flow, state.credit_limit) {
+            state.paced = paced;
         }
     }
 
     /// The rate that the session is held to.
     pub(crate) fn rate_of(&self, session: u32) -> Option<BytesPerSec> {
-        self.flows.get(self.sessions.at(session).flow)?.rate()
+        self.pacer.rate(self.sessions.at(session).flow)
     }
 
     /// Tells the session's scheme of an answer.
     #[inline]
     pub(crate) fn learn(&mut self, session: u32, rtt: Option<Nanos>, packets: u32, marked: bool) {
         let state = self.sessions.at(session);
-        self.counters.congestion_marks += u64::from(marked);
-        if let Some(flow) = self.flows.get_mut(state.flow) {
-            flow.on_answer(Sample {
-                rtt,
-                congestion: marked,
-                packets,
-                now: self.now,
-            });
+        if marked {
+            self.stats.on_congestion_mark();
+        }
+        let sample = Sample {
+            rtt,
+            congestion: marked,
+            packets,
+            now: self.moment.now(),
+        };
+        if self.pacer.on_answer(state.flow, sample) {
             self.on_rate(session);
         }
     }
@@ -145,31 +140,26 @@ impl Proto {
 
     /// Tells it that packets were lost.
     pub(crate) fn learn_loss(&mut self, session: u32) {
-        let now = self.now;
-        if let Some(flow) = self.flows.get_mut(self.sessions.at(session).flow) {
-            flow.on_loss(now);
+        let flow = self.sessions.at(session).flow;
+        if self.pacer.on_loss(flow, self.moment.now()) {
             self.on_rate(session);
         }
     }
 
     /// Tells it that nothing came for too long.
     pub(crate) fn learn_timeout(&mut self, session: u32) {
-        let now = self.now;
-        if let Some(flow) = self.flows.get_mut(self.sessions.at(session).flow) {
-            flow.on_timeout(now);
+        let flow = self.sessions.at(session).flow;
+        if self.pacer.on_timeout(flow, self.moment.now()) {
             self.on_rate(session);
         }
     }
 
     /// The next place for `bytes` bytes of the session. `None`: they may leave at once.
     fn take_place(&mut self, session: u32, bytes: u32) -> Option<Nanos> {
-        let now = self.now;
-        let at = self
-            .flows
-            .get_mut(self.sessions.at(session).flow)?
-            .reserve(bytes, now);
+        let flow = self.sessions.at(session).flow;
+        let at = self.pacer.reserve(flow, bytes, self.moment.now());
         self.on_rate(session);
-        (at > now || !self.config.bypasses.limiter).then_some(at)
+        at
     }
 
     /// Puts a packet of the call into the wheel.
@@ -180,9 +170,9 @@ impl Proto {
             packet,
             at,
         };
-        self.counters.paced += 1;
-        self.wheel.insert(entry, self.now);
-        self.schedule.at_latest(self.wheel.next_due());
+        self.stats.on_paced();
+        self.pacer.hold(entry, self.moment.now());
+        self.agenda.at_latest(self.pacer.next_due());
     }
 
     /// Sends the request of a call that fits into a packet when its time has come: the first time,
@@ -203,7 +193,7 @@ impl Proto {
 
     /// Sends what waited in the wheel and is due.
     pub(crate) fn release_paced(&mut self) {
-        while let Some(entry) = self.wheel.pop_due(self.now) {
+        while let Some(entry) = self.pacer.pop_due(self.moment.now()) {
             self.on_place(entry);
         }
     }
@@ -248,8 +238,8 @@ impl Proto {
     pub(crate) fn take_paced_turn(&mut self, transfer: u32, mut placed: bool) -> bool {
         let idx = self.transfers.at(transfer).call;
         let session = self.calls.at(idx).session;
-        let flow = self.flows.get(self.sessions.at(session).flow);
-        if let Some(window) = flow.and_then(Flow::window) {
+        let flow = self.sessions.at(session).flow;
+        if let Some(window) = self.pacer.window(flow) {
             return self.take_window_turn(transfer, window);
         }
         let mut sent = 0;
@@ -273,9 +263,7 @@ impl Proto {
             };
             let count = self.send_some(transfer, most);
             let more = bytes.saturating_mul(count.saturating_sub(1));
-            if let Some(flow) = self.flows.get_mut(self.sessions.at(session).flow) {
-                flow.charge(more);
-            }
+            self.pacer.charge(flow, more);
             sent += count;
         }
         self.after_turn(transfer, sent);
@@ -306,13 +294,5 @@ impl Proto {
         let size = u32::try_from(len).unwrap_or(u32::MAX);
         let rest = size.saturating_sub(packet.saturating_mul(data_size));
         rest.min(data_size) + HEADER_BYTES
-    }
-}
-
-/// How often a session at line rate asks for a round trip.
-pub(crate) fn sample_interval(bypasses: Bypasses) -> Nanos {
-    match bypasses.timely {
-        true => SAMPLE_INTERVAL,
-        false => Nanos::ZERO,
     }
 }

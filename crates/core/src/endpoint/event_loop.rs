@@ -32,6 +32,7 @@ use crate::endpoint::rpc::{Engine, Rpc};
 use crate::handler::context::Cx;
 use crate::handler::dispatch::{Place, suspect_slow};
 use crate::handler::table::Handlers;
+use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
 use crate::session::table::NONE;
 use crate::time::{Clock, Nanos};
@@ -156,8 +157,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let now = self.clock.now();
         self.adapt_idle_mask(now.since(self.last_burst));
         self.last_burst = now;
-        self.proto.now = now;
-        self.proto.schedule.due() <= now
+        self.proto.moment.advance(now);
+        self.proto.agenda.due() <= now
     }
 
     /// Reads the clock so often in idle iterations that it is never far behind: an RX queue that is
@@ -172,13 +173,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     #[inline]
     fn begin(&mut self, now: Nanos, frames: usize) {
-        self.proto.away = now.since(self.last_burst);
-        self.proto.now = now;
-        self.proto.received = now;
-        self.proto.outside = false;
+        self.proto.moment.begin_iteration(now, self.last_burst);
         self.dispatched = None;
-        self.proto.tx_done = self.tx.done();
-        self.proto.counters.rx_frames += frames as u64;
+        self.proto.outbox.on_done(self.tx.done());
+        self.proto.stats.on_frames(frames);
         self.last_burst = now;
     }
 
@@ -201,15 +199,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
             PacketType::Resp => proto.on_large_answer(session, header, Data::There(data)),
             // The others have no data.
-            _ => proto.counters.drops.size += 1,
+            _ => proto.stats.on_drop(DropReason::Size),
         }
     }
 
     /// What follows happens now.
     fn read_clock(&mut self) {
         let now = self.clock.now();
-        self.proto.now = now;
-        self.proto.received = now;
+        self.proto.moment.begin_packet(now);
     }
 
     /// One valid packet of an open session.
@@ -247,19 +244,20 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     fn finish(&mut self, queue_empty: bool) {
         // While a slow handler ran, answers may have come in.
-        let queue_empty = queue_empty && self.proto.now == self.proto.received;
+        let queue_empty = queue_empty && self.proto.moment.is_at_burst();
         if self.proto.jobs != 0 {
             self.collect_jobs();
         }
         if self.dropped.any() {
             self.reject_dropped();
         }
-        if self.proto.schedule.due() <= self.proto.now {
+        if self.proto.agenda.due() <= self.proto.moment.now() {
             self.proto.on_time(queue_empty);
             self.deliver_timers();
-            self.proto.find_due();
+            let paced = self.proto.pacer.next_due();
+            self.proto.agenda.find_due(paced);
         }
-        if self.proto.attention {
+        if self.proto.agenda.needs_attention() {
             self.attend();
         }
         self.transmit();
@@ -271,44 +269,38 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline(never)]
     fn attend(&mut self) {
         self.proto.recycle_lingering();
-        while let Some(arrived) = self.proto.arrived.pop_front() {
+        while let Some(arrived) = self.proto.reassembly.pop_complete() {
             self.run_arrived(arrived);
         }
         self.proto.return_credits();
         self.deliver_endings();
-        while let Some(event) = self.proto.events.pop_front() {
+        while let Some(event) = self.proto.notices.pop_session() {
             self.caught(|app, handlers, cx| (handlers.session)(app, event, cx));
         }
-        while let Some(ticket) = self.proto.given_up.pop_front() {
+        while let Some(ticket) = self.proto.notices.pop_given_up() {
             self.caught(|app, handlers, cx| (handlers.given_up)(app, ticket, cx));
         }
-        while let Some(session) = self.proto.stall.pop_front() {
+        while let Some(session) = self.proto.agenda.pop_stalled() {
             self.proto.resume(session);
         }
         self.proto.send_large();
-        self.proto.attention = self.proto.any_queued();
+        self.proto.agenda.on_drained(self.proto.is_waiting());
     }
 
     fn deliver_endings(&mut self) {
-        for _ in 0..self.proto.ending.len() {
-            let Some(mut ending) = self.proto.ending.pop_front() else {
-                return;
-            };
-            if ending.tx_end > self.proto.tx_done {
-                self.proto.ending.push_back(ending);
-                continue;
+        for _ in 0..self.proto.outbox.ending_count() {
+            if let Some(done) = self.proto.outbox.pop_ending() {
+                self.proto.stats.on_completion();
+                self.caught(|app, handlers, cx| (handlers.completion)(app, done, cx));
             }
-            ending.done.request.revoke();
-            self.proto.counters.completions += 1;
-            self.caught(|app, handlers, cx| (handlers.completion)(app, ending.done, cx));
         }
     }
 
     /// Timers that are due. One that is set by these for now waits for the next iteration.
     #[inline(never)]
     fn deliver_timers(&mut self) {
-        for _ in 0..self.proto.timers.len() {
-            let Some(token) = self.proto.timers.pop_due(self.proto.now) else {
+        for _ in 0..self.proto.agenda.timer_count() {
+            let Some(token) = self.proto.agenda.pop_timer(self.proto.moment.now()) else {
                 return;
             };
             self.caught(|app, handlers, cx| (handlers.timer)(app, token, cx));
@@ -319,40 +311,46 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     pub(crate) fn transmit(&mut self) {
         let proto = &mut self.proto;
-        if proto.tx.is_empty() {
+        if proto.outbox.is_empty() {
             return self.tx.settle();
         }
-        proto.counters.tx_packets += proto.tx.len() as u64;
+        proto.stats.on_transmit(proto.outbox.len());
         // CLOCK 2: before the burst if some client measures, because the answers leave at this
         // time, or if the burst is long, because the transport's time is not the handlers'.
-        let measures = proto.tx.measures();
-        let early = measures || proto.tx.len() >= MANY;
-        let mut leaving = if early { self.clock.now() } else { proto.now };
+        let measures = proto.outbox.measures();
+        let early = measures || proto.outbox.len() >= MANY;
+        let mut leaving = if early {
+            self.clock.now()
+        } else {
+            proto.moment.now()
+        };
         if !proto.config.bypasses.clock {
-            for _ in 1..proto.tx.len() {
+            for _ in 1..proto.outbox.len() {
                 leaving = self.clock.now();
             }
         }
         if measures {
-            let residences = &mut proto.histograms.residence;
-            proto.tx.stamp_answers(leaving, proto.received, residences);
+            let burst_time = proto.moment.burst_time();
+            proto
+                .outbox
+                .stamp_answers(leaving, burst_time, &mut proto.stats);
         }
         if let Some(tap) = &mut self.tap {
-            tap.on_burst(leaving, proto.tx.items());
+            tap.on_burst(leaving, proto.outbox.items());
         }
-        let end = self.tx.burst(proto.tx.items());
-        if !early && (self.dispatched.is_some() || !proto.tx.sent().is_empty()) {
+        let end = self.tx.burst(proto.outbox.items());
+        if !early && (self.dispatched.is_some() || !proto.outbox.sent().is_empty()) {
             // CLOCK 2, behind a short burst, because its packets should not wait for it.
             leaving = self.clock.now();
         }
-        if leaving.since(proto.now) > proto.config.ack_delay {
+        if leaving.since(proto.moment.now()) > proto.config.ack_delay {
             suspect_slow(&mut self.handlers, &mut self.dispatched);
         }
-        for call in proto.tx.sent() {
+        for call in proto.outbox.sent() {
             proto.calls.at_mut(*call).sent = leaving;
         }
-        proto.tx.clear(end);
-        proto.tx_done = self.tx.done();
+        proto.outbox.clear(end);
+        proto.outbox.on_done(self.tx.done());
     }
 
     /// Calls a function of the user. A panic ends that call and not the endpoint; msgbufs that it
@@ -368,7 +366,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         } = self;
         let mut cx = Cx { proto, dropped };
         if catch_unwind(AssertUnwindSafe(|| run(app, handlers, &mut cx))).is_err() {
-            cx.proto.counters.handler_panics += 1;
+            cx.proto.stats.on_panic();
         }
     }
 }

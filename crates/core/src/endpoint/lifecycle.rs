@@ -93,7 +93,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
     /// The next session that has ended at this side.
     #[inline]
     pub fn take_closed(&mut self) -> Option<Closed> {
-        self.rpc.engine.proto.closed.pop_front()
+        self.rpc.engine.proto.notices.pop_closed()
     }
 
     /// Both halves of the transport, to make peers known to it.

@@ -3,109 +3,59 @@
 //! `server/requests.rs`, `endpoint/scan.rs` and `session/lifecycle.rs` implement its actions, and
 //! `Cx` lends it to handlers.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
 
-use crate::client::call::{CallTable, Done, Ending};
+use crate::client::call::{CallTable, Done};
 use crate::config::{Config, ConfigError};
-use crate::congestion::flow::Flows;
-use crate::congestion::pacing::sample_interval;
-use crate::congestion::wheel::Wheel;
-use crate::endpoint::scan::Schedule;
-use crate::endpoint::timers::Timers;
+use crate::congestion::pacer::Pacer;
+use crate::endpoint::agenda::Agenda;
+use crate::endpoint::moment::Moment;
+use crate::handler::notices::Notices;
 use crate::handler::request::Ticket;
-use crate::observe::counters::Counters;
-use crate::observe::histogram::Histograms;
-use crate::packet::tx_queue::TxQueue;
+use crate::observe::stats::Stats;
+use crate::packet::outbox::Outbox;
 use crate::rng::{Rng, Tokens};
-use crate::server::work::{WorkId, WorkIdx, WorkTable};
-use crate::session::lifecycle::{Closed, SessionEvent};
-use crate::session::rtt::RttLog;
+use crate::server::work::{WorkIdx, WorkTable};
+use crate::session::lifecycle::SessionEvent;
 use crate::session::table::{SessionState, SessionTable};
 use crate::time::Nanos;
+use crate::transfer::reassembly::Reassembly;
 use crate::transfer::scoreboard::Transfers;
-use crate::transfer::server::{Arrived, Incoming};
 use crate::transport::{Limits, TxSeq};
-
-/// Packets that the queue towards the transport holds before its memory grows.
-const TX_QUEUE_START: usize = 256;
 
 /// The protocol state of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Proto {
     pub(crate) config: Config,
     pub(crate) limits: Limits,
-    /// The time: of this iteration, or later, after a slow handler.
-    pub(crate) now: Nanos,
-    /// Calls are made from outside of an iteration: when their packets will leave is open.
-    pub(crate) outside: bool,
-    /// When this iteration's burst was taken. Round trips, residences and what was heard count
-    /// from it, whatever handlers have taken since.
-    pub(crate) received: Nanos,
-    /// How long ago the previous burst was taken, for round-trip samples (rule S10).
-    pub(crate) away: Nanos,
+    pub(crate) moment: Moment,
     pub(crate) sessions: SessionTable,
     pub(crate) calls: CallTable,
     pub(crate) works: WorkTable,
-    /// Large messages on their way, and those of them that may send.
     pub(crate) transfers: Transfers,
-    pub(crate) sending: VecDeque<u32>,
-    /// Large requests that are being put together; bytes of all of them.
-    pub(crate) incoming: Vec<Incoming>,
-    pub(crate) incoming_free: Vec<u32>,
-    pub(crate) receiving: u64,
-    /// And those of each session that ever had any.
-    pub(crate) receiving_of: BTreeMap<u32, u64>,
-    /// Work of such requests that owes a CR.
-    pub(crate) owed: Vec<WorkIdx>,
-    /// Large requests that are complete.
-    pub(crate) arrived: VecDeque<Arrived>,
+    pub(crate) reassembly: Reassembly,
+    pub(crate) pacer: Pacer,
+    pub(crate) outbox: Outbox,
+    pub(crate) notices: Notices,
+    pub(crate) agenda: Agenda,
     pub(crate) pool: Pool,
-    pub(crate) tx: TxQueue,
-    /// How far the transport has come.
-    pub(crate) tx_done: TxSeq,
-    /// Completions for the loop to deliver, once the transport is done with their requests.
-    pub(crate) ending: VecDeque<Ending>,
-    /// Responses that wait for the transport before they go back to the pool.
-    pub(crate) lingering: VecDeque<(TxSeq, MsgBuf)>,
-    /// Sessions to look at before the burst: a slot or a credit may be free for their backlog.
-    pub(crate) stall: VecDeque<u32>,
-    /// What the user is told about sessions.
-    pub(crate) events: VecDeque<SessionEvent>,
-    /// Kept requests whose clients do not wait any more, and whose handlers are not told yet.
-    pub(crate) given_up: VecDeque<Ticket>,
-    /// What the nexus is told about sessions that ended here.
-    pub(crate) closed: VecDeque<Closed>,
-    /// Detached work in order of the time at which it must be acknowledged (rule S4).
-    pub(crate) ack_due: VecDeque<(Nanos, WorkId)>,
-    pub(crate) timers: Timers,
-    /// Sessions with congestion control, and their packets that wait for their time.
-    pub(crate) flows: Flows,
-    pub(crate) wheel: Wheel,
-    /// How often a session that is not paced asks for a round trip (rule S10).
-    pub(crate) sample_interval: Nanos,
-    pub(crate) schedule: Schedule,
-    /// One of the queues above may hold something.
-    pub(crate) attention: bool,
     /// Jobs that worker threads have.
     pub(crate) jobs: usize,
     /// Packets in flight that all sessions together may have (rule S7).
     pub(crate) promised: u64,
     pub(crate) rng: Rng,
     pub(crate) tokens: Tokens,
-    pub(crate) counters: Counters,
-    pub(crate) histograms: Box<Histograms>,
-    pub(crate) rtts: RttLog,
+    pub(crate) stats: Stats,
 }
 
-/// Requests that outlive their handler within `ack_delay`, for which there is room from the start:
-/// how many there are depends on the moment, and growing then would be an allocation.
-const ACKS_DUE: usize = 256;
-
 impl Proto {
-    pub(crate) fn new(config: Config, limits: Limits, seed: u64) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        config: Config,
+        limits: Limits,
+        seed: u64,
+        now: Nanos,
+    ) -> Result<Self, ConfigError> {
         config.check_ranges()?;
         let pool = Pool::new(PoolConfig {
             hugepages: if config.hugepages {
@@ -123,45 +73,23 @@ impl Proto {
         .map_err(|_| ConfigError::Memory)?;
         Ok(Self {
             sessions: SessionTable::new(config.max_sessions),
-            schedule: Schedule::new(),
-            flows: Flows::default(),
-            wheel: Wheel::new(config.wheel_slot, config.wheel_horizon),
-            sample_interval: sample_interval(config.bypasses),
+            pacer: Pacer::new(&config),
             config,
             limits,
-            now: Nanos::ZERO,
-            outside: false,
-            received: Nanos::ZERO,
-            away: Nanos::ZERO,
+            moment: Moment::new(now),
             calls: CallTable::default(),
             works: WorkTable::default(),
             transfers: Transfers::default(),
-            sending: VecDeque::new(),
-            incoming: Vec::new(),
-            incoming_free: Vec::new(),
-            receiving: 0,
-            receiving_of: BTreeMap::new(),
-            owed: Vec::new(),
-            arrived: VecDeque::new(),
+            reassembly: Reassembly::default(),
+            outbox: Outbox::new(),
+            notices: Notices::default(),
+            agenda: Agenda::new(),
             pool,
-            tx: TxQueue::with_capacity(TX_QUEUE_START),
-            tx_done: TxSeq(0),
-            ending: VecDeque::new(),
-            lingering: VecDeque::new(),
-            stall: VecDeque::new(),
-            events: VecDeque::new(),
-            given_up: VecDeque::new(),
-            closed: VecDeque::new(),
-            ack_due: VecDeque::with_capacity(ACKS_DUE),
-            timers: Timers::default(),
-            attention: false,
             jobs: 0,
             promised: 0,
             rng: Rng::new(seed),
             tokens: Tokens::new(seed),
-            counters: Counters::default(),
-            histograms: Box::default(),
-            rtts: RttLog::default(),
+            stats: Stats::default(),
         })
     }
 
@@ -175,31 +103,27 @@ impl Proto {
     /// Something waits for the loop although no frame came in.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.attention || !self.tx.is_empty()
+        self.agenda.needs_attention() || !self.outbox.is_empty()
     }
 
-    /// One of the queues that the loop empties holds something.
-    pub(crate) fn any_queued(&self) -> bool {
-        !(self.stall.is_empty()
-            && self.sending.is_empty()
-            && self.owed.is_empty()
-            && self.arrived.is_empty()
-            && self.ending.is_empty()
-            && self.lingering.is_empty()
-            && self.events.is_empty()
-            && self.given_up.is_empty())
+    /// One of the queues that the loop drains holds something.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.transfers.is_waiting()
+            || self.reassembly.is_waiting()
+            || self.outbox.is_waiting()
+            || self.notices.is_waiting()
     }
 
-    /// Tells the user that nobody waits for the answer to a kept request any more.
+    /// Tells the user that no client waits for the answer to a kept request any more.
     pub(crate) fn tell_given_up(&mut self, work: WorkIdx) {
-        self.given_up.push_back(Ticket(self.works.id(work)));
-        self.attention = true;
+        self.notices.on_given_up(Ticket(self.works.id(work)));
+        self.agenda.call_attention();
     }
 
     /// Tells the user what happened to a session.
     pub(crate) fn tell(&mut self, event: SessionEvent) {
-        self.events.push_back(event);
-        self.attention = true;
+        self.notices.on_session(event);
+        self.agenda.call_attention();
     }
 
     /// A header of this session towards its other side.
@@ -244,40 +168,26 @@ impl Proto {
                 return;
             }
             state.stalled = true;
-            self.stall.push_back(session);
-            self.attention = true;
+            self.agenda.on_stalled(session);
         }
     }
 
     /// Hands a completion to the loop, which delivers it when the transport is done.
     pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
-        self.ending.push_back(Ending { done, tx_end });
-        self.attention = true;
+        self.outbox.end(done, tx_end);
+        self.agenda.call_attention();
     }
 
     /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
-    pub(crate) fn recycle_sent(&mut self, mut buf: MsgBuf, tx_end: TxSeq) {
-        if tx_end <= self.tx_done {
-            buf.revoke();
-            self.pool.recycle(buf);
-        } else {
-            self.lingering.push_back((tx_end, buf));
-            self.attention = true;
+    pub(crate) fn recycle_sent(&mut self, buf: MsgBuf, tx_end: TxSeq) {
+        if self.outbox.recycle(buf, tx_end, &mut self.pool) {
+            self.agenda.call_attention();
         }
     }
 
-    /// Gives back what lingered and is done. The queue is nearly in order; what is behind an
-    /// unfinished entry waits for it.
+    /// Gives back what lingered and is done.
     pub(crate) fn recycle_lingering(&mut self) {
-        while let Some((tx_end, _)) = self.lingering.front() {
-            if *tx_end > self.tx_done {
-                return;
-            }
-            if let Some((_, mut buf)) = self.lingering.pop_front() {
-                buf.revoke();
-                self.pool.recycle(buf);
-            }
-        }
+        self.outbox.recycle_lingering(&mut self.pool);
     }
 }
 

@@ -64,8 +64,7 @@ pub(crate) struct Engine<X, C, App> {
 impl<X, C: Clock, App> Engine<X, C, App> {
     /// The endpoint is used between two iterations: what happens counts from now.
     pub(super) fn step_in(&mut self) {
-        self.proto.now = self.clock.now();
-        self.proto.outside = true;
+        self.proto.moment.leave_iteration(self.clock.now());
     }
 }
 
@@ -109,12 +108,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         seed: u64,
         workers: Option<Box<dyn Workers>>,
     ) -> Result<Self, ConfigError> {
-        let mut proto = Proto::new(config, halves.limits, seed)?;
-        proto.now = clock.now();
+        let now = clock.now();
+        let proto = Proto::new(config, halves.limits, seed, now)?;
         let engine = Engine {
             app,
             handlers: Handlers::default(),
-            last_burst: proto.now,
+            last_burst: now,
             proto,
             tx: halves.tx,
             clock,
@@ -269,12 +268,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// What happened so far.
     pub fn counters(&self) -> &Counters {
-        &self.engine.proto.counters
+        self.engine.proto.stats.counters()
     }
 
     /// What was measured so far.
     pub fn histograms(&self) -> &Histograms {
-        &self.engine.proto.histograms
+        self.engine.proto.stats.histograms()
     }
 
     /// What is known of a session; `None` if it has ended.
@@ -307,12 +306,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// The first call begins to keep them, so nobody else pays for it. For simulators and
     /// measurements, which want more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
-        self.engine.proto.rtts.take(each);
+        self.engine.proto.stats.take_rtts(each);
     }
 
     /// Bytes of large requests of all sessions that are there in part (rule S14).
     pub fn receiving(&self) -> u64 {
-        self.engine.proto.receiving
+        self.engine.proto.reassembly.bytes()
     }
 
     /// Bytes of msgbufs that are in use, their headers included, and how many there are.
@@ -361,7 +360,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// Shows every packet from now on to a tap, or to nobody.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
-        let drops = self.engine.proto.counters.drops;
+        let drops = self.engine.proto.stats.counters().drops;
         self.engine.tap = tap.map(|tap| Tapping::new(tap, drops));
     }
 
@@ -371,7 +370,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         if engine.proto.has_work() || engine.dropped.any() || !engine.slow.is_empty() {
             return Nanos::ZERO;
         }
-        engine.proto.schedule.due()
+        engine.proto.agenda.due()
     }
 
     /// Says how to wake this endpoint's thread when another thread drops a held request. To be
@@ -383,7 +382,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// The time of the latest iteration that read the clock. Costs nothing.
     #[inline]
     pub fn last_now(&self) -> Nanos {
-        self.engine.proto.now
+        self.engine.proto.moment.now()
     }
 
     /// The time now, from the endpoint's clock.

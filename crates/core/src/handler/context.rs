@@ -31,7 +31,7 @@ impl Cx<'_> {
     /// The time of this iteration of the event loop.
     #[inline]
     pub fn now(&self) -> Nanos {
-        self.proto.now
+        self.proto.moment.now()
     }
 
     /// The endpoint's random numbers. They are not for secrets.
@@ -41,8 +41,7 @@ impl Cx<'_> {
 
     /// Calls the endpoint's timer function with `token` at `at` or soon after.
     pub fn timer(&mut self, at: Nanos, token: TimerToken) {
-        self.proto.timers.insert(at, token);
-        self.proto.schedule.at_latest(at);
+        self.proto.agenda.set_timer(at, token);
     }
 
     /// A msgbuf of `len` bytes, whose content is arbitrary.
@@ -151,7 +150,9 @@ impl Cx<'_> {
     /// client has waited.
     pub fn abandon(&mut self, ticket: Ticket) {
         if let Some(work) = self.proto.works.find(ticket.0) {
-            self.proto.counters.unanswered += u64::from(!self.is_cancelled(ticket));
+            if !self.is_cancelled(ticket) {
+                self.proto.stats.on_unanswered();
+            }
             self.proto.reject(work, ErrorCode::HANDLER_FAILED);
         }
     }

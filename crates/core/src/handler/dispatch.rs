@@ -103,7 +103,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             run(app, request, &mut cx);
         }));
         if caught.is_err() {
-            proto.counters.handler_panics += 1;
+            proto.stats.on_panic();
         }
         proto.after_handler(work);
     }
@@ -162,12 +162,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         // Nobody who falls asleep right now should wait for the handler to be woken.
         self.tx.settle();
         let start = self.clock.now();
-        self.proto.now = start;
+        self.proto.moment.advance(start);
         run(self);
         // The iteration as a whole says nothing about this type now.
         self.dispatched = None;
         let end = self.clock.now();
-        self.proto.now = end;
+        self.proto.moment.advance(end);
         let slow = end.since(start) > self.proto.config.ack_delay;
         self.handlers.set_slow(req_type, slow);
     }
@@ -265,7 +265,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(crate) fn reject_dropped(&mut self) {
         while let Some(id) = self.dropped.pop() {
             if let Some(work) = self.proto.works.find(id) {
-                self.proto.counters.unanswered += 1;
+                self.proto.stats.on_unanswered();
                 self.proto.reject(work, ErrorCode::HANDLER_FAILED);
             }
         }
@@ -345,7 +345,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             let batch = Batch { entries, data };
             let mut cx = Cx { proto, dropped };
             if catch_unwind(AssertUnwindSafe(|| run(app, batch, &mut cx))).is_err() {
-                proto.counters.handler_panics += 1;
+                proto.stats.on_panic();
             }
         }
         for entry in batch.drain(..count) {
@@ -392,7 +392,7 @@ impl Proto {
             },
             JobResult::Reject(code, response) => (code, response),
             JobResult::Panic(response) => {
-                self.counters.handler_panics += 1;
+                self.stats.on_panic();
                 (ErrorCode::HANDLER_FAILED, response)
             }
         };

@@ -94,91 +94,70 @@ impl Counters {
     }
 }
 
-/// Packets that were dropped and not answered (rule W12), by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drops {
-    /// Shorter than header and extension.
-    pub short: u64,
-    /// Another version.
-    pub version: u64,
-    /// Unknown packet type.
-    pub kind: u64,
-    /// Unknown flag.
-    pub flags: u64,
-    /// A field that must be 0 was not, or a count was above its limit.
-    pub field: u64,
-    /// No session with this number, or not yet connected.
-    pub session: u64,
-    /// Wrong token.
-    pub token: u64,
-    /// More data than the header says, less, or more than the session's limit.
-    pub size: u64,
-    /// No packet with this number in the message.
-    pub packet_number: u64,
-    /// A request that was over before: older than the slot's last.
-    pub stale: u64,
-    /// A request number that the slot has not reached.
-    pub future: u64,
-    /// The slot's handler still runs, and the packet is for the next request.
-    pub busy: u64,
-    /// An answer that fits no pending request.
-    pub unexpected: u64,
-    /// Data in shared memory that its sender took back before it was copied.
-    pub revoked: u64,
+/// Names every reason for a drop once: its variant, its counter, and what it means.
+macro_rules! drops {
+    ($($(#[$doc:meta])* $field:ident = $reason:ident,)*) => {
+        /// Packets that were dropped and not answered (rule W12), by reason.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Drops {
+            $($(#[$doc])* pub $field: u64,)*
+        }
+
+        /// Why a packet is dropped.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum DropReason {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl Drops {
+            /// Every counter with its name, in the order above.
+            pub const fn named(&self) -> [(&'static str, u64); [$(stringify!($field)),*].len()] {
+                [$((stringify!($field), self.$field)),*]
+            }
+
+            /// All drops together.
+            pub const fn total(&self) -> u64 {
+                0 $(+ self.$field)*
+            }
+
+            /// Counts one drop.
+            #[inline]
+            pub(crate) const fn count(&mut self, reason: DropReason) {
+                match reason {
+                    $(DropReason::$reason => self.$field += 1,)*
+                }
+            }
+        }
+    };
 }
 
-impl Drops {
-    /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 14] {
-        let Self {
-            short,
-            version,
-            kind,
-            flags,
-            field,
-            session,
-            token,
-            size,
-            packet_number,
-            stale,
-            future,
-            busy,
-            unexpected,
-            revoked,
-        } = *self;
-        [
-            ("short", short),
-            ("version", version),
-            ("kind", kind),
-            ("flags", flags),
-            ("field", field),
-            ("session", session),
-            ("token", token),
-            ("size", size),
-            ("packet_number", packet_number),
-            ("stale", stale),
-            ("future", future),
-            ("busy", busy),
-            ("unexpected", unexpected),
-            ("revoked", revoked),
-        ]
-    }
-
-    /// All drops together.
-    pub const fn total(&self) -> u64 {
-        self.short
-            + self.version
-            + self.kind
-            + self.flags
-            + self.field
-            + self.session
-            + self.token
-            + self.size
-            + self.packet_number
-            + self.stale
-            + self.future
-            + self.busy
-            + self.unexpected
-            + self.revoked
-    }
+drops! {
+    /// Shorter than header and extension.
+    short = Short,
+    /// Another version.
+    version = Version,
+    /// Unknown packet type.
+    kind = Kind,
+    /// Unknown flag.
+    flags = Flags,
+    /// A field that must be 0 was not, or a count was above its limit.
+    field = Field,
+    /// No session with this number, or not yet connected.
+    session = Session,
+    /// Wrong token.
+    token = Token,
+    /// More data than the header says, less, or more than the session's limit.
+    size = Size,
+    /// No packet with this number in the message.
+    packet_number = PacketNumber,
+    /// A request that was over before: older than the slot's last.
+    stale = Stale,
+    /// A request number that the slot has not reached.
+    future = Future,
+    /// The slot's handler still runs, and the packet is for the next request.
+    busy = Busy,
+    /// An answer that fits no pending request.
+    unexpected = Unexpected,
+    /// Data in shared memory that its sender took back before it was copied.
+    revoked = Revoked,
 }

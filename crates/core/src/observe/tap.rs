@@ -46,14 +46,14 @@ impl Tapping {
 
     #[cold]
     pub(crate) fn on_frame(&mut self, proto: &Proto, frame: &Frame<'_>) {
-        let drops = proto.counters.drops;
+        let drops = proto.stats.counters().drops;
         let (now, before) = (drops.named(), self.drops.named());
         let dropped = (0..now.len()).find(|&reason| now[reason].1 != before[reason].1);
         self.drops = drops;
         let session = peek_session(frame.bytes);
         let state = session.and_then(|session| proto.sessions.get_open(session.0));
         let seen = Seen {
-            at: proto.received,
+            at: proto.moment.burst_time(),
             peer: state.map(|state| state.peer),
             dropped,
         };

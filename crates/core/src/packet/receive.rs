@@ -7,7 +7,7 @@ use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, HEADER_LEN, Header, HeaderError, PacketType};
 
 use crate::endpoint::proto::Proto;
-use crate::observe::counters::Drops;
+use crate::observe::counters::DropReason;
 
 /// A packet that belongs to an open session.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ impl Proto {
         let found = self.find_header(bytes)?;
         let len = found.start + found.data_len as usize;
         let Some(data) = bytes.get(found.start..len) else {
-            self.counters.drops.size += 1;
+            self.stats.on_drop(DropReason::Size);
             return None;
         };
         self.hear(found.session);
@@ -81,7 +81,7 @@ impl Proto {
     pub(crate) fn packet_of_data<'a>(&mut self, bytes: &'a [u8], len: usize) -> Option<Packet<'a>> {
         let found = self.find_header(bytes)?;
         if bytes.len() != found.start || len != found.data_len as usize {
-            self.counters.drops.size += 1;
+            self.stats.on_drop(DropReason::Size);
             return None;
         }
         self.hear(found.session);
@@ -96,30 +96,30 @@ impl Proto {
     /// Something came from the other side of the session.
     #[inline]
     fn hear(&mut self, session: u32) {
-        let heard = self.present(self.received);
+        let heard = self.moment.present(self.moment.burst_time());
         self.sessions.at_mut(session).heard = heard;
     }
 
     #[inline(always)]
     fn find_header(&mut self, bytes: &[u8]) -> Option<Found> {
-        self.counters.rx_packets += 1;
+        self.stats.on_packet();
         let header = match Header::decode(bytes) {
             Ok(header) => header,
             Err(error) => {
-                count_bad_header(&mut self.counters.drops, error);
+                self.stats.on_drop(reason_of(error));
                 return None;
             }
         };
         let index = header.session.0;
         let Some(session) = self.sessions.get_open(index) else {
-            self.counters.drops.session += 1;
+            self.stats.on_drop(DropReason::Session);
             return None;
         };
         let known = header.token == session.token;
         #[cfg(feature = "mutants")]
         let known = known || self.config.mutant == Some(crate::mutant::Mutant::TokenIgnored);
         if !known {
-            self.counters.drops.token += 1;
+            self.stats.on_drop(DropReason::Token);
             return None;
         }
         let data_size = session.data_size;
@@ -129,7 +129,7 @@ impl Proto {
             PacketType::Req | PacketType::Resp if plain => (HEADER_LEN, header.size.min(data_size)),
             _ => {
                 let Some(data_len) = header.data_len(data_size) else {
-                    self.counters.drops.packet_number += 1;
+                    self.stats.on_drop(DropReason::PacketNumber);
                     return None;
                 };
                 (HEADER_LEN + header.extension_len(), data_len)
@@ -154,13 +154,12 @@ impl Proto {
     }
 }
 
-#[cold]
-fn count_bad_header(drops: &mut Drops, error: HeaderError) {
+fn reason_of(error: HeaderError) -> DropReason {
     match error {
-        HeaderError::Short => drops.short += 1,
-        HeaderError::Version => drops.version += 1,
-        HeaderError::Type => drops.kind += 1,
-        HeaderError::Flags => drops.flags += 1,
-        HeaderError::Field => drops.field += 1,
+        HeaderError::Short => DropReason::Short,
+        HeaderError::Version => DropReason::Version,
+        HeaderError::Type => DropReason::Kind,
+        HeaderError::Flags => DropReason::Flags,
+        HeaderError::Field => DropReason::Field,
     }
 }

@@ -8,6 +8,7 @@ use dunlin_msgbuf::BufRef;
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, Residence};
 
 use crate::endpoint::proto::Proto;
+use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
 use crate::server::work::{WorkId, WorkIdx, WorkState};
 use crate::session::table::NONE;
@@ -38,7 +39,7 @@ impl Proto {
             return None;
         }
         let idx = self.accept_number(session, at, header, congestion)?;
-        self.counters.requests_received += 1;
+        self.stats.on_request_accepted();
         Some(idx)
     }
 
@@ -59,7 +60,7 @@ impl Proto {
         let work = self.works.at_mut(idx);
         // A client that keeps the protocol does not send this before it has an answer.
         if !matches!(work.state, WorkState::Free | WorkState::Done) {
-            self.counters.drops.busy += 1;
+            self.stats.on_drop(DropReason::Busy);
             return None;
         }
         slot.last = header.req;
@@ -73,8 +74,8 @@ impl Proto {
         work.packets = 1;
         work.session = session;
         work.error = None;
-        work.arrived = self.received;
-        let unfinished = work.tx_end > self.tx_done;
+        work.arrived = self.moment.burst_time();
+        let unfinished = !self.outbox.is_done(work.tx_end);
         #[cfg(feature = "mutants")]
         let unfinished =
             unfinished && self.config.mutant != Some(crate::mutant::Mutant::SkippedFlush);
@@ -104,9 +105,9 @@ impl Proto {
         if header.req == slot.last {
             self.answer_again(session, slot.work, header);
         } else if header.req.is_before(slot.last) {
-            self.counters.drops.stale += 1;
+            self.stats.on_drop(DropReason::Stale);
         } else {
-            self.counters.drops.future += 1;
+            self.stats.on_drop(DropReason::Future);
         }
     }
 
@@ -124,7 +125,7 @@ impl Proto {
                 self.return_credit(idx, Flags::RETRANSMISSION);
             }
             WorkState::Done => {
-                self.counters.responses_resent += 1;
+                self.stats.on_response_resent();
                 self.send_answer(idx, Flags::RETRANSMISSION);
             }
         }
@@ -137,7 +138,7 @@ impl Proto {
         answer.aux = Residence::NO_SAMPLE.0;
         answer.size = ErrorCode::RESPONSE_GONE.0;
         let peer = self.sessions.at(session).peer;
-        self.tx.push(peer, &answer, BufRef::EMPTY);
+        self.outbox.push(peer, &answer, BufRef::EMPTY);
     }
 
     /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
@@ -230,7 +231,7 @@ impl Proto {
             write(response.data_mut());
         }
         work.state = WorkState::Done;
-        work.answered = self.now;
+        work.answered = self.moment.now();
         self.expect_sweep();
         self.send_answer(idx, Flags::NONE);
     }
@@ -268,7 +269,7 @@ impl Proto {
         }
         work.error = Some(code);
         work.state = WorkState::Done;
-        work.answered = self.now;
+        work.answered = self.moment.now();
         self.expect_sweep();
         self.send_answer(idx, Flags::NONE);
     }
@@ -314,9 +315,9 @@ impl Proto {
         };
         // What took longer than an iteration says so in any case, for the client's patience.
         header.aux = Residence::NO_SAMPLE.0;
-        work.tx_end = self.tx.push(session.peer, &header, data);
-        if work.sample || work.arrived != self.received {
-            self.tx.measure(work.arrived, self.received);
+        work.tx_end = self.outbox.push(session.peer, &header, data);
+        if work.sample || work.arrived != self.moment.burst_time() {
+            self.outbox.measure(work.arrived, self.moment.burst_time());
         }
     }
 
@@ -337,10 +338,10 @@ impl Proto {
         // All packets have arrived.
         header.size = Header::arrivals(PktNum(work.packets), 0);
         header.pkt = PktNum(work.packets - 1);
-        self.counters.credit_returns += 1;
+        self.stats.on_credit_return();
         let peer = self.sessions.at(session).peer;
-        self.tx.push(peer, &header, BufRef::EMPTY);
-        self.tx.measure(arrived, self.received);
+        self.outbox.push(peer, &header, BufRef::EMPTY);
+        self.outbox.measure(arrived, self.moment.burst_time());
     }
 
     /// Tells the client before a slow dispatch handler starts, because nothing can be sent while
@@ -368,18 +369,13 @@ impl Proto {
             // The handler itself has closed the session.
             self.tell_given_up(idx);
         }
-        let at = self.now + self.config.ack_delay;
-        self.ack_due.push_back((at, self.works.id(idx)));
-        self.schedule.at_latest(at);
+        let at = self.moment.now() + self.config.ack_delay;
+        self.agenda.acknowledge_at(at, self.works.id(idx));
     }
 
     /// Acknowledges detached work that is due (rule S4).
     pub(crate) fn acknowledge_due(&mut self) {
-        while let Some((at, id)) = self.ack_due.front().copied() {
-            if at > self.now {
-                return;
-            }
-            self.ack_due.pop_front();
+        while let Some(id) = self.agenda.pop_acknowledgement(self.moment.now()) {
             if let Some(idx) = self.works.find(id) {
                 self.return_credit(idx, Flags::NONE);
             }
@@ -390,7 +386,7 @@ impl Proto {
     #[inline]
     pub(crate) fn after_handler(&mut self, idx: WorkIdx) {
         if self.works.at(idx).state == WorkState::Dispatched {
-            self.counters.unanswered += 1;
+            self.stats.on_unanswered();
             self.reject(idx, ErrorCode::HANDLER_FAILED);
         }
     }
@@ -463,7 +459,7 @@ impl Proto {
         let taken = match self.config.mutant {
             Some(Mutant::DuplicateCheckDropped) => duplicate && finished,
             Some(Mutant::RunAgainAfterHold) => {
-                duplicate && gone && self.counters.requests_received != 0
+                duplicate && gone && self.stats.counters().requests_received != 0
             }
             Some(Mutant::FutureAccepted) => slot.last.is_before(header.req),
             _ => false,

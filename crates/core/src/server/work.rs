@@ -13,6 +13,7 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqNum, ReqType};
 
+use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
@@ -73,11 +74,10 @@ pub(crate) struct Work {
     pub(crate) tx_end: TxSeq,
 }
 
-/// All work of an endpoint. Free entries are reused last in, first out.
+/// All work of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct WorkTable {
-    works: Vec<Work>,
-    free: Vec<u32>,
+    works: Slab<Work>,
 }
 
 impl WorkTable {
@@ -86,15 +86,9 @@ impl WorkTable {
         self.works.len()
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self) -> WorkIdx {
-        if let Some(index) = self.free.pop() {
-            return WorkIdx(index);
-        }
-        let index = u32::try_from(self.works.len()).expect("fewer than 2^32 fit in memory");
-        self.works.push(Work::default());
-        // Freeing must never allocate: the list has room for every entry.
-        self.free.reserve(self.works.capacity() - self.free.len());
-        WorkIdx(index)
+        WorkIdx(self.works.take())
     }
 
     /// Gives the entry back; its response must have been taken.
@@ -103,17 +97,17 @@ impl WorkTable {
         debug_assert!(work.response.is_none());
         work.state = WorkState::Free;
         work.generation = work.generation.wrapping_add(1);
-        self.free.push(index.0);
+        self.works.release(index.0);
     }
 
     #[inline]
     pub(crate) fn at(&self, index: WorkIdx) -> &Work {
-        &self.works[index.0 as usize]
+        self.works.at(index.0)
     }
 
     #[inline]
     pub(crate) fn at_mut(&mut self, index: WorkIdx) -> &mut Work {
-        &mut self.works[index.0 as usize]
+        self.works.at_mut(index.0)
     }
 
     #[inline]
@@ -126,7 +120,7 @@ impl WorkTable {
 
     /// The work that a handle names, if it is still unanswered.
     pub(crate) fn find(&self, id: WorkId) -> Option<WorkIdx> {
-        let work = self.works.get(id.index as usize)?;
+        let work = self.works.get(id.index)?;
         let live = work.generation == id.generation
             && matches!(work.state, WorkState::Dispatched | WorkState::Detached);
         live.then_some(WorkIdx(id.index))
@@ -135,6 +129,6 @@ impl WorkTable {
     /// The entry for prefetching, if the index is one.
     #[inline]
     pub(crate) fn peek(&self, index: u32) -> Option<&Work> {
-        self.works.get(index as usize)
+        self.works.get(index)
     }
 }

@@ -204,7 +204,7 @@ impl Proto {
 
     /// Takes over what the other side has told.
     fn join(&mut self, index: u32, peer: PeerId, other: &SessionOffer) {
-        let heard = self.present(self.now);
+        let heard = self.moment.present(self.moment.now());
         let state = self.sessions.at_mut(index);
         state.heard = heard;
         state.peer = peer;
@@ -225,7 +225,7 @@ impl Proto {
         };
         self.end_calls(index, reason);
         self.orphan_works(index);
-        self.receiving_of.remove(&index);
+        self.reassembly.forget_session(index);
         let state = self.sessions.at(index);
         let token = state.token;
         let remote = state.is_open().then_some(Remote {
@@ -237,7 +237,7 @@ impl Proto {
         self.end_control(index);
         self.sessions.remove(index);
         self.tell(SessionEvent::Closed { session, reason });
-        self.closed.push_back(Closed {
+        self.notices.on_closed(Closed {
             session,
             token,
             reason,
@@ -331,7 +331,7 @@ impl Proto {
             backlog: state.backlog_len,
             max_message: state.max_message,
             data_size: state.data_size,
-            receiving: self.receiving_of(index),
+            receiving: self.reassembly.bytes_of(index),
             scheme: state.scheme.unwrap_or_default(),
             rate: self.rate_of(index),
             rtt: state.rtt.smoothed(),

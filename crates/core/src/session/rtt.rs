@@ -73,25 +73,6 @@ impl Rtt {
     }
 }
 
-/// Round trips as they were measured, for who asked to have them.
-#[derive(Debug, Default)]
-pub(crate) struct RttLog(Option<Vec<Nanos>>);
-
-impl RttLog {
-    /// A round trip was measured.
-    #[inline]
-    pub(crate) fn note(&mut self, rtt: Nanos) {
-        if let Some(samples) = &mut self.0 {
-            samples.push(rtt);
-        }
-    }
-
-    /// Hands out what was kept, and keeps more from now on.
-    pub(crate) fn take(&mut self, each: impl FnMut(Nanos)) {
-        self.0.get_or_insert_default().drain(..).for_each(each);
-    }
-}
-
 /// A session that is not paced asks for a round-trip sample at most this often (rule S10): both
 /// sides then read their clocks once more, and the estimate does not need it of every answer.
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);

@@ -11,7 +11,7 @@ use crate::handler::dispatch::SlowRequest;
 use crate::handler::table::{Entry, Handler};
 use crate::server::work::WorkIdx;
 use crate::time::Clock;
-use crate::transfer::server::Arrived;
+use crate::transfer::reassembly::Arrived;
 use crate::transport::Tx;
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {

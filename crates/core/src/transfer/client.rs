@@ -14,6 +14,7 @@ use crate::endpoint::proto::Proto;
 use crate::error::CloseReason;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
+use crate::observe::counters::DropReason;
 use crate::session::rtt::away_limit;
 use crate::session::table::SessionState;
 use crate::time::Nanos;
@@ -51,32 +52,23 @@ impl Proto {
         let call = self.calls.at_mut(idx);
         call.state = CallState::Sending;
         call.transfer = transfer;
-        self.counters.large_sent += 1;
+        self.stats.on_large_sent();
         self.send_later(transfer);
     }
 
     /// Puts the message into the queue of those that may send.
     pub(crate) fn send_later(&mut self, transfer: u32) {
-        let entry = self.transfers.at_mut(transfer);
-        // What waits for its time comes back by itself.
-        if !entry.queued && entry.place.is_none() {
-            entry.queued = true;
-            self.sending.push_back(transfer);
-            self.attention = true;
+        if self.transfers.queue(transfer) {
+            self.agenda.call_attention();
         }
     }
 
     /// Gives each message in the queue its turn.
     pub(crate) fn send_large(&mut self) {
-        for _ in 0..self.sending.len() {
-            let Some(transfer) = self.sending.pop_front() else {
-                return;
-            };
-            let Some(entry) = self.transfers.get_live(transfer) else {
-                continue;
-            };
-            entry.queued = false;
-            if self.take_turn(transfer) {
+        for _ in 0..self.transfers.queue_len() {
+            if let Some(transfer) = self.transfers.next_turn()
+                && self.take_turn(transfer)
+            {
                 self.send_later(transfer);
             }
         }
@@ -107,7 +99,9 @@ impl Proto {
             if !again {
                 self.take_credit(transfer);
             }
-            self.transfers.at_mut(transfer).on_sent(packet, self.now);
+            self.transfers
+                .at_mut(transfer)
+                .on_sent(packet, self.moment.now());
             match self.calls.at(self.transfers.at(transfer).call).state {
                 CallState::Sending => self.send_packet(transfer, packet, again),
                 _ => self.ask_for(transfer, &mut asked, packet, again),
@@ -123,7 +117,7 @@ impl Proto {
         // After a timeout its patience stands: what was sent again may still be on its way.
         let entry = self.transfers.at(transfer);
         if sent != 0 && entry.attempts == 0 && entry.probes == 0 {
-            let due = self.now + self.probe_after(transfer);
+            let due = self.moment.now() + self.probe_after(transfer);
             self.expect(transfer, due);
         }
     }
@@ -171,7 +165,7 @@ impl Proto {
         header.pkt = PktNum(packet);
         if again {
             header.flags = Flags::RETRANSMISSION;
-            self.counters.retransmissions += 1;
+            self.stats.on_retransmission(1);
         }
         #[cfg(feature = "mutants")]
         if again && self.config.mutant == Some(Mutant::LostNotResent) {
@@ -179,10 +173,10 @@ impl Proto {
         }
         #[cfg(feature = "mutants")]
         if packet != 0 && self.config.mutant == Some(Mutant::ReusedWhileSent) {
-            self.tx.push(state.peer, &header, data);
+            self.outbox.push(state.peer, &header, data);
             return;
         }
-        call.tx_end = self.tx.push(state.peer, &header, data);
+        call.tx_end = self.outbox.push(state.peer, &header, data);
     }
 
     /// Adds a packet of a response to what the next RFR asks for.
@@ -220,9 +214,9 @@ impl Proto {
         header.size = Header::arrivals(PktNum(entry.base()), 0);
         if again {
             header.flags = Flags::RETRANSMISSION;
-            self.counters.retransmissions += u64::from(count);
+            self.stats.on_retransmission(count);
         }
-        self.tx.push(state.peer, &header, BufRef::EMPTY);
+        self.outbox.push(state.peer, &header, BufRef::EMPTY);
     }
 
     /// CR for a request that is being sent: some of it has arrived (rules S7, W7).
@@ -248,12 +242,12 @@ impl Proto {
         #[cfg(feature = "mutants")]
         let from_the_future = from_the_future && !self.shows(Mutant::FutureCreditAccepted);
         if from_the_future {
-            self.counters.drops.packet_number += 1;
+            self.stats.on_drop(DropReason::PacketNumber);
             return;
         }
         if header.flags.has(Flags::RETRANSMISSION) {
             // A packet came twice.
-            let now = self.now;
+            let now = self.moment.now();
             self.transfers.at_mut(transfer).on_late(now);
         }
         let mut packets = 0;
@@ -279,8 +273,9 @@ impl Proto {
             let call = self.calls.at_mut(idx);
             call.state = CallState::Accepted;
             call.attempts = 0;
-            call.sent = self.now;
-            self.schedule.on_call(self.now, self.config.scan_interval);
+            call.sent = self.moment.now();
+            self.agenda
+                .on_call(self.moment.now(), self.config.scan_interval);
         }
     }
 
@@ -297,7 +292,7 @@ impl Proto {
         let held = entry.held();
         let state = self.sessions.at_mut(session);
         let least = state.rtt.minimum().unwrap_or(Nanos::ZERO);
-        let sent = entry.on_acked(packet, self.received, least)?;
+        let sent = entry.on_acked(packet, self.moment.burst_time(), least)?;
         let free = held - entry.held();
         state.credits += free;
         let mut arrival = Arrival { rtt: None };
@@ -305,14 +300,13 @@ impl Proto {
             && packet == header.pkt.0
             && let Some(residence) = header.residence().to_nanos()
         {
-            let rtt = self.received.since(sent).since(Nanos(residence));
-            if self.away <= away_limit(rtt) {
+            let rtt = self.moment.burst_time().since(sent).since(Nanos(residence));
+            if self.moment.away() <= away_limit(rtt) {
                 state.rtt.on_sample(rtt);
-                self.counters.rtt_samples += 1;
-                self.rtts.note(rtt);
+                self.stats.on_rtt_of_part(rtt);
                 arrival.rtt = Some(rtt);
             } else {
-                self.counters.rtt_away += 1;
+                self.stats.on_rtt_away();
             }
         }
         Some(arrival)
@@ -321,7 +315,7 @@ impl Proto {
     /// Looks for losses, and for what can be sent now.
     pub(crate) fn after_arrivals(&mut self, session: u32, transfer: u32) {
         let late = self.look_for_losses(transfer);
-        let due = self.now + self.probe_after(transfer);
+        let due = self.moment.now() + self.probe_after(transfer);
         self.expect(transfer, due.min(late));
         self.send_later(transfer);
         self.wake(session);
@@ -333,7 +327,7 @@ impl Proto {
         let window = rtt.minimum().map_or(FIRST_WINDOW, |rtt| Nanos(rtt.0 / 4));
         let entry = self.transfers.at_mut(transfer);
         let known = entry.lost();
-        let late = entry.find_lost(self.now, window);
+        let late = entry.find_lost(self.moment.now(), window);
         if entry.lost() > known {
             self.learn_loss(session);
         }
@@ -343,7 +337,7 @@ impl Proto {
     /// Something must be done for the message at `due`.
     fn expect(&mut self, transfer: u32, due: Nanos) {
         self.transfers.at_mut(transfer).due = due;
-        self.schedule.on_transfer(due);
+        self.agenda.on_transfer(due);
     }
 
     /// How long nothing may come before the tail is probed.
@@ -380,14 +374,14 @@ impl Proto {
             let Some(entry) = self.transfers.get_live(index) else {
                 continue;
             };
-            if entry.due <= self.now && blame {
+            if entry.due <= self.moment.now() && blame {
                 self.on_silence(index);
             }
             if let Some(entry) = self.transfers.get_live(index) {
                 next = next.min(entry.due);
             }
         }
-        self.schedule.set_transfers(next);
+        self.agenda.set_transfers(next);
     }
 
     /// Nothing has come for as long as could be expected.
@@ -404,19 +398,19 @@ impl Proto {
             return self.expect(transfer, Nanos::MAX);
         }
         if entry.has_lost() || late != Nanos::MAX {
-            self.expect(transfer, late.min(self.now + timeout));
+            self.expect(transfer, late.min(self.moment.now() + timeout));
             return self.send_later(transfer);
         }
         if entry.probes < PROBES
             && let Some(tail) = entry.tail()
         {
             entry.probes += 1;
-            entry.on_sent(tail, self.now);
+            entry.on_sent(tail, self.moment.now());
             let patience = match entry.probes {
                 PROBES => timeout,
                 probes => probe.times(1 << probes).min(timeout),
             };
-            self.expect(transfer, self.now + patience);
+            self.expect(transfer, self.moment.now() + patience);
             return self.send_again(transfer, tail);
         }
         entry.attempts = entry.attempts.saturating_add(1);
@@ -431,7 +425,7 @@ impl Proto {
         self.learn_timeout(session);
         let grown = timeout.times(1 << attempts.min(MAX_BACKOFF));
         let patience = grown.min(self.config.longest_backoff().max(timeout));
-        self.expect(transfer, self.now + patience);
+        self.expect(transfer, self.moment.now() + patience);
         self.send_later(transfer);
     }
 

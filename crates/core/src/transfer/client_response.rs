@@ -9,6 +9,7 @@ use dunlin_wire::{Flags, Header, Residence};
 use crate::client::call::{CallIdx, CallState, Done};
 use crate::endpoint::proto::Proto;
 use crate::error::RpcError;
+use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
 use crate::session::table::{ClientSlot, NONE};
 use crate::transfer::client::packets_of;
@@ -20,11 +21,11 @@ impl Proto {
         let (state, slots) = self.sessions.with_client_slots(session);
         let slot = slots[header.req.slot(u32::from(state.window)) as usize];
         if slot.call == NONE || slot.req != header.req {
-            self.counters.drops.unexpected += 1;
+            self.stats.on_drop(DropReason::Unexpected);
             return;
         }
         if header.size > state.max_message {
-            self.counters.drops.size += 1;
+            self.stats.on_drop(DropReason::Size);
             return;
         }
         let (idx, data_size) = (CallIdx(slot.call), state.data_size);
@@ -32,7 +33,7 @@ impl Proto {
         match self.calls.at(idx).state {
             CallState::Sent | CallState::Sending | CallState::Accepted => {
                 if header.pkt.0 != 0 {
-                    self.counters.drops.unexpected += 1;
+                    self.stats.on_drop(DropReason::Unexpected);
                     return;
                 }
                 if !self.begin_response(session, idx, header, packets) {
@@ -74,8 +75,8 @@ impl Proto {
         // The first packet comes unasked, so it says nothing of the round trip: as a packet that
         // left twice does.
         let entry = self.transfers.at_mut(call.transfer);
-        entry.on_sent(0, self.now);
-        entry.on_sent(0, self.now);
+        entry.on_sent(0, self.moment.now());
+        entry.on_sent(0, self.moment.now());
         true
     }
 
@@ -94,17 +95,17 @@ impl Proto {
         };
         let entry = self.transfers.at(transfer);
         if response.len() != header.size as usize {
-            self.counters.drops.size += 1;
+            self.stats.on_drop(DropReason::Size);
             return;
         }
         if packet >= entry.next() {
             // More than was asked for.
-            self.counters.drops.unexpected += 1;
+            self.stats.on_drop(DropReason::Unexpected);
             return;
         }
         if !entry.is_missing(packet) {
             // It came twice.
-            let now = self.now;
+            let now = self.moment.now();
             self.transfers.at_mut(transfer).on_late(now);
             return;
         }
@@ -113,7 +114,7 @@ impl Proto {
         let place = response.data_mut().get_mut(start..start + data.len());
         if !place.is_some_and(|place| data.copy_to(place)) {
             // It is asked for again, as if it had been lost.
-            self.counters.drops.revoked += 1;
+            self.stats.on_drop(DropReason::Revoked);
             return self.after_arrivals(session, transfer);
         }
         let arrival = self.on_arrival(session, transfer, packet, header);

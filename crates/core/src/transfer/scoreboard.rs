@@ -11,9 +11,12 @@
 //! are clear outside of `base..next`; every packet from `base` to `next` is acknowledged or
 //! outstanding, and a lost one is outstanding. Nothing here knows sessions, time or packets.
 
+use std::collections::VecDeque;
+
 use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
 use crate::client::call::CallIdx;
+use crate::slab::Slab;
 use crate::time::Nanos;
 
 /// Words of a set of packets.
@@ -140,10 +143,10 @@ pub(crate) struct Transfer {
     /// Probes of the tail since.
     pub(crate) probes: u8,
     /// It stands in the queue of those that may send.
-    pub(crate) queued: bool,
+    queued: bool,
     /// Its next packet waits in the timing wheel for this time.
     pub(crate) place: Option<Nanos>,
-    /// Somebody's; free entries are reused.
+    /// The entry is in use; free ones are reused.
     live: bool,
     packets: u32,
     base: u32,
@@ -399,11 +402,17 @@ impl Transfer {
     }
 }
 
-/// The messages on their way of an endpoint. Entries are reused.
+impl Default for Transfer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The messages of an endpoint that are on their way, and those of them that may send.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
-    all: Vec<Transfer>,
-    free: Vec<u32>,
+    all: Slab<Transfer>,
+    sending: VecDeque<u32>,
 }
 
 impl Transfers {
@@ -413,36 +422,58 @@ impl Transfers {
     }
 
     pub(crate) fn insert(&mut self, call: CallIdx, packets: u32) -> u32 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Transfer::new());
-            // Freeing must never allocate: the list has room for every entry.
-            self.free.reserve(self.all.capacity() - self.free.len());
-            u32::try_from(self.all.len() - 1).expect("fewer than 2^32 fit in memory")
-        });
-        self.all[index as usize].begin(call, packets);
+        let index = self.all.take();
+        self.all.at_mut(index).begin(call, packets);
         index
     }
 
     pub(crate) fn remove(&mut self, index: u32) {
-        self.all[index as usize].live = false;
-        self.free.push(index);
+        self.all.at_mut(index).live = false;
+        self.all.release(index);
     }
 
     #[inline]
     pub(crate) fn at(&self, index: u32) -> &Transfer {
-        &self.all[index as usize]
+        self.all.at(index)
     }
 
     #[inline]
     pub(crate) fn at_mut(&mut self, index: u32) -> &mut Transfer {
-        &mut self.all[index as usize]
+        self.all.at_mut(index)
     }
 
     /// The entry, if it is in use.
     pub(crate) fn get_live(&mut self, index: u32) -> Option<&mut Transfer> {
-        self.all
-            .get_mut(index as usize)
-            .filter(|transfer| transfer.live)
+        self.all.get_mut(index).filter(|transfer| transfer.live)
+    }
+
+    /// Some message may send.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.sending.is_empty()
+    }
+
+    /// The message may send, in its turn. False if it waits for its time, or for its turn already.
+    pub(crate) fn queue(&mut self, index: u32) -> bool {
+        let entry = self.all.at_mut(index);
+        // What waits for its time comes back by itself.
+        let queues = !entry.queued && entry.place.is_none();
+        if queues {
+            entry.queued = true;
+            self.sending.push_back(index);
+        }
+        queues
+    }
+
+    /// How many messages wait for their turn. Some of them may have ended.
+    pub(crate) fn queue_len(&self) -> usize {
+        self.sending.len()
+    }
+
+    /// The message whose turn it is; `None` if it has ended.
+    pub(crate) fn next_turn(&mut self) -> Option<u32> {
+        let index = self.sending.pop_front()?;
+        self.get_live(index)?.queued = false;
+        Some(index)
     }
 }
 

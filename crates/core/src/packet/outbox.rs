@@ -1,14 +1,20 @@
-//! Packets on their way to the transport within one iteration of the event loop (rule S8).
+//! The outbox: packets on their way to the transport within one iteration of the event loop (rule
+//! S8), and what waits for the transport: msgbufs that it still reads, and completions of calls
+//! whose requests it still reads (rule S12).
 //!
-//! Slots push here and never see the transport. What can only be known at transmission time (when
-//! it was sent, how long the request stayed in the server) is written by [`TxQueue::stamp`] just
-//! before the burst.
+//! Slots push packets here and never see the transport. What can only be known at transmission time
+//! (when it was sent, how long the request stayed in the server) is written by
+//! [`Outbox::stamp_answers`] just before the burst.
+//!
+//! Invariant: nothing leaves `endings` and `lingering` before the transport is done with it.
 
-use dunlin_msgbuf::BufRef;
+use std::collections::VecDeque;
+
+use dunlin_msgbuf::{BufRef, MsgBuf, Pool};
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
 
-use crate::client::call::CallIdx;
-use crate::observe::histogram::Histogram;
+use crate::client::call::{CallIdx, Done};
+use crate::observe::stats::Stats;
 use crate::time::Nanos;
 use crate::transport::{MAX_INLINE, PeerId, TxItem, TxSeq};
 
@@ -22,12 +28,22 @@ const ACKS_LEN: u32 = 40;
 const _: () = assert!(BARE_LEN as usize == HEADER_LEN);
 const _: () = assert!(ACKS_LEN as usize == HEADER_LEN + ACK_VECTOR_LEN);
 
-/// The packets of one iteration, in order.
+/// Packets that the outbox holds before its memory grows.
+const START_CAPACITY: usize = 256;
+
+/// A call that has ended while the transport may still read its request (rule S12).
+#[derive(Debug)]
+struct Ending {
+    done: Done,
+    tx_end: TxSeq,
+}
+
+/// The packets of one iteration, in order, and what waits until the transport is done with them.
 ///
 /// The entries are reused and written in place: an entry's inline bytes behind `inline_len` are
 /// left over from earlier packets, so building a packet touches nothing that does not travel.
 #[derive(Debug)]
-pub(crate) struct TxQueue {
+pub(crate) struct Outbox {
     items: Vec<TxItem>,
     /// How many entries hold a packet.
     len: usize,
@@ -40,6 +56,11 @@ pub(crate) struct TxQueue {
     fresh: Vec<u32>,
     /// Other answers, with the time at which their request arrived.
     late: Vec<(u32, Nanos)>,
+    /// How far the transport has come.
+    done: TxSeq,
+    endings: VecDeque<Ending>,
+    /// Responses that wait for the transport before they go back to the pool.
+    lingering: VecDeque<(TxSeq, MsgBuf)>,
 }
 
 const EMPTY: TxItem = TxItem {
@@ -49,8 +70,12 @@ const EMPTY: TxItem = TxItem {
     data: BufRef::EMPTY,
 };
 
-impl TxQueue {
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
+impl Outbox {
+    pub(crate) fn new() -> Self {
+        Self::with_capacity(START_CAPACITY)
+    }
+
+    fn with_capacity(capacity: usize) -> Self {
         Self {
             items: vec![EMPTY; capacity],
             len: 0,
@@ -58,6 +83,9 @@ impl TxQueue {
             sent: Vec::with_capacity(capacity),
             fresh: Vec::with_capacity(capacity),
             late: Vec::with_capacity(capacity),
+            done: TxSeq(0),
+            endings: VecDeque::new(),
+            lingering: VecDeque::new(),
         }
     }
 
@@ -90,15 +118,15 @@ impl TxQueue {
     }
 
     /// The last packet is an answer, in whose header the time since the arrival of its request
-    /// will stand (rule W4). `received`: the time of this iteration's burst.
+    /// will stand (rule W4). `burst_time`: the time of this iteration's burst.
     #[inline(never)]
-    pub(crate) fn measure(&mut self, arrived: Nanos, received: Nanos) {
+    pub(crate) fn measure(&mut self, arrived: Nanos, burst_time: Nanos) {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a burst has fewer than 2^32 packets"
         )]
         let place = self.len as u32 - 1;
-        if arrived == received {
+        if arrived == burst_time {
             self.fresh.push(place);
         } else {
             self.late.push((place, arrived));
@@ -146,17 +174,12 @@ impl TxQueue {
     }
 
     /// Writes into the answers how long their requests stayed: those of this iteration since
-    /// `received`, the others since their own time. `residences` has all of them.
+    /// `burst_time`, the others since their own time.
     #[inline]
-    pub(crate) fn stamp_answers(
-        &mut self,
-        now: Nanos,
-        received: Nanos,
-        residences: &mut Histogram,
-    ) {
+    pub(crate) fn stamp_answers(&mut self, now: Nanos, burst_time: Nanos, stats: &mut Stats) {
         if !self.fresh.is_empty() {
-            let stay = now.since(received);
-            residences.record_many(stay, self.fresh.len() as u64);
+            let stay = now.since(burst_time);
+            stats.on_residence(stay, self.fresh.len());
             let residence = Residence::from_nanos(stay.0).0.to_le_bytes();
             for place in &self.fresh {
                 self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
@@ -165,7 +188,7 @@ impl TxQueue {
         }
         for (place, arrived) in &self.late {
             let stay = now.since(*arrived);
-            residences.record(stay);
+            stats.on_residence(stay, 1);
             let residence = Residence::from_nanos(stay.0).0.to_le_bytes();
             self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
         }
@@ -187,3 +210,70 @@ impl TxQueue {
         self.base = end;
     }
 }
+
+/// What waits for the transport.
+impl Outbox {
+    /// The transport has come so far.
+    #[inline]
+    pub(crate) fn on_done(&mut self, done: TxSeq) {
+        self.done = done;
+    }
+
+    /// The transport is done with what it was given up to there.
+    #[inline]
+    pub(crate) fn is_done(&self, tx_end: TxSeq) -> bool {
+        tx_end <= self.done
+    }
+
+    /// Something waits for the transport.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !(self.endings.is_empty() && self.lingering.is_empty())
+    }
+
+    /// Keeps a completion for the loop to deliver, once the transport is done with the request.
+    pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
+        self.endings.push_back(Ending { done, tx_end });
+    }
+
+    /// How many completions wait.
+    pub(crate) fn ending_count(&self) -> usize {
+        self.endings.len()
+    }
+
+    /// The first completion whose request the transport is done with. One that is not goes to the
+    /// end of the queue.
+    pub(crate) fn pop_ending(&mut self) -> Option<Done> {
+        let mut ending = self.endings.pop_front()?;
+        if !self.is_done(ending.tx_end) {
+            self.endings.push_back(ending);
+            return None;
+        }
+        ending.done.request.revoke();
+        Some(ending.done)
+    }
+
+    /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
+    /// True if it has to wait.
+    pub(crate) fn recycle(&mut self, mut buf: MsgBuf, tx_end: TxSeq, pool: &mut Pool) -> bool {
+        if self.is_done(tx_end) {
+            buf.revoke();
+            pool.recycle(buf);
+            return false;
+        }
+        self.lingering.push_back((tx_end, buf));
+        true
+    }
+
+    /// Gives back what lingered and is done. The queue is nearly in order; what follows an
+    /// unfinished entry waits for it.
+    pub(crate) fn recycle_lingering(&mut self, pool: &mut Pool) {
+        let done = self.done;
+        while let Some((_, mut buf)) = self.lingering.pop_front_if(|(end, _)| *end <= done) {
+            buf.revoke();
+            pool.recycle(buf);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

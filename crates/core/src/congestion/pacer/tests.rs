@@ -1,0 +1,105 @@
+//! The pacer alone, with a scheme that never changes.
+
+use dunlin_wire::ReqNum;
+
+use super::*;
+use crate::congestion::{CongestionControl, Link, Scheme};
+use crate::session::table::Session;
+
+/// One byte takes a nanosecond.
+const LINE_RATE: BytesPerSec = BytesPerSec(1_000_000_000);
+
+/// A scheme of the user's own, with a rate and a window that never change.
+#[derive(Debug)]
+struct Fixed {
+    rate: Option<BytesPerSec>,
+    window: Option<u32>,
+}
+
+impl CongestionControl for Fixed {
+    fn on_answer(&mut self, _: Sample) {}
+    fn on_loss(&mut self, _: Nanos) {}
+    fn on_timeout(&mut self, _: Nanos) {}
+    fn rate(&self) -> Option<BytesPerSec> {
+        self.rate
+    }
+    fn window(&self) -> Option<u32> {
+        self.window
+    }
+}
+
+fn link() -> Link {
+    Link {
+        line_rate: LINE_RATE,
+        base_rtt: Nanos::ZERO,
+        packet: 1024,
+        credits: 32,
+    }
+}
+
+fn with(rate: Option<BytesPerSec>, window: Option<u32>) -> (Pacer, u32) {
+    let mut pacer = Pacer::new(&Config::default());
+    let flow = pacer.begin(Flow::own(Box::new(Fixed { rate, window }), &link()));
+    (pacer, flow)
+}
+
+#[test]
+fn a_session_at_line_rate_need_not_wait() {
+    let (mut pacer, flow) = with(None, None);
+    assert_eq!(pacer.must_pace(flow, 32), Some(false));
+    assert_eq!(pacer.reserve(flow, 1_000, Nanos(5)), None);
+    assert_eq!(pacer.must_pace(NONE, 32), None);
+    let limited = Bypasses {
+        limiter: false,
+        ..Bypasses::default()
+    };
+    pacer.set_bypasses(limited);
+    assert_eq!(pacer.must_pace(flow, 32), Some(true));
+}
+
+#[test]
+fn packets_take_places_one_after_the_other() {
+    let (mut pacer, flow) = with(Some(BytesPerSec(LINE_RATE.0 / 2)), None);
+    let now = Nanos(100);
+    assert_eq!(pacer.must_pace(flow, 32), Some(true));
+    assert_eq!(pacer.reserve(flow, 1_000, now), None, "the first leaves");
+    assert_eq!(pacer.reserve(flow, 1_000, now), Some(Nanos(2_100)));
+    pacer.charge(flow, 500);
+    assert_eq!(pacer.reserve(flow, 1_000, now), Some(Nanos(5_100)));
+}
+
+#[test]
+fn a_window_below_the_credits_paces_large_messages() {
+    let (pacer, flow) = with(None, Some(4));
+    assert_eq!(pacer.must_pace(flow, 4), Some(false));
+    assert_eq!(pacer.must_pace(flow, 5), Some(true));
+    assert_eq!(pacer.window(flow), Some(4));
+}
+
+#[test]
+fn an_ended_flow_is_forgotten_and_its_place_reused() {
+    let (mut pacer, flow) = with(None, None);
+    assert!(pacer.on_loss(flow, Nanos(1)));
+    pacer.end(flow);
+    pacer.end(NONE);
+    assert!(!pacer.on_loss(flow, Nanos(1)));
+    let again = Flow::new(Scheme::Swift, &link(), Bypasses::default()).expect("a scheme");
+    assert_eq!(pacer.begin(again), flow);
+}
+
+#[test]
+fn what_is_held_comes_up_at_its_time() {
+    let (mut pacer, _) = with(None, None);
+    let at = Nanos::from_micros(10);
+    let entry = Entry {
+        session: Session::NONE,
+        req: ReqNum(8),
+        packet: 2,
+        at,
+    };
+    assert_eq!(pacer.next_due(), Nanos::MAX);
+    pacer.hold(entry, Nanos::ZERO);
+    let due = pacer.next_due();
+    assert!(due >= at && pacer.pop_due(due.since(Nanos(1))).is_none());
+    assert_eq!(pacer.pop_due(due), Some(entry));
+}

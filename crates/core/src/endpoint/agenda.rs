@@ -1,0 +1,267 @@
+//! The agenda: what is due when, and whether something waits for the loop at all (rules S4, S8,
+//! S9).
+//!
+//! No packet and no call has a timer entry. The agenda knows when calls, held responses and large
+//! messages must be looked at next; `scan.rs` looks. An endpoint without calls and held responses
+//! has nothing due and does not wake up.
+//!
+//! Invariant: `due` is never later than the earliest entry.
+
+use std::collections::VecDeque;
+
+use crate::endpoint::timers::{TimerToken, Timers};
+use crate::server::work::WorkId;
+use crate::time::Nanos;
+
+/// Intervals for which a full RX queue, which may hold the answers, excuses every peer.
+const PATIENT_INTERVALS: u64 = 4;
+/// An endpoint that scans so late, in intervals, was away, and blames no peer for that time.
+const AWAY_INTERVALS: u64 = 8;
+/// Requests that outlive their handler within `ack_delay`, for which there is room from the start:
+/// how many there are depends on the moment, and growing then would be an allocation.
+const ACKS_DUE: usize = 256;
+
+/// When what is looked at next.
+#[derive(Debug)]
+pub(crate) struct Agenda {
+    /// Nothing is due before this.
+    due: Nanos,
+    next_scan: Nanos,
+    scan_cursor: usize,
+    /// When loss was looked for last.
+    last_blame: Nanos,
+    /// When something is due for the first of the large messages on their way.
+    transfers: Nanos,
+    next_sweep: Nanos,
+    sweep_cursor: usize,
+    /// This round of the sweep has seen a held response.
+    sweep_found: bool,
+    /// A queue that the loop drains may hold something.
+    attention: bool,
+    /// Detached requests in order of the time at which they must be acknowledged (rule S4).
+    acks: VecDeque<(Nanos, WorkId)>,
+    timers: Timers,
+    /// Sessions to look at before the burst: a slot or a credit may be free for their backlog.
+    stalled: VecDeque<u32>,
+}
+
+impl Agenda {
+    pub(crate) fn new() -> Self {
+        Self {
+            due: Nanos::MAX,
+            next_scan: Nanos::MAX,
+            scan_cursor: 0,
+            last_blame: Nanos::ZERO,
+            transfers: Nanos::MAX,
+            next_sweep: Nanos::MAX,
+            sweep_cursor: 0,
+            sweep_found: false,
+            attention: false,
+            acks: VecDeque::with_capacity(ACKS_DUE),
+            timers: Timers::default(),
+            stalled: VecDeque::new(),
+        }
+    }
+
+    /// When something is due without a packet coming in. [`Nanos::MAX`]: never.
+    #[inline]
+    pub(crate) fn due(&self) -> Nanos {
+        self.due
+    }
+
+    /// Something new is due at `at`.
+    #[inline]
+    pub(crate) fn at_latest(&mut self, at: Nanos) {
+        self.due = self.due.min(at);
+    }
+
+    /// Finds out what is due next. `paced`: when the next paced packet may leave.
+    #[inline(never)]
+    pub(crate) fn find_due(&mut self, paced: Nanos) {
+        let acks = self.acks.front().map_or(Nanos::MAX, |(at, _)| *at);
+        self.due = self
+            .next_scan
+            .min(self.next_sweep)
+            .min(acks)
+            .min(self.transfers)
+            .min(self.timers.next_due())
+            .min(paced);
+    }
+
+    /// How long this endpoint should have scanned before, if that is so long that it was away.
+    pub(crate) fn absence(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
+        let late = now.since(self.next_scan.min(self.transfers));
+        (late > interval.times(AWAY_INTERVALS)).then_some(late)
+    }
+}
+
+/// Queues that the loop drains.
+impl Agenda {
+    /// A queue that the loop drains holds something.
+    #[inline]
+    pub(crate) fn call_attention(&mut self) {
+        self.attention = true;
+    }
+
+    #[inline]
+    pub(crate) fn needs_attention(&self) -> bool {
+        self.attention
+    }
+
+    /// The loop has drained the queues. `any_left`: one of the other parts' still holds something.
+    pub(crate) fn on_drained(&mut self, any_left: bool) {
+        self.attention = any_left || !self.stalled.is_empty();
+    }
+
+    /// The session's backlog may be able to move.
+    #[inline]
+    pub(crate) fn on_stalled(&mut self, session: u32) {
+        self.stalled.push_back(session);
+        self.attention = true;
+    }
+
+    /// The next session whose backlog may be able to move.
+    pub(crate) fn pop_stalled(&mut self) -> Option<u32> {
+        self.stalled.pop_front()
+    }
+}
+
+/// Calls and large messages on their way.
+impl Agenda {
+    /// A call was made: it must be looked at one interval from now at the latest.
+    #[inline]
+    pub(crate) fn on_call(&mut self, now: Nanos, interval: Nanos) {
+        let scan = now + interval;
+        if self.next_scan > scan {
+            self.next_scan = scan;
+            self.at_latest(scan);
+        }
+    }
+
+    pub(crate) fn scan_is_due(&self, now: Nanos) -> bool {
+        self.next_scan <= now
+    }
+
+    /// Whether what has not been answered may count as lost. `queue_empty`: no answer can be
+    /// waiting in the RX queue. A queue that is never empty does not excuse a peer for ever.
+    pub(crate) fn may_blame(&mut self, now: Nanos, queue_empty: bool, interval: Nanos) -> bool {
+        let patience = interval.times(PATIENT_INTERVALS);
+        let blame = queue_empty || now.since(self.last_blame) >= patience;
+        if blame {
+            self.last_blame = now;
+        }
+        blame
+    }
+
+    /// Which of `len` entries the next scan looks at, at most `limit`: the first, and how many.
+    pub(crate) fn next_part(&mut self, len: usize, limit: usize) -> (usize, usize) {
+        if len <= limit {
+            self.scan_cursor = 0;
+            return (0, len);
+        }
+        let start = self.scan_cursor % len;
+        self.scan_cursor = (start + limit) % len;
+        (start, limit)
+    }
+
+    /// The next scan of calls is at `at`.
+    pub(crate) fn scan_at(&mut self, at: Nanos) {
+        self.next_scan = at;
+    }
+
+    /// Something is due for a large message at `due`.
+    pub(crate) fn on_transfer(&mut self, due: Nanos) {
+        self.transfers = self.transfers.min(due);
+        self.at_latest(due);
+    }
+
+    /// Nothing is due for any large message before `due`.
+    pub(crate) fn set_transfers(&mut self, due: Nanos) {
+        self.transfers = due;
+    }
+
+    /// Whether large messages are due, and if so, whether silence may count as loss.
+    pub(crate) fn transfers_due(
+        &self,
+        now: Nanos,
+        queue_empty: bool,
+        interval: Nanos,
+    ) -> Option<bool> {
+        let patience = interval.times(PATIENT_INTERVALS);
+        let due = self.transfers <= now;
+        due.then(|| queue_empty || now.since(self.transfers) >= patience)
+    }
+}
+
+/// Requests of the other side.
+impl Agenda {
+    /// The request must be acknowledged at `at` if it is not answered before (rule S4).
+    pub(crate) fn acknowledge_at(&mut self, at: Nanos, work: WorkId) {
+        self.acks.push_back((at, work));
+        self.at_latest(at);
+    }
+
+    /// The next request whose acknowledgement is due.
+    pub(crate) fn pop_acknowledgement(&mut self, now: Nanos) -> Option<WorkId> {
+        self.acks
+            .pop_front_if(|(at, _)| *at <= now)
+            .map(|(_, id)| id)
+    }
+
+    /// There is a response that must be given back some time: the sweep begins in one interval.
+    #[inline]
+    pub(crate) fn expect_sweep(&mut self, interval: impl FnOnce() -> Nanos, now: Nanos) {
+        if self.next_sweep == Nanos::MAX {
+            self.next_sweep = now + interval();
+            self.at_latest(self.next_sweep);
+        }
+    }
+
+    pub(crate) fn sweep_is_due(&self, now: Nanos) -> bool {
+        self.next_sweep <= now
+    }
+
+    /// Which of `len` held responses the next sweep looks at.
+    pub(crate) fn sweep_part(&self, len: usize, parts: usize) -> std::ops::Range<usize> {
+        let start = self.sweep_cursor.min(len);
+        start..(start + len.div_ceil(parts)).min(len)
+    }
+
+    /// The sweep has seen a response that must still be held.
+    pub(crate) fn on_held(&mut self) {
+        self.sweep_found = true;
+    }
+
+    /// A part of the held responses was swept, up to `end` of `len`. The sweep rests after a round
+    /// that found none.
+    pub(crate) fn on_swept(&mut self, end: usize, len: usize, next: Nanos) {
+        let round_over = end >= len;
+        let rest = round_over && !self.sweep_found;
+        if round_over {
+            self.sweep_found = false;
+        }
+        self.sweep_cursor = if round_over { 0 } else { end };
+        self.next_sweep = if rest { Nanos::MAX } else { next };
+    }
+}
+
+/// The user's timers.
+impl Agenda {
+    pub(crate) fn set_timer(&mut self, at: Nanos, token: TimerToken) {
+        self.timers.insert(at, token);
+        self.at_latest(at);
+    }
+
+    /// How many timers wait.
+    pub(crate) fn timer_count(&self) -> usize {
+        self.timers.len()
+    }
+
+    /// The next timer that is due.
+    pub(crate) fn pop_timer(&mut self, now: Nanos) -> Option<TimerToken> {
+        self.timers.pop_due(now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

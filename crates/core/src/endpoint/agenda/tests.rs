@@ -1,0 +1,101 @@
+//! The agenda alone: what is due, and what waits for the loop.
+
+use super::*;
+
+const INTERVAL: Nanos = Nanos(100);
+
+#[test]
+fn an_empty_agenda_has_nothing_due() {
+    let mut agenda = Agenda::new();
+    agenda.find_due(Nanos::MAX);
+    assert_eq!(agenda.due(), Nanos::MAX);
+    assert!(!agenda.needs_attention());
+}
+
+#[test]
+fn what_is_due_first_decides() {
+    let mut agenda = Agenda::new();
+    agenda.on_call(Nanos(0), INTERVAL);
+    agenda.on_transfer(Nanos(40));
+    agenda.set_timer(Nanos(60), TimerToken(1));
+    assert_eq!(agenda.due(), Nanos(40));
+    agenda.set_transfers(Nanos::MAX);
+    agenda.find_due(Nanos::MAX);
+    assert_eq!(agenda.due(), Nanos(60));
+    assert_eq!(agenda.pop_timer(Nanos(59)), None);
+    assert_eq!(agenda.pop_timer(Nanos(60)), Some(TimerToken(1)));
+    agenda.find_due(Nanos(70));
+    assert_eq!(agenda.due(), Nanos(70), "a paced packet");
+    agenda.find_due(Nanos::MAX);
+    assert_eq!(agenda.due(), Nanos(100), "the scan of calls");
+}
+
+#[test]
+fn a_full_queue_excuses_peers_for_a_while_only() {
+    let mut agenda = Agenda::new();
+    assert!(agenda.may_blame(Nanos(1_000), true, INTERVAL));
+    assert!(!agenda.may_blame(Nanos(1_399), false, INTERVAL));
+    assert!(agenda.may_blame(Nanos(1_400), false, INTERVAL));
+}
+
+#[test]
+fn an_endpoint_that_scans_very_late_was_absent() {
+    let mut agenda = Agenda::new();
+    agenda.on_call(Nanos(0), INTERVAL);
+    assert_eq!(agenda.absence(Nanos(900), INTERVAL), None);
+    assert_eq!(agenda.absence(Nanos(901), INTERVAL), Some(Nanos(801)));
+}
+
+#[test]
+fn scans_of_a_long_table_go_around_in_parts() {
+    let mut agenda = Agenda::new();
+    assert_eq!(agenda.next_part(10, 4), (0, 4));
+    assert_eq!(agenda.next_part(10, 4), (4, 4));
+    assert_eq!(agenda.next_part(10, 4), (8, 4));
+    assert_eq!(agenda.next_part(10, 4), (2, 4));
+    assert_eq!(agenda.next_part(3, 4), (0, 3));
+}
+
+#[test]
+fn the_sweep_rests_after_a_round_that_found_nothing() {
+    let mut agenda = Agenda::new();
+    agenda.expect_sweep(|| INTERVAL, Nanos(0));
+    assert!(agenda.sweep_is_due(INTERVAL));
+    assert_eq!(agenda.sweep_part(5, 2), 0..3);
+    agenda.on_held();
+    agenda.on_swept(3, 5, Nanos(200));
+    assert_eq!(agenda.sweep_part(5, 2), 3..5);
+    agenda.on_swept(5, 5, Nanos(300));
+    assert!(agenda.sweep_is_due(Nanos(300)), "the round had found one");
+    agenda.on_swept(5, 5, Nanos(400));
+    assert!(!agenda.sweep_is_due(Nanos(1_000_000)));
+}
+
+#[test]
+fn attention_ends_when_nothing_is_left() {
+    let mut agenda = Agenda::new();
+    agenda.on_stalled(7);
+    assert!(agenda.needs_attention());
+    agenda.on_drained(false);
+    assert!(agenda.needs_attention(), "a session still waits");
+    assert_eq!(agenda.pop_stalled(), Some(7));
+    agenda.on_drained(true);
+    assert!(agenda.needs_attention());
+    agenda.on_drained(false);
+    assert!(!agenda.needs_attention());
+}
+
+#[test]
+fn acknowledgements_come_in_their_order_and_time() {
+    let mut agenda = Agenda::new();
+    let id = |index| WorkId {
+        index,
+        generation: 0,
+    };
+    agenda.acknowledge_at(Nanos(10), id(1));
+    agenda.acknowledge_at(Nanos(20), id(2));
+    assert_eq!(agenda.due(), Nanos(10));
+    assert_eq!(agenda.pop_acknowledgement(Nanos(9)), None);
+    assert_eq!(agenda.pop_acknowledgement(Nanos(15)), Some(id(1)));
+    assert_eq!(agenda.pop_acknowledgement(Nanos(15)), None);
+}

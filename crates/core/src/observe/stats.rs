@@ -1,0 +1,178 @@
+//! Statistics of an endpoint: what happened, counted and measured. The parts of the endpoint report
+//! events; users, insight and the simulator read. Nothing here changes what the endpoint does.
+
+use crate::observe::counters::{Counters, DropReason};
+use crate::observe::histogram::Histograms;
+use crate::time::Nanos;
+
+/// Counters and histograms of one endpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    counters: Counters,
+    histograms: Box<Histograms>,
+    rtts: RttLog,
+}
+
+/// What is read.
+impl Stats {
+    #[inline]
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) fn histograms(&self) -> &Histograms {
+        &self.histograms
+    }
+
+    /// Hands out the round trips since the last time, and keeps more from now on.
+    pub(crate) fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
+        self.rtts.take(each);
+    }
+}
+
+/// Packets.
+impl Stats {
+    #[inline]
+    pub(crate) fn on_frames(&mut self, frames: usize) {
+        self.counters.rx_frames += frames as u64;
+    }
+
+    #[inline]
+    pub(crate) fn on_packet(&mut self) {
+        self.counters.rx_packets += 1;
+    }
+
+    #[inline]
+    pub(crate) fn on_transmit(&mut self, packets: usize) {
+        self.counters.tx_packets += packets as u64;
+    }
+
+    /// A packet is dropped and not answered (rule W12).
+    #[inline]
+    pub(crate) fn on_drop(&mut self, reason: DropReason) {
+        self.counters.drops.count(reason);
+    }
+
+    /// A packet waits in the timing wheel.
+    pub(crate) fn on_paced(&mut self) {
+        self.counters.paced += 1;
+    }
+
+    /// `packets` packets leave again, or are asked for again.
+    pub(crate) fn on_retransmission(&mut self, packets: u32) {
+        self.counters.retransmissions += u64::from(packets);
+    }
+}
+
+/// Calls of this side.
+impl Stats {
+    #[inline]
+    pub(crate) fn on_request_sent(&mut self) {
+        self.counters.requests_sent += 1;
+    }
+
+    pub(crate) fn on_large_sent(&mut self) {
+        self.counters.large_sent += 1;
+    }
+
+    /// A call waits for a slot or a credit.
+    pub(crate) fn on_stall(&mut self) {
+        self.counters.stalls += 1;
+    }
+
+    pub(crate) fn on_probe(&mut self) {
+        self.counters.probes += 1;
+    }
+
+    pub(crate) fn on_cancel(&mut self) {
+        self.counters.cancels += 1;
+    }
+
+    /// The server has answered a call whose user still waits, `took` after it was first sent.
+    #[inline]
+    pub(crate) fn on_answered(&mut self, took: Nanos) {
+        self.histograms.call.record(took);
+    }
+
+    /// The user gets the end of a call.
+    #[inline]
+    pub(crate) fn on_completion(&mut self) {
+        self.counters.completions += 1;
+    }
+}
+
+/// Requests of the other side.
+impl Stats {
+    #[inline]
+    pub(crate) fn on_request_accepted(&mut self) {
+        self.counters.requests_received += 1;
+    }
+
+    pub(crate) fn on_credit_return(&mut self) {
+        self.counters.credit_returns += 1;
+    }
+
+    pub(crate) fn on_response_resent(&mut self) {
+        self.counters.responses_resent += 1;
+    }
+
+    pub(crate) fn on_unanswered(&mut self) {
+        self.counters.unanswered += 1;
+    }
+
+    pub(crate) fn on_panic(&mut self) {
+        self.counters.handler_panics += 1;
+    }
+
+    /// `answers` answers leave that say that their request stayed for so long.
+    #[inline]
+    pub(crate) fn on_residence(&mut self, stay: Nanos, answers: usize) {
+        self.histograms.residence.record_many(stay, answers as u64);
+    }
+}
+
+/// Round trips.
+impl Stats {
+    /// A round trip was measured, of a request with one packet.
+    #[inline]
+    pub(crate) fn on_rtt(&mut self, rtt: Nanos) {
+        self.on_rtt_of_part(rtt);
+        self.histograms.rtt.record(rtt);
+    }
+
+    /// A round trip was measured, of a packet of a large message.
+    pub(crate) fn on_rtt_of_part(&mut self, rtt: Nanos) {
+        self.counters.rtt_samples += 1;
+        self.rtts.note(rtt);
+    }
+
+    /// A round trip does not count, because this endpoint had been away (rule S10).
+    pub(crate) fn on_rtt_away(&mut self) {
+        self.counters.rtt_away += 1;
+    }
+
+    /// An answer told of a congestion mark, or bore one.
+    #[inline]
+    pub(crate) fn on_congestion_mark(&mut self) {
+        self.counters.congestion_marks += 1;
+    }
+}
+
+/// Round trips as they were measured. Kept from the first time that they are asked for.
+#[derive(Debug, Default)]
+struct RttLog(Option<Vec<Nanos>>);
+
+impl RttLog {
+    /// A round trip was measured.
+    #[inline]
+    fn note(&mut self, rtt: Nanos) {
+        if let Some(samples) = &mut self.0 {
+            samples.push(rtt);
+        }
+    }
+
+    /// Hands out what was kept, and keeps more from now on.
+    fn take(&mut self, each: impl FnMut(Nanos)) {
+        self.0.get_or_insert_default().drain(..).for_each(each);
+    }
+}

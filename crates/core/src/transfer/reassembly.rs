@@ -1,0 +1,222 @@
+//! Reassembly: large requests of the other sides that are here in part, and what their senders are
+//! owed for it (rules S7, S14).
+//!
+//! Invariants: a request that is being put together has a buffer of its whole size, and that size
+//! in the budgets of its session and its endpoint; `bytes` is the sum of `bytes_of`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{Bitmap, Header, PktNum};
+
+use crate::config::Config;
+use crate::observe::counters::DropReason;
+use crate::packet::receive::Data;
+use crate::server::work::WorkIdx;
+use crate::slab::Slab;
+use crate::transfer::scoreboard::{Arrival, Arrivals};
+
+/// A request of which some has arrived.
+#[derive(Debug, Default)]
+struct Incoming {
+    arrivals: Arrivals,
+    packets: u32,
+    size: u32,
+    /// The whole message; `None` if the entry is free.
+    message: Option<MsgBuf>,
+    /// The packet that came last, which the next CR answers.
+    trigger: u32,
+    /// A CR is due at the end of the burst.
+    owes: bool,
+    congestion: bool,
+    /// A packet came that was here already, which the next CR says.
+    duplicate: bool,
+}
+
+/// A request that is complete, on its way to its handler.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) work: WorkIdx,
+    pub(crate) message: MsgBuf,
+}
+
+/// What a packet has done for its request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// It was not here before.
+    New,
+    /// It was the last one that was missing.
+    Last,
+    /// It was here already.
+    Again,
+}
+
+/// What a CR says of a request that is being put together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreditReturn {
+    /// All packets before this one have arrived.
+    pub(crate) cumulative: PktNum,
+    /// What has arrived after those; the second bitmap if one does not hold it.
+    pub(crate) bitmaps: (Bitmap, Option<Bitmap>),
+    /// The packet that the CR answers.
+    pub(crate) trigger: PktNum,
+    pub(crate) congestion: bool,
+    pub(crate) duplicate: bool,
+}
+
+/// All large requests of an endpoint that are here in part, or complete and not handled yet.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    incoming: Slab<Incoming>,
+    bytes: u64,
+    /// Those of each session that ever had any.
+    bytes_of: BTreeMap<u32, u64>,
+    /// Requests that owe a CR.
+    owing: Vec<WorkIdx>,
+    complete: VecDeque<Arrived>,
+}
+
+impl Reassembly {
+    /// Bytes of requests that are being put together.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The same of one session.
+    pub(crate) fn bytes_of(&self, session: u32) -> u64 {
+        self.bytes_of.get(&session).copied().unwrap_or(0)
+    }
+
+    /// Something waits for the loop.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !(self.owing.is_empty() && self.complete.is_empty())
+    }
+
+    /// The budgets have room for a request of `size` bytes (rule S14).
+    pub(crate) fn has_room(&self, session: u32, size: u32, config: &Config) -> bool {
+        let size = u64::from(size);
+        self.bytes_of(session) + size <= config.session_receive_budget
+            && self.bytes + size <= config.receive_budget
+    }
+
+    /// A request of `packets` packets begins, in a buffer of its whole size. Returns its place.
+    pub(crate) fn begin(&mut self, session: u32, packets: u32, size: u32, message: MsgBuf) -> u32 {
+        self.bytes += u64::from(size);
+        *self.bytes_of.entry(session).or_default() += u64::from(size);
+        let place = self.incoming.take();
+        *self.incoming.at_mut(place) = Incoming {
+            packets,
+            size,
+            message: Some(message),
+            ..Incoming::default()
+        };
+        place
+    }
+
+    /// A packet of the request at `place`.
+    ///
+    /// # Errors
+    /// Why the packet is dropped; the request is as it was.
+    pub(crate) fn take(
+        &mut self,
+        place: u32,
+        header: &Header,
+        data: Data<'_>,
+        data_size: usize,
+        congestion: bool,
+    ) -> Result<Taken, DropReason> {
+        let incoming = self.incoming.at_mut(place);
+        if header.size != incoming.size {
+            return Err(DropReason::Size);
+        }
+        let packet = header.pkt.0;
+        let found = incoming.arrivals.find(packet);
+        match found {
+            Arrival::TooFar => return Err(DropReason::PacketNumber),
+            Arrival::Duplicate => incoming.duplicate = true,
+            Arrival::New => {
+                let start = packet as usize * data_size;
+                let message = incoming.message.as_mut().map(MsgBuf::data_mut);
+                // The packet exists and its data is as long as it should be (rule W8).
+                let place = message.and_then(|bytes| bytes.get_mut(start..start + data.len()));
+                if !place.is_some_and(|place| data.copy_to(place)) {
+                    return Err(DropReason::Revoked);
+                }
+                incoming.arrivals.insert(packet);
+            }
+        }
+        incoming.congestion |= congestion;
+        incoming.trigger = packet;
+        let complete = incoming.arrivals.cumulative() == incoming.packets;
+        Ok(match found {
+            _ if complete => Taken::Last,
+            Arrival::New => Taken::New,
+            _ => Taken::Again,
+        })
+    }
+
+    /// A CR for the request at `place` is due at the end of the burst.
+    pub(crate) fn owe(&mut self, place: u32, work: WorkIdx) {
+        let incoming = self.incoming.at_mut(place);
+        if !incoming.owes {
+            incoming.owes = true;
+            self.owing.push(work);
+        }
+    }
+
+    /// The next request that may owe a CR. It may have ended, and been followed by another one.
+    pub(crate) fn pop_owing(&mut self) -> Option<WorkIdx> {
+        self.owing.pop()
+    }
+
+    /// What the CR says that the request at `place` owes; `None` if it owes none.
+    pub(crate) fn take_credit_return(&mut self, place: u32) -> Option<CreditReturn> {
+        let incoming = self.incoming.at_mut(place);
+        if !std::mem::take(&mut incoming.owes) {
+            return None;
+        }
+        Some(CreditReturn {
+            cumulative: PktNum(incoming.arrivals.cumulative()),
+            bitmaps: incoming.arrivals.bitmaps(),
+            trigger: PktNum(incoming.trigger),
+            congestion: std::mem::take(&mut incoming.congestion),
+            duplicate: std::mem::take(&mut incoming.duplicate),
+        })
+    }
+
+    /// Forgets the request at `place`; returns its bytes.
+    pub(crate) fn end(&mut self, place: u32, session: u32) -> Option<MsgBuf> {
+        let incoming = self.incoming.at_mut(place);
+        let message = incoming.message.take();
+        let size = u64::from(incoming.size);
+        self.bytes -= size;
+        *self.bytes_of.entry(session).or_default() -= size;
+        self.incoming.release(place);
+        message
+    }
+
+    /// The session has closed; its requests have ended.
+    pub(crate) fn forget_session(&mut self, session: u32) {
+        let left = self.bytes_of.remove(&session);
+        debug_assert!(matches!(left, None | Some(0)));
+    }
+
+    /// A request is complete and waits for its handler.
+    pub(crate) fn on_complete(&mut self, work: WorkIdx, message: MsgBuf) {
+        self.complete.push_back(Arrived { work, message });
+    }
+
+    /// The next request that is complete.
+    pub(crate) fn pop_complete(&mut self) -> Option<Arrived> {
+        self.complete.pop_front()
+    }
+
+    /// A planted bug: the request's bytes stay in the budget.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn leak(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests;

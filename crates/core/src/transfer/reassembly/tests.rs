@@ -1,0 +1,109 @@
+//! Reassembly alone: packets in any order, budgets, and what a CR says.
+
+use dunlin_msgbuf::{Pool, PoolConfig};
+use dunlin_wire::{Flags, PacketType, ReqNum, SessionNum, Token};
+
+use super::*;
+
+const SIZE: u32 = 30;
+const DATA_SIZE: usize = 10;
+const WORK: WorkIdx = WorkIdx(3);
+
+fn pool() -> Pool {
+    Pool::new(PoolConfig::default()).expect("memory for a pool")
+}
+
+fn packet(number: u32, size: u32) -> Header {
+    Header {
+        kind: PacketType::Req,
+        flags: Flags::NONE,
+        aux: 0,
+        session: SessionNum(0),
+        token: Token(0),
+        size,
+        pkt: PktNum(number),
+        req: ReqNum(0),
+    }
+}
+
+fn byte_of(number: u32) -> u8 {
+    (number % 251) as u8
+}
+
+/// Gives packet `number`, filled with its own number, to the request at `place`.
+fn give(reassembly: &mut Reassembly, place: u32, number: u32) -> Result<Taken, DropReason> {
+    let data = [byte_of(number); DATA_SIZE];
+    let header = packet(number, SIZE);
+    reassembly.take(place, &header, Data::Here(&data), DATA_SIZE, number == 1)
+}
+
+fn begun(pool: &mut Pool) -> (Reassembly, u32) {
+    let mut reassembly = Reassembly::default();
+    let message = pool.alloc(SIZE as usize).expect("memory");
+    let place = reassembly.begin(7, 3, SIZE, message);
+    (reassembly, place)
+}
+
+#[test]
+fn packets_in_any_order_make_the_message() {
+    let mut pool = pool();
+    let (mut reassembly, place) = begun(&mut pool);
+    assert_eq!(give(&mut reassembly, place, 2), Ok(Taken::New));
+    assert_eq!(give(&mut reassembly, place, 0), Ok(Taken::New));
+    assert_eq!(give(&mut reassembly, place, 2), Ok(Taken::Again));
+    assert_eq!(give(&mut reassembly, place, 1), Ok(Taken::Last));
+    let message = reassembly.end(place, 7).expect("the message");
+    let expected: Vec<u8> = (0..3).flat_map(|number| [number; DATA_SIZE]).collect();
+    assert_eq!(message.data(), expected);
+}
+
+#[test]
+fn what_does_not_fit_the_request_is_refused_and_changes_nothing() {
+    let mut pool = pool();
+    let (mut reassembly, place) = begun(&mut pool);
+    let other = packet(0, SIZE + 1);
+    let data = Data::Here(&[0; DATA_SIZE]);
+    let refused = reassembly.take(place, &other, data, DATA_SIZE, false);
+    assert_eq!(refused, Err(DropReason::Size));
+    let far = give(&mut reassembly, place, 3 + dunlin_wire::MAX_AHEAD);
+    assert_eq!(far, Err(DropReason::PacketNumber));
+    assert!(reassembly.take_credit_return(place).is_none());
+}
+
+#[test]
+fn a_credit_return_says_once_what_a_burst_has_brought() {
+    let mut pool = pool();
+    let (mut reassembly, place) = begun(&mut pool);
+    for number in [0, 0, 1] {
+        give(&mut reassembly, place, number).expect("it fits");
+        reassembly.owe(place, WORK);
+    }
+    assert_eq!(reassembly.pop_owing(), Some(WORK));
+    assert_eq!(reassembly.pop_owing(), None, "one for all three");
+    let owed = reassembly.take_credit_return(place).expect("it owes");
+    assert_eq!((owed.cumulative, owed.trigger), (PktNum(2), PktNum(1)));
+    assert!(owed.congestion && owed.duplicate);
+    assert!(reassembly.take_credit_return(place).is_none());
+}
+
+#[test]
+fn budgets_count_what_is_here_in_part() {
+    let mut pool = pool();
+    let config = Config {
+        session_receive_budget: 50,
+        receive_budget: 70,
+        ..Config::default()
+    };
+    let (mut reassembly, place) = begun(&mut pool);
+    assert!(reassembly.has_room(7, 20, &config));
+    assert!(!reassembly.has_room(7, 21, &config), "the session's budget");
+    assert!(reassembly.has_room(8, 40, &config));
+    assert!(
+        !reassembly.has_room(8, 41, &config),
+        "the endpoint's budget"
+    );
+    reassembly.end(place, 7);
+    assert_eq!((reassembly.bytes(), reassembly.bytes_of(7)), (0, 0));
+    reassembly.forget_session(7);
+    assert!(reassembly.has_room(7, 50, &config));
+}
