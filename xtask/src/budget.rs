@@ -1,113 +1,274 @@
-//! The instruction budget: how many instructions an RPC of 32 bytes costs on both sides together,
-//! over shared memory, and whether that is more than `budget.toml` allows.
+//! The budget: how many instructions, stores and loads an RPC over shared memory costs its client
+//! and its server, and whether that is more than `budget.toml` allows.
 //!
-//! The example `shm_rpc` executes the same instructions in every run. Callgrind counts those of the
-//! client's turns and those of the server's, for a short and a long run; the difference belongs to
-//! the RPCs alone, without set-up. Other work on the machine does not change the numbers; the
-//! compiler does.
+//! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run; it is
+//! built once as the measured binaries are and once as a user's program (`builds.rs`). `rows.rs`
+//! has the situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the machine
+//! does not change the numbers; the compiler does.
 
+mod builds;
+mod callgrind;
+mod rows;
 mod table;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
+use serde_json::{Value, json};
 
-use table::{Budget, Verdict};
+use builds::Build;
+use callgrind::{SIDES, Sides, UNITS};
+use rows::Row;
+use table::{Budget, Ceilings, FILE};
 
-const FILE: &str = "budget.toml";
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask budget                          all rows, as continuous integration does
+  cargo xtask budget --build measured batch-  the rows whose names begin with that
+  cargo xtask budget --print > rows.toml      rows for budget.toml, 0.5 % above the counts
+  cargo xtask budget --json | jq '.[] | select(.is_within | not)'
 
-/// What runs under callgrind, and how it is built.
-const EXAMPLE: &str = "shm_rpc";
-const BUILD: [&str; 7] = [
-    "build",
-    "--quiet",
-    "--release",
-    "--locked",
-    "--package=dunlin-transport",
-    "--example",
-    EXAMPLE,
-];
+The profile of each row stays in target/budget; callgrind_annotate shows it by function.
 
-/// Modes of the example; the budget file has a number for each.
-const MODES: [&str; 2] = ["one", "batch"];
+Exit codes: 0, all counts are within the budget (or --print was given); 1, one is above, or it
+could not be counted; 2, wrong arguments.";
 
-/// Functions of the example whose instructions are counted, those that they call included.
-const SIDES: [&str; 2] = ["client_turn", "server_turn"];
+/// Counts the instructions, stores and loads of an RPC, and compares them with `budget.toml`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Counts only rows whose names begin with one of these.
+    #[arg(value_name = "ROW")]
+    rows: Vec<String>,
+    /// Counts only this build.
+    #[arg(long, value_enum)]
+    build: Option<Build>,
+    /// Prints the counts as one JSON array, with an object for each row and side.
+    #[arg(long)]
+    json: bool,
+    /// Prints the rows as they would stand in the file, and compares nothing.
+    #[arg(long, conflicts_with = "json")]
+    print: bool,
+}
 
-/// RPCs of the short and of the long run.
-const SHORT: u64 = 10_000;
-const LONG: u64 = 30_000;
+/// What was counted for one row, and what is allowed.
+struct Outcome {
+    build: Build,
+    row: Row,
+    counts: Sides<f64>,
+    ceilings: Option<Ceilings>,
+}
 
 /// Prints a table; true if everything is within its budget.
-pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
-    let text = std::fs::read_to_string(root.join(FILE)).context("cannot read budget.toml")?;
-    let budgets = table::parse(&text)?;
-    let program = build(root)?;
-    println!("instructions per RPC of 32 bytes over shared memory");
-    println!(
-        "{:8} {:>8} {:>8} {:>8} {:>8}",
-        "", "client", "server", "both", "budget"
+pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
+    let all = rows::all();
+    let names: Vec<String> = all.iter().map(|row| row.name.clone()).collect();
+    let is_meant = |row: &Row| {
+        args.rows.is_empty() || args.rows.iter().any(|begin| row.name.starts_with(begin))
+    };
+    let rows: Vec<Row> = all.into_iter().filter(is_meant).collect();
+    ensure!(
+        !rows.is_empty(),
+        "no row begins with {:?}; the rows are {}",
+        args.rows,
+        names.join(", ")
     );
-    let mut is_within = true;
-    for mode in MODES {
-        let budget = Budget::find(&budgets, mode)?;
-        let [client, server] = [
-            per_rpc(&program, mode, SIDES[0])?,
-            per_rpc(&program, mode, SIDES[1])?,
-        ];
-        let both = client + server;
-        println!(
-            "{mode:8} {client:>8.1} {server:>8.1} {both:>8.1} {:>8}",
-            budget.instructions
-        );
-        let verdict = budget.judge(both);
-        is_within &= verdict != Verdict::Above;
-        if let Some(advice) = budget.advice(both) {
-            println!("{advice}");
+    let budget = match args.print {
+        true => None,
+        false => {
+            let text = std::fs::read_to_string(root.join(FILE));
+            Some(Budget::parse(
+                &text.with_context(|| format!("cannot read {FILE}"))?,
+                &names,
+            )?)
+        }
+    };
+    let mut outcomes = Vec::new();
+    for build in Build::ALL {
+        if args.build.is_none_or(|only| only == build) {
+            outcomes.extend(count_build(root, build, &rows, budget.as_ref(), args)?);
         }
     }
-    Ok(is_within)
+    if args.json {
+        println!(
+            "{:#}",
+            Value::Array(outcomes.iter().flat_map(to_json).collect())
+        );
+    }
+    if args.print {
+        return Ok(true);
+    }
+    Ok(judge(&outcomes, args))
 }
 
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
-        .args(BUILD)
-        .current_dir(root)
-        .status();
-    ensure!(
-        status.context("cannot start cargo")?.success(),
-        "the example does not build"
+/// Builds the program once and counts each row with it.
+fn count_build(
+    root: &Path,
+    build: Build,
+    rows: &[Row],
+    budget: Option<&Budget>,
+    args: &Args,
+) -> anyhow::Result<Vec<Outcome>> {
+    progress(&format!("building the program of [{}] …", build.name()));
+    let (program, profiles) = build.program(root)?;
+    std::fs::create_dir_all(&profiles)
+        .with_context(|| format!("cannot make {}", profiles.display()))?;
+    let is_table = !args.json && !args.print;
+    if is_table {
+        heading(build);
+    } else if args.print {
+        println!("[{}]", build.name());
+    }
+    let mut outcomes = Vec::new();
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    for rows in rows.chunks(at_once) {
+        progress(&format!("counting {} …", rows[0].name));
+        let counts = count_beside(&program, &profiles, build, rows);
+        for (row, counts) in rows.iter().zip(counts) {
+            let outcome = Outcome {
+                build,
+                row: row.clone(),
+                counts: counts?,
+                ceilings: budget
+                    .map(|budget| budget.ceilings(build, &row.name))
+                    .transpose()?,
+            };
+            progress("");
+            if is_table {
+                println!("{}", line(&outcome));
+            } else if args.print {
+                println!("{}", table::file_row(&row.name, &outcome.counts));
+            }
+            outcomes.push(outcome);
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Counts some rows at the same time.
+fn count_beside(
+    program: &Path,
+    profiles: &Path,
+    build: Build,
+    rows: &[Row],
+) -> Vec<anyhow::Result<Sides<f64>>> {
+    let count = |row: &Row| {
+        let profile = profiles.join(profile_name(build, row));
+        callgrind::count(program, &row.args(), &profile)
+    };
+    std::thread::scope(|scope| {
+        let started: Vec<_> = rows.iter().map(|row| scope.spawn(|| count(row))).collect();
+        let join = |started: std::thread::ScopedJoinHandle<'_, _>| {
+            started.join().expect("counting does not panic")
+        };
+        started.into_iter().map(join).collect()
+    })
+}
+
+fn profile_name(build: Build, row: &Row) -> String {
+    format!("{}-{}.out", build.name(), row.name)
+}
+
+fn heading(build: Build) {
+    println!("\n[{}]: {}", build.name(), build.about());
+    println!(
+        "{:15} {:>24}  {:>24}  {:>24}",
+        "", "client", "server", "both"
     );
-    let metadata = crate::tidy::metadata(root)?;
-    let target = metadata["target_directory"].as_str();
-    let target = Path::new(target.context("cargo metadata names no target directory")?);
-    Ok(target.join("release/examples").join(EXAMPLE))
+    print!("{:15}", "");
+    for _ in 0..3 {
+        print!(" {:>10} {:>6} {:>6} ", "instr.", "stores", "loads");
+    }
+    println!();
 }
 
-fn per_rpc(program: &Path, mode: &str, side: &str) -> anyhow::Result<f64> {
-    let short = count(program, mode, side, SHORT)?;
-    let long = count(program, mode, side, LONG)?;
-    let more = long.checked_sub(short).filter(|more| *more > 0);
-    let more = more.context("a longer run executed no more instructions")?;
-    // Both are far below 2^52.
-    Ok(more as f64 / (LONG - SHORT) as f64)
+/// A row of the table.
+fn line(outcome: &Outcome) -> String {
+    let mut line = format!("{:15}", outcome.row.name);
+    let [client, server] = outcome.counts;
+    let both = [0, 1, 2].map(|unit| client[unit] + server[unit]);
+    for [instructions, stores, loads] in [client, server, both] {
+        line += &format!(" {instructions:>10.1} {stores:>6.1} {loads:>6.1} ");
+    }
+    line.trim_end().to_owned()
 }
 
-/// Instructions of one side's turns in one run.
-fn count(program: &Path, mode: &str, side: &str, rpcs: u64) -> anyhow::Result<u64> {
-    let out = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(format!("--toggle-collect=*{side}*"))
-        .arg(program)
-        .args([mode, &rpcs.to_string()])
-        .output()
-        .context("cannot start valgrind; install the package of that name")?;
-    let log = String::from_utf8_lossy(&out.stderr);
-    ensure!(
-        out.status.success(),
-        "{} failed under valgrind:\n{log}",
-        program.display()
-    );
-    table::collected(&log).with_context(|| format!("callgrind printed no count:\n{log}"))
+fn to_json(outcome: &Outcome) -> impl Iterator<Item = Value> {
+    (0..SIDES.len()).map(|side| {
+        let mut value = json!({
+            "build": outcome.build.name(),
+            "row": outcome.row.name,
+            "per": outcome.row.per(),
+            "side": SIDES[side],
+        });
+        let mut is_within = true;
+        for (unit, name) in UNITS.into_iter().enumerate() {
+            let count = outcome.counts[side][unit];
+            let ceiling = outcome.ceilings.map(|ceilings| ceilings[side][unit]);
+            is_within &= ceiling.is_none_or(|ceiling| count <= f64::from(ceiling));
+            value[name] = json!({ "count": count, "ceiling": ceiling });
+        }
+        value["is_within"] = json!(is_within);
+        value
+    })
+}
+
+/// Says what is above its ceiling and what could be lowered; true if nothing is above.
+fn judge(outcomes: &[Outcome], args: &Args) -> bool {
+    let mut is_within = true;
+    let mut loose = 0;
+    for outcome in outcomes {
+        let Outcome {
+            build,
+            row,
+            counts,
+            ceilings,
+        } = outcome;
+        let Some(ceilings) = ceilings else { continue };
+        loose += table::loose(counts, ceilings);
+        for excess in table::excesses(*build, &row.name, counts, ceilings) {
+            let profile = profile_name(*build, row);
+            say(
+                args,
+                &format!("{excess} (callgrind_annotate target/budget/{profile})"),
+            );
+            is_within = false;
+        }
+    }
+    if !is_within {
+        say(
+            args,
+            "Find what was added. Raising a number in budget.toml needs a page in docs/decisions/ \
+             that says what it buys.",
+        );
+    }
+    if loose > 0 {
+        say(
+            args,
+            &format!(
+                "{loose} numbers of budget.toml are clearly above what was counted: put the rows \
+                 of \
+                 `cargo xtask budget --print` there, so that the gain is not lost again."
+            ),
+        );
+    }
+    is_within
+}
+
+/// Text for people: beside the table, or away from the JSON.
+fn say(args: &Args, text: &str) {
+    match args.json {
+        true => eprintln!("{text}"),
+        false => println!("{text}"),
+    }
+}
+
+/// What is going on, on a terminal only; the next text overwrites it.
+fn progress(text: &str) {
+    let mut err = std::io::stderr();
+    if err.is_terminal() {
+        // Progress that cannot be shown is no failure.
+        let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
+    }
 }

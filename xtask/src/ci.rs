@@ -72,7 +72,12 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     let metadata = crate::tidy::metadata(root)?;
     let mut steps = vec![
         sh("tidy", 5, "cargo xtask tidy"),
-        sh("format", 2, "cargo fmt --all --check"),
+        sh(
+            "format",
+            2,
+            "cargo fmt --all --check && \
+             cargo fmt --check --manifest-path xtask/outside/Cargo.toml",
+        ),
         sh(
             "clippy",
             20,

@@ -1,7 +1,7 @@
 //! Chores of the workspace: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
-//! the simulator, `budget` counts instructions, `coverage` finds what no test reaches, and `ci`
-//! runs every step of continuous integration. `.ci/run` installs what they need and calls the
-//! latter.
+//! the simulator, `budget` counts what an RPC costs, `coverage` finds what no test reaches, and
+//! `ci` runs every step of continuous integration. `.ci/run` installs what they need and calls
+//! the latter.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -34,8 +34,7 @@ enum Chore {
     /// Runs simulated clusters, one per seed, and finds planted bugs; `seeds --help` says more.
     #[command(disable_help_flag = true)]
     Seeds(seeds::Args),
-    /// Counts the instructions of an RPC under callgrind and compares them with `budget.toml`.
-    Budget,
+    Budget(budget::Args),
     /// Runs the tests of the receive path and says what of it they do not reach.
     Coverage,
     /// Runs the steps of continuous integration, with the time each takes.
@@ -46,7 +45,7 @@ fn main() -> ExitCode {
     let outcome = root().and_then(|root| match Args::parse().chore {
         Chore::Tidy => tidy::run(&root),
         Chore::Seeds(args) => seeds::run(&root, &args),
-        Chore::Budget => budget::run(&root),
+        Chore::Budget(args) => budget::run(&root, &args),
         Chore::Coverage => coverage::run(&root),
         Chore::Ci(args) => ci::run(&root, &args),
     });

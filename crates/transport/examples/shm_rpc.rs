@@ -1,32 +1,42 @@
-//! RPCs of 32 bytes each way between two endpoints over shared memory, in one thread and with a
-//! clock that only counts, so that every run executes the same instructions. `cargo xtask budget`
-//! runs it under callgrind and holds it against `budget.toml`.
+//! RPCs between two endpoints over shared memory, in one thread and with a clock that only counts,
+//! so that every run executes the same instructions. `cargo xtask budget` runs it under callgrind
+//! and compares it with `budget.toml`; `xtask/outside` builds it as a program of others.
 //!
 //! ```text
-//! cargo run --release -p dunlin-transport --example shm_rpc -- [one|batch] [RPCS]
+//! cargo run --release -p dunlin-transport --example shm_rpc -- \
+//!     [SIZE] [IN_FLIGHT] [SESSIONS] [COUNT] [deadline]
 //! ```
 //!
-//! `one` keeps one request in flight, `batch` 32 on four sessions. The client writes a fresh number
-//! into each request, the server reads the whole request and answers a function of it, the client
-//! checks each response.
+//! `SIZE` is 8, 32, 56, 200 or 1000 bytes each way, or 32 with a deadline on every call. With none
+//! in flight, `COUNT` iterations of each endpoint find nothing to do; else `COUNT` RPCs do.
+//! What counts happens in [`counted`]: the client's part in [`client_turn`], the server's in
+//! [`server_turn`]. The last line printed is the number of RPCs or iterations in there.
+//!
+//! The client writes fresh numbers to the beginning of each request, and one to its end if it is
+//! longer; the server reads them and answers their sum at the same places, where the client checks
+//! it. So the work of the program itself is the same for 32 bytes and for 1000.
 
 use dunlin_core::transport::{Halves, PeerId};
-use dunlin_core::{Clock, Config, Cx, Done, Nanos, Request, Rpc, Session, SessionOptions, Tag};
+use dunlin_core::{
+    CallOptions, Clock, Config, Cx, Done, Nanos, Request, Rpc, Session, SessionOptions, Tag,
+};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::shm::{Options, Shm, ShmRx, ShmTx};
 use dunlin_wire::ReqType;
 
 const SUM: ReqType = ReqType(1);
-/// Bytes of a request and of a response.
-const SIZE: usize = 32;
-/// Numbers in one.
-const WORDS: usize = SIZE / 8;
-/// Requests in flight in the mode `batch`, and the sessions that share them.
-const BATCH: usize = 32;
-const SESSIONS: usize = 4;
 
-/// Time goes on by this much whenever somebody asks.
+/// Numbers at the beginning of a message that the program writes and reads.
+const FIRST: usize = 4;
+
+/// RPCs before those that count, while pools and rings fill.
+const WARM_UP: u64 = 2000;
+
+/// A deadline far beyond the end of the run.
+const AFTER: Nanos = Nanos::from_secs(10);
+
+/// Time goes on by this much at each reading of the clock.
 const TICK: Nanos = Nanos(100);
 
 struct Ticks(Nanos);
@@ -41,7 +51,7 @@ impl Clock for Ticks {
 
 #[derive(Default)]
 struct Client {
-    /// Number in the next request.
+    /// First number in the next request.
     next: u64,
     completed: u64,
 }
@@ -50,29 +60,84 @@ type End = (Halves<ShmRx, ShmTx>, PeerId);
 type ClientRpc = Rpc<Shm, Ticks, Client>;
 type ServerRpc = Rpc<Shm, Ticks, ()>;
 
-fn main() {
-    let mut args = std::env::args().skip(1);
-    let in_flight = match args.next().as_deref() {
-        None | Some("one") => 1,
-        Some("batch") => BATCH,
-        Some(other) => panic!("the mode is one or batch, not {other}"),
+struct Plan {
+    in_flight: usize,
+    sessions: usize,
+    count: u64,
+}
+
+pub(crate) fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u64| {
+        let text = args.get(at);
+        text.map_or(default, |text| text.parse().expect("a number"))
     };
-    let rpcs = args
-        .next()
-        .map_or(100_000, |n| n.parse().expect("RPCS is a number"));
-    let (mut client, mut server, sessions) = connected();
-    for slot in 0..in_flight {
+    let plan = Plan {
+        in_flight: usize::try_from(number(1, 1)).expect("few"),
+        sessions: usize::try_from(number(2, 4)).expect("few"),
+        count: number(3, 100_000),
+    };
+    let counted = match (number(0, 32), args.get(4).map(String::as_str)) {
+        (8, None) => run::<8, false>(&plan),
+        (32, None) => run::<32, false>(&plan),
+        (32, Some("deadline")) => run::<32, true>(&plan),
+        (56, None) => run::<56, false>(&plan),
+        (200, None) => run::<200, false>(&plan),
+        (1000, None) => run::<1000, false>(&plan),
+        other => panic!("{other:?}: not one of the lengths 8, 32, 56, 200 and 1000"),
+    };
+    println!("{counted}");
+}
+
+/// Runs with messages of `SIZE` bytes; returns how many RPCs or iterations counted.
+fn run<const SIZE: usize, const DEADLINE: bool>(plan: &Plan) -> u64 {
+    let (mut client, mut server, sessions) = connected::<SIZE, DEADLINE>(plan);
+    for slot in 0..plan.in_flight.max(1) {
         let session = sessions[slot % sessions.len()];
         let bufs = [(); 2].map(|()| client.buf(SIZE).expect("there is memory"));
         let (app, mut cx) = client.with();
-        call(app, session, bufs, &mut cx);
+        call::<SIZE, DEADLINE>(app, session, bufs, &mut cx);
     }
-    while client.app().completed < rpcs {
-        client_turn(&mut client);
-        server_turn(&mut server);
+    exchange(&mut client, &mut server, WARM_UP);
+    if plan.in_flight == 0 {
+        client.on_completion(|app, _, _| app.completed += 1);
+        exchange(&mut client, &mut server, 1);
+        idle(&mut client, &mut server, WARM_UP);
+        return counted(|| idle(&mut client, &mut server, plan.count));
     }
+    let done = counted(|| exchange(&mut client, &mut server, plan.count));
     assert_eq!(client.counters().retransmissions, 0);
-    println!("{rpcs} RPCs, {in_flight} in flight");
+    done
+}
+
+/// All that counts happens in here.
+#[inline(never)]
+fn counted(work: impl FnOnce() -> u64) -> u64 {
+    work()
+}
+
+/// Turns until `rpcs` more are complete, or a few more than that; returns how many.
+fn exchange(client: &mut ClientRpc, server: &mut ServerRpc, rpcs: u64) -> u64 {
+    let begin = client.app().completed;
+    // One RPC takes a turn or two. Without this limit, a lost call would be waited for for ever.
+    for _ in 0..10 * (rpcs + WARM_UP) {
+        client_turn(client);
+        server_turn(server);
+        let done = client.app().completed - begin;
+        if done >= rpcs {
+            return done;
+        }
+    }
+    panic!("{rpcs} RPCs do not complete");
+}
+
+/// Turns in which nothing comes; returns how many.
+fn idle(client: &mut ClientRpc, server: &mut ServerRpc, turns: u64) -> u64 {
+    for _ in 0..turns {
+        client_turn(client);
+        server_turn(server);
+    }
+    turns
 }
 
 /// What the client does for the requests in flight: takes the responses, sends the next requests.
@@ -87,7 +152,9 @@ fn server_turn(server: &mut ServerRpc) {
     server.run_once();
 }
 
-fn connected() -> (ClientRpc, ServerRpc, Vec<Session>) {
+fn connected<const SIZE: usize, const DEADLINE: bool>(
+    plan: &Plan,
+) -> (ClientRpc, ServerRpc, Vec<Session>) {
     let ((here, to_server), (there, to_client)) = ends();
     let config = Config {
         hugepages: false,
@@ -98,13 +165,16 @@ fn connected() -> (ClientRpc, ServerRpc, Vec<Session>) {
         .expect("the options are in range");
     let mut server =
         Rpc::new((), clock(), there, config, 2, None).expect("the options are in range");
-    server.on(SUM, answer);
-    client.on_completion(complete);
+    server.on(SUM, answer::<SIZE>);
+    client.on_completion(complete::<SIZE, DEADLINE>);
+    // No call waits for a slot: a session alone has room for all that are in flight.
+    let room = u32::try_from(plan.in_flight / plan.sessions).expect("few");
+    let options = SessionOptions {
+        window: SessionOptions::DEFAULT.window.max(room),
+        ..SessionOptions::DEFAULT
+    };
     let open = |_| {
-        let session = client
-            .lifecycle()
-            .open(&SessionOptions::default())
-            .expect("there is room");
+        let session = client.lifecycle().open(&options).expect("there is room");
         let offer = client.lifecycle().offer_of(session).expect("it is opening");
         let (_, answer) = server
             .lifecycle()
@@ -116,7 +186,7 @@ fn connected() -> (ClientRpc, ServerRpc, Vec<Session>) {
             .expect("a good answer");
         session
     };
-    let sessions = (0..SESSIONS).map(open).collect();
+    let sessions = (0..plan.sessions).map(open).collect();
     (client, server, sessions)
 }
 
@@ -136,46 +206,84 @@ fn ends() -> (End, End) {
     ((a, to_b), (b, to_a))
 }
 
-fn call(app: &mut Client, session: Session, bufs: [MsgBuf; 2], cx: &mut Cx<'_>) {
+fn call<const SIZE: usize, const DEADLINE: bool>(
+    app: &mut Client,
+    session: Session,
+    bufs: [MsgBuf; 2],
+    cx: &mut Cx<'_>,
+) {
     let [mut request, response] = bufs;
     let first = app.next;
-    write([first, first + 1, first + 2, first + 3], request.data_mut());
-    cx.call(session, SUM, request, response, Tag(app.next))
+    write::<SIZE>(request.data_mut(), |place| first + place);
+    let options = CallOptions {
+        deadline: DEADLINE.then_some(AFTER),
+    };
+    cx.call_with(session, SUM, request, response, Tag(first), options)
         .expect("a slot is free");
     app.next += 1;
 }
 
-fn complete(app: &mut Client, done: Done, cx: &mut Cx<'_>) {
+fn complete<const SIZE: usize, const DEADLINE: bool>(
+    app: &mut Client,
+    done: Done,
+    cx: &mut Cx<'_>,
+) {
     assert_eq!(done.result, Ok(()));
-    let sum = 4 * done.tag.0 + 6;
-    assert!(
-        words(done.response.data()) == [sum; WORDS],
-        "a response is wrong"
-    );
+    let first = done.tag.0;
+    let sum: u64 = numbers::<SIZE>(|place| first + place).into_iter().sum();
+    let is_right = read::<SIZE>(done.response.data()) == numbers::<SIZE>(|_| sum);
+    assert!(is_right, "a response is wrong");
     app.completed += 1;
-    call(app, done.session, [done.request, done.response], cx);
+    call::<SIZE, DEADLINE>(app, done.session, [done.request, done.response], cx);
 }
 
-fn answer(_: &mut (), request: Request<'_>, cx: &mut Cx<'_>) {
-    let [a, b, c, d] = words(request.data());
-    let sum = a.wrapping_add(b).wrapping_add(c).wrapping_add(d);
-    request.reply(cx, SIZE, |out| write([sum; WORDS], out));
+fn answer<const SIZE: usize>(_: &mut (), request: Request<'_>, cx: &mut Cx<'_>) {
+    let sum = read::<SIZE>(request.data())
+        .into_iter()
+        .fold(0, u64::wrapping_add);
+    request.reply(cx, SIZE, |out| write::<SIZE>(out, |_| sum));
 }
 
-/// The message as numbers. It has no alignment.
+/// A number for each place that the program writes and reads; 0 where a message of `SIZE` bytes has
+/// none. Places are counted from 0; the last one is `FIRST`.
 #[inline]
-fn words(bytes: &[u8]) -> [u64; WORDS] {
-    let (words, _) = bytes
+fn numbers<const SIZE: usize>(of: impl Fn(u64) -> u64) -> [u64; FIRST + 1] {
+    let has = |place: usize| {
+        if place < FIRST {
+            SIZE / 8 > place
+        } else {
+            SIZE / 8 > FIRST
+        }
+    };
+    std::array::from_fn(|place| if has(place) { of(place as u64) } else { 0 })
+}
+
+/// The numbers of a message. It has no alignment.
+#[inline]
+fn read<const SIZE: usize>(bytes: &[u8]) -> [u64; FIRST + 1] {
+    let bytes = bytes
         .first_chunk::<SIZE>()
-        .expect("messages have 32 bytes")
-        .as_chunks();
-    [0, 1, 2, 3].map(|at: usize| u64::from_le_bytes(words[at]))
+        .expect("messages have this length");
+    let (words, _) = bytes.as_chunks();
+    numbers::<SIZE>(|place| u64::from_le_bytes(words[at::<SIZE>(place)]))
 }
 
 #[inline]
-fn write(words: [u64; WORDS], out: &mut [u8]) {
-    let (chunks, _) = out.as_chunks_mut();
-    for (chunk, word) in chunks.iter_mut().zip(words) {
-        *chunk = word.to_le_bytes();
+fn write<const SIZE: usize>(out: &mut [u8], of: impl Fn(u64) -> u64) {
+    let out = out
+        .first_chunk_mut::<SIZE>()
+        .expect("messages have this length");
+    let (words, _) = out.as_chunks_mut();
+    for place in 0..(FIRST as u64 + 1).min(SIZE as u64 / 8) {
+        words[at::<SIZE>(place)] = of(place).to_le_bytes();
+    }
+}
+
+/// Where the number of a place lies in a message of `SIZE` bytes, in words.
+#[inline]
+fn at<const SIZE: usize>(place: u64) -> usize {
+    match usize::try_from(place) {
+        Ok(place) if place < FIRST => place,
+        _ => SIZE / 8 - 1,
     }
 }

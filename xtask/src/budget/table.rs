@@ -1,97 +1,146 @@
 //! The budget file and the comparison with it: pure functions of text and numbers.
 
-use anyhow::{Context, bail, ensure};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-/// A budget that is so much above what is measured, as a part of it, could be lowered.
-const SLACK: f64 = 0.03;
+use anyhow::{Context, ensure};
 
-/// One line of the budget file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Budget {
-    pub(super) name: String,
-    /// Most instructions per RPC, both sides together.
-    pub(super) instructions: u32,
-}
+use super::builds::Build;
+use super::callgrind::{SIDES, Sides, UNITS};
 
-/// How a measurement compares with its budget.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    Above,
-    Within,
-    /// By more than the slack.
-    Below,
-}
+/// Where the ceilings stand.
+pub(super) const FILE: &str = "budget.toml";
+
+/// A ceiling that is made of a count is so much above it, as a part of it.
+const MARGIN: f64 = 0.005;
+
+/// A ceiling that is so much above the count could be lowered.
+const SLACK: f64 = 0.02;
+
+/// A row of the file: most instructions, stores and loads of each side.
+pub(super) type Ceilings = Sides<u32>;
+
+/// The file: the ceilings of each row in each section.
+#[derive(Debug)]
+pub(super) struct Budget(BTreeMap<(String, String), Ceilings>);
 
 impl Budget {
-    /// The budget with this name.
-    pub(super) fn find<'a>(budgets: &'a [Self], name: &str) -> anyhow::Result<&'a Self> {
-        let found = budgets.iter().find(|budget| budget.name == name);
-        found.with_context(|| format!("budget.toml has no number for `{name}`"))
-    }
-
-    pub(super) fn judge(&self, measured: f64) -> Verdict {
-        let budget = f64::from(self.instructions);
-        if measured > budget {
-            Verdict::Above
-        } else if measured < budget * (1.0 - SLACK) {
-            Verdict::Below
-        } else {
-            Verdict::Within
-        }
-    }
-
-    /// What is to be done about a measurement; `None`: nothing.
-    pub(super) fn advice(&self, measured: f64) -> Option<String> {
-        let Self { name, instructions } = self;
-        match self.judge(measured) {
-            Verdict::Above => Some(format!(
-                "OVER BUDGET: `{name}` takes {measured:.1} instructions per RPC and may take \
-                 {instructions}. Find what was added (valgrind --tool=callgrind, \
-                 callgrind_annotate). Raising the number in budget.toml needs a page in \
-                 docs/decisions/ that says what the instructions buy."
-            )),
-            Verdict::Within => None,
-            Verdict::Below => Some(format!(
-                "`{name}` takes {measured:.1} instructions per RPC; lower its budget of \
-                 {instructions} to {:.0}, so that the gain is not lost again.",
-                measured.ceil()
-            )),
-        }
-    }
-}
-
-/// The lines `name = number` of the section `[instructions_per_rpc]`.
-pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Budget>> {
-    let mut budgets: Vec<Budget> = Vec::new();
-    let mut is_ours = false;
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if line.starts_with('[') {
-            is_ours = line == "[instructions_per_rpc]";
-            ensure!(is_ours, "budget.toml: unknown section {line}");
-        } else if !line.is_empty() {
-            ensure!(is_ours, "budget.toml: `{line}` stands in no section");
-            let (name, number) = line
-                .split_once('=')
-                .with_context(|| format!("budget.toml: `{line}` is not `name = number`"))?;
-            let instructions = number
-                .trim()
-                .parse()
-                .with_context(|| format!("budget.toml: `{line}` has no whole number"))?;
-            let name = name.trim().to_owned();
-            if budgets.iter().any(|budget| budget.name == name) {
-                bail!("budget.toml: `{name}` stands there twice");
+    /// Reads `name = [[instructions, stores, loads], [the same of the server]]` in a section for
+    /// each build. All rows must be there, and no other.
+    pub(super) fn parse(text: &str, rows: &[String]) -> anyhow::Result<Self> {
+        let mut budget = Self(BTreeMap::new());
+        let mut section = "";
+        for line in text.lines() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if let Some(name) = line.strip_prefix('[') {
+                section = name.trim_end_matches(']');
+                let builds = Build::ALL.map(Build::name);
+                ensure!(
+                    builds.contains(&section),
+                    "{FILE}: `{line}` is no section; the sections are {builds:?}"
+                );
+            } else if !line.is_empty() {
+                let row = budget.read(section, line)?;
+                ensure!(
+                    rows.contains(&row),
+                    "{FILE}: [{section}] has a row `{row}`, which is not counted"
+                );
             }
-            budgets.push(Budget { name, instructions });
         }
+        for build in Build::ALL {
+            for row in rows {
+                budget.ceilings(build, row)?;
+            }
+        }
+        Ok(budget)
     }
-    Ok(budgets)
+
+    /// Reads one row; returns its name.
+    fn read(&mut self, section: &str, line: &str) -> anyhow::Result<String> {
+        ensure!(!section.is_empty(), "{FILE}: `{line}` stands in no section");
+        let wrong = || {
+            format!(
+                "{FILE}: `{line}` is not `name = [[instructions, stores, loads], [the same of the \
+                 server]]` in whole numbers; `cargo xtask budget --print` prints such rows"
+            )
+        };
+        let (name, numbers) = line.split_once('=').with_context(wrong)?;
+        let ceilings = serde_json::from_str(numbers).with_context(wrong)?;
+        let name = name.trim().to_owned();
+        let before = self.0.insert((section.to_owned(), name.clone()), ceilings);
+        ensure!(before.is_none(), "{FILE}: [{section}] has `{name}` twice");
+        Ok(name)
+    }
+
+    /// The ceilings of a row.
+    pub(super) fn ceilings(&self, build: Build, row: &str) -> anyhow::Result<Ceilings> {
+        let found = self.0.get(&(build.name().to_owned(), row.to_owned()));
+        found.copied().with_context(|| {
+            format!(
+                "{FILE}: [{}] has no row `{row}`; `cargo xtask budget --print {row}` prints it",
+                build.name()
+            )
+        })
+    }
 }
 
-/// The number of instructions in what callgrind prints at its end.
-pub(super) fn collected(log: &str) -> Option<u64> {
-    let line = log.lines().find(|line| line.contains("Collected :"))?;
-    line.rsplit(':').next()?.trim().parse().ok()
+/// Counts above their ceilings, in words.
+pub(super) fn excesses(
+    build: Build,
+    row: &str,
+    counts: &Sides<f64>,
+    ceilings: &Ceilings,
+) -> Vec<String> {
+    let numbers = each(counts, ceilings).filter(|(_, _, count, ceiling)| count > ceiling);
+    let text = |(side, unit, count, ceiling): (&str, &str, f64, f64)| {
+        format!(
+            "OVER BUDGET: [{}] {row}: the {side} needs {count:.1} {unit} and may need {ceiling}",
+            build.name()
+        )
+    };
+    numbers.map(text).collect()
+}
+
+/// How many ceilings are so far above their counts that they should be lowered.
+pub(super) fn loose(counts: &Sides<f64>, ceilings: &Ceilings) -> usize {
+    let is_loose = |count: f64, ceiling| f64::from(ceiling_for(count)) < ceiling * (1.0 - SLACK);
+    let numbers = each(counts, ceilings);
+    numbers
+        .filter(|(_, _, count, ceiling)| is_loose(*count, *ceiling))
+        .count()
+}
+
+/// Side, unit, count and ceiling of each number.
+fn each<'a>(
+    counts: &'a Sides<f64>,
+    ceilings: &'a Ceilings,
+) -> impl Iterator<Item = (&'static str, &'static str, f64, f64)> + 'a {
+    let places = (0..SIDES.len()).flat_map(|side| (0..UNITS.len()).map(move |unit| (side, unit)));
+    places.map(|(side, unit)| {
+        let ceiling = f64::from(ceilings[side][unit]);
+        (SIDES[side], UNITS[unit], counts[side][unit], ceiling)
+    })
+}
+
+/// A row of the file that allows these counts and little more.
+pub(super) fn file_row(name: &str, counts: &Sides<f64>) -> String {
+    let mut row = format!("{name:14} = [");
+    for (at, side) in counts.iter().enumerate() {
+        let [instructions, stores, loads] = side.map(ceiling_for);
+        let comma = if at == 0 { ", " } else { "]" };
+        write!(row, "[{instructions:4}, {stores:4}, {loads:4}]{comma}").expect("a string has room");
+    }
+    row
+}
+
+/// The ceiling for a count.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts are positive and far below 2^32"
+)]
+fn ceiling_for(count: f64) -> u32 {
+    (count * (1.0 + MARGIN)).ceil() as u32
 }
 
 #[cfg(test)]

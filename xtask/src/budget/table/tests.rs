@@ -1,60 +1,82 @@
-//! What the budget file says, and when a measurement is too much.
+//! What the budget file says, and when a count is too much.
 
-use super::{Budget, Verdict, collected, parse};
+use super::{Budget, Build, excesses, file_row, loose};
 
-fn budget(instructions: u32) -> Budget {
-    Budget {
-        name: "one".to_owned(),
-        instructions,
-    }
+const FILE: &str = "# why\n[measured]\none = [[400, 50, 60], [300, 40, 50]] # note\n\
+                    [plain]\none = [[401, 51, 61], [301, 41, 51]]\n";
+
+fn rows() -> Vec<String> {
+    vec!["one".to_owned()]
 }
 
 #[test]
-fn more_than_the_budget_is_too_much_and_the_message_says_what_to_do() {
-    let budget = budget(400);
-    assert_eq!(budget.judge(400.0), Verdict::Within);
-    assert_eq!(budget.judge(400.1), Verdict::Above);
-    let advice = budget.advice(412.34).unwrap();
-    for part in ["`one`", "412.3", "400", "docs/decisions/"] {
-        assert!(advice.contains(part), "{advice}");
-    }
+fn each_build_has_a_section_with_each_row() {
+    let budget = Budget::parse(FILE, &rows()).unwrap();
+    let of = |build| budget.ceilings(build, "one").unwrap();
+    assert_eq!(of(Build::Measured), [[400, 50, 60], [300, 40, 50]]);
+    assert_eq!(of(Build::Plain), [[401, 51, 61], [301, 41, 51]]);
 }
 
 #[test]
-fn a_gain_of_more_than_three_percent_lowers_the_budget() {
-    let budget = budget(400);
-    assert_eq!(budget.judge(388.0), Verdict::Within);
-    assert_eq!(budget.advice(388.0), None);
-    assert_eq!(budget.judge(387.9), Verdict::Below);
-    assert!(budget.advice(350.2).unwrap().contains("to 351"));
-}
-
-#[test]
-fn the_file_has_a_number_for_each_name() {
-    let text = "# why\n[instructions_per_rpc]\none = 400 # both sides\n\nbatch=300\n";
-    let budgets = parse(text).unwrap();
-    assert_eq!(Budget::find(&budgets, "one").unwrap(), &budget(400));
-    assert_eq!(Budget::find(&budgets, "batch").unwrap().instructions, 300);
-    assert!(Budget::find(&budgets, "udp").is_err());
-}
-
-#[test]
-fn a_file_that_says_something_else_is_refused() {
-    for text in [
-        "one = 400",
-        "[instructions_per_rpc]\none",
-        "[instructions_per_rpc]\none = many",
-        "[instructions_per_rpc]\none = -4",
-        "[instructions_per_rpc]\none = 4\none = 5",
-        "[instructions]\none = 4",
+fn a_file_that_says_something_else_is_refused_with_the_place() {
+    for (part, instead, why) in [
+        ("[plain]", "[simple]", "`[simple]` is no section"),
+        ("[measured]", "", "stands in no section"),
+        (
+            "[plain]\none",
+            "[plain]\ntwo",
+            "`two`, which is not counted",
+        ),
+        ("[plain]\none", "[plain]\n#", "[plain] has no row `one`"),
+        ("[plain]\n", "", "[measured] has `one` twice"),
+        ("400", "-400", "whole numbers"),
+        ("400", "400.5", "whole numbers"),
+        ("60]", "60, 7]", "whole numbers"),
+        ("]] #", "], []] #", "whole numbers"),
+        ("= [", "[", "whole numbers"),
     ] {
-        assert!(parse(text).is_err(), "{text}");
+        let text = FILE.replacen(part, instead, 1);
+        let error = Budget::parse(&text, &rows()).unwrap_err().to_string();
+        assert!(error.contains(why), "{text}\n{error}");
     }
 }
 
 #[test]
-fn the_count_is_found_in_what_callgrind_prints() {
-    let log = "==12== Events    : Ir\n==12== Collected : 4821930\n==12== \n";
-    assert_eq!(collected(log), Some(4_821_930));
-    assert_eq!(collected("==12== Command: x\n"), None);
+fn a_count_above_its_ceiling_is_named_with_row_side_and_both_numbers() {
+    let ceilings = [[400, 50, 60], [300, 40, 50]];
+    let at = |stores| {
+        excesses(
+            Build::Plain,
+            "one",
+            &[[400.0, 50.0, 60.0], [300.0, stores, 1.0]],
+            &ceilings,
+        )
+    };
+    assert!(at(40.0).is_empty());
+    let found = at(40.06);
+    assert_eq!(found.len(), 1);
+    for part in ["[plain]", "one", "server", "40.1 stores", "may need 40"] {
+        assert!(found[0].contains(part), "{found:?}");
+    }
+}
+
+#[test]
+fn ceilings_are_loose_only_if_a_new_row_would_lower_them_clearly() {
+    let ceilings = [[400, 50, 60], [300, 40, 50]];
+    let counts = [[398.0, 49.5, 59.5], [298.0, 39.5, 49.5]];
+    assert_eq!(loose(&counts, &ceilings), 0);
+    let fewer = [[380.0, 49.5, 59.5], [298.0, 30.0, 49.5]];
+    assert_eq!(loose(&fewer, &ceilings), 2);
+}
+
+#[test]
+fn the_row_that_is_printed_allows_what_was_counted_and_little_more() {
+    let counts = [[400.0, 50.2, 60.0], [1000.0, 40.0, 0.0]];
+    let row = file_row("one", &counts);
+    let text = format!("[measured]\n{row}\n[plain]\n{row}\n");
+    let budget = Budget::parse(&text, &rows()).unwrap();
+    let ceilings = budget.ceilings(Build::Measured, "one").unwrap();
+    assert_eq!(ceilings, [[402, 51, 61], [1005, 41, 0]]);
+    assert_eq!(loose(&counts, &ceilings), 0);
+    assert!(excesses(Build::Measured, "one", &counts, &ceilings).is_empty());
 }

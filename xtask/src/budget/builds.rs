@@ -1,0 +1,69 @@
+//! The two ways in which the counted program is built.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// A way to build, named as its section of `budget.toml`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(super) enum Build {
+    /// In the workspace: fat LTO and one codegen unit, as all binaries that are measured.
+    Measured,
+    /// Outside of it: cargo's default release profile, as a user's program.
+    Plain,
+}
+
+impl Build {
+    pub(super) const ALL: [Self; 2] = [Self::Measured, Self::Plain];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Plain => "plain",
+        }
+    }
+
+    pub(super) const fn about(self) -> &'static str {
+        match self {
+            Self::Measured => "the workspace's release profile: fat LTO, x86-64-v3",
+            Self::Plain => "a program outside the workspace, cargo's default release profile",
+        }
+    }
+
+    /// Builds the program; returns where it lies, and a folder for its profiles.
+    pub(super) fn program(self, root: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+        let metadata = crate::tidy::metadata(root)?;
+        let target = metadata["target_directory"].as_str();
+        let target = Path::new(target.context("cargo metadata names no target directory")?);
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--quiet", "--release", "--locked"])
+            .current_dir(root);
+        let program = match self {
+            Self::Measured => {
+                cargo.args(["--package=dunlin-transport", "--example=shm_rpc"]);
+                target.join("release/examples/shm_rpc")
+            }
+            Self::Plain => {
+                let target = target.join("outside");
+                cargo
+                    .arg("--manifest-path=xtask/outside/Cargo.toml")
+                    .arg("--target-dir")
+                    .arg(&target)
+                    // Set, and so put before the flags of `.cargo/config.toml`: a user has neither.
+                    .env("RUSTFLAGS", "")
+                    .env_remove("CARGO_ENCODED_RUSTFLAGS");
+                target.join("release/dunlin-outside")
+            }
+        };
+        let status = cargo.status().context("cannot start cargo")?;
+        ensure!(
+            status.success(),
+            "the program of the section [{}] does not build; if the dependencies of a crate have \
+             changed, run `cargo update --workspace --manifest-path xtask/outside/Cargo.toml`",
+            self.name()
+        );
+        Ok((program, target.join("budget")))
+    }
+}

@@ -1,0 +1,72 @@
+//! The situations that are counted: a name of `budget.toml` each, and the arguments with which the
+//! example `shm_rpc` runs it.
+
+/// RPCs or iterations that are counted. What happens once in many RPCs is in the numbers as well.
+const COUNT: u64 = 6000;
+
+/// Requests in flight of the rows `batch`.
+const BATCH: u32 = 32;
+
+/// One situation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Row {
+    pub(super) name: String,
+    size: u32,
+    /// 0: the endpoints have nothing to do.
+    in_flight: u32,
+    sessions: u32,
+    has_deadline: bool,
+}
+
+impl Row {
+    /// Arguments of the example.
+    pub(super) fn args(&self) -> Vec<String> {
+        let numbers = [
+            u64::from(self.size),
+            self.in_flight.into(),
+            self.sessions.into(),
+            COUNT,
+        ];
+        let deadline = self.has_deadline.then(|| "deadline".to_owned());
+        let numbers = numbers.iter().map(u64::to_string);
+        numbers.chain(deadline).collect()
+    }
+
+    /// The unit of its numbers.
+    pub(super) fn per(&self) -> &'static str {
+        if self.in_flight == 0 {
+            "iteration"
+        } else {
+            "RPC"
+        }
+    }
+}
+
+/// All rows, in the order of the file.
+pub(super) fn all() -> Vec<Row> {
+    let row = |name: String, size, in_flight, sessions| Row {
+        name,
+        size,
+        in_flight,
+        sessions,
+        has_deadline: false,
+    };
+    let mut rows = Vec::new();
+    for (mode, in_flight) in [("batch", BATCH), ("one", 1)] {
+        for size in [8, 32, 56, 200, 1000] {
+            rows.push(row(format!("{mode}-{size}"), size, in_flight, 4));
+        }
+        rows.push(Row {
+            has_deadline: true,
+            ..row(format!("{mode}-deadline"), 32, in_flight, 4)
+        });
+    }
+    for sessions in [1, 2, 8] {
+        rows.push(row(format!("sessions-{sessions}"), 32, BATCH, sessions));
+    }
+    rows.push(row("idle".to_owned(), 32, 0, 4));
+    rows
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! What is counted, and how the example is started for it.
+
+use std::collections::BTreeSet;
+
+use super::all;
+
+#[test]
+fn each_row_has_a_name_and_a_run_of_its_own() {
+    let rows = all();
+    let names: BTreeSet<_> = rows.iter().map(|row| &row.name).collect();
+    let runs: BTreeSet<_> = rows.iter().map(super::Row::args).collect();
+    assert_eq!((names.len(), runs.len()), (rows.len(), rows.len()));
+}
+
+#[test]
+fn the_arguments_are_those_that_the_example_documents() {
+    let args = |name: &str| {
+        let rows = all();
+        let row = rows.iter().find(|row| row.name == name).unwrap();
+        row.args().join(" ")
+    };
+    assert_eq!(args("batch-56"), "56 32 4 6000");
+    assert_eq!(args("one-deadline"), "32 1 4 6000 deadline");
+    assert_eq!(args("sessions-8"), "32 32 8 6000");
+    assert_eq!(args("idle"), "32 0 4 6000");
+}
