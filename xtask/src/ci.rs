@@ -88,6 +88,12 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         sh("seeds", 20, "cargo xtask seeds --count 2000"),
         sh("mutants", 15, "cargo xtask seeds --mutants"),
         sh(
+            "differential",
+            15,
+            "cargo xtask seeds --differential --count 1000 && \
+             cargo test -p dunlin-sim --features mutants --lib differential::",
+        ),
+        sh(
             "endpoint mutants",
             20,
             "cargo test -p dunlin-core --features mutants --lib check::",

@@ -1,70 +1,100 @@
-//! Planted bugs, to prove that the simulator's checkers see (design §13). Only with the feature
+//! Planted bugs, to prove that the simulator's checkers see (design §13), and planted differences,
+//! which break no promise and which only a comparison of two runs sees. Only with the feature
 //! `mutants`; a build without it has none of this.
 
 macro_rules! mutants {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// A planted bug.
+    (
+        bugs { $($(#[$bug_doc:meta])* $bug:ident = $bug_text:literal,)* }
+        differences { $($(#[$doc:meta])* $name:ident = $text:literal,)* }
+    ) => {
+        /// A planted bug, or a planted difference.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Mutant {
+            $($(#[$bug_doc])* $bug,)*
             $($(#[$doc])* $name,)*
         }
 
         impl Mutant {
-            /// Every planted bug.
-            pub const ALL: &[Self] = &[$(Self::$name),*];
+            /// Every planted bug: a checker must find each.
+            pub const ALL: &[Self] = &[$(Self::$bug),*];
+
+            /// Every planted difference: no checker finds one, a comparison must.
+            pub const DIFFERENCES: &[Self] = &[$(Self::$name),*];
 
             /// The name on the command line.
             pub const fn name(self) -> &'static str {
-                match self { $(Self::$name => $text),* }
+                match self {
+                    $(Self::$bug => $bug_text,)*
+                    $(Self::$name => $text,)*
+                }
             }
 
-            /// The bug with this name.
+            /// The bug or difference with this name.
             pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|mutant| mutant.name() == name)
+                let all = Self::ALL.iter().chain(Self::DIFFERENCES);
+                all.copied().find(|mutant| mutant.name() == name)
             }
         }
     };
 }
 
 mutants! {
-    /// A msgbuf is given back although the transport is not done with it.
-    ReleasedBeforeDone = "released-before-done",
-    /// A response is rewritten while an earlier transmission of it is not done.
-    SkippedFlush = "skipped-flush",
-    /// A client slot is used again although its zombie has not been answered.
-    SlotReusedEarly = "slot-reused-early",
-    /// A server takes a duplicate for a new request.
-    DuplicateCheckDropped = "duplicate-check-dropped",
-    /// An error answer does not give its credit back.
-    CreditLeaked = "credit-leaked",
-    /// Packets are accepted whatever their token is.
-    TokenIgnored = "token-ignored",
-    /// A session that waits for a slot is not looked at when one is free.
-    LostWakeup = "lost-wakeup",
-    /// After `response_hold` a duplicate runs the handler again.
-    RunAgainAfterHold = "run-again-after-hold",
-    /// Cancelling frees the slot at once.
-    FreeOnCancel = "free-on-cancel",
-    /// Request numbers stop at 2³² − 1 instead of wrapping.
-    WrongWrap = "wrong-wrap",
-    /// A timer acts on a request that was answered before.
-    TimerAfterCompletion = "timer-after-completion",
-    /// A packet of an earlier session with the same number is accepted.
-    StaleIncarnation = "stale-incarnation",
-    /// A higher request number is taken as the slot's new position.
-    FutureAccepted = "future-accepted",
-    /// A failed peer's calls are forgotten instead of completed.
-    LostCompletion = "lost-completion",
-    /// A CR that speaks of packets which have not been sent is believed.
-    FutureCreditAccepted = "future-credit-accepted",
-    /// The bitmap of a CR is read as if it began one packet later.
-    BitmapOffByOne = "bitmap-off-by-one",
-    /// The last packet of a request that fills it leaves empty.
-    WrongLastPacket = "wrong-last-packet",
-    /// A request that is given up in part keeps its place in the endpoint's budget.
-    BudgetLeaked = "budget-leaked",
-    /// A large request counts as sent when its first packet is.
-    ReusedWhileSent = "reused-while-sent",
-    /// A lost packet of a request is never sent again.
-    LostNotResent = "lost-not-resent",
+    bugs {
+        /// A msgbuf is given back although the transport is not done with it.
+        ReleasedBeforeDone = "released-before-done",
+        /// A response is rewritten while an earlier transmission of it is not done.
+        SkippedFlush = "skipped-flush",
+        /// A client slot is used again although its zombie has not been answered.
+        SlotReusedEarly = "slot-reused-early",
+        /// A server takes a duplicate for a new request.
+        DuplicateCheckDropped = "duplicate-check-dropped",
+        /// An error answer does not give its credit back.
+        CreditLeaked = "credit-leaked",
+        /// Packets are accepted whatever their token is.
+        TokenIgnored = "token-ignored",
+        /// A session that waits for a slot is not looked at when one is free.
+        LostWakeup = "lost-wakeup",
+        /// After `response_hold` a duplicate runs the handler again.
+        RunAgainAfterHold = "run-again-after-hold",
+        /// Cancelling frees the slot at once.
+        FreeOnCancel = "free-on-cancel",
+        /// Request numbers stop at 2³² − 1 instead of wrapping.
+        WrongWrap = "wrong-wrap",
+        /// A timer acts on a request that was answered before.
+        TimerAfterCompletion = "timer-after-completion",
+        /// A packet of an earlier session with the same number is accepted.
+        StaleIncarnation = "stale-incarnation",
+        /// A higher request number is taken as the slot's new position.
+        FutureAccepted = "future-accepted",
+        /// A failed peer's calls are forgotten instead of completed.
+        LostCompletion = "lost-completion",
+        /// A CR that speaks of packets which have not been sent is believed.
+        FutureCreditAccepted = "future-credit-accepted",
+        /// The bitmap of a CR is read as if it began one packet later.
+        BitmapOffByOne = "bitmap-off-by-one",
+        /// The last packet of a request that fills it leaves empty.
+        WrongLastPacket = "wrong-last-packet",
+        /// A request that is given up in part keeps its place in the endpoint's budget.
+        BudgetLeaked = "budget-leaked",
+        /// A large request counts as sent when its first packet is.
+        ReusedWhileSent = "reused-while-sent",
+        /// A lost packet of a request is never sent again.
+        LostNotResent = "lost-not-resent",
+    }
+    differences {
+        /// A slow request is acknowledged one nanosecond later.
+        OneLater = "one-nanosecond-later",
+        /// A call that waits for a slot or a credit is counted twice.
+        CountedTwice = "counted-twice",
+        /// The last of the calls that end without an answer ends first.
+        EndingsReversed = "endings-reversed",
+        /// A request that is sent again does not say so.
+        OtherByte = "other-byte",
+        /// A second msgbuf is taken for each response, until the response has left.
+        SpareBuffer = "spare-buffer",
+        /// A call counts as having taken one nanosecond more.
+        MeasuredLonger = "measured-longer",
+        /// A handler's request that its client has cancelled is not reported as given up.
+        NotReported = "given-up-not-reported",
+    }
 }

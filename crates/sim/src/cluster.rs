@@ -20,6 +20,7 @@ pub use ledger::{Counts, Phase};
 pub use message::Kind;
 pub use node::RpcNode;
 
+use crate::differential::record::Recorder;
 use crate::net::NetHandle;
 use crate::plan::{NEVER_FORGET, Plan};
 use crate::rng::Rng;
@@ -36,8 +37,15 @@ pub struct RpcCluster {
 }
 
 impl RpcCluster {
-    /// A cluster for `plan` whose endpoints have `config`. `traced`: keep notes for a trace.
-    pub fn new(plan: Plan, config: Config, seed: u64, traced: bool) -> Self {
+    /// A cluster for `plan` whose endpoints have `config`. `traced`: keep notes for a trace. What
+    /// its processes do is noted in `record`.
+    pub(crate) fn new(
+        plan: Plan,
+        config: Config,
+        seed: u64,
+        traced: bool,
+        record: Recorder,
+    ) -> Self {
         let shared = Shared::new(
             Allowed {
                 anything: plan.insider,
@@ -45,6 +53,7 @@ impl RpcCluster {
                 forgetting: plan.endpoint.response_hold < NEVER_FORGET,
             },
             traced,
+            record,
         );
         Self {
             plan,

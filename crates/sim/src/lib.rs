@@ -9,6 +9,7 @@
 pub mod bulk;
 pub mod clock;
 pub mod cluster;
+pub mod differential;
 pub mod events;
 pub mod hostile;
 pub mod mutants;

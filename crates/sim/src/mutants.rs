@@ -1,4 +1,4 @@
-//! The planted bugs by name (design §13). Without the feature `mutants` there are none, and no
+//! The planted bugs and differences by name (design §13). Without the feature `mutants` there are none, and no
 //! value of [`Mutant`] exists.
 
 #[cfg(feature = "mutants")]
@@ -20,7 +20,12 @@ impl Mutant {
         Planted::ALL.iter().copied().map(Self).collect()
     }
 
-    /// The bug with this name.
+    /// Every planted difference, which no checker sees.
+    pub fn differences() -> Vec<Self> {
+        Planted::DIFFERENCES.iter().copied().map(Self).collect()
+    }
+
+    /// The bug or difference with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Planted::from_name(name).map(Self)
     }
@@ -40,6 +45,11 @@ impl Mutant {
 impl Mutant {
     /// Every planted bug: none in this build.
     pub fn all() -> Vec<Self> {
+        Vec::new()
+    }
+
+    /// Every planted difference: none in this build.
+    pub fn differences() -> Vec<Self> {
         Vec::new()
     }
 

@@ -31,6 +31,7 @@ pub use queue::Marking;
 pub use transport::{SimRx, SimTransport, SimTx};
 
 use crate::clock::SimClock;
+use crate::differential::record::Recorder;
 use crate::events::EventQueue;
 use crate::hostile::Tap;
 use crate::rng::Rng;
@@ -202,6 +203,8 @@ pub struct Net {
     pub counters: NetCounters,
     /// What happened last.
     pub trace: Trace,
+    /// Where a run that is compared is recorded.
+    pub(crate) record: Recorder,
     violation: Option<String>,
     digest: u64,
 }
@@ -241,6 +244,7 @@ impl Net {
             spare: Vec::new(),
             counters: NetCounters::default(),
             trace,
+            record: Recorder::default(),
             violation: None,
             digest: 0,
         }))

@@ -10,13 +10,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dunlin_core::{Config, Nanos};
 
 use crate::cluster::{Counts, Phase, RpcCluster, RpcNode};
+use crate::differential::fact::Fact;
+use crate::differential::record::Recorder;
 use crate::mutants::Mutant;
 use crate::net::{Net, NetCounters, NetHandle, PortId};
 use crate::panics;
 use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::trace::Trace;
-use crate::world::{Act, World};
+use crate::world::{Act, Node, World};
 
 /// How to run a seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -114,10 +116,23 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Box<Failure>> {
 }
 
 fn run_once(seed: u64, options: Options) -> Result<Report, Box<Failure>> {
-    let mut run = Run::new(seed, options);
+    run_recorded(seed, Plan::draw(seed), options, &Recorder::default())
+}
+
+/// Runs a seed once with a plan that may be a variant of its own, and records it.
+pub(crate) fn run_recorded(
+    seed: u64,
+    plan: Plan,
+    options: Options,
+    record: &Recorder,
+) -> Result<Report, Box<Failure>> {
+    let mut run = Run::new(seed, plan, options, record);
     let result = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| run.go())));
     let what = match result {
-        Ok(Ok(())) => return Ok(run.report()),
+        Ok(Ok(())) => {
+            run.end_record();
+            return Ok(run.report());
+        }
         Ok(Err(what)) => what,
         Err(_) => format!("panic: {}", panics::last()),
     };
@@ -160,8 +175,7 @@ const STEP: Nanos = Nanos::from_millis(2);
 const CALM_STEP: Nanos = Nanos::from_micros(100);
 
 impl Run {
-    fn new(seed: u64, options: Options) -> Self {
-        let plan = Plan::draw(seed);
+    fn new(seed: u64, plan: Plan, options: Options, record: &Recorder) -> Self {
         // The plan's stream and these are independent, so that a change of one leaves the others.
         let mut seeds = Rng::new(!seed);
         let net = Net::new(
@@ -169,8 +183,10 @@ impl Run {
             seeds.next_u64(),
             Trace::new(options.trace),
         );
+        net.borrow_mut().record = record.clone();
         let config = endpoint_config(&plan, options);
-        let cluster = RpcCluster::new(plan.clone(), config, seeds.next_u64(), options.trace);
+        let (seed_of_cluster, record) = (seeds.next_u64(), record.clone());
+        let cluster = RpcCluster::new(plan.clone(), config, seed_of_cluster, options.trace, record);
         let mut world = World::new(&net, cluster, seeds.next_u64());
         for processes in &plan.hosts {
             let host = world.add_host();
@@ -192,10 +208,12 @@ impl Run {
 
     fn go(&mut self) -> Result<(), String> {
         self.chaos()?;
+        self.note_states();
         self.settle()?;
         if !self.plan.insider {
             self.calm()?;
         }
+        self.note_states();
         self.close()
     }
 
@@ -394,6 +412,27 @@ impl Run {
             .sum();
         let counters = self.net.borrow().counters;
         unknown + counters.queue_full + counters.nic_full + counters.rx_full
+    }
+
+    /// Records what all endpoints look like.
+    fn note_states(&mut self) {
+        for port in (0..self.world.ports()).map(PortId) {
+            if let Some(node) = self.world.node(port) {
+                node.note_state();
+            }
+        }
+    }
+
+    /// Records how the run ends.
+    fn end_record(&mut self) {
+        for port in (0..self.world.ports()).map(PortId) {
+            if let Some(node) = self.world.node(port) {
+                node.on_end();
+            }
+        }
+        let report = self.report();
+        let net = self.net.borrow();
+        net.record.note_world(net.now(), &Fact::Over(&report));
     }
 
     fn report(&self) -> Report {

@@ -15,6 +15,7 @@ use std::rc::Rc;
 use dunlin_core::Nanos;
 
 use crate::clock::SimClock;
+use crate::differential::fact::Fact;
 use crate::net::{Happening, HostId, NetHandle, PortId};
 use crate::rng::Rng;
 pub use node::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
@@ -204,7 +205,9 @@ impl<C: Cluster> World<C> {
 
     /// Does `act` now.
     pub fn act(&mut self, act: Act) {
-        self.net.borrow_mut().note(|| format!("{act:?}"));
+        let net = Rc::clone(&self.net);
+        net.borrow_mut().note(|| format!("{act:?}"));
+        net.borrow().record.note_world(self.now(), &Fact::Act(act));
         match act {
             Act::Pause(host) => self.paused[host.0] = true,
             Act::Resume(host) => self.resume(host),
@@ -241,9 +244,10 @@ impl<C: Cluster> World<C> {
     }
 
     fn crash(&mut self, port: PortId) {
-        if self.ports[port.0].node.is_none() {
+        let Some(node) = self.ports[port.0].node.as_mut() else {
             return;
-        }
+        };
+        node.on_end();
         let process = self.process(port);
         self.cluster.on_end(process);
         // The NIC forgets the process first: what its memory held is gone without a trace.
@@ -257,6 +261,7 @@ impl<C: Cluster> World<C> {
             return;
         };
         node.on_exit();
+        node.on_end();
         self.collect(port);
         let process = self.process(port);
         self.cluster.on_end(process);

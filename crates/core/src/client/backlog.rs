@@ -28,6 +28,10 @@ impl Proto {
         call.previous = tail;
         call.next = NONE;
         self.stats.on_stall();
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::CountedTwice) {
+            self.stats.on_stall();
+        }
         // For its deadline.
         self.agenda
             .on_call(self.moment.now(), self.config.scan_interval);

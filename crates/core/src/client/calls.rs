@@ -264,6 +264,8 @@ impl Proto {
             .moment
             .present(self.moment.burst_time())
             .since(self.calls.at(idx).first_sent);
+        #[cfg(feature = "mutants")]
+        let took = took + Nanos(self.shows(crate::mutant::Mutant::MeasuredLonger).into());
         self.stats.on_answered(took);
     }
 
@@ -400,6 +402,10 @@ impl Proto {
         call.sample = false;
         self.stats.on_retransmission(1);
         self.learn_timeout(session);
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::OtherByte) {
+            return self.send_request(session, idx, Flags::NONE);
+        }
         match self.sessions.at(session).paced {
             true => self.pace_request(session, idx, Flags::RETRANSMISSION),
             false => self.send_request(session, idx, Flags::RETRANSMISSION),

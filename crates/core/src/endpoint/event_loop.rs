@@ -288,6 +288,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     fn deliver_endings(&mut self) {
+        #[cfg(feature = "mutants")]
+        if self.proto.shows(crate::mutant::Mutant::EndingsReversed) {
+            self.proto.outbox.reverse_endings();
+        }
         for _ in 0..self.proto.outbox.ending_count() {
             if let Some(done) = self.proto.outbox.pop_ending() {
                 self.proto.stats.on_completion();

@@ -116,6 +116,10 @@ impl Proto {
 
     /// Tells the user that no client waits for the answer to a kept request any more.
     pub(crate) fn tell_given_up(&mut self, work: WorkIdx) {
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::NotReported) {
+            return;
+        }
         self.notices.on_given_up(Ticket(self.works.id(work)));
         self.agenda.call_attention();
     }

@@ -235,6 +235,12 @@ impl Outbox {
         self.endings.push_back(Ending { done, tx_end });
     }
 
+    /// The last completion that waits becomes the first.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn reverse_endings(&mut self) {
+        self.endings.make_contiguous().reverse();
+    }
+
     /// How many completions wait.
     pub(crate) fn ending_count(&self) -> usize {
         self.endings.len()

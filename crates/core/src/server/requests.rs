@@ -234,6 +234,12 @@ impl Proto {
         work.answered = self.moment.now();
         self.expect_sweep();
         self.send_answer(idx, Flags::NONE);
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::SpareBuffer)
+            && let Ok(spare) = self.pool.alloc(len)
+        {
+            self.recycle_sent(spare, self.works.at(idx).tx_end);
+        }
     }
 
     /// A response that nobody waits for.
@@ -370,6 +376,8 @@ impl Proto {
             self.tell_given_up(idx);
         }
         let at = self.moment.now() + self.config.ack_delay;
+        #[cfg(feature = "mutants")]
+        let at = at + crate::time::Nanos(self.shows(crate::mutant::Mutant::OneLater).into());
         self.agenda.acknowledge_at(at, self.works.id(idx));
     }
 

@@ -1,5 +1,8 @@
-//! Runs seeds of the simulator: so many, for so long, one, or until each planted bug is found.
-//! `cargo xtask seeds` calls it. Exit status 1: a checker found something; 2: wrong arguments.
+//! Runs seeds of the simulator: so many, for so long, one, or until each planted bug is found; each
+//! once, or with two variants of an endpoint that must not differ. `cargo xtask seeds` calls it. Exit status 1: a checker found something; 2: wrong arguments.
+
+#[path = "seeds/differential.rs"]
+mod differential;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -9,13 +12,16 @@ use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
 const USAGE: &str = "\
 Runs simulated clusters, one per seed: faults first, then a sound network; checkers throughout.
 
-usage: seeds [--count N | --minutes M | --seed N | --mutants] [--from N] [--mutant NAME]
-             [--lines N] [--json]
+usage: seeds [--differential] [--count N | --minutes M | --seed N | --mutants] [--from N]
+             [--mutant NAME] [--lines N] [--json]
 
   --count N      run N seeds (default 1000)
   --minutes M    run seeds for M minutes
   --seed N       run one seed, twice if it fails: the second time for its trace
   --mutants      for each planted bug, run up to --count seeds (default 2000) until it is found
+  --differential run each seed with two variants and compare everything that can be seen;
+                 with --mutant, plant it in the second one; with --mutants, run up to --count
+                 seeds (default 500) until each planted difference is found
   --from N       first seed (default 1)
   --mutant NAME  plant this bug in every endpoint
   --lines N      print so many lines of a failure's trace (default 120)
@@ -24,7 +30,9 @@ usage: seeds [--count N | --minutes M | --seed N | --mutants] [--from N] [--muta
 examples:
   cargo xtask seeds --minutes 5
   cargo xtask seeds --seed 4711
-  cargo xtask seeds --mutants";
+  cargo xtask seeds --mutants
+  cargo xtask seeds --differential --count 1000
+  cargo xtask seeds --differential --mutants";
 
 #[derive(Clone, Debug, Default)]
 struct Arguments {
@@ -33,6 +41,7 @@ struct Arguments {
     seed: Option<u64>,
     from: u64,
     mutants: bool,
+    differential: bool,
     mutant: Option<Mutant>,
     json: bool,
     /// Lines of a failure's trace to print.
@@ -51,7 +60,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let fine = if arguments.mutants {
+    let fine = if arguments.differential {
+        differential::run(&arguments)
+    } else if arguments.mutants {
         run_mutants(&arguments)
     } else if let Some(seed) = arguments.seed {
         run_one(&arguments, seed)
@@ -80,6 +91,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
             "--seed" => out.seed = Some(number(&value()?)?),
             "--from" => out.from = number(&value()?)?,
             "--mutant" => out.mutant = Some(mutant(&value()?)?),
+            "--differential" => out.differential = true,
             "--mutants" => out.mutants = true,
             "--lines" => out.lines = number(&value()?)?,
             "--json" => out.json = true,
@@ -98,7 +110,8 @@ fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
 
 fn mutant(name: &str) -> Result<Mutant, String> {
     Mutant::from_name(name).ok_or_else(|| {
-        let names: Vec<_> = Mutant::all().iter().map(|mutant| mutant.name()).collect();
+        let all = Mutant::all().into_iter().chain(Mutant::differences());
+        let names: Vec<_> = all.map(Mutant::name).collect();
         match names.is_empty() {
             true => "this build has no planted bugs; build with --features mutants".to_owned(),
             false => format!(
@@ -135,15 +148,10 @@ fn run_many(arguments: &Arguments) -> bool {
         mutant: arguments.mutant,
         trace: false,
     };
-    let limit = arguments
-        .minutes
-        .map(|minutes| Duration::from_secs_f64(minutes.max(0.0) * 60.0));
-    let count = arguments.count.or(limit.map(|_| u64::MAX)).unwrap_or(1000);
     let start = Instant::now();
     let mut told = start;
     let (mut run, mut failed, mut calls) = (0_u64, 0_u64, 0_u64);
-    while run < count && limit.is_none_or(|limit| start.elapsed() < limit) {
-        let seed = arguments.from.wrapping_add(run);
+    for seed in seeds_of(arguments, start) {
         run += 1;
         match run_seed(seed, options) {
             Ok(report) => calls += report.calls.issued,
@@ -163,6 +171,18 @@ fn run_many(arguments: &Arguments) -> bool {
     }
     summary(run, failed, calls, start, arguments.json);
     failed == 0
+}
+
+/// The seeds to run, until their number or the time since `start` is used up.
+fn seeds_of(arguments: &Arguments, start: Instant) -> impl Iterator<Item = u64> + use<> {
+    let limit = arguments
+        .minutes
+        .map(|minutes| Duration::from_secs_f64(minutes.max(0.0) * 60.0));
+    let count = arguments.count.or(limit.map(|_| u64::MAX)).unwrap_or(1000);
+    let from = arguments.from;
+    (0..count)
+        .take_while(move |_| limit.is_none_or(|limit| start.elapsed() < limit))
+        .map(move |run| from.wrapping_add(run))
 }
 
 fn rate(run: u64, start: Instant) -> f64 {

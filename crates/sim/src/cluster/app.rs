@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 
 use dunlin_core::{
-    CallId, CallOptions, Cx, Done, Held, Nanos, Session, SessionEvent, Tag, TimerToken,
+    CallId, CallOptions, Cx, Done, Held, Nanos, Session, SessionEvent, Tag, Ticket, TimerToken,
 };
 use dunlin_msgbuf::MsgBuf;
 
 use super::ledger::{Issue, NESTED_FAILED, Phase, Shared};
 use super::message::{Ask, Kind, PREFIX};
 use crate::clock::SimClock;
+use crate::differential::fact::Fact;
 use crate::net::PortId;
 use crate::plan::Workload;
 use crate::rng::{Ppm, Rng};
@@ -163,8 +164,19 @@ impl App {
         self.remaining
     }
 
+    /// Records what the application gets or does, if the run is compared.
+    pub(super) fn note(&self, cx: &Cx<'_>, fact: &Fact<'_>) {
+        self.shared.record().note(cx.now(), self.id.port, fact);
+    }
+
+    /// Nobody waits any more for a kept request, which is answered nevertheless.
+    pub(super) fn on_given_up(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
+        self.note(cx, &Fact::GivenUp(ticket.index()));
+    }
+
     /// A timer fires.
     pub(super) fn on_timer(&mut self, token: TimerToken, cx: &mut Cx<'_>) {
+        self.note(cx, &Fact::Timer(token.0));
         let argument = token.0 & ((1 << 56) - 1);
         let alarm = Alarm::ALL
             .iter()
@@ -184,6 +196,7 @@ impl App {
 
     /// A call has ended.
     pub(super) fn on_completion(&mut self, done: Done, cx: &mut Cx<'_>) {
+        self.note(cx, &Fact::Completes(&done));
         let call = done.tag.0;
         self.cancellable.remove(&call);
         {
@@ -210,6 +223,7 @@ impl App {
 
     /// A session has come or gone.
     pub(super) fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
+        self.note(cx, &Fact::Session(event));
         let SessionEvent::Closed { session, .. } = event else {
             return;
         };
@@ -350,7 +364,9 @@ impl App {
             return;
         };
         // A call whose completion is on its way cannot be cancelled any more.
-        if cx.cancel(id) {
+        let could = cx.cancel(id);
+        self.note(cx, &Fact::Cancels { call, could });
+        if could {
             self.shared.lock().cancel(call);
         }
     }
@@ -400,6 +416,14 @@ impl App {
         }
         let options = CallOptions { deadline };
         let session = known.session;
+        let fact = Fact::Calls {
+            session,
+            kind,
+            call,
+            request: request.data(),
+            room: response.capacity(),
+        };
+        self.note(cx, &fact);
         let taken = cx.call_with(
             session,
             kind.req_type(),
@@ -408,6 +432,8 @@ impl App {
             Tag(call),
             options,
         );
+        let outcome = taken.as_ref().map(|_| ()).map_err(|refused| refused.kind);
+        self.note(cx, &Fact::Taken(outcome));
         match taken {
             Ok(id) => {
                 self.on_taken(call, id, parent, cx);

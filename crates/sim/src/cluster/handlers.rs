@@ -5,12 +5,13 @@
 
 use std::panic::resume_unwind;
 
-use dunlin_core::{BackgroundRequest, Batch, BatchItem, Cx, Nanos, Request, Rpc};
+use dunlin_core::{BackgroundRequest, Batch, BatchItem, Cx, Nanos, Request, Rpc, Session};
 
 use super::app::App;
 use super::ledger::{GARBAGE, REJECTED, Shared};
 use super::message::{Ask, Kind};
 use crate::clock::SimClock;
+use crate::differential::fact::Fact;
 use crate::net::{PortId, SimTransport};
 
 /// The endpoint of a simulated process.
@@ -48,7 +49,18 @@ pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, room: 
     }
     rpc.on_completion(App::on_completion);
     rpc.on_session(App::on_session);
+    rpc.on_given_up(App::on_given_up);
     rpc.on_timer(App::on_timer);
+}
+
+/// Records that a handler gets a request.
+fn note(app: &App, cx: &Cx<'_>, kind: Kind, session: Session, request: &[u8]) {
+    let fact = Fact::Handles {
+        session: Some(session),
+        kind,
+        request,
+    };
+    app.note(cx, &fact);
 }
 
 /// Tells the ledger; `None` if the request makes no sense.
@@ -65,6 +77,7 @@ fn open<'a>(
     cx: &mut Cx<'_>,
     kind: Kind,
 ) -> Option<(Request<'a>, Ask)> {
+    note(app, cx, kind, req.session(), req.data());
     match begin(&app.shared, app.id.port, kind, req.data()) {
         Some(ask) => Some((req, ask)),
         None => {
@@ -93,6 +106,7 @@ fn on_too_much(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 }
 
 fn on_empty(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    note(app, cx, Kind::Empty, req.session(), req.data());
     app.shared.lock().execute_empty(req.data(), app.id.port);
     req.reply(cx, 0, |_| {});
 }
@@ -147,15 +161,14 @@ fn on_nested(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     }
 }
 
-fn on_batch(app: &mut App, mut batch: Batch<'_>, _cx: &mut Cx<'_>) {
+fn on_batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     // The items of a batch are disjoint: all are looked at before the first is answered.
     let items: Vec<_> = batch
         .iter_mut()
         .map(|item| {
-            (
-                begin(&app.shared, app.id.port, Kind::Batch, item.data()),
-                item,
-            )
+            note(app, cx, Kind::Batch, item.session(), item.data());
+            let ask = begin(&app.shared, app.id.port, Kind::Batch, item.data());
+            (ask, item)
         })
         .collect();
     for (ask, item) in items.into_iter().rev() {
@@ -165,6 +178,7 @@ fn on_batch(app: &mut App, mut batch: Batch<'_>, _cx: &mut Cx<'_>) {
 
 fn on_mixed_batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
     for item in batch.iter_mut() {
+        note(app, cx, Kind::MixedBatch, item.session(), item.data());
         let Some(ask) = begin(&app.shared, app.id.port, Kind::MixedBatch, item.data()) else {
             item.reject(GARBAGE);
             continue;
@@ -204,6 +218,12 @@ fn answer_item(item: BatchItem<'_>, ask: Option<Ask>, app: &App) {
 }
 
 fn on_background(shared: &Shared, port: PortId, kind: Kind, req: BackgroundRequest<'_>) {
+    let fact = Fact::Handles {
+        session: None,
+        kind,
+        request: req.data(),
+    };
+    shared.record().note_next(port, &fact);
     let Some(ask) = begin(shared, port, kind, req.data()) else {
         return req.reject(GARBAGE);
     };

@@ -13,6 +13,7 @@ use dunlin_core::{Nanos, RpcError};
 use dunlin_wire::ErrorCode;
 
 use super::message::Kind;
+use crate::differential::record::Recorder;
 use crate::net::PortId;
 use crate::world::ProcessId;
 use judge::Call;
@@ -97,6 +98,7 @@ struct Inner {
     ledger: Mutex<Ledger>,
     /// It has something to say: outside of the lock, because it is asked in every iteration.
     news: AtomicBool,
+    record: Recorder,
 }
 
 /// What is known when a call is issued.
@@ -115,7 +117,7 @@ pub(super) struct Issue {
 }
 
 impl Shared {
-    pub(super) fn new(allowed: Allowed, traced: bool) -> Self {
+    pub(super) fn new(allowed: Allowed, traced: bool, record: Recorder) -> Self {
         let ledger = Mutex::new(Ledger {
             phase: Phase::Chaos,
             lossy: true,
@@ -132,7 +134,13 @@ impl Shared {
         Self(Arc::new(Inner {
             ledger,
             news: AtomicBool::new(false),
+            record,
         }))
+    }
+
+    /// Where a run that is compared is recorded.
+    pub(super) fn record(&self) -> &Recorder {
+        &self.0.record
     }
 
     /// True if somebody has used the ledger since this was last asked.

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use dunlin_core::{Config, Nanos, SessionInfo, SessionOptions};
+use dunlin_core::{Config, Nanos, Progress, SessionInfo, SessionOptions};
 use dunlin_wire::control::Message;
 
 use super::app::App;
@@ -15,6 +15,7 @@ use super::ledger::{Phase, Shared};
 use super::pacing::Whim;
 use super::workers::SimWorkers;
 use crate::clock::SimClock;
+use crate::differential::fact::{Fact, Standing};
 use crate::net::{NetHandle, PortId, SimTransport};
 use crate::plan::Plan;
 use crate::rng::Rng;
@@ -244,6 +245,42 @@ impl RpcNode {
     }
 }
 
+/// What a run that is compared records.
+impl RpcNode {
+    /// An iteration is over.
+    fn note_iteration(&mut self, progress: Progress) {
+        let record = self.shared.record();
+        if !record.is_on() {
+            return;
+        }
+        let pool = self.rpc.pool_use();
+        let standing = Standing {
+            counters: self.rpc.counters(),
+            measured: self.rpc.histograms(),
+            pool,
+            receiving: self.rpc.receiving(),
+            sessions: self.rpc.session_count(),
+            calls: self.rpc.call_count(),
+        };
+        let (at, port) = (self.clock.read(), self.rpc.app().id.port);
+        record.note(at, port, &Fact::Iteration(progress, standing));
+    }
+
+    /// All that can be seen of the endpoint, at the end of a phase or of the process.
+    pub(crate) fn note_state(&self) {
+        let record = self.shared.record();
+        if !record.is_on() {
+            return;
+        }
+        let (at, port) = (self.clock.read(), self.rpc.app().id.port);
+        let sessions = self.rpc.sessions();
+        for info in sessions.filter_map(|session| self.rpc.session_info(session)) {
+            record.note(at, port, &Fact::SessionIs(&info));
+        }
+        record.note(at, port, &Fact::Measured(self.rpc.histograms()));
+    }
+}
+
 impl Node for RpcNode {
     fn run_once(&mut self) {
         let now = self.net.borrow().now();
@@ -257,6 +294,7 @@ impl Node for RpcNode {
             self.check_sessions();
         }
         self.report_notes();
+        self.note_iteration(progress);
     }
 
     fn next_wakeup(&mut self) -> Nanos {
@@ -282,11 +320,13 @@ impl Node for RpcNode {
     }
 
     fn on_stream(&mut self, event: StreamEvent) {
-        let port = self.rpc.app().id.port.0;
+        let port = self.rpc.app().id.port;
         let now = self.net.borrow().now();
+        let record = self.shared.record();
+        record.note(now, port, &Fact::Control(&event));
         self.net
             .borrow_mut()
-            .note(|| format!("control    {port}: {}", describe_event(&event)));
+            .note(|| format!("control    {}: {}", port.0, describe_event(&event)));
         self.control.on_stream(event, now);
     }
 
@@ -294,6 +334,11 @@ impl Node for RpcNode {
         let now = self.net.borrow().now();
         self.control.shut_down(now);
         self.rpc.flush();
+    }
+
+    fn on_end(&mut self) {
+        self.note_state();
+        self.shared.record().end_endpoint(self.rpc.counters());
     }
 
     fn take_requests(&mut self, out: &mut Vec<StreamRequest>) {

@@ -5,6 +5,7 @@
 
 use dunlin_core::Nanos;
 
+use crate::differential::fact::Fact;
 use crate::net::faults::{self, Damage, Fate};
 use crate::net::frames::{End, Frame, FrameId};
 use crate::net::queue::Full;
@@ -49,6 +50,8 @@ impl Net {
     fn leave(&mut self, from: PortId, to: PortId, bytes: Vec<u8>, data: u32) {
         let now = self.now();
         self.counters.sent += 1;
+        let frame = &bytes;
+        self.record.note(now, from, &Fact::Sends { to, frame });
         let id = self.frame(from, to, bytes, data);
         if to.0 >= self.ports.len() {
             self.counters.nobody += 1;
@@ -162,6 +165,12 @@ impl Net {
         if let Some(capture) = &mut self.capture {
             capture.show(&frame, now);
         }
+        let fact = Fact::Receives {
+            from: frame.from,
+            frame: &frame.bytes,
+            congestion: frame.congestion,
+        };
+        self.record.note(now, to, &fact);
         let port = &mut self.ports[to.0];
         port.traffic.received += 1;
         port.traffic.received_bytes += u64::from(frame.data);

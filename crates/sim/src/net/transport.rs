@@ -11,6 +11,7 @@ use dunlin_core::{BytesPerSec, Nanos, Scheme};
 use dunlin_wire::HEADER_LEN;
 
 use crate::clock::SimClock;
+use crate::differential::fact::Fact;
 use crate::net::{Event, NetHandle, PortId};
 
 /// The pair of types.
@@ -117,6 +118,12 @@ impl Tx for SimTx {
             return TxSeq(items.len() as u64);
         }
         let bytes = items.iter().map(|item| item.data.len()).sum();
+        if net.record.is_on() {
+            let at = self.half.clock.read();
+            for item in items {
+                net.record.note(at, port, &Fact::Hands(item));
+            }
+        }
         self.half.charge(&net.config.cpu, items.len(), bytes);
         let (least, most) = net.config.dma;
         let delay = match least == most {

@@ -72,6 +72,9 @@ pub trait Node {
     /// It is to end in order, now.
     fn on_exit(&mut self) {}
 
+    /// It ends now, in whatever way: the last moment to read what it has counted.
+    fn on_end(&mut self) {}
+
     /// Moves out what it wants of its connections.
     fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }

@@ -5,6 +5,7 @@ use dunlin_wire::ErrorCode;
 
 use super::{Allowed, Issue, Ledger, Phase, Shared};
 use crate::cluster::message::{Kind, answer_of};
+use crate::differential::record::Recorder;
 use crate::net::PortId;
 use crate::world::ProcessId;
 
@@ -36,7 +37,7 @@ fn issue(ledger: &mut Ledger, kind: Kind, parts: (bool, bool)) -> u64 {
 
 /// What the ledger says after `body`, which gets an issued echo.
 fn verdict(body: impl FnOnce(&mut Ledger, u64)) -> Option<String> {
-    let shared = Shared::new(FORGETTING, false);
+    let shared = Shared::new(FORGETTING, false, Recorder::default());
     let mut ledger = shared.lock();
     let call = issue(&mut ledger, Kind::Echo, (false, false));
     body(&mut ledger, call);
@@ -140,7 +141,7 @@ fn ending_twice_or_with_another_response_is_seen() {
 
 #[test]
 fn a_crash_ends_the_calls_of_that_process_alone() {
-    let shared = Shared::new(FORGETTING, false);
+    let shared = Shared::new(FORGETTING, false, Recorder::default());
     let mut ledger = shared.lock();
     issue(&mut ledger, Kind::Echo, (false, false));
     ledger.end_process(ProcessId { life: 2, ..CALLER });
@@ -152,7 +153,7 @@ fn a_crash_ends_the_calls_of_that_process_alone() {
 #[test]
 fn large_messages_are_given_up_only_where_endpoints_forget() {
     let given_up = |allowed: Allowed, parts| {
-        let shared = Shared::new(allowed, false);
+        let shared = Shared::new(allowed, false, Recorder::default());
         let mut ledger = shared.lock();
         let call = issue(&mut ledger, Kind::Echo, parts);
         end(

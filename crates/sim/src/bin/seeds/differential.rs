@@ -1,0 +1,157 @@
+//! `seeds --differential`: each seed twice, with two variants that must not differ; and planted
+//! differences, each of which must be found.
+
+use std::time::Instant;
+
+use dunlin_sim::Mutant;
+use dunlin_sim::differential::{
+    COMPARISONS, Comparison, Difference, Same, Shares, Unlike, compare_seed,
+};
+
+use super::{Arguments, PROGRESS, print_failure, progress, rate, seeds_of};
+
+/// True if everything was as it should be.
+pub(super) fn run(arguments: &Arguments) -> bool {
+    let mut fine = true;
+    for comparison in COMPARISONS {
+        fine &= match (arguments.mutants, arguments.seed) {
+            (true, _) => find_planted(comparison, arguments),
+            (false, Some(seed)) => run_one(comparison, seed, arguments),
+            (false, None) => run_many(comparison, arguments),
+        };
+    }
+    fine
+}
+
+fn run_one(comparison: &Comparison, seed: u64, arguments: &Arguments) -> bool {
+    match compare_seed(seed, comparison, arguments.mutant) {
+        Ok(same) => {
+            print_same(comparison, seed, &same, arguments.json);
+            true
+        }
+        Err(unlike) => {
+            print_unlike(&unlike, arguments);
+            false
+        }
+    }
+}
+
+fn run_many(comparison: &Comparison, arguments: &Arguments) -> bool {
+    let start = Instant::now();
+    let mut shown = start;
+    let (mut run, mut unlike, mut facts) = (0_u64, 0_u64, 0_u64);
+    let mut shares = comparison
+        .sides
+        .map(|variant| variant.path.map(|_| Shares::default()));
+    for seed in seeds_of(arguments, start) {
+        run += 1;
+        match compare_seed(seed, comparison, arguments.mutant) {
+            Ok(same) => {
+                facts += same.facts as u64;
+                for (shares, taken) in shares.iter_mut().zip(same.taken) {
+                    if let (Some(shares), Some(taken)) = (shares, taken) {
+                        shares.add(taken, &same.report.frames);
+                    }
+                }
+            }
+            Err(found) => {
+                unlike += 1;
+                print_unlike(&found, arguments);
+            }
+        }
+        if shown.elapsed() >= PROGRESS {
+            shown = Instant::now();
+            progress(run, unlike, start);
+        }
+    }
+    let (name, rate) = (comparison.name, rate(run, start));
+    if arguments.json {
+        println!(
+            "{{\"comparison\":{name:?},\"seeds\":{run},\"unlike\":{unlike},\"facts\":{facts},\
+             \"seeds_per_s\":{rate:.1}}}"
+        );
+    } else {
+        println!("{name}: {run} seeds twice, {unlike} unlike, {facts} facts, {rate:.0} seeds/s");
+    }
+    print_shares(comparison, &shares) && unlike == 0
+}
+
+/// True if each variant that has a path of its own has used it enough.
+fn print_shares(comparison: &Comparison, shares: &[Option<Shares>; 2]) -> bool {
+    let mut enough = true;
+    for (variant, shares) in comparison.sides.iter().zip(shares) {
+        let Some(shares) = shares else { continue };
+        eprintln!("{:?} used its path: {shares}", variant.name);
+        if let Err(why) = shares.judge() {
+            eprintln!("{:?} proves nothing: {why}", variant.name);
+            enough = false;
+        }
+    }
+    enough
+}
+
+/// Seeds that each planted difference has to be found.
+const SEEDS: u64 = 500;
+
+/// True if each planted difference, or the chosen one, is found.
+fn find_planted(comparison: &Comparison, arguments: &Arguments) -> bool {
+    let chosen = arguments
+        .mutant
+        .map_or_else(Mutant::differences, |mutant| vec![mutant]);
+    let count = arguments.count.unwrap_or(SEEDS);
+    let seeds = arguments.from..arguments.from.saturating_add(count);
+    let mut all_found = true;
+    for mutant in chosen {
+        let found = seeds
+            .clone()
+            .find_map(|seed| compare_seed(seed, comparison, Some(mutant)).err());
+        all_found &= matches!(found, Some(Unlike::Differs(_)));
+        print_planted(mutant, found.as_ref(), arguments);
+    }
+    all_found
+}
+
+fn print_planted(mutant: Mutant, found: Option<&Unlike>, arguments: &Arguments) {
+    let name = mutant.name();
+    match found {
+        Some(Unlike::Differs(difference)) => {
+            let Difference { seed, .. } = **difference;
+            if arguments.json {
+                println!("{{\"difference\":{name:?},\"found\":true,\"seed\":{seed}}}");
+            } else {
+                let seeds = seed.saturating_sub(arguments.from).saturating_add(1);
+                let what = difference.summary();
+                println!("{name:<26} found after {seeds:>4} seeds: {what}");
+            }
+        }
+        Some(Unlike::Failed(failure)) => print_failure(failure, arguments),
+        None if arguments.json => println!("{{\"difference\":{name:?},\"found\":false}}"),
+        None => println!("{name:<26} NOT FOUND"),
+    }
+}
+
+fn print_same(comparison: &Comparison, seed: u64, same: &Same, json: bool) {
+    let (name, facts) = (comparison.name, same.facts);
+    if json {
+        println!("{{\"comparison\":{name:?},\"seed\":{seed},\"unlike\":false,\"facts\":{facts}}}");
+    } else {
+        println!("{name}: seed {seed} is the same twice, in {facts} facts");
+    }
+}
+
+fn print_unlike(unlike: &Unlike, arguments: &Arguments) {
+    match unlike {
+        Unlike::Failed(failure) => print_failure(failure, arguments),
+        Unlike::Differs(difference) if arguments.json => {
+            let Difference {
+                seed, comparison, ..
+            } = **difference;
+            let (what, replay) = (difference.summary(), difference.replay());
+            println!(
+                "{{\"comparison\":{comparison:?},\"seed\":{seed},\"unlike\":{what:?},\
+                 \"replay\":{replay:?}}}"
+            );
+        }
+        Unlike::Differs(difference) => println!("{difference}"),
+    }
+}
