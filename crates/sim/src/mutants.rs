@@ -1,5 +1,5 @@
-//! The planted bugs and differences by name (design §13). Without the feature `mutants` there are none, and no
-//! value of [`Mutant`] exists.
+//! The planted bugs and differences by name (design §13). Without the feature `mutants` there are
+//! none, and no value of [`Mutant`] exists.
 
 #[cfg(feature = "mutants")]
 use dunlin_core::mutant::Mutant as Planted;

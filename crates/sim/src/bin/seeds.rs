@@ -1,5 +1,6 @@
-//! Runs seeds of the simulator: so many, for so long, one, or until each planted bug is found; each
-//! once, or with two variants of an endpoint that must not differ. `cargo xtask seeds` calls it. Exit status 1: a checker found something; 2: wrong arguments.
+//! Runs seeds of the simulator: a number of them, for a time, one, or until each planted bug is
+//! found; each once, or with two variants of an endpoint that must not differ. `cargo xtask seeds`
+//! calls it. Exit status 1: a checker found something, or variants differ; 2: wrong arguments.
 
 #[path = "seeds/differential.rs"]
 mod differential;

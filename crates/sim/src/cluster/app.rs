@@ -415,25 +415,16 @@ impl App {
             .write(request.data_mut());
         }
         let options = CallOptions { deadline };
-        let session = known.session;
-        let fact = Fact::Calls {
-            session,
-            kind,
-            call,
-            request: request.data(),
-            room: response.capacity(),
-        };
-        self.note(cx, &fact);
         let taken = cx.call_with(
-            session,
+            known.session,
             kind.req_type(),
             request,
             response,
             Tag(call),
             options,
         );
-        let outcome = taken.as_ref().map(|_| ()).map_err(|refused| refused.kind);
-        self.note(cx, &Fact::Taken(outcome));
+        let refused = taken.as_ref().err().map(|refused| refused.kind);
+        self.note(cx, &Fact::Calls { call, refused });
         match taken {
             Ok(id) => {
                 self.on_taken(call, id, parent, cx);

@@ -38,16 +38,11 @@ pub(crate) enum Fact<'a> {
         frame: &'a [u8],
         congestion: bool,
     },
-    /// The application issues a call.
+    /// The application issues a call, which the endpoint takes or refuses.
     Calls {
-        session: Session,
-        kind: Kind,
         call: u64,
-        request: &'a [u8],
-        room: usize,
+        refused: Option<CallErrorKind>,
     },
-    /// The endpoint has taken the call, or has refused it for this reason.
-    Taken(Result<(), CallErrorKind>),
     /// The application cancels a call, and the endpoint says whether it still could.
     Cancels { call: u64, could: bool },
     /// A handler gets a request.
@@ -100,11 +95,6 @@ impl Fact<'_> {
     pub(crate) fn show(&self, see: &mut impl See) {
         see.number("fact", self.number());
         match self {
-            Self::Iteration(progress, standing) => {
-                see.number("frames", progress.frames as u64);
-                see.number("busy", progress.busy.into());
-                standing.show(see);
-            }
             Self::Hands(item) => {
                 see.number("to", item.peer.0.into());
                 see.number("length", packet_len(item) as u64);
@@ -125,21 +115,23 @@ impl Fact<'_> {
                 // The whole of it was compared when it left.
                 see.bytes("header", &frame[..frame.len().min(HEADER_LEN)]);
             }
-            Self::Calls {
-                session,
-                kind,
-                call,
-                request,
-                room,
-            } => {
-                see.number("session", session.number().0.into());
-                see.number("kind", *kind as u64);
-                see.number("call", *call);
-                see.number("room", *room as u64);
-                see.bytes("request", request);
+            _ => self.show_rest(see),
+        }
+    }
+
+    /// The same for what is neither a packet nor a frame.
+    fn show_rest(&self, see: &mut impl See) {
+        match self {
+            Self::Hands(_) | Self::Sends { .. } | Self::Receives { .. } => {}
+            Self::Iteration(progress, standing) => {
+                see.number("frames", progress.frames as u64);
+                see.number("busy", progress.busy.into());
+                standing.show(see);
             }
-            Self::Taken(Ok(())) => see.number("taken", 1),
-            Self::Taken(Err(why)) => see.text("refused", format_args!("{why:?}")),
+            Self::Calls { call, refused } => {
+                see.number("call", *call);
+                see.text("refused", format_args!("{refused:?}"));
+            }
             Self::Cancels { call, could } => {
                 see.number("call", *call);
                 see.number("could", u64::from(*could));
@@ -181,18 +173,17 @@ impl Fact<'_> {
             Self::Sends { .. } => 2,
             Self::Receives { .. } => 3,
             Self::Calls { .. } => 4,
-            Self::Taken(_) => 5,
-            Self::Cancels { .. } => 6,
-            Self::Handles { .. } => 7,
-            Self::Completes(_) => 8,
-            Self::Session(_) => 9,
-            Self::Timer(_) => 10,
-            Self::GivenUp(_) => 11,
-            Self::Control(_) => 12,
-            Self::Act(_) => 13,
-            Self::SessionIs(_) => 14,
-            Self::Measured(_) => 15,
-            Self::Over(_) => 16,
+            Self::Cancels { .. } => 5,
+            Self::Handles { .. } => 6,
+            Self::Completes(_) => 7,
+            Self::Session(_) => 8,
+            Self::Timer(_) => 9,
+            Self::GivenUp(_) => 10,
+            Self::Control(_) => 11,
+            Self::Act(_) => 12,
+            Self::SessionIs(_) => 13,
+            Self::Measured(_) => 14,
+            Self::Over(_) => 15,
         }
     }
 }
@@ -213,9 +204,10 @@ impl fmt::Display for Fact<'_> {
             Self::Receives { from, frame, .. } => {
                 write!(f, "receives from {}: {}", from.0, packets::describe(frame))
             }
-            Self::Calls { kind, call, .. } => write!(f, "call {call} is issued: {kind:?}"),
-            Self::Taken(Ok(())) => write!(f, "the call is taken"),
-            Self::Taken(Err(why)) => write!(f, "the call is refused: {why:?}"),
+            Self::Calls { call, refused } => match refused {
+                None => write!(f, "call {call} is issued"),
+                Some(why) => write!(f, "call {call} is refused: {why:?}"),
+            },
             Self::Cancels { call, could } => write!(f, "call {call} is cancelled: {could}"),
             Self::Handles { kind, request, .. } => {
                 write!(f, "a {kind:?} handler gets {} bytes", request.len())
