@@ -36,8 +36,8 @@ fn a_place_counts_once_and_any_copy_may_reach_it() {
     assert_eq!((report.outcomes(), report.regions()), (half, half));
     assert!(!report.is_enough(0.95) && report.is_enough(0.5));
     let text = report.to_string();
-    assert!(text.contains("rx.rs:5:1: never false"), "{text}");
-    assert!(text.contains("rx.rs:2:1: never reached"), "{text}");
+    assert!(text.contains("receive.rs:5:1: never false"), "{text}");
+    assert!(text.contains("receive.rs:2:1: never reached"), "{text}");
     assert!(!text.contains("never true"), "{text}");
 }
 
