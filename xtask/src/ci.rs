@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use step::{Step, sh};
 
+use crate::workspaces::{self, FOLDERS};
+
 /// All steps together should stay below this on two cores; a busy machine is no failure.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
@@ -69,22 +71,17 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
 /// What runs, in order. A new step is one line. Its limit is for steps that hang: a machine that is
 /// three times as slow as usual still passes.
 fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
-    let metadata = crate::tidy::metadata(root)?;
-    let mut steps = vec![
-        sh("tidy", 5, "cargo xtask tidy"),
+    let mut steps = vec![sh("tidy", 5, "cargo xtask tidy")];
+    for folder in FOLDERS {
+        steps.extend(checks().into_iter().map(|step| step.within(folder)));
+    }
+    steps.extend([
         sh(
-            "format",
+            "format of outside",
             2,
-            "cargo fmt --all --check && \
-             cargo fmt --check --manifest-path xtask/outside/Cargo.toml",
-        ),
-        sh(
-            "clippy",
-            20,
-            "cargo clippy --workspace --all-targets --locked -- -D warnings",
+            "cargo fmt --check --manifest-path xtask/outside/Cargo.toml",
         ),
         sh("peers", 15, step::PEERS),
-        sh("test", 40, "cargo test --workspace"),
         sh("seeds", 20, "cargo xtask seeds --count 2000"),
         sh("mutants", 15, "cargo xtask seeds --mutants"),
         sh(
@@ -100,13 +97,40 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         ),
         sh("budget", 15, "cargo xtask budget"),
         sh("coverage", 10, "cargo xtask coverage"),
+        sh("miri", 10, "cargo +nightly miri test -p gopt --tests").within("gopt"),
         sh(
             "miri",
             10,
-            "cargo +nightly miri test -p dunlin-gopt --tests && \
-             MIRIFLAGS=-Zmiri-disable-isolation \
+            "MIRIFLAGS=-Zmiri-disable-isolation \
              cargo +nightly miri test -p dunlin-msgbuf --lib threads_may_drop",
         ),
+    ]);
+    for folder in FOLDERS {
+        let metadata = workspaces::metadata(root, folder)?;
+        let mut found = discover::loom(&metadata)?;
+        found.extend(discover::examples(&metadata)?);
+        found.extend(discover::readme(&root.join(folder))?);
+        let found = found.into_iter().map(|step| step.within(folder));
+        for step in found {
+            if steps.iter().all(|other| other.script != step.script) {
+                steps.push(step);
+            }
+        }
+    }
+    steps.extend(discover::fuzz(root)?);
+    Ok(steps)
+}
+
+/// What every workspace is checked by.
+fn checks() -> Vec<Step> {
+    vec![
+        sh("format", 2, "cargo fmt --all --check"),
+        sh(
+            "clippy",
+            20,
+            "cargo clippy --workspace --all-targets --locked -- -D warnings",
+        ),
+        sh("test", 40, "cargo test --workspace"),
         sh(
             "docs",
             10,
@@ -118,12 +142,8 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             "cargo deny --workspace check bans licenses sources",
         ),
         sh("advisories", 2, step::ADVISORIES).may_skip(),
-    ];
-    steps.extend(discover::loom(&metadata)?);
-    steps.extend(discover::examples(&metadata)?);
-    let mut readme = discover::readme(root)?;
-    readme.retain(|command| steps.iter().all(|step| step.script != command.script));
-    steps.extend(readme);
-    steps.extend(discover::fuzz(root)?);
-    Ok(steps)
+    ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,7 +78,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
 
 /// A target folder of its own: other flags would build everything again in the usual one.
 fn home(root: &Path) -> anyhow::Result<PathBuf> {
-    let metadata = crate::tidy::metadata(root)?;
+    let metadata = crate::workspaces::metadata(root, "")?;
     let target = metadata["target_directory"].as_str();
     let target = Path::new(target.context("cargo metadata names no target directory")?);
     Ok(target.join("coverage"))

@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
+//! Chores of the workspaces: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
 //! the simulator, `budget` counts what an RPC costs, `coverage` finds what no test reaches, and
 //! `ci` runs every step of continuous integration. `.ci/run` installs what they need and calls
 //! the latter.
@@ -9,6 +9,7 @@ mod ci;
 mod coverage;
 mod seeds;
 mod tidy;
+mod workspaces;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ mod book;
 mod graph;
 mod layout;
 mod links;
+mod manifests;
 mod paths;
 mod rules;
 mod tokens;
@@ -12,11 +13,10 @@ mod tree;
 
 use std::fmt;
 use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, ensure};
 
 use tree::Tree;
+
+use crate::workspaces;
 
 /// One violation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,12 +51,15 @@ impl fmt::Display for Finding {
 /// Prints every finding; true if there is none.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     let tree = Tree::read(root)?;
-    let metadata = metadata(root)?;
+    let folders = workspaces::FOLDERS.iter();
+    let metadata = folders.map(|folder| workspaces::metadata(root, folder));
+    let metadata = metadata.collect::<anyhow::Result<Vec<_>>>()?;
     let mut findings = Vec::new();
     findings.extend(layout::check(&tree));
     findings.extend(tokens::check(&tree));
     findings.extend(graph::check(&metadata)?);
     findings.extend(graph::check_forbid_unsafe(&tree));
+    findings.extend(manifests::check(&tree));
     findings.extend(rules::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(book::check(&tree));
@@ -70,19 +73,4 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
         n => println!("tidy: {n} findings in {} files", tree.files.len()),
     }
     Ok(findings.is_empty())
-}
-
-/// What cargo knows about the workspace, without its dependencies' dependencies.
-pub(crate) fn metadata(root: &Path) -> anyhow::Result<serde_json::Value> {
-    let out = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .current_dir(root)
-        .output()
-        .context("cannot start cargo metadata")?;
-    ensure!(
-        out.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    serde_json::from_slice(&out.stdout).context("cargo metadata printed no JSON")
 }

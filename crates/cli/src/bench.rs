@@ -4,56 +4,50 @@
 
 mod args;
 pub(crate) mod bandwidth;
-mod callgrind;
 mod cluster;
 mod compare;
 pub(crate) mod faces;
 pub(crate) mod factors;
-pub(crate) mod gopt;
 pub(crate) mod idle;
 mod incast;
 pub(crate) mod latency;
 mod loss;
 mod lossy;
-pub(crate) mod machine;
 pub(crate) mod mixed;
-mod output;
 pub(crate) mod papers;
 mod plan;
 mod plausible;
 pub(crate) mod plot;
 mod probe;
-mod progress;
 pub(crate) mod rate;
 pub(crate) mod raw;
-pub(crate) mod row;
 mod rtt;
+#[cfg(test)]
+pub(crate) mod sample;
 mod scenario;
-mod seat;
 pub(crate) mod sessions;
 pub(crate) mod slow_handler;
 pub(crate) mod subject;
-mod table;
 mod ticks;
 mod work;
 
 use std::time::Duration;
 
-use crate::signal;
+use harness::output::{Output, Results};
+use harness::row::Row;
+use harness::{seat, signal};
+
 pub(crate) use args::Args;
 pub(crate) use args::Experiment;
 pub(crate) use args::{Transport, seconds};
-pub(crate) use output::Target;
-use output::{Output, Results};
 use plan::{Case, Plan};
 use rate::Pattern;
-pub(crate) use seat::Seat;
 
 /// How long the idle server of the experiment is watched, and that of the summary.
 const WATCHED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
 
 /// Rows, notes, and how it ended.
-type Everything = (Vec<row::Row>, Vec<String>, anyhow::Result<()>);
+type Everything = (Vec<Row>, Vec<String>, anyhow::Result<()>);
 
 /// Runs the experiment that was asked for and writes its rows.
 ///
@@ -67,12 +61,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         seat::use_realtime();
     }
     let mut output = Output::open(args.json.as_ref(), args.svg.as_deref())?;
-    let mut results = Results::begin(args.verbose);
+    let mut results = Results::begin();
     let ended = args
         .experiments()
         .into_iter()
         .try_for_each(|experiment| measure(experiment, args, &mut results));
-    output.write(&results)?;
+    let rows = &results.rows;
+    let text = results.text(rows, compare::lines(rows));
+    output.write(rows, &text, || plot::draw(rows))?;
     ended
 }
 
@@ -84,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything> {
     signal::watch()?;
     let args = Args::everything(seconds);
-    let mut results = Results::begin(false);
+    let mut results = Results::begin();
     let mut experiments = args.experiments().into_iter();
     let ended = experiments.try_for_each(|it| measure(it, &args, &mut results));
     let left_out = results.left_out.into_iter();
@@ -98,9 +94,6 @@ pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything
 
 /// One experiment. What was measured is in the results, also when it ends early.
 fn measure(experiment: Experiment, args: &Args, results: &mut Results) -> anyhow::Result<()> {
-    if experiment == Experiment::Gopt {
-        return gopt::run(args, results);
-    }
     let mut cases = match experiment {
         Experiment::Factors => factors::cases(results)?,
         _ => cases(experiment, &args.transports(experiment)),
@@ -137,7 +130,7 @@ fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
         Experiment::SlowHandler => slow_handler::cases(transports),
         Experiment::Faces => faces::cases(transports),
         // `All` stands for others, see `Args::experiments`; these have no cases, or theirs fail.
-        Experiment::All | Experiment::Gopt | Experiment::Factors => Vec::new(),
+        Experiment::All | Experiment::Factors => Vec::new(),
     }
 }
 

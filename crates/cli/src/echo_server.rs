@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::echo::{ECHO, EndpointArgs, Over};
 use crate::say::print;
-use crate::signal;
+use harness::signal;
 
 const EXAMPLES: &str = "\
 Examples:

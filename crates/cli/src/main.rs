@@ -3,19 +3,16 @@
 
 mod bench;
 mod config;
-mod draw;
 mod echo;
 mod echo_server;
-mod figure;
 mod headers;
 mod info;
 mod misuse;
 mod options;
 mod ping;
-mod process;
 mod report;
+mod role;
 mod say;
-mod signal;
 mod sim;
 mod stats;
 mod sys;
@@ -26,6 +23,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use dunlin::settings::SettingsError;
+use harness::process::{self, RoleArgs};
+use harness::{machine, signal};
 
 use misuse::Misuse;
 
@@ -80,13 +79,14 @@ enum Command {
     Trace(trace::Args),
     /// One process of an experiment; started by `bench` alone
     #[command(name = process::SUBCOMMAND, hide = true)]
-    Role(process::RoleArgs),
+    Role(RoleArgs<role::Role>),
 }
 
 #[cfg(test)]
 mod tests;
 
 fn main() -> ExitCode {
+    machine::introduce("dunlin", env!("CARGO_PKG_VERSION"));
     let outcome = match Args::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => report::run(&args),
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Trace(args) => trace::run(&args),
-        Command::Role(args) => process::run_role(&args),
+        Command::Role(args) => process::run_role(args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,7 +13,7 @@ use dunlin::settings::Configurable;
 use dunlin::{Auto, ConnectOptions, DEFAULT_PORT, Settings, Shm, Udp};
 
 use crate::echo::{EndpointArgs, Over, span};
-use crate::signal;
+use harness::signal;
 use tally::Tally;
 use trip::{Outcome, Pinger};
 

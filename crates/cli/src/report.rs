@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::bench::row::Row;
 use crate::bench::{self, plot};
-use crate::draw;
+use harness::draw;
+use harness::row::Row;
 
 const EXAMPLES: &str = "\
 Examples:

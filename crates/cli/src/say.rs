@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::signal::Interrupted;
+use harness::signal::Interrupted;
 
 /// To the standard output, at once: somebody may wait for it behind a pipe.
 ///

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use dunlin_sim::scenario::{self, Report, Wrong};
 
-use crate::signal;
+use harness::signal;
 pub(crate) use output::micros;
 use progress::Progress;
 use source::{Source, Variant};

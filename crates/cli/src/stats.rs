@@ -13,8 +13,8 @@ use std::time::Duration;
 use dunlin_nexus::insight;
 
 use crate::say::print;
-use crate::signal;
 pub(crate) use columns::{count, rate, time};
+use harness::signal;
 pub(crate) use rates::{Between, all_between};
 pub(crate) use tables::{SESSION_COLUMNS, session_cells};
 pub(crate) use target::{Opened, Target};

@@ -13,8 +13,8 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::misuse::Misuse;
-use crate::signal;
 use crate::stats::{Opened, Target, interval};
+use harness::signal;
 use model::Model;
 
 const EXAMPLES: &str = "\

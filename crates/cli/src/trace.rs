@@ -13,8 +13,8 @@ use anyhow::{Context, bail};
 use dunlin_nexus::insight::{self, Found, Packet, Trace};
 
 use crate::say::print;
-use crate::signal;
 use crate::stats::interval;
+use harness::signal;
 
 const EXAMPLES: &str = "\
 Examples:

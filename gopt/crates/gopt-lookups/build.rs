@@ -22,7 +22,7 @@ const SHAPES: [(&str, &str); 2] = [("tight", ""), ("handler", "#define HANDLER\n
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=c");
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    fs::write(folder.join("gopt.h"), dunlin_gopt_c::HEADER)?;
+    fs::write(folder.join("gopt.h"), gopt_c::HEADER)?;
     let mut build = cc::Build::new();
     build
         .std("gnu11")
@@ -62,14 +62,14 @@ fn is_x86_64_v3() -> bool {
 }
 
 fn transform(path: &Path, text: &str, width: usize) -> String {
-    match dunlin_gopt_c::transform(text, width) {
+    match gopt_c::transform(text, width) {
         Ok(output) if output.warnings.is_empty() => output.text,
         Ok(output) => refuse(path, &output.warnings),
         Err(faults) => refuse(path, &faults),
     }
 }
 
-fn refuse(path: &Path, said: &[dunlin_gopt_c::Diagnostic]) -> ! {
+fn refuse(path: &Path, said: &[gopt_c::Diagnostic]) -> ! {
     let said: Vec<_> = said
         .iter()
         .map(|one| one.render(&path.to_string_lossy()))
@@ -88,7 +88,7 @@ fn translation_unit(lookup: &str, shape: &str, define: &str) -> String {
         text += &part;
         write!(forms, ", marked_{width}").expect("a string takes all text");
     }
-    let name = format!("dunlin_gopt_{}_{shape}", lookup.replace('-', "_"));
+    let name = format!("gopt_{}_{shape}", lookup.replace('-', "_"));
     let count = 2 + WIDTHS.len();
     let list = format!(
         "extern void (*const {name}[{count}])(ARGUMENTS);\n\

@@ -33,7 +33,7 @@ impl Build {
 
     /// Builds the program; returns where it lies, and a folder for its profiles.
     pub(super) fn program(self, root: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
-        let metadata = crate::tidy::metadata(root)?;
+        let metadata = crate::workspaces::metadata(root, "")?;
         let target = metadata["target_directory"].as_str();
         let target = Path::new(target.context("cargo metadata names no target directory")?);
         let mut cargo = Command::new(env!("CARGO"));

@@ -8,6 +8,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::step::{Step, sh};
+use crate::workspaces::FOLDERS;
 
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 30;
@@ -69,12 +70,19 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The fuzz targets: `fuzz/fuzz_targets` in the root and in every crate. What a run finds goes to
-/// a folder under `target`; the corpus in the tree is where it begins, and stays as it is.
+/// The fuzz targets: `fuzz/fuzz_targets` in every workspace and in every crate. What a run finds
+/// goes to a folder under `target`; the corpus in the tree is where it begins, and stays as it is.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
-    let mut homes = vec![root.to_path_buf()];
-    for entry in std::fs::read_dir(root.join("crates"))? {
-        homes.push(entry?.path());
+    let mut homes = Vec::new();
+    for workspace in FOLDERS.map(|folder| root.join(folder)) {
+        homes.push(workspace.clone());
+        // A workspace without crates has no targets in them.
+        for entry in std::fs::read_dir(workspace.join("crates"))
+            .into_iter()
+            .flatten()
+        {
+            homes.push(entry?.path());
+        }
     }
     homes.sort();
     let mut steps = Vec::new();

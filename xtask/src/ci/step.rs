@@ -85,6 +85,23 @@ impl Step {
         }
     }
 
+    /// The same step in the folder of a workspace. All workspaces build into one folder: what both
+    /// use is compiled once.
+    pub(super) fn within(self, folder: &str) -> Self {
+        if folder.is_empty() {
+            return self;
+        }
+        let Self { name, script, .. } = &self;
+        Self {
+            name: format!("{name} ({folder})"),
+            script: format!(
+                "export CARGO_TARGET_DIR=\"${{CARGO_TARGET_DIR:-$PWD/target}}\"; \
+                 cd {folder}; {script}"
+            ),
+            ..self
+        }
+    }
+
     /// Runs the step in `root`. Its output goes where ours goes.
     pub(super) fn run(&self, root: &Path) -> anyhow::Result<Outcome> {
         let child = Command::new("bash")

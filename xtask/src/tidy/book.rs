@@ -5,9 +5,13 @@
 use super::Finding;
 use super::links::{relative, resolve};
 use super::tree::{File, Tree};
+use crate::workspaces;
 
 const CONTENTS: &str = "docs/SUMMARY.md";
 const README: &str = "README.md";
+
+/// Pages outside of the book whose code is compiled all the same.
+const OTHERS: &str = "gopt/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let Some(contents) = tree.get(CONTENTS) else {
@@ -21,7 +25,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     };
     let missing = pages.iter().filter(is_missing);
     let missing = missing.map(|page| Finding::new(&page.path, 0, "not in docs/SUMMARY.md"));
-    let shown = pages.iter().copied().chain(tree.get(README));
+    let is_other = |file: &&File| file.path.starts_with(OTHERS) && file.path.ends_with(".md");
+    let others = tree.files.iter().filter(is_other);
+    let shown = pages.iter().copied().chain(tree.get(README)).chain(others);
     missing
         .chain(pages.iter().flat_map(|page| outward(page)))
         .chain(shown.filter_map(|page| unchecked(tree, page)))
@@ -43,8 +49,15 @@ fn outward(page: &File) -> impl Iterator<Item = Finding> {
 fn unchecked(tree: &Tree, page: &File) -> Option<Finding> {
     let mut lines = page.text.lines();
     let line = lines.position(|line| line.trim_start().starts_with("```rust"))?;
-    let named = format!("/{}\"", page.path);
-    let is_known = tree.rust().any(|file| file.text.contains(&named));
+    let workspace = workspaces::of(&page.path);
+    let named = format!(
+        "/{}\"",
+        page.path[workspace.len()..].trim_start_matches('/')
+    );
+    let mut own = tree
+        .rust()
+        .filter(|file| workspaces::of(&file.path) == workspace);
+    let is_known = own.any(|file| file.text.contains(&named));
     let what = "no test compiles this: name the page in a module of doctests";
     (!is_known).then(|| Finding::new(&page.path, line + 1, what))
 }

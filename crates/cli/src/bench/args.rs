@@ -7,8 +7,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::gopt;
-use super::output::Target;
+use harness::output::Target;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,8 +22,6 @@ Examples:
   dunlin bench bandwidth --seconds 300  with four messages of a gigabyte at a time
   dunlin bench factors                  what optimisations are worth, and control costs; a minute
   dunlin bench incast --json -          congestion control in the simulator; some minutes
-  dunlin bench gopt --svg gopt.svg      look-ups interleaved by gopt; three minutes, 5 GB
-  dunlin bench gopt --lookup cuckoo,mica --shape handler --batch 8,16,32
   dunlin bench latency --realtime       on a machine that does other work meanwhile (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
@@ -34,9 +31,7 @@ when the machine is quiet. Ctrl-C shows what was measured so far. Where two proc
 do so on the first two processors. With --realtime the system takes 5 % of their time for other
 threads all the same, which shows in the largest round trips.
 
-In gopt, plain is measured beside the interleaved forms, in a process for each look-up; the table
-shows the best width of each form, and --verbose or --json all of them. Without valgrind there are
-no counts of instructions. Look-ups of aho-corasick are bytes of packets.
+Without valgrind there are no counts of instructions.
 
 In factors, two processes switch something off and on again every 10 ms; rate_ratio is the median
 ratio of neighbours, and a row that of --runs pairs of processes. Shared memory has no descriptors
@@ -77,11 +72,9 @@ pub(crate) struct Args {
     /// Run the measuring threads before all others of a busy machine (needs root)
     #[arg(long)]
     pub(super) realtime: bool,
-    /// Show what both processes of each measurement counted and used; all widths of gopt
+    /// Show what both processes of each measurement counted and used
     #[arg(long, short)]
     pub(super) verbose: bool,
-    #[command(flatten)]
-    pub(super) gopt: gopt::Options,
 }
 
 /// The experiments.
@@ -126,8 +119,6 @@ pub(crate) enum Experiment {
     Faces,
     /// Everything above that takes a quarter of an hour together, without the summary
     All,
-    /// Look-ups that miss the cache, plain, interleaved by gopt, and by hand; not part of `all`
-    Gopt,
 }
 
 /// What packets travel over.
@@ -168,23 +159,12 @@ impl Args {
     /// # Errors
     /// Which option the experiment does not have.
     pub(super) fn check(&self) -> Result<(), clap::Error> {
-        let wrong = if self.experiment == Experiment::Gopt {
-            let others = [
-                ("--transport", !self.transport.is_empty()),
-                ("--seconds", self.seconds.is_some()),
-            ];
-            let mut given = others.into_iter().filter(|(_, is_given)| *is_given);
-            given.next().map(|(name, _)| format!("gopt has no {name}"))
-        } else if self.experiment == Experiment::Factors
-            && self.transport.iter().any(|it| *it != Transport::Shm)
-        {
-            Some("factors is measured over shm".to_owned())
-        } else {
-            let given = self.gopt.given();
-            given.map(|name| format!("{name} belongs to `dunlin bench gopt`"))
-        };
-        let error = |text| crate::Args::command().error(ErrorKind::ArgumentConflict, text);
-        wrong.map_or(Ok(()), |text| Err(error(text)))
+        let others = self.transport.iter().any(|it| *it != Transport::Shm);
+        if self.experiment != Experiment::Factors || !others {
+            return Ok(());
+        }
+        let text = "factors is measured over shm";
+        Err(crate::Args::command().error(ErrorKind::ArgumentConflict, text))
     }
 
     /// The experiments behind the name.
@@ -272,8 +252,6 @@ impl Experiment {
             Self::Incast => 300 * 1000,
             Self::IncastBackground => 200 * 1000,
             Self::Cluster => 1200 * 1000,
-            // It does as much as its options say, whatever the time.
-            Self::Gopt => 600,
             Self::All => 675,
         })
     }

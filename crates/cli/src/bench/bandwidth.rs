@@ -16,11 +16,12 @@ use super::Transport;
 use super::lossy::Loss;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
-use super::seat::Seat;
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, SINK, Server, Setting, over, server};
 use super::work;
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 
 /// Bytes of a request.
 const SIZES: [u32; 6] = [32, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 1 << 30];

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::factors::CONTROL;
-use super::row::Row;
+use harness::row::Row;
 
 /// Metrics that are compared.
 const METRICS: [&str; 2] = ["rtt_p50", "rpc_per_s"];

@@ -15,10 +15,11 @@ use serde_json::Value;
 use super::Transport;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
-use super::seat::Seat;
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, Setting, over};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 
 /// Sessions between the two endpoints.
 const SESSIONS: usize = 8;

@@ -19,13 +19,13 @@ use dunlin::{Bypasses, Clock, Cx, Done, ErrorCode, Request, Scheme, Session, Ses
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::output::Results;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe};
-use super::row::Spread;
 use super::subject::pipeline::{Choice, HasPipeline, INFLIGHT, Pipeline};
 use super::subject::{self, ECHO};
 use super::work;
+use harness::output::Results;
+use harness::row::Spread;
 
 /// Sessions between the two endpoints.
 const SESSIONS: usize = 8;
@@ -127,7 +127,7 @@ pub(super) const CONTROL: &str = Factor::Control.name();
 /// Every factor, as rates and, if there is valgrind, as instructions.
 ///
 /// # Errors
-/// [`crate::signal::Interrupted`]; or counting instructions failed.
+/// [`harness::signal::Interrupted`]; or counting instructions failed.
 pub(super) fn cases(results: &mut Results) -> anyhow::Result<Vec<Case>> {
     let rates = |off| Case::new("factors", "shm", &params(off), Rates { off });
     let mut cases: Vec<Case> = Factor::ALL.map(rates).into();

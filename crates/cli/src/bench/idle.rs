@@ -12,14 +12,15 @@ use super::Transport;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::raw::wake::Wake;
-use super::row::Spread;
-use super::seat::{Seat, Seats};
 use super::subject::exchange::{App, Exchange};
 use super::subject::pipeline::{self, Choice, Pipeline};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, Server, Setting, over, server};
-use crate::process::{Parent, Process, Role};
-use crate::signal;
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::row::Spread;
+use harness::seat::{Seat, Seats};
+use harness::signal;
 
 /// Lengths of silence, in milliseconds.
 const SILENCES_MS: [u32; 5] = [1, 10, 100, 1_000, 10_000];

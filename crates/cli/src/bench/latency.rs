@@ -12,11 +12,12 @@ use super::plan::Case;
 use super::probe::{Measurement, Metric, Probe, patience};
 use super::raw::{shm_rtt::ShmRtt, udp_rtt::UdpRtt};
 use super::rtt::{self, Recorder};
-use super::seat::Seat;
 use super::subject::side::Side;
 use super::subject::{self, ECHO, Medium, Report, Server, Setting, over, server};
 use super::{Transport, ticks, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 
 /// Bytes of request and response.
 const SIZES: [u32; 5] = [8, 32, 64, 256, 1024];

@@ -15,11 +15,12 @@ use super::bandwidth::ANSWER;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::rtt::{self, Recorder};
-use super::seat::Seat;
 use super::subject::side::Side;
 use super::subject::{self, ECHO, Medium, Report, SINK, SOURCE, Server, Setting, over, server};
 use super::{Transport, ticks, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 
 /// Bytes of a large message.
 pub(super) const LARGE: u32 = 8 << 20;

@@ -3,12 +3,10 @@
 //! possible there, and is no baseline.
 //!
 //! eRPC: Kalia, Kaminsky, Andersen, "Datacenter RPCs can be General and Fast", NSDI 2019.
-//! G-Opt: Kalia, Zhou, Kaminsky, Andersen, "Raising the Bar for Using GPUs in Software Packet
-//! Processing", NSDI 2015.
 
 use serde_json::Value;
 
-use super::row::Row;
+use harness::row::Row;
 
 /// A parameter of an experiment, as rows have it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -129,48 +127,6 @@ pub(crate) const PUBLISHED: &[Published] = &[
         12.3e6,
         "eRPC, CX4, 100 nodes",
         "eRPC, §6.3",
-    ),
-    gopt(
-        "pointer-chasing",
-        "tight",
-        6.6,
-        "G-Opt, Xeon E5-2680",
-        "G-Opt, figure 8",
-    ),
-    gopt(
-        "cuckoo",
-        "tight",
-        2.6,
-        "G-Opt, Xeon E5-2680",
-        "G-Opt, figure 8",
-    ),
-    gopt(
-        "ipv6",
-        "tight",
-        2.0,
-        "G-Opt, Xeon E5-2680",
-        "G-Opt, figure 8",
-    ),
-    gopt(
-        "ipv4",
-        "handler",
-        1.59,
-        "IPv4 forwarding, one core",
-        "G-Opt, figure 10b",
-    ),
-    gopt(
-        "ipv6",
-        "handler",
-        3.8,
-        "IPv6 forwarding, one core",
-        "G-Opt, figure 10c",
-    ),
-    gopt(
-        "cuckoo",
-        "handler",
-        1.86,
-        "L2 switch, one core",
-        "G-Opt, figure 10d",
     ),
 ];
 
@@ -332,28 +288,6 @@ const fn cluster(
         params: [Some(("endpoints", Number(endpoints))), None, None],
         beside: Median,
         value,
-        what,
-        source,
-    }
-}
-
-const fn gopt(
-    lookup: &'static str,
-    shape: &'static str,
-    ratio: f64,
-    what: &'static str,
-    source: &'static str,
-) -> Published {
-    Published {
-        experiment: "gopt",
-        metric: "lookups_per_s",
-        params: [
-            Some(("lookup", Word(lookup))),
-            Some(("shape", Word(shape))),
-            Some(("form", Word("c-gopt"))),
-        ],
-        beside: Ratio,
-        value: ratio,
         what,
         source,
     }

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::machine::Origin;
 use super::probe::{Against, Measurement, Probe};
-use super::progress::Progress;
-use super::row::{Row, Spread};
-use crate::signal;
+use harness::progress::Progress;
+use harness::row::{Row, Spread};
+use harness::signal;
 
 /// The shortest measurement: below it start-up effects would count.
 const SHORTEST: Duration = Duration::from_millis(20);
@@ -72,29 +71,18 @@ impl Case {
 
     fn row(&self, index: usize) -> Option<Row> {
         let metric = self.subject.probe.metrics()[index];
-        let Spread { median, min, max } = self.subject.spread(index)?;
-        let (baseline, baseline_name) = self.compared(metric.against).unzip();
-        Some(Row {
-            experiment: self.experiment.into(),
+        let spread = self.subject.spread(index)?;
+        let judged = self.baseline.as_ref().unwrap_or(&self.subject);
+        let row = Row {
             transport: self.transport.into(),
             params: self.params.clone(),
-            metric: metric.name.into(),
-            unit: metric.unit.into(),
-            median,
-            min,
-            max,
             runs: self.subject.rounds.len(),
-            baseline,
-            baseline_name: baseline_name.map(Into::into),
-            ratio: baseline
-                .map(|baseline| median / baseline)
-                .filter(|ratio| ratio.is_finite()),
-            valid: self
-                .baseline
-                .as_ref()
-                .unwrap_or(&self.subject)
-                .is_plausible(),
-            run: Origin::here().clone(),
+            valid: judged.is_plausible(),
+            ..Row::new(self.experiment, (metric.name, metric.unit), spread)
+        };
+        Some(match self.compared(metric.against) {
+            Some((baseline, name)) => row.against(baseline, name),
+            None => row,
         })
     }
 

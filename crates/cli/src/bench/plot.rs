@@ -6,11 +6,10 @@ mod simulated;
 
 use serde_json::Value;
 
-use super::gopt;
 use super::papers::{Beside, PUBLISHED, Published};
-use super::row::Row;
-use crate::draw::{self, Axis, Bar, Bars, Chart, Kind, Line, Picture, Point};
-use crate::figure;
+use harness::draw::{self, Axis, Bar, Bars, Chart, Kind, Line, Picture, Point};
+use harness::figure;
+use harness::row::Row;
 
 /// Transports in the order of legends; the place of each is its colour.
 const TRANSPORTS: [&str; 6] = ["shm", "auto", "udp", "tcp", "none", "sim"];
@@ -51,7 +50,6 @@ pub(crate) fn of(experiment: &str, rows: &[Row]) -> Vec<Picture> {
         "incast" => simulated::incast(rows),
         "incast_background" => simulated::incast_background(rows),
         "cluster" => simulated::cluster(rows),
-        "gopt" => gopt::charts(rows),
         _ => Vec::new(),
     };
     let has_lines = |picture: &Picture| match picture {

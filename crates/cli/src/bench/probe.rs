@@ -66,7 +66,7 @@ pub(super) trait Probe {
     /// Measures for `span`.
     ///
     /// # Errors
-    /// [`crate::signal::Interrupted`]; or a process could not be started, failed or hung.
+    /// [`harness::signal::Interrupted`]; or a process could not be started, failed or hung.
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement>;
 
     /// About what a measurement takes beside the span: starting processes, silences.

@@ -16,11 +16,12 @@ use super::raw::{
     ring::Ring,
     udp_rate::{self, UdpRate},
 };
-use super::seat::Seat;
 use super::subject::pipeline::{self, Choice, HasPipeline, INFLIGHT, Pipeline};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, Server, Setting, over, server};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 
 /// Requests that are issued together.
 const BATCHES: [u32; 4] = [1, 3, 8, 16];

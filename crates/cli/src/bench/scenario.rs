@@ -6,9 +6,9 @@ use anyhow::Context;
 use toml::Value;
 
 use super::probe::{Measurement, Metric, Probe};
-use crate::signal;
 use crate::sim::source::Source;
 use crate::sim::{self, Done};
+use harness::signal;
 
 /// A scenario and what is read off its report.
 pub(super) struct Simulated {

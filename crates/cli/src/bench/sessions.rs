@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::Transport;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe};
-use super::seat::{Seat, Seats};
 use super::subject::pipeline::{self, Choice, Pipeline};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Server, Setting, over, server};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::{Seat, Seats};
 
 /// Sessions of one pair of endpoints.
 const SESSIONS: [u32; 5] = [1, 100, 1_000, 10_000, 20_000];

@@ -14,12 +14,13 @@ use serde_json::Value;
 use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::rtt::Recorder;
-use super::seat::Seat;
 use super::subject::side::Side;
 use super::subject::{self, ECHO, Medium, Report, SLOW, SLOW_BACKGROUND, Server, Setting};
 use super::subject::{over, server};
 use super::{Transport, ticks, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 
 /// What the handlers take, in microseconds.
 const HANDLERS_US: [u32; 5] = [1, 10, 100, 1_000, 10_000];

@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::Transport;
 use super::lossy::{Loss, LossyOptions, LossyUdp};
 use super::probe::{Measurement, patience};
-use super::seat::{Seat, Seats};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::{Seat, Seats};
 use side::Side;
 
 /// Answers with a function of the whole request ([`super::work`]), in the dispatch thread.

@@ -12,7 +12,7 @@ use dunlin::{
 };
 
 use crate::echo::ECHO;
-use crate::signal;
+use harness::signal;
 
 /// How often a rest looks for a signal.
 const GLANCE: Duration = Duration::from_millis(50);

@@ -6,10 +6,10 @@ mod tables;
 use std::fmt::Write as _;
 
 use super::sections::{self, Section};
-use crate::bench::machine::Origin;
 use crate::bench::plot;
-use crate::bench::row::Row;
-use crate::draw::{self, escape};
+use harness::draw::{self, escape};
+use harness::machine::Origin;
+use harness::row::Row;
 
 /// The looks of the page around the charts.
 const STYLE: &str = include_str!("page/page.css");

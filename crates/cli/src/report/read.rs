@@ -7,8 +7,8 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
 use super::sections;
-use crate::bench::machine::FORMAT;
-use crate::bench::row::Row;
+use harness::machine::FORMAT;
+use harness::row::Row;
 
 /// Bytes of a file of rows; all experiments together make less than one.
 const LARGEST: u64 = 256 << 20;
@@ -79,6 +79,9 @@ fn row(line: &str) -> anyhow::Result<Row> {
     let row: Row = serde_json::from_value(value)
         .map_err(|error| anyhow::anyhow!("not a row of `dunlin bench`: {error}"))?;
     let experiment = &*row.experiment;
+    if experiment == "gopt" {
+        bail!("a row of `gopt bench`; `gopt bench --from FILE --svg PICTURE` draws them");
+    }
     if !sections::ALL
         .iter()
         .any(|section| section.experiments.contains(&experiment))

@@ -114,13 +114,6 @@ pub(super) const ALL: &[Section] = &[
         command: "dunlin bench cluster",
     },
     Section {
-        experiments: &["gopt"],
-        title: "Look-ups that miss the cache",
-        says: "Look-ups in tables of 2 GiB, one after the other and interleaved, alone and with \
-               other work between them. The baseline is the plain loop in the same language.",
-        command: "dunlin bench gopt",
-    },
-    Section {
         experiments: &["raw"],
         title: "The machine itself",
         says: "What the baselines are made of: round trips of cache lines and datagrams, rates, \

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::bench::row;
+use crate::bench::sample::sample;
 
 /// A file with these lines, and what reading it says.
 fn read_lines(name: &str, lines: &[&str]) -> (PathBuf, Result<Vec<Row>, String>) {
@@ -17,7 +17,7 @@ fn read_lines(name: &str, lines: &[&str]) -> (PathBuf, Result<Vec<Row>, String>)
 }
 
 fn good() -> Value {
-    serde_json::to_value(row::sample()).unwrap()
+    serde_json::to_value(sample()).unwrap()
 }
 
 fn changed(key: &str, value: Value) -> String {
@@ -28,9 +28,9 @@ fn changed(key: &str, value: Value) -> String {
 
 #[test]
 fn rows_are_read_as_they_were_written() {
-    let text = serde_json::to_string(&row::sample()).unwrap();
+    let text = serde_json::to_string(&sample()).unwrap();
     let (_, rows) = read_lines("good", &[&text, "", &text]);
-    assert_eq!(rows.unwrap(), [row::sample(), row::sample()]);
+    assert_eq!(rows.unwrap(), [sample(), sample()]);
 }
 
 #[test]
@@ -48,6 +48,10 @@ fn what_is_no_row_is_refused_with_its_place_and_the_reason() {
         (
             &other_version.to_string(),
             "a row of format 2, written by dunlin 9.9.9",
+        ),
+        (
+            &changed("experiment", "gopt".into()),
+            "`gopt bench --from FILE --svg PICTURE` draws them",
         ),
         (
             &changed("experiment", "speed".into()),
@@ -107,7 +111,7 @@ fn a_file_without_rows_or_without_text_is_refused() {
 
 #[test]
 fn the_page_says_what_was_measured_where_and_what_was_not() {
-    let mut rows = [row::sample(), row::sample()];
+    let mut rows = [sample(), sample()];
     rows[0].run.commit = Some("abc1234".to_owned());
     rows[1].run.machine = "an <odd> machine".to_owned();
     rows[1].valid = false;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::source::Variant;
 use super::{Done, plot};
-pub(super) use crate::bench::Target;
+pub(super) use harness::output::Target;
 
 /// Opened before the first run, so that a wrong path costs no waiting.
 pub(super) struct Output {

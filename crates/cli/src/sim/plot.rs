@@ -4,7 +4,7 @@ use dunlin_sim::scenario::Point;
 
 use super::Done;
 use super::output::{micros, title};
-use crate::draw::{self, Axis, Chart, Kind, Line, Picture, Scale};
+use harness::draw::{self, Axis, Chart, Kind, Line, Picture, Scale};
 
 /// One chart: what it is called, its unit, and what it shows of a point.
 type Kept = (&'static str, &'static str, fn(&Point) -> f64);

@@ -172,14 +172,6 @@ fn wrong_usage_is_exit_code_2() {
         &["bench", "raw", "--seconds", "-1"],
         &["bench", "raw", "--seconds", "nan"],
         &["bench", "raw", "--transport", "pigeon"],
-        &["bench", "gopt", "--batch", "0"],
-        &["bench", "gopt", "--batch", "8,65"],
-        &["bench", "gopt", "--lookup", "phone-book"],
-        &["bench", "gopt", "--shape", "round"],
-        &["bench", "gopt", "--table-mib", "0"],
-        &["bench", "gopt", "--transport", "shm"],
-        &["bench", "gopt", "--seconds", "9"],
-        &["bench", "raw", "--lookup", "mica"],
         &["nonsense"],
     ] {
         assert_eq!(run(args).status.code(), Some(2), "{args:?}");
@@ -204,14 +196,6 @@ fn a_file_that_cannot_be_made_is_exit_code_1_before_anything_is_measured() {
         text(&out.stderr)
     );
     assert!(begin.elapsed() < Duration::from_secs(10));
-}
-
-#[test]
-fn tables_that_do_not_fit_into_memory_are_exit_code_1() {
-    let out = run(&["bench", "gopt", "--table-mib", "1048576"]);
-    assert_eq!(out.status.code(), Some(1));
-    let said = text(&out.stderr);
-    assert!(said.contains("MiB are available"), "{said}");
 }
 
 #[test]

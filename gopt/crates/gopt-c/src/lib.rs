@@ -16,7 +16,7 @@
 //!     }
 //! }
 //! ";
-//! let output = dunlin_gopt_c::transform(source, 16).expect("nothing in it is refused");
+//! let output = gopt_c::transform(source, 16).expect("nothing in it is refused");
 //! assert!(output.text.contains("__builtin_prefetch(gopt_of_entry[gopt_lane])"));
 //! ```
 //!

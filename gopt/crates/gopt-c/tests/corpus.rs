@@ -27,7 +27,7 @@ fn check(name: &str) {
             &LANES[1..2]
         };
         for &lanes in lanes {
-            let output = dunlin_gopt_c::transform(&text, lanes).expect("it is not refused");
+            let output = gopt_c::transform(&text, lanes).expect("it is not refused");
             let result = folder.run(
                 compiler,
                 &Folder::STRICT,

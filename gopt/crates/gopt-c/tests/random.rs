@@ -233,7 +233,7 @@ proptest! {
     ) {
         let folder = Folder::new("random");
         let text = program(&bodies);
-        let output = dunlin_gopt_c::transform(&text, lanes).expect("nothing in it is refused");
+        let output = gopt_c::transform(&text, lanes).expect("nothing in it is refused");
         let compiler = compilers()[0];
         let expected = folder.run(compiler, &["-w"], "original", &text);
         let result = folder.run(compiler, &["-w"], "result", &output.text);

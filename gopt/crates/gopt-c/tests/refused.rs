@@ -1,7 +1,7 @@
 //! What is refused, and where the message points. Each case has a `@` in front of the place; it is
 //! taken out before the tool sees the text.
 
-use dunlin_gopt_c::{DEFAULT_LANES, Severity, transform};
+use gopt_c::{DEFAULT_LANES, Severity, transform};
 
 /// A batched function around this body of a lane.
 fn lane(body: &str) -> String {

@@ -1,5 +1,5 @@
-//! `dunlin bench gopt`: look-ups that miss the cache, one after the other and interleaved (G-Opt
-//! §3.3, §4.4, §5), beside the rate at which this machine brings random cache lines.
+//! `gopt bench`: look-ups that miss the cache, one after the other and interleaved (G-Opt §3.3,
+//! §4.4, §5), beside the rate at which this machine brings random cache lines.
 //!
 //! Each look-up has a process of its own, which makes the table and measures all forms of it in
 //! turns; so rounds are rounds of one look-up, and two tables are never in memory together.
@@ -7,27 +7,29 @@
 mod automata;
 mod chart;
 mod form;
-pub(crate) mod instructions;
-pub(crate) mod measure;
+mod instructions;
+mod measure;
 mod options;
+mod published;
+mod read;
 mod rows;
 mod tables;
 
 use std::time::Duration;
 
 use anyhow::ensure;
+use clap::ValueEnum;
+use harness::draw;
+use harness::output::{Output, Results};
+use harness::process::{self, Parent, Process};
+use harness::progress::Progress;
+use harness::row::Row;
+use harness::seat::{self, Seats};
+use harness::signal;
 
-use super::args::{Args, Experiment};
-use super::output::Results;
-use super::progress::Progress;
-use super::seat::Seats;
-use crate::process::{Process, Role};
-use crate::signal;
-pub(super) use chart::charts;
 use measure::{Job, Made};
-pub(crate) use options::Options;
+pub(crate) use options::Args;
 use rows::{LineRates, Rates};
-pub(super) use rows::{is_best, ratios};
 
 /// How long to wait for a table, and then for each round. Builds without optimisation are slow.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -38,14 +40,65 @@ const ENOUGH_LINES: u64 = 20_000_000;
 /// Memory that is needed beside tables.
 const OVERHEAD_MIB: u64 = 768;
 
-/// Measures the look-ups that were asked for. What was measured is in the results, also when it
-/// ends early.
+/// The processes of this experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Role {
+    /// Makes a table, and measures look-ups in it.
+    Lookups,
+    /// Runs every form of a look-up once, under valgrind.
+    Count,
+}
+
+impl process::Role for Role {
+    fn run(self, parent: &Parent) -> anyhow::Result<()> {
+        match self {
+            Self::Lookups => measure::run(parent),
+            Self::Count => instructions::run(parent),
+        }
+    }
+}
+
+/// Measures the look-ups that were asked for, or reads what was measured, and writes the rows.
 ///
 /// # Errors
-/// [`signal::Interrupted`]; there is not enough memory; a process failed or hung.
-pub(super) fn run(args: &Args, results: &mut Results) -> anyhow::Result<()> {
+/// [`signal::Interrupted`], after what was measured so far has been written; there is not enough
+/// memory; a process failed or hung; rows cannot be read or written.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    signal::watch()?;
+    if args.realtime {
+        seat::use_realtime();
+    }
+    let mut results = Results::begin();
+    // Before anything is made: a file of rows may be both.
+    results.rows = read::all(&args.from)?;
+    let mut output = Output::open(args.json.as_ref(), args.svg.as_deref())?;
+    let ended = match args.from[..] {
+        [] => measure(args, &mut results),
+        _ => Ok(()),
+    };
+    let rows = &results.rows;
+    let text = results.text(&shown(rows, args.verbose), lines(rows));
+    output.write(rows, &text, || draw::sheet(&chart::charts(rows), 2))?;
+    ended
+}
+
+/// The rows of the table: of each form those at its best width, unless all are wanted.
+fn shown(rows: &[Row], all: bool) -> Vec<Row> {
+    let is_shown = |row: &&Row| all || rows::is_best(row, rows);
+    rows.iter().filter(is_shown).cloned().collect()
+}
+
+/// What stands below the table.
+fn lines(rows: &[Row]) -> Vec<String> {
+    let mut lines = rows::ratios(rows);
+    lines.extend(published::lines(rows));
+    lines
+}
+
+/// What was measured is in the results, also when it ends early.
+fn measure(args: &Args, results: &mut Results) -> anyhow::Result<()> {
     let jobs = jobs(args);
-    ensure_memory(args.gopt.table_mib())?;
+    ensure_memory(args.table_mib)?;
     let rounds = jobs
         .iter()
         .map(|job| u64::from(job.runs) * job.shapes.len() as u64);
@@ -65,13 +118,13 @@ pub(super) fn run(args: &Args, results: &mut Results) -> anyhow::Result<()> {
 }
 
 fn jobs(args: &Args) -> Vec<Job> {
-    let lookups = args.gopt.lookups().into_iter();
+    let lookups = args.lookups().into_iter();
     let job = |lookup| Job {
         lookup,
-        shapes: args.gopt.shapes(lookup),
-        widths: args.gopt.widths(),
-        table_mib: args.gopt.table_mib(),
-        runs: args.runs(Experiment::Gopt),
+        shapes: args.shapes(lookup),
+        widths: args.widths(),
+        table_mib: args.table_mib,
+        runs: args.runs,
     };
     lookups
         .map(job)
@@ -87,7 +140,7 @@ fn lookup(
     results: &mut Results,
 ) -> anyhow::Result<()> {
     let counted = instructions::count(job)?;
-    let mut process = Process::spawn(Role::GoptLookups, Seats::pick().client, job)?;
+    let mut process = Process::spawn(Role::Lookups, Seats::pick().client, job)?;
     let made: Made = process.receive(PATIENCE)?;
     progress.say(&describe(job, made), &[]);
     results.alarms.extend(alarms(job, made));

@@ -1,22 +1,19 @@
-//! The binary `gopt`: arguments, files, exit codes. The transformation itself is the library.
-//!
-//! Exit code 0: there is output (or help was asked for). 1: everything else, and then no file was
-//! touched.
+//! `gopt IN.c`: arguments and files. The transformation itself is the library `gopt_c`. Where it
+//! fails, no file was touched.
 
 mod check;
 mod output;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::Parser;
 
-use dunlin_gopt_c::{
+use gopt_c::{
     DEFAULT_LANES, Diagnostic, HEADER, MAX_BYTES, MAX_LANES, Output, Severity, transform,
 };
 
-const EXAMPLES: &str = "\
+/// What the help shows below the options.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   gopt find.c -o find_fast.c              transform; 16 items in flight
   gopt find.c --batch 32 > find_fast.c    32 items in flight
@@ -24,6 +21,7 @@ Examples:
                                           compile find.c and the output each with driver.c, run
                                           both, and write the output only if they did the same
   gopt --header > gopt.h                  the header that makes the input compile without gopt
+  gopt bench --help                       what `gopt bench` measures
 
 Input:
   foreach (i, n) {                        the block runs for every i from 0 to n - 1
@@ -32,12 +30,12 @@ Input:
       out[i] = node->value;
   }
 
-Exit code: 0 if there is output, 1 if not.";
+Exit codes: 0, there is output; 1, there is none; 2, wrong usage; 130, Ctrl-C.";
 
-/// Hides the memory latency of batched look-up functions: C in, C out.
-#[derive(Parser)]
-#[command(name = "gopt", version, after_help = EXAMPLES)]
-struct Args {
+/// C in, C out.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct Args {
     /// The C file.
     #[arg(value_name = "IN.c", required_unless_present = "header")]
     input: Option<PathBuf>,
@@ -45,7 +43,7 @@ struct Args {
     #[arg(short, long, value_name = "OUT.c")]
     output: Option<PathBuf>,
     /// Items in flight at once.
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_LANES)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_LANES, value_parser = lanes)]
     batch: usize,
     /// A C file with a `main` that calls the functions of the input and prints what they did.
     #[arg(long, value_name = "DRIVER.c")]
@@ -58,32 +56,14 @@ struct Args {
     header: bool,
 }
 
-fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => {
-            // Help and version are no failures; the rest of clap's codes is 2 and would be ours.
-            let is_failure = error.use_stderr();
-            drop(error.print());
-            return ExitCode::from(u8::from(is_failure));
-        }
-    };
-    match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("gopt: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(args: &Args) -> anyhow::Result<()> {
+/// Transforms a file, or prints the header.
+///
+/// # Errors
+/// The input cannot be read or is refused; the output cannot be written; or both do not the same.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(input) = args.input.as_deref().filter(|_| !args.header) else {
         return output::to_stdout(HEADER);
     };
-    if args.batch == 0 || args.batch > MAX_LANES {
-        bail!("--batch must be 1 to {MAX_LANES}, not {}", args.batch);
-    }
     let text = read(input)?;
     let made = transformed(input, &text, args.batch)?;
     if let Some(driver) = &args.check {
@@ -94,6 +74,14 @@ fn run(args: &Args) -> anyhow::Result<()> {
         Some(path) => output::to_file(input, path, &made.text),
         None => output::to_stdout(&made.text),
     }
+}
+
+fn lanes(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok();
+    let is_possible = |lanes: &usize| (1..=MAX_LANES).contains(lanes);
+    number
+        .filter(is_possible)
+        .ok_or_else(|| format!("not a number between 1 and {MAX_LANES}"))
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

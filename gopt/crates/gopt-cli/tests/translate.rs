@@ -1,5 +1,6 @@
 //! The binary: exit codes, messages, and files that are written as a whole or not at all.
 
+#[path = "../../gopt-c/tests/programs/mod.rs"]
 mod programs;
 
 use std::path::Path;
@@ -94,7 +95,7 @@ fn an_input_becomes_an_output() {
     let header = gopt(&path, &["--header"]);
     assert_eq!(
         (header.code, header.stdout.as_str()),
-        (Some(0), dunlin_gopt_c::HEADER)
+        (Some(0), gopt_c::HEADER)
     );
     assert_eq!(gopt(&path, &["in.c", "-o", "/dev/null"]).code, Some(0));
     for flag in ["--help", "--version"] {
@@ -113,7 +114,7 @@ fn what_fails_says_why_and_writes_nothing() {
     write("utf16.c", b"\xff\xfei\0n\0t\0").expect("it is written");
     write("latin.c", b"int x; // line 1\n// \xfcber\n").expect("it is written");
     write("zero.c", b"int x;\0").expect("it is written");
-    write("huge.c", &vec![b' '; dunlin_gopt_c::MAX_BYTES + 1]).expect("it is written");
+    write("huge.c", &vec![b' '; gopt_c::MAX_BYTES + 1]).expect("it is written");
     write("plain.c", b"int x;\n").expect("it is written");
     write("broken.c", b"int f( {\n").expect("it is written");
     write("name.c", b"int gopt_lane;\n").expect("it is written");
@@ -132,16 +133,6 @@ fn what_fails_says_why_and_writes_nothing() {
         ),
         (&["nowhere.c"], "cannot read nowhere.c"),
         (&["."], "is a folder"),
-        (
-            &["in.c", "--batch", "0"],
-            "--batch must be 1 to 1024, not 0",
-        ),
-        (
-            &["in.c", "--batch", "99999"],
-            "--batch must be 1 to 1024, not 99999",
-        ),
-        (&["in.c", "--batch", "-1"], "unexpected argument"),
-        (&["in.c", "--batch", "many"], "invalid value 'many'"),
         (&["in.c", "--check", "nowhere.c"], "cannot read the driver"),
     ] {
         let ended = gopt(&path, &[args, &["-o", "out.c"]].concat());
@@ -149,6 +140,17 @@ fn what_fails_says_why_and_writes_nothing() {
         assert!(ended.stderr.contains(reason), "{args:?}: {}", ended.stderr);
         assert_eq!(ended.stdout, "", "{args:?}");
         assert_eq!(files(&path), before, "{args:?}");
+    }
+    for (batch, reason) in [
+        ("0", "not a number between 1 and 1024"),
+        ("99999", "invalid value '99999' for '--batch <N>'"),
+        ("-1", "unexpected argument"),
+        ("many", "invalid value 'many'"),
+    ] {
+        let ended = gopt(&path, &["in.c", "--batch", batch, "-o", "out.c"]);
+        assert_eq!(ended.code, Some(2), "{batch}: {}", ended.stderr);
+        assert!(ended.stderr.contains(reason), "{batch}: {}", ended.stderr);
+        assert_eq!(files(&path), before, "{batch}");
     }
     for output in ["in.c", "nowhere/out.c"] {
         assert_eq!(
@@ -194,14 +196,18 @@ fn a_result_that_differs_is_not_written() {
 }
 
 #[test]
-fn the_code_of_the_book_becomes_code_that_compiles() {
-    let page = include_str!("../../../docs/gopt-c.md");
+fn the_code_of_the_pages_becomes_code_that_compiles() {
+    code_of_a_page(include_str!("../../../docs/gopt-c.md"));
+    code_of_a_page(include_str!("../../../README.md"));
+}
+
+fn code_of_a_page(page: &str) {
     let mut blocks = page.split("```c\n").skip(1);
     let block = blocks.next().and_then(|block| block.split("```").next());
     let folder = Folder::new("cli-book");
     let path = folder.path("");
     std::fs::write(folder.path("find.c"), block.expect("there is a block")).expect("it is written");
-    std::fs::write(folder.path("gopt.h"), dunlin_gopt_c::HEADER).expect("it is written");
+    std::fs::write(folder.path("gopt.h"), gopt_c::HEADER).expect("it is written");
     let ended = gopt(&path, &["find.c", "-o", "find_fast.c"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     for file in ["find.c", "find_fast.c"] {

@@ -45,9 +45,9 @@ struct lane {
  * end. */
 typedef void report(void *context, size_t packet, size_t end, uint32_t state);
 
-void dunlin_gopt_aho_corasick_plain(const struct automata *automata, const struct packet *packets,
+void gopt_aho_corasick_plain(const struct automata *automata, const struct packet *packets,
                                     size_t n, report *found, void *context);
-void dunlin_gopt_aho_corasick_batch(const struct automata *automata, size_t width,
+void gopt_aho_corasick_batch(const struct automata *automata, size_t width,
                                     struct turn *turns, const struct packet *packets, size_t n,
                                     report *found, void *context);
 
@@ -56,7 +56,7 @@ static inline uint32_t step(const struct automata *automata, uint32_t state, uin
     return automata->next[(size_t)state * BYTES + byte];
 }
 
-void dunlin_gopt_aho_corasick_plain(const struct automata *automata, const struct packet *packets,
+void gopt_aho_corasick_plain(const struct automata *automata, const struct packet *packets,
                                     size_t n, report *found, void *context)
 {
     for (size_t i = 0; i < n; i++) {
@@ -106,7 +106,7 @@ static void run(const struct automata *automata, struct lane *lanes, size_t live
 }
 
 /* `turns` has a place for each packet. */
-void dunlin_gopt_aho_corasick_batch(const struct automata *automata, size_t width,
+void gopt_aho_corasick_batch(const struct automata *automata, size_t width,
                                     struct turn *turns, const struct packet *packets, size_t n,
                                     report *found, void *context)
 {

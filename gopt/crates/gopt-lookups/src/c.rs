@@ -3,7 +3,7 @@
 //!
 //! Invariants: what crosses to C has a layout that is checked when this is compiled (`layout`), and
 //! C reads nothing but tables that their constructors filled (`tables`) and keys that were checked.
-//! Called by the experiment `dunlin bench gopt`.
+//! Called by the experiment `gopt bench`.
 
 mod automata;
 mod ffi;

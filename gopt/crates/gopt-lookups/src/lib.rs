@@ -7,7 +7,7 @@
 //! A table implements [`Lookup`]; [`forms`] runs it, with or without other [`work`] around each
 //! look-up, and [`c`] runs the same look-ups written in C. [`aho_corasick`] is a traversal and no
 //! look-up, and has its own two forms (G-Opt §5). [`lines`] is the rate of the memory itself, and
-//! [`touched`] counts the lines that a look-up reads. Called by `dunlin bench gopt`.
+//! [`touched`] counts the lines that a look-up reads. Called by `gopt bench`.
 
 pub mod aho_corasick;
 pub mod btree;

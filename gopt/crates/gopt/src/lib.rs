@@ -37,10 +37,11 @@ mod lanes;
 mod prefetch;
 mod tune;
 
-/// The page of the book about this crate, whose code is compiled.
+/// The pages about this crate, whose code is compiled.
 #[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/gopt.md")]
-mod book {}
+mod pages {}
 
 pub use batch::{Batch, MAX_WIDTH, WidthError};
 pub use prefetch::{

@@ -2,7 +2,7 @@
 //! whatever else the machine does.
 //!
 //! Callgrind counts inside the functions of one name alone, and writes a file after each call of
-//! one; so files and calls come in the same order. Called by `gopt` and `factors`.
+//! one; so files and calls come in the same order. Called by experiments that count instructions.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use anyhow::{Context, ensure};
 
 /// A folder for what callgrind writes, which goes when it is dropped.
 #[derive(Debug)]
-pub(super) struct Callgrind(PathBuf);
+pub struct Callgrind(PathBuf);
 
 impl Callgrind {
     /// `None` if there is no valgrind.
     ///
     /// # Errors
     /// There is no place for temporary files.
-    pub(super) fn find() -> anyhow::Result<Option<Self>> {
+    pub fn find() -> anyhow::Result<Option<Self>> {
         let has_valgrind = Command::new("valgrind")
             .arg("--version")
             .stdout(Stdio::null())
@@ -29,7 +29,7 @@ impl Callgrind {
         if !has_valgrind {
             return Ok(None);
         }
-        let path = std::env::temp_dir().join(format!("dunlin-callgrind-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("callgrind-{}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Some(Self(path)))
     }
@@ -38,7 +38,7 @@ impl Callgrind {
     ///
     /// # Errors
     /// The system does not say where this program lies.
-    pub(super) fn command(&self, measured: &str) -> anyhow::Result<Command> {
+    pub fn command(&self, measured: &str) -> anyhow::Result<Command> {
         let mut command = Command::new("valgrind");
         command.args(["--quiet", "--tool=callgrind", "--collect-atstart=no"]);
         // Its name may be followed by the types that it was made for: that is for the compiler to
@@ -58,7 +58,7 @@ impl Callgrind {
     ///
     /// # Errors
     /// Callgrind wrote something unexpected.
-    pub(super) fn counts(&self, calls: usize) -> anyhow::Result<Vec<f64>> {
+    pub fn counts(&self, calls: usize) -> anyhow::Result<Vec<f64>> {
         let paths = (1..).map(|number| self.0.join(format!("out.{number}")));
         let texts = paths.map_while(|path| std::fs::read_to_string(path).ok());
         let called = texts.filter(|text| text.contains("Trigger: --dump-after"));

@@ -9,10 +9,10 @@ mod bars;
 mod lines;
 mod svg;
 
-pub(crate) use axis::{Axis, Scale};
-pub(crate) use bars::{Bar, Bars, zero_based};
-pub(crate) use lines::{Chart, Kind, Line, Point};
-pub(crate) use svg::escape;
+pub use axis::{Axis, Scale};
+pub use bars::{Bar, Bars, zero_based};
+pub use lines::{Chart, Kind, Line, Point};
+pub use svg::escape;
 
 /// Width of a chart.
 const WIDTH: f64 = 620.0;
@@ -22,18 +22,20 @@ const GAP: f64 = 16.0;
 const COLOURS: usize = 8;
 
 /// The looks of charts, for a page that contains some.
-pub(crate) const STYLE: &str = include_str!("draw/chart.css");
+pub const STYLE: &str = include_str!("draw/chart.css");
 
 /// Something that can be drawn.
 #[derive(Clone, Debug)]
-pub(crate) enum Picture {
+pub enum Picture {
+    /// Lines over an axis.
     Lines(Chart),
+    /// Bars with names.
     Bars(Bars),
 }
 
 impl Picture {
     /// What it shows.
-    pub(crate) fn title(&self) -> &str {
+    pub fn title(&self) -> &str {
         match self {
             Self::Lines(chart) => &chart.title,
             Self::Bars(bars) => &bars.title,
@@ -41,7 +43,7 @@ impl Picture {
     }
 
     /// An `svg` element that takes its looks from [`STYLE`] of the page around it.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let (inner, height) = self.inner();
         let title = escape(self.title());
         format!(
@@ -61,7 +63,7 @@ impl Picture {
 
 /// A file of its own with all of these, `columns` of them beside each other; one that says so if
 /// there are none.
-pub(crate) fn sheet(pictures: &[Picture], columns: usize) -> String {
+pub fn sheet(pictures: &[Picture], columns: usize) -> String {
     let columns = columns.clamp(1, pictures.len().max(1));
     let (mut parts, mut y) = (String::new(), GAP);
     for row in pictures.chunks(columns) {

@@ -2,7 +2,7 @@
 //! something.
 
 /// A value with three significant digits and its unit.
-pub(crate) fn figure(value: f64, unit: &str) -> String {
+pub fn figure(value: f64, unit: &str) -> String {
     if unit == "count" {
         return format!("{value}");
     }
@@ -16,7 +16,7 @@ pub(crate) fn figure(value: f64, unit: &str) -> String {
 }
 
 /// A round value, as beside an axis: with the digits that it has, up to three.
-pub(crate) fn short(value: f64, unit: &str) -> String {
+pub fn short(value: f64, unit: &str) -> String {
     let (scaled, unit) = match unit {
         "B" if value < 1024.0 || value % 1024.0 == 0.0 => binary(value),
         unit => scaled(value, unit),

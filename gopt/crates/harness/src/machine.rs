@@ -7,31 +7,42 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 /// The form of rows. A row of another form has other fields, or means other things by them.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
+
+/// Where a repository has sources of programs.
+const SOURCES: [&str; 2] = [":/crates", ":/gopt"];
 
 /// What measured something.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// [`FORMAT`].
-    pub(crate) format: u32,
-    /// The version of this program.
-    pub(crate) dunlin: String,
+    pub format: u32,
+    /// The version of the program; named after the first one that wrote rows of this form.
+    pub dunlin: String,
     /// The commit that it was built from, if that can be said for sure.
-    pub(crate) commit: Option<String>,
+    pub commit: Option<String>,
     /// `release` or `debug`.
-    pub(crate) build: String,
+    pub build: String,
     /// The processor, how many of it, and the kernel.
-    pub(crate) machine: String,
+    pub machine: String,
+}
+
+/// Name and version of this program.
+static PROGRAM: OnceLock<[&str; 2]> = OnceLock::new();
+
+/// Says which program this is, before its first row. A second call changes nothing.
+pub fn introduce(name: &'static str, version: &'static str) {
+    PROGRAM.get_or_init(|| [name, version]);
 }
 
 impl Origin {
     /// This program on this machine.
-    pub(crate) fn here() -> &'static Self {
+    pub fn here() -> &'static Self {
         static HERE: OnceLock<Origin> = OnceLock::new();
         HERE.get_or_init(|| Self {
             format: FORMAT,
-            dunlin: env!("CARGO_PKG_VERSION").to_owned(),
+            dunlin: program()[1].to_owned(),
             commit: commit(),
             build: if cfg!(debug_assertions) {
                 "debug".to_owned()
@@ -43,19 +54,24 @@ impl Origin {
     }
 }
 
+/// Tests do not introduce themselves.
+fn program() -> [&'static str; 2] {
+    *PROGRAM.get_or_init(|| [env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")])
+}
+
 /// The machine and the program, in a line for people.
-pub(super) fn describe() -> String {
+pub fn describe() -> String {
     let Origin {
         machine,
         dunlin,
         build,
         ..
     } = Origin::here();
-    format!("{machine}; dunlin {dunlin}, {build} build")
+    format!("{machine}; {} {dunlin}, {build} build", program()[0])
 }
 
 /// How many threads wanted to run during the last minute, on average.
-pub(super) fn load() -> String {
+pub fn load() -> String {
     let loads = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     loads.split(' ').next().unwrap_or("unknown").to_owned()
 }
@@ -96,7 +112,9 @@ fn commit() -> Option<String> {
     if built < checked_out {
         return None;
     }
-    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ".."])?;
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no", "--"];
+    status.extend(SOURCES);
+    let changed = git(&status)?;
     let commit = git(&["rev-parse", "--short=10", "HEAD"])?;
     Some(commit + if changed.is_empty() { "" } else { "+" })
 }

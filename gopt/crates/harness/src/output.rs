@@ -8,13 +8,15 @@ use std::str::FromStr;
 
 use anyhow::Context;
 
-use super::row::Row;
-use super::{compare, gopt, machine, plot, table};
+use crate::row::Row;
+use crate::{machine, table};
 
 /// The argument of `--json`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Target {
+pub enum Target {
+    /// `-`: the standard output.
     Stdout,
+    /// A file of this path.
     File(PathBuf),
 }
 
@@ -32,43 +34,40 @@ impl FromStr for Target {
 
 /// What a run has found.
 #[derive(Debug)]
-pub(super) struct Results {
-    pub(super) rows: Vec<Row>,
+pub struct Results {
+    /// Figures, in the order in which they are shown.
+    pub rows: Vec<Row>,
     /// What should not have happened.
-    pub(super) alarms: Vec<String>,
+    pub alarms: Vec<String>,
     /// Cases for which there was no time.
-    pub(super) left_out: Vec<String>,
+    pub left_out: Vec<String>,
     /// Load of the machine at the beginning.
     load: String,
-    /// People want to see every row.
-    verbose: bool,
 }
 
 impl Results {
     /// Nothing yet.
-    pub(super) fn begin(verbose: bool) -> Self {
+    #[must_use]
+    pub fn begin() -> Self {
         Self {
             rows: Vec::new(),
             alarms: Vec::new(),
             left_out: Vec::new(),
             load: machine::load(),
-            verbose,
         }
     }
 
     /// Adds an alarm, unless it is there already.
-    pub(super) fn note_once(&mut self, alarm: &str) {
+    pub fn note_once(&mut self, alarm: &str) {
         if self.alarms.iter().all(|it| it != alarm) {
             self.alarms.push(alarm.to_owned());
         }
     }
 
-    fn text(&self) -> String {
-        let is_shown = |row: &&Row| self.verbose || gopt::is_best(row, &self.rows);
-        let shown: Vec<Row> = self.rows.iter().filter(is_shown).cloned().collect();
-        let mut text = table::render(&shown);
-        let ratios = gopt::ratios(&self.rows);
-        for line in compare::lines(&self.rows).into_iter().chain(ratios) {
+    /// For people: a table of the rows that are `shown`, and these lines below it.
+    pub fn text(&self, shown: &[Row], lines: impl IntoIterator<Item = String>) -> String {
+        let mut text = table::render(shown);
+        for line in lines {
             text += &format!("\n{line}");
         }
         for alarm in &self.alarms {
@@ -84,7 +83,7 @@ impl Results {
 }
 
 /// Opened before the first measurement, so that a wrong path costs no waiting.
-pub(super) struct Output {
+pub struct Output {
     json: Json,
     svg: Option<File>,
 }
@@ -98,7 +97,7 @@ enum Json {
 impl Output {
     /// # Errors
     /// A file cannot be made.
-    pub(super) fn open(json: Option<&Target>, svg: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn open(json: Option<&Target>, svg: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self {
             json: match json {
                 None => Json::Nowhere,
@@ -109,25 +108,30 @@ impl Output {
         })
     }
 
-    /// Writes everything, in every form that was asked for.
+    /// Writes everything in every form that was asked for: the rows, this `text` of them, and a
+    /// picture that `draw` makes.
     ///
     /// # Errors
-    /// Somebody closed the other end, or the disk is full.
-    pub(super) fn write(&mut self, results: &Results) -> anyhow::Result<()> {
-        let text = results.text();
+    /// The reader has closed the other end, or the disk is full.
+    pub fn write(
+        &mut self,
+        rows: &[Row],
+        text: &str,
+        draw: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
         match &mut self.json {
             Json::Nowhere => io::stdout().write_all(text.as_bytes())?,
             Json::Stdout => {
                 io::stderr().write_all(text.as_bytes())?;
-                json(&results.rows, &mut io::stdout().lock())?;
+                json(rows, &mut io::stdout().lock())?;
             }
             Json::File(file) => {
                 io::stdout().write_all(text.as_bytes())?;
-                json(&results.rows, file)?;
+                json(rows, file)?;
             }
         }
         if let Some(file) = &mut self.svg {
-            file.write_all(plot::draw(&results.rows).as_bytes())?;
+            file.write_all(draw().as_bytes())?;
         }
         Ok(())
     }

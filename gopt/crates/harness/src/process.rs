@@ -6,8 +6,8 @@
 mod child;
 mod role;
 
-pub(crate) use child::Parent;
-pub(crate) use role::{Role, RoleArgs, SUBCOMMAND, run_role};
+pub use child::Parent;
+pub use role::{Role, RoleArgs, SUBCOMMAND, run_role};
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -19,7 +19,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::Seat;
+use crate::seat::Seat;
 use crate::signal;
 
 /// How often a wait looks whether the user pressed Ctrl-C.
@@ -37,10 +37,11 @@ enum Line<T> {
 
 /// A running child.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     lines: Receiver<String>,
-    role: Role,
+    /// The name of its role.
+    role: String,
 }
 
 impl Process {
@@ -48,7 +49,7 @@ impl Process {
     ///
     /// # Errors
     /// The system cannot start another process.
-    pub(crate) fn spawn<P: Serialize>(role: Role, seat: Seat, params: &P) -> anyhow::Result<Self> {
+    pub fn spawn<R: Role, P: Serialize>(role: R, seat: Seat, params: &P) -> anyhow::Result<Self> {
         Self::spawn_by(Command::new(std::env::current_exe()?), role, seat, params)
     }
 
@@ -56,13 +57,14 @@ impl Process {
     ///
     /// # Errors
     /// The system cannot start another process.
-    pub(crate) fn spawn_by<P: Serialize>(
+    pub fn spawn_by<R: Role, P: Serialize>(
         mut command: Command,
-        role: Role,
+        role: R,
         seat: Seat,
         params: &P,
     ) -> anyhow::Result<Self> {
-        command.arg(SUBCOMMAND).arg(role.name());
+        let role = role::name(&role);
+        command.arg(SUBCOMMAND).arg(&role);
         if let Some(cpu) = seat.cpu {
             command.arg("--cpu").arg(cpu.to_string());
         }
@@ -97,7 +99,7 @@ impl Process {
     ///
     /// # Errors
     /// The child has ended.
-    pub(crate) fn send<T: Serialize>(&mut self, message: &T) -> anyhow::Result<()> {
+    pub fn send<T: Serialize>(&mut self, message: &T) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(message)?;
         line.push('\n');
         let stdin = self
@@ -107,26 +109,22 @@ impl Process {
             .context("the child's input is a pipe")?;
         stdin
             .write_all(line.as_bytes())
-            .with_context(|| format!("{} has ended", self.role.name()))
+            .with_context(|| format!("{} has ended", self.role))
     }
 
     /// Waits for the child to end by itself, at most for `limit`.
     ///
     /// # Errors
     /// [`signal::Interrupted`]; or it took too long, or failed.
-    pub(crate) fn wait(&mut self, limit: Duration) -> anyhow::Result<()> {
+    pub fn wait(&mut self, limit: Duration) -> anyhow::Result<()> {
         let deadline = Instant::now() + limit;
         loop {
             signal::check()?;
             if let Some(status) = self.child.try_wait()? {
-                ensure!(status.success(), "{} ended with {status}", self.role.name());
+                ensure!(status.success(), "{} ended with {status}", self.role);
                 return Ok(());
             }
-            ensure!(
-                Instant::now() < deadline,
-                "{} does not end",
-                self.role.name()
-            );
+            ensure!(Instant::now() < deadline, "{} does not end", self.role);
             std::thread::sleep(GLANCE);
         }
     }
@@ -135,8 +133,8 @@ impl Process {
     ///
     /// # Errors
     /// [`signal::Interrupted`]; or the child failed, ended, took too long, or said nonsense.
-    pub(crate) fn receive<T: DeserializeOwned>(&mut self, limit: Duration) -> anyhow::Result<T> {
-        let name = self.role.name();
+    pub fn receive<T: DeserializeOwned>(&mut self, limit: Duration) -> anyhow::Result<T> {
+        let name = &self.role;
         let deadline = Instant::now() + limit;
         let line = loop {
             signal::check()?;

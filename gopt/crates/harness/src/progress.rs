@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 const TEMPLATE: &str = "{bar:30} {pos}/{len} {per_sec} eta {eta}  {msg}";
 
 /// Progress of one run; the bar goes when it is dropped.
-pub(super) struct Progress {
+pub struct Progress {
     bar: Option<ProgressBar>,
     begin: Instant,
     rounds: u32,
@@ -16,7 +16,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// A run of `measurements` in `rounds`.
-    pub(super) fn start(measurements: u64, rounds: u32) -> Self {
+    pub fn start(measurements: u64, rounds: u32) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(TEMPLATE).expect("the template is valid");
             let bar = ProgressBar::new(measurements).with_style(style);
@@ -31,14 +31,14 @@ impl Progress {
     }
 
     /// What is measured now.
-    pub(super) fn measuring(&self, round: u32, label: &str) {
+    pub fn measuring(&self, round: u32, label: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("round {round}: {label}"));
         }
     }
 
     /// Shows a line, and more lines below it.
-    pub(super) fn say(&self, line: &str, more: &[String]) {
+    pub fn say(&self, line: &str, more: &[String]) {
         let mut text = line.to_owned();
         for detail in more {
             text += "\n    ";
@@ -51,14 +51,14 @@ impl Progress {
     }
 
     /// So many measurements more are done.
-    pub(super) fn advance(&self, measurements: u64) {
+    pub fn advance(&self, measurements: u64) {
         if let Some(bar) = &self.bar {
             bar.inc(measurements);
         }
     }
 
     /// A round is done.
-    pub(super) fn round_done(&self, round: u32) {
+    pub fn round_done(&self, round: u32) {
         if self.bar.is_none() {
             let elapsed = self.begin.elapsed();
             let left = elapsed / round * (self.rounds - round);

@@ -8,27 +8,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
-/// `--realtime`. It is set once, before the first measurement.
+/// Whether [`use_realtime`] was called: once, before the first measurement.
 static REALTIME: AtomicBool = AtomicBool::new(false);
 
 /// A thread's place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Seat {
+pub struct Seat {
     /// The processor to run on; `None`: wherever the system puts it.
-    pub(crate) cpu: Option<usize>,
+    pub cpu: Option<usize>,
     /// Run before all ordinary threads.
-    pub(crate) first: bool,
+    pub first: bool,
 }
 
 /// The places of client and server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Seats {
-    pub(super) client: Seat,
-    pub(super) server: Seat,
+pub struct Seats {
+    /// Of the process that measures.
+    pub client: Seat,
+    /// Of the one that serves it.
+    pub server: Seat,
 }
 
 /// From now on [`Seats::pick`] gives places before all ordinary threads.
-pub(super) fn use_realtime() {
+pub fn use_realtime() {
     REALTIME.store(true, Ordering::Relaxed);
 }
 
@@ -44,7 +46,7 @@ impl Seat {
     ///
     /// # Errors
     /// There is no such processor, or this process may not use it; or only root may go first.
-    pub(crate) fn take(self) -> io::Result<()> {
+    pub fn take(self) -> io::Result<()> {
         self.cpu.map_or(Ok(()), sys::pin_to)?;
         self.go(SPINNING)
     }
@@ -53,7 +55,7 @@ impl Seat {
     ///
     /// # Errors
     /// Only root may go first.
-    pub(super) fn prepare(self) -> io::Result<()> {
+    pub fn prepare(self) -> io::Result<()> {
         self.go(SLEEPING)
     }
 
@@ -61,7 +63,7 @@ impl Seat {
     ///
     /// # Errors
     /// The system refuses.
-    pub(super) fn step_back(self) -> io::Result<()> {
+    pub fn step_back(self) -> io::Result<()> {
         self.go(0)
     }
 
@@ -76,7 +78,7 @@ impl Seat {
 impl Seats {
     /// The first processor for the client, the second for the server; none if there is only one,
     /// because two spinning processes on it would wait for their time slices.
-    pub(super) fn pick() -> Self {
+    pub fn pick() -> Self {
         let first = REALTIME.load(Ordering::Relaxed);
         let on = |cpu: &usize| Seat {
             cpu: Some(*cpu),
@@ -95,7 +97,7 @@ impl Seats {
     }
 
     /// On whichever processor: for threads that mostly sleep.
-    pub(super) fn anywhere(self) -> Self {
+    pub fn anywhere(self) -> Self {
         let anywhere = |seat| Seat { cpu: None, ..seat };
         Self {
             client: anywhere(self.client),

@@ -7,7 +7,7 @@ use crate::sys;
 /// The user pressed Ctrl-C (or the system asked us to end).
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("stopped by a signal")]
-pub(crate) struct Interrupted;
+pub struct Interrupted;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -15,14 +15,14 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// The system refuses the handler.
-pub(crate) fn watch() -> std::io::Result<()> {
+pub fn watch() -> std::io::Result<()> {
     sys::handle_once(libc::SIGINT, on_signal)?;
     sys::handle_once(libc::SIGTERM, on_signal)
 }
 
 /// # Errors
 /// [`Interrupted`] if a signal has come.
-pub(crate) fn check() -> Result<(), Interrupted> {
+pub fn check() -> Result<(), Interrupted> {
     if INTERRUPTED.load(Ordering::Relaxed) {
         Err(Interrupted)
     } else {
@@ -31,7 +31,7 @@ pub(crate) fn check() -> Result<(), Interrupted> {
 }
 
 /// As if a signal had come: all who look end.
-pub(crate) fn stop() {
+pub fn stop() {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 

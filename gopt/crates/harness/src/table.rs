@@ -1,7 +1,7 @@
 //! Rows as a table for people.
 
-use super::row::Row;
 use crate::figure::figure;
+use crate::row::Row;
 
 const HEADINGS: [&str; 10] = [
     "experiment",
@@ -20,7 +20,7 @@ const HEADINGS: [&str; 10] = [
 const FIRST_NUMBER: usize = 4;
 
 /// The table, every line with its end. Columns without a figure are left out.
-pub(super) fn render(rows: &[Row]) -> String {
+pub fn render(rows: &[Row]) -> String {
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(rows.iter().map(cells));
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();

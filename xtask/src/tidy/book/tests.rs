@@ -11,7 +11,7 @@ fn findings_with(contents: &str, doctests: &str, decisions: &str) -> Vec<String>
         ("docs/SUMMARY.md", contents),
         ("docs/poll.md", "# Poll\n\n```rust\nfn f() {}\n```\n"),
         ("docs/decisions/README.md", decisions),
-        ("docs/gopt.svg", ""),
+        ("docs/results.svg", ""),
         ("README.md", "```sh\nls\n```\n"),
         ("crates/dunlin/src/book.rs", doctests),
     ]);
@@ -43,10 +43,26 @@ fn pages_that_nobody_finds_and_code_that_nobody_compiles_are_findings() {
 }
 
 #[test]
+fn a_page_of_another_workspace_is_compiled_there() {
+    let page = ("gopt/docs/gopt.md", "```rust\nfn f() {}\n```\n");
+    let doctest = "include_str!(\"../../../docs/gopt.md\")";
+    let found = |place| {
+        let tree = Tree::of(&[("docs/SUMMARY.md", ""), page, (place, doctest)]);
+        check(&tree).len()
+    };
+    assert_eq!(found("gopt/crates/gopt/src/lib.rs"), 0);
+    assert_eq!(
+        found("crates/dunlin/src/book.rs"),
+        1,
+        "of the other workspace"
+    );
+}
+
+#[test]
 fn links_out_of_the_book_are_findings() {
     let contents = "- [Poll](poll.md)\n- [Decisions](decisions/README.md)\n";
     let doctests = "include_str!(\"../../../docs/poll.md\")";
-    let links = "[a](../poll.md#poll) [b](#b) [c](../gopt.svg)\n\
+    let links = "[a](../poll.md#poll) [b](#b) [c](../results.svg)\n\
                  [d](../../README.md) [e](../SUMMARY.md)\n";
     let broken = ["../../README.md", "../SUMMARY.md"].map(|target| {
         format!(

@@ -17,7 +17,7 @@ fn findings(packages: &[Package<'_>]) -> Vec<String> {
         json!({"name": name, "dependencies": dependencies})
     };
     let packages: Vec<Value> = packages.iter().map(package).collect();
-    let findings = check(&json!({"packages": packages})).unwrap();
+    let findings = check(&[json!({"packages": packages})]).unwrap();
     findings.into_iter().map(|finding| finding.what).collect()
 }
 
@@ -82,6 +82,23 @@ fn services_may_use_the_simulator_in_tests_alone() {
 fn core_may_not_use_other_libraries() {
     let found = findings(&[("dunlin-core", &[("libc", None)])]);
     assert_eq!(found, ["`dunlin-core` must not use the library `libc`"]);
+}
+
+#[test]
+fn edges_between_workspaces_are_seen() {
+    let of = |name, uses: &[&str]| {
+        let uses: Vec<Value> = uses.iter().map(|name| json!({"name": name})).collect();
+        json!({"packages": [{"name": name, "dependencies": uses}]})
+    };
+    let found = check(&[of("dunlin-core", &["gopt"]), of("gopt", &["dunlin-core"])]).unwrap();
+    let found: Vec<&str> = found.iter().map(|finding| &*finding.what).collect();
+    assert_eq!(
+        found,
+        [
+            "`dunlin-core` must not depend on `gopt`",
+            "`gopt` must not depend on `dunlin-core`"
+        ]
+    );
 }
 
 #[test]

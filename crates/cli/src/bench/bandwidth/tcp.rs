@@ -12,9 +12,10 @@ use serde_json::Value;
 use super::{ANSWER, METRICS, Messages};
 use crate::bench::plan::Case;
 use crate::bench::probe::{Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::work;
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 /// Messages over a stream.
 #[derive(Clone, Copy, Debug)]

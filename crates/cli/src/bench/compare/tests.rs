@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::*;
-use crate::bench::row;
+use crate::bench::sample::sample;
 
 fn row(transport: &'static str, metric: &'static str, params: &Value, median: f64) -> Row {
     Row {
@@ -13,7 +13,7 @@ fn row(transport: &'static str, metric: &'static str, params: &Value, median: f6
         metric: metric.into(),
         unit: "1/s".into(),
         median,
-        ..row::sample()
+        ..sample()
     }
 }
 

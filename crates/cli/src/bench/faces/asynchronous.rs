@@ -13,7 +13,7 @@ use super::{BLOCK, INFLIGHT, Params, SESSIONS, SIZE, measure};
 use crate::bench::subject::side::Side;
 use crate::bench::subject::{ECHO, Medium, Report, server};
 use crate::bench::work;
-use crate::process::Parent;
+use harness::process::Parent;
 
 /// What the futures of a client share.
 #[derive(Default)]

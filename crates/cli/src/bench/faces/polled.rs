@@ -14,7 +14,7 @@ use super::{BLOCK, INFLIGHT, Params, SESSIONS, SIZE, measure};
 use crate::bench::subject::side::Side;
 use crate::bench::subject::{self, ECHO, Medium, Report, server};
 use crate::bench::work;
-use crate::process::Parent;
+use harness::process::Parent;
 
 /// A request or a response.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]

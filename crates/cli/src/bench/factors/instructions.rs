@@ -15,10 +15,11 @@ use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::shm::{Options, ShmRx, ShmTx};
 
 use super::{BATCH, Factor, Peer, Rpc, SESSIONS, register, switch, use_sessions};
-use crate::bench::callgrind::Callgrind;
-use crate::bench::seat::Seat;
 use crate::bench::ticks;
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::callgrind::Callgrind;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 
 /// RPCs before those that count, while pools fill.
 const WARM_UP: u64 = 300;
@@ -38,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// With all on, and then without each factor; `None` if there is no valgrind.
 ///
 /// # Errors
-/// [`crate::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
+/// [`harness::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
 pub(super) fn count() -> anyhow::Result<Option<Vec<f64>>> {
     let Some(callgrind) = Callgrind::find()? else {
         return Ok(None);

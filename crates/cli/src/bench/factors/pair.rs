@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use super::{BATCH, Factor, Peer, SESSIONS, register, switch, use_sessions};
 use crate::bench::Transport;
 use crate::bench::probe::patience;
-use crate::bench::seat::Seat;
 use crate::bench::subject::side::Side;
 use crate::bench::subject::{self, Setting, pipeline};
-use crate::process::{Parent, Process, Role};
-use crate::sys;
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
+use harness::sys;
 
 /// Time before the first RPC that counts.
 pub(super) const WARM_UP: Duration = Duration::from_millis(20);
@@ -72,7 +73,7 @@ pub(super) fn pairs_of(rates: &BTreeMap<u64, f64>) -> Vec<[f64; 2]> {
 /// Measures for `span`, in both processes.
 ///
 /// # Errors
-/// [`crate::signal::Interrupted`]; or a process could not be started, failed or hung.
+/// [`harness::signal::Interrupted`]; or a process could not be started, failed or hung.
 pub(super) fn measure(off: Factor, span: Duration) -> anyhow::Result<[Report; 2]> {
     let (first, second) = subject::spinning_pair(Transport::Shm);
     let slices = span.as_nanos() / SLICE.as_nanos();

@@ -5,8 +5,8 @@ use super::{
     TRANSPORTS, Wanted, bar, bars, baseline_line, by_transport, chart, colour, measured_line,
     ratio_line, word,
 };
-use crate::bench::row::Row;
-use crate::draw::{Axis, Picture, Scale, zero_based};
+use harness::draw::{Axis, Picture, Scale, zero_based};
+use harness::row::Row;
 
 pub(super) fn latency(rows: &[&Row]) -> Vec<Picture> {
     let of = |metric, title: &str| {

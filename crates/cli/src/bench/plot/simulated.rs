@@ -2,8 +2,8 @@
 
 use super::super::papers::{Beside, PUBLISHED};
 use super::{Wanted, bar, by_transport, chart, measured_line};
-use crate::bench::row::Row;
-use crate::draw::{Axis, Bars, Line, Picture, Scale, zero_based};
+use harness::draw::{Axis, Bars, Line, Picture, Scale, zero_based};
+use harness::row::Row;
 
 /// Congestion control schemes; the place of each is its colour.
 const SCHEMES: [&str; 4] = ["none", "timely", "dcqcn", "swift"];

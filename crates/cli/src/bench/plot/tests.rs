@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::*;
-use crate::bench::row;
+use crate::bench::sample::sample;
 
 fn latency(transport: &'static str, size: u32, median: f64, baseline: f64) -> Row {
     Row {
@@ -12,7 +12,7 @@ fn latency(transport: &'static str, size: u32, median: f64, baseline: f64) -> Ro
         median,
         baseline: Some(baseline),
         baseline_name: Some(format!("raw {transport}").into()),
-        ..row::sample()
+        ..sample()
     }
 }
 
@@ -79,7 +79,7 @@ fn rates_without_packing_are_not_mixed_with_the_others() {
             .cloned()
             .unwrap_or_default(),
         median,
-        ..row::sample()
+        ..sample()
     };
     let charts = of("rate", &[rate(true, 3e6), rate(false, 1e6)]);
     assert_eq!(lines(&charts[0])[0].points.len(), 1);
@@ -97,7 +97,7 @@ fn published_figures_stand_beside_rows_that_measure_the_same() {
             .cloned()
             .unwrap_or_default(),
         unit: "us".into(),
-        ..row::sample()
+        ..sample()
     };
     let of_scheme = |cc| -> Vec<f64> {
         let row = incast(cc);
@@ -124,7 +124,7 @@ fn several_published_figures_in_a_chart_have_the_colours_of_what_they_stand_besi
         experiment: "cluster".into(),
         metric: metric.into(),
         params: Map::from_iter([("endpoints".to_owned(), 1.into())]),
-        ..row::sample()
+        ..sample()
     });
     let charts = of("cluster", &rows);
     let colours = |kind| {

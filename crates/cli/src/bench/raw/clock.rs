@@ -4,9 +4,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::ticks;
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 /// Reads between two looks at the time.
 const BLOCK: u32 = 10_000;

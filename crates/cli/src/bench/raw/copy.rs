@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::{plausible, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 const METRICS: [Metric; 1] = [Metric {
     name: "copied",

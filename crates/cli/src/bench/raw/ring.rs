@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{LINE, Reader, Shape, Writer};
 use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::{plausible, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
 use crate::sys::{self, Shared};
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 /// Bytes of a cell.
 #[expect(clippy::cast_possible_truncation, reason = "a cache line has 64 bytes")]

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{Reader, Shape, Writer};
 use crate::bench::probe::{Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::{plausible, rtt, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
 use crate::sys::{self, Shared};
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 /// Cells of a lane; one is in use at a time, and a ring touches a new one each time as a transport
 /// would.

@@ -8,10 +8,11 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::work;
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
 use crate::sys::{self, Datagrams};
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 /// Bytes of a datagram: a 32-byte RPC with its framing.
 pub(crate) const SIZE: u16 = 64;

@@ -10,9 +10,10 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::probe::{Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::{rtt, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 /// How long the client waits for one answer. Loopback loses nothing when one datagram is under
 /// way, so a lost answer is a failure of the measurement.

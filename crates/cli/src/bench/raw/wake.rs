@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::cells::{LINE, Reader, Shape, Writer};
 use crate::bench::probe::{Against, Measurement, Metric, Probe, patience};
-use crate::bench::seat::Seats;
 use crate::bench::{Transport, work};
-use crate::process::{Parent, Process, Role};
+use crate::role::Role;
 use crate::sys::{self, Shared, futex};
+use harness::process::{Parent, Process};
+use harness::seat::Seats;
 
 /// Bytes of a packet.
 const SIZE: usize = 32;
@@ -214,5 +215,5 @@ fn median_trip(
         ensure!(trip(counter)?, "the answer to request {counter} is wrong");
         times.push(begin.elapsed().as_nanos() as f64);
     }
-    Ok(crate::bench::row::Spread::of(times.into_iter()).map_or(0.0, |spread| spread.median))
+    Ok(harness::row::Spread::of(times.into_iter()).map_or(0.0, |spread| spread.median))
 }

@@ -13,8 +13,8 @@ use super::side::Side;
 use super::{ECHO, Medium, SINK, SLOW, SLOW_BACKGROUND, SOURCE, Setting, over};
 use crate::bench::bandwidth::ANSWER;
 use crate::bench::{mixed, work};
-use crate::process::Parent;
-use crate::sys;
+use harness::process::Parent;
+use harness::sys;
 
 /// What a server is told.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dunlin::{Counters, Open, Rpc};
 use serde::{Deserialize, Serialize};
 
-use crate::sys;
+use harness::sys;
 
 /// One process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

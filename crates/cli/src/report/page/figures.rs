@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::bench::row::Row;
-use crate::draw::escape;
-use crate::figure::figure;
+use harness::draw::escape;
+use harness::figure::figure;
+use harness::row::Row;
 
 /// One of them.
 struct Key {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::bench::papers::{Beside, PUBLISHED, Published};
-use crate::bench::row::Row;
-use crate::draw::escape;
-use crate::figure::{figure, short};
+use harness::draw::escape;
+use harness::figure::{figure, short};
+use harness::row::Row;
 
 /// Published figures of the experiments of these rows, each with those that measure the same.
 pub(super) fn published(out: &mut String, rows: &[&Row]) {
@@ -24,11 +24,6 @@ pub(super) fn published(out: &mut String, rows: &[&Row]) {
     for same in all.chunk_by(|a, b| a.label() == b.label()) {
         let mut beside: Vec<&Row> = rows.to_vec();
         beside.retain(|row| same[0].is_beside(row));
-        if same[0].experiment == "gopt" {
-            // As the paper: at the width that is best.
-            beside.sort_by(|a, b| b.ratio.unwrap_or(0.0).total_cmp(&a.ratio.unwrap_or(0.0)));
-            beside.truncate(1);
-        }
         let beside: Vec<String> = beside.into_iter().map(|row| here(same[0], row)).collect();
         let here = match beside.is_empty() {
             true => "<span class=\"none\">not measured</span>".to_owned(),
@@ -121,7 +116,6 @@ fn in_words(metric: &str) -> &str {
         "rpc_per_s_per_host" => "RPCs per second and host",
         "gbps" => "data delivered",
         "rate_ratio" => "part of the full rate",
-        "lookups_per_s" => "look-ups per second",
         other => other,
     }
 }

@@ -1,9 +1,8 @@
 //! Pictures of the rows: how much faster each look-up is than `plain`, by width.
 
+use harness::draw::{Axis, Chart, Kind, Line, Picture, Point, Scale};
+use harness::row::Row;
 use serde_json::Value;
-
-use crate::bench::row::Row;
-use crate::draw::{Axis, Chart, Kind, Line, Picture, Point, Scale};
 
 /// Look-ups; the place of each is its colour.
 const LOOKUPS: [&str; 7] = [
@@ -16,27 +15,29 @@ const LOOKUPS: [&str; 7] = [
     "aho-corasick",
 ];
 
-/// A chart for look-ups alone and one for those in handlers, in Rust and in C.
-pub(in crate::bench) fn charts(rows: &[&Row]) -> Vec<Picture> {
-    let chart = |title: &str, shape, forms| {
-        Picture::Lines(Chart {
-            title: title.to_owned(),
-            x: Axis::new("look-ups at a time", "", Scale::Each),
-            y: Axis::new("times as fast as plain", "", Scale::Log),
-            lines: lines(rows, shape, forms),
-        })
-    };
+/// A chart for look-ups alone and one for those in handlers, in Rust and in C; those without a
+/// line are left out.
+pub(super) fn charts(rows: &[Row]) -> Vec<Picture> {
     let rust = ["gopt", "hand", "batch"];
     let c = ["c-gopt", "c-hand", "c-batch"];
-    vec![
-        chart("Look-ups alone", "tight", rust),
-        chart("Look-ups in a handler", "handler", rust),
-        chart("Look-ups alone, in C", "tight", c),
-        chart("Look-ups in a handler, in C", "handler", c),
-    ]
+    let charts = [
+        ("Look-ups alone", "tight", rust),
+        ("Look-ups in a handler", "handler", rust),
+        ("Look-ups alone, in C", "tight", c),
+        ("Look-ups in a handler, in C", "handler", c),
+    ];
+    let chart = |(title, shape, forms): (&str, &str, [&str; 3])| Chart {
+        title: title.to_owned(),
+        x: Axis::new("look-ups at a time", "", Scale::Each),
+        y: Axis::new("times as fast as plain", "", Scale::Log),
+        lines: lines(rows, shape, forms),
+    };
+    let has_lines = |chart: &Chart| chart.lines.iter().any(|line| line.kind == Kind::Measured);
+    let charts = charts.into_iter().map(chart).filter(has_lines);
+    charts.map(Picture::Lines).collect()
 }
 
-fn lines(rows: &[&Row], shape: &str, forms: [&str; 3]) -> Vec<Line> {
+fn lines(rows: &[Row], shape: &str, forms: [&str; 3]) -> Vec<Line> {
     let mut lines = Vec::new();
     for (colour, lookup) in LOOKUPS.into_iter().enumerate() {
         for form in forms {
@@ -49,7 +50,7 @@ fn lines(rows: &[&Row], shape: &str, forms: [&str; 3]) -> Vec<Line> {
                     && is("shape", shape)
                     && is("form", form)
             });
-            let point = |row: &&Row| {
+            let point = |row: &Row| {
                 Some(Point {
                     valid: row.valid,
                     hint: format!("{lookup}, {form}: {:.2} times plain", row.ratio?),

@@ -10,16 +10,17 @@ use gopt_lookups::aho_corasick::Automata;
 use gopt_lookups::c::InC;
 use gopt_lookups::random::Random;
 use gopt_lookups::work::{Handled, Handler, Packet, Tight};
+use harness::callgrind::Callgrind;
+use harness::process::{Parent, Process};
+use harness::seat::Seat;
 use serde::{Deserialize, Serialize};
 
+use super::Role;
 use super::automata::{self, Traffic};
 use super::form::{Cell, MEASURED, run_form};
 use super::measure::Job;
 use super::options::Shape;
 use super::tables::{self, Visit};
-use crate::bench::callgrind::Callgrind;
-use crate::bench::seat::Seat;
-use crate::process::{Parent, Process, Role};
 
 /// Size of the table.
 const TABLE_MIB: u32 = 2;
@@ -53,7 +54,7 @@ struct Call {
 /// Counts every form of a look-up; `None` if there is no valgrind.
 ///
 /// # Errors
-/// [`crate::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
+/// [`harness::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
 pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
     let Some(callgrind) = Callgrind::find()? else {
         return Ok(None);
@@ -69,7 +70,7 @@ pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
         ..job.clone()
     };
     let command = callgrind.command(MEASURED)?;
-    let mut process = Process::spawn_by(command, Role::GoptCount, Seat::default(), &job)?;
+    let mut process = Process::spawn_by(command, Role::Count, Seat::default(), &job)?;
     let calls: Vec<Call> = process.receive(PATIENCE)?;
     process.wait(PATIENCE)?;
     let counts = callgrind.counts(calls.len())?;
@@ -85,7 +86,7 @@ pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
 ///
 /// # Errors
 /// There is not enough memory; the parent has ended.
-pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+pub(super) fn run(parent: &Parent) -> anyhow::Result<()> {
     let job: Job = parent.receive()?;
     tables::make(job.lookup, job.bytes(), Count { parent, job: &job })
 }

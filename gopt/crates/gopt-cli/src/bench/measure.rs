@@ -18,15 +18,15 @@ use gopt_lookups::lines::Lines;
 use gopt_lookups::random::Random;
 use gopt_lookups::touched::Touched;
 use gopt_lookups::work::{Handled, Handler, Packet, Tight};
+use harness::process::Parent;
+use harness::row::Spread;
+use harness::sys;
 use serde::{Deserialize, Serialize};
 
 use super::automata::{self, Traffic};
 use super::form::{Cell, Form, run_form};
 use super::options::{Lookup, Shape};
 use super::tables::{self, Visit};
-use crate::bench::row::Spread;
-use crate::process::Parent;
-use crate::sys;
 
 /// Samples of a round.
 const SAMPLES: usize = 7;
@@ -103,7 +103,7 @@ impl Job {
 ///
 /// # Errors
 /// There is not enough memory; two forms found different values; the parent has ended.
-pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+pub(super) fn run(parent: &Parent) -> anyhow::Result<()> {
     let job: Job = parent.receive()?;
     tables::make(job.lookup, job.bytes(), Measure { parent, job: &job })
 }

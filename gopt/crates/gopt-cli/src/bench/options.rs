@@ -1,18 +1,35 @@
-//! What `dunlin bench gopt` can be told, and the words of its rows.
+//! What `gopt bench` can be told, and the words of its rows.
+
+use std::path::PathBuf;
 
 use clap::ValueEnum;
+use harness::output::Target;
 use serde::{Deserialize, Serialize};
 
 /// Widths that are measured unless others are asked for.
 const WIDTHS: [usize; 9] = [1, 2, 4, 8, 16, 24, 32, 48, 64];
 
-/// Size of a table unless another is asked for. No last-level cache of today holds much of it.
-const TABLE_MIB: u32 = 2048;
+const EXAMPLES: &str = "\
+Examples:
+  gopt bench --svg gopt.svg           all look-ups, as a picture too; three minutes, 5 GB
+  gopt bench --lookup cuckoo,mica --shape handler --batch 8,16,32
+  gopt bench --json rows.jsonl        one JSON object a row in a file
+  gopt bench --json - | jq .          JSON on the standard output, the table beside it
+  gopt bench --from rows.jsonl --svg gopt.svg
+  gopt bench --table-mib 64 --runs 1  quick, and in the cache: rows are invalid
 
-/// Options that no other experiment has.
+Plain is measured beside the interleaved forms, in a process for each look-up; the table shows the
+best width of each form, and --verbose or --json all of them. Each figure is the median of --runs
+rounds, beside that of its baseline; the last column is their ratio. Without valgrind there are no
+counts of instructions. Look-ups of aho-corasick are bytes of packets. Ctrl-C shows what was
+measured so far. Processes run on the first processor; a figure counts processor time.
+
+Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
+
+/// What `gopt bench` can be told.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Options of gopt")]
-pub(crate) struct Options {
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
     /// Which look-ups; without it, all
     #[arg(long, value_enum, value_delimiter = ',', value_name = "L,...")]
     lookup: Vec<Lookup>,
@@ -22,9 +39,30 @@ pub(crate) struct Options {
     /// Widths of batches, 1 to 64; without it, nine of them
     #[arg(long, value_parser = width, value_delimiter = ',', value_name = "N,...")]
     batch: Vec<usize>,
-    /// About how large each table is; 2048 if not given, and then memory for two is needed
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    table_mib: Option<u32>,
+    /// About how large each table is; memory for two is needed
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(super) table_mib: u32,
+    /// Rounds; a row has the median, the smallest and the largest of them
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) runs: u32,
+    /// One JSON object a row, into a file or (`-`) to the standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub(super) json: Option<Target>,
+    /// A picture of the rows
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// Measure nothing: take the rows of earlier runs
+    #[arg(long, value_name = "JSONL", num_args = 1..)]
+    #[arg(conflicts_with_all = ["lookup", "shape", "batch", "table_mib", "runs", "realtime"])]
+    pub(super) from: Vec<PathBuf>,
+    /// Run before all other programs of a busy machine (needs root)
+    #[arg(long)]
+    pub(super) realtime: bool,
+    /// Show all widths
+    #[arg(long, short)]
+    pub(super) verbose: bool,
 }
 
 /// What is looked up, and in what.
@@ -57,19 +95,7 @@ pub(crate) enum Shape {
     Handler,
 }
 
-impl Options {
-    /// The first of these options that was given.
-    pub(in crate::bench) fn given(&self) -> Option<&'static str> {
-        let options = [
-            ("--lookup", !self.lookup.is_empty()),
-            ("--shape", !self.shape.is_empty()),
-            ("--batch", !self.batch.is_empty()),
-            ("--table-mib", self.table_mib.is_some()),
-        ];
-        let mut given = options.into_iter().filter(|(_, is_given)| *is_given);
-        given.next().map(|(name, _)| name)
-    }
-
+impl Args {
     /// Each look-up once, in the order of the help.
     pub(super) fn lookups(&self) -> Vec<Lookup> {
         once(&self.lookup, Lookup::value_variants())
@@ -85,10 +111,6 @@ impl Options {
     /// Widths, ascending.
     pub(super) fn widths(&self) -> Vec<usize> {
         once(&self.batch, &WIDTHS)
-    }
-
-    pub(super) fn table_mib(&self) -> u32 {
-        self.table_mib.unwrap_or(TABLE_MIB)
     }
 }
 
@@ -127,8 +149,8 @@ fn once<T: Copy + Ord>(given: &[T], all: &[T]) -> Vec<T> {
 
 fn width(text: &str) -> Result<usize, String> {
     let number: usize = text.parse().map_err(|_| "not a number".to_owned())?;
-    if !(1..=::gopt::MAX_WIDTH).contains(&number) {
-        return Err(format!("not between 1 and {}", ::gopt::MAX_WIDTH));
+    if !(1..=gopt::MAX_WIDTH).contains(&number) {
+        return Err(format!("not between 1 and {}", gopt::MAX_WIDTH));
     }
     Ok(number)
 }

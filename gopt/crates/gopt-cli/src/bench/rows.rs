@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use harness::row::{Row, Spread};
 use serde_json::{Map, Value};
 
 use super::ENOUGH_LINES;
@@ -10,13 +11,12 @@ use super::form::{Cell, Form};
 use super::instructions::Counted;
 use super::measure::{Job, Made};
 use super::options::Shape;
-use crate::bench::machine::Origin;
-use crate::bench::row::{Row, Spread};
 
-const EXPERIMENT: &str = "gopt";
+/// The name of this experiment in rows.
+pub(super) const EXPERIMENT: &str = "gopt";
 
 /// Look-ups per second.
-const RATE: &str = "lookups_per_s";
+pub(super) const RATE: &str = "lookups_per_s";
 
 /// Lines that are read per second: those of `hand`, or of nothing but reading lines.
 const LINES: &str = "lines_per_s";
@@ -191,14 +191,14 @@ pub(super) fn instructions(job: &Job, counted: &[Counted]) -> Vec<Row> {
 }
 
 /// True unless another width of the same form of the same look-up is faster.
-pub(in crate::bench) fn is_best(row: &Row, rows: &[Row]) -> bool {
+pub(super) fn is_best(row: &Row, rows: &[Row]) -> bool {
     let is_rate = row.experiment == EXPERIMENT && [RATE, LINES].contains(&&*row.metric);
     !is_rate || best(rows, &row.metric, key(row)).is_none_or(|best| best == row)
 }
 
 /// One line for each look-up and shape: the interleaved form against that by hand, or against
 /// `plain` where there is none by hand.
-pub(in crate::bench) fn ratios(rows: &[Row]) -> Vec<String> {
+pub(super) fn ratios(rows: &[Row]) -> Vec<String> {
     let pairs = [
         ("gopt", "hand"),
         ("batch", "plain"),
@@ -269,28 +269,17 @@ fn params(
 
 fn row(
     params: Map<String, Value>,
-    (metric, unit): (&'static str, &'static str),
-    Spread { median, min, max }: Spread,
+    metric: (&'static str, &'static str),
+    spread: Spread,
     baseline: Option<(f64, &'static str)>,
 ) -> Row {
-    let (baseline, baseline_name) = baseline.unzip();
-    Row {
-        experiment: EXPERIMENT.into(),
-        transport: "none".into(),
+    let row = Row {
         params,
-        metric: metric.into(),
-        unit: unit.into(),
-        median,
-        min,
-        max,
-        runs: 1,
-        baseline,
-        baseline_name: baseline_name.map(Into::into),
-        ratio: baseline
-            .map(|baseline| median / baseline)
-            .filter(|it| it.is_finite()),
-        valid: true,
-        run: Origin::here().clone(),
+        ..Row::new(EXPERIMENT, metric, spread)
+    };
+    match baseline {
+        Some((baseline, name)) => row.against(baseline, name),
+        None => row,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `--check`: compiles the original and the result, each with the driver, with every compiler
-//! there is, runs both, and compares what they printed and how they ended. Called by `main.rs`.
+//! there is, runs both, and compares what they printed and how they ended. Called by
+//! `translate.rs`.
 
 use std::fs;
 use std::io::Read;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
-use dunlin_gopt_c::HEADER;
+use gopt_c::HEADER;
 
 /// A program that runs longer is stopped, and the check has failed.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -46,7 +47,7 @@ struct Ran {
 }
 
 /// One line that says what was compared.
-pub(crate) fn check(
+pub(super) fn check(
     input: &Path,
     original: &str,
     result: &str,

@@ -1,4 +1,4 @@
-//! Writing the output so that there is all of it or none. Called by `main.rs`.
+//! Writing the output so that there is all of it or none. Called by `translate.rs`.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-pub(crate) fn to_stdout(text: &str) -> anyhow::Result<()> {
+pub(super) fn to_stdout(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
@@ -14,7 +14,7 @@ pub(crate) fn to_stdout(text: &str) -> anyhow::Result<()> {
 }
 
 /// Replaces the file as a whole; what is no ordinary file, such as a pipe, is written to.
-pub(crate) fn to_file(input: &Path, path: &Path, text: &str) -> anyhow::Result<()> {
+pub(super) fn to_file(input: &Path, path: &Path, text: &str) -> anyhow::Result<()> {
     let name = path.display();
     if let (Ok(from), Ok(to)) = (fs::canonicalize(input), fs::canonicalize(path)) {
         if from == to {

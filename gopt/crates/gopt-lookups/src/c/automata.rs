@@ -51,14 +51,14 @@ struct AutomataInC {
 type Report = unsafe extern "C" fn(*mut c_void, usize, usize, u32);
 
 unsafe extern "C" {
-    fn dunlin_gopt_aho_corasick_plain(
+    fn gopt_aho_corasick_plain(
         automata: *const AutomataInC,
         packets: *const PacketInC,
         len: usize,
         found: Report,
         context: *mut c_void,
     );
-    fn dunlin_gopt_aho_corasick_batch(
+    fn gopt_aho_corasick_batch(
         automata: *const AutomataInC,
         width: usize,
         turns: *mut TurnInC,
@@ -88,7 +88,7 @@ impl Automata {
         self.call(found, |automata, report, context| {
             // SAFETY: as many packets as C is told of, each with its length; `call` says the rest.
             unsafe {
-                dunlin_gopt_aho_corasick_plain(
+                gopt_aho_corasick_plain(
                     automata,
                     order.packets.as_ptr(),
                     packets.len(),
@@ -117,7 +117,7 @@ impl Automata {
             // SAFETY: as in `plain_in_c`; there is a turn for each packet, and at most `MAX_WIDTH`
             // lanes.
             unsafe {
-                dunlin_gopt_aho_corasick_batch(
+                gopt_aho_corasick_batch(
                     automata,
                     width.clamp(1, MAX_WIDTH),
                     order.turns.as_mut_ptr(),

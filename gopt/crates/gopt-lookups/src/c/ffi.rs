@@ -21,18 +21,18 @@ pub(super) type Functions = [Function; FORMS];
 // SAFETY: the build script makes a list of this name, length and type in each translation unit,
 // and nothing writes to them.
 unsafe extern "C" {
-    pub(super) safe static dunlin_gopt_pointer_chasing_tight: Functions;
-    pub(super) safe static dunlin_gopt_pointer_chasing_handler: Functions;
-    pub(super) safe static dunlin_gopt_cuckoo_tight: Functions;
-    pub(super) safe static dunlin_gopt_cuckoo_handler: Functions;
-    pub(super) safe static dunlin_gopt_ipv4_tight: Functions;
-    pub(super) safe static dunlin_gopt_ipv4_handler: Functions;
-    pub(super) safe static dunlin_gopt_ipv6_tight: Functions;
-    pub(super) safe static dunlin_gopt_ipv6_handler: Functions;
-    pub(super) safe static dunlin_gopt_mica_tight: Functions;
-    pub(super) safe static dunlin_gopt_mica_handler: Functions;
-    pub(super) safe static dunlin_gopt_btree_tight: Functions;
-    pub(super) safe static dunlin_gopt_btree_handler: Functions;
+    pub(super) safe static gopt_pointer_chasing_tight: Functions;
+    pub(super) safe static gopt_pointer_chasing_handler: Functions;
+    pub(super) safe static gopt_cuckoo_tight: Functions;
+    pub(super) safe static gopt_cuckoo_handler: Functions;
+    pub(super) safe static gopt_ipv4_tight: Functions;
+    pub(super) safe static gopt_ipv4_handler: Functions;
+    pub(super) safe static gopt_ipv6_tight: Functions;
+    pub(super) safe static gopt_ipv6_handler: Functions;
+    pub(super) safe static gopt_mica_tight: Functions;
+    pub(super) safe static gopt_mica_handler: Functions;
+    pub(super) safe static gopt_btree_tight: Functions;
+    pub(super) safe static gopt_btree_handler: Functions;
 }
 
 /// The form that is asked for.

@@ -47,11 +47,11 @@ unsafe impl Table for Chain {
     }
 
     fn tight() -> &'static Functions {
-        &ffi::dunlin_gopt_pointer_chasing_tight
+        &ffi::gopt_pointer_chasing_tight
     }
 
     fn handler() -> &'static Functions {
-        &ffi::dunlin_gopt_pointer_chasing_handler
+        &ffi::gopt_pointer_chasing_handler
     }
 
     fn check_key(&self, cell: u32) {
@@ -77,11 +77,11 @@ unsafe impl Table for Cuckoo {
     }
 
     fn tight() -> &'static Functions {
-        &ffi::dunlin_gopt_cuckoo_tight
+        &ffi::gopt_cuckoo_tight
     }
 
     fn handler() -> &'static Functions {
-        &ffi::dunlin_gopt_cuckoo_handler
+        &ffi::gopt_cuckoo_handler
     }
 }
 
@@ -110,11 +110,11 @@ unsafe impl Table for Ipv4 {
     }
 
     fn tight() -> &'static Functions {
-        &ffi::dunlin_gopt_ipv4_tight
+        &ffi::gopt_ipv4_tight
     }
 
     fn handler() -> &'static Functions {
-        &ffi::dunlin_gopt_ipv4_handler
+        &ffi::gopt_ipv4_handler
     }
 }
 
@@ -127,11 +127,11 @@ unsafe impl Table for Ipv6 {
     }
 
     fn tight() -> &'static Functions {
-        &ffi::dunlin_gopt_ipv6_tight
+        &ffi::gopt_ipv6_tight
     }
 
     fn handler() -> &'static Functions {
-        &ffi::dunlin_gopt_ipv6_handler
+        &ffi::gopt_ipv6_handler
     }
 }
 
@@ -159,11 +159,11 @@ unsafe impl Table for Mica {
     }
 
     fn tight() -> &'static Functions {
-        &ffi::dunlin_gopt_mica_tight
+        &ffi::gopt_mica_tight
     }
 
     fn handler() -> &'static Functions {
-        &ffi::dunlin_gopt_mica_handler
+        &ffi::gopt_mica_handler
     }
 }
 
@@ -202,10 +202,10 @@ unsafe impl Table for BTree {
     }
 
     fn tight() -> &'static Functions {
-        &ffi::dunlin_gopt_btree_tight
+        &ffi::gopt_btree_tight
     }
 
     fn handler() -> &'static Functions {
-        &ffi::dunlin_gopt_btree_handler
+        &ffi::gopt_btree_handler
     }
 }

@@ -171,7 +171,7 @@ fn is_there(compiler: &str) -> bool {
 fn compile((compiler, flags): (&str, &[&str]), name: &str, shape: &str, program: &Path) {
     let crate_path = Path::new(env!("CARGO_MANIFEST_DIR"));
     let widths = WIDTHS.map(|width| width.to_string()).join(",");
-    let forms = format!("dunlin_gopt_{}_{shape}", name.replace('-', "_"));
+    let forms = format!("gopt_{}_{shape}", name.replace('-', "_"));
     let mut command = Command::new(compiler);
     command.args(STRICT);
     command.args(flags);

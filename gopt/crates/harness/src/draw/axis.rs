@@ -4,7 +4,7 @@ use crate::figure;
 
 /// How values become places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scale {
+pub enum Scale {
     /// Factors are distances. Values that are not positive are left out.
     Log,
     /// From 0 on.
@@ -15,15 +15,18 @@ pub(crate) enum Scale {
 
 /// What an axis shows.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Axis {
-    pub(crate) label: String,
+pub struct Axis {
+    /// Its text.
+    pub label: String,
     /// As in rows: `ns`, `1/s`, and so on; `""` for plain numbers.
-    pub(crate) unit: &'static str,
-    pub(crate) scale: Scale,
+    pub unit: &'static str,
+    /// How values become places.
+    pub scale: Scale,
 }
 
 impl Axis {
-    pub(crate) fn new(label: impl Into<String>, unit: &'static str, scale: Scale) -> Self {
+    /// An axis with this text, unit and scale.
+    pub fn new(label: impl Into<String>, unit: &'static str, scale: Scale) -> Self {
         let label = label.into();
         Self { label, unit, scale }
     }

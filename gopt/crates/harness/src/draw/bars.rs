@@ -15,27 +15,36 @@ const RIGHT: f64 = 180.0;
 
 /// One bar.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Bar {
-    pub(crate) name: String,
-    pub(crate) colour: Option<usize>,
-    pub(crate) value: f64,
-    pub(crate) spread: Option<(f64, f64)>,
-    pub(crate) valid: bool,
+pub struct Bar {
+    /// Text at its left.
+    pub name: String,
+    /// As of [`Line::colour`](super::Line::colour).
+    pub colour: Option<usize>,
+    /// Its length.
+    pub value: f64,
+    /// Smallest and largest value.
+    pub spread: Option<(f64, f64)>,
+    /// Drawn pale if false.
+    pub valid: bool,
     /// What it is compared with.
-    pub(crate) baseline: Option<f64>,
+    pub baseline: Option<f64>,
     /// What others have published.
-    pub(crate) published: Option<f64>,
+    pub published: Option<f64>,
 }
 
 /// Bars of one unit.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Bars {
-    pub(crate) title: String,
-    pub(crate) axis: Axis,
+pub struct Bars {
+    /// Stands above.
+    pub title: String,
+    /// The axis of values.
+    pub axis: Axis,
     /// What the strokes are, if bars have some.
-    pub(crate) baseline: String,
-    pub(crate) published: String,
-    pub(crate) bars: Vec<Bar>,
+    pub baseline: String,
+    /// The name of what others have published.
+    pub published: String,
+    /// From top to bottom.
+    pub bars: Vec<Bar>,
 }
 
 impl Bars {
@@ -143,6 +152,6 @@ impl Bar {
 }
 
 /// Bars begin at 0, so that their lengths can be compared.
-pub(crate) fn zero_based(label: impl Into<String>, unit: &'static str) -> Axis {
+pub fn zero_based(label: impl Into<String>, unit: &'static str) -> Axis {
     Axis::new(label, unit, Scale::Linear)
 }

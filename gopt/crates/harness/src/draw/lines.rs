@@ -22,7 +22,7 @@ const SPREAD_SHOWN: f64 = 1.5;
 
 /// What a line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// What was measured.
     Measured,
     /// What it is compared with.
@@ -35,20 +35,22 @@ pub(crate) enum Kind {
 
 /// A value at a place.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Point {
-    pub(crate) x: f64,
-    pub(crate) y: f64,
+pub struct Point {
+    /// Its place on the horizontal axis.
+    pub x: f64,
+    /// Its value.
+    pub y: f64,
     /// The smallest and largest that were measured.
-    pub(crate) spread: Option<(f64, f64)>,
+    pub spread: Option<(f64, f64)>,
     /// The figure counts.
-    pub(crate) valid: bool,
+    pub valid: bool,
     /// What a reader sees who points at it.
-    pub(crate) hint: String,
+    pub hint: String,
 }
 
 impl Point {
     /// A value without further ado.
-    pub(crate) fn at(x: f64, y: f64) -> Self {
+    pub fn at(x: f64, y: f64) -> Self {
         Self {
             x,
             y,
@@ -61,23 +63,30 @@ impl Point {
 
 /// A line of a chart.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Line {
-    pub(crate) name: String,
+pub struct Line {
+    /// As the legend has it.
+    pub name: String,
     /// None for what belongs to no transport and has no colour.
-    pub(crate) colour: Option<usize>,
-    pub(crate) kind: Kind,
-    pub(crate) points: Vec<Point>,
+    pub colour: Option<usize>,
+    /// How it is drawn.
+    pub kind: Kind,
+    /// From left to right.
+    pub points: Vec<Point>,
     /// Stands beside each point of a published line, and in front of its name.
-    pub(crate) letter: Option<String>,
+    pub letter: Option<String>,
 }
 
 /// Lines, and what their axes are.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) x: Axis,
-    pub(crate) y: Axis,
-    pub(crate) lines: Vec<Line>,
+pub struct Chart {
+    /// Stands above.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical one.
+    pub y: Axis,
+    /// In the order of the legend.
+    pub lines: Vec<Line>,
 }
 
 impl Chart {

@@ -5,7 +5,7 @@ use std::fmt::{Display, Write as _};
 use super::COLOURS;
 
 /// Text in which nothing is markup.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

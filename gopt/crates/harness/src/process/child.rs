@@ -10,14 +10,14 @@ use super::Line;
 
 /// The process that started this one, as the other end of two pipes.
 #[derive(Debug)]
-pub(crate) struct Parent;
+pub struct Parent;
 
 impl Parent {
     /// The next line that the parent gives, its parameters first.
     ///
     /// # Errors
     /// The parent has ended, or says something else than this role expects.
-    pub(crate) fn receive<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+    pub fn receive<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let mut line = String::new();
         std::io::stdin()
             .lock()
@@ -30,7 +30,7 @@ impl Parent {
     ///
     /// # Errors
     /// The parent has ended.
-    pub(crate) fn say<T: Serialize>(&self, report: &T) -> anyhow::Result<()> {
+    pub fn say<T: Serialize>(&self, report: &T) -> anyhow::Result<()> {
         write(&Line::Said(report))
     }
 
@@ -38,7 +38,7 @@ impl Parent {
     ///
     /// # Errors
     /// The parent has ended.
-    pub(super) fn fail(&self, error: &anyhow::Error) -> anyhow::Result<()> {
+    pub(crate) fn fail(&self, error: &anyhow::Error) -> anyhow::Result<()> {
         write(&Line::<()>::Failed(format!("{error:#}")))
     }
 }

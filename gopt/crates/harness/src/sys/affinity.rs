@@ -10,7 +10,7 @@ use super::checked;
 ///
 /// # Errors
 /// The system does not say.
-pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let mut set = empty_set();
     // SAFETY: `set` is valid for writes of the size that is given, and 0 means this thread.
     checked(unsafe { libc::sched_getaffinity(0, mem::size_of_val(&set), &raw mut set) })?;
@@ -25,7 +25,7 @@ pub(crate) fn allowed_cpus() -> io::Result<Vec<usize>> {
 ///
 /// # Errors
 /// There is no such processor, or this process may not use it.
-pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
+pub fn pin_to(cpu: usize) -> io::Result<()> {
     let mut set = empty_set();
     if cpu >= 8 * mem::size_of_val(&set) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -42,7 +42,7 @@ pub(crate) fn pin_to(cpu: usize) -> io::Result<()> {
 ///
 /// # Errors
 /// The system allows that to root alone.
-pub(crate) fn set_priority(priority: u8) -> io::Result<()> {
+pub fn set_priority(priority: u8) -> io::Result<()> {
     let policy = match priority {
         0 => libc::SCHED_OTHER,
         _ => libc::SCHED_FIFO,

@@ -20,7 +20,7 @@ pub(crate) fn handle_once(
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
     action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
-    // SAFETY: `action` is complete, and the handler stores to one atomic (see `crate::signal`).
+    // SAFETY: `action` is complete, and the handler stores to one atomic (`crate::signal`).
     checked(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) })?;
     Ok(())
 }
@@ -29,7 +29,7 @@ pub(crate) fn handle_once(
 ///
 /// # Errors
 /// The system refuses.
-pub(crate) fn die_with_parent() -> io::Result<()> {
+pub fn die_with_parent() -> io::Result<()> {
     // SAFETY: this option takes one integer argument and touches no memory of ours.
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
     Ok(())

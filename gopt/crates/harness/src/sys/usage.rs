@@ -10,7 +10,7 @@ use super::checked;
 ///
 /// # Errors
 /// The system does not say.
-pub(crate) fn processor_time() -> io::Result<Duration> {
+pub fn processor_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn processor_time() -> io::Result<Duration> {
 ///
 /// # Errors
 /// The system does not say.
-pub(crate) fn thread_time() -> io::Result<Duration> {
+pub fn thread_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn thread_time() -> io::Result<Duration> {
 ///
 /// # Errors
 /// The system does not say.
-pub(crate) fn monotonic_time() -> io::Result<Duration> {
+pub fn monotonic_time() -> io::Result<Duration> {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn monotonic_time() -> io::Result<Duration> {
 ///
 /// # Errors
 /// The system does not say.
-pub(crate) fn resident_bytes() -> io::Result<u64> {
+pub fn resident_bytes() -> io::Result<u64> {
     // SAFETY: this call takes a number and touches no memory of ours.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let statm = std::fs::read_to_string("/proc/self/statm")?;
@@ -53,7 +53,7 @@ pub(crate) fn resident_bytes() -> io::Result<u64> {
 ///
 /// # Errors
 /// The system does not say.
-pub(crate) fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
+pub fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
     let kib = |name: &str| {
         let line = rollup.lines().find_map(|line| line.strip_prefix(name))?;
@@ -70,7 +70,7 @@ pub(crate) fn resident_and_huge_bytes() -> io::Result<(u64, u64)> {
 ///
 /// # Errors
 /// The system refuses.
-pub(crate) fn set_exact_timers() -> io::Result<()> {
+pub fn set_exact_timers() -> io::Result<()> {
     // SAFETY: this option takes one integer argument and touches no memory of ours.
     checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) })?;
     Ok(())

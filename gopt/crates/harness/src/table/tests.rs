@@ -1,13 +1,13 @@
 //! Figures in readable sizes, columns that line up, and invalid rows that say so.
 
 use super::*;
-use crate::bench::row;
+use crate::row::tests::sample;
 
 #[test]
 fn columns_line_up_and_invalid_rows_say_so() {
     let row = Row {
         max: 1_410.0,
-        ..row::sample()
+        ..sample()
     };
     let text = render(&[
         row.clone(),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::bench::gopt::options::Lookup;
+use crate::bench::options::Lookup;
 
 fn job(lookup: Lookup, widths: &[usize]) -> Job {
     Job {

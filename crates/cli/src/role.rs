@@ -1,13 +1,9 @@
-//! What a child can be started as. A new role is a line in the enum and a line in `run`.
+//! The processes of all experiments. A new role is a line in the enum and a line in `run`.
 
 use clap::ValueEnum;
+use harness::process::{self, Parent};
 
-use super::Parent;
-use crate::bench::{self, Seat, raw};
-use crate::sys;
-
-/// The hidden subcommand that starts a role.
-pub(crate) const SUBCOMMAND: &str = "__role";
+use crate::bench::{self, raw};
 
 /// What a child does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -66,31 +62,9 @@ pub(crate) enum Role {
     FaceServe,
     /// Calls by one.
     FaceCall,
-    /// Makes a table, and measures look-ups in it.
-    GoptLookups,
-    /// Runs every form of a look-up once, under valgrind.
-    GoptCount,
 }
 
-/// Arguments of the hidden subcommand.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RoleArgs {
-    role: Role,
-    /// The processor to run on.
-    #[arg(long)]
-    cpu: Option<usize>,
-    /// Run before all ordinary threads.
-    #[arg(long)]
-    first: bool,
-}
-
-impl Role {
-    /// The role's name on the command line.
-    pub(super) fn name(self) -> String {
-        self.to_possible_value()
-            .map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
+impl process::Role for Role {
     fn run(self, parent: &Parent) -> anyhow::Result<()> {
         match self {
             Self::Clock => raw::clock::run(parent),
@@ -120,27 +94,6 @@ impl Role {
             Self::FactorsCount => bench::factors::instructions::run(parent),
             Self::FaceServe => bench::faces::serve(parent),
             Self::FaceCall => bench::faces::call(parent),
-            Self::GoptLookups => bench::gopt::measure::run(parent),
-            Self::GoptCount => bench::gopt::instructions::run(parent),
         }
-    }
-}
-
-/// What `main` does in a child: the role, until it ends or the parent kills it. What goes wrong
-/// is reported to the parent.
-///
-/// # Errors
-/// The parent could not be told.
-pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<()> {
-    sys::die_with_parent()?;
-    let parent = Parent;
-    let seat = Seat {
-        cpu: args.cpu,
-        first: args.first,
-    };
-    let seated = seat.take().map_err(anyhow::Error::from);
-    match seated.and_then(|()| args.role.run(&parent)) {
-        Ok(()) => Ok(()),
-        Err(error) => parent.fail(&error),
     }
 }

@@ -1,0 +1,89 @@
+//! Figures of the paper, to stand beside what was measured here. It used another machine: they say
+//! what was possible there, and are no baseline.
+//!
+//! G-Opt: Kalia, Zhou, Kaminsky, Andersen, "Raising the Bar for Using GPUs in Software Packet
+//! Processing", NSDI 2015.
+
+use harness::row::Row;
+use serde_json::Value;
+
+use super::rows::RATE;
+
+/// The form that the paper's tool corresponds to.
+const FORM: &str = "c-gopt";
+
+/// How many times as fast as the plain loop a look-up became.
+struct Published {
+    lookup: &'static str,
+    shape: &'static str,
+    ratio: f64,
+    /// What was measured, and on what.
+    what: &'static str,
+    source: &'static str,
+}
+
+const fn tight(lookup: &'static str, ratio: f64) -> Published {
+    Published {
+        lookup,
+        shape: "tight",
+        ratio,
+        what: "Xeon E5-2680",
+        source: "figure 8",
+    }
+}
+
+const fn handler(
+    lookup: &'static str,
+    ratio: f64,
+    what: &'static str,
+    source: &'static str,
+) -> Published {
+    Published {
+        lookup,
+        shape: "handler",
+        ratio,
+        what,
+        source,
+    }
+}
+
+const ALL: [Published; 6] = [
+    tight("pointer-chasing", 6.6),
+    tight("cuckoo", 2.6),
+    tight("ipv6", 2.0),
+    handler("ipv4", 1.59, "IPv4 forwarding, one core", "figure 10b"),
+    handler("ipv6", 3.8, "IPv6 forwarding, one core", "figure 10c"),
+    handler("cuckoo", 1.86, "L2 switch, one core", "figure 10d"),
+];
+
+/// A line for each figure whose like was measured, at the width that was best here, as there.
+pub(super) fn lines(rows: &[Row]) -> Vec<String> {
+    let line = |it: &Published| {
+        let has = |row: &Row, name: &str, value: &str| {
+            row.params.get(name).and_then(Value::as_str) == Some(value)
+        };
+        let is_same = |row: &&Row| {
+            row.metric == RATE
+                && has(row, "lookup", it.lookup)
+                && has(row, "shape", it.shape)
+                && has(row, "form", FORM)
+        };
+        let ratios = rows.iter().filter(is_same).filter_map(|row| row.ratio);
+        let best = ratios.max_by(f64::total_cmp)?;
+        let Published {
+            lookup,
+            shape,
+            ratio,
+            what,
+            source,
+        } = it;
+        Some(format!(
+            "{FORM} / c-plain: {best:.2} here, {ratio:.2} published  {lookup}, {shape} \
+             (G-Opt, {source}: {what})"
+        ))
+    };
+    ALL.iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests;

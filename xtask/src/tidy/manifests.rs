@@ -1,0 +1,86 @@
+//! The manifests of all workspaces agree: Cargo keeps lints, profiles, edition and versions of
+//! libraries in each of them, and one that is changed alone would be checked by other rules.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::tree::Tree;
+use crate::workspaces::FOLDERS;
+
+/// Sections of a manifest: by its heading, the lines that are no comment.
+type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+
+/// Sections in which workspaces differ: members, and which folder a crate lies in.
+const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
+
+const DEPENDENCIES: &str = "[workspace.dependencies]";
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let path = |folder: &str| {
+        format!("{folder}/Cargo.toml")
+            .trim_start_matches('/')
+            .to_owned()
+    };
+    let Some(first) = tree.get(&path(FOLDERS[0])) else {
+        return vec![Finding::new("Cargo.toml", 0, "there is no workspace")];
+    };
+    let first = sections(&first.text);
+    let mut findings = Vec::new();
+    for path in FOLDERS[1..].iter().map(|folder| path(folder)) {
+        match tree.get(&path) {
+            Some(file) => {
+                let other = sections(&file.text);
+                let found = differences(&first, &other).into_iter();
+                findings.extend(found.map(|what| Finding::new(&path, 0, what)));
+            }
+            None => findings.push(Finding::new(&path, 0, "there is no workspace")),
+        }
+    }
+    findings
+}
+
+fn differences(first: &Sections<'_>, other: &Sections<'_>) -> Vec<String> {
+    let mut headings: Vec<&str> = first.keys().chain(other.keys()).copied().collect();
+    headings.sort_unstable();
+    headings.dedup();
+    headings.retain(|heading| !OWN.contains(heading));
+    headings.retain(|heading| first.get(heading) != other.get(heading));
+    let mut found: Vec<String> = headings
+        .iter()
+        .map(|heading| format!("{heading} is not as in the root's Cargo.toml"))
+        .collect();
+    let libraries = libraries(first);
+    let differs = |(name, line): &(&str, &str)| {
+        let same = libraries.iter().find(|(other, _)| other == name);
+        same.is_some_and(|(_, other)| other != line)
+    };
+    let differing = self::libraries(other).into_iter().filter(differs);
+    found.extend(differing.map(|(name, _)| format!("`{name}` is not as in the root's Cargo.toml")));
+    found
+}
+
+/// Names and lines of the libraries of others that a workspace uses.
+fn libraries<'a>(sections: &Sections<'a>) -> Vec<(&'a str, &'a str)> {
+    let lines = sections.get(DEPENDENCIES).into_iter().flatten();
+    let lines = lines.filter(|line| !line.contains("path ="));
+    lines
+        .filter_map(|line| Some((line.split_once('=')?.0.trim(), *line)))
+        .collect()
+}
+
+fn sections(text: &str) -> Sections<'_> {
+    let mut sections = Sections::new();
+    let mut heading = "";
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            heading = line;
+        }
+        if !line.is_empty() && !line.starts_with('#') {
+            sections.entry(heading).or_default().push(line);
+        }
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests;
