@@ -17,7 +17,7 @@ mod queue;
 mod transport;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -57,6 +57,11 @@ pub struct NetConfig {
     pub cable: Nanos,
     /// Bytes that wait at most in a NIC.
     pub nic_bytes: u64,
+    /// What finds no room there waits in its endpoint's queue until there is, host by host in
+    /// turns, as with a real NIC. If not, it is dropped.
+    pub nic_waits: bool,
+    /// Hosts are told the round trip of an empty network. If not, they measure it.
+    pub tells_base_rtt: bool,
     /// The switches.
     pub fabric: Fabric,
     /// Bytes that a frame takes on a cable beside its own: headers below ours, checksum, gap.
@@ -95,6 +100,8 @@ impl Default for NetConfig {
             line_rate: 1_250_000_000,
             cable: Nanos(500),
             nic_bytes: 1 << 20,
+            nic_waits: false,
+            tells_base_rtt: true,
             fabric: Fabric::default(),
             frame_overhead: 0,
             rx_queue: 1024,
@@ -212,12 +219,18 @@ pub struct Net {
 #[derive(Debug)]
 struct Host {
     connected: bool,
+    /// Ports with frames that the NIC has no room for, in the order of their turns.
+    waiting: VecDeque<PortId>,
+    /// Frames to it that the burst of losses which has begun still takes.
+    losing: u32,
 }
 
 #[derive(Debug)]
 enum Event {
     /// The first burst of a port is read, unless its process has died.
     Dma(u32, u32),
+    /// The NIC of a host has room again.
+    Room(HostId),
     /// A frame is at the end of a cable.
     Arrive(FrameId),
     /// A frame is at its host, by whatever way.
@@ -253,7 +266,11 @@ impl Net {
     /// Adds a host and its cable.
     pub fn add_host(&mut self) -> HostId {
         let config = &self.config;
-        self.hosts.push(Host { connected: true });
+        self.hosts.push(Host {
+            connected: true,
+            waiting: VecDeque::new(),
+            losing: 0,
+        });
         self.wiring
             .add_host(config.line_rate, config.cable, config.nic_bytes)
     }
@@ -337,6 +354,7 @@ impl Net {
         let now = self.time.get();
         for host in &mut self.hosts {
             host.connected = true;
+            host.losing = 0;
         }
         self.wiring.end_stalls(now);
     }
@@ -363,7 +381,7 @@ impl Net {
             let frames = &self.frames;
             let next = self.events.pop_until(end, |event| match event {
                 Event::Arrive(id) | Event::Deliver(id) => frames.prefetch(*id),
-                Event::Dma(..) | Event::Due(_) => {}
+                Event::Dma(..) | Event::Room(_) | Event::Due(_) => {}
             });
             let Some((at, event)) = next else {
                 self.time.set(self.time.get().max(end));
@@ -372,6 +390,7 @@ impl Net {
             self.time.set(at);
             let happening = match event {
                 Event::Dma(port, life) => self.on_dma(PortId(port as usize), life),
+                Event::Room(host) => self.on_room(host),
                 Event::Arrive(id) => self.on_arrival(id),
                 Event::Deliver(id) => self.deliver(id),
                 Event::Due(number) => Some(Happening::Due(number)),

@@ -166,6 +166,7 @@ fn draw_fabric(rng: &mut Rng) -> Fabric {
     let tiers = rng.one_in(2);
     Fabric {
         racks: if tiers { 2 } else { 1 },
+        neighbours: 1,
         spines: *rng.pick(&[1, 1, 2, 3]),
         uplinks: *rng.pick(&[1, 1, 2]),
         uplink_rate: *rng.pick(&[125_000_000, 1_250_000_000, 12_500_000_000]),

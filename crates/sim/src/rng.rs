@@ -88,6 +88,29 @@ impl Rng {
         self.below(n) == 0
     }
 
+    /// A number that is 0 or more, of an exponential distribution with this mean. It is drawn by
+    /// comparing (von Neumann, "Various techniques used in connection with random digits"), so that
+    /// no machine's logarithm has a part in it.
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        let mut whole = 0;
+        loop {
+            let first = self.next_u64();
+            let (mut last, mut falls) = (first, 1_u32);
+            loop {
+                let next = self.next_u64();
+                if next >= last {
+                    break;
+                }
+                (last, falls) = (next, falls + 1);
+            }
+            if falls % 2 == 1 {
+                let part = (u128::from(first) * u128::from(mean)) >> 64;
+                return mean * whole + u64::try_from(part).expect("it is below the mean");
+            }
+            whole += 1;
+        }
+    }
+
     /// One of `items`, which is not empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.index(items.len())]

@@ -2,22 +2,23 @@
 //! `incast`, `incast_background` and `cluster` measure (design §13, §14; eRPC §6.3, §6.5).
 //!
 //! Each [`Load`] has endpoints of its own on its hosts: clients keep requests under way to servers
-//! that they pick at random, each time or once. Every request is named, the server checks the name
-//! at both ends of it and answers a function of it, and the client checks that. Invariant: a report
-//! follows from its [`Scenario`] alone. Called by the command line and by tests.
+//! that they pick at random, each time or once, or begin them as a Poisson process does. Every
+//! request is named, the server checks the name at both ends of it and answers a function of it,
+//! and the client checks that. Invariant: a report follows from its [`Scenario`] alone. Called by
+//! the command line and by tests.
 
 mod build;
 mod check;
+mod load;
 mod node;
 mod report;
 mod stats;
 
-use std::ops::Range;
-
 pub use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
 pub use check::Wrong;
-pub use report::{LoadReport, Point, Quantiles, Report, Stage};
+pub use load::{Arrivals, Load, Partners};
+pub use report::{Client, LoadReport, Point, Quantiles, Report, Stage};
 
 use crate::net::{FaultRates, NetConfig, NetHandle};
 use build::Endpoints;
@@ -42,50 +43,10 @@ pub struct Scenario {
     pub faults: FaultRates,
     /// Options of every endpoint.
     pub endpoint: Config,
-    /// Options of every session.
-    pub session: SessionOptions,
     /// Who calls whom.
     pub loads: Vec<Load>,
     /// Time between two points of the series over time.
     pub sample_every: Nanos,
-}
-
-/// Clients that keep servers busy.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Load {
-    /// What it is called in the report.
-    pub name: String,
-    /// Hosts with clients.
-    pub clients: Range<usize>,
-    /// Hosts with servers. An endpoint on a host that has both is both, and does not call itself.
-    pub servers: Range<usize>,
-    /// Endpoints, each with a thread of its own, on each of these hosts.
-    pub endpoints: usize,
-    /// Whom a client calls.
-    pub partners: Partners,
-    /// Bytes of a request.
-    pub request_bytes: u32,
-    /// Bytes of a response.
-    pub response_bytes: u32,
-    /// Requests that a client keeps under way.
-    pub in_flight: u32,
-    /// Requests that begin together, when those of the batch before have all ended.
-    pub batch: u32,
-    /// When clients begin, at the earliest.
-    pub start: Nanos,
-    /// Their beginnings are spread over this time.
-    pub spread: Nanos,
-}
-
-/// Whom a client of a load calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Partners {
-    /// Any server, drawn for each request; it has a session to each of them.
-    #[default]
-    Drawn,
-    /// One server, drawn before the run, and with as many servers as clients each has one of its
-    /// own.
-    Fixed,
 }
 
 /// Runs a scenario. `go_on` is told the time now and then, and says whether to go on; the report
@@ -131,6 +92,7 @@ pub fn run_on(
         scenario,
         [&begin, &warm, &end],
         &endpoints.stats(),
+        &endpoints.latencies(),
         series.points,
         endpoints.net().borrow().digest(),
     ))

@@ -1,15 +1,14 @@
 //! Scenario files: what stands in one, in the units that people write, and the scenario that it
 //! means. Every key has a default but those of a load that say who calls whom.
 
-use std::ops::Range;
-use std::str::FromStr;
+mod idle;
+mod load;
 
 use dunlin_sim::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 use dunlin_sim::rng::Ppm;
-use dunlin_sim::scenario::{
-    Config, Load, Nanos, Partners, Scenario, Scheme, SessionOptions, Wrong,
-};
-use serde::{Deserialize, Deserializer};
+use dunlin_sim::scenario::{Config, Load, Nanos, Scenario, SessionOptions, Wrong};
+use load::LoadSection;
+use serde::Deserialize;
 
 /// A scenario file.
 #[derive(Clone, Debug, Deserialize)]
@@ -34,7 +33,7 @@ pub(crate) struct File {
 }
 
 /// Hosts and cables.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Network {
     hosts: usize,
@@ -48,17 +47,45 @@ struct Network {
     rx_queue: u32,
     /// What the NIC of a host holds.
     nic_kb: f64,
+    /// What becomes of frames that it has no room for.
+    nic: Nic,
+    /// Whether hosts know the round trip of an empty network.
+    base_rtt: BaseRtt,
     /// From the hand-over to the NIC to the reading of memory.
     dma_ns: u64,
     racks: usize,
+    /// Hosts in a row that hang on the same rack.
+    neighbours: usize,
     spines: usize,
     /// Cables from each rack to each spine.
     uplinks: usize,
     uplink_gbps: f64,
 }
 
+/// What becomes of frames that a NIC has no room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Nic {
+    /// They wait in the queues of their endpoints.
+    #[default]
+    Waits,
+    /// They are lost.
+    Drops,
+}
+
+/// Whether hosts know the round trip of an empty network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum BaseRtt {
+    /// As a NIC that knows its fabric.
+    #[default]
+    Told,
+    /// The smallest that they have seen.
+    Measured,
+}
+
 /// Every switch.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Switch {
     buffer_kb: f64,
@@ -74,7 +101,7 @@ struct Switch {
 }
 
 /// What work costs a thread.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Cpu {
     iteration_ns: u64,
@@ -87,7 +114,7 @@ struct Cpu {
 }
 
 /// Options of endpoints and sessions.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Endpoint {
     /// The congestion control scheme.
@@ -99,10 +126,14 @@ struct Endpoint {
 }
 
 /// How many of a million frames suffer.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Faults {
     loss_ppm: u32,
+    /// A burst of losses begins, which takes the frames to one host.
+    burst_ppm: u32,
+    /// So many frames at most.
+    burst_frames: u32,
     duplicate_ppm: u32,
     reorder_ppm: u32,
     /// By how much a frame is late, at most.
@@ -110,63 +141,6 @@ struct Faults {
     /// The port of a switch stops for a while.
     spike_ppm: u32,
     spike_us: u64,
-}
-
-/// Clients that keep servers busy.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LoadSection {
-    name: String,
-    /// Hosts: `"3"` or `3`, `"1-20"`, `"1-"` (all from the second on), `"all"`.
-    #[serde(deserialize_with = "text_or_number")]
-    clients: String,
-    #[serde(deserialize_with = "text_or_number")]
-    servers: String,
-    #[serde(default = "one")]
-    endpoints: usize,
-    /// `"drawn"` for each request, or `"fixed"`.
-    #[serde(default)]
-    partners: PartnersText,
-    request_bytes: u32,
-    response_bytes: u32,
-    #[serde(default = "one")]
-    in_flight: u32,
-    #[serde(default = "one")]
-    batch: u32,
-    #[serde(default)]
-    start_us: f64,
-    #[serde(default)]
-    spread_us: f64,
-}
-
-/// [`Partners`] as a file has it.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum PartnersText {
-    #[default]
-    Drawn,
-    Fixed,
-}
-
-fn one<N: From<u8>>() -> N {
-    1.into()
-}
-
-/// One host can be written as a number: `--set load.0.clients=1` does.
-fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(
-        untagged,
-        expecting = "expected hosts: \"3\", \"1-20\", \"1-\" or \"all\""
-    )]
-    enum Hosts {
-        Number(u64),
-        Text(String),
-    }
-    Ok(match Hosts::deserialize(from)? {
-        Hosts::Number(host) => host.to_string(),
-        Hosts::Text(text) => text,
-    })
 }
 
 impl Default for File {
@@ -199,8 +173,11 @@ impl Default for Network {
             overhead_bytes: 66,
             rx_queue: 4096,
             nic_kb: 1024.0,
+            nic: Nic::default(),
+            base_rtt: BaseRtt::default(),
             dma_ns: 800,
             racks: 1,
+            neighbours: 1,
             spines: 1,
             uplinks: 1,
             uplink_gbps: 100.0,
@@ -257,38 +234,48 @@ impl File {
             let what = "must be from 0 to 100";
             return Err(Wrong::new("switch.mark_percent", what));
         }
+        self.refuse_idle_keys()?;
         Ok(Scenario {
             seed: self.seed,
-            end: Nanos(whole(self.end_ms * 1e6)),
-            warm_up: Nanos(whole(self.warm_up_ms * 1e6)),
+            end: Nanos(amount("end_ms", self.end_ms * 1e6)?),
+            warm_up: Nanos(amount("warm_up_ms", self.warm_up_ms * 1e6)?),
             hosts: self.network.hosts,
-            net: self.network(),
+            net: self.network()?,
             rpc_cost: Nanos(self.cpu.rpc_ns),
             faults: self.faults.rates(),
             endpoint: self.endpoint.config(),
-            session: self.endpoint.session()?,
             loads: self.loads()?,
-            sample_every: Nanos(whole(self.sample_us * 1e3)),
+            sample_every: Nanos(amount("sample_us", self.sample_us * 1e3)?),
         })
     }
 
-    fn network(&self) -> NetConfig {
+    fn loads(&self) -> Result<Vec<Load>, Wrong> {
+        let loads = self.load.iter().enumerate();
+        loads
+            .map(|(index, load)| load.load(index, self.network.hosts, &self.endpoint))
+            .collect()
+    }
+
+    fn network(&self) -> Result<NetConfig, Wrong> {
         let (network, switch) = (&self.network, &self.switch);
-        NetConfig {
-            line_rate: bytes_per_second(network.gbps),
+        Ok(NetConfig {
+            line_rate: bytes_per_second("network.gbps", network.gbps)?,
             cable: Nanos(network.cable_ns),
-            nic_bytes: whole(network.nic_kb * 1024.0),
+            nic_bytes: amount("network.nic_kb", network.nic_kb * 1024.0)?,
+            nic_waits: network.nic == Nic::Waits,
+            tells_base_rtt: network.base_rtt == BaseRtt::Told,
             fabric: Fabric {
                 racks: network.racks,
+                neighbours: network.neighbours,
                 spines: network.spines,
                 uplinks: network.uplinks,
-                uplink_rate: bytes_per_second(network.uplink_gbps),
-                buffer_bytes: whole(switch.buffer_kb * 1024.0),
+                uplink_rate: bytes_per_second("network.uplink_gbps", network.uplink_gbps)?,
+                buffer_bytes: amount("switch.buffer_kb", switch.buffer_kb * 1024.0)?,
                 alpha: switch.alpha,
                 marking: Marking {
-                    from: whole(switch.mark_from_kb * 1024.0),
-                    to: whole(switch.mark_all_kb * 1024.0),
-                    most: ppm(whole(switch.mark_percent * 1e4)),
+                    from: amount("switch.mark_from_kb", switch.mark_from_kb * 1024.0)?,
+                    to: amount("switch.mark_all_kb", switch.mark_all_kb * 1024.0)?,
+                    most: ppm(amount("switch.mark_percent", switch.mark_percent * 1e4)?),
                 },
                 latency: Nanos(switch.latency_ns),
             },
@@ -303,14 +290,7 @@ impl File {
                 kilobyte: Nanos(self.cpu.kilobyte_ns),
             },
             ..NetConfig::default()
-        }
-    }
-
-    fn loads(&self) -> Result<Vec<Load>, Wrong> {
-        let loads = self.load.iter().enumerate();
-        loads
-            .map(|(index, load)| load.load(index, self.network.hosts))
-            .collect()
+        })
     }
 }
 
@@ -328,22 +308,14 @@ impl Endpoint {
             ..Config::default()
         }
     }
-
-    fn session(&self) -> Result<SessionOptions, Wrong> {
-        let scheme = Scheme::from_str(&self.cc)
-            .map_err(|_| Wrong::new("endpoint.cc", "use none, timely, dcqcn or swift"))?;
-        Ok(SessionOptions {
-            window: self.window,
-            credits: self.credits,
-            scheme: Some(scheme),
-        })
-    }
 }
 
 impl Faults {
     fn rates(&self) -> FaultRates {
         FaultRates {
             loss: Ppm(self.loss_ppm),
+            burst: Ppm(self.burst_ppm),
+            burst_frames: self.burst_frames,
             duplicate: Ppm(self.duplicate_ppm),
             reorder: Ppm(self.reorder_ppm),
             reorder_by: Nanos::from_micros(self.reorder_us),
@@ -355,60 +327,26 @@ impl Faults {
     }
 }
 
-impl LoadSection {
-    fn load(&self, index: usize, all: usize) -> Result<Load, Wrong> {
-        let hosts = |key: &str, text: &str| {
-            let what = "use \"3\", \"1-20\", \"1-\" or \"all\"";
-            hosts(text, all).ok_or_else(|| Wrong::new(&format!("load.{index}.{key}"), what))
-        };
-        Ok(Load {
-            name: self.name.clone(),
-            clients: hosts("clients", &self.clients)?,
-            servers: hosts("servers", &self.servers)?,
-            endpoints: self.endpoints,
-            partners: match self.partners {
-                PartnersText::Drawn => Partners::Drawn,
-                PartnersText::Fixed => Partners::Fixed,
-            },
-            request_bytes: self.request_bytes,
-            response_bytes: self.response_bytes,
-            in_flight: self.in_flight,
-            batch: self.batch,
-            start: Nanos(whole(self.start_us * 1e3)),
-            spread: Nanos(whole(self.spread_us * 1e3)),
-        })
-    }
-}
-
-/// Some of `all` hosts.
-fn hosts(text: &str, all: usize) -> Option<Range<usize>> {
-    if text == "all" {
-        return Some(0..all);
-    }
-    match text.split_once('-') {
-        None => text.parse().ok().map(|host: usize| host..host + 1),
-        Some((first, "")) => Some(first.parse().ok()?..all),
-        Some((first, last)) => Some(first.parse().ok()?..last.parse::<usize>().ok()? + 1),
-    }
-}
-
-fn bytes_per_second(gbps: f64) -> u64 {
-    whole(gbps * 1e9 / 8.0)
+fn bytes_per_second(key: &str, gbps: f64) -> Result<u64, Wrong> {
+    amount(key, gbps * 1e9 / 8.0)
 }
 
 fn ppm(n: u64) -> Ppm {
     Ppm(u32::try_from(n).unwrap_or(u32::MAX).min(Ppm::ALWAYS.0))
 }
 
-/// The nearest whole number; 0 for what is negative or none, the greatest for what is beyond.
+/// The nearest whole number, the greatest for what is beyond.
+///
+/// # Errors
+/// It is negative, or no number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "such a conversion saturates, as it should"
 )]
-fn whole(number: f64) -> u64 {
-    number.round() as u64
+fn amount(key: &str, number: f64) -> Result<u64, Wrong> {
+    match number >= 0.0 {
+        true => Ok(number.round() as u64),
+        false => Err(Wrong::new(key, "must be a number that is 0 or more")),
+    }
 }
-
-#[cfg(test)]
-mod tests;

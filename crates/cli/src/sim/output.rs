@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use dunlin_sim::net::NetCounters;
-use dunlin_sim::scenario::{LoadReport, Quantiles, Stage};
+use dunlin_sim::scenario::{Client, LoadReport, Quantiles, Stage};
 use serde_json::{Map, Value, json};
 
 use super::source::Variant;
@@ -132,19 +132,29 @@ fn stage_text(out: &mut String, load: &LoadReport, what: &str, stage: &Stage) {
     }
     let _ = writeln!(
         out,
-        "  {what:<8} {}: {:.2} Gbit/s, {:.3} M RPC/s ({:.3} M a host), {} failed, Jain {:.3}, \
-         {:.3} % resent",
+        "  {what:<8} {}: {:.2} Gbit/s ({:.2} across, {:.2} back), {:.3} M RPC/s \
+         ({:.3} M a host), {} failed, Jain {:.3}, {:.3} % resent",
         load.name,
         stage.gbps,
+        stage.gbps_across,
+        stage.gbps_back,
         stage.rpcs / 1e6,
         stage.rpcs_per_host / 1e6,
         stage.failed,
         stage.jain,
         stage.resent_share() * 100.0
     );
+    if let Some([least, most]) = extremes(stage).filter(|_| stage.clients.len() > 1) {
+        let _ = writeln!(
+            out,
+            "           least across {:.3} Gbit/s by host {}, most {:.3} by host {}",
+            least.gbps_across, least.host, most.gbps_across, most.host
+        );
+    }
     for (quantiles, name) in [(&stage.rtt, "RTT"), (&stage.latency, "latency")] {
         if quantiles.count != 0 {
-            let [p50, p99, p999, p9999, max] = [
+            let [mean, p50, p99, p999, p9999, max] = [
+                quantiles.mean,
                 quantiles.p50,
                 quantiles.p99,
                 quantiles.p999,
@@ -154,11 +164,18 @@ fn stage_text(out: &mut String, load: &LoadReport, what: &str, stage: &Stage) {
             .map(micros);
             let _ = writeln!(
                 out,
-                "           {name} p50 {p50:.1}  p99 {p99:.1}  p99.9 {p999:.1}  p99.99 {p9999:.1}  \
-                 max {max:.1} µs"
+                "           {name} mean {mean:.1}  p50 {p50:.1}  p99 {p99:.1}  p99.9 {p999:.1}  \
+                 p99.99 {p9999:.1}  max {max:.1} µs"
             );
         }
     }
+}
+
+/// The clients that got least and most across.
+fn extremes(stage: &Stage) -> Option<[&Client; 2]> {
+    let by_rate = |a: &&Client, b: &&Client| a.gbps_across.total_cmp(&b.gbps_across);
+    let least = stage.clients.iter().min_by(by_rate)?;
+    Some([least, stage.clients.iter().max_by(by_rate)?])
 }
 
 /// What became of frames that did not arrive.
@@ -220,12 +237,28 @@ fn stage_object(stage: &Stage) -> Value {
         "packets": stage.packets,
         "retransmissions": stage.resent,
         "resent": stage.resent_share(),
+        "jain_back": stage.jain_back,
+        "gbps_across": stage.gbps_across,
+        "gbps_back": stage.gbps_back,
+        "clients": stage.clients.iter().map(client_object).collect::<Vec<_>>(),
+    })
+}
+
+fn client_object(client: &Client) -> Value {
+    json!({
+        "host": client.host,
+        "gbps_across": client.gbps_across,
+        "gbps_back": client.gbps_back,
+        "rpc_per_s": client.rpcs,
+        "failed": client.failed,
+        "latency_us": quantiles_object(&client.latency),
     })
 }
 
 fn quantiles_object(quantiles: &Quantiles) -> Value {
     json!({
         "count": quantiles.count,
+        "mean": micros(quantiles.mean),
         "p50": micros(quantiles.p50),
         "p90": micros(quantiles.p90),
         "p99": micros(quantiles.p99),

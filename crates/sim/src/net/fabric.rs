@@ -1,9 +1,9 @@
 //! Switches and cables: who is connected to whom, and which queue a frame goes to next.
 //!
-//! Hosts hang on the switches of racks, in turns. If there is more than one rack, each rack has
-//! cables to every spine switch, and a frame takes one of them that follows from its flow, that is
-//! from whom it goes to whom (ECMP); frames of a flow so keep their order. Each switch has one
-//! memory for all of its queues. A NIC is a switch with one queue here.
+//! Hosts hang on the switches of racks, in turns of one or several. If there is more than one rack,
+//! each has cables to every spine switch, and a frame takes one of them that follows from its flow,
+//! that is from whom it goes to whom (ECMP); frames of a flow so keep their order. Each switch has
+//! one memory for all of its queues. A NIC is a switch with one queue here.
 //!
 //! Invariant: nothing here reads a frame. Called by `path`.
 
@@ -19,6 +19,8 @@ use crate::rng::Rng;
 pub struct Fabric {
     /// Switches that hosts are connected to.
     pub racks: usize,
+    /// So many hosts in a row hang on a rack before the next rack has its turn.
+    pub neighbours: usize,
     /// Switches that connect racks. With one rack there are none.
     pub spines: usize,
     /// Cables from each rack to each spine.
@@ -40,6 +42,7 @@ impl Default for Fabric {
     fn default() -> Self {
         Self {
             racks: 1,
+            neighbours: 1,
             spines: 0,
             uplinks: 0,
             uplink_rate: 0,
@@ -114,7 +117,8 @@ impl Wiring {
 
     /// Connects a host; its NIC has room for `nic_bytes`.
     pub(super) fn add_host(&mut self, rate: u64, cable: Nanos, nic_bytes: u64) -> HostId {
-        let rack = self.hosts.len() % self.config.racks.max(1);
+        let turn = self.hosts.len() / self.config.neighbours.max(1);
+        let rack = turn % self.config.racks.max(1);
         let nic = self.memories.len();
         self.memories.push(Memory::new(nic_bytes, f64::INFINITY));
         let (end, delay) = (End::Ingress(index(rack)), cable + self.config.latency);
@@ -139,6 +143,12 @@ impl Wiring {
     ) -> Result<Nanos, Full> {
         let up = self.hosts[host.0].up;
         self.push(up, frame, now)
+    }
+
+    /// When the NIC of `host` will have room for `size` bytes; the present time if it has.
+    pub(super) fn nic_room_at(&mut self, host: HostId, size: u64, now: Nanos) -> Nanos {
+        let queue = &mut self.queues[self.hosts[host.0].up];
+        queue.room_at(size, &mut self.memories[queue.memory], now)
     }
 
     /// Puts a frame into the next queue on its way to host `to`, and marks it if that is long.

@@ -15,6 +15,10 @@ use crate::rng::{Ppm, Rng};
 pub struct FaultRates {
     /// The frame vanishes.
     pub loss: Ppm,
+    /// A burst of losses begins with the frame, among those to its host.
+    pub burst: Ppm,
+    /// Frames that a burst takes, at most; every length up to that is as likely.
+    pub burst_frames: u32,
     /// The frame arrives twice.
     pub duplicate: Ppm,
     /// The frame is overtaken by frames behind it.
@@ -37,6 +41,8 @@ impl FaultRates {
     /// A sound network.
     pub const NONE: Self = Self {
         loss: Ppm::NEVER,
+        burst: Ppm::NEVER,
+        burst_frames: 0,
         duplicate: Ppm::NEVER,
         reorder: Ppm::NEVER,
         reorder_by: Nanos::ZERO,
@@ -58,6 +64,8 @@ impl FaultRates {
         let (damage, spike) = (often(50_000), often(10_000));
         Self {
             loss,
+            burst: Ppm::NEVER,
+            burst_frames: 0,
             duplicate,
             reorder,
             reorder_by: Nanos(rng.log_between(2_000, 20_000_000)),
@@ -75,6 +83,8 @@ impl FaultRates {
 pub(super) struct Fate {
     /// It vanishes.
     pub(super) lost: bool,
+    /// A burst of losses of this length begins with it.
+    pub(super) burst: Option<u32>,
     /// Its bits are hit.
     pub(super) damage: Option<Damage>,
     /// It jumps out of the queue and is late by this.
@@ -105,6 +115,10 @@ impl Fate {
             });
         Self {
             lost: rng.chance(rates.loss),
+            burst: rng.chance(rates.burst).then(|| {
+                let most = u64::from(rates.burst_frames.max(1));
+                u32::try_from(rng.between(1, most)).unwrap_or(u32::MAX)
+            }),
             damage,
             late: match rates.evenly {
                 true => rng

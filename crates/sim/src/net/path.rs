@@ -4,17 +4,21 @@
 //! `Net::step`.
 
 use dunlin_core::Nanos;
+use dunlin_core::transport::MAX_INLINE;
 
 use crate::differential::fact::Fact;
 use crate::net::faults::{self, Damage, Fate};
 use crate::net::frames::{End, Frame, FrameId};
 use crate::net::queue::Full;
-use crate::net::{Event, Happening, Net, NetCounters, PortId};
+use crate::net::{Event, Happening, HostId, Net, NetCounters, PortId};
 
 impl Net {
     pub(super) fn on_dma(&mut self, port: PortId, life: u32) -> Option<Happening> {
         if self.ports[port.0].life != life {
             return None;
+        }
+        if self.config.nic_waits {
+            return self.take_turn(port);
         }
         self.read_bursts(port, self.now());
         Some(Happening::Sent(port))
@@ -22,15 +26,68 @@ impl Net {
 
     /// Reads what `port` sends out of its msgbufs, as far as it is due by `until`.
     pub(super) fn read_bursts(&mut self, port: PortId, until: Nanos) {
-        while let Some(frame) = {
-            let spare = self.spare.pop().unwrap_or_default();
-            self.ports[port.0].next_frame(until, spare)
-        } {
-            for problem in frame.problems {
-                self.violate(format!("port {}: {problem}", port.0));
-            }
-            self.leave(port, frame.to, frame.bytes, frame.data);
+        while self.read_frame(port, until) {}
+    }
+
+    /// Reads one frame; false if none is due.
+    fn read_frame(&mut self, port: PortId, until: Nanos) -> bool {
+        let spare = self.spare.pop().unwrap_or_default();
+        let Some(frame) = self.ports[port.0].next_frame(until, spare) else {
+            return false;
+        };
+        for problem in frame.problems {
+            self.violate(format!("port {}: {problem}", port.0));
         }
+        self.leave(port, frame.to, frame.bytes, frame.data);
+        true
+    }
+
+    /// Reads what `port` sends as far as it is due and the NIC has room, if no other port of its
+    /// host waits. What remains waits for its turn.
+    fn take_turn(&mut self, port: PortId) -> Option<Happening> {
+        let (now, host) = (self.now(), self.host_of(port));
+        let waiting = &mut self.hosts[host.0].waiting;
+        if !waiting.is_empty() {
+            if !waiting.contains(&port) {
+                waiting.push_back(port);
+            }
+            return None;
+        }
+        loop {
+            let room = self.nic_room_at(host);
+            if room > now && self.ports[port.0].is_due(now) {
+                self.hosts[host.0].waiting.push_back(port);
+                self.events.push(room, Event::Room(host));
+                break;
+            }
+            if !self.read_frame(port, now) {
+                break;
+            }
+        }
+        Some(Happening::Sent(port))
+    }
+
+    /// The NIC has room again: the first of those that wait has its turn, a frame.
+    pub(super) fn on_room(&mut self, host: HostId) -> Option<Happening> {
+        let now = self.now();
+        let port = self.hosts[host.0].waiting.pop_front()?;
+        self.read_frame(port, now);
+        if self.ports[port.0].is_due(now) {
+            self.hosts[host.0].waiting.push_back(port);
+        }
+        if !self.hosts[host.0].waiting.is_empty() {
+            let room = self.nic_room_at(host);
+            self.events.push(room, Event::Room(host));
+        }
+        Some(Happening::Sent(port))
+    }
+
+    /// When the NIC has room for the largest frame.
+    fn nic_room_at(&mut self, host: HostId) -> Nanos {
+        let config = &self.config;
+        let packet = config.data_size as usize + MAX_INLINE;
+        let frame = packet.max(config.frame_bytes) as u64 + u64::from(config.frame_overhead);
+        self.wiring.nic_room_at(host, frame, self.time.get())
     }
 
     /// Makes a frame.
@@ -86,7 +143,7 @@ impl Net {
         if !self.has_path(from, to) {
             return self.drop_frame(id, "cut", |counters| &mut counters.cut);
         }
-        if fate.lost {
+        if fate.lost || self.is_in_burst(to, fate.burst) {
             return self.drop_frame(id, "lost", |counters| &mut counters.lost);
         }
         if fate.damage == Some(Damage::Noticed) {
@@ -114,6 +171,15 @@ impl Net {
             }
             None => self.forward(id),
         }
+    }
+
+    /// A burst of losses takes this frame to `host`: one that begins with it, or an earlier one.
+    fn is_in_burst(&mut self, host: HostId, begins: Option<u32>) -> bool {
+        let losing = &mut self.hosts[host.0].losing;
+        *losing = (*losing).max(begins.unwrap_or(0));
+        let lost = *losing != 0;
+        *losing -= u32::from(lost);
+        lost
     }
 
     fn drop_frame(

@@ -105,6 +105,11 @@ impl Port {
         !self.tx.is_empty()
     }
 
+    /// The next frame could be read now.
+    pub(super) fn is_due(&self, now: Nanos) -> bool {
+        self.tx.front().is_some_and(|pending| pending.due <= now)
+    }
+
     /// Takes a burst over, to be read at `due` or after what was handed over before. Returns the
     /// position after it and when it will be read.
     pub(super) fn hand_over(

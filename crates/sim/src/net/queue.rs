@@ -170,6 +170,21 @@ impl Queue {
         Ok(gone + self.delay)
     }
 
+    /// When the memory, of which this queue is the only user, will have room for `size` bytes.
+    pub(super) fn room_at(&mut self, size: u64, memory: &mut Memory, now: Nanos) -> Nanos {
+        self.settle(memory, now);
+        let mut free = memory.capacity.saturating_sub(memory.used);
+        let mut at = now;
+        for &(gone, leaves) in &self.frames {
+            if free >= size {
+                break;
+            }
+            free += leaves;
+            at = gone;
+        }
+        at
+    }
+
     /// Sends nothing for `span`: everything behind is late together.
     pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
         let free = self.free_ps.max(now.0.saturating_mul(1000));

@@ -5,8 +5,10 @@ use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 
 use super::{
-    Fabric, HostId, Marking, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport, SimTx,
+    Fabric, FaultRates, HostId, Marking, Net, NetConfig, NetHandle, PortId, SimRx, SimTransport,
+    SimTx,
 };
+use crate::rng::Ppm;
 use crate::trace::Trace;
 
 type Ends = [Halves<SimRx, SimTx>; 2];
@@ -123,6 +125,83 @@ fn a_process_that_was_killed_sends_and_receives_nothing() {
     assert_eq!(b.rx.burst(), 0);
     assert_eq!(a.tx.done(), TxSeq(u64::MAX));
     assert_eq!(net.borrow().violation(), None);
+}
+
+#[test]
+fn what_a_nic_refuses_waits_for_room_and_ports_take_turns() {
+    let config = NetConfig {
+        nic_bytes: 20_000,
+        nic_waits: true,
+        frame_bytes: 1100,
+        ..NetConfig::default()
+    };
+    let net = Net::new(config, 1, Trace::new(true));
+    let hosts = [0, 1].map(|_| net.borrow_mut().add_host());
+    let ends = [hosts[0], hosts[1], hosts[0]];
+    let [mut a, mut b, mut c] = ends.map(|host| {
+        let port = net.borrow_mut().add_port(host);
+        SimTransport::open(&net, port)
+    });
+    let (_pool, mut buf) = message(&[1; 1024]);
+    let end = a.tx.burst(&[item(buf.lend()); 100]);
+    c.tx.burst(&[item(buf.lend()); 100]);
+    // The bursts take the threads 15 µs. 1048 bytes take the cable 839 ns: in the 63 µs after that
+    // 75 frames have left, and 19 lie in the NIC.
+    run(&net, Nanos(78_000));
+    let done = [a.tx.done(), c.tx.done()].map(|TxSeq(done)| done);
+    assert!(done[0] < end.0, "the rest has not been read");
+    assert!((85..100).contains(&(done[0] + done[1])), "{done:?}");
+    assert!(done[0].abs_diff(done[1]) <= 20, "{done:?}");
+    run(&net, Nanos(1_000_000));
+    assert_eq!([a.tx.done(), c.tx.done()], [end; 2]);
+    buf.revoke();
+    let received: usize = std::iter::repeat_with(|| b.rx.burst())
+        .take_while(|count| *count != 0)
+        .sum();
+    assert_eq!(received, 200);
+    let net = net.borrow();
+    assert_eq!(net.counters.nic_full, 0);
+    assert_eq!(net.violation(), None);
+}
+
+#[test]
+fn losses_come_in_bursts_of_frames_to_one_host() {
+    let (net, [mut a, mut b]) = network(NetConfig {
+        frame_bytes: 0,
+        ..NetConfig::default()
+    });
+    net.borrow_mut().set_rates(FaultRates {
+        burst: Ppm(20_000),
+        burst_frames: 8,
+        ..FaultRates::NONE
+    });
+    let (mut losses, mut known) = (Vec::new(), 0);
+    for _ in 0..20_000 {
+        a.tx.burst(&[item(BufRef::EMPTY)]);
+        let end = net.borrow().now() + Nanos(10_000);
+        run(&net, end);
+        b.rx.burst();
+        let lost = net.borrow().counters.lost;
+        losses.push(lost != known);
+        known = lost;
+    }
+    let lost = losses.iter().filter(|lost| **lost).count();
+    let bursts = losses.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+    // A fiftieth of all begins one of 4.5 in the mean.
+    assert!((1500..2150).contains(&lost), "{lost}");
+    assert!(lost > 3 * bursts, "{lost} in {bursts} bursts");
+}
+
+#[test]
+fn hosts_are_told_the_base_round_trip_or_measure_it() {
+    for tells_base_rtt in [true, false] {
+        let (_net, [a, _b]) = network(NetConfig {
+            tells_base_rtt,
+            ..NetConfig::default()
+        });
+        let path = a.tx.path(PeerId(1)).unwrap();
+        assert_eq!(path.base_rtt != Nanos::ZERO, tells_base_rtt);
+    }
 }
 
 #[test]

@@ -149,7 +149,10 @@ impl Tx for SimTx {
         let ways = config.cable.times(4) + config.fabric.latency.times(2);
         Some(Path {
             line_rate: config.line_rate,
-            base_rtt: frames + ways + config.dma.0.times(2),
+            base_rtt: match config.tells_base_rtt {
+                true => frames + ways + config.dma.0.times(2),
+                false => Nanos::ZERO,
+            },
             scheme: Scheme::None,
         })
     }

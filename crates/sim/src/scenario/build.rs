@@ -3,12 +3,12 @@
 //! Invariant: endpoints are made load by load, host by host; nobody has itself for a partner.
 //! Called by `scenario`.
 
-use dunlin_core::Nanos;
 use dunlin_core::transport::PeerId;
+use dunlin_core::{Nanos, SessionOptions};
 
 use super::check::Wrong;
 use super::node::{Members, Role};
-use super::stats::{SharedStats, Stats};
+use super::stats::{Latencies, SharedStats, Stats};
 use super::{Load, Partners, Scenario};
 use crate::net::{HostId, Net, NetCounters, NetHandle, PortId, Traffic};
 use crate::rng::Rng;
@@ -84,13 +84,13 @@ impl Endpoints {
                 Partners::Drawn => {
                     for &client in &clients {
                         for &server in servers.iter().filter(|server| **server != client) {
-                            self.must_open(client, server, scenario)?;
+                            self.must_open(client, server, load)?;
                         }
                     }
                 }
                 Partners::Fixed => {
                     for (client, server) in pairs(&clients, servers, &mut seeds.fork()) {
-                        self.must_open(client, server, scenario)?;
+                        self.must_open(client, server, load)?;
                     }
                 }
             }
@@ -98,18 +98,13 @@ impl Endpoints {
         Ok(())
     }
 
-    fn must_open(
-        &mut self,
-        client: usize,
-        server: usize,
-        scenario: &Scenario,
-    ) -> Result<(), Wrong> {
-        self.open(PortId(client), PortId(server), scenario)
+    fn must_open(&mut self, client: usize, server: usize, load: &Load) -> Result<(), Wrong> {
+        self.open(PortId(client), PortId(server), &load.session)
             .ok_or_else(|| Wrong::new("hosts", "there is no memory for its sessions"))
     }
 
-    fn open(&mut self, client: PortId, server: PortId, scenario: &Scenario) -> Option<()> {
-        let (session, offer) = self.world.node(client)?.open(&scenario.session)?;
+    fn open(&mut self, client: PortId, server: PortId, options: &SessionOptions) -> Option<()> {
+        let (session, offer) = self.world.node(client)?.open(options)?;
         let answer = self.world.node(server)?.accept(peer(client), &offer)?;
         self.world
             .node(client)?
@@ -151,6 +146,13 @@ impl Endpoints {
 
     pub(super) fn stats(&self) -> Vec<SharedStats> {
         self.world.cluster.stats.clone()
+    }
+
+    /// What each endpoint has recorded of its own RPCs.
+    pub(super) fn latencies(&mut self) -> Vec<Latencies> {
+        let of = |index| Some(self.world.node(PortId(index))?.latencies().clone());
+        let all = 0..self.roles.len();
+        all.filter_map(of).collect()
     }
 
     pub(super) fn snapshot(&mut self) -> Snapshot {

@@ -4,8 +4,7 @@
 //! scenario files, so that whoever reads one can name the line. Called by `scenario` and by the
 //! command line.
 
-use dunlin_core::ConfigError;
-use dunlin_core::config::MAX_SESSIONS;
+use dunlin_core::Nanos;
 
 use super::{Load, Partners, Scenario};
 use crate::net::NetConfig;
@@ -41,8 +40,12 @@ impl Wrong {
     }
 }
 
-/// Most frames and endpoints have 32-bit numbers.
-const MOST_ENDPOINTS: usize = 1 << 20;
+/// Longest run: more virtual time than anybody simulates.
+const LONGEST: Nanos = Nanos::from_secs(3600);
+/// Most points of the series over time.
+const MOST_POINTS: u64 = 1 << 22;
+/// Fastest cable, in bytes per second: time is counted in whole picoseconds a byte.
+const FASTEST: u64 = 1_000_000_000_000;
 /// Most cables from a rack to all spines.
 const MOST_WAYS: usize = 1 << 12;
 /// What an endpoint takes without sessions, about.
@@ -62,26 +65,27 @@ impl Scenario {
         if self.warm_up >= self.end {
             return Err(Wrong::new("warm_up_ms", "must be less than end_ms"));
         }
+        if self.end > LONGEST {
+            return Err(Wrong::new("end_ms", "must be an hour at most"));
+        }
         positive("sample_us", self.sample_every.0)?;
+        if self.sample_every > self.end {
+            return Err(Wrong::new("sample_us", "must not be more than end_ms"));
+        }
+        if self.end.0 / self.sample_every.0 > MOST_POINTS {
+            let what = format!("makes more than {MOST_POINTS} points; take a longer time");
+            return Err(Wrong::new("sample_us", what));
+        }
         self.check_network()?;
         self.check_times()?;
         self.check_faults()?;
         let endpoint = self.endpoint.check();
         endpoint.map_err(|why| Wrong::new("endpoint", why.to_string()))?;
-        let session = self.session.check();
-        session.map_err(|why| {
-            // A scenario has the options of all sessions among those of endpoints.
-            let key = match why {
-                ConfigError::Window(_) => "endpoint.window",
-                _ => "endpoint.credits",
-            };
-            Wrong::new(key, why.to_string())
-        })?;
         if self.loads.is_empty() {
             return Err(Wrong::new("load", "there is none; nothing would happen"));
         }
         for (index, load) in self.loads.iter().enumerate() {
-            let fault = self.fault_of(load);
+            let fault = load.fault(self);
             if let Some((key, what)) = fault {
                 return Err(Wrong::new(&format!("load.{index}.{key}"), what));
             }
@@ -94,7 +98,7 @@ impl Scenario {
         if self.hosts < 2 {
             return Err(Wrong::new("network.hosts", "there must be two at least"));
         }
-        positive("network.gbps", self.net.line_rate)?;
+        self.check_rate("network.gbps", self.net.line_rate)?;
         positive("network.rx_queue", self.net.rx_queue)?;
         let frame = u64::from(self.net.data_size) + 128;
         if self.net.data_size < dunlin_msgbuf::MIN_DATA_SIZE {
@@ -123,10 +127,15 @@ impl Scenario {
         if fabric.racks > self.hosts {
             return Err(Wrong::new("network.racks", "is more than there are hosts"));
         }
+        if fabric.racks > 1 && fabric.neighbours >= self.hosts {
+            let what = "puts all hosts into one rack";
+            return Err(Wrong::new("network.neighbours", what));
+        }
         if fabric.racks > 1 {
             positive("network.spines", fabric.spines as u64)?;
             positive("network.uplinks", fabric.uplinks as u64)?;
-            positive("network.uplink_gbps", fabric.uplink_rate)?;
+            self.check_rate("network.uplink_gbps", fabric.uplink_rate)?;
+            positive("network.neighbours", fabric.neighbours as u64)?;
             let cables = fabric.spines.checked_mul(fabric.uplinks);
             if cables.is_none_or(|cables| cables > MOST_WAYS) {
                 let what = format!("make more than {MOST_WAYS} cables up from each rack");
@@ -134,6 +143,18 @@ impl Scenario {
             }
         }
         Ok(())
+    }
+
+    fn check_rate(&self, key: &str, rate: u64) -> Result<(), Wrong> {
+        positive(key, rate)?;
+        if rate > FASTEST {
+            return Err(Wrong::new(key, "must be 8000 at most"));
+        }
+        let packet = u128::from(self.net.data_size) * 1_000_000_000 / u128::from(rate);
+        match packet >= u128::from(self.end.0) {
+            true => Err(Wrong::new(key, "a packet takes as long as the whole run")),
+            false => Ok(()),
+        }
     }
 
     /// Nothing takes longer than the run, so no sum of times overflows.
@@ -161,6 +182,7 @@ impl Scenario {
         let faults = &self.faults;
         for (key, rate) in [
             ("faults.loss_ppm", faults.loss),
+            ("faults.burst_ppm", faults.burst),
             ("faults.duplicate_ppm", faults.duplicate),
             ("faults.reorder_ppm", faults.reorder),
             ("faults.spike_ppm", faults.spike),
@@ -170,46 +192,6 @@ impl Scenario {
             }
         }
         Ok(())
-    }
-
-    fn fault_of(&self, load: &Load) -> Option<(&'static str, String)> {
-        let outside = |hosts: &std::ops::Range<usize>| hosts.is_empty() || hosts.end > self.hosts;
-        let there_are = format!("must be some of the hosts 0 to {}", self.hosts - 1);
-        let servers = load.servers.len().saturating_mul(load.endpoints);
-        let clients = load.clients.len().saturating_mul(load.endpoints);
-        let sessions = servers.saturating_add(clients);
-        let both =
-            load.clients.end.min(load.servers.end) > load.clients.start.max(load.servers.start);
-        let least = 2 * 8;
-        if outside(&load.clients) {
-            Some(("clients", there_are))
-        } else if outside(&load.servers) {
-            Some(("servers", there_are))
-        } else if load.endpoints == 0 {
-            Some(("endpoints", "must be above 0".to_owned()))
-        } else if sessions > MOST_ENDPOINTS || sessions > MAX_SESSIONS {
-            let what = format!("there are {sessions}, and a million is the most; take fewer hosts");
-            Some(("endpoints", what))
-        } else if servers == 1 && both {
-            Some((
-                "servers",
-                "the only server would have to call itself".to_owned(),
-            ))
-        } else if load.request_bytes < least || load.request_bytes > self.endpoint.max_message {
-            let most = self.endpoint.max_message;
-            Some(("request_bytes", format!("must be from {least} to {most}")))
-        } else if load.response_bytes < least || load.response_bytes > self.endpoint.max_message {
-            let most = self.endpoint.max_message;
-            Some(("response_bytes", format!("must be from {least} to {most}")))
-        } else if load.in_flight == 0 {
-            Some(("in_flight", "must be above 0".to_owned()))
-        } else if load.batch == 0 || load.batch > load.in_flight {
-            Some(("batch", "must be from 1 to in_flight".to_owned()))
-        } else if load.start + load.spread >= self.end {
-            Some(("start_us", "begins after the end of the run".to_owned()))
-        } else {
-            None
-        }
     }
 
     /// Sides of sessions, and endpoints.
@@ -235,7 +217,8 @@ impl Scenario {
     /// Bytes of memory that the run takes, about.
     pub fn memory(&self) -> u64 {
         let (sides, endpoints) = self.sizes();
-        let window = u64::from(self.session.window);
+        let windows = self.loads.iter().map(|load| load.session.window);
+        let window = u64::from(windows.max().unwrap_or(0));
         let tables = sides * (SESSION_BYTES + window * SLOT_BYTES) + endpoints * ENDPOINT_BYTES;
         let messages = |load: &Load| {
             let clients = (load.clients.len() * load.endpoints) as u64;

@@ -1,7 +1,10 @@
-//! An endpoint of a load: it calls, or answers, or both.
+//! An endpoint of a load: it calls, or answers, or both. A call begins when all of its batch have
+//! ended and a pause is over (a closed loop), or when it arrives (an open loop).
 //!
 //! Invariant: an operation's msgbufs are with the call while it is under way, else with the
 //! operation. Called by the world, and by `build` before the run.
+
+use std::collections::VecDeque;
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{
@@ -10,8 +13,8 @@ use dunlin_core::{
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
-use super::stats::SharedStats;
-use super::{Load, Scenario};
+use super::stats::{Latencies, SharedStats};
+use super::{Arrivals, Load, Scenario};
 use crate::clock::SimClock;
 use crate::net::{NetHandle, SimTransport};
 use crate::rng::Rng;
@@ -61,9 +64,18 @@ struct App {
     port: u64,
     sessions: Vec<Session>,
     ops: Vec<Op>,
-    /// Operations of each batch that are under way.
+    latencies: Latencies,
+    /// Of a closed loop: operations of each batch that are under way.
     batches: Vec<u32>,
+    /// Of an open loop: operations that are not under way, and arrivals that wait for one.
+    idle: Vec<usize>,
+    waiting: VecDeque<Nanos>,
 }
+
+/// The client begins.
+const START: TimerToken = TimerToken(0);
+/// The next request of an open loop arrives. Tokens from here on are pauses of batches.
+const ARRIVAL: TimerToken = TimerToken(1);
 
 struct Op {
     name: u64,
@@ -87,7 +99,10 @@ impl Cluster for Members {
             port: process.port.0 as u64,
             sessions: Vec::new(),
             ops: Vec::new(),
+            latencies: Latencies::new(self.scenario.warm_up),
             batches: Vec::new(),
+            idle: Vec::new(),
+            waiting: VecDeque::new(),
         };
         let config = self.scenario.endpoint.clone();
         let seed = self.seeds.next_u64();
@@ -134,37 +149,94 @@ fn on_completion(app: &mut App, done: Done, cx: &mut Cx<'_>) {
             stats.violate("a response belongs to another request");
         }
         stats.on_end(now, now.since(issued), done.result.is_err());
+        let failed = done.result.is_err();
+        app.latencies.on_end(now, now.since(issued), failed);
     }
-    let batch = index / app.load.batch as usize;
-    app.batches[batch] -= 1;
-    if app.batches[batch] == 0 {
-        app.begin_batch(batch, cx);
-    }
+    app.on_end(index, cx);
 }
 
-/// The client begins.
-fn on_timer(app: &mut App, _token: TimerToken, cx: &mut Cx<'_>) {
-    for batch in 0..app.batches.len() {
-        app.begin_batch(batch, cx);
+fn on_timer(app: &mut App, token: TimerToken, cx: &mut Cx<'_>) {
+    match (token, app.load.arrivals) {
+        (START, Arrivals::Closed { .. }) => {
+            for batch in 0..app.batches.len() {
+                app.begin_batch(batch, cx);
+            }
+        }
+        (START, Arrivals::Open { gap }) => app.await_arrival(gap, cx),
+        (ARRIVAL, Arrivals::Open { gap }) => {
+            app.on_arrival(cx);
+            app.await_arrival(gap, cx);
+        }
+        (TimerToken(token), _) => {
+            let batch = usize::try_from(token - ARRIVAL.0).expect("it was an index");
+            app.begin_batch(batch, cx);
+        }
     }
 }
 
 impl App {
+    /// Operation `index` has ended: what comes after it.
+    fn on_end(&mut self, index: usize, cx: &mut Cx<'_>) {
+        let Arrivals::Closed { batch: size, think } = self.load.arrivals else {
+            match self.waiting.pop_front() {
+                Some(arrived) => self.issue(index, arrived, cx),
+                None => self.idle.push(index),
+            }
+            return;
+        };
+        let batch = index / size as usize;
+        self.batches[batch] -= 1;
+        if self.batches[batch] != 0 {
+            return;
+        }
+        match think {
+            Nanos::ZERO => self.begin_batch(batch, cx),
+            _ => {
+                let pause = Nanos(self.rng.exponential(think.0));
+                cx.timer(cx.now() + pause, TimerToken(ARRIVAL.0 + batch as u64));
+            }
+        }
+    }
+
+    fn await_arrival(&mut self, gap: Nanos, cx: &mut Cx<'_>) {
+        let at = cx.now() + Nanos(self.rng.exponential(gap.0));
+        if at < self.load.stop {
+            cx.timer(at, ARRIVAL);
+        }
+    }
+
+    /// A request of an open loop: its time begins, whether it can begin or not.
+    fn on_arrival(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now();
+        match self.idle.pop() {
+            Some(index) => self.issue(index, now, cx),
+            None => self.waiting.push_back(now),
+        }
+    }
+
     fn begin_batch(&mut self, batch: usize, cx: &mut Cx<'_>) {
-        let size = self.load.batch as usize;
+        let Arrivals::Closed { batch: size, .. } = self.load.arrivals else {
+            return;
+        };
+        let now = cx.now();
+        if now >= self.load.stop {
+            return;
+        }
+        let size = size as usize;
         let first = batch * size;
         let ops = first..self.ops.len().min(first + size);
         self.batches[batch] = u32::try_from(ops.len()).unwrap_or(u32::MAX);
         for index in ops {
-            self.issue(index, cx);
+            self.issue(index, now, cx);
         }
     }
 
-    fn issue(&mut self, index: usize, cx: &mut Cx<'_>) {
+    /// Begins an operation whose time runs from `arrived` on.
+    fn issue(&mut self, index: usize, arrived: Nanos, cx: &mut Cx<'_>) {
         let session = *self.rng.pick(&self.sessions);
         let op = &mut self.ops[index];
         op.name = op.name.wrapping_add(1 << 24);
-        op.issued = cx.now();
+        op.issued = arrived;
         let Some((mut request, response)) = op.bufs.take() else {
             return self
                 .stats
@@ -237,10 +309,19 @@ impl Member {
                 bufs: Some(bufs),
             });
         }
-        let batches = app.load.in_flight.div_ceil(app.load.batch);
-        app.batches = vec![0; batches as usize];
-        cx.timer(start, TimerToken(0));
+        match app.load.arrivals {
+            Arrivals::Closed { batch, .. } => {
+                let batches = app.load.in_flight.div_ceil(batch);
+                app.batches = vec![0; batches as usize];
+            }
+            Arrivals::Open { .. } => app.idle = (0..app.ops.len()).rev().collect(),
+        }
+        cx.timer(start, START);
         Some(())
+    }
+
+    pub(super) fn latencies(&self) -> &Latencies {
+        &self.rpc.app().latencies
     }
 
     pub(super) fn counters(&self) -> &Counters {

@@ -3,11 +3,11 @@
 //! Invariant: rates are of virtual time. Called by `scenario`, read by the command line.
 
 use dunlin_core::Nanos;
-use hdrhistogram::Histogram;
+use hdrhistogram::{Counter, Histogram};
 
 use super::Scenario;
 use super::build::{Counted, Endpoints, Snapshot};
-use super::stats::{SharedStats, StageStats};
+use super::stats::{Latencies, SharedStats, StageStats};
 use crate::net::NetCounters;
 
 /// One run.
@@ -57,17 +57,45 @@ pub struct Stage {
     pub rtt: Quantiles,
     /// Jain's index of what the clients got across: 1 if each got the same.
     pub jain: f64,
+    /// Jain's index of what the clients got back.
+    pub jain_back: f64,
+    /// What the clients got across, all together, in 10⁹ bits of data per second.
+    pub gbps_across: f64,
+    /// What they got back. Of an endpoint that is a server as well, this has the requests to it,
+    /// and the other direction its answers.
+    pub gbps_back: f64,
+    /// Each client, in the order of hosts.
+    pub clients: Vec<Client>,
     /// Packets sent.
     pub packets: u64,
     /// Packets sent again.
     pub resent: u64,
 }
 
-/// Quantiles in nanoseconds; all are 0 if nothing was recorded.
+/// A client during a part of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Client {
+    /// Its host.
+    pub host: usize,
+    /// What it got across, in 10⁹ bits of data per second.
+    pub gbps_across: f64,
+    /// What it got back.
+    pub gbps_back: f64,
+    /// Its RPCs that ended well, per second.
+    pub rpcs: f64,
+    /// Its RPCs that did not end well.
+    pub failed: u64,
+    /// From call to continuation, or from arrival, with two digits.
+    pub latency: Quantiles,
+}
+
+/// Mean and quantiles in nanoseconds; all are 0 if nothing was recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Quantiles {
     /// How many values there were.
     pub count: u64,
+    /// Their mean.
+    pub mean: u64,
     /// Half were shorter.
     pub p50: u64,
     /// 90 of 100 were shorter.
@@ -100,6 +128,7 @@ impl Report {
         scenario: &Scenario,
         [begin, warm, end]: [&Snapshot; 3],
         stats: &[SharedStats],
+        latencies: &[Latencies],
         series: Vec<Point>,
         digest: u64,
     ) -> Self {
@@ -107,11 +136,19 @@ impl Report {
         let loads = loads.map(|(index, (load, stats))| {
             let [opening, steady] = &stats.borrow().stages;
             let hosts = load.clients.len();
-            let stage = |from, to, stats| Stage::new(index, hosts, from, to, stats);
+            let stage = |number, [from, to]: [&Snapshot; 2], stats| {
+                let span = Span {
+                    load: index,
+                    number,
+                    from,
+                    to,
+                };
+                Stage::new(&span, hosts, stats, latencies)
+            };
             LoadReport {
                 name: load.name.clone(),
-                opening: stage(begin, warm, opening),
-                steady: stage(warm, end, steady),
+                opening: stage(0, [begin, warm], opening),
+                steady: stage(1, [warm, end], steady),
             }
         });
         Self {
@@ -124,39 +161,81 @@ impl Report {
     }
 }
 
+/// A load between two snapshots.
+struct Span<'a> {
+    load: usize,
+    /// Which stage of the run it is.
+    number: usize,
+    from: &'a Snapshot,
+    to: &'a Snapshot,
+}
+
+impl Span<'_> {
+    fn time(&self) -> Nanos {
+        self.to.at.since(self.from.at)
+    }
+
+    /// Its endpoints, with what they had counted before and after, and their numbers.
+    fn members(&self) -> impl Iterator<Item = (usize, &Counted, &Counted)> {
+        let pairs = self.from.members.iter().zip(&self.to.members).enumerate();
+        let of_load = pairs.filter(|(_, (_, after))| after.role.load == self.load);
+        of_load.map(|(index, (before, after))| (index, before, after))
+    }
+
+    fn sum(&self, what: impl Fn(&Counted) -> u64) -> u64 {
+        let counts = self
+            .members()
+            .map(|(_, before, after)| what(after) - what(before));
+        counts.sum()
+    }
+
+    fn clients(&self, latencies: &[Latencies]) -> Vec<Client> {
+        let span = self.time();
+        let clients = self.members().filter(|(_, _, after)| after.role.calls);
+        let client = |(index, before, after): (usize, &Counted, &Counted)| {
+            let times = latencies[index].of(self.number);
+            let latency = times.map(Quantiles::of).unwrap_or_default();
+            let (was, is) = (before.traffic, after.traffic);
+            Client {
+                host: after.role.host,
+                gbps_across: gbps(is.delivered_bytes - was.delivered_bytes, span),
+                gbps_back: gbps(is.received_bytes - was.received_bytes, span),
+                rpcs: per_second(latency.count, span),
+                failed: latencies[index].failed(self.number),
+                latency,
+            }
+        };
+        clients.map(client).collect()
+    }
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a run are far below 2^53"
 )]
 impl Stage {
-    fn new(load: usize, hosts: usize, from: &Snapshot, to: &Snapshot, stats: &StageStats) -> Self {
-        let span = to.at.since(from.at);
-        let pairs = || {
-            let pairs = from.members.iter().zip(&to.members);
-            pairs.filter(|(_, after)| after.role.load == load)
-        };
-        let sum = |what: &dyn Fn(&Counted) -> u64| -> u64 {
-            pairs()
-                .map(|(before, after)| what(after) - what(before))
-                .sum()
-        };
-        let clients = pairs().filter(|(_, after)| after.role.calls);
-        let shares = clients.map(|(before, after)| {
-            (after.traffic.delivered_bytes - before.traffic.delivered_bytes) as f64
-        });
-        let rpcs = stats.completed as f64 * 1e9 / span.0.max(1) as f64;
+    fn new(at: &Span<'_>, hosts: usize, stats: &StageStats, latencies: &[Latencies]) -> Self {
+        let span = at.time();
+        let clients = at.clients(latencies);
+        let across = || clients.iter().map(|client| client.gbps_across);
+        let back = || clients.iter().map(|client| client.gbps_back);
+        let rpcs = per_second(stats.completed, span);
         Self {
             span,
-            gbps: gbps(sum(&|it| it.traffic.received_bytes), span),
+            gbps: gbps(at.sum(|it| it.traffic.received_bytes), span),
             rpcs,
             rpcs_per_host: rpcs / hosts.max(1) as f64,
             completed: stats.completed,
             failed: stats.failed,
             latency: Quantiles::of(&stats.latency),
             rtt: Quantiles::of(&stats.rtt),
-            jain: jain(shares),
-            packets: sum(&|it| it.tx_packets),
-            resent: sum(&|it| it.retransmissions),
+            jain: jain(across()),
+            jain_back: jain(back()),
+            gbps_across: across().sum(),
+            gbps_back: back().sum(),
+            packets: at.sum(|it| it.tx_packets),
+            resent: at.sum(|it| it.retransmissions),
+            clients,
         }
     }
 
@@ -167,13 +246,19 @@ impl Stage {
 }
 
 impl Quantiles {
-    fn of(histogram: &Histogram<u64>) -> Self {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a mean of times is between the least and the most of them"
+    )]
+    fn of<C: Counter>(histogram: &Histogram<C>) -> Self {
         if histogram.is_empty() {
             return Self::default();
         }
         let at = |quantile| histogram.value_at_quantile(quantile);
         Self {
             count: histogram.len(),
+            mean: histogram.mean() as u64,
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),
@@ -217,6 +302,11 @@ impl Series {
 #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
 fn gbps(bytes: u64, span: Nanos) -> f64 {
     bytes as f64 * 8.0 / span.0.max(1) as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
+fn per_second(count: u64, span: Nanos) -> f64 {
+    count as f64 * 1e9 / span.0.max(1) as f64
 }
 
 /// Jain's fairness index: 1 if all shares are equal, 1/n if one has everything.

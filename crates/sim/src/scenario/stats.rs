@@ -1,4 +1,5 @@
-//! What the endpoints of a load record together: times of their RPCs and round trips.
+//! What endpoints record: those of a load together the times of their RPCs and round trips, and
+//! each the times of its own RPCs.
 //!
 //! Invariant: what ends before the warm-up is over goes to the opening, the rest to the steady
 //! stage. Called by `node`.
@@ -13,6 +14,8 @@ use hdrhistogram::Histogram;
 pub(super) const STAGES: usize = 2;
 /// Three digits: no quantile is wrong by more than a thousandth.
 const DIGITS: u8 = 3;
+/// The same for the records of a single endpoint, of which there may be thousands: a hundredth.
+const OWN_DIGITS: u8 = 2;
 /// What takes longer counts as this.
 const LONGEST_NS: u64 = 60_000_000_000;
 
@@ -75,6 +78,51 @@ impl Stats {
     /// Something happened that must not.
     pub(super) fn violate(&mut self, what: &str) {
         self.violation.get_or_insert_with(|| what.to_owned());
+    }
+}
+
+/// Times of the RPCs of one endpoint, stage by stage. It takes no memory before there are any.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    warm_up: Nanos,
+    stages: [Option<Histogram<u32>>; STAGES],
+    failed: [u64; STAGES],
+}
+
+impl Latencies {
+    pub(super) fn new(warm_up: Nanos) -> Self {
+        Self {
+            warm_up,
+            stages: [None, None],
+            failed: [0; STAGES],
+        }
+    }
+
+    /// An RPC has ended.
+    pub(super) fn on_end(&mut self, now: Nanos, took: Nanos, failed: bool) {
+        let stage = usize::from(now >= self.warm_up);
+        if failed {
+            self.failed[stage] += 1;
+            return;
+        }
+        let place = &mut self.stages[stage];
+        let times = place.get_or_insert_with(|| {
+            let mut times = Histogram::new(OWN_DIGITS).expect("two digits are few");
+            times.auto(true);
+            times
+        });
+        let took = took.0.min(LONGEST_NS);
+        times.record(took).expect("it grows as it must");
+    }
+
+    /// The times of a stage, if there are any.
+    pub(super) fn of(&self, stage: usize) -> Option<&Histogram<u32>> {
+        self.stages[stage].as_ref()
+    }
+
+    /// RPCs of a stage that failed.
+    pub(super) fn failed(&self, stage: usize) -> u64 {
+        self.failed[stage]
     }
 }
 

@@ -1,8 +1,8 @@
 //! Scenarios against what the paper measured, and against bad input.
 
-use dunlin_core::{Config, Nanos, SessionOptions};
+use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
-use super::{Load, Partners, Report, Scenario, run};
+use super::{Arrivals, Load, Partners, Report, Scenario, run};
 use crate::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 
 const MILLI: u64 = 1_000_000;
@@ -47,22 +47,23 @@ fn incast(degree: usize, credits: u32) -> Scenario {
             session_receive_budget: 1 << 40,
             ..Config::default()
         },
-        session: SessionOptions {
-            credits,
-            ..SessionOptions::default()
-        },
         loads: vec![Load {
             name: "incast".to_owned(),
             clients: 1..degree + 1,
             servers: 0..1,
             endpoints: 1,
             partners: Partners::Drawn,
+            session: SessionOptions {
+                credits,
+                ..SessionOptions::default()
+            },
             request_bytes: 8 << 20,
             response_bytes: 32,
             in_flight: 1,
-            batch: 1,
+            arrivals: Arrivals::default(),
             start: Nanos::ZERO,
             spread: Nanos(MILLI),
+            stop: Nanos::MAX,
         }],
         sample_every: Nanos(100_000),
     }
@@ -82,6 +83,13 @@ fn an_incast_without_control_waits_for_the_credits_of_all() {
         assert!((p50_us / rtt_us - 1.0).abs() < 0.1, "{p50_us} µs");
         assert!((20.7..25.3).contains(&steady.gbps), "{steady:?}");
         assert!(steady.jain > 0.95);
+    }
+}
+
+fn batches_of(batch: u32) -> Arrivals {
+    Arrivals::Closed {
+        batch,
+        think: Nanos::ZERO,
     }
 }
 
@@ -110,9 +118,9 @@ fn cluster(hosts: usize) -> Scenario {
             request_bytes: 32,
             response_bytes: 32,
             in_flight: 60,
-            batch: 3,
-            start: Nanos::ZERO,
+            arrivals: batches_of(3),
             spread: Nanos(1000),
+            ..base.loads[0].clone()
         }],
         ..base
     }
@@ -140,7 +148,7 @@ fn hosts_with_partners_of_their_own_use_all_of_their_cables() {
     scenario.warm_up = Nanos(MILLI);
     let load = &mut scenario.loads[0];
     (load.request_bytes, load.response_bytes) = (64 << 10, 64 << 10);
-    (load.in_flight, load.batch) = (1, 1);
+    (load.in_flight, load.arrivals) = (1, batches_of(1));
     let p99 = |scenario: &Scenario| measured(scenario).loads[0].steady.latency.p99;
     let drawn = p99(&scenario);
     scenario.loads[0].partners = Partners::Fixed;
@@ -190,4 +198,133 @@ fn a_scenario_without_memory_for_its_messages_is_known_before() {
     assert!((1 << 30..2 << 30).contains(&large.memory()));
     large.loads[0].endpoints = 1000;
     assert!(large.memory() > 1 << 40);
+}
+
+/// Four clients of a server, with small requests.
+fn small(arrivals: Arrivals) -> Scenario {
+    let mut scenario = incast(4, 32);
+    let load = &mut scenario.loads[0];
+    (load.request_bytes, load.response_bytes) = (100, 100);
+    (load.arrivals, load.in_flight) = (arrivals, 8);
+    scenario
+}
+
+#[test]
+fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
+    let gap = Nanos(10_000);
+    let scenario = small(Arrivals::Open { gap });
+    let steady = measured(&scenario).loads.remove(0).steady;
+    // Four clients, 5 ms: 2000 arrivals, and their deviation is 45.
+    assert!((1820..2180).contains(&steady.completed), "{steady:?}");
+    assert!(steady.latency.p50 < 10_000, "nothing waits");
+    // With one request at a time and 100 µs until it ends, nine of ten arrivals wait, ever longer.
+    let mut slow = scenario;
+    slow.loads[0].in_flight = 1;
+    slow.net.cable = Nanos(25_000);
+    let steady = measured(&slow).loads.remove(0).steady;
+    assert!((150..220).contains(&steady.completed), "{steady:?}");
+    assert!(
+        steady.latency.p50 > 2 * MILLI,
+        "their time began when they arrived"
+    );
+}
+
+#[test]
+fn clients_think_between_batches_and_leave() {
+    let think = Nanos(100_000);
+    let mut scenario = small(Arrivals::Closed { batch: 1, think });
+    scenario.loads[0].in_flight = 1;
+    let rpcs = |scenario: &Scenario| measured(scenario).loads.remove(0).steady.completed;
+    // Four clients, each once in 104 µs: 192, and their deviation is 14.
+    let thinking = rpcs(&scenario);
+    assert!((140..250).contains(&thinking), "{thinking}");
+    scenario.loads[0].stop = Nanos(15 * MILLI / 2);
+    let left = rpcs(&scenario);
+    assert!((50..130).contains(&left), "{left}");
+}
+
+#[test]
+fn each_load_has_a_scheme_and_credits_of_its_own() {
+    let mut scenario = incast(2, 4);
+    let other = Load {
+        name: "other".to_owned(),
+        clients: 2..3,
+        session: SessionOptions {
+            credits: 32,
+            scheme: Some(Scheme::Swift),
+            ..SessionOptions::default()
+        },
+        ..scenario.loads[0].clone()
+    };
+    scenario.loads[0].clients = 1..2;
+    scenario.loads.push(other);
+    let report = measured(&scenario);
+    let [few, many] = [0, 1].map(|index| report.loads[index].steady.gbps_across);
+    assert!(many > 2.0 * few, "{few} and {many}: shares follow credits");
+}
+
+#[test]
+fn a_report_has_each_client_and_direction() {
+    let mut scenario = small(Arrivals::default());
+    scenario.loads[0].response_bytes = 1000;
+    scenario.loads.push(Load {
+        name: "late".to_owned(),
+        clients: 4..5,
+        start: Nanos(9 * MILLI),
+        spread: Nanos(1),
+        ..scenario.loads[0].clone()
+    });
+    scenario.loads[0].clients = 1..4;
+    let report = measured(&scenario);
+    let steady = &report.loads[0].steady;
+    assert_eq!(steady.clients.len(), 3);
+    let hosts = steady.clients.iter().map(|client| client.host);
+    assert_eq!(hosts.collect::<Vec<_>>(), [1, 2, 3]);
+    assert!((steady.gbps_back / steady.gbps_across - 10.0).abs() < 0.2);
+    assert!(steady.jain > 0.99 && steady.jain_back > 0.99);
+    let sum: f64 = steady.clients.iter().map(|client| client.rpcs).sum();
+    assert!((sum / steady.rpcs - 1.0).abs() < 1e-9);
+    for client in &steady.clients {
+        let (own, all) = (client.latency.mean as f64, steady.latency.mean as f64);
+        assert!((own / all - 1.0).abs() < 0.02, "{own} and {all}");
+    }
+    let late = &report.loads[1];
+    assert_eq!(late.opening.completed, 0);
+    // It has a fifth of the time, and a server's thread for itself.
+    let ratio = late.steady.clients[0].rpcs / steady.clients[0].rpcs;
+    assert!((0.14..0.22).contains(&ratio), "{ratio}");
+}
+
+/// Three groups of senders over two bottlenecks in a row: `both` cross the uplink and the cable of
+/// host 6, the others one of them each.
+#[test]
+fn flows_over_two_bottlenecks_in_a_row_have_less_than_those_over_one() {
+    let mut scenario = incast(7, 32);
+    scenario.net.fabric = Fabric {
+        racks: 2,
+        neighbours: 4,
+        spines: 1,
+        uplinks: 1,
+        uplink_rate: 3_125_000_000,
+        ..scenario.net.fabric
+    };
+    let group = |name: &str, client: usize, server: usize| Load {
+        name: name.to_owned(),
+        clients: client..client + 1,
+        servers: server..server + 1,
+        spread: Nanos(1000),
+        ..scenario.loads[0].clone()
+    };
+    let loads = vec![
+        group("both", 0, 6),
+        group("first", 1, 5),
+        group("second", 7, 6),
+    ];
+    scenario.loads = loads;
+    let report = measured(&scenario);
+    let rate = |index: usize| report.loads[index].steady.gbps_across;
+    for cable in [rate(0) + rate(1), rate(0) + rate(2)] {
+        assert!((20.0..23.1).contains(&cable), "{cable}: each is full");
+    }
+    assert!(rate(0) < rate(1) && rate(0) < rate(2), "it waits twice");
 }

@@ -169,6 +169,8 @@ fn faults_strike_and_are_counted() {
     );
     let half = Ppm::percent(20);
     world.net().borrow_mut().set_rates(FaultRates {
+        burst: Ppm::NEVER,
+        burst_frames: 0,
         loss: half,
         duplicate: half,
         reorder: half,
