@@ -1,5 +1,6 @@
 //! What must hold for two endpoints, whatever packets, users, faults and clocks do: the property
-//! that the property test of this crate and the fuzz target in `fuzz/` share.
+//! that the property test of this crate and the fuzz target in `fuzz/` share. And what two variants
+//! of an endpoint must have in common: everything that can be seen.
 //!
 //! The input is a list of steps. Each is one byte that says what, and bytes that say which. The
 //! checkers look on all the time; then the faults end, and everything must complete and be given
@@ -13,6 +14,7 @@ mod host;
 mod ledger;
 mod letter;
 mod net;
+mod record;
 mod world;
 
 use dunlin_wire::ReqNum;
@@ -22,6 +24,7 @@ use crate::congestion::{Bypasses, Scheme};
 use crate::time::Nanos;
 use letter::Mode;
 use net::DATA_SIZE;
+use record::Recorder;
 use world::{Order, World};
 
 const WINDOWS: [u32; 4] = [1, 2, 8, MAX_WINDOW];
@@ -43,10 +46,29 @@ const SPANS: [Nanos; 8] = [
 
 /// Lives through the steps that the bytes tell, and panics if a promise of the endpoint is broken.
 pub fn endpoint(bytes: &[u8]) {
-    live(bytes, host::config());
+    live(bytes, host::config(), &Recorder::default());
 }
 
-fn live(bytes: &[u8], config: Config) {
+/// Lives through the steps once with each of two variants of an endpoint that must not differ, and
+/// panics at the first difference: in the packets, in what users get and in which order, in
+/// counters, histograms, msgbufs and sessions. Today both are the general path.
+pub fn variants(bytes: &[u8]) {
+    if let Some(difference) = compare(bytes, [host::config(), host::config()]) {
+        panic!("{difference}");
+    }
+}
+
+/// The first difference between the lives of two configurations.
+fn compare(bytes: &[u8], configs: [Config; 2]) -> Option<String> {
+    let [first, second] = configs.map(|config| {
+        let record = Recorder::on();
+        live(bytes, config, &record);
+        record.take()
+    });
+    record::difference(&first, &second)
+}
+
+fn live(bytes: &[u8], config: Config, record: &Recorder) {
     let mut input = Input(bytes);
     let setup = input.byte();
     let options = SessionOptions {
@@ -65,10 +87,11 @@ fn live(bytes: &[u8], config: Config) {
         first_req: ReqNum(if setup & 4 != 0 { WRAP_SOON } else { 0 }),
         ..config
     };
-    let mut world = World::new(options, &config);
+    let mut world = World::new(options, &config, record.clone());
     while !input.0.is_empty() {
         step(&mut world, &mut input);
         world.check();
+        world.note_standing();
     }
     world.finish();
 }

@@ -13,6 +13,7 @@ use super::letter::{Letter, Mode, write_answer};
 use super::net::{
     DATA_SIZE, Inbox, Jobs, MAX_MESSAGE, Net, NetRx, NetTx, Outgoing, SharedJobs, StepClock,
 };
+use super::record::{self, Fact};
 use crate::client::call::{CallId, Done, Tag};
 use crate::config::Config;
 use crate::endpoint::rpc::Rpc;
@@ -72,6 +73,12 @@ impl App {
         }
     }
 
+    /// Records what the user has got.
+    fn note(&self, what: impl FnOnce() -> String) {
+        let record = &self.ledger().record;
+        record.note(|| Fact::Told(self.me, what()));
+    }
+
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().expect("a failed checker ends the run")
     }
@@ -91,7 +98,9 @@ impl Host {
         clock: &Rc<Cell<u64>>,
         config: Config,
     ) -> Self {
-        let (inbox, out, jobs) = (Inbox::default(), Rc::default(), Arc::default());
+        let (inbox, jobs) = (Inbox::default(), Arc::default());
+        let record = ledger.lock().expect("it is new").record.clone();
+        let out = Rc::new(RefCell::new(Outgoing::new(me, record)));
         let halves = Halves {
             rx: NetRx {
                 inbox: Rc::clone(&inbox),
@@ -129,6 +138,26 @@ impl Host {
     }
 }
 
+impl Host {
+    /// What the endpoint counts and holds, by name.
+    pub(super) fn standing(&mut self) -> Vec<(&'static str, u64)> {
+        let (bytes, bufs) = self.rpc.pool_use();
+        let rpc = &self.rpc;
+        let mut all: Vec<_> = record::shared_counters(rpc.counters()).collect();
+        let measured = rpc.histograms().named();
+        all.extend(measured.map(|(name, histogram)| (name, histogram.sum_ns())));
+        all.extend([
+            ("pool bytes", bytes as u64),
+            ("pool msgbufs", bufs as u64),
+            ("receiving", rpc.receiving()),
+            ("sessions", rpc.session_count() as u64),
+            ("calls", rpc.call_count() as u64),
+            ("wake-up", rpc.next_wakeup().0),
+        ]);
+        all
+    }
+}
+
 /// Options with short times, so that everything happens within a second.
 pub(super) fn config() -> Config {
     Config {
@@ -163,6 +192,8 @@ fn register(rpc: &mut Rpc<Net, StepClock, App>, me: usize, ledger: &SharedLedger
         background(letter, req);
     });
     rpc.on_completion(complete);
+    rpc.on_session(|app, event, _| app.note(|| format!("{event:?}")));
+    rpc.on_given_up(|app, ticket, _| app.note(|| format!("{} is given up", ticket.index())));
 }
 
 /// Ends the handler as a panic does, without the noise of one.

@@ -8,6 +8,7 @@ use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
 
 use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
 use super::net::{DATA_SIZE, MAX_MESSAGE, REFERRED_LEN};
+use super::record::{Fact, Recorder};
 use crate::client::call::Done;
 use crate::error::RpcError;
 use crate::session::table::Session;
@@ -52,10 +53,18 @@ struct Entry {
 #[derive(Default, Debug)]
 pub(super) struct Ledger {
     pub(super) pairs: Vec<Pair>,
+    pub(super) record: Recorder,
     calls: Vec<Entry>,
 }
 
 impl Ledger {
+    pub(super) fn new(record: Recorder) -> Self {
+        Self {
+            record,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn add_pair(&mut self, sessions: [Session; 2], tokens: [Token; 2]) {
         self.pairs.push(Pair {
             sessions,
@@ -145,6 +154,7 @@ impl Ledger {
 
     /// A handler runs at `host`. Returns what it is to do.
     pub(super) fn on_run(&mut self, host: usize, data: &[u8]) -> Letter {
+        self.record.note(|| Fact::Ran(host, data.to_vec()));
         let nothing = Letter {
             id: u32::MAX,
             mode: Mode::Reply,
@@ -192,6 +202,7 @@ impl Ledger {
 
     /// The call ends at its issuer. `open`: its session still does.
     pub(super) fn on_done(&mut self, host: usize, done: &Done, now: Nanos, open: bool) {
+        self.record.note_end(host, done, now);
         let id = u32::try_from(done.tag.0).expect("tags are numbers of calls");
         let letter = self.letter(id);
         let call = &mut self.calls[id as usize];

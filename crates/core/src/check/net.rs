@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{Flags, Header};
 
+use super::record::{Fact, Recorder};
 use crate::handler::background::{Job, Workers};
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq};
@@ -98,11 +99,22 @@ pub(super) struct Outgoing {
     pub(super) stuck: bool,
     /// On its way.
     pub(super) flight: Vec<Datagram>,
+    record: Recorder,
+    /// Which host this is.
+    host: usize,
     /// The last frames, whatever became of them.
     pub(super) history: VecDeque<Vec<u8>>,
 }
 
 impl Outgoing {
+    pub(super) fn new(host: usize, record: Recorder) -> Self {
+        Self {
+            record,
+            host,
+            ..Self::default()
+        }
+    }
+
     /// The device reads everything that was handed over.
     pub(super) fn catch_up(&mut self) {
         while let Some((item, then)) = self.pending.pop_front() {
@@ -141,7 +153,9 @@ impl Tx for NetTx {
         let mut out = self.0.borrow_mut();
         for item in items {
             assert_eq!(item.peer, PEER);
-            out.pending.push_back((*item, content(item)));
+            let bytes = content(item);
+            out.record.note(|| Fact::Sent(out.host, bytes.clone()));
+            out.pending.push_back((*item, bytes));
         }
         out.taken += items.len() as u64;
         if !out.stuck {

@@ -17,17 +17,93 @@ proptest! {
     fn endpoints_keep_their_promises(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
         super::endpoint(&bytes);
     }
+
+    #[test]
+    fn variants_do_not_differ(bytes in prop::collection::vec(any::<u8>(), 0..800)) {
+        super::variants(&bytes);
+    }
+}
+
+/// The committed inputs of the fuzz target.
+fn corpus() -> Vec<Vec<u8>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/endpoint");
+    let entries = std::fs::read_dir(folder).unwrap();
+    let inputs: Vec<_> = entries
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(inputs.len() > 100, "{} inputs in {folder}", inputs.len());
+    inputs
 }
 
 #[test]
 fn the_corpus_keeps_its_promises() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/endpoint");
-    let mut inputs = 0;
-    for entry in std::fs::read_dir(corpus).unwrap() {
-        super::endpoint(&std::fs::read(entry.unwrap().path()).unwrap());
-        inputs += 1;
+    corpus().iter().for_each(|bytes| super::endpoint(bytes));
+}
+
+#[test]
+fn variants_do_not_differ_in_the_corpus() {
+    corpus().iter().for_each(|bytes| super::variants(bytes));
+}
+
+/// Inputs of random steps, always the same.
+fn random_inputs(count: usize) -> impl Iterator<Item = Vec<u8>> {
+    let mut rng = crate::rng::Rng::new(7);
+    (0..count).map(move |_| {
+        let len = 800 + (rng.next_u32() % 800) as usize;
+        (0..len).map(|_| rng.next_u32().to_be_bytes()[0]).collect()
+    })
+}
+
+#[test]
+fn a_variant_that_is_a_nanosecond_slower_differs() {
+    let config = super::host::config();
+    let slower = crate::config::Config {
+        ack_delay: config.ack_delay + crate::time::Nanos(1),
+        ..config.clone()
+    };
+    let mut inputs = random_inputs(100);
+    let found = inputs.find_map(|bytes| super::compare(&bytes, [config.clone(), slower.clone()]));
+    let difference = found.unwrap();
+    assert!(difference.contains("wake-up: "), "{difference}");
+}
+
+#[test]
+fn counters_that_may_differ_exist() {
+    let named = crate::observe::counters::Counters::default().named();
+    for own in super::record::OWN_COUNTERS {
+        assert!(named.iter().any(|(name, _)| name == own), "no such: {own}");
     }
-    assert!(inputs > 100, "{inputs} inputs in {corpus}");
+}
+
+/// What no checker sees is found by the comparison, and named.
+#[cfg(feature = "mutants")]
+#[test]
+fn every_planted_difference_is_found_and_named() {
+    use crate::mutant::Mutant;
+
+    const INPUTS: usize = 500;
+    let expected = [
+        (Mutant::OneLater, "wake-up: "),
+        (Mutant::CountedTwice, "stalls: "),
+        (Mutant::EndingsReversed, "ends call"),
+        (Mutant::OtherByte, "flags: Flags(2)"),
+        (Mutant::SpareBuffer, "pool msgbufs: "),
+        (Mutant::MeasuredLonger, "call: "),
+        (Mutant::NotReported, "is given up"),
+    ];
+    assert_eq!(expected.map(|(mutant, _)| mutant), Mutant::DIFFERENCES);
+    for (mutant, what) in expected {
+        let general = super::host::config();
+        let planted = crate::config::Config {
+            mutant: Some(mutant),
+            ..general.clone()
+        };
+        let found = random_inputs(INPUTS)
+            .find_map(|bytes| super::compare(&bytes, [general.clone(), planted.clone()]));
+        let difference = found.unwrap_or_else(|| panic!("{} is not found", mutant.name()));
+        let (_, different) = difference.split_once("  first: ").unwrap();
+        assert!(different.contains(what), "{}: {difference}", mutant.name());
+    }
 }
 
 #[cfg(feature = "mutants")]
@@ -57,7 +133,8 @@ fn every_planted_bug_is_found() {
                 mutant: Some(*mutant),
                 ..super::host::config()
             };
-            std::panic::catch_unwind(|| super::live(&bytes, config)).is_err()
+            std::panic::catch_unwind(|| super::live(&bytes, config, &super::Recorder::default()))
+                .is_err()
         });
         match found {
             Some(inputs) => println!("{} after {inputs} inputs", mutant.name()),

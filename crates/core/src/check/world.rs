@@ -7,9 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::host::{Host, SharedLedger, req_type};
-use super::ledger::Terms;
+use super::ledger::{Ledger, Terms};
 use super::letter::{LETTER_LEN, Mode, write_answer};
 use super::net::{Datagram, PEER};
+use super::record::{Fact, Recorder};
 use crate::client::call::{CallOptions, Tag};
 use crate::config::{Config, SessionOptions};
 use crate::error::CloseReason;
@@ -38,6 +39,7 @@ pub(super) struct World {
     ledger: SharedLedger,
     hosts: [Host; 2],
     options: SessionOptions,
+    record: Recorder,
     /// Sessions whose opener has not heard of the answer.
     opening: VecDeque<(usize, Session, SessionOffer)>,
     /// Sessions whose host has not heard of the end.
@@ -45,15 +47,16 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(options: SessionOptions, config: &Config) -> Self {
+    pub(super) fn new(options: SessionOptions, config: &Config, record: Recorder) -> Self {
         let clock = Rc::new(Cell::new(1_000_000));
-        let ledger = SharedLedger::default();
+        let ledger = SharedLedger::new(Ledger::new(record.clone()).into());
         let hosts = [0, 1].map(|me| Host::new(me, &ledger, &clock, config.clone()));
         let mut world = Self {
             clock,
             ledger,
             hosts,
             options,
+            record,
             opening: VecDeque::new(),
             closing: VecDeque::new(),
         };
@@ -177,6 +180,9 @@ impl World {
         ) {
             Ok(call) => rpc.app_mut().calls.push((call, id)),
             Err(refused) => {
+                let why = refused.kind;
+                self.record
+                    .note(|| Fact::Told(host, format!("call {id} is refused: {why:?}")));
                 ledger.refuse(id);
                 rpc.cx().recycle([refused.request, refused.response]);
             }
@@ -189,7 +195,10 @@ impl World {
             return;
         }
         let (call, id) = app.calls[which % app.calls.len()];
-        if cx.cancel(call) {
+        let could = cx.cancel(call);
+        self.record
+            .note(|| Fact::Told(host, format!("call {id} is cancelled: {could}")));
+        if could {
             let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
             ledger.cancel(id);
         }
@@ -351,6 +360,7 @@ impl World {
             assert_eq!(receiving, rpc.receiving(), "the budgets do not add up");
             let ledger = self.ledger.lock().expect("a failed checker ends the run");
             while let Some(closed) = rpc.lifecycle().take_closed() {
+                self.record.note(|| Fact::Told(me, format!("{closed:?}")));
                 let pair = ledger
                     .pair_of(me, closed.session)
                     .expect("it is in the book");
@@ -362,8 +372,29 @@ impl World {
         }
     }
 
+    /// Records what both hosts count and hold after a step.
+    pub(super) fn note_standing(&mut self) {
+        for (me, host) in self.hosts.iter_mut().enumerate() {
+            self.record.note_standing(me, || host.standing());
+        }
+    }
+
+    /// Records all sessions and everything that was measured.
+    fn note_state(&self) {
+        for (me, host) in self.hosts.iter().enumerate() {
+            let rpc = &host.rpc;
+            for session in rpc.sessions() {
+                let info = rpc.session_info(session);
+                self.record.note(|| Fact::Told(me, format!("{info:?}")));
+            }
+            let measured = rpc.histograms();
+            self.record.note(|| Fact::Told(me, format!("{measured:?}")));
+        }
+    }
+
     /// The faults end. Everything completes, and everything is given back.
     pub(super) fn finish(mut self) {
+        self.note_state();
         for host in [0, 1] {
             self.set_stuck(host, false);
             let (app, mut cx) = self.hosts[host].rpc.with();
@@ -371,9 +402,13 @@ impl World {
         }
         for _ in 0..ROUNDS {
             self.settle();
+            self.note_standing();
             let due = self.hosts.each_ref().map(|host| host.rpc.next_wakeup());
             match due[0].min(due[1]) {
-                Nanos::MAX => return self.assert_clean(),
+                Nanos::MAX => {
+                    self.note_state();
+                    return self.assert_clean();
+                }
                 due => self.clock.set(self.clock.get().max(due.0)),
             }
         }

@@ -402,13 +402,15 @@ impl Proto {
         call.sample = false;
         self.stats.on_retransmission(1);
         self.learn_timeout(session);
+        let flags = Flags::RETRANSMISSION;
         #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::OtherByte) {
-            return self.send_request(session, idx, Flags::NONE);
-        }
+        let flags = match self.shows(crate::mutant::Mutant::OtherByte) {
+            true => Flags::NONE,
+            false => flags,
+        };
         match self.sessions.at(session).paced {
-            true => self.pace_request(session, idx, Flags::RETRANSMISSION),
-            false => self.send_request(session, idx, Flags::RETRANSMISSION),
+            true => self.pace_request(session, idx, flags),
+            false => self.send_request(session, idx, flags),
         }
     }
 
