@@ -1,5 +1,8 @@
 //! Sessions: their table, how they open and close, and their round trips.
 
 pub(crate) mod lifecycle;
+pub(crate) mod line;
+mod marks;
 pub(crate) mod rtt;
 pub(crate) mod table;
+pub(crate) mod terms;

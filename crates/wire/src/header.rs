@@ -25,6 +25,13 @@ const _: () = assert!(CUMULATIVE_MASK == crate::control::MAX_PACKETS);
 const PLAIN_REQ: u8 = VERSION << 4 | PacketType::Req as u8;
 const PLAIN_RESP: u8 = VERSION << 4 | PacketType::Resp as u8;
 
+/// The first word of a REQ without flags, but for its type and session.
+pub const PLAIN_REQUEST: u64 = PLAIN_REQ as u64;
+
+/// The first half of the first word of a RESP without flags that does not say how long its request
+/// stayed. The session stands in the other half.
+pub const PLAIN_RESPONSE: u64 = PLAIN_RESP as u64 | (Residence::NO_SAMPLE.0 as u64) << 16;
+
 /// What a packet is for (rule W3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]

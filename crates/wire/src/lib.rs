@@ -28,7 +28,8 @@ pub use extension::{
     ACK_VECTOR_LEN, AckVector, Bitmap, MAX_AHEAD, MAX_BITMAP_BITS, MAX_BITMAP_WORDS, MAX_EXTENSION,
 };
 pub use header::{
-    Flags, HEADER_LEN, Header, HeaderError, PacketType, VERSION, peek_request, peek_session,
+    Flags, HEADER_LEN, Header, HeaderError, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, VERSION,
+    peek_request, peek_session,
 };
 pub use numbers::{PktNum, ReqNum, ReqType, SessionNum, Token};
 pub use residence::Residence;

@@ -7,7 +7,6 @@
 use crate::client::call::{CallId, CallIdx, CallState, Done};
 use crate::endpoint::proto::Proto;
 use crate::error::{CloseReason, RpcError};
-use crate::session::table::{NONE, State};
 use crate::transport::TxSeq;
 
 impl Proto {
@@ -38,7 +37,7 @@ impl Proto {
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::FreeOnCancel) {
             let req = self.calls.at(idx).req;
-            self.free_slot(session, req);
+            self.release_slot(session, req);
             self.calls.remove(idx);
             return;
         }
@@ -53,8 +52,10 @@ impl Proto {
         self.send_cancel(idx);
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::SlotReusedEarly) {
-            let (req, window) = (self.calls.at(idx).req, self.sessions.at(session).window);
-            self.free_slot(session, req.previous(u32::from(window)));
+            let req = self.calls.at(idx).req;
+            self.release_slot(session, req);
+            let at = self.sessions.at(session).slot_at(req);
+            self.calls.repeat_number(at, req);
             self.calls.remove(idx);
         }
     }
@@ -66,23 +67,15 @@ impl Proto {
             CloseReason::PeerFailed => RpcError::PeerFailed,
             other => RpcError::SessionClosed(other),
         };
-        let state = self.sessions.at_mut(session);
-        let (slots, window) = (state.slots, u32::from(state.window));
-        for at in slots..slots + window {
-            let call = self.sessions.client_slots[at as usize].call;
-            if call != NONE {
-                self.end_call(CallIdx(call), error);
+        for at in self.sessions.at(session).slots() {
+            if let Some(idx) = self.calls.call_at(at) {
+                self.end_call(idx, error);
             }
         }
-        while self.sessions.at(session).backlog_head != NONE {
-            let idx = CallIdx(self.sessions.at(session).backlog_head);
+        while let Some(idx) = self.calls.first_waiting(session) {
             self.unlink(session, idx);
             self.end_call(idx, error);
         }
-        let state = self.sessions.at_mut(session);
-        debug_assert_eq!(state.backlog_len, 0);
-        state.in_flight = 0;
-        debug_assert!(state.state != State::Free);
     }
 
     fn end_call(&mut self, idx: CallIdx, error: RpcError) {
@@ -116,22 +109,5 @@ impl Proto {
             request,
             response,
         })
-    }
-
-    /// Gives slot and credit back as an answer does.
-    #[cfg(feature = "mutants")]
-    fn free_slot(&mut self, session: u32, req: dunlin_wire::ReqNum) {
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let window = u32::from(state.window);
-        let bit = 1_u64 << req.slot(window);
-        state.free |= bit;
-        state.unacked |= bit;
-        state.credits += 1;
-        state.in_flight -= 1;
-        slots[req.slot(window) as usize] = crate::session::table::ClientSlot {
-            req: req.next(window),
-            call: NONE,
-        };
-        self.wake(session);
     }
 }

@@ -13,11 +13,13 @@
 //! A zombie has been completed to the user; it keeps slot and credit and resends CANCEL until the
 //! server has answered (rule S6).
 
+use std::ops::Range;
+
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ReqNum, ReqType};
 
 use crate::error::RpcError;
-use crate::session::table::Session;
+use crate::session::table::{NONE, Session};
 use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
@@ -126,9 +128,9 @@ pub(crate) struct Call {
     pub(crate) generation: u32,
     /// `Sending`, `Receiving`: which transfer.
     pub(crate) transfer: u32,
-    /// The calls before and behind it in the session's backlog.
-    pub(crate) previous: u32,
-    pub(crate) next: u32,
+    /// The calls before and after it among those of the session that wait.
+    previous: u32,
+    next: u32,
     pub(crate) tag: Tag,
     pub(crate) request: Option<MsgBuf>,
     pub(crate) response: Option<MsgBuf>,
@@ -141,13 +143,40 @@ pub(crate) struct Call {
     pub(crate) tx_end: TxSeq,
 }
 
-/// All calls of an endpoint.
-#[derive(Debug, Default)]
-pub(crate) struct CallTable {
-    calls: Slab<Call>,
+/// A slot in which this side issues requests.
+#[derive(Clone, Copy, Debug)]
+struct ClientSlot {
+    /// Number of the current request, or of the next one if there is none.
+    req: ReqNum,
+    /// The call in the slot, or [`NONE`].
+    call: u32,
 }
 
-impl CallTable {
+/// The calls of a session that wait for a slot or a credit: a doubly linked list through the table
+/// of calls, so that a call can leave from anywhere.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+const NONE_WAIT: Waiting = Waiting {
+    first: NONE,
+    last: NONE,
+    len: 0,
+};
+
+/// All calls of an endpoint, the slots that they are in, and those that wait for one.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    calls: Slab<Call>,
+    slots: Vec<ClientSlot>,
+    /// By session.
+    waiting: Vec<Waiting>,
+}
+
+impl Calls {
     /// Calls that are not free.
     #[inline]
     pub(crate) fn live(&self) -> usize {
@@ -192,10 +221,153 @@ impl CallTable {
         let live = call.generation == id.generation() && call.state.is_pending();
         live.then_some(CallIdx(id.index()))
     }
+}
 
-    /// The entry for prefetching, if the index is one.
+/// Slots (rule S1).
+impl Calls {
+    /// A session has these slots now, whose request numbers start at `first_req`. `all`: slots of
+    /// all sessions; `sessions`: how many there ever were.
+    pub(crate) fn open_slots(
+        &mut self,
+        slots: Range<u32>,
+        first_req: ReqNum,
+        all: usize,
+        sessions: u32,
+    ) {
+        let empty = ClientSlot {
+            req: ReqNum(0),
+            call: NONE,
+        };
+        self.slots.resize(all.max(self.slots.len()), empty);
+        let room = self.waiting.len().max(sessions as usize);
+        self.waiting.resize(room, NONE_WAIT);
+        for (number, at) in slots.enumerate() {
+            let number = u32::try_from(number).expect("at most 64 slots");
+            let req = ReqNum(first_req.0.wrapping_add(number));
+            self.slots[at as usize] = ClientSlot { req, call: NONE };
+        }
+    }
+
+    /// The call in the slot, if its request has this number.
     #[inline]
-    pub(crate) fn peek(&self, index: u32) -> Option<&Call> {
-        self.calls.get(index)
+    pub(crate) fn in_slot(&self, at: usize, req: ReqNum) -> Option<CallIdx> {
+        let slot = self.slots[at];
+        (slot.call != NONE && slot.req == req).then_some(CallIdx(slot.call))
+    }
+
+    /// Puts the call into the free slot; returns the request number that it gets.
+    #[inline]
+    pub(crate) fn occupy(&mut self, at: usize, call: CallIdx) -> ReqNum {
+        let slot = &mut self.slots[at];
+        debug_assert!(slot.call == NONE);
+        slot.call = call.0;
+        slot.req
+    }
+
+    /// The request in the slot is over. The slot steps to its next number.
+    #[inline]
+    pub(crate) fn vacate(&mut self, at: usize, window: u32) {
+        let slot = &mut self.slots[at];
+        slot.req = slot.req.next(window);
+        slot.call = NONE;
+    }
+
+    /// A planted bug: request numbers stop instead of wrapping.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn stop_numbers(&mut self, at: usize, req: ReqNum, window: u32) {
+        self.slots[at].req = ReqNum(req.0.saturating_add(window));
+    }
+
+    /// A planted bug: the slot's next request has the number of its last one.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn repeat_number(&mut self, at: usize, req: ReqNum) {
+        self.slots[at].req = req;
+    }
+
+    /// Number of the current request of the slot, or of the next one.
+    pub(crate) fn req_at(&self, at: usize) -> ReqNum {
+        self.slots[at].req
+    }
+
+    /// The calls in these slots.
+    pub(crate) fn in_slots(&self, slots: Range<u32>) -> impl Iterator<Item = CallIdx> {
+        let slots = &self.slots[slots.start as usize..slots.end as usize];
+        let calls = slots.iter().filter(|slot| slot.call != NONE);
+        calls.map(|slot| CallIdx(slot.call))
+    }
+
+    /// The call in the slot at this place, if there is one.
+    pub(crate) fn call_at(&self, at: u32) -> Option<CallIdx> {
+        let call = self.slots[at as usize].call;
+        (call != NONE).then_some(CallIdx(call))
+    }
+
+    /// Asks for the memory of a slot.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, at: usize) {
+        dunlin_msgbuf::prefetch_slice(&self.slots, at);
+    }
+
+    /// Asks for the memory of the call in a slot.
+    #[inline]
+    pub(crate) fn prefetch_call(&self, at: usize) {
+        if let Some(call) = self
+            .slots
+            .get(at)
+            .and_then(|slot| self.calls.get(slot.call))
+        {
+            dunlin_msgbuf::prefetch_lines(call, 2);
+        }
+    }
+}
+
+/// Calls that wait for a slot or a credit, in order.
+impl Calls {
+    /// How many calls of the session wait.
+    pub(crate) fn waiting(&self, session: u32) -> u32 {
+        self.waiting[session as usize].len
+    }
+
+    /// The call of the session that waits for longest.
+    pub(crate) fn first_waiting(&self, session: u32) -> Option<CallIdx> {
+        let first = self.waiting[session as usize].first;
+        (first != NONE).then_some(CallIdx(first))
+    }
+
+    /// The call that waits next after this one.
+    pub(crate) fn next_waiting(&self, idx: CallIdx) -> Option<CallIdx> {
+        let next = self.at(idx).next;
+        (next != NONE).then_some(CallIdx(next))
+    }
+
+    /// Puts the call at the end of those that wait.
+    pub(crate) fn enqueue(&mut self, session: u32, idx: CallIdx) {
+        let waiting = &mut self.waiting[session as usize];
+        let last = std::mem::replace(&mut waiting.last, idx.0);
+        waiting.len += 1;
+        match last {
+            NONE => waiting.first = idx.0,
+            last => self.calls.at_mut(last).next = idx.0,
+        }
+        let call = self.calls.at_mut(idx.0);
+        call.state = CallState::Queued;
+        call.previous = last;
+        call.next = NONE;
+    }
+
+    /// Takes the call out of those that wait. True if none is left.
+    pub(crate) fn unlink(&mut self, session: u32, idx: CallIdx) -> bool {
+        let (previous, next) = (self.at(idx).previous, self.at(idx).next);
+        let waiting = &mut self.waiting[session as usize];
+        waiting.len -= 1;
+        match previous {
+            NONE => waiting.first = next,
+            previous => self.calls.at_mut(previous).next = next,
+        }
+        match next {
+            NONE => waiting.last = previous,
+            next => self.calls.at_mut(next).previous = previous,
+        }
+        waiting.len == 0
     }
 }

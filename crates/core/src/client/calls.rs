@@ -14,14 +14,10 @@ use crate::endpoint::proto::Proto;
 use crate::error::{CallError, CallErrorKind, RpcError};
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
+use crate::session::line::Line;
 use crate::session::rtt::away_limit;
-use crate::session::table::{NONE, Session, SessionState};
+use crate::session::table::Session;
 use crate::time::Nanos;
-
-/// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
-const ACKS_WORTH_SENDING: u32 = 4;
-/// Shortest time between two acknowledgement vectors of a session.
-const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
 
 /// A call whose answer has come, and that nothing but its completion is left of.
 #[derive(Clone, Copy, Debug)]
@@ -49,15 +45,15 @@ impl Proto {
                 response,
             })
         };
-        let Some(state) = self.sessions.find_state(session) else {
+        let Some(line) = self.sessions.find_line(session) else {
             return refuse(CallErrorKind::NoSession, request, response);
         };
-        if request.len() > state.max_message as usize {
-            let limit = state.max_message;
+        let limit = line.terms().max_message;
+        if request.len() > limit as usize {
             return refuse(CallErrorKind::TooLarge { limit }, request, response);
         }
-        let direct = state.can_send() && state.backlog_len == 0;
-        if !direct && state.backlog_len >= self.config.backlog {
+        let direct = line.can_send() && !line.has_waiting();
+        if !direct && self.calls.waiting(session.index()) >= self.config.backlog {
             return refuse(CallErrorKind::Overloaded, request, response);
         }
         let (idx, call) = self.calls.insert();
@@ -82,40 +78,34 @@ impl Proto {
     #[inline(always)]
     pub(crate) fn start(&mut self, session: u32, idx: CallIdx) {
         let (now, present) = (self.moment.now(), self.moment.present(self.moment.now()));
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let slot = state.free.trailing_zeros();
-        let bit = 1_u64 << slot;
-        state.free &= !bit;
-        state.unacked &= !bit;
-        state.credits -= 1;
-        state.in_flight += 1;
-        let client_slot = &mut slots[slot as usize];
-        client_slot.call = idx.0;
+        let line = self.sessions.at_mut(session);
+        let at = line.take_slot();
+        let req = self.calls.occupy(at, idx);
         let call = self.calls.at_mut(idx);
         call.state = CallState::Sent;
-        call.req = client_slot.req;
+        call.req = req;
         call.attempts = 0;
         call.sent = now;
-        call.sample = now >= state.sample_due || state.paced;
-        let mut flags = Flags::NONE;
-        if call.sample {
-            state.sample_due = now + self.pacer.sample_interval();
-            flags = Flags::SAMPLE;
-        }
+        call.sample = line.ask_for_sample(now, self.pacer.sample_interval());
+        let flags = match call.sample {
+            true => Flags::SAMPLE,
+            false => Flags::NONE,
+        };
         call.first_sent = present;
         self.stats.on_request_sent();
         self.agenda.on_call(now, self.config.scan_interval);
-        if state.paced {
+        if line.is_paced() {
             return self.start_paced(session, idx, flags);
         }
-        if owes_acks(state, call, now) {
+        if call.sample && owes_acks(line, call, now) {
             return self.send_request_with_acks(session, idx, flags);
         }
-        if let Some((header, data)) = request_packet(state, call, flags) {
-            if header.size > state.data_size {
+        if let Some((header, data)) = request_packet(line, call, flags) {
+            let terms = line.terms();
+            if header.size > terms.data_size {
                 return self.start_large(session, idx, header.size);
             }
-            call.tx_end = self.outbox.push(state.peer, &header, data);
+            call.tx_end = self.outbox.push(terms.peer, &header, data);
             if call.sample || self.moment.is_between_iterations() {
                 self.outbox.tell_when_sent(idx);
             }
@@ -126,7 +116,7 @@ impl Proto {
     #[cold]
     fn start_paced(&mut self, session: u32, idx: CallIdx, flags: Flags) {
         let size = self.calls.at(idx).request.as_ref().map_or(0, message_size);
-        if size > self.sessions.at(session).data_size {
+        if size > self.sessions.at(session).terms().data_size {
             self.start_large(session, idx, size);
         } else {
             self.pace_request(session, idx, flags);
@@ -135,13 +125,13 @@ impl Proto {
 
     /// Sends a request of one packet, the first time or again, and notes when it leaves.
     pub(crate) fn send_request(&mut self, session: u32, idx: CallIdx, flags: Flags) {
-        let state = self.sessions.at(session);
+        let line = self.sessions.at(session);
         let call = self.calls.at_mut(idx);
-        if owes_acks(state, call, self.moment.now()) {
+        if owes_acks(line, call, self.moment.now()) {
             return self.send_request_with_acks(session, idx, flags);
         }
-        if let Some((header, data)) = request_packet(state, call, flags) {
-            call.tx_end = self.outbox.push(state.peer, &header, data);
+        if let Some((header, data)) = request_packet(line, call, flags) {
+            call.tx_end = self.outbox.push(line.terms().peer, &header, data);
             self.outbox.tell_when_sent(idx);
         }
     }
@@ -150,11 +140,11 @@ impl Proto {
     #[cold]
     fn send_request_with_acks(&mut self, session: u32, idx: CallIdx, flags: Flags) {
         let acks = self.take_acks(session);
-        let state = self.sessions.at(session);
+        let line = self.sessions.at(session);
         let call = self.calls.at_mut(idx);
         let flags = flags.with(Flags::ACK_VECTOR);
-        if let Some((header, data)) = request_packet(state, call, flags) {
-            call.tx_end = self.outbox.push(state.peer, &header, data);
+        if let Some((header, data)) = request_packet(line, call, flags) {
+            call.tx_end = self.outbox.push(line.terms().peer, &header, data);
             self.outbox.tell_when_sent(idx);
             self.outbox.add_acks(acks);
         }
@@ -162,29 +152,42 @@ impl Proto {
 
     /// Four of the completed requests that the server may not know of.
     fn take_acks(&mut self, session: u32) -> AckVector {
-        let now = self.moment.now();
-        let (state, slots) = self.sessions.with_client_slots(session);
-        state.acked = now;
-        let window = u32::from(state.window);
-        let mut acks = [ReqNum(0); 4];
-        for ack in &mut acks {
-            let slot = state.unacked.trailing_zeros();
-            state.unacked &= state.unacked - 1;
-            *ack = slots[slot as usize].req.previous(window);
-        }
-        AckVector(acks)
+        let line = self.sessions.at_mut(session);
+        let (start, window) = (line.slots().start, line.terms().window);
+        let slots = line.take_acks(self.moment.now());
+        AckVector(slots.map(|slot| {
+            let at = (start + slot) as usize;
+            self.calls.req_at(at).previous(window)
+        }))
     }
 
     /// The pending call that an answer with this request number is for.
     #[inline]
     fn answered_call(&mut self, session: u32, req: ReqNum) -> Option<CallIdx> {
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let slot = slots[req.slot(u32::from(state.window)) as usize];
-        if slot.call == NONE || slot.req != req {
+        let at = self.sessions.at(session).slot_at(req);
+        let idx = self.calls.in_slot(at, req);
+        if idx.is_none() {
             self.stats.on_drop(DropReason::Unexpected);
-            return None;
         }
-        Some(CallIdx(slot.call))
+        idx
+    }
+
+    /// The request of the slot has been answered: slot and credit are free, and the slot steps to
+    /// its next number (rules S1, S7).
+    #[inline(always)]
+    pub(crate) fn release_slot(&mut self, session: u32, req: ReqNum) {
+        let line = self.sessions.at_mut(session);
+        line.release_slot(req);
+        let (at, window) = (line.slot_at(req), line.terms().window);
+        let wakes = line.has_waiting();
+        self.calls.vacate(at, window);
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::WrongWrap) {
+            self.calls.stop_numbers(at, req, window);
+        }
+        if wakes {
+            self.wake(session);
+        }
     }
 
     /// RESP or ERR: the call is over. Returns it, for [`Self::finish`], unless the user has had its
@@ -197,41 +200,23 @@ impl Proto {
         data: &[u8],
     ) -> Option<Answered> {
         let is_response = header.kind == PacketType::Resp;
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let window = u32::from(state.window);
-        let slot_index = header.req.slot(window);
-        let slot = &mut slots[slot_index as usize];
-        if slot.call == NONE || slot.req != header.req {
+        let line = self.sessions.at(session);
+        let Some(idx) = self.calls.in_slot(line.slot_at(header.req), header.req) else {
             self.stats.on_drop(DropReason::Unexpected);
             return None;
-        }
-        if is_response && header.size > state.single {
+        };
+        if is_response && !line.is_single(header.size) {
             self.on_large_answer(session, header, Data::Here(data));
             return None;
         }
-        let idx = CallIdx(slot.call);
         if self.calls.at(idx).state.has_transfer() {
             return self.on_answer_amid(session, idx, header, data);
         }
-        // Slot and credit are free again; the slot steps to its next number (rules S1, S7).
-        let bit = 1_u64 << slot_index;
-        state.free |= bit;
-        state.unacked |= bit;
-        state.credits += 1;
-        state.in_flight -= 1;
-        slot.req = header.req.next(window);
-        #[cfg(feature = "mutants")]
-        if self.config.mutant == Some(crate::mutant::Mutant::WrongWrap) {
-            slot.req = ReqNum(header.req.0.saturating_add(window));
-        }
-        slot.call = NONE;
-        let handle = Session::new(session, state.generation);
-        if state.backlog_len != 0 {
-            self.wake(session);
-        }
+        let handle = self.sessions.handle(session);
+        self.release_slot(session, header.req);
         #[cfg(feature = "mutants")]
         if !is_response && self.shows(crate::mutant::Mutant::CreditLeaked) {
-            self.sessions.at_mut(session).credits -= 1;
+            self.sessions.at_mut(session).take_credit();
         }
         if header.aux != Residence::NO_SAMPLE.0 || header.flags.has(Flags::ECN_ECHO) {
             self.take_sample(session, idx, header);
@@ -342,13 +327,13 @@ impl Proto {
     /// if that was asked for and can be trusted (rule S10).
     #[inline(never)]
     pub(crate) fn take_sample(&mut self, session: u32, idx: CallIdx, header: &Header) {
-        let state = self.sessions.at_mut(session);
+        let line = self.sessions.at_mut(session);
         let call = self.calls.at(idx);
         let mut sample = None;
         if !header.flags.has(Flags::RETRANSMISSION)
             && let Some(residence_ns) = header.residence().to_nanos()
         {
-            state.rtt.on_residence(residence_ns);
+            line.on_residence(residence_ns);
             let rtt = self
                 .moment
                 .burst_time()
@@ -357,7 +342,7 @@ impl Proto {
             if !call.sample {
                 // It left at an uncertain time, or more than once.
             } else if self.moment.away() <= away_limit(rtt) {
-                state.rtt.on_sample(rtt);
+                line.on_rtt(rtt);
                 self.stats.on_rtt(rtt);
                 sample = Some(rtt);
             } else {
@@ -408,7 +393,7 @@ impl Proto {
             true => Flags::NONE,
             false => flags,
         };
-        match self.sessions.at(session).paced {
+        match self.sessions.at(session).is_paced() {
             true => self.pace_request(session, idx, flags),
             false => self.send_request(session, idx, flags),
         }
@@ -430,33 +415,33 @@ impl Proto {
         let call = self.calls.at_mut(idx);
         call.attempts = call.attempts.saturating_add(1);
         let (session, req) = (call.session, call.req);
-        let state = self.sessions.at(session);
-        let header = Self::header(state, kind, req);
-        self.outbox.push(state.peer, &header, BufRef::EMPTY);
+        let line = self.sessions.at(session);
+        let header = line.header(kind, req);
+        let peer = line.terms().peer;
+        self.outbox.push(peer, &header, BufRef::EMPTY);
         self.outbox.tell_when_sent(idx);
     }
 }
 
-/// Enough responses of idle slots have arrived that the server should hear of it, and the request
-/// leaves room for that in a packet.
+/// The server should know which responses have arrived, and the request leaves room for that in a
+/// packet.
 #[inline]
-fn owes_acks(state: &SessionState, call: &Call, now: Nanos) -> bool {
-    let enough = state.unacked.count_ones() >= ACKS_WORTH_SENDING;
-    enough && now.since(state.acked) >= ACK_INTERVAL && {
+fn owes_acks(line: &Line, call: &Call, now: Nanos) -> bool {
+    line.owes_acks(now) && {
         let len = call.request.as_ref().map_or(0, MsgBuf::len);
-        len + ACK_VECTOR_LEN <= state.data_size as usize
+        len + ACK_VECTOR_LEN <= line.terms().data_size as usize
     }
 }
 
 /// The packet of a call's request; `None` if the call has no request any more.
 #[inline]
-fn request_packet(state: &SessionState, call: &Call, flags: Flags) -> Option<(Header, BufRef)> {
+fn request_packet(line: &Line, call: &Call, flags: Flags) -> Option<(Header, BufRef)> {
     let request = call.request.as_ref()?;
     let header = Header {
         flags,
         aux: call.req_type.0,
         size: message_size(request),
-        ..Proto::header(state, PacketType::Req, call.req)
+        ..line.header(PacketType::Req, call.req)
     };
     Some((header, request.lend()))
 }

@@ -19,7 +19,7 @@ use crate::congestion::flow::Flow;
 use crate::congestion::wheel::Entry;
 use crate::congestion::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
 use crate::endpoint::proto::Proto;
-use crate::session::table::{NONE, State};
+use crate::session::table::NONE;
 use crate::time::Nanos;
 use crate::transfer::client::TURN;
 use crate::transport::Path;
@@ -35,21 +35,21 @@ impl Proto {
     /// The peer of a session is known: it gets the scheme that was chosen for it, or that of its
     /// transport.
     pub(crate) fn begin_control(&mut self, session: u32, path: &Path) {
-        let state = self.sessions.at(session);
-        if state.flow != NONE {
+        let line = self.sessions.at(session);
+        if line.flow() != NONE {
             // The user was faster.
             return;
         }
-        let scheme = state.scheme.unwrap_or(path.scheme);
+        let scheme = line.scheme().unwrap_or(path.scheme);
         self.set_scheme(session, scheme, path);
     }
 
     /// Gives the session a scheme that starts from nothing.
     pub(crate) fn set_scheme(&mut self, session: u32, scheme: Scheme, path: &Path) {
         self.end_control(session);
-        let state = self.sessions.at_mut(session);
-        state.scheme = Some(scheme);
-        if state.state == State::Connecting {
+        let line = self.sessions.at_mut(session);
+        line.set_scheme(Some(scheme));
+        if line.is_connecting() {
             // Until the peer is known.
             return;
         }
@@ -72,52 +72,54 @@ impl Proto {
     }
 
     fn link_of(&self, session: u32, path: &Path) -> Link {
+        let terms = self.sessions.at(session).terms();
         Link {
             line_rate: BytesPerSec(path.line_rate),
             base_rtt: path.base_rtt,
-            packet: self.sessions.at(session).data_size + HEADER_BYTES,
-            credits: self.sessions.at(session).credit_limit,
+            packet: terms.data_size + HEADER_BYTES,
+            credits: terms.credits,
         }
     }
 
     fn set_flow(&mut self, session: u32, flow: Flow) {
-        self.sessions.at_mut(session).flow = self.pacer.begin(flow);
+        let flow = self.pacer.begin(flow);
+        self.sessions.at_mut(session).set_flow(flow);
         self.on_rate(session);
     }
 
     /// Forgets the session's flow. What waits in the wheel leaves at its time all the same.
     pub(crate) fn end_control(&mut self, session: u32) {
-        let state = self.sessions.at_mut(session);
-        state.paced = false;
-        self.pacer.end(std::mem::replace(&mut state.flow, NONE));
+        let line = self.sessions.at_mut(session);
+        line.set_paced(false);
+        self.pacer.end(line.set_flow(NONE));
     }
 
     /// Which short cuts are taken from now on.
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.config.bypasses = bypasses;
         self.pacer.set_bypasses(bypasses);
-        for session in 0..u32::try_from(self.sessions.len()).unwrap_or(u32::MAX) {
+        for session in 0..self.sessions.len() {
             self.on_rate(session);
         }
     }
 
     /// The session's rate may have changed.
     fn on_rate(&mut self, session: u32) {
-        let state = self.sessions.at_mut(session);
-        if let Some(paced) = self.pacer.must_pace(state.flow, state.credit_limit) {
-            state.paced = paced;
+        let line = self.sessions.at_mut(session);
+        if let Some(paced) = self.pacer.must_pace(line.flow(), line.terms().credits) {
+            line.set_paced(paced);
         }
     }
 
     /// The rate that the session is held to.
     pub(crate) fn rate_of(&self, session: u32) -> Option<BytesPerSec> {
-        self.pacer.rate(self.sessions.at(session).flow)
+        self.pacer.rate(self.sessions.at(session).flow())
     }
 
     /// Tells the session's scheme of an answer.
     #[inline]
     pub(crate) fn learn(&mut self, session: u32, rtt: Option<Nanos>, packets: u32, marked: bool) {
-        let state = self.sessions.at(session);
+        let flow = self.sessions.at(session).flow();
         if marked {
             self.stats.on_congestion_mark();
         }
@@ -127,7 +129,7 @@ impl Proto {
             packets,
             now: self.moment.now(),
         };
-        if self.pacer.on_answer(state.flow, sample) {
+        if self.pacer.on_answer(flow, sample) {
             self.on_rate(session);
         }
     }
@@ -140,7 +142,7 @@ impl Proto {
 
     /// Tells it that packets were lost.
     pub(crate) fn learn_loss(&mut self, session: u32) {
-        let flow = self.sessions.at(session).flow;
+        let flow = self.sessions.at(session).flow();
         if self.pacer.on_loss(flow, self.moment.now()) {
             self.on_rate(session);
         }
@@ -148,7 +150,7 @@ impl Proto {
 
     /// Tells it that nothing came for too long.
     pub(crate) fn learn_timeout(&mut self, session: u32) {
-        let flow = self.sessions.at(session).flow;
+        let flow = self.sessions.at(session).flow();
         if self.pacer.on_timeout(flow, self.moment.now()) {
             self.on_rate(session);
         }
@@ -156,7 +158,7 @@ impl Proto {
 
     /// The next place for `bytes` bytes of the session. `None`: they may leave at once.
     fn take_place(&mut self, session: u32, bytes: u32) -> Option<Nanos> {
-        let flow = self.sessions.at(session).flow;
+        let flow = self.sessions.at(session).flow();
         let at = self.pacer.reserve(flow, bytes, self.moment.now());
         self.on_rate(session);
         at
@@ -203,12 +205,10 @@ impl Proto {
         let Some(session) = self.sessions.find(entry.session) else {
             return;
         };
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let slot = slots[entry.req.slot(u32::from(state.window)) as usize];
-        if slot.call == NONE || slot.req != entry.req {
+        let at = self.sessions.at(session).slot_at(entry.req);
+        let Some(idx) = self.calls.in_slot(at, entry.req) else {
             return;
-        }
-        let idx = CallIdx(slot.call);
+        };
         let call = self.calls.at(idx);
         match call.state {
             CallState::Sent if call.sent == entry.at => {
@@ -238,7 +238,7 @@ impl Proto {
     pub(crate) fn take_paced_turn(&mut self, transfer: u32, mut placed: bool) -> bool {
         let idx = self.transfers.at(transfer).call;
         let session = self.calls.at(idx).session;
-        let flow = self.sessions.at(session).flow;
+        let flow = self.sessions.at(session).flow();
         if let Some(window) = self.pacer.window(flow) {
             return self.take_window_turn(transfer, window);
         }
@@ -285,7 +285,7 @@ impl Proto {
     /// What a packet of the message costs: its own bytes, or those that an RFR for it asks for.
     fn bytes_of(&self, idx: CallIdx, packet: u32) -> u32 {
         let call = self.calls.at(idx);
-        let data_size = self.sessions.at(call.session).data_size;
+        let data_size = self.sessions.at(call.session).terms().data_size;
         let message = match call.state {
             CallState::Sending => &call.request,
             _ => &call.response,

@@ -96,7 +96,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         for (index, session) in sessions.iter_mut().enumerate().take(frames) {
             if let Some(number) = peek_session(self.rx.frame(index).bytes) {
                 *session = number.0;
-                proto.prefetch_session(number.0);
+                proto.sessions.prefetch(number.0);
             }
         }
         for session in &sessions[..frames] {

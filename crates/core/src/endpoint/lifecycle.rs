@@ -11,7 +11,7 @@ use crate::config::SessionOptions;
 use crate::endpoint::rpc::Rpc;
 use crate::error::{CloseReason, OpenError};
 use crate::session::lifecycle::{Closed, SessionOffer};
-use crate::session::table::{Session, State};
+use crate::session::table::Session;
 use crate::time::Clock;
 use crate::transport::{PeerId, Transport};
 
@@ -45,10 +45,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
 
     /// The live session that has this number and token at this side.
     pub fn session_named(&self, number: SessionNum, token: Token) -> Option<Session> {
-        let sessions = &self.rpc.engine.proto.sessions;
-        let state = sessions.get(number.0)?;
-        let live = state.state != State::Free && state.token == token;
-        live.then(|| sessions.handle(number.0))
+        self.rpc.engine.proto.sessions.named(number, token)
     }
 
     /// The other side has accepted.

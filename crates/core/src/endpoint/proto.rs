@@ -4,9 +4,9 @@
 //! `Cx` lends it to handlers.
 
 use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
-use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
+use dunlin_wire::{Header, PacketType};
 
-use crate::client::call::{CallTable, Done};
+use crate::client::call::{Calls, Done};
 use crate::config::{Config, ConfigError};
 use crate::congestion::pacer::Pacer;
 use crate::endpoint::agenda::Agenda;
@@ -15,10 +15,10 @@ use crate::handler::notices::Notices;
 use crate::handler::request::Ticket;
 use crate::observe::stats::Stats;
 use crate::packet::outbox::Outbox;
-use crate::rng::{Rng, Tokens};
-use crate::server::work::{WorkIdx, WorkTable};
+use crate::rng::Rng;
+use crate::server::work::{Requests, WorkIdx};
 use crate::session::lifecycle::SessionEvent;
-use crate::session::table::{SessionState, SessionTable};
+use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transfer::reassembly::Reassembly;
 use crate::transfer::scoreboard::Transfers;
@@ -30,9 +30,9 @@ pub(crate) struct Proto {
     pub(crate) config: Config,
     pub(crate) limits: Limits,
     pub(crate) moment: Moment,
-    pub(crate) sessions: SessionTable,
-    pub(crate) calls: CallTable,
-    pub(crate) works: WorkTable,
+    pub(crate) sessions: Sessions,
+    pub(crate) calls: Calls,
+    pub(crate) works: Requests,
     pub(crate) transfers: Transfers,
     pub(crate) reassembly: Reassembly,
     pub(crate) pacer: Pacer,
@@ -42,10 +42,7 @@ pub(crate) struct Proto {
     pub(crate) pool: Pool,
     /// Jobs that worker threads have.
     pub(crate) jobs: usize,
-    /// Packets in flight that all sessions together may have (rule S7).
-    pub(crate) promised: u64,
     pub(crate) rng: Rng,
-    pub(crate) tokens: Tokens,
     pub(crate) stats: Stats,
 }
 
@@ -72,13 +69,13 @@ impl Proto {
         })
         .map_err(|_| ConfigError::Memory)?;
         Ok(Self {
-            sessions: SessionTable::new(config.max_sessions),
+            sessions: Sessions::new(config.max_sessions, seed),
             pacer: Pacer::new(&config),
             config,
             limits,
             moment: Moment::new(now),
-            calls: CallTable::default(),
-            works: WorkTable::default(),
+            calls: Calls::default(),
+            works: Requests::default(),
             transfers: Transfers::default(),
             reassembly: Reassembly::default(),
             outbox: Outbox::new(),
@@ -86,9 +83,7 @@ impl Proto {
             agenda: Agenda::new(),
             pool,
             jobs: 0,
-            promised: 0,
             rng: Rng::new(seed),
-            tokens: Tokens::new(seed),
             stats: Stats::default(),
         })
     }
@@ -130,21 +125,6 @@ impl Proto {
         self.agenda.call_attention();
     }
 
-    /// A header of this session towards its other side.
-    #[inline]
-    pub(crate) fn header(session: &SessionState, kind: PacketType, req: ReqNum) -> Header {
-        Header {
-            kind,
-            flags: Flags::NONE,
-            aux: 0,
-            session: session.remote,
-            token: session.remote_token,
-            size: 0,
-            pkt: PktNum(0),
-            req,
-        }
-    }
-
     /// A packet that is neither a request nor its end.
     #[inline(never)]
     pub(crate) fn on_other(
@@ -165,13 +145,11 @@ impl Proto {
     /// Puts the session before the loop if it has a backlog that could move.
     #[inline]
     pub(crate) fn wake(&mut self, session: u32) {
-        let state = self.sessions.at_mut(session);
-        if state.backlog_len != 0 && !state.stalled && state.can_send() {
-            #[cfg(feature = "mutants")]
-            if self.config.mutant == Some(crate::mutant::Mutant::LostWakeup) {
-                return;
-            }
-            state.stalled = true;
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::LostWakeup) {
+            return;
+        }
+        if self.sessions.at_mut(session).stall() {
             self.agenda.on_stalled(session);
         }
     }
@@ -196,52 +174,38 @@ impl Proto {
 }
 
 impl Proto {
-    /// Asks for the memory of a session that a packet names.
-    #[inline]
-    pub(crate) fn prefetch_session(&self, index: u32) {
-        if let Some(session) = self.sessions.get(index) {
-            dunlin_msgbuf::prefetch_lines(session, 2);
-        }
-    }
-
     /// Asks for the session's slots; its own memory has been asked for.
     #[inline]
     pub(crate) fn prefetch_slots(&self, index: u32) {
-        if let Some(session) = self.sessions.get(index) {
-            let at = session.slots as usize;
-            dunlin_msgbuf::prefetch_slice(&self.sessions.client_slots, at);
-            dunlin_msgbuf::prefetch_slice(&self.sessions.server_slots, at);
+        if let Some(line) = self.sessions.get(index) {
+            let at = line.slots().start as usize;
+            self.calls.prefetch_slot(at);
+            self.works.prefetch_slot(at);
         }
     }
 
     /// Asks for the call or the work that the packet is for.
     #[inline]
     pub(crate) fn prefetch_state(&self, index: u32, bytes: &[u8]) {
-        let Some(session) = self.sessions.get(index) else {
+        let Some(line) = self.sessions.get(index) else {
             return;
         };
         let Some((kind, req)) = dunlin_wire::peek_request(bytes) else {
             return;
         };
-        let at = (session.slots + req.slot(u32::from(session.window))) as usize;
+        let at = line.slot_at(req);
         if kind.is_for_server() {
-            let slot = self.sessions.server_slots.get(at);
-            if let Some(work) = slot.and_then(|slot| self.works.peek(slot.work)) {
-                dunlin_msgbuf::prefetch_lines(work, 2);
-            }
+            self.works.prefetch_work(at);
         } else {
-            let slot = self.sessions.client_slots.get(at);
-            if let Some(call) = slot.and_then(|slot| self.calls.peek(slot.call)) {
-                dunlin_msgbuf::prefetch_lines(call, 2);
-            }
+            self.calls.prefetch_call(at);
         }
     }
 
     /// Looks at a session of the stall queue.
     pub(crate) fn resume(&mut self, session: u32) {
-        let state = self.sessions.at_mut(session);
-        state.stalled = false;
-        if state.is_open() {
+        let line = self.sessions.at_mut(session);
+        line.leave_stall_queue();
+        if line.is_open() {
             self.drain_backlog(session);
         }
     }

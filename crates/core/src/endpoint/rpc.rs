@@ -288,7 +288,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// The same from a number on, for who looks at a few at a time.
     pub fn sessions_from(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
-        self.engine.proto.live_sessions(first)
+        self.engine.proto.sessions.iter_live(first)
     }
 
     /// How many sessions are connecting or open.
@@ -355,7 +355,10 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.step_in();
         let engine = &self.engine;
         let index = engine.proto.sessions.find(session)?;
-        Some((index, engine.path(engine.proto.sessions.at(index).peer)))
+        Some((
+            index,
+            engine.path(engine.proto.sessions.at(index).terms().peer),
+        ))
     }
 
     /// Shows every packet from now on to a tap, or to nobody.

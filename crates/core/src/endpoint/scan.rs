@@ -11,7 +11,7 @@ use crate::client::call::{CallIdx, CallState};
 use crate::config::{Config, SCAN_LIMIT, SWEEP_LIMIT, SWEEP_PARTS};
 use crate::endpoint::proto::Proto;
 use crate::error::{CloseReason, RpcError};
-use crate::server::work::{WorkIdx, WorkState, WorkTable};
+use crate::server::work::{Requests, WorkIdx, WorkState};
 use crate::time::Nanos;
 
 /// Doublings of the timeout after which it stays as it is.
@@ -104,7 +104,7 @@ impl Proto {
     /// How long the call waits for an answer before it does something.
     fn patience(&self, idx: CallIdx) -> Nanos {
         let call = self.calls.at(idx);
-        let rtt = &self.sessions.at(call.session).rtt;
+        let rtt = self.sessions.at(call.session).rtt();
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
         let grown = timeout.times(1 << call.attempts.min(MAX_BACKOFF));
         grown.min(self.config.longest_backoff().max(timeout))
@@ -114,11 +114,9 @@ impl Proto {
     /// times while this endpoint was running (rule S11).
     pub(crate) fn is_silent(&self, idx: CallIdx) -> bool {
         let call = self.calls.at(idx);
-        let heard = self.sessions.at(call.session).heard;
-        let silence = self
-            .moment
-            .present(self.moment.now())
-            .since(heard.max(call.first_sent));
+        let line = self.sessions.at(call.session);
+        let present = self.moment.present(self.moment.now());
+        let silence = line.silence(present, call.first_sent);
         call.attempts >= MIN_ATTEMPTS && silence >= self.config.failure_timeout
     }
 
@@ -168,11 +166,11 @@ impl Proto {
 }
 
 /// In how many parts the held responses are swept: few if they are few.
-fn sweep_parts(works: &WorkTable) -> usize {
+fn sweep_parts(works: &Requests) -> usize {
     works.len().div_ceil(SWEEP_LIMIT).clamp(1, SWEEP_PARTS)
 }
 
-fn sweep_interval(config: &Config, works: &WorkTable) -> Nanos {
+fn sweep_interval(config: &Config, works: &Requests) -> Nanos {
     let round = config.response_hold.0 / SWEEPS_PER_HOLD;
     Nanos((round / sweep_parts(works) as u64).max(1))
 }

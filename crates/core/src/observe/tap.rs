@@ -54,7 +54,7 @@ impl Tapping {
         let state = session.and_then(|session| proto.sessions.get_open(session.0));
         let seen = Seen {
             at: proto.moment.burst_time(),
-            peer: state.map(|state| state.peer),
+            peer: state.map(|state| state.terms().peer),
             dropped,
         };
         self.tap.received(seen, frame);

@@ -97,7 +97,10 @@ impl Proto {
     #[inline]
     fn hear(&mut self, session: u32) {
         let heard = self.moment.present(self.moment.burst_time());
-        self.sessions.at_mut(session).heard = heard;
+        let line = self.sessions.at_mut(session);
+        line.on_heard(heard);
+        #[cfg(debug_assertions)]
+        line.check();
     }
 
     #[inline(always)]
@@ -115,14 +118,14 @@ impl Proto {
             self.stats.on_drop(DropReason::Session);
             return None;
         };
-        let known = header.token == session.token;
+        let known = session.has_token(header.token);
         #[cfg(feature = "mutants")]
         let known = known || self.config.mutant == Some(crate::mutant::Mutant::TokenIgnored);
         if !known {
             self.stats.on_drop(DropReason::Token);
             return None;
         }
-        let data_size = session.data_size;
+        let data_size = session.terms().data_size;
         // Nearly every packet has data, is the first of its message, and has no extension.
         let plain = header.pkt.0 == 0 && !header.flags.has(Flags::ACK_VECTOR);
         let (start, data_len) = match header.kind {

@@ -11,7 +11,6 @@ use crate::endpoint::proto::Proto;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
 use crate::server::work::{WorkId, WorkIdx, WorkState};
-use crate::session::table::NONE;
 use crate::transport::TxSeq;
 
 impl Proto {
@@ -24,14 +23,13 @@ impl Proto {
         congestion: bool,
     ) -> Option<WorkIdx> {
         let header = &packet.header;
-        let state = self.sessions.at(session);
-        let window = u32::from(state.window);
-        let at = (state.slots + header.req.slot(window)) as usize;
-        if header.size > state.single {
+        let line = self.sessions.at(session);
+        let at = line.slot_at(header.req);
+        if !line.is_single(header.size) {
             self.on_large_request(session, header, Data::Here(packet.data), congestion);
             return None;
         }
-        let expected = self.sessions.server_slots[at].last.next(window);
+        let expected = self.works.last_at(at).next(line.terms().window);
         #[cfg(feature = "mutants")]
         let expected = self.mutate_expected(at, expected, header);
         if header.req != expected {
@@ -52,18 +50,12 @@ impl Proto {
         header: &Header,
         congestion: bool,
     ) -> Option<WorkIdx> {
-        let slot = &mut self.sessions.server_slots[at];
-        if slot.work == NONE {
-            slot.work = self.works.insert().0;
-        }
-        let idx = WorkIdx(slot.work);
-        let work = self.works.at_mut(idx);
         // A client that keeps the protocol does not send this before it has an answer.
-        if !matches!(work.state, WorkState::Free | WorkState::Done) {
+        let Some(idx) = self.works.begin(at, header.req) else {
             self.stats.on_drop(DropReason::Busy);
             return None;
-        }
-        slot.last = header.req;
+        };
+        let work = self.works.at_mut(idx);
         work.state = WorkState::Dispatched;
         work.generation = work.generation.wrapping_add(1);
         work.cancelled = false;
@@ -101,10 +93,10 @@ impl Proto {
     /// A request that does not start anything: a duplicate, or not of this time (rules S2, S3).
     #[cold]
     pub(crate) fn on_repeated(&mut self, session: u32, at: usize, header: &Header) {
-        let slot = self.sessions.server_slots[at];
-        if header.req == slot.last {
-            self.answer_again(session, slot.work, header);
-        } else if header.req.is_before(slot.last) {
+        let last = self.works.last_at(at);
+        if header.req == last {
+            self.answer_again(session, self.works.work_at(at), header);
+        } else if header.req.is_before(last) {
             self.stats.on_drop(DropReason::Stale);
         } else {
             self.stats.on_drop(DropReason::Future);
@@ -113,11 +105,10 @@ impl Proto {
 
     /// Answers a duplicate or a probe of the slot's current request (rules S3, S5).
     #[inline(never)]
-    fn answer_again(&mut self, session: u32, work: u32, header: &Header) {
-        if work == NONE {
+    fn answer_again(&mut self, session: u32, work: Option<WorkIdx>, header: &Header) {
+        let Some(idx) = work else {
             return self.answer_gone(session, header);
-        }
-        let idx = WorkIdx(work);
+        };
         match self.works.at(idx).state {
             WorkState::Free => {}
             WorkState::Receiving => self.owe(idx),
@@ -133,11 +124,12 @@ impl Proto {
 
     /// The response was given back: an error, never a second run (rule S3).
     fn answer_gone(&mut self, session: u32, header: &Header) {
-        let mut answer = Self::header(self.sessions.at(session), PacketType::Err, header.req);
+        let line = self.sessions.at(session);
+        let mut answer = line.header(PacketType::Err, header.req);
         answer.flags = Flags::RETRANSMISSION;
         answer.aux = Residence::NO_SAMPLE.0;
         answer.size = ErrorCode::RESPONSE_GONE.0;
-        let peer = self.sessions.at(session).peer;
+        let peer = line.terms().peer;
         self.outbox.push(peer, &answer, BufRef::EMPTY);
     }
 
@@ -145,15 +137,11 @@ impl Proto {
     /// response (rule S13).
     #[inline(never)]
     pub(crate) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
-        let state = self.sessions.at(session);
-        let at = (state.slots + header.req.slot(u32::from(state.window))) as usize;
-        let slot = self.sessions.server_slots[at];
+        let at = self.sessions.at(session).slot_at(header.req);
         if header.aux != 0
-            && header.req == slot.last
-            && slot.work != NONE
-            && self.works.at(WorkIdx(slot.work)).state == WorkState::Done
+            && let Some(idx) = self.works.current(at, header.req, WorkState::Done)
         {
-            return self.send_asked(session, WorkIdx(slot.work), header, congestion);
+            return self.send_asked(session, idx, header, congestion);
         }
         self.on_repeated(session, at, header);
     }
@@ -161,21 +149,19 @@ impl Proto {
     /// CANCEL: nobody waits for the response any more (rule S6).
     #[inline(never)]
     pub(crate) fn on_cancel(&mut self, session: u32, header: &Header) {
-        let state = self.sessions.at(session);
-        let window = u32::from(state.window);
-        let at = (state.slots + header.req.slot(window)) as usize;
-        let slot = self.sessions.server_slots[at];
-        if header.req == slot.last.next(window) {
+        let line = self.sessions.at(session);
+        let at = line.slot_at(header.req);
+        let last = self.works.last_at(at);
+        if header.req == last.next(line.terms().window) {
             // The request never came. Its number is used up, so that it cannot run later.
             if let Some(idx) = self.accept_number(session, at, header, false) {
                 self.reject(idx, ErrorCode::CANCELLED);
             }
             return;
         }
-        if header.req != slot.last || slot.work == NONE {
+        let Some(idx) = self.works.work_at(at).filter(|_| header.req == last) else {
             return self.on_repeated(session, at, header);
-        }
-        let idx = WorkIdx(slot.work);
+        };
         self.give_up(idx);
         let work = self.works.at_mut(idx);
         let is_news = !std::mem::replace(&mut work.cancelled, true);
@@ -189,21 +175,16 @@ impl Proto {
         if work.state == WorkState::Done {
             work.error = Some(ErrorCode::CANCELLED);
         }
-        self.answer_again(session, slot.work, header);
+        self.answer_again(session, Some(idx), header);
     }
 
     /// The client has these responses (rules S9, W10).
     #[inline(never)]
     pub(crate) fn on_acks(&mut self, session: u32, acks: AckVector) {
-        let state = self.sessions.at(session);
-        let (slots, window) = (state.slots, u32::from(state.window));
         for req in acks.0 {
-            let slot = self.sessions.server_slots[(slots + req.slot(window)) as usize];
-            if slot.last == req
-                && slot.work != NONE
-                && self.works.at(WorkIdx(slot.work)).state == WorkState::Done
-            {
-                self.free_work(WorkIdx(slot.work));
+            let at = self.sessions.at(session).slot_at(req);
+            if let Some(idx) = self.works.current(at, req, WorkState::Done) {
+                self.free_work(idx);
             }
         }
     }
@@ -215,8 +196,8 @@ impl Proto {
         if work.orphan | work.cancelled {
             return self.reply_to_nobody(idx);
         }
-        let session = self.sessions.at(work.session);
-        if len > session.max_message as usize {
+        let terms = self.sessions.at(work.session).terms();
+        if len > terms.max_message as usize {
             return self.reject(idx, ErrorCode::RESPONSE_TOO_LARGE);
         }
         let fits = match &mut work.response {
@@ -295,8 +276,9 @@ impl Proto {
     #[inline]
     pub(crate) fn send_answer(&mut self, idx: WorkIdx, flags: Flags) {
         let work = self.works.at_mut(idx);
-        let session = self.sessions.at(work.session);
-        let mut header = Self::header(session, PacketType::Resp, work.req);
+        let line = self.sessions.at(work.session);
+        let terms = line.terms();
+        let mut header = line.header(PacketType::Resp, work.req);
         header.flags = if work.congestion {
             flags.with(Flags::ECN_ECHO)
         } else {
@@ -305,9 +287,9 @@ impl Proto {
         let data = match (work.error, &work.response) {
             (None, Some(response)) => {
                 header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
-                if header.size > session.data_size {
+                if header.size > terms.data_size {
                     // The client asks for the others.
-                    let first = response.lend_range(0, session.data_size as usize);
+                    let first = response.lend_range(0, terms.data_size as usize);
                     first.unwrap_or(BufRef::EMPTY)
                 } else {
                     response.lend()
@@ -321,7 +303,7 @@ impl Proto {
         };
         // What took longer than an iteration says so in any case, for the client's patience.
         header.aux = Residence::NO_SAMPLE.0;
-        work.tx_end = self.outbox.push(session.peer, &header, data);
+        work.tx_end = self.outbox.push(terms.peer, &header, data);
         if work.sample || work.arrived != self.moment.burst_time() {
             self.outbox.measure(work.arrived, self.moment.burst_time());
         }
@@ -335,7 +317,8 @@ impl Proto {
             return;
         }
         let (session, arrived) = (work.session, work.arrived);
-        let mut header = Self::header(self.sessions.at(session), PacketType::Cr, work.req);
+        let line = self.sessions.at(session);
+        let mut header = line.header(PacketType::Cr, work.req);
         header.flags = if work.congestion {
             flags.with(Flags::ECN_ECHO)
         } else {
@@ -345,7 +328,7 @@ impl Proto {
         header.size = Header::arrivals(PktNum(work.packets), 0);
         header.pkt = PktNum(work.packets - 1);
         self.stats.on_credit_return();
-        let peer = self.sessions.at(session).peer;
+        let peer = line.terms().peer;
         self.outbox.push(peer, &header, BufRef::EMPTY);
         self.outbox.measure(arrived, self.moment.burst_time());
     }
@@ -409,9 +392,7 @@ impl Proto {
         }
         self.works.at_mut(idx).tx_end = TxSeq(0);
         self.works.remove(idx);
-        let state = self.sessions.at(session);
-        let at = (state.slots + req.slot(u32::from(state.window))) as usize;
-        self.sessions.server_slots[at].work = NONE;
+        self.works.vacate(self.sessions.at(session).slot_at(req));
     }
 
     fn free_orphan(&mut self, idx: WorkIdx) {
@@ -426,14 +407,11 @@ impl Proto {
 
     /// The session closes: finished work goes, running work becomes an orphan.
     pub(crate) fn orphan_works(&mut self, session: u32) {
-        let state = self.sessions.at(session);
-        let (slots, window) = (state.slots, u32::from(state.window));
-        for at in slots..slots + window {
-            let work = self.sessions.server_slots[at as usize].work;
-            if work == NONE {
+        for at in self.sessions.at(session).slots() {
+            let at = at as usize;
+            let Some(idx) = self.works.work_at(at) else {
                 continue;
-            }
-            let idx = WorkIdx(work);
+            };
             self.give_up(idx);
             if matches!(
                 self.works.at(idx).state,
@@ -446,7 +424,7 @@ impl Proto {
                 if work.state == WorkState::Detached && !work.cancelled {
                     self.tell_given_up(idx);
                 }
-                self.sessions.server_slots[at as usize].work = NONE;
+                self.works.vacate(at);
             }
         }
     }
@@ -460,16 +438,16 @@ impl Proto {
         header: &Header,
     ) -> dunlin_wire::ReqNum {
         use crate::mutant::Mutant;
-        let slot = self.sessions.server_slots[at];
-        let duplicate = header.req == slot.last;
-        let gone = slot.work == NONE;
-        let finished = !gone && self.works.at(WorkIdx(slot.work)).state == WorkState::Done;
+        let (last, work) = (self.works.last_at(at), self.works.work_at(at));
+        let duplicate = header.req == last;
+        let gone = work.is_none();
+        let finished = work.is_some_and(|idx| self.works.at(idx).state == WorkState::Done);
         let taken = match self.config.mutant {
             Some(Mutant::DuplicateCheckDropped) => duplicate && finished,
             Some(Mutant::RunAgainAfterHold) => {
                 duplicate && gone && self.stats.counters().requests_received != 0
             }
-            Some(Mutant::FutureAccepted) => slot.last.is_before(header.req),
+            Some(Mutant::FutureAccepted) => last.is_before(header.req),
             _ => false,
         };
         if taken { header.req } else { expected }

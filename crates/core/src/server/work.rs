@@ -10,9 +10,12 @@
 //! background requests outlive the iteration. When a session closes under running work, the work
 //! stays as an orphan until its handler has let go of it: a slot never has two live handlers.
 
+use std::ops::Range;
+
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqNum, ReqType};
 
+use crate::session::table::NONE;
 use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
@@ -74,21 +77,26 @@ pub(crate) struct Work {
     pub(crate) tx_end: TxSeq,
 }
 
-/// All work of an endpoint.
-#[derive(Debug, Default)]
-pub(crate) struct WorkTable {
-    works: Slab<Work>,
+/// A slot in which the other side issues requests.
+#[derive(Clone, Copy, Debug)]
+struct ServerSlot {
+    /// Number of the last request that was accepted (rule S2).
+    last: ReqNum,
+    /// Its work, or [`NONE`] if its response was given back.
+    work: u32,
 }
 
-impl WorkTable {
+/// The requests of the other sides: their slots, and the working state of those that are not over.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    works: Slab<Work>,
+    slots: Vec<ServerSlot>,
+}
+
+impl Requests {
     /// One more than the highest index ever used.
     pub(crate) fn len(&self) -> usize {
         self.works.len()
-    }
-
-    #[inline]
-    pub(crate) fn insert(&mut self) -> WorkIdx {
-        WorkIdx(self.works.take())
     }
 
     /// Gives the entry back; its response must have been taken.
@@ -125,10 +133,88 @@ impl WorkTable {
             && matches!(work.state, WorkState::Dispatched | WorkState::Detached);
         live.then_some(WorkIdx(id.index))
     }
+}
 
-    /// The entry for prefetching, if the index is one.
+/// Slots (rules S1, S2).
+impl Requests {
+    /// A session has these slots now, whose request numbers start at `first_req`. `all`: slots of
+    /// all sessions.
+    pub(crate) fn open_slots(&mut self, slots: Range<u32>, first_req: ReqNum, all: usize) {
+        let empty = ServerSlot {
+            last: ReqNum(0),
+            work: NONE,
+        };
+        self.slots.resize(all.max(self.slots.len()), empty);
+        let window = slots.end - slots.start;
+        for (number, at) in slots.enumerate() {
+            let number = u32::try_from(number).expect("at most 64 slots");
+            let req = ReqNum(first_req.0.wrapping_add(number));
+            self.slots[at as usize] = ServerSlot {
+                last: req.previous(window),
+                work: NONE,
+            };
+        }
+    }
+
+    /// Number of the last request that was accepted in the slot.
     #[inline]
-    pub(crate) fn peek(&self, index: u32) -> Option<&Work> {
-        self.works.get(index)
+    pub(crate) fn last_at(&self, at: usize) -> ReqNum {
+        self.slots[at].last
+    }
+
+    /// The work of the last request that was accepted in the slot, unless it was given back.
+    #[inline]
+    pub(crate) fn work_at(&self, at: usize) -> Option<WorkIdx> {
+        let work = self.slots[at].work;
+        (work != NONE).then_some(WorkIdx(work))
+    }
+
+    /// The work of the slot's last request if that has this number and state.
+    #[inline]
+    pub(crate) fn current(&self, at: usize, req: ReqNum, state: WorkState) -> Option<WorkIdx> {
+        let work = self.work_at(at).filter(|_| self.last_at(at) == req)?;
+        (self.at(work).state == state).then_some(work)
+    }
+
+    /// The work for the slot's next request: that of its last one, if that is over, or new one.
+    /// `None` if the last one is not over.
+    #[inline]
+    pub(crate) fn begin(&mut self, at: usize, req: ReqNum) -> Option<WorkIdx> {
+        let slot = &mut self.slots[at];
+        if slot.work == NONE {
+            slot.work = self.works.take();
+        }
+        let idx = WorkIdx(slot.work);
+        if !matches!(
+            self.works.at(idx.0).state,
+            WorkState::Free | WorkState::Done
+        ) {
+            return None;
+        }
+        slot.last = req;
+        Some(idx)
+    }
+
+    /// The slot's work was given back; the slot keeps its number.
+    pub(crate) fn vacate(&mut self, at: usize) {
+        self.slots[at].work = NONE;
+    }
+
+    /// Asks for the memory of a slot.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, at: usize) {
+        dunlin_msgbuf::prefetch_slice(&self.slots, at);
+    }
+
+    /// Asks for the memory of the work in a slot.
+    #[inline]
+    pub(crate) fn prefetch_work(&self, at: usize) {
+        if let Some(work) = self
+            .slots
+            .get(at)
+            .and_then(|slot| self.works.get(slot.work))
+        {
+            dunlin_msgbuf::prefetch_lines(work, 2);
+        }
     }
 }

@@ -6,12 +6,12 @@
 
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
-use crate::client::call::CallIdx;
-use crate::config::{MAX_CREDITS, MAX_PACKETS, MAX_WINDOW, SessionOptions};
+use crate::config::{MAX_CREDITS, MAX_WINDOW, SessionOptions};
 use crate::congestion::{BytesPerSec, Scheme};
 use crate::endpoint::proto::Proto;
 use crate::error::{CloseReason, OpenError};
-use crate::session::table::{NONE, Session, State};
+use crate::session::table::Session;
+use crate::session::terms::{Terms, largest_message};
 use crate::transport::PeerId;
 
 /// What one side of a session tells the other in the handshake.
@@ -75,34 +75,43 @@ pub struct Remote {
     pub token: Token,
 }
 
+impl SessionOffer {
+    /// The numbers are ones that this side can work with.
+    pub(crate) fn is_in_range(&self) -> bool {
+        self.window.is_power_of_two()
+            && self.window <= MAX_WINDOW
+            && (1..=MAX_CREDITS).contains(&self.credits)
+            && self.data_size > 0
+            && self.max_message > 0
+            && self.first_req.0.is_multiple_of(MAX_WINDOW)
+    }
+}
+
 impl Proto {
     /// A new session that waits for the other side's answer.
     pub(crate) fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
         options.check().map_err(|_| OpenError::BadOffer)?;
-        let window = options.window.min(self.config.max_window);
-        let credits = options.credits.min(self.config.max_credits);
-        let index = self.insert_session(window, credits, self.config.first_req)?;
-        let state = self.sessions.at_mut(index);
-        state.state = State::Connecting;
-        state.scheme = options.scheme.or(self.config.scheme);
-        state.data_size = self.limits.data_size;
-        state.max_message = largest(self.config.max_message, self.limits.data_size);
+        let data_size = self.limits.data_size;
+        let index = self.begin_session(
+            &Terms {
+                peer: PeerId(0),
+                window: options.window.min(self.config.max_window),
+                credits: options.credits.min(self.config.max_credits),
+                data_size,
+                max_message: largest_message(self.config.max_message, data_size),
+                first_req: self.config.first_req,
+            },
+            false,
+        )?;
+        let scheme = options.scheme.or(self.config.scheme);
+        self.sessions.at_mut(index).set_scheme(scheme);
         Ok(self.sessions.handle(index))
     }
 
     /// What the other side must know of a session.
     pub(crate) fn offer_of(&self, session: Session) -> Option<SessionOffer> {
-        let index = self.sessions.find(session)?;
-        let state = self.sessions.at(index);
-        Some(SessionOffer {
-            session: SessionNum(index),
-            token: state.token,
-            window: u32::from(state.window),
-            credits: state.credit_limit,
-            data_size: state.data_size,
-            max_message: state.max_message,
-            first_req: state.first_req,
-        })
+        let line = self.sessions.find_line(session)?;
+        Some(line.offer(session.number()))
     }
 
     /// The other side has accepted: packets may flow.
@@ -112,23 +121,11 @@ impl Proto {
         peer: PeerId,
         answer: &SessionOffer,
     ) -> Result<(), OpenError> {
-        let index = self.sessions.find(session).ok_or(OpenError::NoSession)?;
-        let state = self.sessions.at(index);
-        if state.state != State::Connecting {
-            return Err(OpenError::NoSession);
+        let heard = self.moment.present(self.moment.now());
+        let index = session.index();
+        if self.sessions.complete(session, peer, answer, heard)? {
+            self.open_slots(index);
         }
-        let fits = answer.window <= u32::from(state.window)
-            && answer.credits <= state.credit_limit
-            && answer.first_req == state.first_req;
-        if !fits || !in_range(answer) {
-            return Err(OpenError::BadOffer);
-        }
-        if answer.window < u32::from(state.window) {
-            let first_req = state.first_req;
-            self.sessions.narrow(index, answer.window, first_req);
-        }
-        self.set_credits(index, answer.credits);
-        self.join(index, peer, answer);
         self.end_too_large(index);
         self.tell(SessionEvent::Connected(session));
         self.wake(index);
@@ -141,80 +138,47 @@ impl Proto {
         peer: PeerId,
         offer: &SessionOffer,
     ) -> Result<(Session, SessionOffer), OpenError> {
-        if !in_range(offer) {
+        if !offer.is_in_range() {
             return Err(OpenError::BadOffer);
         }
-        let window = offer.window.min(self.config.max_window);
-        let credits = offer.credits.min(self.config.max_credits);
-        let index = self.insert_session(window, credits, offer.first_req)?;
-        let state = self.sessions.at_mut(index);
-        state.accepted = true;
-        state.scheme = self.config.scheme;
-        state.data_size = self.limits.data_size;
-        state.max_message = self.config.max_message;
-        self.join(index, peer, offer);
+        let terms = Terms {
+            peer,
+            window: offer.window.min(self.config.max_window),
+            credits: offer.credits.min(self.config.max_credits),
+            data_size: self.limits.data_size,
+            max_message: self.config.max_message,
+            first_req: offer.first_req,
+        };
+        let index = self.begin_session(&terms, true)?;
+        let heard = self.moment.present(self.moment.now());
+        self.sessions.join(index, peer, offer, heard);
+        self.sessions.at_mut(index).set_scheme(self.config.scheme);
         let session = self.sessions.handle(index);
         self.tell(SessionEvent::Accepted(session));
         let answer = self.offer_of(session).ok_or(OpenError::NoSession)?;
         Ok((session, answer))
     }
 
-    fn insert_session(
-        &mut self,
-        window: u32,
-        credits: u32,
-        first_req: ReqNum,
-    ) -> Result<u32, OpenError> {
-        // Both sides issue requests, so that 2 × C packets may land in this RX queue.
-        let promise = 2 * u64::from(credits);
-        let room = u64::from(self.limits.rx_queue);
-        if self.config.strict_credits && self.promised + promise > room {
-            return Err(OpenError::NoCredits);
+    fn begin_session(&mut self, terms: &Terms, accepted: bool) -> Result<u32, OpenError> {
+        let strict = self.config.strict_credits;
+        let rx_queue = strict.then_some(self.limits.rx_queue);
+        let index = self.sessions.begin(terms, accepted, rx_queue)?;
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::StaleIncarnation) {
+            self.sessions.reuse_token(index);
         }
-        let index = self
-            .sessions
-            .insert(window, first_req)
-            .ok_or(OpenError::TooManySessions)?;
-        let token = self.fresh_token(index);
-        let state = self.sessions.at_mut(index);
-        state.token = token;
-        state.credits = credits;
-        state.credit_limit = credits;
-        state.first_req = first_req;
-        self.promised += promise;
+        self.open_slots(index);
         Ok(index)
     }
 
-    /// A token that no earlier session with this number had, up to chance (rule W5).
-    fn fresh_token(&mut self, _index: u32) -> Token {
-        #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::StaleIncarnation) {
-            return Token(_index + 1);
-        }
-        self.tokens.next()
-    }
-
-    fn set_credits(&mut self, index: u32, credits: u32) {
-        let state = self.sessions.at_mut(index);
-        let less = state.credit_limit - credits;
-        state.credits = credits;
-        state.credit_limit = credits;
-        self.promised -= 2 * u64::from(less);
-    }
-
-    /// Takes over what the other side has told.
-    fn join(&mut self, index: u32, peer: PeerId, other: &SessionOffer) {
-        let heard = self.moment.present(self.moment.now());
-        let state = self.sessions.at_mut(index);
-        state.heard = heard;
-        state.peer = peer;
-        state.remote = other.session;
-        state.remote_token = other.token;
-        state.data_size = state.data_size.min(other.data_size);
-        let limit = state.max_message.min(other.max_message);
-        state.max_message = largest(limit, state.data_size);
-        state.single = state.max_message.min(state.data_size);
-        state.state = State::Open;
+    /// The session has other slots than before.
+    fn open_slots(&mut self, index: u32) {
+        let line = self.sessions.at(index);
+        let (slots, first_req) = (line.slots(), line.terms().first_req);
+        let (all, sessions) = (self.sessions.slot_count(), self.sessions.len());
+        self.calls
+            .open_slots(slots.clone(), first_req, all, sessions);
+        self.works.open_slots(slots, first_req, all);
     }
 
     /// Ends a session: its calls complete with an error, its work is given back, its number is
@@ -226,16 +190,15 @@ impl Proto {
         self.end_calls(index, reason);
         self.orphan_works(index);
         self.reassembly.forget_session(index);
-        let state = self.sessions.at(index);
-        let token = state.token;
-        let remote = state.is_open().then_some(Remote {
-            peer: state.peer,
-            session: state.remote,
-            token: state.remote_token,
+        let line = self.sessions.at(index);
+        let (number, token) = line.remote();
+        let remote = line.is_open().then_some(Remote {
+            peer: line.terms().peer,
+            session: number,
+            token,
         });
-        self.promised -= 2 * u64::from(state.credit_limit);
         self.end_control(index);
-        self.sessions.remove(index);
+        let token = self.sessions.end(index);
         self.tell(SessionEvent::Closed { session, reason });
         self.notices.on_closed(Closed {
             session,
@@ -246,29 +209,6 @@ impl Proto {
         });
         true
     }
-
-    /// Sessions that are connecting or open, in order of their numbers, from a number on.
-    pub(crate) fn live_sessions(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
-        (first.0..)
-            .take_while(|index| self.sessions.get(*index).is_some())
-            .filter(|index| self.sessions.at(*index).state != State::Free)
-            .map(|index| self.sessions.handle(index))
-    }
-}
-
-/// The largest message within the limit whose packets can be numbered (rule W7).
-fn largest(limit: u32, data_size: u32) -> u32 {
-    limit.min(data_size.saturating_mul(MAX_PACKETS))
-}
-
-/// The other side's numbers are ones that this side can work with.
-fn in_range(offer: &SessionOffer) -> bool {
-    offer.window.is_power_of_two()
-        && offer.window <= MAX_WINDOW
-        && (1..=MAX_CREDITS).contains(&offer.credits)
-        && offer.data_size > 0
-        && offer.max_message > 0
-        && offer.first_req.0.is_multiple_of(MAX_WINDOW)
 }
 
 /// What can be asked about a session.
@@ -313,31 +253,27 @@ pub struct SessionInfo {
 impl Proto {
     /// What is known of a session.
     pub(crate) fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        let index = self.sessions.find(session)?;
-        let state = self.sessions.at(index);
-        let start = state.slots as usize;
-        let slots = &self.sessions.client_slots[start..start + usize::from(state.window)];
-        let calls = slots.iter().filter(|slot| slot.call != NONE);
+        let line = self.sessions.find_line(session)?;
+        let (index, terms) = (session.index(), line.terms());
+        let calls = self.calls.in_slots(line.slots());
         Some(SessionInfo {
-            open: state.is_open(),
-            accepted: state.accepted,
-            window: u32::from(state.window),
-            credit_limit: state.credit_limit,
-            credits: state.credits,
-            in_flight: u32::from(state.in_flight),
-            credits_held: calls
-                .map(|slot| self.credits_held(CallIdx(slot.call)))
-                .sum(),
-            backlog: state.backlog_len,
-            max_message: state.max_message,
-            data_size: state.data_size,
+            open: line.is_open(),
+            accepted: line.is_accepted(),
+            window: terms.window,
+            credit_limit: terms.credits,
+            credits: line.credits(),
+            in_flight: line.in_flight(),
+            credits_held: calls.map(|idx| self.credits_held(idx)).sum(),
+            backlog: self.calls.waiting(index),
+            max_message: terms.max_message,
+            data_size: terms.data_size,
             receiving: self.reassembly.bytes_of(index),
-            scheme: state.scheme.unwrap_or_default(),
+            scheme: line.scheme().unwrap_or_default(),
             rate: self.rate_of(index),
-            rtt: state.rtt.smoothed(),
-            rtt_min: state.rtt.minimum(),
-            peer: state.peer,
-            remote: state.remote,
+            rtt: line.rtt().smoothed(),
+            rtt_min: line.rtt().minimum(),
+            peer: terms.peer,
+            remote: line.remote().0,
         })
     }
 }

@@ -1,13 +1,16 @@
-//! A session's persistent state, and the table of sessions.
+//! The table of sessions: which there are, which tokens they have, and who is let in (rules W5,
+//! S7). What one session is made of stands in `line.rs`.
 //!
-//! A session that was used and is idle is this struct and its slots' numbers, nothing else: at
-//! most 512 bytes a side with the default window (design §5), which `const` assertions keep.
-//! Calls, work and buffers live in pools and go back when they are done.
+//! Slots are places in tables of the client side and of the server side, which have one range of
+//! places a session. The table of sessions gives the ranges out.
 
-use dunlin_wire::{ReqNum, SessionNum, Token};
+use dunlin_wire::{SessionNum, Token};
 
-use crate::congestion::Scheme;
-use crate::session::rtt::Rtt;
+use crate::error::OpenError;
+use crate::rng::Tokens;
+use crate::session::lifecycle::SessionOffer;
+use crate::session::line::Line;
+use crate::session::terms::Terms;
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
@@ -36,7 +39,7 @@ impl Session {
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    const fn generation(self) -> u32 {
+    pub(crate) const fn generation(self) -> u32 {
         self.word as u32
     }
 
@@ -55,187 +58,36 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Where a session is between opening and end.
-///
-/// ```text
-/// Free ──open──▶ Connecting ──opened──▶ Open ──close──▶ Free
-///   └───────────────accept──────────────▲
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum State {
-    #[default]
-    Free,
-    /// This side asked; calls queue in the backlog.
-    Connecting,
-    /// Packets flow.
-    Open,
-}
-
 /// No index: the end of a list, or a slot without call or work.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// State of one session. The first half is what a packet touches.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub(crate) struct SessionState {
-    /// What packets to this side must carry (rule W5).
-    pub(crate) token: Token,
-    pub(crate) state: State,
-    /// The session waits in the stall queue to be looked at.
-    pub(crate) stalled: bool,
-    /// Concurrent requests in each direction, a power of two.
-    pub(crate) window: u8,
-    /// Packets of this session wait for their time: it is below line rate, or the rate limiter is
-    /// not bypassed.
-    pub(crate) paced: bool,
-    /// Where the session's slots start in both slot tables.
-    pub(crate) slots: u32,
-    /// Packets that may still be sent (rule S7).
-    pub(crate) credits: u32,
-    /// Bit i: this side may issue a request in slot i.
-    pub(crate) free: u64,
-    pub(crate) remote: SessionNum,
-    pub(crate) remote_token: Token,
-    pub(crate) peer: PeerId,
-    /// Most data bytes in a packet.
-    pub(crate) data_size: u32,
-    /// Largest message that is a single packet, within `max_message`.
-    pub(crate) single: u32,
-    /// First call that waits for a slot or a credit.
-    pub(crate) backlog_head: u32,
-    pub(crate) backlog_len: u32,
-    /// Calls that hold a slot, zombies included.
-    pub(crate) in_flight: u16,
-    /// This side accepted the session; the other opened it.
-    pub(crate) accepted: bool,
-    /// Its congestion control; `None`: what the transport says, once the peer is known.
-    pub(crate) scheme: Option<Scheme>,
-
-    pub(crate) rtt: Rtt,
-    /// A request from then on asks for a round-trip sample.
-    pub(crate) sample_due: Nanos,
-    /// When the last valid packet came, on the clock that silence is measured on.
-    pub(crate) heard: Nanos,
-    /// Bit i: the response of slot i's latest request has arrived, and the server may not know.
-    pub(crate) unacked: u64,
-    /// When the last acknowledgement vector was sent.
-    pub(crate) acked: Nanos,
-    /// What the credits were at the opening.
-    pub(crate) credit_limit: u32,
-    /// Largest message in bytes that this session carries.
-    pub(crate) max_message: u32,
-    pub(crate) generation: u32,
-    /// Start of the request numbers.
-    pub(crate) first_req: ReqNum,
-    /// Last call that waits for a slot or a credit.
-    pub(crate) backlog_tail: u32,
-    /// Its flow, or [`NONE`] if it has credits alone.
-    pub(crate) flow: u32,
-}
-
-impl SessionState {
-    #[inline]
-    pub(crate) fn is_open(&self) -> bool {
-        self.state == State::Open
-    }
-
-    /// A request may be sent right now.
-    #[inline]
-    pub(crate) fn can_send(&self) -> bool {
-        self.is_open() && self.free != 0 && self.credits > 0
-    }
-
-    /// The bits of all slots.
-    pub(crate) fn all_slots(window: u32) -> u64 {
-        u64::MAX >> (u64::BITS - window)
-    }
-}
-
-impl Default for SessionState {
-    fn default() -> Self {
-        Self {
-            token: Token(0),
-            state: State::Free,
-            stalled: false,
-            window: 1,
-            paced: false,
-            slots: 0,
-            credits: 0,
-            free: 0,
-            remote: SessionNum(0),
-            remote_token: Token(0),
-            peer: PeerId(0),
-            data_size: 0,
-            single: 0,
-            backlog_head: NONE,
-            backlog_tail: NONE,
-            backlog_len: 0,
-            in_flight: 0,
-            accepted: false,
-            scheme: None,
-            rtt: Rtt::default(),
-            sample_due: Nanos::ZERO,
-            heard: Nanos::ZERO,
-            unacked: 0,
-            acked: Nanos::ZERO,
-            credit_limit: 0,
-            max_message: 0,
-            generation: 0,
-            first_req: ReqNum(0),
-            flow: NONE,
-        }
-    }
-}
-
-/// A slot in which this side issues requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ClientSlot {
-    /// Number of the current request, or of the next one if there is none.
-    pub(crate) req: ReqNum,
-    /// The call in the slot, or [`NONE`].
-    pub(crate) call: u32,
-}
-
-/// A slot in which the other side issues requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerSlot {
-    /// Number of the last request that was accepted (rule S2).
-    pub(crate) last: ReqNum,
-    /// Its work, or [`NONE`] if its response was given back.
-    pub(crate) work: u32,
-}
-
-const _: () = {
-    use crate::config::DEFAULT_WINDOW;
-    let slots = size_of::<ClientSlot>() + size_of::<ServerSlot>();
-    assert!(size_of::<SessionState>() + slots * DEFAULT_WINDOW as usize <= 384);
-    // Two cache lines.
-    assert!(size_of::<SessionState>() == 128);
-};
-
-/// All sessions of an endpoint, with their slots.
+/// All sessions of an endpoint.
 #[derive(Debug)]
-pub(crate) struct SessionTable {
-    sessions: Vec<SessionState>,
+pub(crate) struct Sessions {
+    lines: Vec<Line>,
     free: Vec<u32>,
     limit: usize,
     live: usize,
-    pub(crate) client_slots: Vec<ClientSlot>,
-    pub(crate) server_slots: Vec<ServerSlot>,
+    /// Slots that have ever been given to sessions.
+    slots: u32,
     /// Freed slot ranges, by the logarithm of their length.
     free_slots: [Vec<u32>; 7],
+    tokens: Tokens,
+    /// Packets in flight that all sessions together may have (rule S7).
+    promised: u64,
 }
 
-impl SessionTable {
-    pub(crate) fn new(limit: usize) -> Self {
+impl Sessions {
+    pub(crate) fn new(limit: usize, seed: u64) -> Self {
         Self {
-            sessions: Vec::new(),
+            lines: Vec::new(),
             free: Vec::new(),
             limit,
             live: 0,
-            client_slots: Vec::new(),
-            server_slots: Vec::new(),
+            slots: 0,
             free_slots: Default::default(),
+            tokens: Tokens::new(seed),
+            promised: 0,
         }
     }
 
@@ -245,145 +97,192 @@ impl SessionTable {
     }
 
     /// One more than the highest index ever used.
-    pub(crate) fn len(&self) -> usize {
-        self.sessions.len()
+    #[expect(clippy::cast_possible_truncation, reason = "MAX_SESSIONS is 2^24")]
+    pub(crate) fn len(&self) -> u32 {
+        self.lines.len() as u32
+    }
+
+    /// One more than the highest place of a slot ever used.
+    pub(crate) fn slot_count(&self) -> usize {
+        self.slots as usize
     }
 
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&SessionState> {
-        self.sessions.get(index as usize)
+    pub(crate) fn get(&self, index: u32) -> Option<&Line> {
+        self.lines.get(index as usize)
     }
 
     /// The session that a packet names, if packets may flow on it.
     #[inline]
-    pub(crate) fn get_open(&self, index: u32) -> Option<&SessionState> {
-        self.sessions
-            .get(index as usize)
-            .filter(|state| state.is_open())
+    pub(crate) fn get_open(&self, index: u32) -> Option<&Line> {
+        self.get(index).filter(|line| line.is_open())
     }
 
     /// The session at an index that this endpoint stored itself.
     #[inline]
-    pub(crate) fn at(&self, index: u32) -> &SessionState {
-        &self.sessions[index as usize]
+    pub(crate) fn at(&self, index: u32) -> &Line {
+        &self.lines[index as usize]
     }
 
     #[inline]
-    pub(crate) fn at_mut(&mut self, index: u32) -> &mut SessionState {
-        &mut self.sessions[index as usize]
+    pub(crate) fn at_mut(&mut self, index: u32) -> &mut Line {
+        &mut self.lines[index as usize]
     }
 
-    /// A session together with the slots in which this side issues requests.
-    #[inline]
-    pub(crate) fn with_client_slots(
-        &mut self,
-        index: u32,
-    ) -> (&mut SessionState, &mut [ClientSlot]) {
-        let state = &mut self.sessions[index as usize];
-        let start = state.slots as usize;
-        let slots = &mut self.client_slots[start..start + usize::from(state.window)];
-        (state, slots)
-    }
-
-    /// The index behind a user's handle, unless that session has ended.
+    /// The index of a user's handle, unless that session has ended.
     #[inline]
     pub(crate) fn find(&self, session: Session) -> Option<u32> {
-        let state = self.sessions.get(session.index() as usize)?;
-        let current = state.generation == session.generation() && state.state != State::Free;
-        current.then_some(session.index())
+        self.find_line(session).map(|_| session.index())
     }
 
-    /// The session behind a user's handle, unless it has ended.
+    /// The session that a user's handle names, unless it has ended.
     #[inline]
-    pub(crate) fn find_state(&self, session: Session) -> Option<&SessionState> {
-        self.sessions
-            .get(session.index() as usize)
-            .filter(|state| state.generation == session.generation() && state.state != State::Free)
+    pub(crate) fn find_line(&self, session: Session) -> Option<&Line> {
+        self.get(session.index())
+            .filter(|line| line.generation() == session.generation() && line.is_live())
     }
 
     #[inline]
     pub(crate) fn handle(&self, index: u32) -> Session {
-        Session::new(index, self.at(index).generation)
+        Session::new(index, self.at(index).generation())
     }
 
-    /// Makes a session with `window` slots in each direction that start below `first_req`, or
-    /// `None` if there are too many.
-    pub(crate) fn insert(&mut self, window: u32, first_req: ReqNum) -> Option<u32> {
-        if self.live >= self.limit {
-            return None;
+    /// The live session that has this number and token at this side.
+    pub(crate) fn named(&self, number: SessionNum, token: Token) -> Option<Session> {
+        let line = self.get(number.0)?;
+        let live = line.is_live() && line.has_token(token);
+        live.then(|| self.handle(number.0))
+    }
+
+    /// Sessions that are connecting or open, in order of their numbers, from a number on.
+    pub(crate) fn iter_live(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
+        (first.0..self.len())
+            .filter(|index| self.at(*index).is_live())
+            .map(|index| self.handle(index))
+    }
+
+    /// Asks for the memory of a session that a packet names.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u32) {
+        if let Some(line) = self.get(index) {
+            dunlin_msgbuf::prefetch_lines(line, 2);
         }
-        let slots = self.insert_slots(window, first_req);
+    }
+}
+
+/// Admission.
+impl Sessions {
+    /// Makes a session with these terms, whose other side is not known yet. `rx_queue`: packets
+    /// that the RX queue must hold (`strict_credits`), or `None`.
+    ///
+    /// # Errors
+    /// If there are too many sessions, or too many credits are promised.
+    pub(crate) fn begin(
+        &mut self,
+        terms: &Terms,
+        accepted: bool,
+        rx_queue: Option<u32>,
+    ) -> Result<u32, OpenError> {
+        // Both sides issue requests, so that 2 × C packets may land in this RX queue.
+        let promise = 2 * u64::from(terms.credits);
+        if rx_queue.is_some_and(|room| self.promised + promise > u64::from(room)) {
+            return Err(OpenError::NoCredits);
+        }
+        if self.live >= self.limit {
+            return Err(OpenError::TooManySessions);
+        }
+        let slots = self.take_slots(terms.window);
         let index = match self.free.pop() {
             Some(index) => index,
             None => {
-                self.sessions.push(SessionState::default());
-                u32::try_from(self.sessions.len() - 1).expect("max_sessions fits in 24 bits")
+                self.lines.push(Line::default());
+                self.len() - 1
             }
         };
-        let state = &mut self.sessions[index as usize];
-        // Generation 0 belongs to `Session::NONE`.
-        let generation = state.generation.wrapping_add(1).max(1);
-        *state = SessionState {
-            window: u8::try_from(window).expect("a window is at most 64"),
-            slots,
-            free: SessionState::all_slots(window),
-            generation,
-            ..SessionState::default()
-        };
+        let token = self.tokens.next();
+        self.at_mut(index).begin(token, slots, terms, accepted);
+        self.promised += promise;
         self.live += 1;
-        Some(index)
+        Ok(index)
     }
 
-    fn insert_slots(&mut self, window: u32, first_req: ReqNum) -> u32 {
-        let class = window.trailing_zeros() as usize;
-        let reused = self.free_slots[class].pop();
-        let start = reused.unwrap_or_else(|| {
-            let start = self.client_slots.len();
-            let empty = ClientSlot {
-                req: ReqNum(0),
-                call: NONE,
-            };
-            self.client_slots.resize(start + window as usize, empty);
-            let empty = ServerSlot {
-                last: ReqNum(0),
-                work: NONE,
-            };
-            self.server_slots.resize(start + window as usize, empty);
-            u32::try_from(start).expect("2^24 sessions of 64 slots fit in 32 bits")
-        });
-        for slot in 0..window {
-            let req = ReqNum(first_req.0.wrapping_add(slot));
-            let at = (start + slot) as usize;
-            self.client_slots[at] = ClientSlot { req, call: NONE };
-            self.server_slots[at] = ServerSlot {
-                last: req.previous(window),
-                work: NONE,
-            };
+    /// The other side's answer to what this side offered: packets may flow. Returns true if the
+    /// session has other slots now, because the answer lowers the window.
+    ///
+    /// # Errors
+    /// If the session is not waiting for an answer, or the answer does not fit the offer.
+    pub(crate) fn complete(
+        &mut self,
+        session: Session,
+        peer: PeerId,
+        answer: &SessionOffer,
+        heard: Nanos,
+    ) -> Result<bool, OpenError> {
+        let index = self.find(session).ok_or(OpenError::NoSession)?;
+        let line = self.at(index);
+        if !line.is_connecting() {
+            return Err(OpenError::NoSession);
         }
-        start
+        let terms = line.terms();
+        let fits = answer.window <= terms.window
+            && answer.credits <= terms.credits
+            && answer.first_req == terms.first_req;
+        if !fits || !answer.is_in_range() {
+            return Err(OpenError::BadOffer);
+        }
+        let narrows = answer.window < terms.window;
+        let mut slots = line.slots().start;
+        if narrows {
+            self.free_slots(terms.window, slots);
+            slots = self.take_slots(answer.window);
+        }
+        self.promised -= 2 * u64::from(terms.credits - answer.credits);
+        let line = self.at_mut(index);
+        line.narrow(slots, answer.window, answer.credits);
+        line.join(peer, answer, heard);
+        Ok(narrows)
     }
 
-    /// Gives the session's number and slots back. Its calls and work must be gone already.
-    pub(crate) fn remove(&mut self, index: u32) {
-        let state = &mut self.sessions[index as usize];
-        debug_assert!(state.state != State::Free && state.in_flight == 0);
-        state.state = State::Free;
-        self.free_slots[state.window.trailing_zeros() as usize].push(state.slots);
+    /// The other side, which asked for the session, is known: packets may flow.
+    pub(crate) fn join(&mut self, index: u32, peer: PeerId, offer: &SessionOffer, heard: Nanos) {
+        self.at_mut(index).join(peer, offer, heard);
+    }
+
+    /// Gives the session's number and slots back. Its calls and requests are gone already. Returns
+    /// the token that it had.
+    pub(crate) fn end(&mut self, index: u32) -> Token {
+        let line = &mut self.lines[index as usize];
+        debug_assert!(line.is_live());
+        let (terms, slots, token) = (line.terms(), line.slots().start, line.token());
+        line.end();
+        self.promised -= 2 * u64::from(terms.credits);
+        self.free_slots(terms.window, slots);
         self.free.push(index);
         self.live -= 1;
+        token
     }
 
-    /// Lowers the window of a session that has not issued anything yet.
-    pub(crate) fn narrow(&mut self, index: u32, window: u32, first_req: ReqNum) {
-        let (old_window, old_slots) = {
-            let state = self.at(index);
-            (state.window, state.slots)
-        };
-        self.free_slots[old_window.trailing_zeros() as usize].push(old_slots);
-        let slots = self.insert_slots(window, first_req);
-        let state = self.at_mut(index);
-        state.slots = slots;
-        state.window = u8::try_from(window).expect("a window is at most 64");
-        state.free = SessionState::all_slots(window);
+    /// A planted bug: the session has the token of an earlier one with its number.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn reuse_token(&mut self, index: u32) {
+        self.at_mut(index).set_token(Token(index + 1));
+    }
+
+    fn take_slots(&mut self, window: u32) -> u32 {
+        let reused = self.free_slots[window.trailing_zeros() as usize].pop();
+        reused.unwrap_or_else(|| {
+            let start = self.slots;
+            self.slots = start
+                .checked_add(window)
+                .expect("2^24 sessions of 64 slots");
+            start
+        })
+    }
+
+    fn free_slots(&mut self, window: u32, start: u32) {
+        self.free_slots[window.trailing_zeros() as usize].push(start);
     }
 }
+
+#[cfg(test)]
+mod tests;

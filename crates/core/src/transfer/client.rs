@@ -16,7 +16,6 @@ use crate::error::CloseReason;
 use crate::mutant::Mutant;
 use crate::observe::counters::DropReason;
 use crate::session::rtt::away_limit;
-use crate::session::table::SessionState;
 use crate::time::Nanos;
 
 /// Packets that one message may send, or ask for by one RFR, before another one of the endpoint has
@@ -34,8 +33,8 @@ const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
 const MAX_BACKOFF: u8 = 6;
 
 /// Credits that small requests of the session have for themselves.
-fn reserved(state: &SessionState) -> u32 {
-    (state.credit_limit / 8).min(MOST_RESERVED)
+fn reserved(limit: u32) -> u32 {
+    (limit / 8).min(MOST_RESERVED)
 }
 
 /// Packets of a message.
@@ -47,7 +46,7 @@ impl Proto {
     /// Begins to send a request that does not fit into a packet. It has its slot and a credit.
     #[cold]
     pub(crate) fn start_large(&mut self, session: u32, idx: CallIdx, size: u32) {
-        let packets = packets_of(size, self.sessions.at(session).data_size);
+        let packets = packets_of(size, self.sessions.at(session).terms().data_size);
         let transfer = self.transfers.insert(idx, packets);
         let call = self.calls.at_mut(idx);
         call.state = CallState::Sending;
@@ -77,7 +76,7 @@ impl Proto {
     /// Sends up to [`TURN`] packets of the message. True if more could go at once.
     fn take_turn(&mut self, transfer: u32) -> bool {
         let session = self.calls.at(self.transfers.at(transfer).call).session;
-        if self.sessions.at(session).paced {
+        if self.sessions.at(session).is_paced() {
             return self.take_paced_turn(transfer, false);
         }
         let sent = self.send_some(transfer, TURN);
@@ -126,10 +125,10 @@ impl Proto {
     /// messages never fill an RX queue, this side's or that of a peer that is taken to be like it.
     pub(crate) fn has_credit(&self, transfer: u32) -> bool {
         let entry = self.transfers.at(transfer);
-        let state = self.sessions.at(self.calls.at(entry.call).session);
+        let line = self.sessions.at(self.calls.at(entry.call).session);
         let most = self.limits.rx_queue / 4 * 3;
-        let in_flight = state.credit_limit - state.credits;
-        entry.outstanding() == 0 || (state.credits > reserved(state) && in_flight < most)
+        let (credits, limit) = (line.credits(), line.terms().credits);
+        entry.outstanding() == 0 || (credits > reserved(limit) && limit - credits < most)
     }
 
     /// Takes the credit that [`Self::has_credit`] has seen.
@@ -137,7 +136,7 @@ impl Proto {
         let entry = self.transfers.at(transfer);
         if entry.outstanding() != 0 {
             let session = self.calls.at(entry.call).session;
-            self.sessions.at_mut(session).credits -= 1;
+            self.sessions.at_mut(session).take_credit();
         }
     }
 
@@ -145,21 +144,22 @@ impl Proto {
     fn send_packet(&mut self, transfer: u32, packet: u32, again: bool) {
         let entry = self.transfers.at(transfer);
         let call = self.calls.at_mut(entry.call);
-        let state = self.sessions.at(call.session);
+        let line = self.sessions.at(call.session);
+        let terms = line.terms();
         let Some(request) = call.request.as_ref() else {
             return;
         };
-        let (start, size) = (packet as usize * state.data_size as usize, request.len());
-        let len = (size - start).min(state.data_size as usize);
+        let (start, size) = (packet as usize * terms.data_size as usize, request.len());
+        let len = (size - start).min(terms.data_size as usize);
         #[cfg(feature = "mutants")]
         let len = match self.config.mutant {
-            Some(Mutant::WrongLastPacket) if start + len == size => len % state.data_size as usize,
+            Some(Mutant::WrongLastPacket) if start + len == size => len % terms.data_size as usize,
             _ => len,
         };
         let Some(data) = request.lend_range(start, len) else {
             return;
         };
-        let mut header = Self::header(state, PacketType::Req, call.req);
+        let mut header = line.header(PacketType::Req, call.req);
         header.aux = call.req_type.0;
         header.size = u32::try_from(size).unwrap_or(u32::MAX);
         header.pkt = PktNum(packet);
@@ -173,10 +173,10 @@ impl Proto {
         }
         #[cfg(feature = "mutants")]
         if packet != 0 && self.config.mutant == Some(Mutant::ReusedWhileSent) {
-            self.outbox.push(state.peer, &header, data);
+            self.outbox.push(terms.peer, &header, data);
             return;
         }
-        call.tx_end = self.outbox.push(state.peer, &header, data);
+        call.tx_end = self.outbox.push(terms.peer, &header, data);
     }
 
     /// Adds a packet of a response to what the next RFR asks for.
@@ -207,8 +207,8 @@ impl Proto {
         }
         let entry = self.transfers.at(transfer);
         let call = self.calls.at(entry.call);
-        let state = self.sessions.at(call.session);
-        let mut header = Self::header(state, PacketType::Rfr, call.req);
+        let line = self.sessions.at(call.session);
+        let mut header = line.header(PacketType::Rfr, call.req);
         header.aux = u16::try_from(count).unwrap_or(u16::MAX);
         header.pkt = PktNum(first);
         header.size = Header::arrivals(PktNum(entry.base()), 0);
@@ -216,7 +216,8 @@ impl Proto {
             header.flags = Flags::RETRANSMISSION;
             self.stats.on_retransmission(count);
         }
-        self.outbox.push(state.peer, &header, BufRef::EMPTY);
+        let peer = line.terms().peer;
+        self.outbox.push(peer, &header, BufRef::EMPTY);
     }
 
     /// CR for a request that is being sent: some of it has arrived (rules S7, W7).
@@ -290,11 +291,11 @@ impl Proto {
     ) -> Option<Arrival> {
         let entry = self.transfers.at_mut(transfer);
         let held = entry.held();
-        let state = self.sessions.at_mut(session);
-        let least = state.rtt.minimum().unwrap_or(Nanos::ZERO);
+        let line = self.sessions.at_mut(session);
+        let least = line.rtt().minimum().unwrap_or(Nanos::ZERO);
         let sent = entry.on_acked(packet, self.moment.burst_time(), least)?;
         let free = held - entry.held();
-        state.credits += free;
+        line.return_credits(free);
         let mut arrival = Arrival { rtt: None };
         if let Some(sent) = sent
             && packet == header.pkt.0
@@ -302,7 +303,7 @@ impl Proto {
         {
             let rtt = self.moment.burst_time().since(sent).since(Nanos(residence));
             if self.moment.away() <= away_limit(rtt) {
-                state.rtt.on_sample(rtt);
+                line.on_rtt(rtt);
                 self.stats.on_rtt_of_part(rtt);
                 arrival.rtt = Some(rtt);
             } else {
@@ -323,7 +324,7 @@ impl Proto {
 
     fn look_for_losses(&mut self, transfer: u32) -> Nanos {
         let session = self.calls.at(self.transfers.at(transfer).call).session;
-        let rtt = &self.sessions.at(session).rtt;
+        let rtt = self.sessions.at(session).rtt();
         let window = rtt.minimum().map_or(FIRST_WINDOW, |rtt| Nanos(rtt.0 / 4));
         let entry = self.transfers.at_mut(transfer);
         let known = entry.lost();
@@ -343,7 +344,7 @@ impl Proto {
     /// How long nothing may come before the tail is probed.
     fn probe_after(&self, transfer: u32) -> Nanos {
         let session = self.calls.at(self.transfers.at(transfer).call).session;
-        let rtt = &self.sessions.at(session).rtt;
+        let rtt = self.sessions.at(session).rtt();
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
         let seen = self.transfers.at(transfer).round_trip();
         match rtt.patience().or(seen.map(|seen| seen.times(2))) {
@@ -363,7 +364,7 @@ impl Proto {
         let transfer = call.transfer;
         let held = self.transfers.at(transfer).held();
         self.transfers.remove(transfer);
-        self.sessions.at_mut(session).credits += held - 1;
+        self.sessions.at_mut(session).return_credits(held - 1);
     }
 
     /// Does what is due for messages on their way.
@@ -389,7 +390,7 @@ impl Proto {
         let idx = self.transfers.at(transfer).call;
         let session = self.calls.at(idx).session;
         let late = self.look_for_losses(transfer);
-        let rtt = &self.sessions.at(session).rtt;
+        let rtt = self.sessions.at(session).rtt();
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
         let probe = self.probe_after(transfer);
         let entry = self.transfers.at_mut(transfer);

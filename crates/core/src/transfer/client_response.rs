@@ -11,24 +11,22 @@ use crate::endpoint::proto::Proto;
 use crate::error::RpcError;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
-use crate::session::table::{ClientSlot, NONE};
 use crate::transfer::client::packets_of;
 
 impl Proto {
     /// A packet of a response that has more than one (rule S13). The call ends with the last.
     #[cold]
     pub(crate) fn on_large_answer(&mut self, session: u32, header: &Header, data: Data<'_>) {
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let slot = slots[header.req.slot(u32::from(state.window)) as usize];
-        if slot.call == NONE || slot.req != header.req {
+        let line = self.sessions.at(session);
+        let Some(idx) = self.calls.in_slot(line.slot_at(header.req), header.req) else {
             self.stats.on_drop(DropReason::Unexpected);
             return;
-        }
-        if header.size > state.max_message {
+        };
+        if header.size > line.terms().max_message {
             self.stats.on_drop(DropReason::Size);
             return;
         }
-        let (idx, data_size) = (CallIdx(slot.call), state.data_size);
+        let data_size = line.terms().data_size;
         let packets = packets_of(header.size, data_size);
         match self.calls.at(idx).state {
             CallState::Sent | CallState::Sending | CallState::Accepted => {
@@ -87,7 +85,7 @@ impl Proto {
         header: &Header,
         data: Data<'_>,
     ) {
-        let data_size = self.sessions.at(session).data_size as usize;
+        let data_size = self.sessions.at(session).terms().data_size as usize;
         let call = self.calls.at_mut(idx);
         let (packet, transfer) = (header.pkt.0, call.transfer);
         let Some(response) = call.response.as_mut() else {
@@ -130,18 +128,7 @@ impl Proto {
     fn end_answered(&mut self, session: u32, idx: CallIdx, error: Option<RpcError>) {
         self.end_transfer(session, idx);
         let req = self.calls.at(idx).req;
-        let (state, slots) = self.sessions.with_client_slots(session);
-        let window = u32::from(state.window);
-        let slot = req.slot(window);
-        state.free |= 1 << slot;
-        state.unacked |= 1 << slot;
-        state.credits += 1;
-        state.in_flight -= 1;
-        slots[slot as usize] = ClientSlot {
-            req: req.next(window),
-            call: NONE,
-        };
-        self.wake(session);
+        self.release_slot(session, req);
         let call = self.calls.at_mut(idx);
         let (tag, tx_end) = (call.tag, call.tx_end);
         if let (Some(request), Some(response)) = (call.request.take(), call.response.take()) {

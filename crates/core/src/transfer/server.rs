@@ -14,7 +14,6 @@ use crate::endpoint::proto::Proto;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
 use crate::server::work::{WorkIdx, WorkState};
-use crate::session::table::NONE;
 use crate::transfer::client::packets_of;
 use crate::transfer::reassembly::Taken;
 
@@ -28,10 +27,9 @@ impl Proto {
         data: Data<'_>,
         congestion: bool,
     ) {
-        let state = self.sessions.at(session);
-        let window = u32::from(state.window);
-        let at = (state.slots + header.req.slot(window)) as usize;
-        let new = header.req == self.sessions.server_slots[at].last.next(window);
+        let line = self.sessions.at(session);
+        let at = line.slot_at(header.req);
+        let new = header.req == self.works.last_at(at).next(line.terms().window);
         if new {
             let Some(idx) = self.accept_number(session, at, header, congestion) else {
                 return;
@@ -39,12 +37,8 @@ impl Proto {
             self.stats.on_request_accepted();
             self.begin_request(session, idx, header);
         }
-        let slot = self.sessions.server_slots[at];
-        let receiving = header.req == slot.last
-            && slot.work != NONE
-            && self.works.at(WorkIdx(slot.work)).state == WorkState::Receiving;
-        if receiving {
-            self.take_request_packet(session, WorkIdx(slot.work), header, data, congestion);
+        if let Some(idx) = self.works.current(at, header.req, WorkState::Receiving) {
+            self.take_request_packet(session, idx, header, data, congestion);
         } else if !new {
             self.on_repeated(session, at, header);
         }
@@ -53,8 +47,8 @@ impl Proto {
     /// Makes room for the request, or refuses it.
     fn begin_request(&mut self, session: u32, idx: WorkIdx, header: &Header) {
         let size = header.size;
-        let state = self.sessions.at(session);
-        if size > state.max_message {
+        let terms = self.sessions.at(session).terms();
+        if size > terms.max_message {
             return self.reject(idx, ErrorCode::TOO_LARGE);
         }
         let fits = self.reassembly.has_room(session, size, &self.config);
@@ -65,7 +59,7 @@ impl Proto {
         let Some(message) = message else {
             return self.reject(idx, ErrorCode::OVERLOADED);
         };
-        let packets = packets_of(size, state.data_size);
+        let packets = packets_of(size, terms.data_size);
         let incoming = self.reassembly.begin(session, packets, size, message);
         let work = self.works.at_mut(idx);
         work.state = WorkState::Receiving;
@@ -83,7 +77,7 @@ impl Proto {
         data: Data<'_>,
         congestion: bool,
     ) {
-        let data_size = self.sessions.at(session).data_size as usize;
+        let data_size = self.sessions.at(session).terms().data_size as usize;
         let work = self.works.at_mut(idx);
         let place = work.incoming;
         let taken = self
@@ -151,8 +145,8 @@ impl Proto {
                 continue;
             };
             let arrived = work.arrived;
-            let state = self.sessions.at(work.session);
-            let mut header = Self::header(state, PacketType::Cr, work.req);
+            let line = self.sessions.at(work.session);
+            let mut header = line.header(PacketType::Cr, work.req);
             header.pkt = owed.trigger;
             if owed.congestion {
                 header.flags = header.flags.with(Flags::ECN_ECHO);
@@ -160,7 +154,7 @@ impl Proto {
             if owed.duplicate {
                 header.flags = header.flags.with(Flags::RETRANSMISSION);
             }
-            let peer = state.peer;
+            let peer = line.terms().peer;
             let (bits, more) = owed.bitmaps;
             for bits in [Some(bits), more].into_iter().flatten() {
                 header.size = Header::arrivals(owed.cumulative, bits.extent());
@@ -183,12 +177,13 @@ impl Proto {
         congestion: bool,
     ) {
         let work = self.works.at_mut(idx);
-        let state = self.sessions.at(session);
+        let line = self.sessions.at(session);
+        let terms = line.terms();
         let Some(response) = work.response.as_ref().filter(|_| work.error.is_none()) else {
             return self.send_answer(idx, Flags::RETRANSMISSION);
         };
         let size = u32::try_from(response.len()).unwrap_or(u32::MAX);
-        let packets = packets_of(size, state.data_size);
+        let packets = packets_of(size, terms.data_size);
         let (first, count) = (header.pkt.0, u32::from(header.aux));
         let Some(end) = first.checked_add(count).filter(|end| *end <= packets) else {
             self.stats.on_drop(DropReason::PacketNumber);
@@ -197,9 +192,9 @@ impl Proto {
         // Whoever asks is still there.
         work.answered = self.moment.now();
         for packet in first..end {
-            let start = packet as usize * state.data_size as usize;
-            let len = (response.len() - start).min(state.data_size as usize);
-            let mut answer = Self::header(state, PacketType::Resp, work.req);
+            let start = packet as usize * terms.data_size as usize;
+            let len = (response.len() - start).min(terms.data_size as usize);
+            let mut answer = line.header(PacketType::Resp, work.req);
             answer.flags = Flags(header.flags.0 & Flags::RETRANSMISSION.0);
             if congestion {
                 answer.flags = answer.flags.with(Flags::ECN_ECHO);
@@ -208,7 +203,7 @@ impl Proto {
             answer.size = size;
             answer.pkt = PktNum(packet);
             let data = response.lend_range(start, len).unwrap_or(BufRef::EMPTY);
-            work.tx_end = self.outbox.push(state.peer, &answer, data);
+            work.tx_end = self.outbox.push(terms.peer, &answer, data);
         }
         if count != 0 {
             self.outbox

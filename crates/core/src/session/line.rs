@@ -1,0 +1,499 @@
+//! One session's persistent state: two cache lines, of which an ordinary packet touches the first.
+//!
+//! A session that was used and is idle is this, its slots' numbers and its place in the list of
+//! those that wait: at most 512 bytes a side with the default window, which `const` assertions
+//! keep. Calls, requests and buffers live in pools and go back when they are done.
+//!
+//! Three fields only repeat what others say, so that the common path asks one question instead of
+//! many: `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that
+//! changes what they follow from ends in it. [`Line::check`] compares.
+
+use dunlin_wire::{Flags, Header, PLAIN_REQUEST, PacketType, PktNum, ReqNum, SessionNum, Token};
+
+use crate::congestion::Scheme;
+use crate::session::lifecycle::SessionOffer;
+use crate::session::marks::Marks;
+use crate::session::rtt::Rtt;
+use crate::session::table::NONE;
+use crate::session::terms::{Terms, largest_message};
+use crate::time::Nanos;
+use crate::transport::PeerId;
+
+/// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
+const ACKS_WORTH_SENDING: u32 = 4;
+/// Shortest time between two acknowledgement vectors of a session.
+const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
+
+/// Where a session is between opening and end.
+///
+/// ```text
+/// Free ──open──▶ Connecting ──opened──▶ Open ──close──▶ Free
+///   └───────────────accept──────────────▲
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+enum State {
+    #[default]
+    Free,
+    /// This side asked; calls queue in the backlog.
+    Connecting,
+    /// Packets flow.
+    Open,
+}
+
+/// State of one session.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Line {
+    /// What packets to this side must carry (rule W5).
+    token: Token,
+    /// One more than the longest message that is a single packet; 0 if the session is not open.
+    limit: u32,
+    /// The first word of a request's header, but for its type.
+    head: u64,
+    /// Until then a short request needs no second look: the session is open, not paced, no call
+    /// waits, and no sample is due.
+    plain_until: Nanos,
+    /// Bit i: this side may issue a request in slot i.
+    free: u64,
+    /// Bit i: if slot i is free, the response of its latest request has arrived, and the server may
+    /// not know.
+    answered: u64,
+    /// Packets that may still be sent (rule S7).
+    credits: u32,
+    /// Where the session's slots start in both slot tables.
+    slots: u32,
+    remote_token: Token,
+    generation: u32,
+    /// Its flow, or [`NONE`] if it has credits alone.
+    flow: u32,
+    /// The window less one.
+    mask: u8,
+    state: State,
+    marks: Marks,
+    /// Its congestion control; `None`: what the transport says, once the peer is known.
+    scheme: Option<Scheme>,
+
+    /// A request from then on asks for a round-trip sample.
+    sample_due: Nanos,
+    /// When the last valid packet came, on the clock that silence is measured on.
+    heard: Nanos,
+    /// When the last acknowledgement vector was sent.
+    acked: Nanos,
+    rtt: Rtt,
+    remote: SessionNum,
+    peer: PeerId,
+    data_size: u32,
+    max_message: u32,
+    /// What the credits were at the opening.
+    credit_limit: u16,
+    /// Start of the request numbers.
+    first_req: ReqNum,
+}
+
+const _: () = {
+    assert!(size_of::<Line>() == 128);
+    assert!(std::mem::offset_of!(Line, sample_due) == 64);
+};
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            token: Token(0),
+            limit: 0,
+            head: 0,
+            plain_until: Nanos::ZERO,
+            free: 0,
+            answered: 0,
+            credits: 0,
+            slots: 0,
+            remote_token: Token(0),
+            generation: 0,
+            flow: NONE,
+            mask: 0,
+            state: State::Free,
+            marks: Marks::default(),
+            scheme: None,
+            sample_due: Nanos::ZERO,
+            heard: Nanos::ZERO,
+            acked: Nanos::ZERO,
+            rtt: Rtt::default(),
+            remote: SessionNum(0),
+            peer: PeerId(0),
+            data_size: 0,
+            max_message: 0,
+            credit_limit: 0,
+            first_req: ReqNum(0),
+        }
+    }
+}
+
+/// Opening and closing; see the state diagram.
+impl Line {
+    /// A session of this side's wish that waits for the other side's answer, or of the other side's
+    /// that is joined next. `terms.peer` is not known yet.
+    pub(super) fn begin(&mut self, token: Token, slots: u32, terms: &Terms, accepted: bool) {
+        let window = terms.window;
+        // Generation 0 belongs to `Session::NONE`.
+        let generation = self.generation.wrapping_add(1).max(1);
+        let mut marks = Marks::default();
+        marks.set(Marks::ACCEPTED, accepted);
+        *self = Self {
+            token,
+            slots,
+            generation,
+            marks,
+            free: all_slots(window),
+            credits: terms.credits,
+            credit_limit: u16::try_from(terms.credits).expect("MAX_CREDITS fits"),
+            mask: u8::try_from(window - 1).expect("a window is at most 64"),
+            data_size: terms.data_size,
+            max_message: terms.max_message,
+            first_req: terms.first_req,
+            state: State::Connecting,
+            ..Self::default()
+        };
+        self.settle();
+    }
+
+    /// The other side's answer lowers window and credits of a session that has issued nothing.
+    pub(super) fn narrow(&mut self, slots: u32, window: u32, credits: u32) {
+        self.slots = slots;
+        self.mask = u8::try_from(window - 1).expect("a window is at most 64");
+        self.free = all_slots(window);
+        self.credits = credits;
+        self.credit_limit = u16::try_from(credits).expect("MAX_CREDITS fits");
+    }
+
+    /// The other side is known: packets may flow.
+    pub(super) fn join(&mut self, peer: PeerId, other: &SessionOffer, heard: Nanos) {
+        self.heard = heard;
+        self.peer = peer;
+        self.remote = other.session;
+        self.remote_token = other.token;
+        self.data_size = self.data_size.min(other.data_size);
+        let limit = self.max_message.min(other.max_message);
+        self.max_message = largest_message(limit, self.data_size);
+        self.state = State::Open;
+        self.settle();
+    }
+
+    /// The session has ended. Its calls and requests are gone already.
+    pub(super) fn end(&mut self) {
+        self.state = State::Free;
+        self.flow = NONE;
+        self.marks = Marks::default();
+        self.settle();
+    }
+
+    pub(super) fn token(&self) -> Token {
+        self.token
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(super) fn set_token(&mut self, token: Token) {
+        self.token = token;
+    }
+
+    #[inline]
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Its first slot in both slot tables, and their number.
+    pub(crate) fn slots(&self) -> std::ops::Range<u32> {
+        self.slots..self.slots + u32::from(self.mask) + 1
+    }
+
+    /// Connecting or open.
+    #[inline]
+    pub(crate) fn is_live(&self) -> bool {
+        self.state != State::Free
+    }
+
+    #[inline]
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.state == State::Connecting
+    }
+
+    /// Packets flow.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    pub(crate) fn is_accepted(&self) -> bool {
+        self.marks.has(Marks::ACCEPTED)
+    }
+
+    pub(crate) fn remote(&self) -> (SessionNum, Token) {
+        (self.remote, self.remote_token)
+    }
+
+    #[inline]
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            peer: self.peer,
+            window: u32::from(self.mask) + 1,
+            data_size: self.data_size,
+            max_message: self.max_message,
+            credits: u32::from(self.credit_limit),
+            first_req: self.first_req,
+        }
+    }
+
+    /// What the other side must know of a session with this number.
+    pub(crate) fn offer(&self, session: SessionNum) -> SessionOffer {
+        let terms = self.terms();
+        SessionOffer {
+            session,
+            token: self.token,
+            window: terms.window,
+            credits: terms.credits,
+            data_size: terms.data_size,
+            max_message: terms.max_message,
+            first_req: terms.first_req,
+        }
+    }
+}
+
+/// Packets.
+impl Line {
+    /// A packet with this token is of this session (rule W5).
+    #[inline]
+    pub(crate) fn has_token(&self, token: Token) -> bool {
+        self.token == token
+    }
+
+    /// The message is a single packet.
+    #[inline]
+    pub(crate) fn is_single(&self, size: u32) -> bool {
+        size < self.limit
+    }
+
+    /// Where the slot of a request number is in the slot tables (rule W9).
+    #[inline]
+    pub(crate) fn slot_at(&self, req: ReqNum) -> usize {
+        (self.slots + (req.0 & u32::from(self.mask))) as usize
+    }
+
+    /// A header of this session towards its other side.
+    #[inline]
+    pub(crate) fn header(&self, kind: PacketType, req: ReqNum) -> Header {
+        Header {
+            kind,
+            flags: Flags::NONE,
+            aux: 0,
+            session: self.remote,
+            token: self.remote_token,
+            size: 0,
+            pkt: PktNum(0),
+            req,
+        }
+    }
+
+    /// A valid packet came.
+    #[inline]
+    pub(crate) fn on_heard(&mut self, present: Nanos) {
+        self.heard = present;
+    }
+
+    /// How long nothing has come, or since `asked` if that is later.
+    pub(crate) fn silence(&self, present: Nanos, asked: Nanos) -> Nanos {
+        present.since(self.heard.max(asked))
+    }
+}
+
+/// Slots and credits in which this side issues requests (rules S1, S7).
+impl Line {
+    /// A request may be sent right now.
+    #[inline]
+    pub(crate) fn can_send(&self) -> bool {
+        self.is_open() && self.free != 0 && self.credits > 0
+    }
+
+    /// Takes a slot and a credit, which [`Self::can_send`] has seen; returns where the slot is.
+    #[inline]
+    pub(crate) fn take_slot(&mut self) -> usize {
+        debug_assert!(self.can_send());
+        let slot = self.free.trailing_zeros();
+        self.free &= self.free - 1;
+        self.answered &= !(1 << slot);
+        self.credits -= 1;
+        (self.slots + slot) as usize
+    }
+
+    /// The request in the slot has been answered: slot and credit are free again.
+    #[inline]
+    pub(crate) fn release_slot(&mut self, req: ReqNum) {
+        let bit = 1_u64 << (req.0 & u32::from(self.mask));
+        debug_assert!(self.free & bit == 0, "a slot is released once");
+        self.free |= bit;
+        self.answered |= bit;
+        self.credits += 1;
+    }
+
+    /// Packets that may still be sent.
+    #[inline]
+    pub(crate) fn credits(&self) -> u32 {
+        self.credits
+    }
+
+    pub(crate) fn take_credit(&mut self) {
+        self.credits -= 1;
+    }
+
+    pub(crate) fn return_credits(&mut self, credits: u32) {
+        self.credits += credits;
+    }
+
+    /// Calls that hold a slot, zombies included.
+    pub(crate) fn in_flight(&self) -> u32 {
+        (all_slots(u32::from(self.mask) + 1) & !self.free).count_ones()
+    }
+
+    /// Calls wait for a slot or a credit, or no longer do.
+    pub(crate) fn set_waiting(&mut self, waiting: bool) {
+        self.marks.set(Marks::WAITING, waiting);
+        self.settle();
+    }
+
+    #[inline]
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.marks.has(Marks::WAITING)
+    }
+
+    /// Puts the session into the stall queue if calls wait that could move. True if it was not
+    /// there.
+    #[inline]
+    pub(crate) fn stall(&mut self) -> bool {
+        let stalls = self.has_waiting() && !self.marks.has(Marks::STALLED) && self.can_send();
+        if stalls {
+            self.marks.set(Marks::STALLED, true);
+        }
+        stalls
+    }
+
+    /// The session has left the stall queue.
+    pub(crate) fn leave_stall_queue(&mut self) {
+        self.marks.set(Marks::STALLED, false);
+    }
+}
+
+/// Acknowledgement vectors (rules S9, W10).
+impl Line {
+    /// Enough responses of idle slots have arrived that the server should know of it.
+    #[inline]
+    pub(crate) fn owes_acks(&self, now: Nanos) -> bool {
+        let enough = (self.answered & self.free).count_ones() >= ACKS_WORTH_SENDING;
+        enough && now.since(self.acked) >= ACK_INTERVAL
+    }
+
+    /// Four of the slots whose latest responses the server may not know to have arrived. They are
+    /// acknowledged now; [`Self::owes_acks`] has seen that there are so many.
+    pub(crate) fn take_acks(&mut self, now: Nanos) -> [u32; ACKS_WORTH_SENDING as usize] {
+        self.acked = now;
+        std::array::from_fn(|_| {
+            let slot = (self.answered & self.free).trailing_zeros();
+            self.answered &= !(1 << slot);
+            slot
+        })
+    }
+}
+
+/// Round trips and congestion control.
+impl Line {
+    #[inline]
+    pub(crate) fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    pub(crate) fn on_rtt(&mut self, rtt: Nanos) {
+        self.rtt.on_sample(rtt);
+    }
+
+    pub(crate) fn on_residence(&mut self, residence_ns: u64) {
+        self.rtt.on_residence(residence_ns);
+    }
+
+    /// Whether a request that leaves now asks for a round-trip sample (rule S10). The next one does
+    /// after `interval`.
+    #[inline]
+    pub(crate) fn ask_for_sample(&mut self, now: Nanos, interval: Nanos) -> bool {
+        let due = now >= self.sample_due || self.is_paced();
+        if due {
+            self.sample_due = now + interval;
+            self.settle();
+        }
+        due
+    }
+
+    #[inline]
+    pub(crate) fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    /// The session has another flow; returns the one that it had.
+    pub(crate) fn set_flow(&mut self, flow: u32) -> u32 {
+        std::mem::replace(&mut self.flow, flow)
+    }
+
+    #[inline]
+    pub(crate) fn is_paced(&self) -> bool {
+        self.marks.has(Marks::PACED)
+    }
+
+    pub(crate) fn set_paced(&mut self, paced: bool) {
+        self.marks.set(Marks::PACED, paced);
+        self.settle();
+    }
+
+    pub(crate) fn scheme(&self) -> Option<Scheme> {
+        self.scheme
+    }
+
+    pub(crate) fn set_scheme(&mut self, scheme: Option<Scheme>) {
+        self.scheme = scheme;
+    }
+}
+
+/// What repeats other fields.
+impl Line {
+    fn settle(&mut self) {
+        (self.limit, self.head, self.plain_until) = self.settled();
+    }
+
+    fn settled(&self) -> (u32, u64, Nanos) {
+        let open = self.is_open();
+        let plain = open && !self.is_paced() && !self.has_waiting();
+        (
+            match open {
+                true => self.max_message.min(self.data_size) + 1,
+                false => 0,
+            },
+            u64::from(self.remote.0) << 32 | PLAIN_REQUEST,
+            match plain {
+                true => self.sample_due,
+                false => Nanos::ZERO,
+            },
+        )
+    }
+
+    /// Compares what repeats other fields with what it follows from.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn check(&self) {
+        assert_eq!(
+            (self.limit, self.head, self.plain_until),
+            self.settled(),
+            "{self:?} is not settled"
+        );
+    }
+}
+
+/// The bits of all slots.
+fn all_slots(window: u32) -> u64 {
+    u64::MAX >> (u64::BITS - window)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! One session alone: slots, credits, acknowledgements, and what repeats other fields.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn terms(window: u32, credits: u32) -> Terms {
+    Terms {
+        peer: PeerId(0),
+        window,
+        data_size: 1024,
+        max_message: 4096,
+        credits,
+        first_req: ReqNum(0),
+    }
+}
+
+fn offer() -> SessionOffer {
+    SessionOffer {
+        session: SessionNum(9),
+        token: Token(8),
+        window: 8,
+        credits: 32,
+        data_size: 512,
+        max_message: 2048,
+        first_req: ReqNum(0),
+    }
+}
+
+fn open(window: u32, credits: u32) -> Line {
+    let mut line = Line::default();
+    line.begin(Token(7), 16, &terms(window, credits), false);
+    line.join(PeerId(3), &offer(), Nanos(5));
+    line
+}
+
+#[test]
+fn the_smaller_limits_of_both_sides_count() {
+    let line = open(8, 32);
+    let terms = line.terms();
+    assert_eq!((terms.data_size, terms.max_message), (512, 2048));
+    assert!(line.is_single(512) && !line.is_single(513));
+    assert_eq!(line.remote(), (SessionNum(9), Token(8)));
+    assert_eq!(line.slots(), 16..24);
+    assert_eq!(line.slot_at(ReqNum(27)), 19);
+}
+
+#[test]
+fn no_message_is_a_single_packet_before_the_session_is_open_or_after_its_end() {
+    let mut line = Line::default();
+    line.begin(Token(7), 0, &terms(1, 1), false);
+    assert!(!line.is_single(0) && !line.can_send());
+    line.join(PeerId(3), &offer(), Nanos(5));
+    assert!(line.is_single(0) && line.can_send());
+    line.end();
+    assert!(!line.is_single(0) && !line.is_live());
+    line.check();
+}
+
+#[test]
+fn handles_of_a_new_session_differ_from_those_of_the_last() {
+    let mut line = open(1, 1);
+    let before = line.generation();
+    line.end();
+    line.begin(Token(7), 0, &terms(1, 1), false);
+    assert_ne!(line.generation(), before);
+}
+
+#[test]
+fn acknowledgements_wait_for_four_responses_and_a_millisecond() {
+    let mut line = open(8, 32);
+    let now = Nanos::from_millis(5);
+    let taken: Vec<usize> = (0..5).map(|_| line.take_slot()).collect();
+    assert_eq!(taken, [16, 17, 18, 19, 20]);
+    for req in 0..3 {
+        line.release_slot(ReqNum(req));
+    }
+    assert!(!line.owes_acks(now), "three are too few");
+    line.release_slot(ReqNum(3));
+    assert!(line.owes_acks(now));
+    assert_eq!(line.take_acks(now), [0, 1, 2, 3]);
+    assert!(!line.owes_acks(Nanos::from_millis(50)), "each is said once");
+}
+
+#[test]
+fn a_sample_is_asked_for_once_an_interval_and_always_while_paced() {
+    let mut line = open(8, 32);
+    let interval = Nanos(100);
+    assert!(line.ask_for_sample(Nanos(1_000), interval));
+    assert!(!line.ask_for_sample(Nanos(1_099), interval));
+    line.set_paced(true);
+    assert!(line.ask_for_sample(Nanos(1_099), interval));
+}
+
+#[test]
+fn silence_counts_from_what_came_last_or_from_the_question() {
+    let mut line = open(8, 32);
+    line.on_heard(Nanos(100));
+    assert_eq!(line.silence(Nanos(150), Nanos(20)), Nanos(50));
+    assert_eq!(line.silence(Nanos(150), Nanos(140)), Nanos(10));
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Take,
+    Release(u8),
+    Wait(bool),
+    Pace(bool),
+    Sample(u16),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        Just(Event::Take),
+        any::<u8>().prop_map(Event::Release),
+        any::<bool>().prop_map(Event::Wait),
+        any::<bool>().prop_map(Event::Pace),
+        any::<u16>().prop_map(Event::Sample),
+    ]
+}
+
+proptest! {
+    /// Slots and credits are conserved, and what repeats other fields agrees with them, whatever
+    /// happens.
+    #[test]
+    fn nothing_is_lost(events in prop::collection::vec(event(), 0..200)) {
+        let mut line = open(8, 5);
+        let mut taken = Vec::new();
+        for event in events {
+            match event {
+                Event::Take if line.can_send() => {
+                    let at = u32::try_from(line.take_slot()).expect("small") - 16;
+                    prop_assert!(!taken.contains(&at));
+                    taken.push(at);
+                }
+                Event::Take => prop_assert_eq!(taken.len(), 5),
+                Event::Release(which) if !taken.is_empty() => {
+                    let at = taken.swap_remove(usize::from(which) % taken.len());
+                    line.release_slot(ReqNum(at));
+                }
+                Event::Release(_) => {}
+                Event::Wait(waiting) => line.set_waiting(waiting),
+                Event::Pace(paced) => line.set_paced(paced),
+                Event::Sample(now) => {
+                    line.ask_for_sample(Nanos(u64::from(now)), Nanos(50));
+                }
+            }
+            line.check();
+            prop_assert_eq!(line.in_flight() as usize, taken.len());
+            prop_assert_eq!(line.credits() as usize + taken.len(), 5);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Marks of a session: questions that are answered yes or no, in one byte.
+
+/// Yes or no questions about a session, a bit each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Marks(u8);
+
+impl Marks {
+    /// This side accepted the session; the other opened it.
+    pub(super) const ACCEPTED: u8 = 1;
+    /// Packets of this session wait for their time: it is below line rate, or the rate limiter is
+    /// not bypassed.
+    pub(super) const PACED: u8 = 2;
+    /// Calls wait for a slot or a credit.
+    pub(super) const WAITING: u8 = 4;
+    /// The session is in the stall queue, to be looked at.
+    pub(super) const STALLED: u8 = 8;
+
+    #[inline]
+    pub(super) const fn has(self, mark: u8) -> bool {
+        self.0 & mark != 0
+    }
+
+    #[inline]
+    pub(super) const fn set(&mut self, mark: u8, on: bool) {
+        self.0 = if on { self.0 | mark } else { self.0 & !mark };
+    }
+}
