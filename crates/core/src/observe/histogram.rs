@@ -1,9 +1,9 @@
 //! Times as they were, at the cost of two plain adds each: eight buckets for each power of two, so
 //! that a bucket is at most an eighth as wide as what it holds is large.
 //!
-//! Called on the data path by `client/calls.rs` and `packet/tx_queue.rs`; read by whoever shows
-//! what an endpoint does (design §11). Invariant: the buckets cover `0..=LONGEST_NS`, in order,
-//! without gaps.
+//! Called on the data path by `client/calls.rs` and `packet/outbox.rs`; read by the pages
+//! and commands that show an endpoint's times. Invariant: the buckets cover `0..=LONGEST_NS`, in
+//! order, without gaps.
 
 use crate::time::Nanos;
 

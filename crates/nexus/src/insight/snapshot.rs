@@ -2,7 +2,7 @@
 //!
 //! Invariants: nothing that stands in the file leads to a panic, to a read outside of it, or to
 //! more memory than its limits here allow; a block is taken only if it did not change while it was
-//! read. Called by the command line tool; `fuzz.rs` beside the tests gives it broken files.
+//! read. Called by the command line tool; its tests give it broken files.
 
 mod histogram;
 mod text;
