@@ -30,8 +30,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Checks the conventions that a compiler does not know; lists every violation.
-    Tidy,
+    Tidy(tidy::Args),
     /// Runs simulated clusters, one per seed, and finds planted bugs; `seeds --help` says more.
     #[command(disable_help_flag = true)]
     Seeds(seeds::Args),
@@ -44,7 +43,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let outcome = root().and_then(|root| match Args::parse().chore {
-        Chore::Tidy => tidy::run(&root),
+        Chore::Tidy(args) => tidy::run(&root, &args),
         Chore::Seeds(args) => seeds::run(&root, &args),
         Chore::Budget(args) => budget::run(&root, &args),
         Chore::Coverage => coverage::run(&root),

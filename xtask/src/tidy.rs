@@ -2,21 +2,57 @@
 //! source tree to findings, so that its tests can show it a bad example.
 
 mod book;
+mod changes;
+mod circles;
 mod graph;
 mod layout;
 mod links;
 mod manifests;
+mod names;
+mod parts;
 mod paths;
+mod phrases;
+mod prose;
 mod rules;
+mod same_code;
 mod tokens;
 mod tree;
 
 use std::fmt;
 use std::path::Path;
 
+use changes::Old;
 use tree::Tree;
 
 use crate::workspaces;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask tidy                      all checks, as continuous integration does
+  cargo xtask tidy --since main         refused words in all lines that main does not have
+  cargo xtask tidy --same-code HEAD~3   nothing but comments changed in the last three commits
+  cargo xtask tidy --circles > xtask/circles.txt
+
+Exit codes: 0, nothing found; 1, something found, or a check could not run; 2, wrong arguments.";
+
+/// Checks the conventions that a compiler does not know; lists every violation.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Refuses words in the lines that are younger than what REV and HEAD have in common. Without
+    /// it: than the commit at which these rules begin, or, in a clone that lacks it, than HEAD.
+    #[arg(long, value_name = "REV")]
+    since: Option<String>,
+    /// Checks only that the Rust code is that of REV, but for comments.
+    #[arg(long, value_name = "REV", conflicts_with_all = ["since", "circles"])]
+    same_code: Option<String>,
+    /// Prints the circles of files as `xtask/circles.txt` lists them, and checks nothing.
+    #[arg(long, conflicts_with = "since")]
+    circles: bool,
+    /// Prints the findings as one JSON array.
+    #[arg(long, conflicts_with = "circles")]
+    json: bool,
+}
 
 /// One violation.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,6 +73,10 @@ impl Finding {
             what: what.into(),
         }
     }
+
+    fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({ "path": self.path, "line": self.line, "what": self.what })
+    }
 }
 
 impl fmt::Display for Finding {
@@ -49,28 +89,60 @@ impl fmt::Display for Finding {
 }
 
 /// Prints every finding; true if there is none.
-pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
+pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let tree = Tree::read(root)?;
+    if args.circles {
+        print!("{}", circles::list(&tree));
+        return Ok(true);
+    }
+    let mut notes = Vec::new();
+    let mut findings = match &args.same_code {
+        Some(revision) => same_code::check(root, &tree, revision)?,
+        None => {
+            let (old, note) = Old::read(root, args.since.as_deref())?;
+            notes.extend(note);
+            notes.push(format!(
+                "{} lines still cite a design that is not in the tree; {} lines of \
+                 xtask/circles.txt are left",
+                phrases::design_citations(&tree),
+                circles::count(&tree)
+            ));
+            conventions(root, &tree, &old)?
+        }
+    };
+    findings.sort();
+    if args.json {
+        let findings: Vec<_> = findings.iter().map(Finding::to_json).collect();
+        println!("{:#}", serde_json::Value::Array(findings));
+    } else {
+        findings.iter().for_each(|finding| println!("{finding}"));
+        notes.iter().for_each(|note| println!("tidy: {note}"));
+        match findings.len() {
+            0 => println!("tidy: {} files, nothing found", tree.files.len()),
+            n => println!("tidy: {n} findings in {} files", tree.files.len()),
+        }
+    }
+    Ok(findings.is_empty())
+}
+
+fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Finding>> {
     let folders = workspaces::FOLDERS.iter();
     let metadata = folders.map(|folder| workspaces::metadata(root, folder));
     let metadata = metadata.collect::<anyhow::Result<Vec<_>>>()?;
     let mut findings = Vec::new();
-    findings.extend(layout::check(&tree));
-    findings.extend(tokens::check(&tree));
+    findings.extend(layout::check(tree));
+    findings.extend(tokens::check(tree));
     findings.extend(graph::check(&metadata)?);
-    findings.extend(graph::check_forbid_unsafe(&tree));
-    findings.extend(manifests::check(&tree));
-    findings.extend(rules::check(&tree));
-    findings.extend(links::check(&tree));
-    findings.extend(book::check(&tree));
-    findings.extend(paths::check(&tree));
-    findings.sort();
-    for finding in &findings {
-        println!("{finding}");
-    }
-    match findings.len() {
-        0 => println!("tidy: {} files, nothing found", tree.files.len()),
-        n => println!("tidy: {n} findings in {} files", tree.files.len()),
-    }
-    Ok(findings.is_empty())
+    findings.extend(graph::check_listed(&metadata)?);
+    findings.extend(graph::check_forbid_unsafe(tree));
+    findings.extend(manifests::check(tree));
+    findings.extend(rules::check(tree));
+    findings.extend(links::check(tree));
+    findings.extend(book::check(tree));
+    findings.extend(paths::check(tree));
+    findings.extend(names::check(tree));
+    findings.extend(phrases::check(tree, old));
+    findings.extend(parts::check(tree));
+    findings.extend(circles::check(tree));
+    Ok(findings)
 }

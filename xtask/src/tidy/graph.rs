@@ -1,6 +1,8 @@
 //! Who may depend on whom (`ARCHITECTURE.md`, "The crate graph"), from `cargo metadata`, and which
 //! crates forbid unsafe code (convention 9).
 
+use std::collections::BTreeSet;
+
 use anyhow::Context;
 use serde_json::Value;
 
@@ -12,8 +14,6 @@ struct Rule {
     name: &'static str,
     /// Which crates of ours it may depend on, in builds and in tests.
     may_use: &'static [&'static str],
-    /// Which crates of ours its tests may use besides.
-    tests_may_use: &'static [&'static str],
     /// Which crates of others it may be built from; `None`: any.
     libraries: Option<&'static [&'static str]>,
 }
@@ -28,8 +28,6 @@ const ALL: &[&str] = &[
     "dunlin-sim",
     "dunlin-service",
     "dunlin",
-    "dunlin-store",
-    "dunlin-services",
     "harness",
 ];
 
@@ -102,27 +100,18 @@ const RULES: &[Rule] = &[
     rule("gopt-lookups", &["gopt", "gopt-c"]),
     rule("harness", &[]),
     rule("gopt-cli", &["gopt", "gopt-c", "gopt-lookups", "harness"]),
-    rule("dunlin-store", &["gopt"]),
-    Rule {
-        tests_may_use: &["dunlin-sim"],
-        ..rule(
-            "dunlin-services",
-            &["dunlin-core", "dunlin-service", "dunlin-store"],
-        )
-    },
     rule("dunlin-cli", ALL),
     rule("xtask", &[]),
 ];
 
-/// Crates whose root forbids unsafe code, where they exist.
-const SAFE: [&str; 10] = [
+/// The roots of crates that forbid unsafe code.
+const SAFE: [&str; 9] = [
     "crates/wire/src/lib.rs",
     "crates/core/src/lib.rs",
     "crates/control/src/lib.rs",
     "crates/sim/src/lib.rs",
     "crates/service/src/lib.rs",
     "crates/service-macros/src/lib.rs",
-    "crates/services/src/lib.rs",
     "xtask/src/main.rs",
     "gopt/crates/gopt-c/src/lib.rs",
     "gopt/crates/gopt-cli/src/main.rs",
@@ -132,18 +121,13 @@ const fn rule(name: &'static str, may_use: &'static [&'static str]) -> Rule {
     Rule {
         name,
         may_use,
-        tests_may_use: &[],
         libraries: None,
     }
 }
 
-/// Takes what cargo says about each workspace.
+/// Takes cargo's description of each workspace.
 pub(super) fn check(metadata: &[Value]) -> anyhow::Result<Vec<Finding>> {
-    let mut packages: Vec<&Value> = Vec::new();
-    for workspace in metadata {
-        let members = workspace["packages"].as_array();
-        packages.extend(members.context("cargo metadata lists no packages")?);
-    }
+    let packages = packages(metadata)?;
     let names: Vec<&str> = packages
         .iter()
         .filter_map(|package| package["name"].as_str())
@@ -166,12 +150,37 @@ pub(super) fn check(metadata: &[Value]) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
+/// A crate that a rule names must exist.
+pub(super) fn check_listed(metadata: &[Value]) -> anyhow::Result<Vec<Finding>> {
+    let packages = packages(metadata)?;
+    let exists = |name: &str| packages.iter().any(|package| package["name"] == name);
+    let named = RULES
+        .iter()
+        .flat_map(|rule| rule.may_use.iter().chain([&rule.name]));
+    let missing: BTreeSet<&str> = named.copied().filter(|name| !exists(name)).collect();
+    let found = |name| {
+        let what = format!("names the crate `{name}`, which does not exist");
+        Finding::new("xtask/src/tidy/graph.rs", 0, what)
+    };
+    Ok(missing.into_iter().map(found).collect())
+}
+
+/// The packages of all workspaces.
+fn packages(metadata: &[Value]) -> anyhow::Result<Vec<&Value>> {
+    let mut packages: Vec<&Value> = Vec::new();
+    for workspace in metadata {
+        let members = workspace["packages"].as_array();
+        packages.extend(members.context("cargo metadata lists no packages")?);
+    }
+    Ok(packages)
+}
+
 /// Why `rule`'s crate may not have this dependency.
 fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> {
     let name = dependency["name"].as_str()?;
     let is_test = dependency["kind"] == "dev";
     if ours.contains(&name) {
-        let allowed = rule.may_use.contains(&name) || is_test && rule.tests_may_use.contains(&name);
+        let allowed = rule.may_use.contains(&name);
         return (!allowed).then(|| format!("`{}` must not depend on `{name}`", rule.name));
     }
     let allowed = is_test
@@ -184,7 +193,10 @@ fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> 
 
 pub(super) fn check_forbid_unsafe(tree: &Tree) -> Vec<Finding> {
     let missing = |path: &&str| {
-        let file = tree.get(path)?;
+        let Some(file) = tree.get(path) else {
+            let what = "is listed in tidy/graph.rs as free of unsafe code, and does not exist";
+            return Some(Finding::new(path, 0, what));
+        };
         let forbids = file
             .text
             .lines()

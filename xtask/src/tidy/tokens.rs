@@ -18,7 +18,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// True for files that only tests compile.
-fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     let stem = path.trim_end_matches(".rs");
     stem.split('/')
         .any(|name| name == "tests" || name == "benches")
@@ -130,11 +130,11 @@ impl Walk<'_> {
     }
 }
 
-fn is_punct(token: &TokenTree, punct: char) -> bool {
+pub(super) fn is_punct(token: &TokenTree, punct: char) -> bool {
     matches!(token, TokenTree::Punct(found) if found.as_char() == punct)
 }
 
-fn braces(token: &TokenTree) -> Option<&Group> {
+pub(super) fn braces(token: &TokenTree) -> Option<&Group> {
     match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
         _ => None,

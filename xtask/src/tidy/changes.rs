@@ -1,0 +1,88 @@
+//! Which lines are new: those whose text stood in no file at a revision before. A line that was
+//! only moved, into another file as well, is old.
+//!
+//! The revision is [`BEGIN`], so that any clone with the whole history sees every line that was
+//! written since, whatever its branches are. A shallow clone does not have it: there, and in a
+//! history that was written anew, only lines that are not committed yet are new, and `tidy` says
+//! so. `--since REV` names another one: the commit that `REV` and `HEAD` have in common.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// The commit after which the rules for new lines hold.
+const BEGIN: &str = "f605fa8fdcce3d27d0f3927b0865cb2590cf01ec";
+
+/// The lines that are old.
+#[derive(Debug)]
+pub(super) struct Old(HashSet<String>);
+
+impl Old {
+    /// Reads the revision before, and says which, if it is not the one that it should be.
+    pub(super) fn read(root: &Path, since: Option<&str>) -> anyhow::Result<(Self, Option<String>)> {
+        let (revision, note) = match since {
+            Some(since) => (common(root, since)?, None),
+            None if is_known(root, BEGIN)? => (BEGIN.to_owned(), None),
+            None => {
+                let note = format!(
+                    "this clone lacks the commit {BEGIN:.12}, so words are checked only in lines \
+                     that are not committed; `git fetch --unshallow` or --since REV has more \
+                     checked"
+                );
+                ("HEAD".to_owned(), Some(note))
+            }
+        };
+        let args = [
+            "grep", "-h", "-I", "-e", "", &revision, "--", "*.rs", "*.md",
+        ];
+        Ok((Self::of(&git(root, &args)?), note))
+    }
+
+    /// The lines of this text.
+    pub(super) fn of(text: &str) -> Self {
+        Self(text.lines().map(|line| line.trim().to_owned()).collect())
+    }
+
+    pub(super) fn has(&self, line: &str) -> bool {
+        self.0.contains(line.trim())
+    }
+}
+
+/// The last commit that the revision and `HEAD` have in common.
+fn common(root: &Path, revision: &str) -> anyhow::Result<String> {
+    let commit = git(root, &["merge-base", revision, "HEAD"])
+        .with_context(|| format!("`{revision}` and HEAD have no commit in common here"))?;
+    Ok(commit.trim().to_owned())
+}
+
+fn is_known(root: &Path, commit: &str) -> anyhow::Result<bool> {
+    let commit = format!("{commit}^{{commit}}");
+    let status = Command::new("git")
+        .args(["rev-parse", "--quiet", "--verify", &commit])
+        .current_dir(root)
+        .stdout(std::process::Stdio::null())
+        .status()
+        .context("cannot start git")?;
+    Ok(status.success())
+}
+
+/// Runs git; returns the text that it prints.
+pub(super) fn git(root: &Path, args: &[&str]) -> anyhow::Result<String> {
+    let out = Command::new("git")
+        .args(args)
+        .current_dir(root)
+        .output()
+        .context("cannot start git, which knows the history of the workspace")?;
+    ensure!(
+        out.status.success(),
+        "git {}: {}",
+        args.join(" "),
+        String::from_utf8_lossy(&out.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! State that leaves its part is found; values and proofs may be open.
+
+use super::{Part, Tree, check_parts};
+
+const PART: Part = Part {
+    path: "crates/core/src/pacer",
+    values: &["Moment", "Known"],
+};
+
+fn found(code: &str) -> Vec<String> {
+    let text = format!("struct Moment; struct Known; {code}");
+    let tree = Tree::of(&[("crates/core/src/pacer/wheel.rs", &text)]);
+    let findings = check_parts(&tree, &[PART]);
+    findings.into_iter().map(|finding| finding.what).collect()
+}
+
+#[test]
+fn fields_that_others_see_are_found() {
+    for code in [
+        "struct A { a: u8, pub b: u8 }",
+        "pub struct A<T>(pub(super) T) where T: Copy;",
+        "struct A { pub(crate) a: Map<u8, [u8; 2]> }",
+    ] {
+        let found = found(code);
+        assert_eq!(found.len(), 1, "{code}");
+        assert!(found[0].contains("`A`"), "{found:?}");
+    }
+}
+
+#[test]
+fn functions_that_give_state_away_are_found() {
+    for code in [
+        "impl A { pub(crate) fn slot(&mut self) -> &mut Slot { self.find() } }",
+        "impl A { pub fn slot<'a>(&'a mut self) -> Option<(u8, &'a mut Slot)> { self.find() } }",
+        "pub(super) const unsafe fn slot(a: &mut A) -> &mut Slot where A: Copy { a.find() }",
+    ] {
+        let found = found(code);
+        assert_eq!(found.len(), 1, "{code}");
+        assert!(found[0].contains("`slot`"), "{found:?}");
+    }
+}
+
+#[test]
+fn private_state_values_and_proofs_are_not() {
+    for code in [
+        "struct A { a: u8 } impl A { fn slot(&mut self) -> &mut Slot { self.find() } }",
+        "pub(crate) struct A { a: u8 } impl A { pub(crate) fn on_a(&mut self, b: &mut B) {} }",
+        "impl A { pub fn with(&mut self, f: impl Fn(&mut B) -> u8) -> Option<&B> { f() } }",
+        "impl<'a> Known<'a> { pub(crate) fn slot(self) -> &'a mut Slot { self.find() } }",
+        "struct Unit;",
+    ] {
+        assert_eq!(found(code), Vec::<String>::new(), "{code}");
+    }
+    let open = "struct Moment { pub now: u64 } struct Known;";
+    let tree = Tree::of(&[
+        ("crates/core/src/pacer.rs", ""),
+        ("crates/core/src/pacer/a.rs", open),
+    ]);
+    assert_eq!(check_parts(&tree, &[PART]), []);
+}
+
+#[test]
+fn more_than_ten_functions_that_only_get_or_set_are_found() {
+    let plain = |n: usize| -> String {
+        let get = |n| format!("impl A {{ pub fn get{n}(&self) -> &u8 {{ &self.a.0 }} }}");
+        let set = "impl A { pub fn set(&mut self, a: u8) { self.a = a; } }";
+        let more = "impl A { pub fn more(&self) -> u8 { self.a + 1 } fn own(&self) { self.a } }";
+        let gets: String = (1..n).map(get).collect();
+        format!("{gets}{set}{more}")
+    };
+    assert_eq!(found(&plain(10)), Vec::<String>::new());
+    let found = found(&plain(11));
+    assert_eq!(found.len(), 11);
+    assert!(
+        found[0].contains("`get1` only gets a field; all parts have 11"),
+        "{found:?}"
+    );
+    assert!(found[10].contains("`set` only sets"), "{found:?}");
+}
+
+#[test]
+fn what_is_listed_must_exist() {
+    let tree = Tree::of(&[("crates/core/src/pacers.rs", "struct A { pub a: u8 }")]);
+    let findings = check_parts(&tree, &[PART]);
+    let found: Vec<String> = findings.into_iter().map(|finding| finding.what).collect();
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].contains("does not exist") && found[1].contains("`Moment`"));
+}
+
+#[test]
+fn tests_of_a_part_may_do_as_they_like() {
+    let tree = Tree::of(&[
+        ("crates/core/src/pacer.rs", "struct Moment; struct Known;"),
+        ("crates/core/src/pacer/tests.rs", "struct A { pub a: u8 }"),
+    ]);
+    assert_eq!(check_parts(&tree, &[PART]), []);
+}

@@ -1,0 +1,120 @@
+//! Words that new lines of prose may not have (convention 17): they read as translated, or
+//! hide the part of the program that acts. Old lines keep theirs until they are rewritten.
+
+use super::Finding;
+use super::changes::Old;
+use super::prose::{self, Line};
+use super::tree::{File, Tree};
+
+/// Refused words, in small letters, and the advice.
+const PHRASES: [(&[&str], &str); 12] = [
+    (&["who"], ACTOR),
+    (&["whom"], ACTOR),
+    (&["whoever"], ACTOR),
+    (&["somebody"], ACTOR),
+    (&["nobody"], ACTOR),
+    (&["anybody"], ACTOR),
+    (&["so", "many"], "name the number or the count"),
+    (&["its", "like"], "name the things"),
+    (&["their", "like"], "name the things"),
+    (&["is", "told"], "say what is passed, returned or called"),
+    (&["hears"], "use receives, or the call that happens"),
+    (&["says", "of"], "use describes, reports or states"),
+];
+
+const ACTOR: &str = "name the actor: peer, reader, caller, kernel, thread";
+
+/// A citation of a document that is not in the tree.
+const DESIGN: &str = "design §";
+
+pub(super) fn check(tree: &Tree, old: &Old) -> Vec<Finding> {
+    tree.files
+        .iter()
+        .flat_map(|file| check_file(file, old))
+        .collect()
+}
+
+/// How many lines cite the document that is not in the tree.
+pub(super) fn design_citations(tree: &Tree) -> usize {
+    let count = |file| {
+        let lines = prose::lines(file);
+        lines
+            .iter()
+            .filter(|line| line.text.contains(DESIGN))
+            .count()
+    };
+    tree.files.iter().map(count).sum()
+}
+
+fn check_file(file: &File, old: &Old) -> Vec<Finding> {
+    let sources: Vec<&str> = file.text.lines().collect();
+    let is_new = |number: usize| !old.has(sources[number - 1]);
+    let lines = prose::lines(file);
+    let mut findings = Vec::new();
+    for line in lines.iter().filter(|line| is_new(line.number)) {
+        if line.opens_doc && line.text.starts_with("What ") {
+            let what = "a doc comment does not open with \"What\": begin with the noun or the verb";
+            findings.push(Finding::new(&file.path, line.number, what));
+        }
+        if line.text.contains(DESIGN) {
+            let what = "cites a design that is not in the tree; cite a rule of docs/protocol.md or \
+                        a page";
+            findings.push(Finding::new(&file.path, line.number, what));
+        }
+    }
+    let words = words(&lines);
+    for at in 0..words.len() {
+        for (phrase, advice) in PHRASES {
+            let Some(found) = words.get(at..at + phrase.len()) else {
+                continue;
+            };
+            let is_it = found
+                .iter()
+                .map(|word| word.text.as_str())
+                .eq(phrase.iter().copied());
+            if is_it && found.iter().any(|word| is_new(word.line)) {
+                let what = format!("\"{}\": {advice}", phrase.join(" "));
+                findings.push(Finding::new(&file.path, found[0].line, what));
+            }
+        }
+    }
+    findings
+}
+
+struct Word {
+    text: String,
+    line: usize,
+}
+
+/// All words of prose in small letters. Code between backticks, and a gap between lines, is a word
+/// without text.
+fn words(lines: &[Line<'_>]) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut last = 0;
+    for line in lines {
+        let mut add = |text: &str| {
+            words.push(Word {
+                text: text.to_lowercase(),
+                line: line.number,
+            });
+        };
+        if last + 1 != line.number {
+            add("");
+        }
+        last = line.number;
+        for (index, part) in line.text.split('`').enumerate() {
+            if index % 2 == 1 {
+                add("");
+                continue;
+            }
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            part.split(|c| !is_part(c))
+                .filter(|word| !word.is_empty())
+                .for_each(&mut add);
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;
