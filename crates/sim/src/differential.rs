@@ -24,7 +24,6 @@ mod shares;
 use std::fmt;
 use std::ops::Range;
 
-pub use fact::OWN_COUNTERS;
 pub use record::Line;
 pub use report::{Difference, Side};
 pub use shares::{Shares, Taken, TakesPath};

@@ -139,7 +139,7 @@ impl Host {
 }
 
 impl Host {
-    /// What the endpoint counts and holds, by name.
+    /// Everything that the endpoint counts and holds, by name.
     pub(super) fn standing(&mut self) -> Vec<(&'static str, u64)> {
         let (bytes, bufs) = self.rpc.pool_use();
         let rpc = &self.rpc;

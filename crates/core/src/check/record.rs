@@ -20,7 +20,7 @@ pub(super) struct Recorder(Option<Arc<Mutex<Record>>>);
 #[derive(Default, Debug)]
 struct Record {
     facts: Vec<Fact>,
-    /// What each host counted and held when that was noted last.
+    /// Counters and holdings of each host, as they were noted last.
     standing: [Vec<(&'static str, u64)>; 2],
 }
 
@@ -35,7 +35,7 @@ pub(super) enum Fact {
     Ended(usize, u64, String, Vec<u8>),
     /// Something that a sentence says: an event, an answer of the endpoint.
     Told(usize, String),
-    /// What the endpoint counted and holds has changed.
+    /// Counters or holdings of the endpoint have changed.
     Stands(usize, Vec<(&'static str, u64)>),
 }
 
@@ -90,22 +90,18 @@ impl Recorder {
     }
 }
 
-/// Counters that belong to a path itself, and that two variants need not share: by their names in
-/// [`Counters::named`]. Today there is one path, which has none.
-pub(super) const OWN_COUNTERS: &[&str] = &[];
-
 /// All counters that variants share, by name.
 pub(super) fn shared_counters(counters: &Counters) -> impl Iterator<Item = (&'static str, u64)> {
     let counted = counters.named().into_iter();
     counted
-        .filter(|(name, _)| !OWN_COUNTERS.contains(name))
+        .filter(|(name, _)| !Counters::OF_PATHS.contains(name))
         .chain(counters.drops.named())
 }
 
 /// Facts before the first different one that are shown.
 const CONTEXT: usize = 12;
 
-/// What differs first, with what happened before; `None` if nothing does.
+/// The first difference, with the facts before it; `None` if there is none.
 pub(super) fn difference(first: &[Fact], second: &[Fact]) -> Option<String> {
     let same = first.iter().zip(second).take_while(|(a, b)| a == b).count();
     if same == first.len() && same == second.len() {

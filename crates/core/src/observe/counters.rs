@@ -46,6 +46,10 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Names of counters that say which way packets took and not what became of them: two variants
+    /// of an endpoint that must not differ may differ in these. Today there is one way.
+    pub const OF_PATHS: &[&str] = &[];
+
     /// Every field with its name, in the order above.
     pub const fn named(&self) -> [(&'static str, u64); 19] {
         let Self {

@@ -169,7 +169,7 @@ impl App {
         self.shared.record().note(cx.now(), self.id.port, fact);
     }
 
-    /// Nobody waits any more for a kept request, which is answered nevertheless.
+    /// The client of a kept request does not wait any more. It is answered nevertheless.
     pub(super) fn on_given_up(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
         self.note(cx, &Fact::GivenUp(ticket.index()));
     }

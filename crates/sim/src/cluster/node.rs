@@ -245,7 +245,7 @@ impl RpcNode {
     }
 }
 
-/// What a run that is compared records.
+/// The facts of a run that is compared.
 impl RpcNode {
     /// An iteration is over.
     fn note_iteration(&mut self, progress: Progress) {

@@ -20,10 +20,6 @@ use crate::packets;
 use crate::run::Report;
 use crate::world::{Act, StreamEvent};
 
-/// Counters that belong to a path itself, and that two variants need not share: by their names in
-/// [`Counters::named`]. Today there is one path, which has none.
-pub const OWN_COUNTERS: &[&str] = &[];
-
 /// One thing that happened.
 pub(crate) enum Fact<'a> {
     /// An iteration of an event loop is over.
@@ -57,7 +53,7 @@ pub(crate) enum Fact<'a> {
     Session(SessionEvent),
     /// A timer of the application fires.
     Timer(u64),
-    /// Nobody waits any more for a request that the application keeps.
+    /// The client of a request that the application keeps does not wait any more.
     GivenUp(usize),
     /// The control plane of a process gets something.
     Control(&'a StreamEvent),
@@ -71,7 +67,7 @@ pub(crate) enum Fact<'a> {
     Over(&'a Report),
 }
 
-/// What an endpoint has counted and holds after an iteration.
+/// Counters and holdings of an endpoint after an iteration.
 pub(crate) struct Standing<'a> {
     pub(crate) counters: &'a Counters,
     pub(crate) measured: &'a Histograms,
@@ -237,7 +233,7 @@ impl fmt::Display for Fact<'_> {
 impl Standing<'_> {
     fn show(&self, see: &mut impl See) {
         for (name, count) in self.counters.named() {
-            if !OWN_COUNTERS.contains(&name) {
+            if !Counters::OF_PATHS.contains(&name) {
                 see.number(name, count);
             }
         }

@@ -15,12 +15,12 @@ use super::fact::{Fact, See};
 use super::shares::{Taken, TakesPath};
 use crate::net::PortId;
 
-/// Where facts are noted; clones write to the same record. Handlers in workers hold one too, so
-/// it is behind a lock, which is never waited for: a run has one thread.
+/// Where facts are noted; clones write to the same record. Handlers in workers hold one too, so a
+/// lock guards it, for which no thread ever waits: a run has one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder(Option<Arc<Mutex<Record>>>);
 
-/// What is known of a run.
+/// The digests of a run, and words about a part of it.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     digest: Digest,
@@ -48,7 +48,7 @@ pub struct Line {
     pub fields: Vec<(&'static str, String)>,
 }
 
-/// What a record says at the end of its run.
+/// The content of a record at the end of its run.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) after: Vec<u64>,
@@ -79,7 +79,7 @@ impl Recorder {
         }
     }
 
-    /// Notes a fact for which nobody reads a clock: it has the time of the fact before.
+    /// Notes a fact of code that has no clock: it gets the time of the fact before.
     pub(crate) fn note_next(&self, port: PortId, fact: &Fact<'_>) {
         if let Some(record) = &self.0 {
             let mut record = lock(record);
@@ -105,7 +105,7 @@ impl Recorder {
         }
     }
 
-    /// What was recorded; the record is empty afterwards.
+    /// Takes the content out; the record is empty afterwards.
     pub(crate) fn take(&self) -> Recorded {
         let record = match &self.0 {
             Some(record) => std::mem::take(&mut *lock(record)),

@@ -13,15 +13,15 @@ use crate::mutants::Mutant;
 pub struct Difference {
     /// The seed.
     pub seed: u64,
-    /// What was compared.
+    /// The name of the comparison.
     pub comparison: &'static str,
-    /// What was planted in the second variant.
+    /// The mutant of the second variant.
     pub mutant: Option<Mutant>,
     /// How many facts are the same.
     pub fact: usize,
     /// How many lines of each side come before the first different one.
     pub before: usize,
-    /// What a checker found in the second run.
+    /// The promise that a checker found broken in the second run.
     pub failure: Option<String>,
     /// The host of each port.
     pub hosts: Vec<usize>,
@@ -48,7 +48,7 @@ impl Difference {
             .map(|side| side.lines.get(self.before))
     }
 
-    /// What of the first different facts differs, by name, on both sides.
+    /// The parts of the first different facts that differ, by name, on both sides.
     pub fn fields(&self) -> Vec<(&'static str, [&str; 2])> {
         let [Some(first), Some(second)] = self.first() else {
             return Vec::new();
@@ -70,7 +70,7 @@ impl Difference {
         format!("cargo xtask seeds --differential --seed {seed}{planted}")
     }
 
-    /// What differs, in one sentence.
+    /// The difference in one sentence.
     pub fn summary(&self) -> String {
         let [first, second] = self.first().map(|line| match line {
             Some(line) => format!("{} {}", self.place(line).trim_start(), line.what),

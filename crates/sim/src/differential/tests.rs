@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use dunlin_core::{Counters, Nanos};
 
 use super::{
-    Comparison, Difference, GENERAL, OWN_COUNTERS, REPEATED, Same, Taken, Unlike, Variant,
-    compare_seed, first_difference,
+    Comparison, Difference, GENERAL, REPEATED, Same, Taken, Unlike, Variant, compare_seed,
+    first_difference,
 };
 use crate::cluster::Kind;
 use crate::plan::Plan;
@@ -144,7 +144,7 @@ fn the_first_difference_is_found_also_at_the_end_of_the_shorter_run() {
 #[test]
 fn counters_that_may_differ_exist() {
     let named = Counters::default().named();
-    for own in OWN_COUNTERS {
+    for own in Counters::OF_PATHS {
         assert!(named.iter().any(|(name, _)| name == own), "no such: {own}");
     }
 }
