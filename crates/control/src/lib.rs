@@ -15,16 +15,22 @@
 
 mod attempt;
 mod config;
+mod handshake;
 mod heartbeat;
 mod link;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 mod plane;
 mod route;
 mod types;
 
 pub use config::{PlaneConfig, PlaneCounters};
+pub use handshake::{
+    Answer, Completion, HalvesMut, Handshake, MAX_RETRIES, Peering, Step, Wish, WrongStage,
+};
 pub use heartbeat::{Detector, HeartbeatConfig, Verdict, WrongAck};
 pub use plane::{AddError, Plane};
 pub use types::{
     Action, Command, ConnectFailure, Event, Identity, LinkId, PeerIdentity, SessionKey, Side,
-    Target, Ticket, TransportOffer,
+    Target, Ticket, TransportOffer, TransportOffers,
 };

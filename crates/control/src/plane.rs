@@ -47,6 +47,8 @@ pub struct Plane<F> {
     last_id: u64,
     /// Where the search for "any endpoint" begins.
     next_any: EndpointIndex,
+    #[cfg(feature = "mutants")]
+    mutant: Option<crate::mutant::Mutant>,
 }
 
 /// An endpoint of this process.
@@ -97,7 +99,15 @@ impl<F> Plane<F> {
             actions: VecDeque::new(),
             last_id: 0,
             next_any: EndpointIndex(0),
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
+    }
+
+    /// The process shows a planted bug from now on.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&mut self, mutant: Option<crate::mutant::Mutant>) {
+        self.mutant = mutant;
     }
 
     /// What this process says of itself.

@@ -118,13 +118,16 @@ pub struct TransportOffer<F> {
     pub fds: Vec<F>,
 }
 
+/// The ways in which one side can be reached, best first.
+pub type TransportOffers<F> = Vec<TransportOffer<F>>;
+
 /// One side of a session to be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Side<F> {
     /// Numbers of the session at that side.
     pub offer: SessionOffer,
     /// How to reach it.
-    pub transports: Vec<TransportOffer<F>>,
+    pub transports: TransportOffers<F>,
 }
 
 /// What an endpoint asks of the plane.
@@ -243,6 +246,16 @@ pub enum ConnectFailure {
     TimedOut(Option<RefuseCode>),
     /// This process has as many connections under way as it may have.
     TooMany,
+}
+
+impl ConnectFailure {
+    /// How the session that was to be made ends.
+    pub(super) const fn close_reason(self) -> CloseReason {
+        match self {
+            Self::Refused(_) | Self::TooMany => CloseReason::Refused,
+            Self::Unreachable | Self::TimedOut(_) => CloseReason::ConnectTimeout,
+        }
+    }
 }
 
 impl fmt::Display for ConnectFailure {

@@ -2,6 +2,8 @@
 //! which break no promise and which only a comparison of two runs sees. Only with the feature
 //! `mutants`; a build without it has none of this.
 
+/// Makes the enum `Mutant` of a crate's planted bugs and differences.
+#[macro_export]
 macro_rules! mutants {
     (
         bugs { $($(#[$bug_doc:meta])* $bug:ident = $bug_text:literal,)* }

@@ -17,14 +17,15 @@ use std::sync::mpsc::sync_channel;
 use std::task::Waker;
 use std::time::Duration;
 
-use dunlin_control::{Command, ConnectFailure, Event, SessionKey};
-use dunlin_core::{Config, Nanos, Progress, Rpc, Session, SessionOptions, Workers};
+use dunlin_control::{ConnectFailure, Event, Wish};
+use dunlin_core::{Closed, Config, Nanos, Progress, Rpc, Session, SessionOptions, Workers};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
 use crate::clock::TscClock;
 use crate::error::{ConnectError, EndpointError};
+use crate::events::on_wrong_stage;
 use crate::idle::{Idle, MIN_BLOCK, Sleeper};
 use crate::insight::page::Page;
 use crate::insight::place::Place;
@@ -32,7 +33,8 @@ use crate::insight::publish::Publisher;
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::{Nexus, random};
 use crate::{ffi, transports::Open};
-use handshakes::Handshakes;
+use handshakes::{Handshakes, Ways};
+use offers::place_of;
 
 /// Addresses of one server that are tried.
 const MAX_ADDRESSES: usize = 8;
@@ -152,7 +154,7 @@ impl<T: Open> EndpointBuilder<T> {
             sleeper,
             events,
             requests: Arc::clone(self.nexus.requests()),
-            handshakes: Handshakes::default(),
+            handshakes: Handshakes::new(index),
             index,
             publisher,
             nexus: self.nexus,
@@ -244,7 +246,14 @@ impl<T: Open, App> Endpoint<T, App> {
         let to = address.to_socket_addrs()?.take(MAX_ADDRESSES).collect();
         let deadline = self.rpc.now() + options.patience.into();
         let target = options.endpoint.map_or(EndpointIndex::ANY, EndpointIndex);
-        self.begin(to, target, deadline, &options.session)
+        let wish = Wish {
+            to,
+            target,
+            deadline,
+        };
+        let (now, ways) = (self.rpc.now(), &mut Ways(&self.requests));
+        let (rpc, options) = (&mut self.rpc, &options.session);
+        Ok(self.handshakes.connect(rpc, ways, options, wish, now)?)
     }
 
     /// Makes a session and waits for it.
@@ -316,20 +325,8 @@ impl<T: Open, App> Endpoint<T, App> {
     /// Shows how it stands.
     #[cold]
     fn publish(&mut self) {
-        let places = |peer| self.handshakes.place_of(peer);
+        let places = |peer| place_of(self.handshakes.whereabouts(peer));
         self.publisher.publish(&mut self.rpc, self.index.0, places);
-    }
-
-    fn key(&self, session: dunlin_wire::SessionNum, token: dunlin_wire::Token) -> SessionKey {
-        SessionKey {
-            endpoint: self.index,
-            session,
-            token,
-        }
-    }
-
-    fn command(&self, command: Command<OwnedFd>) {
-        self.requests.send(Request::Plane(command));
     }
 
     #[cold]
@@ -337,8 +334,18 @@ impl<T: Open, App> Endpoint<T, App> {
         self.sleeper.on_activity();
         self.events.doorbell.take();
         while let Some(event) = self.events.receive() {
-            self.on_event(event);
+            let (now, ways) = (self.rpc.now(), &mut Ways(&self.requests));
+            if let Err(wrong) = self.handshakes.hear(&mut self.rpc, ways, event, now) {
+                on_wrong_stage(&wrong);
+            }
         }
+    }
+
+    /// A session has ended at this side, for whatever reason.
+    #[cold]
+    fn on_ended(&mut self, closed: &Closed) {
+        let (now, ways) = (self.rpc.now(), &mut Ways(&self.requests));
+        self.handshakes.end(&mut self.rpc, ways, closed, now);
     }
 
     /// Blocks, if nothing is due soon and nothing comes at the last moment.

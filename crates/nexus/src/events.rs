@@ -9,10 +9,15 @@
 
 use std::os::fd::OwnedFd;
 
-use dunlin_control::{Action, Command, Event, LinkId, SessionKey, Target};
+use dunlin_control::{Action, Command, Event, LinkId, SessionKey, Target, WrongStage};
 use dunlin_core::CloseReason;
 use dunlin_wire::control::{GoodbyeReason, Message};
 use tracing::{Level, debug, enabled, error, info, warn};
+
+/// The plane and an endpoint disagree about a session, which is a mistake of ours.
+pub(crate) fn on_wrong_stage(wrong: &WrongStage) {
+    error!(endpoint = wrong.key.endpoint.0, "{wrong}");
+}
 
 /// An endpoint asks for something.
 pub(crate) fn on_command(command: &Command<OwnedFd>) {

@@ -182,7 +182,10 @@ impl<F> Plane<F> {
             token: accept.server.token,
         };
         let Some(attempt) = self.attempt_over(link, accept.attempt) else {
-            self.send(link, &Message::Disconnect(remote), Vec::new());
+            // A grant that comes twice is for a session that is open.
+            if !self.is_open_with(link, remote) {
+                self.send(link, &Message::Disconnect(remote), Vec::new());
+            }
             return Ok(());
         };
         attempt
@@ -201,6 +204,16 @@ impl<F> Plane<F> {
         self.tell(key.endpoint, Event::Accepted { key, side });
         self.finish_attempt(accept.attempt, now);
         Ok(())
+    }
+
+    /// A session that the other side of a connection calls so is open.
+    fn is_open_with(&self, link: LinkId, remote: SessionRef) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(crate::mutant::Mutant::SecondGrantEnds) {
+            return false;
+        }
+        let mut sessions = self.sessions.values();
+        sessions.any(|open| open.link == link && open.remote == remote)
     }
 
     /// Attempts whose deadline or whose wait is over.

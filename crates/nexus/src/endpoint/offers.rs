@@ -1,11 +1,12 @@
 //! What the control plane and the transports call the same things: who the peer is, its offers, and
-//! why it could not be met. Pure; called by `handshakes`.
+//! why it could not be met. Pure; called by `handshakes` and `endpoint`.
 
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use dunlin_control::{PeerIdentity, TransportOffer};
+use dunlin_control::{PeerIdentity, TransportOffer, TransportOffers};
 use dunlin_transport::connect::{ConnectError, EndpointUid, Offer, PeerInfo};
-use dunlin_wire::control::RefuseCode;
+use dunlin_wire::control::{EndpointIndex, RefuseCode};
 
 use crate::insight::place::Place;
 use crate::transports::Open;
@@ -20,16 +21,16 @@ pub(super) fn info_of(peer: &PeerIdentity) -> PeerInfo {
     }
 }
 
-/// The same as whoever looks at this process is told of it.
-pub(super) fn place_of(peer: &PeerIdentity) -> Place {
+/// Where the other endpoint is, for a reader of what this process shows.
+pub(super) fn place_of((nexus, index): (Option<SocketAddr>, Option<EndpointIndex>)) -> Place {
     Place {
-        nexus: peer.nexus,
-        endpoint: peer.index.map(|index| index.0),
+        nexus,
+        endpoint: index.map(|index| index.0),
     }
 }
 
 /// A transport's offer, or answer, as messages carry it.
-pub(super) fn wrapped<T: Open>(offer: Offer) -> Vec<TransportOffer<OwnedFd>> {
+pub(super) fn wrapped<T: Open>(offer: Offer) -> TransportOffers<OwnedFd> {
     let parts = T::parts(offer).into_iter();
     let wrapped = parts.map(|(kind, Offer { bytes, fds })| TransportOffer { kind, bytes, fds });
     wrapped.collect()
@@ -40,7 +41,7 @@ pub(super) fn wrapped<T: Open>(offer: Offer) -> Vec<TransportOffer<OwnedFd>> {
 /// # Errors
 /// `Unreachable` if it can read nothing of it, `Sizes` if it is too much.
 pub(super) fn unwrapped<T: Open>(
-    transports: Vec<TransportOffer<OwnedFd>>,
+    transports: TransportOffers<OwnedFd>,
 ) -> Result<Offer, ConnectError> {
     let parts = transports.into_iter();
     let parts = parts.map(|TransportOffer { kind, bytes, fds }| (kind, Offer { bytes, fds }));

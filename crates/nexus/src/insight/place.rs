@@ -18,15 +18,6 @@ pub struct Place {
 pub(super) const COLUMNS: [&str; 4] = ["peer_ip_high", "peer_ip_low", "peer_port", "peer_endpoint"];
 
 impl Place {
-    /// This, and what another knows that this does not.
-    #[must_use]
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            nexus: self.nexus.or(other.nexus),
-            endpoint: self.endpoint.or(other.endpoint),
-        }
-    }
-
     pub(super) fn words(self) -> [u64; COLUMNS.len()] {
         let ip = self.nexus.map_or(0, |nexus| match nexus.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),

@@ -27,24 +27,3 @@ fn words_that_make_no_place_say_that_it_is_not_known() {
     assert_eq!(Place::of_words([1, 2, 1 << 16, 1 << 17]), nowhere);
     assert_eq!(Place::of_words([u64::MAX; 4]), nowhere);
 }
-
-#[test]
-fn what_one_knows_adds_to_what_the_other_knows() {
-    let nexus = Some("10.0.0.7:31850".parse().unwrap());
-    let (with_nexus, with_endpoint) = (
-        Place {
-            nexus,
-            endpoint: None,
-        },
-        Place {
-            nexus: None,
-            endpoint: Some(4),
-        },
-    );
-    let both = Place {
-        nexus,
-        endpoint: Some(4),
-    };
-    assert_eq!(with_nexus.or(with_endpoint), both);
-    assert_eq!(with_endpoint.or(with_nexus), both);
-}

@@ -1,0 +1,473 @@
+//! The handshakes of one endpoint's sessions, from the wish to connect until the session is open,
+//! and what its end gives back (rules C4 to C6).
+//!
+//! Three others do the work and are reached by [`Step`]s: the plane speaks with the other process,
+//! the transport makes offers and takes them, and core owns the session itself. A session that
+//! this side asks for goes through these stages:
+//!
+//! | stage | event | steps | next stage |
+//! |---|---|---|---|
+//! | none | `on_connect` | plane: Connect | Asked |
+//! | Asked | Found | none | Waiting |
+//! | Waiting | a turn of the channel | transport: Offer | Offering |
+//! | Offering | `on_offered`: an offer | plane: Offer | Offered |
+//! | Offering | `on_offered`: no offer | plane: Abandon; core: Close | failed |
+//! | Offered | Accepted | transport, core: Complete | Completing |
+//! | Completing | `on_completed`: open | none | open |
+//! | Completing | `on_completed`: not by this channel | plane: Disconnect, Connect | Asked |
+//! | Completing | the same, once too often or too late | plane: Disconnect; core: Close | failed |
+//! | Completing | `on_completed`: unfit | Release; plane: Disconnect; core: Close | failed |
+//! | Waiting, Offering, Offered | OfferVoid | transport: Abandon | Asked |
+//! | any above | ConnectFailed | transport: Abandon; core: Close | failed |
+//! | any above | `on_ended` | plane: Abandon; transport: Abandon | gone |
+//! | Completing | Closed | core: Close, once it is open | open |
+//! | other than Completing | Closed | none: it means a grant that was given back | same |
+//! | open | Closed | core: Close | open |
+//! | open | `on_ended` | plane: Disconnect; transport: Release or Remove | gone |
+//!
+//! Too often is more than [`MAX_RETRIES`] times, too late is after the deadline of the wish.
+//!
+//! A session that the other side asks for has no stage: `Incoming` is one step, [`Step::Answer`],
+//! and its result ([`Handshake::on_answered`]) opens the session or refuses it.
+//!
+//! Invariants:
+//! - Every offer that the transport made is completed or abandoned, exactly once.
+//! - The transport counts as many uses of a peer as sessions with it are open.
+//! - A session that waits for its turn gets one: the last turn of a channel to end gives the next.
+//! - Whatever order events come in, an event that does not fit is an error that the caller sees,
+//!   and nothing is kept on its behalf.
+//!
+//! The sharing of channels is in `handshake/channels.rs`. Called by `handshake/drive.rs`.
+
+mod channels;
+mod drive;
+mod stages;
+mod steps;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use dunlin_core::transport::PeerId;
+use dunlin_core::{CloseReason, Closed, Nanos, Session};
+use dunlin_wire::SessionNum;
+use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
+
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
+use crate::types::{
+    Command, ConnectFailure, Event, LinkId, PeerIdentity, SessionKey, Side, Ticket,
+};
+use channels::Channels;
+use stages::{Connecting, Stage};
+
+pub use drive::{HalvesMut, Peering};
+pub use stages::Wish;
+pub use steps::{Answer, Completion, Step, WrongStage};
+
+/// Times that a session which was granted and could not be completed is asked for again.
+pub const MAX_RETRIES: u32 = 3;
+
+/// Failures that are remembered for the program.
+const MAX_FAILURES: usize = 64;
+
+/// The handshakes of one endpoint. `F` stands for a descriptor, `P` for an offer that a transport
+/// has made.
+#[derive(Debug)]
+pub struct Handshake<F, P> {
+    endpoint: EndpointIndex,
+    connecting: BTreeMap<SessionNum, Connecting<P>>,
+    channels: Channels,
+    failures: VecDeque<(Session, ConnectFailure)>,
+    steps: VecDeque<Step<F, P>>,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+impl<F, P> Handshake<F, P> {
+    /// No session of this endpoint is connecting.
+    pub fn new(endpoint: EndpointIndex) -> Self {
+        Self {
+            endpoint,
+            connecting: BTreeMap::new(),
+            channels: Channels::default(),
+            failures: VecDeque::new(),
+            steps: VecDeque::new(),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+
+    /// The endpoint shows a planted bug from now on.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&mut self, mutant: Option<Mutant>) {
+        self.mutant = mutant;
+        self.channels.unlimited = self.shows(Mutant::OfferedTogether);
+    }
+
+    #[cfg(feature = "mutants")]
+    fn shows(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+
+    /// The step that is to be taken next, in order.
+    pub fn next_step(&mut self) -> Option<Step<F, P>> {
+        self.steps.pop_front()
+    }
+
+    /// Why a session could not be connected, if it is one of the last few that could not.
+    pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
+        let mut latest = self.failures.iter().rev();
+        let found = latest.find(|(failed, _)| *failed == session);
+        found.map(|(_, failure)| *failure)
+    }
+
+    /// Where the nexus of a peer listens, and the index of the peer there, as far as is known.
+    pub fn whereabouts(&self, peer: PeerId) -> (Option<SocketAddr>, Option<EndpointIndex>) {
+        self.channels.whereabouts(peer)
+    }
+
+    /// No session is connecting, and none is open.
+    pub fn is_idle(&self) -> bool {
+        self.connecting.is_empty() && self.channels.is_empty()
+    }
+
+    /// Sessions on their way to being open.
+    pub fn connecting(&self) -> usize {
+        self.connecting.len()
+    }
+
+    /// The user wants a session, which core has opened on this side.
+    pub fn on_connect(&mut self, session: Session, key: SessionKey, wish: Wish) {
+        self.ask(key, &wish);
+        let entry = Connecting {
+            session,
+            key,
+            wish,
+            retries: 0,
+            stage: Stage::Asked,
+        };
+        self.connecting.insert(key.session, entry);
+    }
+
+    /// The plane has something for the endpoint. An event about a session that has ended meanwhile
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// [`WrongStage`]: the plane must not say this now.
+    pub fn on_event(&mut self, event: Event<F>) -> Result<(), WrongStage> {
+        match event {
+            Event::Found { key, via, peer } => self.on_found(key, via, peer),
+            Event::OfferVoid { key } => self.on_offer_void(key),
+            Event::Accepted { key, side } => self.on_accepted(key, side),
+            Event::ConnectFailed { key, failure } => {
+                self.on_failed(key, failure);
+                Ok(())
+            }
+            Event::Incoming { ticket, peer, side } => {
+                self.steps.push_back(Step::Answer { ticket, peer, side });
+                Ok(())
+            }
+            Event::Closed { key, reason } => {
+                self.on_closed(key, reason);
+                Ok(())
+            }
+        }
+    }
+
+    /// The transport made the offer of [`Step::Offer`], or why it could not.
+    pub fn on_offered(
+        &mut self,
+        key: SessionKey,
+        via: LinkId,
+        made: Result<(P, Side<F>), RefuseCode>,
+    ) {
+        let entry = self.named(key);
+        let offering = entry.and_then(|entry| match entry.stage {
+            Stage::Offering { via: asked, uid } if asked == via => Some((entry, uid)),
+            _ => None,
+        });
+        match (offering, made) {
+            (Some((entry, uid)), Ok((pending, side))) => {
+                entry.stage = Stage::Offered { uid, pending };
+                self.command(Command::Offer { key, via, side });
+            }
+            (Some(_), Err(code)) => {
+                self.command(Command::Abandon { key });
+                self.on_failed(key, ConnectFailure::Refused(code));
+            }
+            // The session was given up meanwhile, and its turn with it.
+            (None, Ok((pending, _))) => self.steps.push_back(Step::Abandon { pending }),
+            (None, Err(_)) => {}
+        }
+    }
+
+    /// Transport and core took the answer of [`Step::Complete`], or could not.
+    pub fn on_completed(&mut self, key: SessionKey, done: Completion, now: Nanos) {
+        let entry = self.take(key);
+        let Some((entry, uid, ended)) = entry.and_then(|entry| match entry.stage {
+            Stage::Completing { uid, ended } => Some((entry, uid, ended)),
+            _ => None,
+        }) else {
+            // The session was given up meanwhile, and its turn with it.
+            if let Completion::Open(peer) | Completion::Unfit(peer) = done {
+                self.steps.push_back(Step::Release { peer });
+            }
+            return;
+        };
+        match done {
+            Completion::Open(peer) => {
+                self.channels.on_open(uid, peer);
+                if let Some(reason) = ended {
+                    self.steps.push_back(Step::Close { key, reason });
+                }
+            }
+            Completion::Unfit(peer) => {
+                self.steps.push_back(Step::Release { peer });
+                self.give_back(&entry, ConnectFailure::Refused(RefuseCode::BadParameters));
+            }
+            Completion::Failed(code) => self.on_unusable(entry, code, now),
+        }
+        // Not before: what is known of the channel goes with the last that needs it.
+        self.channels.on_turn_over(uid);
+        self.take_turns(uid);
+    }
+
+    /// Transport and core took the offer of [`Step::Answer`], or could not.
+    pub fn on_answered(&mut self, ticket: Ticket, peer: &PeerIdentity, answer: Answer<F>) {
+        match answer {
+            Answer::Granted { peer: id, side } => {
+                self.channels.meet(peer);
+                self.channels.on_open(peer.endpoint, id);
+                let key = SessionKey {
+                    endpoint: self.endpoint,
+                    session: side.offer.session,
+                    token: side.offer.token,
+                };
+                self.command(Command::Accept { ticket, key, side });
+            }
+            Answer::NoRoom { peer, code } => {
+                self.steps.push_back(Step::Release { peer });
+                self.command(Command::Refuse { ticket, code });
+            }
+            Answer::NoWay(code) => self.command(Command::Refuse { ticket, code }),
+        }
+    }
+
+    /// Core says that a session has ended at this side.
+    pub fn on_ended(&mut self, key: SessionKey, closed: &Closed) {
+        let reason = closed.reason;
+        if let Some(remote) = closed.remote {
+            if closed.tell {
+                self.command(Command::Disconnect { key, reason });
+            }
+            let peer = remote.peer;
+            let last = self.channels.on_ended(peer);
+            let failed = matches!(reason, CloseReason::PeerFailed | CloseReason::Reset);
+            // A dead peer gives nothing back that the two share.
+            self.steps.push_back(match last && failed {
+                true => Step::Remove { peer },
+                false => Step::Release { peer },
+            });
+        } else if let Some(entry) = self.take(key) {
+            self.command(Command::Abandon { key });
+            self.give_up(key.session, entry.stage);
+        }
+    }
+
+    fn on_found(
+        &mut self,
+        key: SessionKey,
+        via: LinkId,
+        peer: PeerIdentity,
+    ) -> Result<(), WrongStage> {
+        let Some(entry) = self.named(key) else {
+            return Ok(());
+        };
+        if !matches!(entry.stage, Stage::Asked) {
+            return Err(WrongStage {
+                key,
+                event: "Found",
+            });
+        }
+        entry.stage = Stage::Waiting { via, peer };
+        self.channels.meet(&peer);
+        self.channels.queue(peer.endpoint, key.session);
+        self.take_turns(peer.endpoint);
+        Ok(())
+    }
+
+    fn on_offer_void(&mut self, key: SessionKey) -> Result<(), WrongStage> {
+        let Some(entry) = self.named(key) else {
+            return Ok(());
+        };
+        if matches!(entry.stage, Stage::Asked | Stage::Completing { .. }) {
+            let event = "OfferVoid";
+            return Err(WrongStage { key, event });
+        }
+        let stage = std::mem::replace(&mut entry.stage, Stage::Asked);
+        #[cfg(feature = "mutants")]
+        if let (Stage::Offered { uid, .. }, true) = (&stage, self.shows(Mutant::OfferKeptAfterLoss))
+        {
+            self.channels.on_turn_over(*uid);
+            return Ok(());
+        }
+        self.give_up(key.session, stage);
+        Ok(())
+    }
+
+    fn on_accepted(&mut self, key: SessionKey, side: Side<F>) -> Result<(), WrongStage> {
+        let Some(entry) = self.named(key) else {
+            // Given up meanwhile: the plane knows, or the command is on its way to it.
+            return Ok(());
+        };
+        match std::mem::replace(&mut entry.stage, Stage::Asked) {
+            Stage::Offered { uid, pending } => {
+                entry.stage = Stage::Completing { uid, ended: None };
+                self.steps.push_back(Step::Complete { key, pending, side });
+                Ok(())
+            }
+            stage => {
+                self.give_up(key.session, stage);
+                if let Some(entry) = self.take(key) {
+                    let failure = ConnectFailure::Refused(RefuseCode::BadParameters);
+                    self.give_back(&entry, failure);
+                }
+                let event = "Accepted";
+                Err(WrongStage { key, event })
+            }
+        }
+    }
+
+    fn on_failed(&mut self, key: SessionKey, failure: ConnectFailure) {
+        let Some(entry) = self.take(key) else {
+            return;
+        };
+        self.fail(&entry, failure);
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::TurnKept)
+            && let Stage::Offered { pending, .. } = entry.stage
+        {
+            self.steps.push_back(Step::Abandon { pending });
+            return;
+        }
+        self.give_up(key.session, entry.stage);
+    }
+
+    fn on_closed(&mut self, key: SessionKey, reason: CloseReason) {
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::StaleEndBelieved) {
+            self.steps.push_back(Step::Close { key, reason });
+            return;
+        }
+        match self.named(key).map(|entry| &mut entry.stage) {
+            Some(Stage::Completing { ended, .. }) => *ended = Some(reason),
+            // A grant that this side gave back has ended at the other side as well.
+            Some(_) => {}
+            None => self.steps.push_back(Step::Close { key, reason }),
+        }
+    }
+
+    /// The channel that was offered has gone with its last session, or this side cannot use it:
+    /// the transport's next offer is another.
+    fn on_unusable(&mut self, mut entry: Connecting<P>, code: RefuseCode, now: Nanos) {
+        let key = entry.key;
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::GoneGrantRefused) {
+            entry.retries = MAX_RETRIES;
+        }
+        if entry.retries == MAX_RETRIES {
+            return self.give_back(&entry, ConnectFailure::Refused(code));
+        }
+        if now >= entry.wish.deadline {
+            return self.give_back(&entry, ConnectFailure::TimedOut(Some(code)));
+        }
+        let reason = CloseReason::Disconnected;
+        self.command(Command::Disconnect { key, reason });
+        self.ask(key, &entry.wish);
+        entry.retries += 1;
+        entry.stage = Stage::Asked;
+        self.connecting.insert(key.session, entry);
+    }
+
+    /// The other side granted a session that this side cannot use.
+    fn give_back(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
+        let (key, reason) = (entry.key, CloseReason::Disconnected);
+        self.command(Command::Disconnect { key, reason });
+        self.fail(entry, failure);
+    }
+
+    fn fail(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
+        if self.failures.len() == MAX_FAILURES {
+            self.failures.pop_front();
+        }
+        self.failures.push_back((entry.session, failure));
+        let (key, reason) = (entry.key, failure.close_reason());
+        self.steps.push_back(Step::Close { key, reason });
+    }
+
+    /// Gives back what a stage holds, and lets the next session have its turn.
+    fn give_up(&mut self, number: SessionNum, stage: Stage<P>) {
+        let uid = match stage {
+            Stage::Asked => return,
+            Stage::Waiting { peer, .. } => {
+                self.channels.leave_queue(peer.endpoint, number);
+                return;
+            }
+            Stage::Offering { uid, .. } | Stage::Completing { uid, .. } => uid,
+            Stage::Offered { uid, pending } => {
+                self.steps.push_back(Step::Abandon { pending });
+                uid
+            }
+        };
+        self.channels.on_turn_over(uid);
+        self.take_turns(uid);
+    }
+
+    /// Has the offers to an endpoint made whose turn it is.
+    fn take_turns(&mut self, uid: EndpointUid) {
+        while let Some(number) = self.channels.next_turn(uid) {
+            let Some(entry) = self.connecting.get_mut(&number) else {
+                debug_assert!(false, "a session that ended leaves the queue");
+                self.channels.on_turn_over(uid);
+                continue;
+            };
+            let Stage::Waiting { via, peer } = entry.stage else {
+                debug_assert!(false, "only sessions that wait are in the queue");
+                self.channels.on_turn_over(uid);
+                continue;
+            };
+            entry.stage = Stage::Offering { via, uid };
+            let key = entry.key;
+            self.steps.push_back(Step::Offer { key, via, peer });
+        }
+    }
+
+    /// Asks the plane for a session.
+    fn ask(&mut self, key: SessionKey, wish: &Wish) {
+        let (to, target, deadline) = (wish.to.clone(), wish.target, wish.deadline);
+        self.command(Command::Connect {
+            key,
+            to,
+            target,
+            deadline,
+        });
+    }
+
+    fn command(&mut self, command: Command<F>) {
+        self.steps.push_back(Step::Command(command));
+    }
+
+    /// The session that a key names, if it is still connecting.
+    fn named(&mut self, key: SessionKey) -> Option<&mut Connecting<P>> {
+        let entry = self.connecting.get_mut(&key.session);
+        entry.filter(|entry| entry.key == key)
+    }
+
+    fn take(&mut self, key: SessionKey) -> Option<Connecting<P>> {
+        self.named(key)?;
+        self.connecting.remove(&key.session)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! Carries out the steps of a handshake: those that core does here, those of the transport and the
+//! plane through [`Peering`], which the nexus and the simulator implement.
+//!
+//! Invariant: when a function here returns, no step is left. Called by both adapters.
+
+use dunlin_core::transport::{PeerId, Transport};
+use dunlin_core::{Clock, Closed, Nanos, OpenError, Rpc, Session, SessionOffer, SessionOptions};
+use dunlin_wire::control::RefuseCode;
+
+use super::{Answer, Completion, Handshake, Step, Wish, WrongStage};
+use crate::types::{Command, Event, LinkId, PeerIdentity, SessionKey, Side, TransportOffers};
+
+/// Both halves of a transport.
+pub type HalvesMut<'a, T> = (&'a mut <T as Transport>::Rx, &'a mut <T as Transport>::Tx);
+
+/// How the peers of a transport become known to it, and the way to the plane.
+///
+/// A peer is counted: one use for each `accept` and each `complete`, given back by `release`;
+/// `remove` ends all uses at once.
+pub trait Peering<T: Transport> {
+    /// A descriptor.
+    type Fd;
+    /// An offer that waits for its answer.
+    type Pending;
+
+    /// Makes an offer for a peer.
+    ///
+    /// # Errors
+    /// Why the session cannot be made.
+    fn offer(
+        &mut self,
+        halves: HalvesMut<'_, T>,
+        peer: &PeerIdentity,
+    ) -> Result<(Self::Pending, TransportOffers<Self::Fd>), RefuseCode>;
+
+    /// Takes the offer of a peer and answers it.
+    ///
+    /// # Errors
+    /// Why the session cannot be made; the transport is then as it was before.
+    fn accept(
+        &mut self,
+        halves: HalvesMut<'_, T>,
+        peer: &PeerIdentity,
+        offers: TransportOffers<Self::Fd>,
+    ) -> Result<(PeerId, TransportOffers<Self::Fd>), RefuseCode>;
+
+    /// Takes the answer to an offer of this side.
+    ///
+    /// # Errors
+    /// Why it cannot be used; the offer is then gone.
+    fn complete(
+        &mut self,
+        halves: HalvesMut<'_, T>,
+        pending: Self::Pending,
+        answer: TransportOffers<Self::Fd>,
+    ) -> Result<PeerId, RefuseCode>;
+
+    /// Most data bytes in a packet to and from this peer.
+    fn data_size(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> u32;
+
+    /// No answer to an offer will come.
+    fn abandon(&mut self, halves: HalvesMut<'_, T>, pending: Self::Pending);
+
+    /// One session fewer uses this peer.
+    fn release(&mut self, halves: HalvesMut<'_, T>, peer: PeerId);
+
+    /// The peer is dead.
+    fn remove(&mut self, halves: HalvesMut<'_, T>, peer: PeerId);
+
+    /// Gives a command to the plane.
+    fn command(&mut self, command: Command<Self::Fd>);
+}
+
+impl<F, P> Handshake<F, P> {
+    /// Begins to make a session.
+    ///
+    /// # Errors
+    /// Core has no room for it, or the options are out of range.
+    pub fn connect<T, C, App>(
+        &mut self,
+        rpc: &mut Rpc<T, C, App>,
+        ways: &mut impl Peering<T, Fd = F, Pending = P>,
+        options: &SessionOptions,
+        wish: Wish,
+        now: Nanos,
+    ) -> Result<Session, OpenError>
+    where
+        T: Transport,
+        C: Clock,
+    {
+        let mut lifecycle = rpc.lifecycle();
+        let session = lifecycle.open(options)?;
+        let offer = lifecycle.offer_of(session).ok_or(OpenError::NoSession)?;
+        let key = SessionKey {
+            endpoint: self.endpoint,
+            session: offer.session,
+            token: offer.token,
+        };
+        self.on_connect(session, key, wish);
+        self.drive(rpc, ways, now);
+        Ok(session)
+    }
+
+    /// The plane has something for the endpoint.
+    ///
+    /// # Errors
+    /// As for [`Self::on_event`].
+    pub fn hear<T, C, App>(
+        &mut self,
+        rpc: &mut Rpc<T, C, App>,
+        ways: &mut impl Peering<T, Fd = F, Pending = P>,
+        event: Event<F>,
+        now: Nanos,
+    ) -> Result<(), WrongStage>
+    where
+        T: Transport,
+        C: Clock,
+    {
+        let fits = self.on_event(event);
+        self.drive(rpc, ways, now);
+        fits
+    }
+
+    /// A session has ended in core.
+    pub fn end<T, C, App>(
+        &mut self,
+        rpc: &mut Rpc<T, C, App>,
+        ways: &mut impl Peering<T, Fd = F, Pending = P>,
+        closed: &Closed,
+        now: Nanos,
+    ) where
+        T: Transport,
+        C: Clock,
+    {
+        let key = SessionKey {
+            endpoint: self.endpoint,
+            session: closed.session.number(),
+            token: closed.token,
+        };
+        self.on_ended(key, closed);
+        self.drive(rpc, ways, now);
+    }
+
+    fn drive<T, C, App>(
+        &mut self,
+        rpc: &mut Rpc<T, C, App>,
+        ways: &mut impl Peering<T, Fd = F, Pending = P>,
+        now: Nanos,
+    ) where
+        T: Transport,
+        C: Clock,
+    {
+        while let Some(step) = self.next_step() {
+            match step {
+                Step::Command(command) => ways.command(command),
+                Step::Offer { key, via, peer } => self.make_offer(rpc, ways, key, via, &peer),
+                Step::Complete { key, pending, side } => {
+                    let answer = side.transports;
+                    let done = match ways.complete(rpc.lifecycle().halves_mut(), pending, answer) {
+                        Ok(peer) => open(rpc, ways, key, peer, &side.offer),
+                        Err(code) => Completion::Failed(code),
+                    };
+                    self.on_completed(key, done, now);
+                }
+                Step::Answer { ticket, peer, side } => {
+                    let answer = answer(rpc, ways, &peer, side);
+                    self.on_answered(ticket, &peer, answer);
+                }
+                Step::Abandon { pending } => ways.abandon(rpc.lifecycle().halves_mut(), pending),
+                Step::Release { peer } => ways.release(rpc.lifecycle().halves_mut(), peer),
+                Step::Remove { peer } => ways.remove(rpc.lifecycle().halves_mut(), peer),
+                Step::Close { key, reason } => {
+                    let mut lifecycle = rpc.lifecycle();
+                    if let Some(session) = lifecycle.session_named(key.session, key.token) {
+                        lifecycle.close(session, reason);
+                    }
+                }
+            }
+        }
+    }
+
+    fn make_offer<T, C, App>(
+        &mut self,
+        rpc: &mut Rpc<T, C, App>,
+        ways: &mut impl Peering<T, Fd = F, Pending = P>,
+        key: SessionKey,
+        via: LinkId,
+        peer: &PeerIdentity,
+    ) where
+        T: Transport,
+        C: Clock,
+    {
+        let lifecycle = rpc.lifecycle();
+        let session = lifecycle.session_named(key.session, key.token);
+        let numbers = session.and_then(|session| lifecycle.offer_of(session));
+        // A session that its user has just ended needs no offer.
+        let made = match numbers {
+            Some(offer) => ways
+                .offer(lifecycle.halves_mut(), peer)
+                .map(|(pending, transports)| (pending, Side { offer, transports })),
+            None => Err(RefuseCode::Closing),
+        };
+        self.on_offered(key, via, made);
+    }
+}
+
+/// Opens a session that was granted, unless the other side asks for more than it may (rule C5).
+fn open<T, C, App, W>(
+    rpc: &mut Rpc<T, C, App>,
+    ways: &W,
+    key: SessionKey,
+    peer: PeerId,
+    answer: &SessionOffer,
+) -> Completion
+where
+    T: Transport,
+    C: Clock,
+    W: Peering<T>,
+{
+    let fits = answer.data_size <= ways.data_size(rpc.lifecycle().halves_mut(), peer);
+    let mut lifecycle = rpc.lifecycle();
+    let session = lifecycle.session_named(key.session, key.token);
+    match session {
+        Some(session) if fits && lifecycle.opened(session, peer, answer).is_ok() => {
+            Completion::Open(peer)
+        }
+        _ => Completion::Unfit(peer),
+    }
+}
+
+/// Takes an offer and makes this side of the session.
+fn answer<T, C, App, W>(
+    rpc: &mut Rpc<T, C, App>,
+    ways: &mut W,
+    peer: &PeerIdentity,
+    mut side: Side<W::Fd>,
+) -> Answer<W::Fd>
+where
+    T: Transport,
+    C: Clock,
+    W: Peering<T>,
+{
+    let taken = ways.accept(rpc.lifecycle().halves_mut(), peer, side.transports);
+    let (peer, transports) = match taken {
+        Ok(taken) => taken,
+        Err(code) => return Answer::NoWay(code),
+    };
+    // The transport may carry less to this peer than it carries at most.
+    let most = ways.data_size(rpc.lifecycle().halves_mut(), peer);
+    side.offer.data_size = side.offer.data_size.min(most);
+    match rpc.lifecycle().accept(peer, &side.offer) {
+        Ok((_, offer)) => Answer::Granted {
+            peer,
+            side: Side { offer, transports },
+        },
+        Err(error) => Answer::NoRoom {
+            peer,
+            code: code_of(error),
+        },
+    }
+}
+
+const fn code_of(error: OpenError) -> RefuseCode {
+    match error {
+        OpenError::TooManySessions | OpenError::NoCredits => RefuseCode::TooManySessions,
+        OpenError::BadOffer | OpenError::NoSession => RefuseCode::BadParameters,
+    }
+}

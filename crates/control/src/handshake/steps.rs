@@ -1,0 +1,121 @@
+//! The steps that a handshake wants taken, and the results that it is given. Made by
+//! `handshake.rs`, carried out by `handshake/drive.rs`.
+
+use std::fmt;
+
+use dunlin_core::CloseReason;
+use dunlin_core::transport::PeerId;
+use dunlin_wire::control::RefuseCode;
+
+use crate::types::{Command, LinkId, PeerIdentity, SessionKey, Side, Ticket};
+
+/// One thing to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step<F, P> {
+    /// Give a command to the plane.
+    Command(Command<F>),
+    /// Have the transport make an offer; then comes `on_offered`.
+    Offer {
+        /// The session at this side.
+        key: SessionKey,
+        /// The connection over which the peer was found.
+        via: LinkId,
+        /// The endpoint that gets the offer.
+        peer: PeerIdentity,
+    },
+    /// Have the transport take an answer, and core open the session; then comes `on_completed`.
+    Complete {
+        /// The session at this side.
+        key: SessionKey,
+        /// The offer that was answered.
+        pending: P,
+        /// The other side.
+        side: Side<F>,
+    },
+    /// Have the transport take an offer, and core accept the session; then comes `on_answered`.
+    Answer {
+        /// The request.
+        ticket: Ticket,
+        /// The endpoint that asks.
+        peer: PeerIdentity,
+        /// The side that asks.
+        side: Side<F>,
+    },
+    /// Tell the transport that no answer to an offer will come.
+    Abandon {
+        /// The offer.
+        pending: P,
+    },
+    /// Tell the transport that one session fewer uses a peer.
+    Release {
+        /// The peer.
+        peer: PeerId,
+    },
+    /// Tell the transport that a peer is dead.
+    Remove {
+        /// The peer.
+        peer: PeerId,
+    },
+    /// End a session in core, if it is still there.
+    Close {
+        /// The session at this side.
+        key: SessionKey,
+        /// Why it ends.
+        reason: CloseReason,
+    },
+}
+
+/// How a granted session was completed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completion {
+    /// It is open; the transport counts one use more of this peer.
+    Open(PeerId),
+    /// The transport took the answer and counts one use more of this peer, but the numbers of the
+    /// other side are not those of a session that this side asked for (rule C5).
+    Unfit(PeerId),
+    /// The transport cannot use the answer. The offer is gone.
+    Failed(RefuseCode),
+}
+
+/// How a session that the other side asked for was answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer<F> {
+    /// It is open; the transport counts one use more of this peer.
+    Granted {
+        /// The peer.
+        peer: PeerId,
+        /// This side.
+        side: Side<F>,
+    },
+    /// The transport took the offer and counts one use more of this peer, but core has no room.
+    NoRoom {
+        /// The peer.
+        peer: PeerId,
+        /// The reason for the other side.
+        code: RefuseCode,
+    },
+    /// The transport did not take the offer.
+    NoWay(RefuseCode),
+}
+
+/// The plane told of something that cannot happen to a session in its stage: one of the two is
+/// wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WrongStage {
+    /// The session.
+    pub key: SessionKey,
+    /// The event.
+    pub event: &'static str,
+}
+
+impl fmt::Display for WrongStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the plane says {} of session {}, which does not wait for it; please report this",
+            self.event, self.key.session.0
+        )
+    }
+}
+
+impl std::error::Error for WrongStage {}

@@ -1,0 +1,104 @@
+//! Sessions that do not get as far as being open, or are open no more: each gives back exactly the
+//! things that it holds in its stage.
+
+use super::*;
+
+#[test]
+fn a_lost_connection_gives_the_offer_back_in_every_stage() {
+    for at in [At::Waiting, At::Offering, At::Offered] {
+        let mut handshake = fresh();
+        bring(&mut handshake, 0, at);
+        let void = Event::OfferVoid { key: key(0) };
+        handshake.on_event(void).unwrap();
+        let given_back = match at {
+            At::Offered => vec![Step::Abandon { pending: 0 }],
+            _ => Vec::new(),
+        };
+        assert_eq!(steps(&mut handshake), given_back, "{at:?}");
+        // The next connection leads to the process that took its place.
+        handshake.on_event(found(0, 2)).unwrap();
+        assert_eq!(steps(&mut handshake), [offers(0, 2)], "{at:?}");
+    }
+}
+
+#[test]
+fn a_failed_connect_ends_the_session_in_every_stage() {
+    for at in STAGES {
+        let mut handshake = fresh();
+        bring(&mut handshake, 0, at);
+        bring(&mut handshake, 1, At::Asked);
+        if at != At::Waiting {
+            handshake.on_event(found(1, 1)).unwrap();
+            steps(&mut handshake);
+        }
+        let failure = ConnectFailure::TimedOut(None);
+        let key = key(0);
+        handshake
+            .on_event(Event::ConnectFailed { key, failure })
+            .unwrap();
+        let mut expected = vec![closes(0, CloseReason::ConnectTimeout)];
+        if at == At::Offered {
+            expected.push(Step::Abandon { pending: 0 });
+        }
+        if at >= At::Offering {
+            expected.push(offers(1, 1));
+        }
+        assert_eq!(steps(&mut handshake), expected, "{at:?}");
+        assert_eq!(handshake.failure(Session::NONE), Some(failure));
+        assert!(handshake.named(key).is_none());
+    }
+}
+
+#[test]
+fn a_user_who_disconnects_ends_the_session_in_every_stage() {
+    for at in STAGES {
+        let mut handshake = fresh();
+        bring(&mut handshake, 0, at);
+        handshake.on_ended(key(0), &closed(CloseReason::Disconnected, None, true));
+        let mut expected = vec![abandons(0)];
+        if at == At::Offered {
+            expected.push(Step::Abandon { pending: 0 });
+        }
+        assert_eq!(steps(&mut handshake), expected, "{at:?}");
+        // What the plane said meanwhile changes nothing.
+        for event in [found(0, 1), accepted(0), Event::OfferVoid { key: key(0) }] {
+            handshake.on_event(event).unwrap();
+            assert_eq!(steps(&mut handshake), [], "{at:?}");
+        }
+    }
+}
+
+#[test]
+fn late_results_are_given_back() {
+    let mut handshake = fresh();
+    handshake.on_offered(key(0), VIA, Ok((8, side(0))));
+    assert_eq!(steps(&mut handshake), [Step::Abandon { pending: 8 }]);
+    for done in [Completion::Open(PeerId(1)), Completion::Unfit(PeerId(1))] {
+        handshake.on_completed(key(0), done, NOW);
+        let release = Step::Release { peer: PeerId(1) };
+        assert_eq!(steps(&mut handshake), [release]);
+    }
+    // An offer for the connection before is not one for this connection.
+    bring(&mut handshake, 1, At::Offering);
+    handshake.on_offered(key(1), LinkId(6), Ok((9, side(1))));
+    assert_eq!(steps(&mut handshake), [Step::Abandon { pending: 9 }]);
+}
+
+#[test]
+fn the_last_session_with_a_dead_peer_removes_it() {
+    let mut handshake = fresh();
+    bring(&mut handshake, 0, At::Open);
+    bring(&mut handshake, 1, At::Open);
+    let (peer, failed) = (PeerId(1), closed(CloseReason::PeerFailed, Some(1), false));
+    handshake.on_ended(key(0), &failed);
+    assert_eq!(steps(&mut handshake), [Step::Release { peer }]);
+    handshake.on_ended(key(1), &failed);
+    assert_eq!(steps(&mut handshake), [Step::Remove { peer }]);
+    bring(&mut handshake, 2, At::Open);
+    let ended = closed(CloseReason::Disconnected, Some(1), true);
+    handshake.on_ended(key(2), &ended);
+    assert_eq!(
+        steps(&mut handshake),
+        [disconnects(2), Step::Release { peer }]
+    );
+}
