@@ -5,6 +5,7 @@
 //! of the region that only this process maps (`docs/decisions/msgbuf-handles.md`).
 
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicBool;
 
 use crate::buf::MsgBuf;
 use crate::region::RegionPtr;
@@ -24,7 +25,9 @@ pub(crate) struct Descriptor {
     pub(crate) capacity: u32,
     /// Place of the region in its pool, then place of the block in the region.
     pub(crate) block: u32,
-    pub(crate) class: u32,
+    pub(crate) class: u16,
+    /// The block's generation says that it is lent; here too, where its owner finds it at once.
+    pub(crate) lent: AtomicBool,
 }
 
 /// A block that has been carved and that no msgbuf has: what free lists hold.
@@ -51,7 +54,7 @@ impl Block {
         number: u32,
         data: usize,
         capacity: u32,
-        class: u32,
+        class: u16,
     ) -> Self {
         // SAFETY: the region is alive, as the caller promises.
         let (base, place) = unsafe {
@@ -66,6 +69,7 @@ impl Block {
             capacity,
             block: number,
             class,
+            lent: AtomicBool::new(false),
         };
         // SAFETY: the place belongs to the block, which nothing else uses.
         unsafe { place.write(descriptor) };

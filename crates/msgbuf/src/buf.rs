@@ -5,6 +5,8 @@
 //! - A block has at most one [`MsgBuf`]; blocks do not overlap; so a [`MsgBuf`] has exclusive
 //!   access to its bytes, and they live as long as it does.
 //! - Whoever writes to a msgbuf, or gives it back, first ends the lifetime of all `BufRef`s to it.
+//! - The descriptor says that its block is lent if and only if the block's generation does. Others
+//!   believe the generation; the owner asks the descriptor, which it has at hand.
 //! - A [`MsgBuf`] is a pointer to the [`Descriptor`] of its block, which only its owner uses; so it
 //!   is moved in a register (`docs/decisions/msgbuf-handles.md`).
 //! - `len <= capacity`, and `capacity` bytes from `data` lie inside the block, initialised.
@@ -14,8 +16,10 @@
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::block::{BLOCK_MASK, Block, Descriptor};
+use crate::copy;
 use crate::home::Home;
 use crate::layout::{self, Layout, MIN_BLOCK, SMALL_CLASSES, USER_CLASS};
 use crate::region::RegionBox;
@@ -65,7 +69,8 @@ const _: () = assert!(size_of::<BufRef>() <= 24);
 // whichever thread it is on.
 unsafe impl Send for MsgBuf {}
 // SAFETY: a shared msgbuf gives out shared slices and `BufRef`s, and only reads its descriptor.
-// Concurrent calls of `lend` store equal values into the block's generation, which is atomic.
+// Concurrent calls of `lend` store equal values into the block's generation and into the mark of
+// the descriptor, which are atomic.
 unsafe impl Sync for MsgBuf {}
 /// Names bytes of a [`MsgBuf`] while they are lent: what core hands to a transport. It keeps
 /// nothing alive; [`regions::resolve`](crate::regions::resolve) and
@@ -121,6 +126,12 @@ impl BufRef {
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.len == 0
+    }
+
+    /// Makes it name no bytes, with one store where [`Self::EMPTY`] takes several.
+    #[inline]
+    pub const fn clear(&mut self) {
+        self.len = 0;
     }
 
     /// The region that the bytes lie in.
@@ -204,7 +215,7 @@ impl MsgBuf {
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         self.resize(bytes.len())?;
-        copy(self.data_mut(), bytes);
+        copy::settled(self.data_mut(), bytes);
         Ok(())
     }
 
@@ -247,14 +258,45 @@ impl MsgBuf {
     /// Whether `BufRef`s to this msgbuf may be about.
     #[inline]
     pub fn is_lent(&self) -> bool {
-        // SAFETY: our region lives as long as we do, and our block is a block of it.
-        unsafe { self.at().region.get().is_lent(self.block_index()) }
+        self.at().lent.load(Ordering::Relaxed)
     }
 
     /// Ends the lifetime of every [`BufRef`] lent so far: none of them resolves any more. Called by
     /// core once the transport is done with them.
     #[inline]
     pub fn revoke(&mut self) {
+        debug_assert_eq!(self.is_lent(), self.is_lent_to_others());
+        if self.is_lent() {
+            self.revoke_lent();
+        }
+    }
+
+    /// Copies the message to the front of `to`, in words, unless it is longer than that. Returns
+    /// how long it is. This does not lend the msgbuf: the transport that sends the copy is done
+    /// with it at once.
+    ///
+    /// ```
+    /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
+    /// let mut buf = pool.alloc(3).unwrap();
+    /// buf.fill(b"abc").unwrap();
+    /// let mut to = [0; 32];
+    /// assert_eq!(buf.copy_short(&mut to), Some(3));
+    /// assert_eq!(&to[..3], b"abc");
+    /// assert_eq!(buf.copy_short(&mut [0; 0]), None);
+    /// ```
+    #[inline(always)]
+    pub fn copy_short<const N: usize>(&self, to: &mut [u8; N]) -> Option<u32> {
+        let len = self.at().len;
+        if len as usize > N {
+            return None;
+        }
+        copy::fresh(to, self.data());
+        Some(len)
+    }
+
+    #[inline]
+    fn revoke_lent(&mut self) {
+        self.at().lent.store(false, Ordering::Relaxed);
         // SAFETY: our region lives as long as we do, and our block is a block of it.
         unsafe { self.at().region.get().revoke(self.block_index()) };
     }
@@ -338,6 +380,12 @@ impl MsgBuf {
             .then(|| unsafe { RegionBox::from_released(this.at().region) })
     }
 
+    /// Whether the block's generation says so too.
+    fn is_lent_to_others(&self) -> bool {
+        // SAFETY: our region lives as long as we do, and our block is a block of it.
+        unsafe { self.at().region.get().is_lent(self.block_index()) }
+    }
+
     #[inline]
     fn block_index(&self) -> u32 {
         self.at().block & BLOCK_MASK
@@ -366,6 +414,7 @@ impl MsgBuf {
         let region = unsafe { self.at().region.get() };
         // SAFETY: our block is a block of our region.
         let generation = unsafe { region.lend(block) };
+        self.at().lent.store(true, Ordering::Relaxed);
         BufRef {
             region: region.id,
             block,
@@ -386,29 +435,6 @@ const BLOCK: u32 = MIN_BLOCK as u32;
     reason = "layout constants below 2^16"
 )]
 const HEADER: u32 = dunlin_wire::HEADER_LEN as u32;
-
-/// Copies a message: short ones, as most are, without a call.
-#[inline]
-fn copy(to: &mut [u8], from: &[u8]) {
-    match from.len() {
-        8..16 => copy_ends::<8>(to, from),
-        16..32 => copy_ends::<16>(to, from),
-        32..=64 => copy_ends::<32>(to, from),
-        _ => to.copy_from_slice(from),
-    }
-}
-
-/// Copies the first and the last `N` bytes of slices of one length, which leaves no gap in what is
-/// `N` to 2 × `N` bytes long.
-#[inline(always)]
-fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
-    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
-        *to = *from;
-    }
-    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
-        *to = *from;
-    }
-}
 
 impl Drop for MsgBuf {
     fn drop(&mut self) {

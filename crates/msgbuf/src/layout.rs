@@ -40,7 +40,7 @@ pub(crate) const SMALL_CLASSES: usize = 10;
 pub(crate) const LARGE_CLASSES: usize = 15;
 pub(crate) const CLASSES: usize = SMALL_CLASSES + LARGE_CLASSES;
 /// Class of memory that the user brought; it has no header slots and belongs to no pool.
-pub(crate) const USER_CLASS: u32 = u32::MAX;
+pub(crate) const USER_CLASS: u16 = u16::MAX;
 /// Base-2 logarithm of the data bytes of the first large class.
 const LARGE_SHIFT: u32 = MAX_BLOCK.trailing_zeros();
 

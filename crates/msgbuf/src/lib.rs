@@ -26,6 +26,7 @@
 mod block;
 mod buf;
 mod config;
+mod copy;
 mod home;
 mod large;
 mod layout;

@@ -229,7 +229,7 @@ impl Pool {
         let capacity = as_u32(self.layout.capacity(self.layout.block_size(class)));
         // SAFETY: the region has one block, of this class, and the msgbuf becomes its owner.
         let block =
-            unsafe { Block::new(region.release(), 0, DATA_OFFSET, capacity, as_u32(class)) };
+            unsafe { Block::new(region.release(), 0, DATA_OFFSET, capacity, as_u16(class)) };
         Ok(block.issue(as_u32(len)))
     }
 
@@ -349,7 +349,7 @@ impl Pool {
     fn block(&self, number: u32, class: usize) -> Block {
         let region = &self.regions[(number >> BLOCK_BITS) as usize];
         let offset = ((number & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
-        let (capacity, class) = (self.capacity[class], as_u32(class));
+        let (capacity, class) = (self.capacity[class], as_u16(class));
         // SAFETY: who calls has carved it, or has split a free block, so it lies in the region and
         // nothing else uses it. The region goes only when all its msgbufs are back.
         unsafe { Block::new(region.ptr(), number, offset + DATA_OFFSET, capacity, class) }
@@ -385,6 +385,10 @@ impl std::fmt::Display for AdoptError {
 }
 
 impl std::error::Error for AdoptError {}
+
+fn as_u16(class: usize) -> u16 {
+    u16::try_from(class).expect("there are few classes")
+}
 
 /// For sizes and counts that the limits of this crate keep far below 2^32.
 fn as_u32(n: usize) -> u32 {

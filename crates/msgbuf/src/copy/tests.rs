@@ -1,0 +1,18 @@
+//! Tests of `copy`: every length.
+
+use super::*;
+
+#[test]
+fn every_length_is_copied_and_nothing_beyond_it() {
+    let from: Vec<u8> = (1..=100).collect();
+    for len in 0..=100 {
+        let mut to = [0; 110];
+        settled(&mut to[..len], &from[..len]);
+        assert_eq!((&to[..len], &to[len..]), (&from[..len], &[0; 110][len..]));
+    }
+    for len in 0..=32 {
+        let mut to = [0; 32];
+        fresh(&mut to, &from[..len]);
+        assert_eq!((&to[..len], &to[len..]), (&from[..len], &[0; 32][len..]));
+    }
+}
