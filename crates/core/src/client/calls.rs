@@ -18,6 +18,7 @@ use crate::session::line::Line;
 use crate::session::rtt::away_limit;
 use crate::session::table::Session;
 use crate::time::Nanos;
+use crate::transport::TxSeq;
 
 /// A call whose answer has come, and that nothing but its completion is left of.
 #[derive(Clone, Copy, Debug)]
@@ -100,12 +101,12 @@ impl Proto {
         if call.sample && owes_acks(line, call, now) {
             return self.send_request_with_acks(session, idx, flags);
         }
-        if let Some((header, data)) = request_packet(line, call, flags) {
+        if let Some((header, request)) = request_packet(line, call, flags) {
             let terms = line.terms();
             if header.size > terms.data_size {
                 return self.start_large(session, idx, header.size);
             }
-            call.tx_end = self.outbox.push(terms.peer, &header, data);
+            call.tx_end = self.outbox.push_message(terms.peer, &header, request);
             if call.sample || self.moment.is_between_iterations() {
                 self.outbox.tell_when_sent(idx);
             }
@@ -115,7 +116,9 @@ impl Proto {
     /// The same for a session that is held to a rate.
     #[cold]
     fn start_paced(&mut self, session: u32, idx: CallIdx, flags: Flags) {
-        let size = self.calls.at(idx).request.as_ref().map_or(0, message_size);
+        let call = self.calls.at_mut(idx);
+        call.tx_end = TxSeq(0);
+        let size = call.request.as_ref().map_or(0, message_size);
         if size > self.sessions.at(session).terms().data_size {
             self.start_large(session, idx, size);
         } else {
@@ -130,8 +133,11 @@ impl Proto {
         if owes_acks(line, call, self.moment.now()) {
             return self.send_request_with_acks(session, idx, flags);
         }
-        if let Some((header, data)) = request_packet(line, call, flags) {
-            call.tx_end = self.outbox.push(line.terms().peer, &header, data);
+        if let Some((header, request)) = request_packet(line, call, flags) {
+            let end = self
+                .outbox
+                .push_message(line.terms().peer, &header, request);
+            call.tx_end = call.tx_end.max(end);
             self.outbox.tell_when_sent(idx);
         }
     }
@@ -143,7 +149,8 @@ impl Proto {
         let line = self.sessions.at(session);
         let call = self.calls.at_mut(idx);
         let flags = flags.with(Flags::ACK_VECTOR);
-        if let Some((header, data)) = request_packet(line, call, flags) {
+        if let Some((header, request)) = request_packet(line, call, flags) {
+            let data = request.lend();
             call.tx_end = self.outbox.push(line.terms().peer, &header, data);
             self.outbox.tell_when_sent(idx);
             self.outbox.add_acks(acks);
@@ -433,9 +440,9 @@ fn owes_acks(line: &Line, call: &Call, now: Nanos) -> bool {
     }
 }
 
-/// The packet of a call's request; `None` if the call has no request any more.
+/// Header and message of a call's request; `None` if the call has no request any more.
 #[inline]
-fn request_packet(line: &Line, call: &Call, flags: Flags) -> Option<(Header, BufRef)> {
+fn request_packet<'a>(line: &Line, call: &'a Call, flags: Flags) -> Option<(Header, &'a MsgBuf)> {
     let request = call.request.as_ref()?;
     let header = Header {
         flags,
@@ -443,7 +450,7 @@ fn request_packet(line: &Line, call: &Call, flags: Flags) -> Option<(Header, Buf
         size: message_size(request),
         ..line.header(PacketType::Req, call.req)
     };
-    Some((header, request.lend()))
+    Some((header, request))
 }
 
 /// Fills an empty place. Saying that it is empty spares looking whether something must be dropped.

@@ -28,6 +28,9 @@ const ACKS_LEN: u32 = 40;
 const _: () = assert!(BARE_LEN as usize == HEADER_LEN);
 const _: () = assert!(ACKS_LEN as usize == HEADER_LEN + ACK_VECTOR_LEN);
 
+/// Longest message that travels in the entry, after a header without extension.
+const SHORT: usize = MAX_INLINE - HEADER_LEN;
+
 /// Packets that the outbox holds before its memory grows.
 const START_CAPACITY: usize = 256;
 
@@ -93,16 +96,46 @@ impl Outbox {
     /// has reached that, `data` may be given back.
     #[inline]
     pub(crate) fn push(&mut self, peer: PeerId, header: &Header, data: BufRef) -> TxSeq {
+        let item = self.append(peer, header);
+        item.inline_len = BARE_LEN;
+        item.data = data;
+        TxSeq(self.base.0 + self.len as u64)
+    }
+
+    /// Appends a packet whose data is all of `message`. A short one is copied and not lent, and the
+    /// transport is done with it now: the position is zero. Positions never go down, so what is
+    /// sent several times remembers the highest.
+    #[inline(always)]
+    pub(crate) fn push_message(
+        &mut self,
+        peer: PeerId,
+        header: &Header,
+        message: &MsgBuf,
+    ) -> TxSeq {
+        let item = self.append(peer, header);
+        let room = item.inline.last_chunk_mut::<SHORT>();
+        let room = room.expect("a header and a short message fill the inline bytes");
+        if let Some(len) = message.copy_short(room) {
+            item.inline_len = BARE_LEN + len;
+            item.data.clear();
+            return TxSeq(0);
+        }
+        item.inline_len = BARE_LEN;
+        item.data = message.lend();
+        TxSeq(self.base.0 + self.len as u64)
+    }
+
+    /// The entry of one more packet, with its header.
+    #[inline(always)]
+    fn append(&mut self, peer: PeerId, header: &Header) -> &mut TxItem {
         if self.len == self.items.len() {
             self.grow();
         }
         let item = &mut self.items[self.len];
-        item.peer = peer;
-        item.inline_len = BARE_LEN;
-        item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
-        item.data = data;
         self.len += 1;
-        TxSeq(self.base.0 + self.len as u64)
+        item.peer = peer;
+        item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
+        item
     }
 
     #[cold]

@@ -284,26 +284,29 @@ impl Proto {
         } else {
             flags
         };
-        let data = match (work.error, &work.response) {
+        // What took longer than an iteration says so in any case, for the client's patience.
+        header.aux = Residence::NO_SAMPLE.0;
+        let end = match (work.error, &work.response) {
             (None, Some(response)) => {
                 header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
                 if header.size > terms.data_size {
                     // The client asks for the others.
                     let first = response.lend_range(0, terms.data_size as usize);
-                    first.unwrap_or(BufRef::EMPTY)
+                    let first = first.unwrap_or(BufRef::EMPTY);
+                    self.outbox.push(terms.peer, &header, first)
                 } else {
-                    response.lend()
+                    self.outbox.push_message(terms.peer, &header, response)
                 }
             }
             (error, _) => {
                 header.kind = PacketType::Err;
                 header.size = error.unwrap_or(ErrorCode::HANDLER_FAILED).0;
-                BufRef::EMPTY
+                self.outbox.push(terms.peer, &header, BufRef::EMPTY)
             }
         };
-        // What took longer than an iteration says so in any case, for the client's patience.
-        header.aux = Residence::NO_SAMPLE.0;
-        work.tx_end = self.outbox.push(terms.peer, &header, data);
+        // A response that was lent once stays as long as it is, and is lent again.
+        debug_assert!(end >= work.tx_end || self.outbox.is_done(work.tx_end));
+        work.tx_end = end;
         if work.sample || work.arrived != self.moment.burst_time() {
             self.outbox.measure(work.arrived, self.moment.burst_time());
         }

@@ -1,7 +1,7 @@
 //! Calls: order, backlog, limits, deadlines, cancellation.
 
 use dunlin_core::{CallErrorKind, Config, Nanos, RpcError, SessionOptions, Tag};
-use dunlin_wire::{ErrorCode, PacketType};
+use dunlin_wire::{ErrorCode, Flags, PacketType};
 
 use crate::world::*;
 
@@ -239,11 +239,14 @@ fn cancel_is_resent_until_it_is_answered() {
     pair.assert_clean();
 }
 
+/// A message that is too long to be copied: the transport reads it where it lies.
+const LENT: &[u8] = &[7; 33];
+
 #[test]
 fn a_msgbuf_comes_back_only_when_the_transport_is_done() {
     let mut pair = Pair::new();
     pair.client.stuck.set(true);
-    let id = pair.call(ECHO, b"x", 1);
+    let id = pair.call(ECHO, LENT, 1);
     pair.run();
     assert!(
         pair.done().is_empty(),
@@ -255,7 +258,56 @@ fn a_msgbuf_comes_back_only_when_the_transport_is_done() {
     );
     pair.client.stuck.set(false);
     pair.run();
-    assert_eq!(pair.done(), [(Tag(1), Ok(b"x".to_vec()))]);
+    assert_eq!(pair.done(), [(Tag(1), Ok(LENT.to_vec()))]);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_short_message_is_copied_and_does_not_wait_for_the_transport() {
+    for stuck in [true, false] {
+        let mut pair = Pair::new();
+        pair.client.stuck.set(stuck);
+        pair.server.stuck.set(stuck);
+        for (tag, len) in [0, 1, 8, 31, 32].into_iter().enumerate() {
+            let message = vec![u8::try_from(len).unwrap(); len];
+            let tag = tag as u64;
+            pair.call(ECHO, &message, tag);
+            pair.run();
+            assert_eq!(pair.done().last(), Some(&(Tag(tag), Ok(message))));
+        }
+        let held = pair.server.rpc.pool_use();
+        assert!(held.1 <= 5, "no response was set aside: {held:?}");
+        pair.assert_clean();
+    }
+}
+
+#[test]
+fn a_copy_of_a_request_does_not_end_the_loan_of_an_earlier_transmission() {
+    let mut pair = Pair::new();
+    for tag in 0..5 {
+        pair.call(ECHO, b"x", tag);
+    }
+    pair.run();
+    pair.clock.set(pair.clock.get() + Nanos::from_millis(2).0);
+    pair.client.stuck.set(true);
+    // The server should learn which responses have come. That stands where a copy would.
+    pair.call(ECHO, b"y", 5);
+    pair.step_client();
+    let lent = take(&pair.client.out);
+    assert!(lent[0].flags.has(Flags::ACK_VECTOR), "{lent:?}");
+    while pair.client.out.borrow().is_empty() {
+        pair.clock.set(pair.clock.get() + Nanos::from_millis(1).0);
+        pair.step_client();
+    }
+    pair.run();
+    assert_eq!(
+        pair.done().len(),
+        5,
+        "the transport may still read the first transmission"
+    );
+    pair.client.stuck.set(false);
+    pair.run();
+    assert_eq!(pair.done()[5], (Tag(5), Ok(b"y".to_vec())));
     pair.assert_clean();
 }
 
@@ -271,7 +323,7 @@ fn a_response_buffer_is_not_rewritten_while_the_transport_reads_it() {
     );
     pair.server.stuck.set(true);
     for tag in 0..10 {
-        pair.call(ECHO, b"x", tag);
+        pair.call(ECHO, LENT, tag);
         pair.run();
     }
     assert_eq!(pair.done().len(), 10);

@@ -30,7 +30,7 @@ pub(super) struct Frame {
     pub(super) bytes: Vec<u8>,
     /// What it takes on a cable and in the memory of a switch.
     pub(super) size: u64,
-    /// Bytes of it that came out of msgbufs.
+    /// Bytes of it that are data of messages.
     pub(super) data: u32,
     pub(super) congestion: bool,
     /// The end of the cable that it is on.

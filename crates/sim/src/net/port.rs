@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use dunlin_core::Nanos;
 use dunlin_core::transport::{TxItem, TxSeq};
 use dunlin_msgbuf::regions;
+use dunlin_wire::{HEADER_LEN, Header};
 
 use crate::clock::SimClock;
 use crate::net::{HostId, PortId};
@@ -34,8 +35,8 @@ pub(super) struct Port {
     pub(super) traffic: Traffic,
 }
 
-/// What a port has sent and received. Bytes are those that came out of msgbufs, without what stands
-/// in line in front of them.
+/// Frames that a port has sent and received. Bytes are those of messages, without headers and
+/// extensions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
     /// Frames that left its memory, and their bytes.
@@ -63,7 +64,7 @@ struct Pending {
 pub(super) struct Outgoing {
     pub(super) to: PortId,
     pub(super) bytes: Vec<u8>,
-    /// How many of them came out of msgbufs.
+    /// How many of them are data of messages.
     pub(super) data: u32,
     /// Msgbufs that had changed before they were read.
     pub(super) problems: Vec<String>,
@@ -166,15 +167,23 @@ impl Outgoing {
     fn append(&mut self, item: &TxItem) {
         self.bytes
             .extend_from_slice(&item.inline[..item.inline_len as usize]);
+        self.data += u32::try_from(data_len(item)).unwrap_or(u32::MAX);
         if item.data.is_empty() {
             return;
         }
-        self.data += u32::try_from(item.data.len()).unwrap_or(u32::MAX);
         if let Err(why) = regions::read(item.data, &mut self.bytes) {
             self.problems
                 .push(format!("msgbuf released before done: {why}"));
         }
     }
+}
+
+/// Bytes of a message in a packet, wherever they lie: short ones stand after the header.
+pub(super) fn data_len(item: &TxItem) -> usize {
+    let inline = &item.inline[..item.inline_len as usize];
+    let front =
+        Header::decode(inline).map_or(HEADER_LEN, |header| HEADER_LEN + header.extension_len());
+    inline.len().saturating_sub(front) + item.data.len()
 }
 
 fn packet_len(item: &TxItem) -> usize {

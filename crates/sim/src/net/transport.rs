@@ -12,6 +12,7 @@ use dunlin_wire::HEADER_LEN;
 
 use crate::clock::SimClock;
 use crate::differential::fact::Fact;
+use crate::net::port::data_len;
 use crate::net::{Event, NetHandle, PortId};
 
 /// The pair of types.
@@ -117,7 +118,7 @@ impl Tx for SimTx {
         if net.ports[port.0].life != life {
             return TxSeq(items.len() as u64);
         }
-        let bytes = items.iter().map(|item| item.data.len()).sum();
+        let bytes = items.iter().map(data_len).sum();
         if net.record.is_on() {
             let at = self.half.clock.read();
             for item in items {
