@@ -248,12 +248,22 @@ fn wake_others(waker: &Waker) {
 #[inline(always)]
 fn prefetch_value<T, H: Hint>(place: &T) {
     let first: *const u8 = core::ptr::from_ref(place).cast();
-    // A value that is aligned to lines covers size / 64 of them, rounded up. One that is not may
-    // reach into one more, which is worth an instruction only if it is likely.
     let lines = size_of::<T>().div_ceil(LINE_BYTES).clamp(1, LINES);
     for line in 0..lines {
         H::prefetch_line(first.wrapping_add(line * LINE_BYTES));
     }
+    if may_cross::<T>() && lines < LINES {
+        H::prefetch_line(first.wrapping_add(size_of::<T>() - 1));
+    }
+}
+
+/// Some place that its alignment allows lets a `T` reach into one line more than its size fills.
+/// The compiler knows the answer; asking for a line that is asked for already costs less than
+/// finding out where the value lies.
+const fn may_cross<T>() -> bool {
+    let most_offset = LINE_BYTES.saturating_sub(align_of::<T>());
+    let most_lines = (most_offset + size_of::<T>()).div_ceil(LINE_BYTES);
+    most_lines > size_of::<T>().div_ceil(LINE_BYTES) && size_of::<T>() > 0
 }
 
 macro_rules! hint {

@@ -1,9 +1,12 @@
 //! Marks: pending once, harmless at any address, usable in other executors.
 
+use core::cell::RefCell;
 use core::pin::pin;
 use core::sync::atomic::{AtomicU32, Ordering};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::Wake;
+use std::thread_local;
 
 use super::*;
 
@@ -63,4 +66,56 @@ fn a_mark_wakes_the_task_of_a_foreign_executor() {
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
     assert_eq!(mark.as_mut().poll(&mut cx), Poll::Ready(&3));
     assert_eq!(count.0.load(Ordering::Relaxed), 1);
+}
+
+thread_local! {
+    /// The lines that [`Noted`] was asked for.
+    static LINES_ASKED: RefCell<BTreeSet<usize>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// Prefetches nothing, and notes which lines it would have.
+#[derive(Clone, Copy)]
+struct Noted;
+
+impl sealed::Sealed for Noted {}
+
+impl Hint for Noted {
+    fn prefetch_line(address: *const u8) {
+        LINES_ASKED.with_borrow_mut(|asked| asked.insert(address.addr() / LINE_BYTES));
+    }
+}
+
+/// Loads values of this size from every place of a line, aligned to nothing.
+fn loads_at_every_offset<const SIZE: usize>() {
+    #[repr(align(64))]
+    struct Lines([u8; 10 * LINE_BYTES]);
+    let lines = Lines([0; 10 * LINE_BYTES]);
+    for offset in 0..LINE_BYTES {
+        let value: &[u8; SIZE] = lines.0[offset..].first_chunk().unwrap();
+        polls_until_ready(load(value).with(Noted));
+        let first = value.as_ptr().addr();
+        let covered = first / LINE_BYTES..=(first + SIZE - 1) / LINE_BYTES;
+        let expected: BTreeSet<usize> = covered.take(LINES).collect();
+        let asked = LINES_ASKED.with_borrow_mut(core::mem::take);
+        assert_eq!(asked, expected, "{SIZE} bytes at offset {offset}");
+    }
+}
+
+#[test]
+fn a_load_asks_for_every_line_of_a_value_wherever_it_lies() {
+    loads_at_every_offset::<1>();
+    loads_at_every_offset::<16>();
+    loads_at_every_offset::<64>();
+    loads_at_every_offset::<100>();
+    loads_at_every_offset::<511>();
+    loads_at_every_offset::<513>();
+}
+
+#[test]
+fn a_value_that_cannot_cross_a_line_costs_one_prefetch() {
+    assert!(!may_cross::<u64>() && !may_cross::<[u8; 1]>() && !may_cross::<()>());
+    assert!(may_cross::<[u64; 2]>() && may_cross::<[u8; 64]>());
+    #[repr(align(16))]
+    struct Pair(#[expect(dead_code, reason = "only its size counts")] [u64; 2]);
+    assert!(!may_cross::<Pair>());
 }
