@@ -16,6 +16,7 @@ use crate::source::{MARKS, Source};
 
 mod expression;
 mod live;
+mod shared;
 mod statement;
 
 pub(crate) use expression::root;
@@ -28,8 +29,12 @@ type Point = usize;
 enum Step {
     Nothing,
     Read(usize),
+    /// Read for no other purpose than to get a new value made of the old one.
+    Update(usize),
     /// The whole variable gets a new value, whatever happened before.
     Write(usize),
+    /// The write of this number to what lanes share.
+    Store(usize),
     /// The lane waits for an address, and others run.
     Switch(usize),
 }
@@ -70,19 +75,32 @@ pub(crate) struct Flow<'t> {
     /// The jumps out of lanes: statement, kind, `foreach`.
     pub(crate) jumps: Vec<(Node<'t>, Jump, usize)>,
     pub(crate) lanes: Vec<LanePoints>,
-    /// Writes in lanes to variables that lanes share: variable, place, `foreach`, and whether it
-    /// is an update (`+=`, `++`) or goes to a part of it.
+    /// Writes in lanes to variables that lanes share.
     pub(crate) shared_writes: Vec<SharedWrite>,
     /// Lanes with a label: their paths are not those of the blocks.
     pub(crate) has_label: bool,
 }
 
 /// See [`Flow::shared_writes`].
+#[derive(Clone, Copy)]
 pub(crate) struct SharedWrite {
     pub(crate) variable: usize,
     pub(crate) at: usize,
     pub(crate) lane: usize,
-    pub(crate) is_update: bool,
+    pub(crate) kind: WriteKind,
+}
+
+/// How a shared variable is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WriteKind {
+    /// A new value for all of it, or for a part that is the same for every item.
+    Same,
+    /// A new value for a part that an index chooses: items may write different ones.
+    Part,
+    /// A new value for the part that the number of the item chooses: every item has its own.
+    Own,
+    /// `+=`, `++` and such.
+    Update,
 }
 
 /// Where `break` and `continue` lead.

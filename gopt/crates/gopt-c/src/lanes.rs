@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tree_sitter::Node;
 
 use crate::diagnostic::Diagnostic;
-use crate::flow::{Flow, Jump, Live};
-use crate::names::{Declarator, Names, children};
+use crate::flow::{Flow, Jump, Live, SharedWrite, WriteKind};
+use crate::names::{Declarator, Globals, Names, Place, children};
 use crate::source::Source;
 use crate::{address, flow, names};
 
@@ -37,10 +37,10 @@ impl Plan<'_> {
 
 pub(crate) fn plan<'t>(
     source: &Source<'_>,
-    globals: &HashSet<&str>,
+    globals: &Globals<'_>,
     function: Node<'t>,
 ) -> Result<Plan<'t>, Vec<Diagnostic>> {
-    let names = names::resolve(source, function)?;
+    let names = names::resolve(source, globals, function)?;
     let flow = flow::build(source, &names, function)?;
     let taken = address::check(source, &names)?;
     let Some(live) = Live::of(&flow, names.variables.len()) else {
@@ -53,7 +53,6 @@ pub(crate) fn plan<'t>(
     };
     let mut planner = Planner {
         source,
-        globals,
         names: &names,
         flow: &flow,
         live: &live,
@@ -79,7 +78,6 @@ pub(crate) fn plan<'t>(
 
 struct Planner<'a, 't> {
     source: &'a Source<'a>,
-    globals: &'a HashSet<&'a str>,
     names: &'a Names<'t>,
     flow: &'a Flow<'t>,
     live: &'a Live,
@@ -118,25 +116,23 @@ impl<'t> Planner<'_, 't> {
     }
 
     /// Locals of the function that this `foreach` uses as if they were its lanes' own: every item
-    /// writes them before it reads them, and nobody reads them behind the loop.
+    /// writes them before it reads them, and no code after the loop does. Warns of what else
+    /// lanes write together.
     fn private(&mut self, lane: usize) -> BTreeSet<usize> {
-        let mut writes: BTreeMap<usize, Vec<(usize, bool)>> = BTreeMap::new();
-        for write in self
-            .flow
-            .shared_writes
-            .iter()
-            .filter(|write| write.lane == lane)
-        {
-            let known = writes.entry(write.variable).or_default();
-            known.push((write.at, write.is_update));
+        let mut writes: BTreeMap<usize, Vec<&SharedWrite>> = BTreeMap::new();
+        let of_lane = self.flow.shared_writes.iter();
+        for write in of_lane.filter(|write| write.lane == lane) {
+            writes.entry(write.variable).or_default().push(write);
         }
         let mut private = BTreeSet::new();
+        let mut warned = Vec::new();
         for (variable, writes) in writes {
-            let name = &self.names.variables[variable].name;
             let enters = self.live.enters_lane(self.flow, lane, variable);
             let leaves = self.live.leaves_loop(self.flow, lane, variable);
-            let plain = writes.iter().find(|(_, is_update)| !is_update);
-            match (enters, leaves) {
+            let is_fixed = self.names.variables[variable].place == Place::Fixed;
+            let is_same = |write: &&&SharedWrite| write.kind == WriteKind::Same;
+            let same = writes.iter().find(is_same).map(|write| write.at);
+            match (enters || is_fixed, leaves) {
                 (false, false) => {
                     if self.live.across[lane].has(variable) {
                         private.insert(variable);
@@ -144,22 +140,32 @@ impl<'t> Planner<'_, 't> {
                 }
                 (false, true) => {
                     let reason = format!(
-                        "`{name}` would have the value of the item that ran last, which need not \
-                         be the last item; declare it inside of the lane"
+                        "`{}` would have the value of the item that ran last, which need not \
+                         be the last item; declare it inside of the lane",
+                        self.names.variables[variable].name
                     );
-                    self.refuse(writes[0].0, reason);
+                    self.refuse(writes[0].at, reason);
                 }
                 (true, _) => {
-                    if let Some((at, _)) = plain {
-                        let reason = format!(
-                            "all lanes share `{name}`: what it holds may depend on the order in \
-                             which items run"
-                        );
-                        let warning = Diagnostic::warning(self.source.text, *at, reason);
-                        self.warnings.push(warning);
-                    }
+                    let reason = "what it holds may depend on the order in which items run";
+                    warned.extend(same.map(|at| (variable, at, reason)));
                 }
             }
+        }
+        for number in self.flow.overwritten(lane) {
+            let SharedWrite { variable, at, .. } = self.flow.shared_writes[number];
+            if !private.contains(&variable) {
+                let reason = "another item may change it before this one reads it after an \
+                              expensive access; use a local of the lane";
+                warned.retain(|(other, ..)| *other != variable);
+                warned.push((variable, at, reason));
+            }
+        }
+        for (variable, at, reason) in warned {
+            let name = &self.names.variables[variable].name;
+            let reason = format!("all lanes share `{name}`: {reason}");
+            self.warnings
+                .push(Diagnostic::warning(self.source.text, at, reason));
         }
         private
     }
@@ -250,7 +256,13 @@ impl<'t> Planner<'_, 't> {
                 self.refuse(at, "an array of variable length in a lane");
             }
             let range = declared.declaration.byte_range();
-            let is_in = |attribute: &&std::ops::Range<usize>| range.contains(&attribute.start);
+            // What stands between the braces of a type belongs to its members.
+            let specifier = declared.declaration.child_by_field_name("type");
+            let members = specifier.and_then(|it| it.child_by_field_name("body"));
+            let members = members.map_or(0..0, |body| body.byte_range());
+            let is_in = |attribute: &&std::ops::Range<usize>| {
+                range.contains(&attribute.start) && !members.contains(&attribute.start)
+            };
             let mut attributes = self.source.attributes.iter().filter(is_in);
             let text = |range: &std::ops::Range<usize>| &self.source.text[range.clone()];
             let words: Vec<&str> = attributes.by_ref().map(text).collect();
@@ -277,7 +289,7 @@ impl<'t> Planner<'_, 't> {
             "sizeof_expression" => false,
             "identifier" => match self.names.of(node) {
                 Some(variable) => !self.names.variables[variable].is_constant,
-                None => self.globals.contains(&self.source.text[node.byte_range()]),
+                None => false,
             },
             _ => children(node).into_iter().any(|it| self.reads_variable(it)),
         }

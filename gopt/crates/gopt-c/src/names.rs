@@ -2,7 +2,7 @@
 //! another; renaming is only safe on top of this. Built once for a function that has a `foreach`,
 //! read by every later pass.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use tree_sitter::Node;
@@ -39,7 +39,7 @@ pub(crate) struct Variable {
     pub(crate) scope_end: usize,
     /// How many array dimensions it has before anything else.
     pub(crate) dimensions: usize,
-    /// It is an enumerator: constant where an array's size is asked for.
+    /// It is an enumerator, or may be one: constant where an array's size is asked for.
     pub(crate) is_constant: bool,
 }
 
@@ -108,15 +108,26 @@ pub(crate) fn declared_identifier(mut node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// The names of the variables of the file.
-pub(crate) fn globals<'a>(source: &Source<'a>, root: Node<'_>) -> HashSet<&'a str> {
-    let mut found = HashSet::new();
+/// The variables of the file: their names, and how many array dimensions each has.
+pub(crate) type Globals<'a> = HashMap<&'a str, usize>;
+
+/// Array dimensions of a name of which only headers know what it is: it may be an array.
+const UNKNOWN_DIMENSIONS: usize = 16;
+
+pub(crate) fn globals<'a>(source: &Source<'a>, root: Node<'_>) -> Globals<'a> {
+    let mut found = Globals::new();
     for node in children(root) {
         if node.kind() == "declaration" {
             let mut cursor = node.walk();
-            let declarators = node.children_by_field_name("declarator", &mut cursor);
-            let names = declarators.filter_map(declared_identifier);
-            found.extend(names.map(|name| &source.text[name.byte_range()]));
+            for node in node.children_by_field_name("declarator", &mut cursor) {
+                let is_initialised = node.kind() == "init_declarator";
+                let inner = node.child_by_field_name("declarator");
+                let declarator = inner.filter(|_| is_initialised).unwrap_or(node);
+                if let Some(name) = declared_identifier(declarator) {
+                    let (dimensions, _) = shape(name, declarator);
+                    found.insert(&source.text[name.byte_range()], dimensions);
+                }
+            }
         }
     }
     found
@@ -124,10 +135,12 @@ pub(crate) fn globals<'a>(source: &Source<'a>, root: Node<'_>) -> HashSet<&'a st
 
 pub(crate) fn resolve<'t>(
     source: &Source<'_>,
+    globals: &Globals<'_>,
     function: Node<'t>,
 ) -> Result<Names<'t>, Vec<Diagnostic>> {
     let mut resolver = Resolver {
         source,
+        globals,
         names: Names::default(),
         scopes: vec![Scope::new(function)],
         lane: None,
@@ -159,6 +172,7 @@ impl Scope {
 
 struct Resolver<'a, 't> {
     source: &'a Source<'a>,
+    globals: &'a Globals<'a>,
     names: Names<'t>,
     scopes: Vec<Scope>,
     lane: Option<usize>,
@@ -260,13 +274,47 @@ impl<'t> Resolver<'_, 't> {
                     self.walk(value);
                 }
             }
-            "identifier" | "type_identifier" => {
-                if let Some(variable) = self.look_up(self.text(node)) {
-                    self.names.uses.insert(node.start_byte(), variable);
+            "identifier" => self.name(node, true),
+            "type_identifier" => self.name(node, false),
+            "call_expression" => {
+                for child in children(node) {
+                    match child.kind() {
+                        "identifier" => self.name(child, false),
+                        _ => self.walk(child),
+                    }
                 }
             }
             _ => self.walk_children(node),
         }
+    }
+
+    /// A name that is used. What the file does not declare may be a variable of a header.
+    fn name(&mut self, node: Node<'t>, may_be_of_header: bool) {
+        let name = self.text(node);
+        let may_be_of_header = may_be_of_header && !self.source.macros.contains_key(name);
+        let variable = match (self.look_up(name), self.globals.get(name).copied()) {
+            (Some(known), _) => known,
+            (None, Some(dimensions)) => self.global(node, dimensions, false),
+            (None, None) if may_be_of_header => self.global(node, UNKNOWN_DIMENSIONS, true),
+            (None, None) => return,
+        };
+        self.names.uses.insert(node.start_byte(), variable);
+    }
+
+    /// A variable of the file becomes one of the function when it is first named.
+    fn global(&mut self, node: Node<'t>, dimensions: usize, is_constant: bool) -> usize {
+        let name = self.text(node).to_owned();
+        let variable = self.names.variables.len();
+        self.scopes[0].names.insert(name.clone(), variable);
+        self.names.variables.push(Variable {
+            name,
+            place: Place::Fixed,
+            declared: 0..0,
+            scope_end: 0,
+            dimensions,
+            is_constant,
+        });
+        variable
     }
 
     fn walk_children(&mut self, node: Node<'t>) {

@@ -1,6 +1,6 @@
 //! What expressions read and write, in an order that C allows.
 
-use super::{Builder, Node, Point, SharedWrite, Step, children};
+use super::{Builder, Node, Point, SharedWrite, Step, WriteKind, children};
 use crate::names::{Names, Place};
 
 /// The variable that an lvalue is or is part of, without following a pointer; and whether it is
@@ -114,18 +114,12 @@ impl<'t> Builder<'_, 't> {
         let Some((variable, is_whole)) = root(self.names, left) else {
             return self.expression(left, at, maybe);
         };
-        self.note_shared(left, variable, is_update);
+        let mut at = self.indices(left, at, maybe);
         if is_update {
-            let at = self.expression(left, at, maybe);
-            return match is_whole && !maybe && !self.is_optional(left) {
-                true => self.after(at, Step::Write(variable)),
-                false => at,
-            };
+            at = self.after(at, Step::Update(variable));
         }
-        if !is_whole {
-            return self.indices(left, at, maybe);
-        }
-        match maybe || self.is_optional(left) {
+        at = self.store(left, variable, is_update, at);
+        match !is_whole || maybe || self.is_optional(left) {
             true => at,
             false => self.after(at, Step::Write(variable)),
         }
@@ -144,17 +138,85 @@ impl<'t> Builder<'_, 't> {
         inner.map_or(at, |inner| self.indices(inner, at, maybe))
     }
 
-    fn note_shared(&mut self, left: Node<'t>, variable: usize, is_update: bool) {
-        let Some(lane) = self.lane else { return };
+    /// Notes a write to what other lanes see as well.
+    fn store(&mut self, left: Node<'t>, variable: usize, is_update: bool, at: Point) -> Point {
+        let Some(lane) = self.lane else { return at };
         match self.names.variables[variable].place {
-            Place::Outer => self.flow.shared_writes.push(SharedWrite {
-                variable,
-                at: left.start_byte(),
-                lane,
-                is_update: is_update || root(self.names, left) != Some((variable, true)),
-            }),
-            Place::Index(_) => self.refuse(left, "a lane must not change the index"),
-            Place::Lane(_) | Place::Fixed => {}
+            Place::Lane(_) => return at,
+            Place::Index(_) => {
+                self.refuse(left, "a lane must not change the index");
+                return at;
+            }
+            Place::Outer | Place::Fixed => {}
         }
+        let kind = match is_update {
+            true => WriteKind::Update,
+            false => self.part(left, lane),
+        };
+        self.flow.shared_writes.push(SharedWrite {
+            variable,
+            at: left.start_byte(),
+            lane,
+            kind,
+        });
+        self.after(at, Step::Store(self.flow.shared_writes.len() - 1))
+    }
+
+    /// Which part of a variable an lvalue is.
+    fn part(&self, node: Node<'t>, lane: usize) -> WriteKind {
+        let inner = match node.kind() {
+            "subscript_expression" | "field_expression" => node.child_by_field_name("argument"),
+            "parenthesized_expression" => node.named_child(0),
+            _ => None,
+        };
+        let inner = inner.map_or(WriteKind::Same, |inner| self.part(inner, lane));
+        let index = node.child_by_field_name("index");
+        let own = match index {
+            Some(index) if self.is_own(index, lane) => WriteKind::Own,
+            Some(index) if self.names_any(index, &|_| true) => WriteKind::Part,
+            _ => WriteKind::Same,
+        };
+        match (inner, own) {
+            (WriteKind::Own, _) | (_, WriteKind::Own) => WriteKind::Own,
+            (WriteKind::Part, _) | (_, WriteKind::Part) => WriteKind::Part,
+            _ => WriteKind::Same,
+        }
+    }
+
+    /// Every item has another value of this: its number, moved or scaled by what all items share.
+    fn is_own(&self, node: Node<'t>, lane: usize) -> bool {
+        let of_lane = |place: Place| place.is_of(lane);
+        let inner = |name| node.child_by_field_name(name);
+        match node.kind() {
+            "identifier" => {
+                let variable = self.names.of(node);
+                variable.is_some_and(|it| self.names.variables[it].place == Place::Index(lane))
+            }
+            "parenthesized_expression" => {
+                node.named_child(0).is_some_and(|it| self.is_own(it, lane))
+            }
+            "cast_expression" => inner("value").is_some_and(|it| self.is_own(it, lane)),
+            "binary_expression" => {
+                let (Some(left), Some(right)) = (inner("left"), inner("right")) else {
+                    return false;
+                };
+                let operator = inner("operator").map_or("", |operator| operator.kind());
+                let moves = matches!(operator, "+" | "-" | "*" | "<<");
+                let is_shared = |node| !self.names_any(node, &of_lane);
+                moves
+                    && (self.is_own(left, lane) && is_shared(right)
+                        || self.is_own(right, lane) && is_shared(left))
+            }
+            _ => false,
+        }
+    }
+
+    /// The expression names a variable that is declared in such a place.
+    fn names_any(&self, node: Node<'t>, is_wanted: &dyn Fn(Place) -> bool) -> bool {
+        let variable = self.names.of(node).map(|it| &self.names.variables[it]);
+        variable.is_some_and(|it| !it.is_constant && is_wanted(it.place))
+            || children(node)
+                .into_iter()
+                .any(|child| self.names_any(child, is_wanted))
     }
 }

@@ -97,9 +97,9 @@ fn live_before(flow: &Flow<'_>, sets: &[Set], point: Point, variables: usize) ->
         live.unite(&sets[*next]);
     }
     match flow.steps[point] {
-        Step::Read(variable) => drop(live.insert(variable)),
+        Step::Read(variable) | Step::Update(variable) => drop(live.insert(variable)),
         Step::Write(variable) => live.remove(variable),
-        Step::Nothing | Step::Switch(_) => {}
+        Step::Nothing | Step::Store(_) | Step::Switch(_) => {}
     }
     live
 }

@@ -94,7 +94,7 @@ impl<'t> Builder<'_, 't> {
                 continue;
             }
             declares = true;
-            at = self.expression(declared.declarator, at, true);
+            at = self.sizes(declared.declarator, declared.identifier, at);
             if let Some(value) = declared.value {
                 at = self.expression(value, at, false);
             }
@@ -106,6 +106,18 @@ impl<'t> Builder<'_, 't> {
             true => at,
             false => self.expression(node, at, true),
         }
+    }
+
+    /// Reads the sizes of arrays in a declarator, and not the name that it declares.
+    fn sizes(&mut self, node: Node<'t>, identifier: Node<'t>, at: Point) -> Point {
+        if node == identifier {
+            return at;
+        }
+        if !node.byte_range().contains(&identifier.start_byte()) {
+            return self.expression(node, at, true);
+        }
+        let children = children(node).into_iter();
+        children.fold(at, |at, child| self.sizes(child, identifier, at))
     }
 
     fn field(&mut self, node: Node<'t>, name: &str, at: Point) -> Point {

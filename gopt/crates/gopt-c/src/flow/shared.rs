@@ -1,0 +1,77 @@
+//! Finds where a lane writes a place that other lanes write as well, and reads it after a switch:
+//! the value that it reads may be another item's. Called by `lanes.rs`.
+
+use std::collections::BTreeMap;
+
+use super::{Flow, Point, Step, WriteKind};
+
+/// The point where a search begins or has come to, and whether it has passed a switch.
+type State = (Point, bool);
+
+impl Flow<'_> {
+    /// The writes of this `foreach` whose value another item may replace before it is read, by
+    /// their numbers in [`Flow::shared_writes`].
+    pub(crate) fn overwritten(&self, lane: usize) -> Vec<usize> {
+        let mut stores: BTreeMap<usize, Vec<Point>> = BTreeMap::new();
+        for (point, step) in self.steps.iter().enumerate() {
+            let Step::Store(number) = *step else { continue };
+            let write = &self.shared_writes[number];
+            if write.lane == lane && write.kind != WriteKind::Own {
+                stores.entry(write.variable).or_default().push(point);
+            }
+        }
+        let found = stores
+            .into_iter()
+            .filter_map(|(variable, points)| self.lost(lane, variable, &points));
+        found.collect()
+    }
+
+    /// The first of the stores to one variable from which a switch and then a read is reached
+    /// within the same item.
+    fn lost(&self, lane: usize, variable: usize, stores: &[Point]) -> Option<usize> {
+        for &store in stores {
+            let Step::Store(number) = self.steps[store] else {
+                continue;
+            };
+            let is_update = self.shared_writes[number].kind == WriteKind::Update;
+            if self.reaches_read(lane, variable, store, is_update) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// A read after a switch is on a path from `store` that stays in the item and does not pass
+    /// another write of the whole variable. What one update leaves, another may take up.
+    fn reaches_read(&self, lane: usize, variable: usize, store: Point, is_update: bool) -> bool {
+        let points = self.lanes[lane];
+        let mut seen = vec![[false; 2]; self.steps.len()];
+        let mut waiting: Vec<State> = Vec::new();
+        let follow = |from: Point, switched, waiting: &mut Vec<State>| {
+            waiting.extend(self.next[from].iter().map(|next| (*next, switched)));
+        };
+        // The store itself may be followed by its own `Step::Write`.
+        let mut begin = store;
+        if let [next] = self.next[store][..]
+            && self.steps[next] == Step::Write(variable)
+        {
+            begin = next;
+        }
+        follow(begin, false, &mut waiting);
+        while let Some((point, switched)) = waiting.pop() {
+            let is_outside = point == points.head || point == points.exit;
+            if is_outside || std::mem::replace(&mut seen[point][usize::from(switched)], true) {
+                continue;
+            }
+            match self.steps[point] {
+                Step::Read(it) if it == variable && switched => return true,
+                Step::Update(it) if it == variable && switched && !is_update => return true,
+                Step::Write(it) if it == variable => continue,
+                _ => {}
+            }
+            let is_switch = matches!(self.steps[point], Step::Switch(_));
+            follow(point, switched || is_switch, &mut waiting);
+        }
+        false
+    }
+}
