@@ -12,12 +12,49 @@ pub enum Severity {
     Warning,
 }
 
+/// A line that names the file and the line that the next one is from, as preprocessors write it:
+/// `# 12 "in.c" 2`, or `#line 12 "in.c"`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LineMarker<'a> {
+    pub(crate) line: usize,
+    pub(crate) file: &'a str,
+    /// The file is a header of the system.
+    pub(crate) is_system: bool,
+}
+
+impl<'a> LineMarker<'a> {
+    /// `None` if this line is another directive.
+    pub(crate) fn read(line: &'a str) -> Option<Self> {
+        let rest = line.trim_start().strip_prefix('#')?.trim_start();
+        let rest = rest.strip_prefix("line").unwrap_or(rest).trim_start();
+        let (number, rest) = rest.split_once(char::is_whitespace)?;
+        let (file, flags) = rest.trim_start().strip_prefix('"')?.rsplit_once('"')?;
+        Some(Self {
+            line: number.parse().ok()?,
+            file,
+            is_system: flags.split_whitespace().any(|flag| flag == "3"),
+        })
+    }
+
+    /// The file and the line that this byte is from, if a marker before it says so.
+    fn origin(text: &'a str, at: usize) -> Option<(&'a str, usize)> {
+        let before = &text[..text[..at].rfind('\n').map_or(0, |newline| newline + 1)];
+        let mut lines = before.lines().rev().zip(0..);
+        lines.find_map(|(line, passed)| {
+            let marker = Self::read(line)?;
+            Some((marker.file, marker.line + passed))
+        })
+    }
+}
+
 /// One message about one place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// Whether there is output all the same.
     pub severity: Severity,
-    /// Line, from 1.
+    /// The file that a line marker names before the place; `None` without one.
+    pub file: Option<String>,
+    /// Line, from 1, in that file.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
@@ -46,9 +83,12 @@ impl Diagnostic {
         let before = &text[..at];
         let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line_text = text[begin..].lines().next().unwrap_or("");
+        let origin = LineMarker::origin(text, at);
+        let line = before.matches('\n').count() + 1;
         Self {
             severity,
-            line: before.matches('\n').count() + 1,
+            file: origin.map(|(file, _)| file.to_owned()),
+            line: origin.map_or(line, |(_, line)| line),
             column: text[begin..at].chars().count() + 1,
             source_line: line_text.chars().take(SHOWN_CHARS).collect(),
             reason,
@@ -56,7 +96,9 @@ impl Diagnostic {
     }
 
     /// The message as compilers print it: place and reason, source line, a mark under the column.
+    /// `file` is the name of the text; a line marker in it may name another one.
     pub fn render(&self, file: &str) -> String {
+        let file = self.file.as_deref().unwrap_or(file);
         let label = match self.severity {
             Severity::Refused => "error",
             Severity::Warning => "warning",

@@ -1,5 +1,7 @@
 //! From text to tree: the parser's errors become refusals with a place. Called by `lib.rs` alone.
 
+mod explain;
+
 use tree_sitter::{Node, Parser, Tree};
 
 use crate::diagnostic::Diagnostic;
@@ -7,6 +9,9 @@ use crate::source::Source;
 
 /// Statements and expressions nested deeper than this are refused: the passes recurse.
 const DEPTH: usize = 400;
+
+/// The least that can be said.
+const NO_C: &str = "this is not C, or it is none without its `#` lines, which `--preprocess` obeys";
 
 pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
     let mut parser = Parser::new();
@@ -18,7 +23,10 @@ pub(crate) fn parse(source: &Source<'_>) -> Result<Tree, Diagnostic> {
         .expect("a parser without a time limit ends with a tree");
     match first_fault(&tree) {
         None => Ok(tree),
-        Some((node, reason)) => Err(Diagnostic::refused(source.text, node.start_byte(), reason)),
+        Some((node, reason)) => {
+            let (at, reason) = explain::fault(source, node.byte_range(), reason);
+            Err(Diagnostic::refused(source.text, at, reason))
+        }
     }
 }
 
@@ -28,8 +36,7 @@ fn first_fault(tree: &Tree) -> Option<(Node<'_>, String)> {
     loop {
         let node = cursor.node();
         if node.is_error() {
-            let note = "this is not C, or it is none without its `#` lines";
-            return Some((node, note.to_owned()));
+            return Some((node, NO_C.to_owned()));
         }
         if node.is_missing() {
             return Some((node, format!("`{}` is missing here", node.kind())));

@@ -2,16 +2,22 @@
 //! The parser gets a copy of the same length in which `#` lines, comments and attributes are blank
 //! and each `foreach` reads `while  `, so that a position in the tree is one in the text.
 
+mod mask;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, LineMarker};
 
 /// Every name that the output adds begins with this, in capitals for macros.
 pub(crate) const RESERVED: &str = "gopt_";
 
 /// The names of the mark: the paper's, and the one that was used before it.
 pub(crate) const MARKS: [&str; 2] = ["g_expensive", "FPP_EXPENSIVE"];
+
+/// The remedy where only the preprocessor understands a text.
+pub(crate) const REMEDY: &str =
+    "write it in one piece, or let `--preprocess` run the C preprocessor first";
 
 /// A macro that the file defines.
 #[derive(Default)]
@@ -57,7 +63,10 @@ impl<'a> Source<'a> {
         let mut masked = text.as_bytes().to_vec();
         source.scan(&mut masked)?;
         source.leave_out(&mut masked);
+        source.mask_headers(&mut masked);
+        source.check_directives()?;
         source.mask_words(&mut masked)?;
+        source.mask_blocks(&mut masked);
         source.masked = String::from_utf8(masked).expect("only whole characters were replaced");
         Ok(source)
     }
@@ -66,6 +75,13 @@ impl<'a> Source<'a> {
     pub(crate) fn identifiers_in(&self, range: &Range<usize>) -> &[Range<usize>] {
         let find = |at: usize| self.identifiers.partition_point(|place| place.start < at);
         &self.identifiers[find(range.start)..find(range.end)]
+    }
+
+    /// It has line markers, and no `#if` any more.
+    pub(crate) fn is_preprocessed(&self) -> bool {
+        let is_marker = |it: &Directive| LineMarker::read(&self.text[it.range.clone()]).is_some();
+        let directives = || self.directives.iter();
+        directives().any(is_marker) && directives().all(|it| it.keyword != "if")
     }
 
     /// The `#if` groups around `at` that begin behind `from`, outermost first; of each the lines
@@ -119,6 +135,7 @@ impl<'a> Source<'a> {
                     end
                 }
                 b'"' | b'\'' => literal_end(bytes, at),
+                b'\\' => self.splice_end(at, masked)?,
                 byte if is_word(byte) => {
                     let end = word_end(bytes, at);
                     if !byte.is_ascii_digit() {
@@ -132,6 +149,28 @@ impl<'a> Source<'a> {
             at = end;
         }
         Ok(())
+    }
+
+    /// A backslash at the end of a line joins it with the next one: between two words it is blank
+    /// like the end of the line, within one the parser would see two.
+    fn splice_end(&self, at: usize, masked: &mut [u8]) -> Result<usize, Diagnostic> {
+        let bytes = self.text.as_bytes();
+        let rest = bytes[at + 1..]
+            .strip_prefix(b"\r")
+            .unwrap_or(&bytes[at + 1..]);
+        if rest.first() != Some(&b'\n') {
+            return Ok(at + 1);
+        }
+        let next_line = bytes.len() - rest.len() + 1;
+        let is_in_word = at > 0
+            && is_word(bytes[at - 1])
+            && bytes.get(next_line).is_some_and(|byte| is_word(*byte));
+        if is_in_word {
+            let reason = format!("a backslash divides this word into two lines; {REMEDY}");
+            return Err(Diagnostic::refused(self.text, at, reason));
+        }
+        blank(&mut masked[at..=at]);
+        Ok(next_line)
     }
 
     fn comment_end(&self, at: usize) -> Result<usize, Diagnostic> {
@@ -238,49 +277,6 @@ impl<'a> Source<'a> {
                 _ => {}
             }
         }
-    }
-
-    /// Finds the words that the grammar does not know, and puts others in their place.
-    fn mask_words(&mut self, masked: &mut [u8]) -> Result<(), Diagnostic> {
-        for range in &self.identifiers {
-            let word = &self.text[range.clone()];
-            match word {
-                "foreach" => {
-                    if next_byte(masked, range.end) != Some(b'(') {
-                        let reason = "`foreach` is a word of gopt and cannot be a name here";
-                        return Err(Diagnostic::refused(self.text, range.start, reason));
-                    }
-                    masked[range.clone()].copy_from_slice(b"while  ");
-                    self.foreach.push(range.start);
-                }
-                "__extension__" => blank(&mut masked[range.clone()]),
-                "__attribute__" | "__attribute" => {
-                    let end = parentheses_end(masked, range.end).unwrap_or(range.end);
-                    self.attributes.push(range.start..end);
-                    blank(&mut masked[range.start..end]);
-                }
-                _ if word.to_ascii_lowercase().starts_with(RESERVED) => {
-                    let reason = format!("names that begin with `{RESERVED}` are for the output");
-                    return Err(Diagnostic::refused(self.text, range.start, reason));
-                }
-                _ => {}
-            }
-        }
-        for directive in &self.directives {
-            let line = &self.text[directive.range.clone()];
-            let is_defined = line
-                .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-                .any(|word| word.to_ascii_lowercase().starts_with(RESERVED));
-            if directive.keyword != "include" && is_defined {
-                let reason = format!("names that begin with `{RESERVED}` are for the output");
-                return Err(Diagnostic::refused(
-                    self.text,
-                    directive.range.start,
-                    reason,
-                ));
-            }
-        }
-        Ok(())
     }
 }
 

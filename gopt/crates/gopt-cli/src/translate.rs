@@ -3,10 +3,11 @@
 
 mod check;
 mod output;
+mod preprocess;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 
 use gopt_c::{
     DEFAULT_LANES, Diagnostic, HEADER, MAX_BYTES, MAX_LANES, Output, Severity, transform,
@@ -20,6 +21,9 @@ Examples:
   gopt find.c -o find_fast.c --check driver.c
                                           compile find.c and the output each with driver.c, run
                                           both, and write the output only if they did the same
+  gopt find.c -o find_fast.c --preprocess --cflag=-Iinclude
+                                          run the C preprocessor first; messages name find.c
+  gopt find.c -o find_fast.c --strict     refuse what needs a look, for builds
   gopt --header > gopt.h                  the header that makes the input compile without gopt
   gopt bench --help                       what `gopt bench` measures
 
@@ -48,9 +52,15 @@ pub(crate) struct Args {
     /// A C file with a `main` that calls the functions of the input and prints what they did.
     #[arg(long, value_name = "DRIVER.c")]
     check: Option<PathBuf>,
-    /// A flag for the compilers of `--check`, such as `-Iinclude`; may be repeated.
+    /// Runs the C preprocessor first, for what only it understands; needs `cc`, or what CC names.
+    #[arg(long)]
+    preprocess: bool,
+    /// A flag for the compilers of these two, such as `-Iinclude`; may be repeated.
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     cflag: Vec<String>,
+    /// Refuses what it would only warn of.
+    #[arg(long)]
+    strict: bool,
     /// Prints gopt.h and ends.
     #[arg(long)]
     header: bool,
@@ -64,10 +74,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(input) = args.input.as_deref().filter(|_| !args.header) else {
         return output::to_stdout(HEADER);
     };
-    let text = read(input)?;
-    let made = transformed(input, &text, args.batch)?;
+    let mut text = read(input)?;
+    if args.preprocess {
+        text = preprocess::preprocess(input, &args.cflag)?;
+    }
+    let made = transformed(input, &text, args)?;
     if let Some(driver) = &args.check {
-        let report = check::check(input, &text, &made.text, driver, &args.cflag)?;
+        let only = args.preprocess.then(preprocess::compiler);
+        let only = only.as_deref();
+        let report = check::check(input, &text, &made.text, driver, &args.cflag, only)?;
         eprintln!("gopt: {report}");
     }
     match &args.output {
@@ -105,13 +120,18 @@ fn read(path: &Path) -> anyhow::Result<String> {
     })
 }
 
-fn transformed(input: &Path, text: &str, lanes: usize) -> anyhow::Result<Output> {
+fn transformed(input: &Path, text: &str, args: &Args) -> anyhow::Result<Output> {
     let name = input.display().to_string();
-    match transform(text, lanes) {
+    match transform(text, args.batch) {
         Ok(output) => {
             for warning in &output.warnings {
                 eprint!("{}", warning.render(&name));
             }
+            ensure!(
+                !args.strict || output.warnings.is_empty(),
+                "{name} is refused because of --strict: {} of the above",
+                output.warnings.len()
+            );
             Ok(output)
         }
         Err(faults) => {

@@ -163,6 +163,105 @@ fn what_fails_says_why_and_writes_nothing() {
     assert_eq!(kept, INPUT);
 }
 
+#[test]
+fn what_lanes_share_is_warned_of_and_refused_when_strict() {
+    let folder = Folder::new("cli-strict");
+    let path = folder.path("");
+    let shared = "\
+int last;
+void f(int *t, int *k, int *o, int n)
+{
+    foreach (i, n) {
+        last = k[i];
+        g_expensive(&t[k[i]]);
+        o[i] = t[k[i]] + last;
+    }
+}
+";
+    std::fs::write(folder.path("in.c"), shared).expect("it is written");
+    let warned = gopt(&path, &["in.c", "-o", "out.c"]);
+    assert_eq!(warned.code, Some(0), "{}", warned.stderr);
+    let reason = "in.c:5:9: warning: all lanes share `last`: another item may change it";
+    assert!(warned.stderr.contains(reason), "{}", warned.stderr);
+    std::fs::remove_file(folder.path("out.c")).expect("it was written");
+    let refused = gopt(&path, &["in.c", "-o", "out.c", "--strict"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("because of --strict"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(files(&path), ["in.c"]);
+    std::fs::write(folder.path("in.c"), INPUT).expect("it is written");
+    let clean = gopt(&path, &["in.c", "-o", "out.c", "--strict"]);
+    assert_eq!(clean.code, Some(0), "{}", clean.stderr);
+}
+
+const MACROS: &str = "\
+#include <stdio.h>
+#include <stdlib.h>
+#include <stddef.h>
+#include \"gopt.h\"
+#define PACKED __attribute__((packed))
+#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+struct pair { int key, value; };
+int sum_of(const int *t, const int *at, int *out, int n)
+{
+    struct pair { char tag; int value; } PACKED;
+    int sum = 0;
+    foreach (i, n) {
+        struct entry { int key PACKED; int value; } entry = { 1, at[i] };
+        int *value = &entry.value;
+        g_expensive(&t[entry.value]);
+        out[i] = t[container_of(value, struct entry, value)->value] - (NULL != 0);
+        sum += out[i];
+    }
+    return sum;
+}
+";
+
+#[test]
+fn the_preprocessor_runs_first_and_messages_name_the_original_lines() {
+    let folder = Folder::new("cli-preprocess");
+    let path = folder.path("");
+    std::fs::write(folder.path("in.c"), MACROS).expect("it is written");
+    std::fs::write(folder.path("driver.c"), DRIVER).expect("it is written");
+    let alone = gopt(&path, &["in.c", "-o", "out.c"]);
+    assert_eq!(alone.code, Some(1), "{}", alone.stderr);
+    assert!(
+        alone
+            .stderr
+            .contains("in.c:13:32: error: the macro `PACKED`")
+    );
+    let args = ["in.c", "-o", "out.c", "--preprocess", "--check", "driver.c"];
+    let ended = gopt(&path, &args);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    // A line of the function is numbered as in the original, for compilers as well.
+    let wrong = MACROS.replace("sum += out[i];", "sum += out[unknown];");
+    std::fs::write(folder.path("in.c"), wrong).expect("it is written");
+    let ended = gopt(&path, &["in.c", "-o", "out.c", "--preprocess"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let compiled = Command::new("gcc")
+        .args(["-fsyntax-only", "out.c"])
+        .current_dir(&path)
+        .output()
+        .expect("gcc starts");
+    let said = String::from_utf8_lossy(&compiled.stderr);
+    assert!(
+        said.contains("in.c:17:") && said.contains("unknown"),
+        "{said}"
+    );
+    let refused = MACROS.replace("sum += out[i];", "goto away;");
+    std::fs::write(folder.path("in.c"), refused).expect("it is written");
+    let ended = gopt(&path, &["in.c", "--preprocess"]);
+    assert!(
+        ended.stderr.contains("in.c:17:9: error: this label"),
+        "{}",
+        ended.stderr
+    );
+}
+
 /// Items that depend on each other: the tool cannot know, `--check` sees it.
 #[test]
 fn a_result_that_differs_is_not_written() {

@@ -15,11 +15,14 @@ use gopt_c::HEADER;
 /// A program that runs longer is stopped, and the check has failed.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// Those that are asked, where they are.
+const COMPILERS: [&str; 2] = ["gcc", "clang"];
+
 /// What of a difference is shown.
 const SHOWN_CHARS: usize = 120;
 
 /// A folder for the programs, removed at the end.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
     fn new() -> anyhow::Result<Self> {
@@ -30,6 +33,17 @@ impl Folder {
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self(path))
+    }
+
+    /// One that has `gopt.h` and nothing else.
+    pub(super) fn with_header() -> anyhow::Result<Self> {
+        let folder = Self::new()?;
+        fs::write(folder.0.join("gopt.h"), HEADER)?;
+        Ok(folder)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -46,26 +60,26 @@ struct Ran {
     status: String,
 }
 
-/// One line that says what was compared.
+/// One line that says what was compared, by `only` this compiler or by all that are there.
 pub(super) fn check(
     input: &Path,
     original: &str,
     result: &str,
     driver: &Path,
     flags: &[String],
+    only: Option<&str>,
 ) -> anyhow::Result<String> {
     let driver = fs::canonicalize(driver)
         .with_context(|| format!("cannot read the driver {}", driver.display()))?;
-    let compilers: Vec<&str> = ["gcc", "clang"]
-        .into_iter()
-        .filter(|it| is_there(it))
-        .collect();
+    let compilers: Vec<&str> = match only {
+        Some(only) => vec![only],
+        None => COMPILERS.into_iter().filter(|it| is_there(it)).collect(),
+    };
     ensure!(
         !compilers.is_empty(),
         "neither gcc nor clang is there to check with"
     );
-    let folder = Folder::new()?;
-    fs::write(folder.0.join("gopt.h"), HEADER)?;
+    let folder = Folder::with_header()?;
     let sources = [("original", original), ("result", result)];
     for (name, text) in sources {
         fs::write(folder.0.join(format!("{name}.c")), text)?;
@@ -75,10 +89,10 @@ pub(super) fn check(
         .filter(|parent| !parent.as_os_str().is_empty());
     let beside = beside.unwrap_or(Path::new("."));
     let mut bytes = 0;
-    for compiler in &compilers {
+    for (number, compiler) in compilers.iter().enumerate() {
         let mut ran = Vec::new();
         for (name, _) in sources {
-            let program = folder.0.join(format!("{name}-{compiler}"));
+            let program = folder.0.join(format!("{name}-{number}"));
             let mut command = Command::new(compiler);
             command.args(["-O2", "-w", "-o"]).arg(&program);
             // A file with definitions of its own keeps them.
