@@ -14,6 +14,81 @@ use crate::flow::Jump;
 use crate::lanes::Plan;
 use crate::source::Source;
 
+/// A function with more `foreach` than this has no computed `goto`. A compiler must assume that
+/// each of those leads to every label of the function; clang's time grows with the fourth power of
+/// the number of loops (40 loops: 33 s, by `switch`: under one).
+const FEW_LOOPS: usize = 8;
+
+/// How a lane goes on at its label.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dispatch {
+    /// The array of labels has their addresses.
+    Computed,
+    /// It has numbers, and one `switch` for each `foreach` leads to its labels and to no others.
+    Switched,
+}
+
+impl Dispatch {
+    fn of(plan: &Plan<'_>) -> Self {
+        match plan.names.foreach.len() > FEW_LOOPS {
+            true => Self::Switched,
+            false => Self::Computed,
+        }
+    }
+
+    const fn label_type(self) -> &'static str {
+        match self {
+            Self::Computed => "void *",
+            Self::Switched => "unsigned ",
+        }
+    }
+
+    /// The value of the begin label of this `foreach`.
+    fn begin(self, number: usize) -> String {
+        match self {
+            Self::Computed => format!("&&gopt_begin_{number}"),
+            Self::Switched => "0".to_owned(),
+        }
+    }
+
+    /// The switch from one lane to the next at a mark.
+    fn at_mark(self, number: usize, mark: usize) -> String {
+        let label = format!("gopt_label_{number}_{mark}");
+        match self {
+            Self::Computed => format!("GOPT_SWITCH({label}); {label}: ;"),
+            Self::Switched => format!(
+                "gopt_labels[gopt_lane] = {}; GOPT_NEXT(); goto gopt_switch_{number}; {label}: ;",
+                mark + 1
+            ),
+        }
+    }
+
+    /// The jump to the label of the present lane.
+    fn jump(self, number: usize) -> String {
+        match self {
+            Self::Computed => "goto *gopt_labels[gopt_lane];".to_owned(),
+            Self::Switched => format!("goto gopt_switch_{number};"),
+        }
+    }
+
+    /// The code that such jumps lead to; empty where they go to labels themselves.
+    fn table(self, number: usize, marks: impl Iterator<Item = usize>) -> String {
+        if self == Self::Computed {
+            return String::new();
+        }
+        let cases = marks.map(|mark| {
+            let value = mark + 1;
+            format!("case {value}: goto gopt_label_{number}_{mark};\n")
+        });
+        let cases: String = cases.collect();
+        format!(
+            "goto gopt_end_{number};\n\
+             gopt_switch_{number}: switch (gopt_labels[gopt_lane]) {{\n\
+             case 0: goto gopt_begin_{number};\n{cases}default: __builtin_unreachable();\n}}\n"
+        )
+    }
+}
+
 /// The names in the output, and the numbers that make them unique in the file.
 pub(crate) struct Emitter<'a> {
     pub(crate) source: &'a Source<'a>,
@@ -82,8 +157,12 @@ impl<'a> Emitter<'a> {
         self.edits.insert(end, epilogue.replace('\n', &indent));
     }
 
-    /// The end of a line, and the blanks of the one where this stands.
+    /// The end of a line, and the blanks of the one where this stands. Where line markers number
+    /// the lines, what is added must not add any.
     fn indent(&self, at: usize) -> String {
+        if self.source.is_preprocessed() {
+            return " ".to_owned();
+        }
         let text = self.source.text;
         let begin = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let blanks = text[begin..at].chars().take_while(|c| c.is_whitespace());
@@ -115,11 +194,11 @@ impl<'a> Emitter<'a> {
             if place.lane != lane {
                 continue;
             }
-            let label = format!("gopt_label_{number}_{mark}");
+            let switch = Dispatch::of(plan).at_mark(number, mark);
             let pieces: Vec<Piece> = vec![
                 "{ __builtin_prefetch(".into(),
                 place.address.byte_range().into(),
-                format!("); GOPT_SWITCH({label}); {label}: ; }}").into(),
+                format!("); {switch} }}").into(),
             ];
             self.edits.replace(place.statement.byte_range(), pieces);
         }
@@ -155,6 +234,7 @@ impl<'a> Emitter<'a> {
     fn prologue(&self, plan: &Plan<'_>, lane: usize, hoisted: Vec<Piece>) -> Vec<Piece> {
         let foreach = &plan.names.foreach[lane];
         let lanes = self.lanes;
+        let label = Dispatch::of(plan).label_type();
         let count: Piece = foreach.count.byte_range().into();
         let mut pieces: Vec<Piece> = vec![
             format!("{{ /* {lanes} lanes */\n").into(),
@@ -163,7 +243,7 @@ impl<'a> Emitter<'a> {
             ")) gopt_n = (".into(),
             count,
             "), gopt_next = 0;\n".into(),
-            format!("void *gopt_labels[{lanes}];\n").into(),
+            format!("{label}gopt_labels[{lanes}];\n").into(),
             "unsigned long gopt_lane;\n".into(),
         ];
         pieces.push(match lanes.div_ceil(64) {
@@ -201,10 +281,11 @@ impl<'a> Emitter<'a> {
             false => "gopt_mask |= 1ull << gopt_lane;",
         };
         let rest = if is_wide { "gopt_mask[0]" } else { "gopt_mask" };
+        let begin = Dispatch::of(plan).begin(number);
         let start = format!(
             "if (!(gopt_next < gopt_n)) goto gopt_end_{number};\n\
              for (gopt_lane = 0; gopt_lane < {lanes} && (__typeof__(gopt_n))gopt_lane < gopt_n; \
-             gopt_lane++) {{ {first}gopt_labels[gopt_lane] = &&gopt_begin_{number}; {add} }}\n\
+             gopt_lane++) {{ {first}gopt_labels[gopt_lane] = {begin}; {add} }}\n\
              gopt_lane = 0; gopt_rest = {rest};\n\
              gopt_begin_{number}: if (!(gopt_next < gopt_n)) goto gopt_leave_{number};\n"
         );
@@ -245,18 +326,23 @@ impl<'a> Emitter<'a> {
                 lanes = self.lanes,
             );
         }
+        let dispatch = Dispatch::of(plan);
+        let jump = dispatch.jump(number);
         text += &match is_wide {
             false => format!(
                 "gopt_leave_{number}: gopt_mask &= ~(1ull << gopt_lane);\n\
-                 if (gopt_mask) {{ GOPT_NEXT(); goto *gopt_labels[gopt_lane]; }}\n"
+                 if (gopt_mask) {{ GOPT_NEXT(); {jump} }}\n"
             ),
             true => format!(
                 "gopt_leave_{number}: gopt_mask[gopt_word] &= ~(1ull << gopt_lane % 64);\n\
                  for (gopt_lane = 0; gopt_lane < {words}; gopt_lane++)\n\
-                 if (gopt_mask[gopt_lane]) {{ GOPT_NEXT(); goto *gopt_labels[gopt_lane]; }}\n",
+                 if (gopt_mask[gopt_lane]) {{ GOPT_NEXT(); {jump} }}\n",
                 words = self.lanes.div_ceil(64),
             ),
         };
+        let marks = plan.flow.marks.iter().enumerate();
+        let marks = marks.filter(|(_, mark)| mark.lane == lane);
+        text += &dispatch.table(number, marks.map(|(mark, _)| mark));
         text += &format!("gopt_end_{number}: ;\n");
         if plan.returns(lane) {
             let value = if has_value(plan) { " gopt_value" } else { "" };

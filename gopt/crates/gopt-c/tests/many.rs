@@ -1,0 +1,87 @@
+//! A function with many loops: the output does the same, and compilers end within their time.
+
+mod programs;
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use gopt_c::{DEFAULT_LANES, transform};
+use programs::{Folder, compilers};
+
+/// Processor time that a compiler may take, in seconds: some fifty times what it takes. Before, 40
+/// loops took clang 33 s, and a hundred some minutes.
+const LIMIT: u32 = 90;
+
+/// A program with this number of loops, of which some end early.
+fn program(loops: u32) -> String {
+    let mut text = "#include <stdio.h>\n#include \"gopt.h\"\nstatic unsigned f(const unsigned *t, \
+                    const unsigned *k, unsigned *o, int n)\n{\n    unsigned sum = 0;\n"
+        .to_owned();
+    for number in 0..loops {
+        let stop = match number % 5 {
+            3 => format!("if (v == {number}u) break;"),
+            4 => format!("if (v > 600000u) return sum + {number}u;"),
+            _ => String::new(),
+        };
+        write!(
+            text,
+            "    foreach (i, n) {{\n        unsigned v = k[i] + {number}u;\n        \
+             g_expensive(&t[v & 63]);\n        v = v * 3 + t[v & 63];\n        {stop}\n        \
+             g_expensive(&t[v & 63]);\n        o[i] += v ^ t[v & 63];\n        sum += v;\n    }}\n"
+        )
+        .expect("a string takes all text");
+    }
+    text + "    return sum;\n}\nint main(void)\n{\n    unsigned t[64], k[99], o[99] = {0};\n    \
+            for (unsigned i = 0; i < 64; i++)\n        t[i] = i * 43 % 67;\n    \
+            for (unsigned i = 0; i < 99; i++)\n        k[i] = i * 5 + 1;\n    \
+            printf(\"%u\\n\", f(t, k, o, 99));\n    for (int i = 0; i < 99; i++)\n        \
+            printf(\"%u \", o[i]);\n    return 0;\n}\n"
+}
+
+#[test]
+fn many_loops_in_a_function_do_the_same() {
+    let folder = Folder::new("many-same");
+    // Loops that end early leave other items in part: none of them does here.
+    let text = program(10)
+        .replace("v == 3u", "v == 1u")
+        .replace("v == 8u", "v == 1u");
+    for lanes in [1, DEFAULT_LANES, 100] {
+        let output = transform(&text, lanes).expect("nothing in it is refused");
+        for compiler in compilers() {
+            let expected = folder.run(compiler, &Folder::STRICT, "original", &text);
+            let result = folder.run(compiler, &Folder::STRICT, "result", &output.text);
+            assert_eq!(result, expected, "{lanes} lanes, {compiler}");
+        }
+    }
+}
+
+#[test]
+fn a_function_with_a_hundred_loops_compiles_within_its_time() {
+    let output = transform(&program(100), DEFAULT_LANES).expect("nothing in it is refused");
+    // Where there is no clang, the output shows it: a jump through an address leads to every label.
+    let jumps = output.text.lines().filter(|line| line.contains("goto *"));
+    let outside_of_the_macro = jumps.filter(|line| !line.ends_with('\\')).count();
+    assert_eq!(outside_of_the_macro, 0, "jumps through addresses");
+    assert!(!output.text.contains("&&gopt_begin"), "addresses of labels");
+    let macros = output.text.matches("GOPT_SWITCH(").count();
+    assert_eq!(macros, 1, "its definition alone");
+    let folder = Folder::new("many-time");
+    std::fs::write(folder.path("many.c"), &output.text).expect("it is written");
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+    for compiler in compilers() {
+        // The system counts the processor time of the compiler, whatever else runs.
+        let script =
+            format!("ulimit -t {LIMIT}; exec {compiler} -O2 {include} -c many.c -o many.o");
+        let compiled = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder.path(""))
+            .output()
+            .expect("a shell starts");
+        let said = String::from_utf8_lossy(&compiled.stderr);
+        assert!(
+            compiled.status.success(),
+            "{compiler}: {}\n{said}",
+            compiled.status
+        );
+    }
+}
