@@ -5,7 +5,6 @@
 mod args;
 pub(crate) mod bandwidth;
 mod cluster;
-mod compare;
 pub(crate) mod faces;
 pub(crate) mod factors;
 pub(crate) mod idle;
@@ -20,6 +19,7 @@ mod plausible;
 pub(crate) mod plot;
 mod probe;
 pub(crate) mod rate;
+mod ratios;
 pub(crate) mod raw;
 mod rtt;
 #[cfg(test)]
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .into_iter()
         .try_for_each(|experiment| measure(experiment, args, &mut results));
     let rows = &results.rows;
-    let text = results.text(rows, compare::lines(rows));
+    let text = results.text(rows, ratios::lines(rows));
     output.write(rows, &text, || plot::draw(rows))?;
     ended
 }
