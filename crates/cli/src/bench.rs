@@ -4,6 +4,7 @@
 
 mod args;
 pub(crate) mod bandwidth;
+mod case;
 mod cluster;
 pub(crate) mod faces;
 pub(crate) mod factors;
@@ -40,7 +41,8 @@ use harness::{seat, signal};
 pub(crate) use args::Args;
 pub(crate) use args::Experiment;
 pub(crate) use args::{Transport, seconds};
-use plan::{Case, Plan};
+use case::Case;
+use plan::Plan;
 use rate::Pattern;
 
 /// How long the idle server of the experiment is watched, and that of the summary.

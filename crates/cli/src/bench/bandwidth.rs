@@ -13,8 +13,8 @@ use dunlin::{ConnectOptions, Cx, Done, MsgBuf, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
 
 use super::Transport;
+use super::case::Case;
 use super::lossy::Loss;
-use super::plan::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, SINK, Server, Setting, over, server};

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::plan::Case;
+use super::case::Case;
 use super::probe::Metric;
 use super::scenario::Simulated;
 use crate::sim::Done;

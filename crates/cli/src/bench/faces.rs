@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Transport;
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, Setting, over};

@@ -19,7 +19,7 @@ use dunlin::{Bypasses, Clock, Cx, Done, ErrorCode, Request, Scheme, Session, Ses
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe};
 use super::subject::pipeline::{Choice, HasPipeline, INFLIGHT, Pipeline};
 use super::subject::{self, ECHO};

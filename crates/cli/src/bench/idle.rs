@@ -9,7 +9,7 @@ use dunlin::Rpc;
 use serde::{Deserialize, Serialize};
 
 use super::Transport;
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::raw::wake::Wake;
 use super::subject::exchange::{App, Exchange};

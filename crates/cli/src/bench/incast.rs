@@ -4,7 +4,7 @@
 use dunlin_sim::scenario::Stage;
 use serde_json::Value;
 
-use super::plan::Case;
+use super::case::Case;
 use super::probe::Metric;
 use super::scenario::Simulated;
 use crate::sim::Done;

@@ -8,7 +8,7 @@ use anyhow::{bail, ensure};
 use dunlin::{Cx, Done, MsgBuf, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
 
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Measurement, Metric, Probe, patience};
 use super::raw::{shm_rtt::ShmRtt, udp_rtt::UdpRtt};
 use super::rtt::{self, Recorder};

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Transport;
 use super::bandwidth::Bandwidth;
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe};
 
 /// How many in a million packets are lost, and how many requests it takes to lose a hundred in five

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bandwidth::ANSWER;
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::rtt::{self, Recorder};
 use super::subject::side::Side;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Transport;
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::raw::{
     ring::Ring,

@@ -11,7 +11,7 @@ pub(crate) mod udp_rtt;
 pub(crate) mod wake;
 
 use super::Transport;
-use super::plan::Case;
+use super::case::Case;
 
 /// Bytes of the packets whose round trips are measured.
 const RTT_SIZES: [u32; 5] = [8, 32, 64, 256, 1024];

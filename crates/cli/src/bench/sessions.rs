@@ -13,7 +13,7 @@ use dunlin::Rpc;
 use serde::{Deserialize, Serialize};
 
 use super::Transport;
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe};
 use super::subject::pipeline::{self, Choice, Pipeline};
 use super::subject::side::Side;

@@ -11,7 +11,7 @@ use dunlin::{Cx, Done, MsgBuf, ReqType, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::Case;
+use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::rtt::Recorder;
 use super::subject::side::Side;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ANSWER, METRICS, Messages};
-use crate::bench::plan::Case;
+use crate::bench::case::Case;
 use crate::bench::probe::{Measurement, Metric, Probe, patience};
 use crate::bench::work;
 use crate::role::Role;
