@@ -26,6 +26,7 @@ mod rtt;
 #[cfg(test)]
 pub(crate) mod sample;
 mod scenario;
+mod selection;
 pub(crate) mod sessions;
 pub(crate) mod slow_handler;
 pub(crate) mod subject;
@@ -43,7 +44,8 @@ pub(crate) use args::Experiment;
 pub(crate) use args::{Transport, seconds};
 use case::Case;
 use plan::Plan;
-use rate::Pattern;
+use rate::{Pattern, Rate};
+use selection::Selection;
 
 /// How long the idle server of the experiment is watched, and that of the summary.
 const WATCHED: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
@@ -98,8 +100,9 @@ pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything
 fn measure(experiment: Experiment, args: &Args, results: &mut Results) -> anyhow::Result<()> {
     let mut cases = match experiment {
         Experiment::Factors => factors::cases(results)?,
-        _ => cases(experiment, &args.transports(experiment)),
+        _ => cases(experiment, &args.selection),
     };
+    args.selection.keep(&mut cases);
     let plan = Plan {
         runs: args.runs(experiment),
         budget: args.budget(experiment),
@@ -114,12 +117,14 @@ fn measure(experiment: Experiment, args: &Args, results: &mut Results) -> anyhow
     ended
 }
 
-fn cases(experiment: Experiment, transports: &[Transport]) -> Vec<Case> {
+fn cases(experiment: Experiment, selection: &Selection) -> Vec<Case> {
+    let transports = &selection.transports(experiment)[..];
+    let sizes = &selection.sizes(experiment)[..];
     match experiment {
         Experiment::Summary => summary(transports),
         Experiment::Raw => raw::cases(transports),
-        Experiment::Latency => latency::cases(transports),
-        Experiment::Rate => rate::cases(transports),
+        Experiment::Latency => latency::cases(transports, sizes),
+        Experiment::Rate => rate::cases(transports, sizes),
         Experiment::Bandwidth => bandwidth::cases(transports),
         Experiment::Loss => loss::loss_cases(transports),
         Experiment::Reorder => loss::reorder_cases(),
@@ -145,7 +150,7 @@ fn summary(transports: &[Transport]) -> Vec<Case> {
     for &transport in transports {
         let batch = if transport == Transport::Udp { 16 } else { 3 };
         for pattern in [Pattern::OneWay, Pattern::Symmetric] {
-            cases.push(rate::case(transport, pattern, batch, true));
+            cases.push(rate::case(Rate::usual(transport, pattern, batch)));
         }
     }
     for &transport in transports {

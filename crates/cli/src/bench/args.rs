@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::selection::Selection;
 use harness::output::Target;
 
 const EXAMPLES: &str = "\
@@ -14,6 +15,8 @@ Examples:
   dunlin bench                          latency, rate and idling beside their baselines
   dunlin bench latency                  every size over shm, auto and udp
   dunlin bench rate --transport shm     shared memory alone
+  dunlin bench rate --size 8,56,1000    messages of other sizes than 32 bytes
+  dunlin bench rate --only batch=3      of all cases those with this parameter
   dunlin bench slow-handler --seconds 120 --runs 9
   dunlin bench all --json rows.jsonl    everything, and one JSON object a row in a file
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
@@ -53,9 +56,8 @@ pub(crate) struct Args {
         hide_default_value = true
     )]
     pub(super) experiment: Experiment,
-    /// Over what; without it, what suits the experiment
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "T,...")]
-    transport: Vec<Transport>,
+    #[command(flatten)]
+    pub(super) selection: Selection,
     /// How long all rounds together take, about; cases that take longer are left out
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -159,12 +161,10 @@ impl Args {
     /// # Errors
     /// Which option the experiment does not have.
     pub(super) fn check(&self) -> Result<(), clap::Error> {
-        let others = self.transport.iter().any(|it| *it != Transport::Shm);
-        if self.experiment != Experiment::Factors || !others {
+        let Some(refusal) = self.selection.refusal(self.experiment) else {
             return Ok(());
-        }
-        let text = "factors is measured over shm";
-        Err(crate::Args::command().error(ErrorKind::ArgumentConflict, text))
+        };
+        Err(crate::Args::command().error(ErrorKind::ArgumentConflict, refusal))
     }
 
     /// The experiments behind the name.
@@ -173,20 +173,6 @@ impl Args {
             Experiment::All => Experiment::EACH.to_vec(),
             one => vec![one],
         }
-    }
-
-    /// What to measure an experiment over, each transport once.
-    pub(super) fn transports(&self, experiment: Experiment) -> Vec<Transport> {
-        let mut transports = match (&self.transport[..], experiment) {
-            ([], Experiment::Latency | Experiment::Rate) => {
-                vec![Transport::Shm, Transport::Auto, Transport::Udp]
-            }
-            ([], _) => vec![Transport::Shm, Transport::Udp],
-            (given, _) => given.to_vec(),
-        };
-        transports.sort_unstable();
-        transports.dedup();
-        transports
     }
 
     /// Rounds of an experiment. One seed of a long simulation says nearly the same as another.

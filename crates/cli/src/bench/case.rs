@@ -58,6 +58,11 @@ impl Case {
         metrics.filter_map(|(index, _)| self.row(index)).collect()
     }
 
+    /// Its parameters, in order.
+    pub(super) fn params(&self) -> &Map<String, Value> {
+        &self.params
+    }
+
     /// What should not have happened in its rounds.
     pub(super) fn alarms(&self) -> &[String] {
         &self.alarms

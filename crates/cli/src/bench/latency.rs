@@ -19,8 +19,8 @@ use crate::role::Role;
 use harness::process::{Parent, Process};
 use harness::seat::Seat;
 
-/// Bytes of request and response.
-const SIZES: [u32; 5] = [8, 32, 64, 256, 1024];
+/// Bytes of request and response, if none are asked for.
+pub(super) const SIZES: [u16; 5] = [8, 32, 64, 256, 1024];
 
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 256;
@@ -41,13 +41,13 @@ struct Params {
 }
 
 /// Every size over these transports.
-pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
-    let of_size = |size| {
+pub(super) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
+    let of_size = |size: u16| {
         transports
             .iter()
-            .map(move |&transport| case(transport, size))
+            .map(move |&transport| case(transport, size.into()))
     };
-    SIZES.into_iter().flat_map(of_size).collect()
+    sizes.iter().copied().flat_map(of_size).collect()
 }
 
 /// One size over one transport.

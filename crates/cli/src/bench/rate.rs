@@ -16,6 +16,7 @@ use super::raw::{
     ring::Ring,
     udp_rate::{self, UdpRate},
 };
+pub(super) use super::subject::pipeline::SIZE as USUAL_SIZE;
 use super::subject::pipeline::{self, Choice, HasPipeline, INFLIGHT, Pipeline};
 use super::subject::side::Side;
 use super::subject::{self, Medium, Report, Server, Setting, over, server};
@@ -52,10 +53,12 @@ pub(super) enum Pattern {
 
 /// The rate of RPCs.
 #[derive(Clone, Copy, Debug)]
-struct Rate {
+pub(super) struct Rate {
     transport: Transport,
     pattern: Pattern,
     batch: u32,
+    /// Bytes of a request and of its response.
+    size: u16,
     packing: bool,
 }
 
@@ -65,18 +68,24 @@ struct Params {
     /// Whom to connect to; who is told nobody listens, and issues when the other one does.
     server: Option<SocketAddr>,
     batch: u32,
+    size: u16,
     span: Duration,
 }
 
-/// Every pattern and batch over these transports; over udp also one way without packing.
-pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
+/// Every pattern, batch and size over these transports; over udp also one way without packing.
+pub(super) fn cases(transports: &[Transport], sizes: &[u16]) -> Vec<Case> {
     let mut cases = Vec::new();
-    for pattern in [Pattern::OneWay, Pattern::Symmetric] {
-        for batch in BATCHES {
-            for &transport in transports {
-                cases.push(case(transport, pattern, batch, true));
-                if transport == Transport::Udp && pattern == Pattern::OneWay {
-                    cases.push(case(transport, pattern, batch, false));
+    for &size in sizes {
+        for pattern in [Pattern::OneWay, Pattern::Symmetric] {
+            for batch in BATCHES {
+                for &transport in transports {
+                    let usual = Rate::usual(transport, pattern, batch);
+                    let rate = Rate { size, ..usual };
+                    cases.push(case(rate));
+                    if transport == Transport::Udp && pattern == Pattern::OneWay {
+                        let packing = false;
+                        cases.push(case(Rate { packing, ..rate }));
+                    }
                 }
             }
         }
@@ -84,28 +93,23 @@ pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
     cases
 }
 
-/// One pattern and batch over one transport.
-pub(super) fn case(transport: Transport, pattern: Pattern, batch: u32, packing: bool) -> Case {
+/// One rate over one transport.
+pub(super) fn case(rate: Rate) -> Case {
     let mut params: Vec<(&str, Value)> = vec![
-        ("pattern", pattern.name().into()),
-        ("batch", batch.into()),
+        ("pattern", rate.pattern.name().into()),
+        ("batch", rate.batch.into()),
         ("inflight", INFLIGHT.into()),
+        ("size", rate.size.into()),
     ];
-    if transport == Transport::Udp {
-        params.push(("packing", packing.into()));
+    if rate.transport == Transport::Udp {
+        params.push(("packing", rate.packing.into()));
     }
-    let subject = Rate {
-        transport,
-        pattern,
-        batch,
-        packing,
-    };
-    let case = Case::new("rate", transport.name(), &params, subject);
-    match transport {
+    let case = Case::new("rate", rate.transport.name(), &params, rate);
+    match rate.transport {
         Transport::Shm | Transport::Auto => case.against(Ring),
         Transport::Udp => case.against(UdpRate {
             segments: 1,
-            size: udp_rate::SIZE,
+            size: udp_rate::datagram(rate.size),
         }),
     }
 }
@@ -120,6 +124,17 @@ impl Pattern {
 }
 
 impl Rate {
+    /// Of messages of the usual size, packed.
+    pub(super) const fn usual(transport: Transport, pattern: Pattern, batch: u32) -> Self {
+        Self {
+            transport,
+            pattern,
+            batch,
+            size: USUAL_SIZE,
+            packing: true,
+        }
+    }
+
     fn settings(&self) -> (Setting, Setting) {
         let (client, server) = subject::spinning_pair(self.transport);
         let packing = self.packing;
@@ -136,6 +151,7 @@ impl Rate {
             setting,
             server: Some(server.address),
             batch: self.batch,
+            size: self.size,
             span,
         };
         let mut client = Process::spawn(Role::Issue, Seat::default(), &params)?;
@@ -149,6 +165,7 @@ impl Rate {
             setting: second,
             server: None,
             batch: self.batch,
+            size: self.size,
             span,
         };
         let mut second = Process::spawn(Role::Issue, Seat::default(), &params)?;
@@ -220,9 +237,9 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         Some(server) => subject::connect(&mut rpc, server, SESSIONS)?,
         None => subject::accept(parent, &mut rpc, SESSIONS, |peer| &mut peer.accepted)?,
     };
-    rpc.app_mut()
-        .pipeline
-        .use_sessions(sessions, Choice::default());
+    let peer = rpc.app_mut();
+    peer.pipeline = Pipeline::of_size(params.size);
+    peer.pipeline.use_sessions(sessions, Choice::default());
     pipeline::begin(&mut rpc, params.batch as usize, u64::MAX)?;
     pipeline::rate(&mut rpc, WARM_UP)?;
     let values = vec![pipeline::rate(&mut rpc, params.span)?];

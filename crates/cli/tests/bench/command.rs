@@ -172,6 +172,9 @@ fn wrong_usage_is_exit_code_2() {
         &["bench", "raw", "--seconds", "-1"],
         &["bench", "raw", "--seconds", "nan"],
         &["bench", "raw", "--transport", "pigeon"],
+        &["bench", "latency", "--size", "12"],
+        &["bench", "raw", "--size", "32"],
+        &["bench", "rate", "--only", "batch"],
         &["nonsense"],
     ] {
         assert_eq!(run(args).status.code(), Some(2), "{args:?}");

@@ -44,7 +44,7 @@ fn values<'a>(rows: &'a [Value], metric: &'a str) -> impl Iterator<Item = f64> +
 
 #[test]
 fn latency_has_every_size_with_a_raw_baseline() {
-    let (rows, _) = rows(&["latency", "--seconds", "0.1"]);
+    let (rows, _) = rows(&["latency", "--seconds", "0.2"]);
     for transport in ["shm", "auto", "udp"] {
         for metric in ["rtt_p50", "rtt_p99", "rtt_p999"] {
             let sizes = [8, 32, 64, 256, 1024].map(|size| json!({ "size": size }));
@@ -77,7 +77,9 @@ fn rate_has_every_pattern_and_batch_and_udp_without_packing() {
     let (rows, said) = rows(&["rate", "--seconds", "0.5", "--transport", "shm,udp"]);
     let wanted = |packing: Option<bool>, pattern: &str| -> Vec<Value> {
         let row = |batch| {
-            let mut params = json!({"pattern": pattern, "batch": batch, "inflight": 60});
+            let mut params = json!({
+                "pattern": pattern, "batch": batch, "inflight": 60, "size": 32
+            });
             if let Some(packing) = packing {
                 params["packing"] = packing.into();
             }
@@ -98,6 +100,33 @@ fn rate_has_every_pattern_and_batch_and_udp_without_packing() {
     assert_eq!(udp.len(), 12);
     assert!(values(&rows, "rpc_per_s").all(|rate| rate > 0.0));
     assert!(said.contains("with packing / without: "), "{said}");
+}
+
+#[test]
+fn other_sizes_are_measured_on_request() {
+    let chosen = ["--size", "8,1000", "--only", "batch=3", "--seconds", "0.2"];
+    for transport in ["shm", "udp"] {
+        let over = ["--transport", transport];
+        let args = |name| [&[name], chosen.as_slice(), &over].concat();
+        let (rates, _) = rows(&args("rate"));
+        let sizes: Vec<&Value> = params(&rates, transport, "rpc_per_s");
+        let of = |pattern: &str| {
+            let is = |it: &&&Value| it["pattern"] == pattern && it["packing"] != false;
+            let sizes = sizes
+                .iter()
+                .filter(is)
+                .map(|it| it["size"].as_u64().unwrap());
+            sizes.collect::<Vec<_>>()
+        };
+        assert_eq!(of("one_way"), [8, 1000]);
+        assert_eq!(of("symmetric"), [8, 1000]);
+        assert!(sizes.iter().all(|it| it["batch"] == 3), "{sizes:?}");
+        assert!(values(&rates, "rpc_per_s").all(|rate| rate > 0.0));
+        let (trips, _) = rows(&args("latency"));
+        let sizes = [8, 1000].map(|size| json!({ "size": size }));
+        let found = params(&trips, transport, "rtt_p50");
+        assert_eq!(found, sizes.iter().collect::<Vec<_>>());
+    }
 }
 
 #[test]

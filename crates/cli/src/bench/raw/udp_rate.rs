@@ -15,7 +15,12 @@ use harness::process::{Parent, Process};
 use harness::seat::Seats;
 
 /// Bytes of a datagram: a 32-byte RPC with its framing.
-pub(crate) const SIZE: u16 = 64;
+pub(crate) const SIZE: u16 = datagram(32);
+
+/// Bytes of the datagram of an RPC of `size` bytes, which is at most what experiments have.
+pub(crate) const fn datagram(size: u16) -> u16 {
+    size + 32
+}
 
 /// Messages in one system call.
 const BATCH: usize = 32;
