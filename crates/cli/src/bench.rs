@@ -15,6 +15,7 @@ mod loss;
 mod lossy;
 pub(crate) mod mixed;
 pub(crate) mod papers;
+mod ping;
 mod plan;
 mod plausible;
 pub(crate) mod plot;
@@ -43,6 +44,7 @@ pub(crate) use args::Args;
 pub(crate) use args::Experiment;
 pub(crate) use args::{Transport, seconds};
 use case::Case;
+use ping::Ping;
 use plan::Plan;
 use rate::{Pattern, Rate};
 use selection::Selection;
@@ -109,8 +111,10 @@ fn measure(experiment: Experiment, args: &Args, results: &mut Results) -> anyhow
         verbose: args.verbose,
     };
     results.left_out.extend(plan::leave_out(&mut cases, plan));
-    let ended = plan::run(&mut cases, plan);
+    let mut ping = Ping::default();
+    let ended = plan::run(&mut cases, plan, &mut || ping.now());
     for case in &cases {
+        results.count(case.rounds());
         results.rows.extend(case.rows());
         results.alarms.extend_from_slice(case.alarms());
     }

@@ -1,12 +1,17 @@
 //! One case of an experiment: what is measured, beside what, with which parameters, and the rows
 //! that come of its rounds. Made by the experiments, measured by [`super::plan`].
+//!
+//! A ping-pong says before and after each measurement in which state the machine is. The rows of a
+//! case are made of the rounds of one state, that with the most of them.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::ping;
 use super::probe::{Against, Measurement, Probe};
 use harness::row::{Row, Spread};
+use harness::state::{State, states, steady};
 
 /// One line of parameters of an experiment, and what was measured for it.
 pub(super) struct Case {
@@ -15,7 +20,20 @@ pub(super) struct Case {
     params: Map<String, Value>,
     subject: Measured,
     baseline: Option<Measured>,
+    /// What the ping-pongs of each round took, in ns; empty where there are none.
+    pings: Vec<Vec<f64>>,
     alarms: Vec<String>,
+}
+
+/// The ping-pong, or a test's substitute: what it takes now, in ns.
+pub(super) type Pinger<'a> = &'a mut dyn FnMut() -> anyhow::Result<Option<f64>>;
+
+/// The rounds that count.
+struct Counted {
+    rounds: Vec<usize>,
+    state: Option<State>,
+    /// False if no round was measured in one state, so that all of them count.
+    is_steady: bool,
 }
 
 /// A probe and the values of the rounds so far.
@@ -42,6 +60,7 @@ impl Case {
             params,
             subject: Measured::new(subject),
             baseline: None,
+            pings: Vec::new(),
             alarms: Vec::new(),
         }
     }
@@ -54,8 +73,37 @@ impl Case {
 
     /// The rows of this case: one for each metric; none if no round was completed.
     pub(super) fn rows(&self) -> Vec<Row> {
-        let metrics = self.subject.probe.metrics().iter().enumerate();
-        metrics.filter_map(|(index, _)| self.row(index)).collect()
+        let counted = self.counted();
+        let metrics = 0..self.subject.probe.metrics().len();
+        metrics
+            .filter_map(|index| self.row(index, &counted))
+            .collect()
+    }
+
+    /// How many rounds were measured, and how many of them count.
+    pub(super) fn rounds(&self) -> [usize; 2] {
+        [self.pings.len(), self.counted().rounds.len()]
+    }
+
+    fn counted(&self) -> Counted {
+        let rounds = self.pings.len();
+        let all = |is_steady| Counted {
+            rounds: (0..rounds).collect(),
+            state: None,
+            is_steady,
+        };
+        if self.pings.iter().all(Vec::is_empty) {
+            return all(true);
+        }
+        let pings: Vec<Option<f64>> = self.pings.iter().map(|it| steady(it)).collect();
+        match states(&pings).into_iter().next() {
+            None => all(false),
+            Some(group) => Counted {
+                state: Some(group.state(rounds)),
+                rounds: group.rounds,
+                is_steady: true,
+            },
+        }
     }
 
     /// Its parameters, in order.
@@ -68,25 +116,27 @@ impl Case {
         &self.alarms
     }
 
-    fn row(&self, index: usize) -> Option<Row> {
+    fn row(&self, index: usize, counted: &Counted) -> Option<Row> {
         let metric = self.subject.probe.metrics()[index];
-        let spread = self.subject.spread(index)?;
-        let judged = self.baseline.as_ref().unwrap_or(&self.subject);
+        let rounds = &counted.rounds[..];
+        let spread = self.subject.spread(index, rounds)?;
+        let judge = self.baseline.as_ref().unwrap_or(&self.subject);
         let row = Row {
             transport: self.transport.into(),
             params: self.params.clone(),
-            runs: self.subject.rounds.len(),
-            valid: judged.is_plausible(),
+            runs: rounds.len(),
+            valid: counted.is_steady && judge.is_plausible(rounds),
+            state: counted.state,
             ..Row::new(self.experiment, (metric.name, metric.unit), spread)
         };
-        Some(match self.compared(metric.against) {
+        Some(match self.compared(metric.against, rounds) {
             Some((baseline, name)) => row.against(baseline, name),
             None => row,
         })
     }
 
     /// The median of what a figure is compared with, and what that is.
-    fn compared(&self, against: Against) -> Option<(f64, &'static str)> {
+    fn compared(&self, against: Against, rounds: &[usize]) -> Option<(f64, &'static str)> {
         let (measured, index, name) = match against {
             Against::Nothing => return None,
             Against::Own { index, name } => (&self.subject, index, name),
@@ -95,18 +145,34 @@ impl Case {
                 (baseline, index, baseline.probe.name())
             }
         };
-        Some((measured.spread(index)?.median, name))
+        Some((measured.spread(index, rounds)?.median, name))
     }
 
     /// One round. Returns what was counted in it.
-    pub(super) fn measure(&mut self, round: u32, span: Duration) -> anyhow::Result<Vec<String>> {
+    pub(super) fn measure(
+        &mut self,
+        round: u32,
+        span: Duration,
+        ping: Pinger<'_>,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut pings = Vec::new();
+        let is_timed = self.subject.probe.is_timed();
+        let mut ping = || -> anyhow::Result<()> {
+            if is_timed {
+                pings.extend(ping()?);
+            }
+            Ok(())
+        };
+        ping()?;
         // Both or neither: a baseline without its subject would belong to another round.
-        let baseline = self
-            .baseline
-            .as_mut()
-            .map(|it| it.probe.measure(span))
-            .transpose()?;
+        let mut baseline = None;
+        if let Some(it) = &mut self.baseline {
+            baseline = Some(it.probe.measure(span)?);
+            ping()?;
+        }
         let subject = self.subject.probe.measure(span)?;
+        ping()?;
+        self.pings.push(pings);
         self.note(round, &subject);
         let details = subject.details.clone();
         self.subject.rounds.push(subject.values);
@@ -133,7 +199,11 @@ impl Case {
     /// About what a round takes beside its spans.
     pub(super) fn overhead(&self) -> Duration {
         let baseline = self.baseline.as_ref().map(|it| it.probe.overhead());
-        self.subject.probe.overhead() + baseline.unwrap_or_default()
+        let pings = match self.subject.probe.is_timed() {
+            true => ping::TAKES * (1 + self.measurements()),
+            false => Duration::ZERO,
+        };
+        self.subject.probe.overhead() + baseline.unwrap_or_default() + pings
     }
 
     pub(super) fn label(&self) -> String {
@@ -154,13 +224,13 @@ impl Measured {
         }
     }
 
-    fn spread(&self, index: usize) -> Option<Spread> {
-        Spread::of(self.rounds.iter().map(|values| values[index]))
+    fn spread(&self, index: usize, rounds: &[usize]) -> Option<Spread> {
+        Spread::of(rounds.iter().map(|&round| self.rounds[round][index]))
     }
 
-    fn is_plausible(&self) -> bool {
+    fn is_plausible(&self, rounds: &[usize]) -> bool {
         let metrics = 0..self.probe.metrics().len();
-        let medians = metrics.map(|index| self.spread(index).map(|spread| spread.median));
+        let medians = metrics.map(|index| self.spread(index, rounds).map(|it| it.median));
         medians
             .collect::<Option<Vec<f64>>>()
             .is_some_and(|it| self.probe.is_plausible(&it))

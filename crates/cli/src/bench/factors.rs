@@ -210,6 +210,10 @@ impl Probe for Counted {
         Duration::ZERO
     }
 
+    fn is_timed(&self) -> bool {
+        false
+    }
+
     /// They are the same in every run, and were counted before.
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         Ok(self.0.to_vec().into())

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::case::Case;
+use super::case::{Case, Pinger};
 use harness::progress::Progress;
 use harness::signal;
 
@@ -37,12 +37,12 @@ pub(super) fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
     left_out
 }
 
-/// Measures every case in every round. What was measured stays in the cases, also when it ends
+/// Measures every case in every round, between ping-pongs. What was measured stays in the cases, also when it ends
 /// early.
 ///
 /// # Errors
 /// [`signal::Interrupted`]; or the first probe that failed.
-pub(super) fn run(cases: &mut [Case], plan: Plan) -> anyhow::Result<()> {
+pub(super) fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut left = plan.runs * cases.iter().map(Case::measurements).sum::<u32>();
     let mut overhead = plan.runs * cases.iter().map(Case::overhead).sum::<Duration>();
@@ -52,7 +52,7 @@ pub(super) fn run(cases: &mut [Case], plan: Plan) -> anyhow::Result<()> {
             signal::check()?;
             progress.measuring(round, &case.label());
             let time = plan.budget.saturating_sub(begin.elapsed() + overhead);
-            let details = case.measure(round, span(time, left))?;
+            let details = case.measure(round, span(time, left), ping)?;
             if plan.verbose && !details.is_empty() {
                 progress.say(&format!("{}, round {round}", case.label()), &details);
             }

@@ -74,6 +74,12 @@ pub(super) trait Probe {
         SET_UP
     }
 
+    /// False if the values are the same whatever the machine does, because they are counted or
+    /// simulated: then nothing needs to say in which state it was.
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     /// False if these medians show that the machine was disturbed, so that nothing that is
     /// compared with them means much.
     fn is_plausible(&self, _medians: &[f64]) -> bool {

@@ -69,6 +69,10 @@ impl Probe for Simulated {
         self.takes
     }
 
+    fn is_timed(&self) -> bool {
+        false
+    }
+
     /// Virtual time does not pass as the clock does, so the span says nothing here.
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         self.source.set_value("seed", self.seed.into())?;

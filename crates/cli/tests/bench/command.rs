@@ -26,7 +26,8 @@ fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
         let children = children(parent.id());
-        if children.len() == 2 {
+        // Two play the ping-pong, and two are measured.
+        if children.len() == 4 {
             return (alone, parent, children);
         }
         std::thread::sleep(Duration::from_millis(20));

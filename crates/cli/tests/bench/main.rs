@@ -12,7 +12,7 @@ mod wireshark;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "experiment",
     "transport",
     "params",
@@ -26,6 +26,7 @@ const FIELDS: [&str; 14] = [
     "baseline_name",
     "ratio",
     "valid",
+    "state",
     "run",
 ];
 

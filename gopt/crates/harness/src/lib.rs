@@ -16,5 +16,6 @@ pub mod progress;
 pub mod row;
 pub mod seat;
 pub mod signal;
+pub mod state;
 pub mod sys;
 pub mod table;

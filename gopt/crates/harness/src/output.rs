@@ -41,6 +41,8 @@ pub struct Results {
     pub alarms: Vec<String>,
     /// Cases for which there was no time.
     pub left_out: Vec<String>,
+    /// Rounds of all cases, and how many of them count.
+    rounds: [usize; 2],
     /// Load of the machine at the beginning.
     load: String,
 }
@@ -53,7 +55,15 @@ impl Results {
             rows: Vec::new(),
             alarms: Vec::new(),
             left_out: Vec::new(),
+            rounds: [0; 2],
             load: machine::load(),
+        }
+    }
+
+    /// Adds the rounds of a case, and those of them that count.
+    pub fn count(&mut self, rounds: [usize; 2]) {
+        for (sum, count) in self.rounds.iter_mut().zip(rounds) {
+            *sum += count;
         }
     }
 
@@ -72,6 +82,14 @@ impl Results {
         }
         for alarm in &self.alarms {
             text += &format!("\nnote: {alarm}");
+        }
+        let [rounds, counted] = self.rounds;
+        if counted < rounds {
+            text += &format!(
+                "\n{} of {rounds} rounds do not count: the machine changed its state in them, or \
+                 was in another one than in most",
+                rounds - counted
+            );
         }
         for case in &self.left_out {
             text += &format!("\nleft out, more --seconds are needed: {case}");

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::machine::Origin;
+use crate::state::State;
 
 /// A word that this program wrote, or read.
 type Word = Cow<'static, str>;
@@ -30,7 +31,7 @@ pub struct Row {
     pub min: f64,
     /// The largest one.
     pub max: f64,
-    /// How many rounds the three are taken from.
+    /// How many rounds the three are taken from: those of the state with the most of them.
     pub runs: usize,
     /// Median of the baseline over the same rounds.
     pub baseline: Option<f64>,
@@ -38,8 +39,12 @@ pub struct Row {
     pub baseline_name: Option<Word>,
     /// `median / baseline`.
     pub ratio: Option<f64>,
-    /// False if the baseline is implausible for this machine.
+    /// False if the baseline is implausible for this machine, or no round was measured in one
+    /// state of it.
     pub valid: bool,
+    /// In which state the machine was; `None` if that does not matter, or could not be found out.
+    #[serde(default)]
+    pub state: Option<State>,
     /// What measured it, and on which machine.
     pub run: Origin,
 }
@@ -65,6 +70,7 @@ impl Row {
             baseline_name: None,
             ratio: None,
             valid: true,
+            state: None,
             run: Origin::here().clone(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::figure::figure;
 use crate::row::Row;
 
-const HEADINGS: [&str; 10] = [
+const HEADINGS: [&str; 11] = [
     "experiment",
     "transport",
     "parameters",
@@ -13,6 +13,7 @@ const HEADINGS: [&str; 10] = [
     "max",
     "baseline",
     "ratio",
+    "ping",
     "",
 ];
 
@@ -60,6 +61,8 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
             .map_or_else(String::new, |baseline| figure(baseline, &row.unit)),
         row.ratio
             .map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+        row.state
+            .map_or_else(String::new, |state| figure(state.ping_ns, "ns")),
         if row.valid {
             String::new()
         } else {

@@ -1,6 +1,6 @@
 //! Rounds, ratios and validity, with probes whose values are known.
 
-use super::super::plan::{Plan, leave_out, run};
+use super::super::plan::{self, Plan, leave_out};
 use super::super::probe::Metric;
 use super::*;
 
@@ -43,6 +43,11 @@ impl Probe for Script {
         assert_eq!(medians.len(), 2);
         self.1
     }
+}
+
+/// Measures in one state.
+fn run(cases: &mut [Case], plan: Plan) -> anyhow::Result<()> {
+    plan::run(cases, plan, &mut || Ok(Some(100.0)))
 }
 
 /// As short as can be.
@@ -137,8 +142,8 @@ fn a_case_that_takes_longer_than_there_is_time_is_left_out() {
     let overhead = case(&[], &[], true).overhead();
     assert_eq!(
         overhead,
-        2 * crate::bench::probe::SET_UP,
-        "subject and baseline"
+        2 * crate::bench::probe::SET_UP + 3 * ping::TAKES,
+        "subject and baseline, and ping-pongs around them"
     );
     let mut cases = vec![case(&[], &[], true)];
     assert!(leave_out(&mut cases, plan(3 * overhead)).is_empty());
@@ -182,4 +187,60 @@ fn a_figure_can_be_compared_with_another_of_the_same_measurement() {
     assert_eq!(rows.len(), 1, "what it is compared with is no row");
     assert_eq!((rows[0].baseline, rows[0].ratio), (Some(4.0), Some(1.5)));
     assert_eq!(rows[0].baseline_name.as_deref(), Some("itself"));
+}
+
+/// Measures in as many rounds as there are triples of ping-pongs.
+fn run_between(pings: &[[f64; 3]], case: Case) -> Case {
+    let mut all = pings.as_flattened().iter().copied();
+    let plan = rounds(u32::try_from(pings.len()).unwrap());
+    let mut cases = [case];
+    plan::run(&mut cases, plan, &mut || Ok(all.next())).unwrap();
+    assert_eq!(
+        all.next(),
+        None,
+        "one before and one after each measurement"
+    );
+    let [case] = cases;
+    case
+}
+
+#[test]
+fn rows_are_made_of_the_rounds_of_one_state() {
+    let near = [100.0, 110.0, 105.0];
+    let pings = [near, [100.0, 105.0, 300.0], [300.0; 3], near];
+    let case = case(&[5.0, 6.0, 70.0, 9.0], &[1.0, 1.0, 8.0, 3.0], true);
+    let case = run_between(&pings, case);
+    assert_eq!(case.rounds(), [4, 2]);
+    let rows = case.rows();
+    assert_eq!((rows[0].median, rows[0].max, rows[0].runs), (7.0, 9.0, 2));
+    assert_eq!(rows[0].baseline, Some(20.0), "of the same rounds");
+    let state = State {
+        ping_ns: 105.0,
+        min: 105.0,
+        max: 105.0,
+        left_out: 2,
+    };
+    assert!(rows.iter().all(|row| row.state == Some(state) && row.valid));
+}
+
+#[test]
+fn without_a_steady_round_the_rows_are_invalid() {
+    let case = case(&[5.0, 6.0], &[1.0, 1.0], true);
+    let case = run_between(&[[100.0, 100.0, 140.0]; 2], case);
+    assert_eq!(case.rounds(), [2, 2]);
+    let rows = case.rows();
+    assert_eq!(
+        (rows[0].median, rows[0].runs),
+        (5.5, 2),
+        "nothing is hidden"
+    );
+    assert!(rows.iter().all(|row| row.state.is_none() && !row.valid));
+}
+
+#[test]
+fn where_no_ping_pong_can_be_played_rows_have_no_state() {
+    let mut cases = [case(&[5.0], &[1.0], true)];
+    plan::run(&mut cases, rounds(1), &mut || Ok(None)).unwrap();
+    let rows = cases[0].rows();
+    assert!(rows.iter().all(|row| row.state.is_none() && row.valid));
 }

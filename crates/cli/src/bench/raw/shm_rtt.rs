@@ -1,5 +1,7 @@
-//! Ping-pong of a packet between two processes, over one lane each way.
+//! Ping-pong of a packet between two processes, over one lane each way: the baseline of round trips
+//! over shared memory, and what tells in which state the machine is ([`harness::state`]).
 
+use std::fs::File;
 use std::hint;
 use std::time::Duration;
 
@@ -17,17 +19,27 @@ use harness::seat::Seats;
 /// would.
 const CELLS: usize = 64;
 
+/// Says the client to the server when a game is over; no request begins with it.
+const OVER: u64 = u64::MAX;
+
 /// Round trips of packets of `size` bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShmRtt {
     pub(crate) size: u32,
 }
 
+/// Two processes that play whenever they are asked to, and sleep between the games.
+#[derive(Debug)]
+pub(crate) struct PingPong {
+    client: Process,
+    server: Process,
+    _memory: File,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Params {
     memory: String,
     size: u32,
-    span: Duration,
 }
 
 impl Params {
@@ -53,16 +65,7 @@ impl Probe for ShmRtt {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let (_memory, name) = sys::create_shared(2 * shape(self.size).bytes())?;
-        let params = Params {
-            memory: name,
-            size: self.size,
-            span,
-        };
-        let seats = Seats::pick();
-        let _server = Process::spawn(Role::ShmEcho, seats.server, &params)?;
-        let mut client = Process::spawn(Role::ShmPing, seats.client, &params)?;
-        Ok(client.receive::<Vec<f64>>(patience(span))?.into())
+        Ok(PingPong::start(self.size)?.play(span)?.into())
     }
 
     fn is_plausible(&self, medians: &[f64]) -> bool {
@@ -71,7 +74,34 @@ impl Probe for ShmRtt {
     }
 }
 
-/// The client: lane 0 out, lane 1 in.
+impl PingPong {
+    /// Starts the two processes, for packets of `size` bytes.
+    ///
+    /// # Errors
+    /// The system has no memory, or cannot start another process.
+    pub(crate) fn start(size: u32) -> anyhow::Result<Self> {
+        let (memory, name) = sys::create_shared(2 * shape(size).bytes())?;
+        let params = Params { memory: name, size };
+        let seats = Seats::pick();
+        Ok(Self {
+            server: Process::spawn(Role::ShmEcho, seats.server, &params)?,
+            client: Process::spawn(Role::ShmPing, seats.client, &params)?,
+            _memory: memory,
+        })
+    }
+
+    /// Plays for `span`. Returns [`rtt::METRICS`].
+    ///
+    /// # Errors
+    /// [`crate::signal::Interrupted`]; or a process has ended or hangs.
+    pub(crate) fn play(&mut self, span: Duration) -> anyhow::Result<Vec<f64>> {
+        self.server.send(&())?;
+        self.client.send(&span)?;
+        self.client.receive(patience(span))
+    }
+}
+
+/// The client: lane 0 out, lane 1 in. Each span that the parent gives is a game.
 ///
 /// # Errors
 /// A wrong answer, or the memory cannot be mapped.
@@ -86,21 +116,29 @@ pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
             Reader::new(&memory, shape.bytes(), shape),
         )
     };
-    let quantiles = rtt::measure(params.span, |counter| {
-        while !requests.write(|out| work::fill(out, counter)) {
-            hint::spin_loop();
-        }
-        loop {
-            match responses.read(|response| work::is_answer(response, size, counter)) {
-                Some(is_right) => return Ok(is_right),
-                None => hint::spin_loop(),
+    loop {
+        let span: Duration = parent.receive()?;
+        let quantiles = rtt::measure(span, |counter| {
+            send(&mut requests, counter);
+            loop {
+                match responses.read(|response| work::is_answer(response, size, counter)) {
+                    Some(is_right) => return Ok(is_right),
+                    None => hint::spin_loop(),
+                }
             }
-        }
-    })?;
-    parent.say(&quantiles)
+        })?;
+        send(&mut requests, OVER);
+        parent.say(&quantiles)?;
+    }
 }
 
-/// The server; runs until the parent kills it.
+fn send(requests: &mut Writer<'_>, counter: u64) {
+    while !requests.write(|out| work::fill(out, counter)) {
+        hint::spin_loop();
+    }
+}
+
+/// The server. Each line from the parent is a game, which the client ends.
 ///
 /// # Errors
 /// The memory cannot be mapped.
@@ -116,13 +154,20 @@ pub(crate) fn echo(parent: &Parent) -> anyhow::Result<()> {
         )
     };
     loop {
-        let answered = requests.read(|request| {
-            while !responses.write(|out| work::answer(request, out)) {
-                hint::spin_loop();
+        let () = parent.receive()?;
+        let mut is_over = false;
+        while !is_over {
+            let over = requests.read(|request| {
+                let is_over = work::counter(request) == Some(OVER);
+                while !is_over && !responses.write(|out| work::answer(request, out)) {
+                    hint::spin_loop();
+                }
+                is_over
+            });
+            match over {
+                Some(over) => is_over = over,
+                None => hint::spin_loop(),
             }
-        });
-        if answered.is_none() {
-            hint::spin_loop();
         }
     }
 }

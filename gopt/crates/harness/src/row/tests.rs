@@ -62,6 +62,12 @@ fn a_row_is_one_line_with_its_fields_in_order() {
             build: "release".to_owned(),
             machine: "one".to_owned(),
         },
+        state: Some(State {
+            ping_ns: 110.0,
+            min: 100.0,
+            max: 120.5,
+            left_out: 2,
+        }),
         ..sample()
     };
     assert_eq!(
@@ -70,6 +76,7 @@ fn a_row_is_one_line_with_its_fields_in_order() {
             .to_owned()
             + r#""unit":"ns","median":400.0,"min":390.5,"max":410.0,"runs":5,"baseline":200.0,"#
             + r#""baseline_name":"raw","ratio":2.0,"valid":true,"#
+            + r#""state":{"ping_ns":110.0,"min":100.0,"max":120.5,"left_out":2},"#
             + r#""run":{"format":1,"dunlin":"0.1.0","commit":"abc1234","#
             + r#""build":"release","machine":"one"}}"#
     );
