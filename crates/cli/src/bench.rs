@@ -2,10 +2,12 @@
 //! baselines of [`raw`]. Design §14 says which figures count: medians of several rounds, as ratios
 //! to what this machine can do without the library, measured at the same time.
 
+pub(crate) mod answer;
 mod args;
 pub(crate) mod bandwidth;
 mod case;
 mod cluster;
+mod compare;
 pub(crate) mod faces;
 pub(crate) mod factors;
 pub(crate) mod idle;
@@ -41,6 +43,7 @@ use harness::row::Row;
 use harness::{seat, signal};
 
 pub(crate) use args::Args;
+use args::Command;
 pub(crate) use args::Experiment;
 pub(crate) use args::{Transport, seconds};
 use case::Case;
@@ -61,6 +64,9 @@ type Everything = (Vec<Row>, Vec<String>, anyhow::Result<()>);
 /// [`signal::Interrupted`], after what was measured so far has been written; or a process could
 /// not be started, failed or hung; or the rows cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(Command::Compare(args)) = &args.command {
+        return compare::run(args);
+    }
     args.check().unwrap_or_else(|error| error.exit());
     signal::watch()?;
     if args.realtime {

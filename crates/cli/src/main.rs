@@ -80,6 +80,9 @@ enum Command {
     /// One process of an experiment; started by `bench` alone
     #[command(name = process::SUBCOMMAND, hide = true)]
     Role(RoleArgs<role::Role>),
+    /// Measures one case for another dunlin; started by `bench compare` alone
+    #[command(name = bench::answer::SUBCOMMAND, hide = true)]
+    Measure(bench::answer::MeasureArgs),
 }
 
 #[cfg(test)]
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Role(args) => process::run_role(args),
+        Command::Measure(args) => bench::answer::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::compare;
 use super::selection::Selection;
 use harness::output::Target;
 
@@ -20,6 +21,7 @@ Examples:
   dunlin bench slow-handler --seconds 120 --runs 9
   dunlin bench all --json rows.jsonl    everything, and one JSON object a row in a file
   dunlin bench raw --json - | jq .      JSON on the standard output, the table beside it
+  dunlin bench compare --with ../old/dunlin rate    this build beside another one
   dunlin bench rate --svg rate.svg      a picture of the rows
   dunlin bench rate --verbose           what both processes of each measurement counted
   dunlin bench bandwidth --seconds 300  with four messages of a gigabyte at a time
@@ -48,7 +50,10 @@ Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-
 /// What `dunlin bench` can be told.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
     /// What to measure
     #[arg(
         value_name = "NAME",
@@ -77,6 +82,13 @@ pub(crate) struct Args {
     /// Show what both processes of each measurement counted and used
     #[arg(long, short)]
     pub(super) verbose: bool,
+}
+
+/// What `dunlin bench` does other than measuring this build.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Measures this build and other programs in turn, and says which is better
+    Compare(Box<compare::Args>),
 }
 
 /// The experiments.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::ping;
-use super::probe::{Against, Measurement, Probe};
+use super::probe::{Against, Measurement, Metric, Probe};
 use harness::row::{Row, Spread};
 use harness::state::{State, states, steady};
 
@@ -106,6 +106,16 @@ impl Case {
         }
     }
 
+    /// The name of its experiment.
+    pub(super) fn experiment(&self) -> &'static str {
+        self.experiment
+    }
+
+    /// What packets travel over.
+    pub(super) fn transport(&self) -> &'static str {
+        self.transport
+    }
+
     /// Its parameters, in order.
     pub(super) fn params(&self) -> &Map<String, Value> {
         &self.params
@@ -156,7 +166,7 @@ impl Case {
         ping: Pinger<'_>,
     ) -> anyhow::Result<Vec<String>> {
         let mut pings = Vec::new();
-        let is_timed = self.subject.probe.is_timed();
+        let is_timed = self.is_timed();
         let mut ping = || -> anyhow::Result<()> {
             if is_timed {
                 pings.extend(ping()?);
@@ -182,6 +192,20 @@ impl Case {
         Ok(details)
     }
 
+    /// Measures what the case is about, without its baseline.
+    pub(super) fn measure_subject(
+        &mut self,
+        span: Duration,
+    ) -> anyhow::Result<(&'static [Metric], Measurement)> {
+        let probe = &mut self.subject.probe;
+        Ok((probe.metrics(), probe.measure(span)?))
+    }
+
+    /// True if its figures depend on the machine.
+    pub(super) fn is_timed(&self) -> bool {
+        self.subject.probe.is_timed()
+    }
+
     fn note(&mut self, round: u32, measurement: &Measurement) {
         if !measurement.alarms.is_empty() {
             let alarms = measurement.alarms.join("; ");
@@ -199,7 +223,7 @@ impl Case {
     /// About what a round takes beside its spans.
     pub(super) fn overhead(&self) -> Duration {
         let baseline = self.baseline.as_ref().map(|it| it.probe.overhead());
-        let pings = match self.subject.probe.is_timed() {
+        let pings = match self.is_timed() {
             true => ping::TAKES * (1 + self.measurements()),
             false => Duration::ZERO,
         };

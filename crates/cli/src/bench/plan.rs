@@ -37,8 +37,8 @@ pub(super) fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
     left_out
 }
 
-/// Measures every case in every round, between ping-pongs. What was measured stays in the cases, also when it ends
-/// early.
+/// Measures every case in every round, between ping-pongs. What was measured stays in the cases,
+/// also when it ends early.
 ///
 /// # Errors
 /// [`signal::Interrupted`]; or the first probe that failed.

@@ -34,7 +34,6 @@ struct Only {
 
 impl Selection {
     /// One size over one transport.
-    #[cfg(test)]
     pub(super) fn one(transport: Option<Transport>, size: Option<u16>) -> Self {
         Self {
             transport: transport.into_iter().collect(),

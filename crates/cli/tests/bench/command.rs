@@ -38,7 +38,7 @@ fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
 }
 
 /// The processes that `parent` started, from all of its threads.
-fn children(parent: u32) -> Vec<u32> {
+pub(super) fn children(parent: u32) -> Vec<u32> {
     let mut children = Vec::new();
     let Ok(threads) = std::fs::read_dir(format!("/proc/{parent}/task")) else {
         return children;
@@ -59,7 +59,7 @@ pub(super) fn signal(process: u32, name: &str) {
 }
 
 /// Waits until the processes are gone, or zombies that their new parent has not buried yet.
-fn assert_gone(processes: &[u32]) {
+pub(super) fn assert_gone(processes: &[u32]) {
     let deadline = Instant::now() + Duration::from_secs(5);
     for process in processes {
         let stat = Path::new("/proc").join(process.to_string()).join("stat");
@@ -204,7 +204,11 @@ fn a_file_that_cannot_be_made_is_exit_code_1_before_anything_is_measured() {
 
 #[test]
 fn help_has_examples() {
-    for args in [["--help"].as_slice(), &["bench", "--help"]] {
+    for args in [
+        ["--help"].as_slice(),
+        &["bench", "--help"],
+        &["bench", "compare", "--help"],
+    ] {
         let out = run(args);
         assert!(out.status.success() && text(&out.stdout).contains("Examples:"));
         assert!(

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod command;
+mod compare;
 mod experiments;
 mod report;
 mod simulated;

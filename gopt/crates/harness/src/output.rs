@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
+use serde::Serialize;
 
 use crate::row::Row;
 use crate::{machine, table};
@@ -133,7 +134,7 @@ impl Output {
     /// The reader has closed the other end, or the disk is full.
     pub fn write(
         &mut self,
-        rows: &[Row],
+        rows: &[impl Serialize],
         text: &str,
         draw: impl FnOnce() -> String,
     ) -> anyhow::Result<()> {
@@ -160,7 +161,7 @@ fn make(path: &Path) -> anyhow::Result<File> {
 }
 
 /// One object a line.
-fn json(rows: &[Row], out: &mut dyn Write) -> anyhow::Result<()> {
+fn json(rows: &[impl Serialize], out: &mut dyn Write) -> anyhow::Result<()> {
     let mut text = String::new();
     for row in rows {
         text += &serde_json::to_string(row)?;

@@ -50,6 +50,13 @@ impl Progress {
         }
     }
 
+    /// A line of progress where there is no bar.
+    pub fn line(&self, text: &str) {
+        if self.bar.is_none() {
+            eprintln!("{text}");
+        }
+    }
+
     /// So many measurements more are done.
     pub fn advance(&self, measurements: u64) {
         if let Some(bar) = &self.bar {

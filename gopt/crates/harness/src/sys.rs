@@ -6,8 +6,8 @@ mod signals;
 mod usage;
 
 pub use affinity::{allowed_cpus, pin_to, set_priority};
-pub use signals::die_with_parent;
 pub(crate) use signals::handle_once;
+pub use signals::{die_with_parent, end_with_this, has_ended, kill_group};
 pub use usage::{
     monotonic_time, processor_time, resident_and_huge_bytes, resident_bytes, set_exact_timers,
     thread_time,

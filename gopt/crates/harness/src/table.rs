@@ -1,4 +1,4 @@
-//! Rows as a table for people.
+//! Rows as a table for people, and the form of such tables.
 
 use crate::figure::figure;
 use crate::row::Row;
@@ -20,13 +20,23 @@ const HEADINGS: [&str; 11] = [
 /// Columns from here on hold numbers and stand at the right.
 const FIRST_NUMBER: usize = 4;
 
-/// The table, every line with its end. Columns without a figure are left out.
+/// The table of rows.
 pub fn render(rows: &[Row]) -> String {
-    let mut lines = vec![HEADINGS.map(str::to_owned)];
-    lines.extend(rows.iter().map(cells));
+    layout(HEADINGS, FIRST_NUMBER, rows.iter().map(cells))
+}
+
+/// A table, every line with its end. Columns from `first_number` on stand at the right; those
+/// without a figure are left out.
+pub fn layout<const N: usize>(
+    headings: [&str; N],
+    first_number: usize,
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    let mut lines = vec![headings.map(str::to_owned)];
+    lines.extend(rows);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
     let is_used = |&column: &usize| lines[1..].iter().any(|line| !line[column].is_empty());
-    let columns: Vec<(usize, usize)> = (0..HEADINGS.len())
+    let columns: Vec<(usize, usize)> = (0..N)
         .filter(is_used)
         .map(|column| (column, width(column).unwrap_or(0)))
         .collect();
@@ -34,7 +44,7 @@ pub fn render(rows: &[Row]) -> String {
     for line in &lines {
         let padded = columns
             .iter()
-            .map(|&(column, width)| match column < FIRST_NUMBER {
+            .map(|&(column, width)| match column < first_number {
                 true => format!("{:width$}", line[column]),
                 false => format!("{:>width$}", line[column]),
             });

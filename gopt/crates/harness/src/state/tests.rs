@@ -61,6 +61,12 @@ fn any_rounds() -> impl Strategy<Value = Vec<Option<f64>>> {
     prop::collection::vec(ping, 0..60)
 }
 
+fn in_any_order(
+    rounds: Vec<Option<f64>>,
+) -> impl Strategy<Value = (Vec<Option<f64>>, Vec<Option<f64>>)> {
+    (Just(rounds.clone()), Just(rounds).prop_shuffle())
+}
+
 proptest! {
     #[test]
     fn every_steady_round_is_in_exactly_one_state(rounds in any_rounds()) {
@@ -98,7 +104,7 @@ proptest! {
 
     #[test]
     fn the_order_of_rounds_does_not_matter(
-        (rounds, shuffled) in any_rounds().prop_flat_map(|it| (Just(it.clone()), Just(it).prop_shuffle()))
+        (rounds, shuffled) in any_rounds().prop_flat_map(in_any_order)
     ) {
         let spreads = |rounds: &[Option<f64>]| -> Vec<(usize, Spread)> {
             let groups = states(rounds).into_iter();

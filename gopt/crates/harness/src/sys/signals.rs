@@ -1,7 +1,9 @@
-//! Signal handlers, and dying together with the parent process.
+//! Signal handlers, dying together with the parent process, and ending groups of processes.
 
 use std::io;
 use std::mem;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
 use std::ptr;
 
 use super::checked;
@@ -33,4 +35,35 @@ pub fn die_with_parent() -> io::Result<()> {
     // SAFETY: this option takes one integer argument and touches no memory of ours.
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
     Ok(())
+}
+
+/// The process that this command starts is killed when the thread that starts it ends.
+pub fn end_with_this(command: &mut Command) {
+    // SAFETY: what runs between fork and exec makes one system call, and touches no memory that
+    // another thread may have locked.
+    unsafe { command.pre_exec(die_with_parent) };
+}
+
+/// True if a child has ended. It is not waited for, so its number stays its own.
+///
+/// # Errors
+/// It was waited for already.
+pub fn has_ended(child: &Child) -> io::Result<bool> {
+    // SAFETY: all zero is a valid `siginfo_t`.
+    let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` is valid for writes.
+    checked(unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut info, options) })?;
+    // SAFETY: the system has filled in what it fills in for a child, or left all zero.
+    Ok(unsafe { info.si_pid() } != 0)
+}
+
+/// Kills all processes of the group that a child was started as the first of. The child must not
+/// have been waited for: else its number may be another's.
+pub fn kill_group(child: &Child) {
+    let Ok(group) = libc::pid_t::try_from(child.id()) else {
+        return;
+    };
+    // SAFETY: the call takes two integers, and touches no memory of ours.
+    unsafe { libc::kill(-group, libc::SIGKILL) };
 }

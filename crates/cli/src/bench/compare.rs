@@ -1,0 +1,215 @@
+//! `bench compare`: this build and other programs measure the same cases in turn, and every figure
+//! becomes a ratio of neighbours, with its spread. Ping-pongs around each measurement say in which
+//! state the machine is ([`super::state`]); what is concluded from all of them is in [`tally`].
+
+mod args;
+pub(super) mod contract;
+mod output;
+mod program;
+mod tally;
+
+pub(crate) use args::Args;
+
+use anyhow::{Context, ensure};
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::case::Case;
+use super::cases;
+use super::ping::Ping;
+use crate::misuse::Misuse;
+use contract::{Answer, Request};
+use harness::output::Output;
+use harness::progress::Progress;
+use harness::seat::{self, Seats};
+use harness::signal;
+use program::Program;
+use tally::{Round, Sample};
+
+/// A case, and what was measured of it.
+struct Compared {
+    case: Case,
+    /// False for a program that has said that it does not measure this.
+    takes_part: Vec<bool>,
+    rounds: Vec<Round>,
+}
+
+/// What does not change while it runs.
+struct Comparison<'a> {
+    args: &'a Args,
+    this: Program,
+    cpus: [usize; 2],
+}
+
+/// Compares, and writes what came of it.
+///
+/// # Errors
+/// [`signal::Interrupted`], after what was measured so far has been written; or a program could
+/// not be started, failed, hung, or did not keep the contract; or the rows cannot be written.
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(refusal) = args.refusal() {
+        let mut command = crate::Args::command();
+        command.error(ErrorKind::ArgumentConflict, refusal).exit();
+    }
+    signal::watch()?;
+    if args.realtime {
+        seat::use_realtime();
+    }
+    let seats = Seats::pick();
+    let cpus = seats.client.cpu.zip(seats.server.cpu);
+    let (client, server) = cpus.context("comparing needs two processors, and here is one")?;
+    let mut output = Output::open(args.json.as_ref(), None)?;
+    let mut compared = cases_of(args)?;
+    let mut notes = Vec::new();
+    let comparison = Comparison {
+        args,
+        this: Program::this()?,
+        cpus: [client, server],
+    };
+    let ended = comparison.measure(&mut compared, &mut notes);
+    let rows = output::rows(&compared, &args.with);
+    output.write(&rows, &output::text(&rows, &notes), String::new)?;
+    ended
+}
+
+/// All cases of the experiments that depend on the machine.
+fn cases_of(args: &Args) -> anyhow::Result<Vec<Compared>> {
+    let mut all: Vec<Case> = Vec::new();
+    for &experiment in &args.experiments {
+        all.extend(cases(experiment, &args.selection));
+    }
+    all.retain(Case::is_timed);
+    args.selection.keep(&mut all);
+    let none = || Misuse("none of the experiments has such a case".to_owned());
+    ensure!(!all.is_empty(), none());
+    let compared = all.into_iter().map(|case| Compared {
+        case,
+        takes_part: vec![true; args.with.len()],
+        rounds: Vec::new(),
+    });
+    Ok(compared.collect())
+}
+
+impl Compared {
+    /// True if no round more is needed.
+    fn is_done(&self) -> bool {
+        let mut others = self.takes_part.iter().enumerate();
+        others.all(|(other, takes_part)| !takes_part || tally::is_enough(&self.rounds, other))
+    }
+}
+
+impl Comparison<'_> {
+    /// Round after round, every case that still needs one.
+    fn measure(&self, compared: &mut [Compared], notes: &mut Vec<String>) -> anyhow::Result<()> {
+        let rounds = self.args.rounds;
+        let progress = Progress::start(u64::from(rounds) * compared.len() as u64, rounds);
+        let mut ping = Ping::default();
+        for number in 1..=rounds {
+            for it in compared.iter_mut() {
+                if !it.is_done() || (self.args.every_state && it.takes_part.contains(&true)) {
+                    progress.measuring(number, &it.case.label());
+                    self.round(number, it, &mut ping, notes)?;
+                }
+                progress.advance(1);
+            }
+            let done = compared.iter().filter(|it| it.is_done()).count();
+            progress.line(&format!(
+                "round {number} of at most {rounds}: {done} of {} cases have enough",
+                compared.len()
+            ));
+            if done == compared.len() && !self.args.every_state {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One round of one case: every program between two ping-pongs, in turns from the first and
+    /// from the last, so that none is always the one that comes first.
+    fn round(
+        &self,
+        number: u32,
+        compared: &mut Compared,
+        ping: &mut Ping,
+        notes: &mut Vec<String>,
+    ) -> anyhow::Result<()> {
+        let request = self.request(&compared.case);
+        let programs: Vec<&Program> = [&self.this].into_iter().chain(&self.args.with).collect();
+        let mut order: Vec<usize> = (0..programs.len())
+            .filter(|&index| index == 0 || compared.takes_part[index - 1])
+            .collect();
+        if number.is_multiple_of(2) {
+            order.reverse();
+        }
+        let mut samples: Vec<Option<Sample>> = vec![None; programs.len()];
+        let mut before = play(ping)?;
+        for index in order {
+            let answer = programs[index].measure(&request, self.args.limit)?;
+            let after = play(ping)?;
+            let pings = [before, after];
+            before = after;
+            self.note(programs[index], &compared.case, &answer, notes);
+            match (&answer.unsupported, index) {
+                (Some(why), 0) => anyhow::bail!("{}: {why}", compared.case.label()),
+                (Some(_), other) => compared.takes_part[other - 1] = false,
+                (None, _) => samples[index] = Some(Sample { answer, pings }),
+            }
+        }
+        let mut samples = samples.into_iter();
+        let this = samples.next().flatten().context("this build is measured")?;
+        let others = samples.collect();
+        let round = Round { this, others };
+        self.check_units(&round)?;
+        compared.rounds.push(round);
+        Ok(())
+    }
+
+    fn request(&self, case: &Case) -> Request {
+        Request {
+            experiment: case.experiment().to_owned(),
+            transport: case.transport().to_owned(),
+            params: contract::params(case.params()),
+            seconds: self.args.seconds.as_secs_f64(),
+            cpus: Some(self.cpus),
+            realtime: self.args.realtime,
+        }
+    }
+
+    /// Remembers what a reader of the figures should know, once.
+    fn note(&self, program: &Program, case: &Case, answer: &Answer, notes: &mut Vec<String>) {
+        let refused = answer
+            .unsupported
+            .iter()
+            .map(|why| format!("does not take part: {why}"));
+        for said in answer.notes.iter().cloned().chain(refused) {
+            let note = format!("{}, {}: {said}", case.label(), program.name());
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+
+    /// # Errors
+    /// A program gives a figure in another unit than this build.
+    fn check_units(&self, round: &Round) -> anyhow::Result<()> {
+        for (other, sample) in self.args.with.iter().zip(&round.others) {
+            let theirs = sample.iter().flat_map(|it| &it.answer.figures);
+            for figure in theirs {
+                let ours = round.this.answer.find(&figure.metric);
+                let unit = ours.map_or(&figure.unit, |(_, ours)| &ours.unit);
+                ensure!(
+                    *unit == figure.unit,
+                    "{} gives {} in {:?}, and it is compared in {unit:?}",
+                    other.name(),
+                    figure.metric,
+                    figure.unit
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn play(ping: &mut Ping) -> anyhow::Result<f64> {
+    ping.now()?.context("there are two processors")
+}

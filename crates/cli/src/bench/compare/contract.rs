@@ -1,0 +1,157 @@
+//! How `bench compare` asks a program to measure one case, and what the program answers. The page
+//! docs/comparing.md has the same for authors of programs. Plain text on both sides, so any
+//! language will do:
+//!
+//! - The arguments are the experiment, and then words `name=value`: `transport`, every parameter
+//!   of the case, `seconds`, `cpus` (of client and server) and `realtime`.
+//! - The answer is one JSON object on the standard output: `figures`, each with `metric`, `unit`
+//!   and `value`; or `unsupported`, which says why there are none.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::bench::selection::word;
+
+/// One case to measure, as the arguments of a program.
+#[derive(Clone, PartialEq, Debug)]
+pub(in crate::bench) struct Request {
+    pub(in crate::bench) experiment: String,
+    pub(in crate::bench) transport: String,
+    pub(in crate::bench) params: BTreeMap<String, String>,
+    /// How long to measure.
+    pub(in crate::bench) seconds: f64,
+    /// Processors of client and server, if there are two.
+    pub(in crate::bench) cpus: Option<[usize; 2]>,
+    /// Measuring threads run before all ordinary ones.
+    pub(in crate::bench) realtime: bool,
+}
+
+/// A program's answer.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::bench) struct Answer {
+    /// What was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::bench) figures: Vec<Figure>,
+    /// Why the program does not measure this case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) unsupported: Option<String>,
+    /// What a reader of the figures should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::bench) notes: Vec<String>,
+    /// Which program it is, in whatever form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::bench) run: Option<Value>,
+}
+
+/// One figure.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::bench) struct Figure {
+    pub(in crate::bench) metric: String,
+    pub(in crate::bench) unit: String,
+    pub(in crate::bench) value: f64,
+}
+
+impl Request {
+    /// The arguments that ask for this.
+    pub(in crate::bench) fn words(&self) -> Vec<String> {
+        let pair = |name: &str, value: &str| format!("{name}={value}");
+        let mut words = vec![self.experiment.clone(), pair("transport", &self.transport)];
+        words.extend(self.params.iter().map(|(name, value)| pair(name, value)));
+        words.push(pair("seconds", &self.seconds.to_string()));
+        if let Some([client, server]) = self.cpus {
+            words.push(format!("cpus={client},{server}"));
+        }
+        words.push(pair("realtime", &self.realtime.to_string()));
+        words
+    }
+
+    /// What arguments ask for; the processors are not looked at.
+    ///
+    /// # Errors
+    /// They are not of this form.
+    pub(in crate::bench) fn parse(words: &[String]) -> anyhow::Result<Self> {
+        let (experiment, words) = words.split_first().context("no experiment is named")?;
+        let mut params = BTreeMap::new();
+        for word in words {
+            let pair = word.split_once('=');
+            let (name, value) = pair.with_context(|| format!("{word:?} is not name=value"))?;
+            let twice = params.insert(name.to_owned(), value.to_owned());
+            ensure!(twice.is_none(), "{name} is given twice");
+        }
+        let mut take = |name: &str| {
+            let value = params.remove(name);
+            value.with_context(|| format!("{name}=... is missing"))
+        };
+        let transport = take("transport")?;
+        let seconds = take("seconds")?.parse().context("seconds")?;
+        let realtime = take("realtime")?.parse().context("realtime")?;
+        params.remove("cpus");
+        Ok(Self {
+            experiment: experiment.clone(),
+            transport,
+            params,
+            seconds,
+            cpus: None,
+            realtime,
+        })
+    }
+}
+
+/// A case's parameters as they are written in arguments.
+pub(in crate::bench) fn params(params: &Map<String, Value>) -> BTreeMap<String, String> {
+    let words = params
+        .iter()
+        .map(|(name, value)| (name.clone(), word(value)));
+    words.collect()
+}
+
+impl Answer {
+    /// # Errors
+    /// The output is not one JSON object of this form, or it says nothing or too much.
+    pub(in crate::bench) fn parse(output: &str) -> anyhow::Result<Self> {
+        let output = output.trim();
+        ensure!(!output.is_empty(), "it printed nothing");
+        let answer: Self = serde_json::from_str(output)
+            .with_context(|| format!("it printed {:?}", beginning(output)))?;
+        match (&answer.unsupported, answer.figures.len()) {
+            (None, 0) => bail!("its answer has neither figures nor `unsupported`"),
+            (Some(_), 1..) => bail!("its answer has figures and `unsupported`"),
+            _ => {}
+        }
+        for (index, figure) in answer.figures.iter().enumerate() {
+            let Figure { metric, value, .. } = figure;
+            ensure!(
+                value.is_finite() && *value >= 0.0,
+                "its figure {metric} is {value}"
+            );
+            ensure!(
+                answer.find(metric).is_some_and(|it| it.0 == index),
+                "its figure {metric} comes twice"
+            );
+        }
+        Ok(answer)
+    }
+
+    /// A figure by its name, and its place.
+    pub(in crate::bench) fn find(&self, metric: &str) -> Option<(usize, &Figure)> {
+        let mut figures = self.figures.iter().enumerate();
+        figures.find(|(_, figure)| figure.metric == metric)
+    }
+}
+
+/// As much of a text as fits into a message.
+pub(super) fn beginning(text: &str) -> String {
+    const MOST: usize = 200;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Programs that take part in a comparison: this build, another one, or any that keeps the
+//! [`contract`](super::contract). Each measurement is a process of its own, which ends with all
+//! that it started: by itself, when it takes too long, on Ctrl-C, and when the comparison ends.
+
+use std::io::{ErrorKind, Read};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::str::FromStr;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail, ensure};
+
+use super::contract::{Answer, Request, beginning};
+use crate::bench::answer;
+use harness::{signal, sys};
+
+/// How often a wait looks whether the user pressed Ctrl-C.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// How long a program may take to end after its output has.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// Most bytes of output that are read: an answer has a few hundred.
+const MOST: u64 = 1 << 20;
+
+/// One program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Program {
+    /// As the user wrote it.
+    name: String,
+    path: PathBuf,
+    is_dunlin: bool,
+}
+
+impl FromStr for Program {
+    type Err = String;
+
+    /// A dunlin, or `peer:` and any program.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let peer = text.strip_prefix("peer:");
+        let path = peer.unwrap_or(text);
+        if path.is_empty() {
+            return Err("name a program, or `peer:` and a program".to_owned());
+        }
+        Ok(Self {
+            name: text.to_owned(),
+            path: path.into(),
+            is_dunlin: peer.is_none(),
+        })
+    }
+}
+
+impl Program {
+    /// This build.
+    ///
+    /// # Errors
+    /// The system does not say where it lies.
+    pub(super) fn this() -> anyhow::Result<Self> {
+        Ok(Self {
+            name: "this build".to_owned(),
+            path: std::env::current_exe()?,
+            is_dunlin: true,
+        })
+    }
+
+    /// What the user calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Has it measure a case, which may take as long as `limit`.
+    ///
+    /// # Errors
+    /// [`signal::Interrupted`]; or it cannot be started, fails, takes too long, or does not keep
+    /// the contract.
+    pub(super) fn measure(&self, request: &Request, limit: Duration) -> anyhow::Result<Answer> {
+        let mut command = Command::new(&self.path);
+        if self.is_dunlin {
+            command.arg(answer::SUBCOMMAND);
+        }
+        command.args(request.words());
+        let mut running = Running::start(command).map_err(|error| self.cannot_start(error))?;
+        let ended = running.wait(limit);
+        let (status, said) = running.end()?;
+        let asked = || format!("{}, asked for `{}`", self.name, request.words().join(" "));
+        match ended {
+            Err(error) if error.is::<signal::Interrupted>() => Err(error),
+            Err(error) => Err(error.context(quoted(&said))).with_context(asked),
+            Ok(text) => self.judge(&text, status, &said).with_context(asked),
+        }
+    }
+
+    /// The answer of a program that has ended.
+    fn judge(&self, text: &str, status: ExitStatus, said: &str) -> anyhow::Result<Answer> {
+        if self.is_dunlin && said.contains(answer::SUBCOMMAND) {
+            bail!("it is a dunlin from before `bench compare`; build it from a later commit");
+        }
+        ensure!(status.success(), "it ended with {status}, {}", quoted(said));
+        Answer::parse(text)
+    }
+
+    fn cannot_start(&self, error: std::io::Error) -> anyhow::Error {
+        let path = self.path.display();
+        let why = match error.kind() {
+            ErrorKind::NotFound => {
+                anyhow!("there is no program {path}; a path with a slash is taken as it is")
+            }
+            ErrorKind::PermissionDenied => anyhow!("{path} is not a program that may be run"),
+            _ => anyhow!(error).context(format!("{path} cannot be started")),
+        };
+        why.context(format!("--with {}", self.name))
+    }
+}
+
+/// What a program said in the end, for a message.
+fn quoted(said: &str) -> String {
+    match said.trim() {
+        "" => "it said nothing".to_owned(),
+        said => format!("it said {:?}", beginning(said)),
+    }
+}
+
+/// A program that runs, with all that it starts.
+struct Running {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+    /// Its number belongs to nothing of ours any more.
+    is_buried: bool,
+}
+
+impl Running {
+    fn start(mut command: Command) -> std::io::Result<Self> {
+        // A process group of its own keeps the terminal's Ctrl-C away, and can be ended as a whole.
+        sys::end_with_this(&mut command);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        Ok(Self {
+            stdout: read(child.stdout.take()),
+            stderr: read(child.stderr.take()),
+            child,
+            is_buried: false,
+        })
+    }
+
+    /// Waits until it ends; returns its output.
+    fn wait(&mut self, limit: Duration) -> anyhow::Result<String> {
+        let deadline = Instant::now() + limit;
+        let text = loop {
+            signal::check()?;
+            match self.stdout.recv_timeout(GLANCE) {
+                Ok(text) => break text,
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(_) => bail!(
+                    "it has not answered for {} s, which --limit says",
+                    limit.as_secs_f64()
+                ),
+            }
+        };
+        let deadline = Instant::now() + ENDING;
+        loop {
+            signal::check()?;
+            if sys::has_ended(&self.child)? {
+                return Ok(text);
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "it closed its output and runs on"
+            );
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Ends it with all that it started. Returns how it ended, and what it said beside its answer.
+    fn end(mut self) -> std::io::Result<(ExitStatus, String)> {
+        let status = self.bury()?;
+        Ok((status, self.stderr.recv_timeout(ENDING).unwrap_or_default()))
+    }
+
+    /// The group is killed before its first process is waited for, as long as no other group can
+    /// have its number.
+    fn bury(&mut self) -> std::io::Result<ExitStatus> {
+        sys::kill_group(&self.child);
+        self.is_buried = true;
+        self.child.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_buried {
+            // An error means that it has ended, which is what is wanted.
+            let _ = self.bury();
+        }
+    }
+}
+
+/// What a pipe brings until it is closed, as text.
+fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (tx, rx) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What came before an error is all there is.
+            let _ = pipe.by_ref().take(MOST).read_to_end(&mut bytes);
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        }
+        // The other end is gone if nothing waits for this any more.
+        let _ = tx.send(String::from_utf8_lossy(&bytes).into_owned());
+    });
+    rx
+}
