@@ -81,6 +81,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             2,
             "cargo fmt --check --manifest-path xtask/outside/Cargo.toml",
         ),
+        sh("scripts", 1, step::SCRIPTS),
         sh("peers", 15, step::PEERS),
         sh("seeds", 20, "cargo xtask seeds --count 2000"),
         sh("mutants", 15, "cargo xtask seeds --mutants"),

@@ -17,6 +17,10 @@ const CANNOT_RUN: i32 = 77;
 pub(super) const ADVISORIES: &str =
     "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
 
+/// Scripts can be parsed. Some of them need what is not fetched here, and so do not run.
+pub(super) const SCRIPTS: &str =
+    "git ls-files '*.sh' .ci/run | while read -r it; do bash -n \"$it\" || exit 1; done";
+
 /// What Dunlin is measured beside is a workspace of its own, which the other steps do not see. It
 /// is checked where `cargo run --release -p peers` builds it, and not run: figures need a machine
 /// that does nothing else.

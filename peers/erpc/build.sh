@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Builds eRPC over shared memory as peers of `dunlin bench compare`.
+#
+#   build.sh CLONE FOLDER
+#
+# CLONE is a git repository of https://github.com/erpc-io/eRPC, with or without a work tree; it is
+# not changed. Into FOLDER come
+#   erpc-shipped         as it is shipped, with congestion control
+#   erpc-no-control      without
+#   erpc-no-control-4k   without, and with packets of 4 KB
+# Needs git, g++ and libnuma-dev. What is built there already is built anew.
+set -euo pipefail
+
+if [ $# -ne 2 ]; then
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+clone=$(realpath "$1")
+mkdir -p "$2"
+folder=$(realpath "$2")
+# What the patch and the transport were written for.
+commit=de83dab3
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+git clone --quiet --no-checkout "$clone" "$work/erpc"
+git -C "$work/erpc" -c advice.detachedHead=false checkout --quiet "$commit"
+git -C "$work/erpc" apply "$here/erpc.patch"
+
+build() { # NAME FLAG...
+    local name=$1
+    shift
+    echo "building $name" >&2
+    # As eRPC's own CMake does with PERF=ON, but for -Werror and link-time optimisation, which one
+    # unit of translation does not need.
+    g++ -std=c++11 -O3 -march=native -DNDEBUG -fno-strict-aliasing -w \
+        -DERPC_TRANSPARENT -DERPC_LOG_LEVEL=0 -DERPC_TESTING=false \
+        "-DERPC_COMMIT=\"$commit\"" "$@" \
+        -I "$here" -I "$work/erpc/src" \
+        -isystem "$work/erpc/third_party" -isystem "$work/erpc/third_party/asio/include" \
+        "$here/whole.cc" -o "$folder/$name" -lnuma -lpthread -lrt
+}
+
+build erpc-shipped
+build erpc-no-control -DERPC_CC=false
+build erpc-no-control-4k -DERPC_CC=false -DSHM_DATA_BYTES=4032
