@@ -2,12 +2,13 @@
 //! baselines of [`raw`]. Design §14 says which figures count: medians of several rounds, as ratios
 //! to what this machine can do without the library, measured at the same time.
 
-pub(crate) mod answer;
+mod answer;
 mod args;
 pub(crate) mod bandwidth;
 mod case;
 mod cluster;
 mod compare;
+mod experiment;
 pub(crate) mod faces;
 pub(crate) mod factors;
 pub(crate) mod idle;
@@ -42,11 +43,12 @@ use harness::output::{Output, Results};
 use harness::row::Row;
 use harness::{seat, signal};
 
+pub(crate) use answer::MeasureArgs;
 pub(crate) use args::Args;
 use args::Command;
-pub(crate) use args::Experiment;
-pub(crate) use args::{Transport, seconds};
 use case::Case;
+pub(crate) use compare::contract::SUBCOMMAND;
+pub(crate) use experiment::{Experiment, Transport, seconds};
 use ping::Ping;
 use plan::Plan;
 use rate::{Pattern, Rate};
@@ -65,7 +67,7 @@ type Everything = (Vec<Row>, Vec<String>, anyhow::Result<()>);
 /// not be started, failed or hung; or the rows cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(Command::Compare(args)) = &args.command {
-        return compare::run(args);
+        return compare::run(args, cases);
     }
     args.check().unwrap_or_else(|error| error.exit());
     signal::watch()?;
@@ -82,6 +84,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let text = results.text(rows, ratios::lines(rows));
     output.write(rows, &text, || plot::draw(rows))?;
     ended
+}
+
+/// Measures one case for another dunlin that compares this one with itself.
+///
+/// # Errors
+/// The arguments are no request, or measuring failed.
+pub(crate) fn measure_one(args: &MeasureArgs) -> anyhow::Result<()> {
+    answer::run(args, cases)
 }
 
 /// Runs the experiments of `all`. Returns the rows, what should not have happened, and how it
@@ -127,14 +137,15 @@ fn measure(experiment: Experiment, args: &Args, results: &mut Results) -> anyhow
     ended
 }
 
+/// The cases of an experiment, with the sizes and transports that were asked for.
 fn cases(experiment: Experiment, selection: &Selection) -> Vec<Case> {
     let transports = &selection.transports(experiment)[..];
-    let sizes = &selection.sizes(experiment)[..];
+    let sizes = selection.sizes();
     match experiment {
         Experiment::Summary => summary(transports),
         Experiment::Raw => raw::cases(transports),
-        Experiment::Latency => latency::cases(transports, sizes),
-        Experiment::Rate => rate::cases(transports, sizes),
+        Experiment::Latency => latency::cases(transports, sizes.unwrap_or(&latency::SIZES)),
+        Experiment::Rate => rate::cases(transports, sizes.unwrap_or(&[rate::USUAL_SIZE])),
         Experiment::Bandwidth => bandwidth::cases(transports),
         Experiment::Loss => loss::loss_cases(transports),
         Experiment::Reorder => loss::reorder_cases(),

@@ -81,8 +81,8 @@ enum Command {
     #[command(name = process::SUBCOMMAND, hide = true)]
     Role(RoleArgs<role::Role>),
     /// Measures one case for another dunlin; started by `bench compare` alone
-    #[command(name = bench::answer::SUBCOMMAND, hide = true)]
-    Measure(bench::answer::MeasureArgs),
+    #[command(name = bench::SUBCOMMAND, hide = true)]
+    Measure(bench::MeasureArgs),
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         Command::Top(args) => top::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Role(args) => process::run_role(args),
-        Command::Measure(args) => bench::answer::run(&args),
+        Command::Measure(args) => bench::measure_one(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,17 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use super::args::{Experiment, Transport};
 use super::case::Case;
-use super::cases;
 use super::compare::contract::{self, Answer, Figure, Request};
-use super::selection::Selection;
+use super::experiment::{Experiment, Transport};
+use super::selection::{CasesOf, Selection};
 use crate::say;
 use harness::machine::Origin;
 use harness::{seat, sys};
-
-/// The name of the subcommand.
-pub(crate) const SUBCOMMAND: &str = "__measure";
 
 /// Arguments of the hidden subcommand.
 #[derive(Debug, clap::Args)]
@@ -30,13 +26,13 @@ pub(crate) struct MeasureArgs {
 ///
 /// # Errors
 /// The arguments are no request, or measuring failed.
-pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &MeasureArgs, cases: CasesOf) -> anyhow::Result<()> {
     sys::die_with_parent()?;
     let request = Request::parse(&args.words)?;
     if request.realtime {
         seat::use_realtime();
     }
-    let answer = match find(&request) {
+    let answer = match find(&request, cases) {
         Some(case) => measure(case, request.seconds)?,
         None => Answer {
             unsupported: Some("this build has no such case".to_owned()),
@@ -47,7 +43,7 @@ pub(crate) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
 }
 
 /// The case with exactly these parameters.
-fn find(request: &Request) -> Option<Case> {
+fn find(request: &Request, cases: CasesOf) -> Option<Case> {
     let experiment = Experiment::from_str(&request.experiment, false).ok()?;
     let transport = Transport::from_str(&request.transport, false).ok();
     let size = request.params.get("size").and_then(|it| it.parse().ok());

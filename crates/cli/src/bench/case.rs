@@ -20,7 +20,7 @@ pub(super) struct Case {
     params: Map<String, Value>,
     subject: Measured,
     baseline: Option<Measured>,
-    /// What the ping-pongs of each round took, in ns; empty where there are none.
+    /// Times of the ping-pongs of each round, in ns; empty where there are none.
     pings: Vec<Vec<f64>>,
     alarms: Vec<String>,
 }
@@ -111,7 +111,7 @@ impl Case {
         self.experiment
     }
 
-    /// What packets travel over.
+    /// The transport, as rows name it.
     pub(super) fn transport(&self) -> &'static str {
         self.transport
     }

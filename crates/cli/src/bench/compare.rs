@@ -11,12 +11,10 @@ mod tally;
 pub(crate) use args::Args;
 
 use anyhow::{Context, ensure};
-use clap::CommandFactory;
-use clap::error::ErrorKind;
 
 use super::case::Case;
-use super::cases;
 use super::ping::Ping;
+use super::selection::CasesOf;
 use crate::misuse::Misuse;
 use contract::{Answer, Request};
 use harness::output::Output;
@@ -34,7 +32,7 @@ struct Compared {
     rounds: Vec<Round>,
 }
 
-/// What does not change while it runs.
+/// The programs and how to measure, which stay the same to the end.
 struct Comparison<'a> {
     args: &'a Args,
     this: Program,
@@ -46,11 +44,9 @@ struct Comparison<'a> {
 /// # Errors
 /// [`signal::Interrupted`], after what was measured so far has been written; or a program could
 /// not be started, failed, hung, or did not keep the contract; or the rows cannot be written.
-pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    if let Some(refusal) = args.refusal() {
-        let mut command = crate::Args::command();
-        command.error(ErrorKind::ArgumentConflict, refusal).exit();
-    }
+pub(super) fn run(args: &Args, cases: CasesOf) -> anyhow::Result<()> {
+    args.refusal()
+        .map_or(Ok(()), |refusal| Err(Misuse(refusal)))?;
     signal::watch()?;
     if args.realtime {
         seat::use_realtime();
@@ -59,7 +55,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let cpus = seats.client.cpu.zip(seats.server.cpu);
     let (client, server) = cpus.context("comparing needs two processors, and here is one")?;
     let mut output = Output::open(args.json.as_ref(), None)?;
-    let mut compared = cases_of(args)?;
+    let mut compared = cases_of(args, cases)?;
     let mut notes = Vec::new();
     let comparison = Comparison {
         args,
@@ -73,7 +69,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// All cases of the experiments that depend on the machine.
-fn cases_of(args: &Args) -> anyhow::Result<Vec<Compared>> {
+fn cases_of(args: &Args, cases: CasesOf) -> anyhow::Result<Vec<Compared>> {
     let mut all: Vec<Case> = Vec::new();
     for &experiment in &args.experiments {
         all.extend(cases(experiment, &args.selection));

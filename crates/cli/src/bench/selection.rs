@@ -4,14 +4,13 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::args::{Experiment, Transport};
 use super::case::Case;
-use super::{latency, rate};
+use super::experiment::{Experiment, Transport};
 
 /// Bytes of a message that experiments with a choice of sizes can have.
 const LARGEST_SIZE: u16 = 8192;
 
-/// What users say about it.
+/// The options that say so.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Selection {
     /// Over what; without it, what suits the experiment
@@ -24,6 +23,9 @@ pub(super) struct Selection {
     #[arg(long, value_name = "NAME=V,...", value_parser = only)]
     only: Vec<Only>,
 }
+
+/// Makes all cases of an experiment.
+pub(super) type CasesOf = fn(Experiment, &Selection) -> Vec<Case>;
 
 /// A parameter, and the values of it that are wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +61,7 @@ impl Selection {
         }
     }
 
-    /// What to measure an experiment over, each transport once.
+    /// The transports of an experiment, each once.
     pub(super) fn transports(&self, experiment: Experiment) -> Vec<Transport> {
         let mut transports = match (&self.transport[..], experiment) {
             ([], Experiment::Latency | Experiment::Rate) => {
@@ -73,13 +75,9 @@ impl Selection {
         transports
     }
 
-    /// The sizes of an experiment that has a choice of them.
-    pub(super) fn sizes(&self, experiment: Experiment) -> Vec<u16> {
-        match (&self.size[..], experiment) {
-            ([], Experiment::Rate) => vec![rate::USUAL_SIZE],
-            ([], _) => latency::SIZES.to_vec(),
-            (given, _) => given.to_vec(),
-        }
+    /// The sizes that were asked for, if any were.
+    pub(super) fn sizes(&self) -> Option<&[u16]> {
+        (!self.size.is_empty()).then_some(&self.size[..])
     }
 
     /// Takes out the cases that are not wanted.

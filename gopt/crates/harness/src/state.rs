@@ -34,7 +34,7 @@ pub struct State {
 pub struct Group {
     /// Which rounds, in order.
     pub rounds: Vec<usize>,
-    /// What a round's ping-pongs take.
+    /// Times of the rounds' ping-pongs.
     pub ping_ns: Spread,
 }
 
@@ -51,7 +51,7 @@ impl Group {
     }
 }
 
-/// What the ping-pongs of one round take, in ns, if they say that it was measured in one state.
+/// The time of one round's ping-pongs, in ns, if they say that it was measured in one state.
 pub fn steady(pings: &[f64]) -> Option<f64> {
     let Spread { median, min, max } = Spread::of(pings.iter().copied())?;
     agree(min, max).then_some(median)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::program::Program;
 use super::tally::ENOUGH;
-use crate::bench::args::{Experiment, seconds};
+use crate::bench::experiment::{Experiment, seconds};
 use crate::bench::selection::Selection;
 use harness::output::Target;
 
@@ -35,11 +35,11 @@ this command itself. Build both in the same way, such as by `cargo build --relea
 Exit codes: 0, it ran to its end; 1, something failed; 2, wrong usage; 130, Ctrl-C. What was
 measured until then is written in any case.";
 
-/// What `bench compare` can be told.
+/// The options of `bench compare`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to compare
+    /// Experiments to compare
     #[arg(value_name = "NAME", default_values = ["latency", "rate"])]
     pub(super) experiments: Vec<Experiment>,
     /// Another build of dunlin, or `peer:` and any program that measures; can be repeated

@@ -15,50 +15,53 @@ use serde_json::{Map, Value};
 
 use crate::bench::selection::word;
 
+/// The hidden subcommand by which a dunlin keeps this contract.
+pub(crate) const SUBCOMMAND: &str = "__measure";
+
 /// One case to measure, as the arguments of a program.
 #[derive(Clone, PartialEq, Debug)]
-pub(in crate::bench) struct Request {
-    pub(in crate::bench) experiment: String,
-    pub(in crate::bench) transport: String,
-    pub(in crate::bench) params: BTreeMap<String, String>,
+pub(crate) struct Request {
+    pub(crate) experiment: String,
+    pub(crate) transport: String,
+    pub(crate) params: BTreeMap<String, String>,
     /// How long to measure.
-    pub(in crate::bench) seconds: f64,
+    pub(crate) seconds: f64,
     /// Processors of client and server, if there are two.
-    pub(in crate::bench) cpus: Option<[usize; 2]>,
+    pub(crate) cpus: Option<[usize; 2]>,
     /// Measuring threads run before all ordinary ones.
-    pub(in crate::bench) realtime: bool,
+    pub(crate) realtime: bool,
 }
 
 /// A program's answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::bench) struct Answer {
-    /// What was measured.
+pub(crate) struct Answer {
+    /// The figures that were measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::bench) figures: Vec<Figure>,
+    pub(crate) figures: Vec<Figure>,
     /// Why the program does not measure this case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::bench) unsupported: Option<String>,
-    /// What a reader of the figures should know.
+    pub(crate) unsupported: Option<String>,
+    /// Remarks for a reader of the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::bench) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Which program it is, in whatever form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::bench) run: Option<Value>,
+    pub(crate) run: Option<Value>,
 }
 
 /// One figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::bench) struct Figure {
-    pub(in crate::bench) metric: String,
-    pub(in crate::bench) unit: String,
-    pub(in crate::bench) value: f64,
+pub(crate) struct Figure {
+    pub(crate) metric: String,
+    pub(crate) unit: String,
+    pub(crate) value: f64,
 }
 
 impl Request {
     /// The arguments that ask for this.
-    pub(in crate::bench) fn words(&self) -> Vec<String> {
+    pub(crate) fn words(&self) -> Vec<String> {
         let pair = |name: &str, value: &str| format!("{name}={value}");
         let mut words = vec![self.experiment.clone(), pair("transport", &self.transport)];
         words.extend(self.params.iter().map(|(name, value)| pair(name, value)));
@@ -70,11 +73,11 @@ impl Request {
         words
     }
 
-    /// What arguments ask for; the processors are not looked at.
+    /// The request of these arguments; the processors are not looked at.
     ///
     /// # Errors
     /// They are not of this form.
-    pub(in crate::bench) fn parse(words: &[String]) -> anyhow::Result<Self> {
+    pub(crate) fn parse(words: &[String]) -> anyhow::Result<Self> {
         let (experiment, words) = words.split_first().context("no experiment is named")?;
         let mut params = BTreeMap::new();
         for word in words {
@@ -103,7 +106,7 @@ impl Request {
 }
 
 /// A case's parameters as they are written in arguments.
-pub(in crate::bench) fn params(params: &Map<String, Value>) -> BTreeMap<String, String> {
+pub(crate) fn params(params: &Map<String, Value>) -> BTreeMap<String, String> {
     let words = params
         .iter()
         .map(|(name, value)| (name.clone(), word(value)));
@@ -113,7 +116,7 @@ pub(in crate::bench) fn params(params: &Map<String, Value>) -> BTreeMap<String, 
 impl Answer {
     /// # Errors
     /// The output is not one JSON object of this form, or it says nothing or too much.
-    pub(in crate::bench) fn parse(output: &str) -> anyhow::Result<Self> {
+    pub(crate) fn parse(output: &str) -> anyhow::Result<Self> {
         let output = output.trim();
         ensure!(!output.is_empty(), "it printed nothing");
         let answer: Self = serde_json::from_str(output)
@@ -138,7 +141,7 @@ impl Answer {
     }
 
     /// A figure by its name, and its place.
-    pub(in crate::bench) fn find(&self, metric: &str) -> Option<(usize, &Figure)> {
+    pub(crate) fn find(&self, metric: &str) -> Option<(usize, &Figure)> {
         let mut figures = self.figures.iter().enumerate();
         figures.find(|(_, figure)| figure.metric == metric)
     }

@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 
-use super::contract::{Answer, Request, beginning};
-use crate::bench::answer;
+use super::contract::{Answer, Request, SUBCOMMAND, beginning};
 use harness::{signal, sys};
 
 /// How often a wait looks whether the user pressed Ctrl-C.
@@ -66,7 +65,7 @@ impl Program {
         })
     }
 
-    /// What the user calls it.
+    /// Its name, as the user wrote it.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -79,7 +78,7 @@ impl Program {
     pub(super) fn measure(&self, request: &Request, limit: Duration) -> anyhow::Result<Answer> {
         let mut command = Command::new(&self.path);
         if self.is_dunlin {
-            command.arg(answer::SUBCOMMAND);
+            command.arg(SUBCOMMAND);
         }
         command.args(request.words());
         let mut running = Running::start(command).map_err(|error| self.cannot_start(error))?;
@@ -95,7 +94,7 @@ impl Program {
 
     /// The answer of a program that has ended.
     fn judge(&self, text: &str, status: ExitStatus, said: &str) -> anyhow::Result<Answer> {
-        if self.is_dunlin && said.contains(answer::SUBCOMMAND) {
+        if self.is_dunlin && said.contains(SUBCOMMAND) {
             bail!("it is a dunlin from before `bench compare`; build it from a later commit");
         }
         ensure!(status.success(), "it ended with {status}, {}", quoted(said));
@@ -115,7 +114,7 @@ impl Program {
     }
 }
 
-/// What a program said in the end, for a message.
+/// The words of a program to the standard error, for a message.
 fn quoted(said: &str) -> String {
     match said.trim() {
         "" => "it said nothing".to_owned(),
@@ -202,7 +201,7 @@ impl Drop for Running {
     }
 }
 
-/// What a pipe brings until it is closed, as text.
+/// The text that a pipe brings until it is closed.
 fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     let (tx, rx) = mpsc::channel();
     thread::spawn(move || {

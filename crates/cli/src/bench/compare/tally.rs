@@ -1,4 +1,4 @@
-//! What the rounds of one case say about this build and another program: plain computing on
+//! The verdict of one case's rounds on this build and another program: plain computing on
 //! numbers.
 //!
 //! A ratio is taken from the two measurements of one round, and a round counts for a pair of
@@ -31,7 +31,7 @@ pub(super) struct Round {
     pub(super) others: Vec<Option<Sample>>,
 }
 
-/// What a comparison ends with.
+/// The end of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -61,7 +61,7 @@ pub(super) struct Comparison {
     pub(super) state: Option<State>,
     /// Rounds that the figures are taken from.
     pub(super) rounds: usize,
-    /// What the other program says about itself.
+    /// The other program, as it describes itself.
     pub(super) other_run: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ fn pair(round: &Round, other: usize) -> Option<(&Sample, &Sample)> {
     Some((&round.this, round.others.get(other)?.as_ref()?))
 }
 
-/// What the ping-pongs of each round take, if they agree.
+/// The time of each round's ping-pongs, if they agree.
 fn pings(rounds: &[Round], other: usize) -> Vec<Option<f64>> {
     let around = |round| {
         let (this, other) = pair(round, other)?;
