@@ -24,6 +24,8 @@ pub(crate) enum Role {
     UdpPing,
     /// Answers them.
     UdpEcho,
+    /// Exchanges requests and answers over two rings.
+    Exchange,
     /// Sends datagrams as fast as it can.
     UdpSend,
     /// Receives and counts them.
@@ -73,6 +75,7 @@ impl process::Role for Role {
             Self::ShmEcho => raw::shm_rtt::echo(parent),
             Self::RingWrite => raw::ring::write(parent),
             Self::RingRead => raw::ring::read(parent),
+            Self::Exchange => raw::exchange::run(parent),
             Self::UdpPing => raw::udp_rtt::ping(parent),
             Self::UdpEcho => raw::udp_rtt::echo(parent),
             Self::UdpSend => raw::udp_rate::send(parent),

@@ -11,6 +11,10 @@ const SHM_RTT_LINE_NS: f64 = 60.0;
 /// Smallest plausible rate of a ring of cache lines, in cells per second.
 const RING_CELLS: f64 = 40e6;
 
+/// Smallest plausible rate of requests and answers of one line over two rings, in exchanges per
+/// second.
+const EXCHANGES: f64 = 10e6;
+
 /// Smallest plausible rate of a copy, in GB/s.
 const COPY_GB: f64 = 9.0;
 
@@ -22,6 +26,14 @@ pub(super) fn shm_rtt(p50_ns: f64, lines: u32) -> bool {
 /// A ring between two processes.
 pub(super) fn ring(cells_per_s: f64) -> bool {
     cells_per_s >= RING_CELLS
+}
+
+/// Exchanges of messages of `lines` cache lines between two processes, of which `sides` make
+/// requests.
+pub(super) fn exchange(exchanges_per_s: f64, lines: usize, sides: u32) -> bool {
+    // A message of 17 lines is far below this share of 2^53.
+    let lines = u32::try_from(lines).unwrap_or(u32::MAX);
+    exchanges_per_s * f64::from(lines) * f64::from(sides) >= EXCHANGES
 }
 
 /// A copy of memory.

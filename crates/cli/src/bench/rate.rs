@@ -13,7 +13,7 @@ use super::Transport;
 use super::case::Case;
 use super::probe::{Against, Measurement, Metric, Probe, patience};
 use super::raw::{
-    ring::Ring,
+    exchange::Exchange,
     udp_rate::{self, UdpRate},
 };
 pub(super) use super::subject::pipeline::SIZE as USUAL_SIZE;
@@ -106,7 +106,11 @@ pub(super) fn case(rate: Rate) -> Case {
     }
     let case = Case::new("rate", rate.transport.name(), &params, rate);
     match rate.transport {
-        Transport::Shm | Transport::Auto => case.against(Ring),
+        Transport::Shm | Transport::Auto => case.against(Exchange {
+            size: rate.size,
+            batch: rate.batch,
+            symmetric: rate.pattern == Pattern::Symmetric,
+        }),
         Transport::Udp => case.against(UdpRate {
             segments: 1,
             size: udp_rate::datagram(rate.size),

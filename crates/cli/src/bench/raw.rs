@@ -4,6 +4,7 @@
 mod cells;
 pub(crate) mod clock;
 pub(crate) mod copy;
+pub(crate) mod exchange;
 pub(crate) mod ring;
 pub(crate) mod shm_rtt;
 pub(crate) mod udp_rate;
@@ -41,6 +42,7 @@ pub(super) fn cases(transports: &[Transport]) -> Vec<Case> {
             &params(ring::CELL_SIZE),
             ring::Ring,
         ));
+        cases.extend(exchange::cases());
     }
     if transports.contains(&Transport::Udp) {
         for size in RTT_SIZES {

@@ -27,8 +27,9 @@ pub(super) const ALL: &[Section] = &[
         experiments: &["rate"],
         title: "Rate against batch",
         says: "60 RPCs of 32 bytes in flight over 8 sessions, issued in batches, by one thread. \
-               The baselines move messages in one direction and do nothing else. The paper's \
-               threads each call ten others and serve them.",
+               The baseline of shared memory exchanges the same messages over bare rings, that of \
+               UDP sends datagrams in one direction. The paper's threads each call ten others and \
+               serve them.",
         command: "dunlin bench rate",
     },
     Section {

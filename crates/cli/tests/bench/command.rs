@@ -103,6 +103,7 @@ fn rows_have_the_documented_fields_in_order() {
     assert_eq!(count("shm rtt_p50"), 5);
     assert_eq!(count("shm rtt_p999"), 5);
     assert_eq!(count("shm messages_per_s"), 1);
+    assert_eq!(count("shm exchanges_per_s"), 2);
     assert_eq!(count("udp rtt_p99"), 5);
     assert_eq!(count("udp packets_per_s"), 3);
     assert_eq!(count("none copied"), 2);

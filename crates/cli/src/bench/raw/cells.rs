@@ -3,12 +3,16 @@
 //! brings the data, so a message costs one cache miss and not two, as it does with separate head
 //! and tail indices.
 //!
+//! What waits to be sent, or was taken out, lies in lines of our own, a [`Burst`].
+//!
 //! Layout of a lane: one line with the number of cells that the reader has given back, then the
 //! cells. A cell begins with the sequence number of the message in it, from 1; 0 is empty.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::sys::Shared;
 
@@ -39,6 +43,56 @@ impl Shape {
     /// Bytes of a lane.
     pub(super) const fn bytes(self) -> usize {
         (APART + self.cells * self.lines() * LINE).next_multiple_of(APART)
+    }
+}
+
+/// A cache line of our own.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
+/// Messages in lines of our own, each as it lies in a cell.
+pub(super) struct Burst {
+    lines: Vec<Line>,
+    shape: Shape,
+    len: usize,
+}
+
+impl Burst {
+    /// An empty one, with room for some messages.
+    pub(super) fn new(shape: Shape, room: usize) -> Self {
+        Self {
+            lines: vec![Line([0; LINE]); room * shape.lines()],
+            shape,
+            len: 0,
+        }
+    }
+
+    /// How many messages there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// One more message, to be filled. Panics if there is no room.
+    #[inline]
+    pub(super) fn push(&mut self) -> &mut [u8] {
+        self.len += 1;
+        let size = self.shape.size;
+        let lines = self.shape.lines();
+        let cell = &mut self.lines[(self.len - 1) * lines..self.len * lines];
+        &mut cell.as_mut_bytes()[SEQUENCE..SEQUENCE + size]
+    }
+
+    /// One of the messages. Panics if there are not as many.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        assert!(index < self.len);
+        &self.cell(index).as_bytes()[SEQUENCE..SEQUENCE + self.shape.size]
+    }
+
+    fn cell(&self, index: usize) -> &[Line] {
+        let lines = self.shape.lines();
+        &self.lines[index * lines..(index + 1) * lines]
     }
 }
 
@@ -96,6 +150,40 @@ impl<'a> Writer<'a> {
         end.sequence(cell).store(end.count, Ordering::Release);
         true
     }
+
+    /// Writes all messages of a burst, from the last to the first, and shows them to the reader. It
+    /// waits for the first, so it takes no line away that is still written. False if there is no
+    /// room for all; the burst is as it was then, and empty otherwise.
+    #[inline]
+    pub(super) fn write_run(&mut self, burst: &mut Burst) -> bool {
+        let end = &mut self.end;
+        assert!(burst.shape == end.shape, "made for another lane");
+        let after = end.count + burst.len as u64;
+        if after - self.given_back > end.shape.cells as u64 {
+            self.given_back = end.given_back().load(Ordering::Acquire);
+            if after - self.given_back > end.shape.cells as u64 {
+                return false;
+            }
+        }
+        for index in (0..burst.len).rev() {
+            let number = end.count + index as u64;
+            let cell = end.cell_of(number);
+            let message = burst.cell(index);
+            let words = message.len() * LINE / SEQUENCE;
+            let from = message.as_ptr().cast::<u64>();
+            let to = cell.as_ptr().cast::<u64>();
+            for word in 1..words {
+                // SAFETY: both have as many words, aligned; the reader has given this cell back
+                // (checked above, with acquire ordering), and there is no other writer. By words,
+                // because wider loads would wait for the stores that have just filled the line.
+                unsafe { to.add(word).write_volatile(from.add(word).read()) };
+            }
+            end.sequence(cell).store(number + 1, Ordering::Release);
+        }
+        end.count = after;
+        burst.len = 0;
+        true
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -122,12 +210,37 @@ impl<'a> Reader<'a> {
         let result = read(unsafe {
             std::slice::from_raw_parts(cell.add(SEQUENCE).as_ptr(), end.shape.size)
         });
-        end.count += 1;
-        // Giving back costs the writer a miss, so it is done for an eighth of the ring at a time.
-        if end.count & (end.shape.cells as u64 / 8 - 1) == 0 {
-            end.given_back().store(end.count, Ordering::Release);
-        }
+        end.give_back(end.count + 1);
         Some(result)
+    }
+
+    /// Takes the messages that are there, at most `most`, out of the lane into a burst that held
+    /// others before. False if there are none. The lines are fetched side by side.
+    #[inline]
+    pub(super) fn read_run(&mut self, burst: &mut Burst, most: usize) -> bool {
+        let end = &mut self.end;
+        assert!(burst.shape == end.shape, "made for another lane");
+        let lines = end.shape.lines();
+        let most = most.min(burst.lines.len() / lines);
+        burst.len = 0;
+        while burst.len < most {
+            let number = end.count + burst.len as u64;
+            let cell = end.cell_of(number);
+            if end.sequence(cell).load(Ordering::Acquire) != number + 1 {
+                break;
+            }
+            let to = &mut burst.lines[burst.len * lines..(burst.len + 1) * lines];
+            // SAFETY: a cell has as many lines. The sequence number says (with acquire ordering)
+            // that the message is complete, and the writer does not touch the cell before it is
+            // given back below; of the number itself, both ends make an aligned word.
+            unsafe {
+                to.as_mut_ptr()
+                    .copy_from_nonoverlapping(cell.as_ptr().cast(), lines)
+            };
+            burst.len += 1;
+        }
+        end.give_back(end.count + burst.len as u64);
+        burst.len > 0
     }
 }
 
@@ -149,14 +262,32 @@ impl<'a> End<'a> {
         }
     }
 
+    /// The reader is done with all messages before `count`. Giving them back costs the writer a
+    /// miss, so it is done for an eighth of the ring at a time.
+    #[inline]
+    fn give_back(&mut self, count: u64) {
+        let eighth = self.shape.cells as u64 / 8;
+        // The number of cells is a power of two, so this says whether a multiple was passed.
+        if (self.count ^ count) >= eighth {
+            self.given_back().store(count, Ordering::Release);
+        }
+        self.count = count;
+    }
+
     /// The cell of the next message.
+    #[inline]
+    fn cell(&self) -> NonNull<u8> {
+        self.cell_of(self.count)
+    }
+
+    /// The cell of a message.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "only the low bits are used"
     )]
-    fn cell(&self) -> NonNull<u8> {
-        let index = self.count as usize & (self.shape.cells - 1);
+    fn cell_of(&self, number: u64) -> NonNull<u8> {
+        let index = number as usize & (self.shape.cells - 1);
         // SAFETY: the index is below the number of cells, which lie inside the mapping.
         unsafe { self.base.add(APART + index * self.shape.lines() * LINE) }
     }
