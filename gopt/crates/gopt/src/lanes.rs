@@ -76,9 +76,11 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
     ) {
         // SAFETY: a look-up is touched in place only, and dropped there by `drop_in_place`.
         let this = unsafe { self.get_unchecked_mut() };
-        // In a register; memory has the copy that counts if something panics.
-        let mut live = this.live;
-        let mut turn = live;
+        let mut live = InRegister {
+            mask: this.live,
+            home: &mut this.live,
+        };
+        let mut turn = live.mask;
         while turn != 0 {
             let at = lowest(turn);
             turn &= turn - 1;
@@ -96,19 +98,32 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
                     break;
                 };
                 let index = lane.index;
-                // Cleared first: should the drop panic, nobody drops the lane a second time.
-                this.live = live & !bit(at);
-                // SAFETY: the lane is initialised, and its bit is cleared, so nobody uses it
+                // Cleared first: should the drop panic, the lane is not dropped a second time.
+                live.mask &= !bit(at);
+                // SAFETY: the lane is initialised, and its bit is cleared, so it is not used
                 // before it is written again.
                 unsafe { place.assume_init_drop() };
                 let Some((index, future)) = ended(at, index, value) else {
-                    live &= !bit(at);
                     break;
                 };
                 place.write(Lane { index, future });
-                this.live = live;
+                live.mask |= bit(at);
             }
         }
+    }
+}
+
+/// The mask of live lanes while a round runs. The compiler keeps it in a register; it goes back to
+/// memory when the round ends, and when something panics in it.
+struct InRegister<'a> {
+    mask: u64,
+    home: &'a mut u64,
+}
+
+impl Drop for InRegister<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        *self.home = self.mask;
     }
 }
 
