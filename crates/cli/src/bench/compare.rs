@@ -4,6 +4,7 @@
 
 mod args;
 pub(super) mod contract;
+mod notes;
 mod output;
 mod program;
 mod tally;
@@ -16,11 +17,12 @@ use super::case::Case;
 use super::ping::Ping;
 use super::selection::CasesOf;
 use crate::misuse::Misuse;
-use contract::{Answer, Request};
+use contract::Request;
 use harness::output::Output;
 use harness::progress::Progress;
 use harness::seat::{self, Seats};
 use harness::signal;
+use notes::Notes;
 use program::Program;
 use tally::{Round, Sample};
 
@@ -56,7 +58,7 @@ pub(super) fn run(args: &Args, cases: CasesOf) -> anyhow::Result<()> {
     let (client, server) = cpus.context("comparing needs two processors, and here is one")?;
     let mut output = Output::open(args.json.as_ref(), None)?;
     let mut compared = cases_of(args, cases)?;
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     let comparison = Comparison {
         args,
         this: Program::this()?,
@@ -64,7 +66,7 @@ pub(super) fn run(args: &Args, cases: CasesOf) -> anyhow::Result<()> {
     };
     let ended = comparison.measure(&mut compared, &mut notes);
     let rows = output::rows(&compared, &args.with);
-    output.write(&rows, &output::text(&rows, &notes), String::new)?;
+    output.write(&rows, &output::text(&rows, &notes.lines()), String::new)?;
     ended
 }
 
@@ -96,7 +98,7 @@ impl Compared {
 
 impl Comparison<'_> {
     /// Round after round, every case that still needs one.
-    fn measure(&self, compared: &mut [Compared], notes: &mut Vec<String>) -> anyhow::Result<()> {
+    fn measure(&self, compared: &mut [Compared], notes: &mut Notes) -> anyhow::Result<()> {
         let rounds = self.args.rounds;
         let progress = Progress::start(u64::from(rounds) * compared.len() as u64, rounds);
         let mut ping = Ping::default();
@@ -127,7 +129,7 @@ impl Comparison<'_> {
         number: u32,
         compared: &mut Compared,
         ping: &mut Ping,
-        notes: &mut Vec<String>,
+        notes: &mut Notes,
     ) -> anyhow::Result<()> {
         let request = self.request(&compared.case);
         let programs: Vec<&Program> = [&self.this].into_iter().chain(&self.args.with).collect();
@@ -144,7 +146,7 @@ impl Comparison<'_> {
             let after = play(ping)?;
             let pings = [before, after];
             before = after;
-            self.note(programs[index], &compared.case, &answer, notes);
+            notes.add(&compared.case.label(), programs[index].name(), &answer);
             match (&answer.unsupported, index) {
                 (Some(why), 0) => anyhow::bail!("{}: {why}", compared.case.label()),
                 (Some(_), other) => compared.takes_part[other - 1] = false,
@@ -168,20 +170,6 @@ impl Comparison<'_> {
             seconds: self.args.seconds.as_secs_f64(),
             cpus: Some(self.cpus),
             realtime: self.args.realtime,
-        }
-    }
-
-    /// Remembers what a reader of the figures should know, once.
-    fn note(&self, program: &Program, case: &Case, answer: &Answer, notes: &mut Vec<String>) {
-        let refused = answer
-            .unsupported
-            .iter()
-            .map(|why| format!("does not take part: {why}"));
-        for said in answer.notes.iter().cloned().chain(refused) {
-            let note = format!("{}, {}: {said}", case.label(), program.name());
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
         }
     }
 

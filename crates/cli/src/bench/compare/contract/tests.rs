@@ -29,6 +29,13 @@ fn a_request_is_one_word_for_each_thing() {
     let words = "rate transport=shm batch=3 pattern=one_way size=32 seconds=0.25 cpus=0,1 \
                  realtime=false";
     assert_eq!(request().words().join(" "), words);
+    let request = Request::parse(&request().words()).unwrap();
+    let names: Vec<&String> = request.params.keys().collect();
+    assert_eq!(
+        names,
+        ["batch", "pattern", "size"],
+        "the others are no parameters"
+    );
 }
 
 #[test]
