@@ -261,6 +261,10 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     side.issue();
     side.send();
     if params.issues {
+        // The other process may still be on its way.
+        while side.answered == 0 {
+            side.turn();
+        }
         side.rate(WARM_UP)?;
         let rate = side.rate(params.span)?;
         parent.say(&rate)?;
