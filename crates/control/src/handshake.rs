@@ -14,16 +14,21 @@
 //! | Offering | `on_offered`: no offer | plane: Abandon; core: Close | failed |
 //! | Offered | Accepted | transport, core: Complete | Completing |
 //! | Completing | `on_completed`: open | none | open |
-//! | Completing | `on_completed`: not by this channel | plane: Disconnect, Connect | Asked |
+//! | Completing | `on_completed`: not by this channel | core: Rename | Renaming |
 //! | Completing | the same, once too often or too late | plane: Disconnect; core: Close | failed |
 //! | Completing | `on_completed`: unfit | Release; plane: Disconnect; core: Close | failed |
 //! | Waiting, Offering, Offered | OfferVoid | transport: Abandon | Asked |
+//! | Offered | OfferVoid, lost | transport: Abandon; core: Rename | Renaming |
+//! | Renaming | `on_renamed` | plane: Connect, Abandon of the old name | Asked |
 //! | any above | ConnectFailed | transport: Abandon; core: Close | failed |
 //! | any above | `on_ended` | plane: Abandon; transport: Abandon | gone |
 //! | Completing | Closed | core: Close, once it is open | open |
-//! | other than Completing | Closed | none: it means a grant that was given back | same |
+//! | other than these two | Closed | none: it means a grant that was given back | same |
 //! | open | Closed | core: Close | open |
 //! | open | `on_ended` | plane: Disconnect; transport: Release or Remove | gone |
+//!
+//! A session that may have been granted before is asked for under another token: packets of the
+//! earlier grant, however late, are none of the later one (rule W5).
 //!
 //! Too often is more than [`MAX_RETRIES`] times, too late is after the deadline of the wish.
 //!
@@ -37,10 +42,12 @@
 //! - Whatever order events come in, an event that does not fit is an error that the caller sees,
 //!   and nothing is kept on its behalf.
 //!
-//! The sharing of channels is in `handshake/channels.rs`. Called by `handshake/drive.rs`.
+//! The sharing of channels is in `handshake/channels.rs`; what follows when a grant or an attempt
+//! comes to nothing is in `handshake/failures.rs`. Called by `handshake/drive.rs`.
 
 mod channels;
 mod drive;
+mod failures;
 mod stages;
 mod steps;
 
@@ -66,9 +73,6 @@ pub use steps::{Answer, Completion, Step, WrongStage};
 
 /// Times that a session which was granted and could not be completed is asked for again.
 pub const MAX_RETRIES: u32 = 3;
-
-/// Failures that are remembered for the program.
-const MAX_FAILURES: usize = 64;
 
 /// The handshakes of one endpoint. `F` stands for a descriptor, `P` for an offer that a transport
 /// has made.
@@ -114,13 +118,6 @@ impl<F, P> Handshake<F, P> {
         self.steps.pop_front()
     }
 
-    /// Why a session could not be connected, if it is one of the last few that could not.
-    pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
-        let mut latest = self.failures.iter().rev();
-        let found = latest.find(|(failed, _)| *failed == session);
-        found.map(|(_, failure)| *failure)
-    }
-
     /// Where the nexus of a peer listens, and the index of the peer there, as far as is known.
     pub fn whereabouts(&self, peer: PeerId) -> (Option<SocketAddr>, Option<EndpointIndex>) {
         self.channels.whereabouts(peer)
@@ -144,6 +141,7 @@ impl<F, P> Handshake<F, P> {
             key,
             wish,
             retries: 0,
+            met: false,
             stage: Stage::Asked,
         };
         self.connecting.insert(key.session, entry);
@@ -157,7 +155,7 @@ impl<F, P> Handshake<F, P> {
     pub fn on_event(&mut self, event: Event<F>) -> Result<(), WrongStage> {
         match event {
             Event::Found { key, via, peer } => self.on_found(key, via, peer),
-            Event::OfferVoid { key } => self.on_offer_void(key),
+            Event::OfferVoid { key, lost } => self.on_offer_void(key, lost),
             Event::Accepted { key, side } => self.on_accepted(key, side),
             Event::ConnectFailed { key, failure } => {
                 self.on_failed(key, failure);
@@ -290,13 +288,16 @@ impl<F, P> Handshake<F, P> {
             });
         }
         entry.stage = Stage::Waiting { via, peer };
+        entry.met = true;
         self.channels.meet(&peer);
         self.channels.queue(peer.endpoint, key.session);
         self.take_turns(peer.endpoint);
         Ok(())
     }
 
-    fn on_offer_void(&mut self, key: SessionKey) -> Result<(), WrongStage> {
+    fn on_offer_void(&mut self, key: SessionKey, lost: bool) -> Result<(), WrongStage> {
+        #[cfg(feature = "mutants")]
+        let kept = self.shows(Mutant::TokenKept);
         let Some(entry) = self.named(key) else {
             return Ok(());
         };
@@ -304,7 +305,18 @@ impl<F, P> Handshake<F, P> {
             let event = "OfferVoid";
             return Err(WrongStage { key, event });
         }
-        let stage = std::mem::replace(&mut entry.stage, Stage::Asked);
+        let renamed = lost && matches!(entry.stage, Stage::Offered { .. });
+        #[cfg(feature = "mutants")]
+        let renamed = renamed && !kept;
+        let next = if renamed {
+            Stage::Renaming
+        } else {
+            Stage::Asked
+        };
+        let stage = std::mem::replace(&mut entry.stage, next);
+        if renamed {
+            self.steps.push_back(Step::Rename { key });
+        }
         #[cfg(feature = "mutants")]
         if let (Stage::Offered { uid, .. }, true) = (&stage, self.shows(Mutant::OfferKeptAfterLoss))
         {
@@ -338,77 +350,25 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    fn on_failed(&mut self, key: SessionKey, failure: ConnectFailure) {
-        let Some(entry) = self.take(key) else {
-            return;
-        };
-        self.fail(&entry, failure);
-        #[cfg(feature = "mutants")]
-        if self.shows(Mutant::TurnKept)
-            && let Stage::Offered { pending, .. } = entry.stage
-        {
-            self.steps.push_back(Step::Abandon { pending });
-            return;
-        }
-        self.give_up(key.session, entry.stage);
-    }
-
     fn on_closed(&mut self, key: SessionKey, reason: CloseReason) {
         #[cfg(feature = "mutants")]
-        if self.shows(Mutant::StaleEndBelieved) {
-            self.steps.push_back(Step::Close { key, reason });
-            return;
-        }
-        match self.named(key).map(|entry| &mut entry.stage) {
+        let believed = self.shows(Mutant::StaleEndBelieved);
+        let entry = self.connecting.get_mut(&key.session);
+        let entry = entry.filter(|entry| entry.key == key);
+        match entry.map(|entry| &mut entry.stage) {
             Some(Stage::Completing { ended, .. }) => *ended = Some(reason),
+            #[cfg(feature = "mutants")]
+            Some(_) if believed => self.steps.push_back(Step::Close { key, reason }),
             // A grant that this side gave back has ended at the other side as well.
             Some(_) => {}
             None => self.steps.push_back(Step::Close { key, reason }),
         }
     }
 
-    /// The channel that was offered has gone with its last session, or this side cannot use it:
-    /// the transport's next offer is another.
-    fn on_unusable(&mut self, mut entry: Connecting<P>, code: RefuseCode, now: Nanos) {
-        let key = entry.key;
-        #[cfg(feature = "mutants")]
-        if self.shows(Mutant::GoneGrantRefused) {
-            entry.retries = MAX_RETRIES;
-        }
-        if entry.retries == MAX_RETRIES {
-            return self.give_back(&entry, ConnectFailure::Refused(code));
-        }
-        if now >= entry.wish.deadline {
-            return self.give_back(&entry, ConnectFailure::TimedOut(Some(code)));
-        }
-        let reason = CloseReason::Disconnected;
-        self.command(Command::Disconnect { key, reason });
-        self.ask(key, &entry.wish);
-        entry.retries += 1;
-        entry.stage = Stage::Asked;
-        self.connecting.insert(key.session, entry);
-    }
-
-    /// The other side granted a session that this side cannot use.
-    fn give_back(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
-        let (key, reason) = (entry.key, CloseReason::Disconnected);
-        self.command(Command::Disconnect { key, reason });
-        self.fail(entry, failure);
-    }
-
-    fn fail(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
-        if self.failures.len() == MAX_FAILURES {
-            self.failures.pop_front();
-        }
-        self.failures.push_back((entry.session, failure));
-        let (key, reason) = (entry.key, failure.close_reason());
-        self.steps.push_back(Step::Close { key, reason });
-    }
-
     /// Gives back what a stage holds, and lets the next session have its turn.
     fn give_up(&mut self, number: SessionNum, stage: Stage<P>) {
         let uid = match stage {
-            Stage::Asked => return,
+            Stage::Asked | Stage::Renaming => return,
             Stage::Waiting { peer, .. } => {
                 self.channels.leave_queue(peer.endpoint, number);
                 return;
@@ -457,14 +417,17 @@ impl<F, P> Handshake<F, P> {
         self.steps.push_back(Step::Command(command));
     }
 
-    /// The session that a key names, if it is still connecting.
+    /// The session that a key names, if it is still connecting by this name.
     fn named(&mut self, key: SessionKey) -> Option<&mut Connecting<P>> {
         let entry = self.connecting.get_mut(&key.session);
-        entry.filter(|entry| entry.key == key)
+        entry.filter(|entry| entry.key == key && !matches!(entry.stage, Stage::Renaming))
     }
 
     fn take(&mut self, key: SessionKey) -> Option<Connecting<P>> {
-        self.named(key)?;
+        let entry = self.connecting.get(&key.session)?;
+        if entry.key != key {
+            return None;
+        }
         self.connecting.remove(&key.session)
     }
 }

@@ -5,12 +5,14 @@ dunlin_core::mutants! {
     bugs {
         /// The offer of a session whose grant was lost with its connection is not given up.
         OfferKeptAfterLoss = "offer-kept-after-loss",
+        /// A session whose grant may have been lost is asked for again under its old token.
+        TokenKept = "token-kept",
         /// A grant that comes twice ends the session that the first one opened.
         SecondGrantEnds = "second-grant-ends",
         /// A grant whose channel is gone is not asked for again.
         GoneGrantRefused = "gone-grant-refused",
-        /// The end of a grant that was given back, because its process restarted, ends the session
-        /// that is asked for again.
+        /// A grant that was given back is asked for again under its old token, so the end of the
+        /// first, whose process restarted, ends the second.
         StaleEndBelieved = "stale-end-believed",
         /// A session that fails at its deadline keeps its turn.
         TurnKept = "turn-kept",

@@ -202,6 +202,9 @@ pub enum Event<F> {
     OfferVoid {
         /// The session at this side.
         key: SessionKey,
+        /// The connection is gone: the other side may have granted the session, and may have sent
+        /// packets with its token.
+        lost: bool,
     },
     /// The session was granted.
     Accepted {

@@ -166,6 +166,12 @@ impl<F, P> Handshake<F, P> {
                     let answer = answer(rpc, ways, &peer, side);
                     self.on_answered(ticket, &peer, answer);
                 }
+                Step::Rename { key } => {
+                    let mut lifecycle = rpc.lifecycle();
+                    let session = lifecycle.session_named(key.session, key.token);
+                    let token = session.and_then(|session| lifecycle.rename(session));
+                    self.on_renamed(key, token.map(|token| SessionKey { token, ..key }));
+                }
                 Step::Abandon { pending } => ways.abandon(rpc.lifecycle().halves_mut(), pending),
                 Step::Release { peer } => ways.release(rpc.lifecycle().halves_mut(), peer),
                 Step::Remove { peer } => ways.remove(rpc.lifecycle().halves_mut(), peer),

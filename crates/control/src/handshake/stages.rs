@@ -27,6 +27,8 @@ pub(super) struct Connecting<P> {
     pub(super) wish: Wish,
     /// Times that it was granted and could not be completed.
     pub(super) retries: u32,
+    /// The other endpoint was found once.
+    pub(super) met: bool,
     pub(super) stage: Stage<P>,
 }
 
@@ -36,6 +38,8 @@ pub(super) enum Stage<P> {
     Asked,
     /// It was found; the offer waits for its turn.
     Waiting { via: LinkId, peer: PeerIdentity },
+    /// Core gives the session another token, before it is asked for again.
+    Renaming,
     /// The transport makes the offer.
     Offering { via: LinkId, uid: EndpointUid },
     /// The other side has the offer.

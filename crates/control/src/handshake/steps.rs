@@ -56,6 +56,11 @@ pub enum Step<F, P> {
         /// The peer.
         peer: PeerId,
     },
+    /// Have core give the session another token; then comes `on_renamed`.
+    Rename {
+        /// The session at this side.
+        key: SessionKey,
+    },
     /// End a session in core, if it is still there.
     Close {
         /// The session at this side.

@@ -8,6 +8,7 @@ use dunlin_wire::control::Incarnation;
 use dunlin_wire::{ReqNum, Token};
 
 use super::channels::MAX_OFFERS;
+use super::failures::MAX_FAILURES;
 use super::*;
 
 mod given_back;
@@ -89,12 +90,15 @@ fn fresh() -> Tested {
 }
 
 fn asks(number: u32) -> Taken {
+    asks_by(key(number))
+}
+
+fn asks_by(key: SessionKey) -> Taken {
     let Wish {
         to,
         target,
         deadline,
     } = wish();
-    let key = key(number);
     Step::Command(Command::Connect {
         key,
         to,
@@ -169,11 +173,25 @@ fn bring(handshake: &mut Tested, number: u32, at: At) {
 }
 
 fn found(number: u32, peer: u8) -> Event<u32> {
-    Event::Found {
-        key: key(number),
-        via: VIA,
-        peer: identity(peer),
-    }
+    found_by(key(number), peer)
+}
+
+fn found_by(key: SessionKey, peer: u8) -> Event<u32> {
+    let (via, peer) = (VIA, identity(peer));
+    Event::Found { key, via, peer }
+}
+
+/// The session is found, offered and granted.
+fn offer(handshake: &mut Tested, key: SessionKey) {
+    handshake.on_event(found_by(key, 1)).unwrap();
+    handshake.on_offered(key, VIA, Ok((0, side(0))));
+    let side = side(1000);
+    handshake.on_event(Event::Accepted { key, side }).unwrap();
+}
+
+fn void(number: u32, lost: bool) -> Event<u32> {
+    let key = key(number);
+    Event::OfferVoid { key, lost }
 }
 
 fn accepted(number: u32) -> Event<u32> {
@@ -252,17 +270,25 @@ fn a_grant_that_cannot_be_completed_is_asked_for_again_three_times() {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Completing);
     let gone = Completion::Failed(RefuseCode::Busy);
-    for _ in 0..MAX_RETRIES {
-        handshake.on_completed(key(0), gone, NOW);
-        assert_eq!(steps(&mut handshake), [disconnects(0), asks(0)]);
-        handshake.on_event(found(0, 1)).unwrap();
-        handshake.on_offered(key(0), VIA, Ok((0, side(0))));
-        handshake.on_event(accepted(0)).unwrap();
+    let mut asked = key(0);
+    for retry in 1..=MAX_RETRIES {
+        handshake.on_completed(asked, gone, NOW);
+        let token = Token(retry);
+        let (old, new) = (asked, SessionKey { token, ..asked });
+        assert_eq!(steps(&mut handshake), [Step::Rename { key: old }]);
+        handshake.on_renamed(old, Some(new));
+        let again = [asks_by(new), Step::Command(Command::Abandon { key: old })];
+        assert_eq!(steps(&mut handshake), again);
+        asked = new;
+        offer(&mut handshake, asked);
         assert_eq!(steps(&mut handshake).len(), 3);
     }
-    handshake.on_completed(key(0), gone, NOW);
-    let expected = [disconnects(0), closes(0, CloseReason::Refused)];
-    assert_eq!(steps(&mut handshake), expected);
+    handshake.on_completed(asked, gone, NOW);
+    let reason = CloseReason::Disconnected;
+    let given_back = Step::Command(Command::Disconnect { key: asked, reason });
+    let reason = CloseReason::Refused;
+    let closed = Step::Close { key: asked, reason };
+    assert_eq!(steps(&mut handshake), [given_back, closed]);
     let failure = ConnectFailure::Refused(RefuseCode::Busy);
     assert_eq!(handshake.failure(Session::NONE), Some(failure));
 }
@@ -285,11 +311,22 @@ fn the_end_of_a_grant_that_was_given_back_does_not_end_the_session() {
     bring(&mut handshake, 0, At::Completing);
     handshake.on_completed(key(0), Completion::Failed(RefuseCode::Busy), NOW);
     steps(&mut handshake);
-    let (key, reason) = (key(0), CloseReason::PeerFailed);
+    // Before and after it has its new name.
+    let reason = CloseReason::PeerFailed;
+    let ended = Event::Closed {
+        key: key(0),
+        reason,
+    };
+    handshake.on_event(ended).unwrap();
+    assert_eq!(steps(&mut handshake), []);
+    let (old, token) = (key(0), Token(1));
+    let key = SessionKey { token, ..old };
+    handshake.on_renamed(old, Some(key));
+    steps(&mut handshake);
     handshake.on_event(Event::Closed { key, reason }).unwrap();
     assert_eq!(steps(&mut handshake), []);
-    handshake.on_event(found(0, 2)).unwrap();
-    assert_eq!(steps(&mut handshake), [offers(0, 2)]);
+    offer(&mut handshake, key);
+    assert_eq!(handshake.connecting(), 1);
 }
 
 #[test]
@@ -378,7 +415,7 @@ fn an_event_out_of_turn_is_an_error_and_leaves_nothing() {
     for at in [At::Asked, At::Completing] {
         let mut handshake = fresh();
         bring(&mut handshake, 0, at);
-        let void = Event::OfferVoid { key: key(0) };
+        let void = void(0, false);
         handshake.on_event(void).unwrap_err();
     }
 }

@@ -158,7 +158,8 @@ impl<F> Plane<F> {
                 self.due.remove(&(due, refuse.attempt));
                 self.due.insert((next, refuse.attempt));
                 if had_offer {
-                    self.tell(key.endpoint, Event::OfferVoid { key });
+                    let lost = false;
+                    self.tell(key.endpoint, Event::OfferVoid { key, lost });
                 }
                 if let AttemptState::LookingUp(link) = before {
                     self.on_lookup_answered(link);
@@ -280,7 +281,8 @@ impl<F> Plane<F> {
             };
             let (key, due) = (attempt.key, attempt.due());
             if attempt.has_offer() {
-                self.tell(key.endpoint, Event::OfferVoid { key });
+                let lost = true;
+                self.tell(key.endpoint, Event::OfferVoid { key, lost });
             }
             self.due.remove(&(due, attempt_id));
             self.requeue(attempt_id);

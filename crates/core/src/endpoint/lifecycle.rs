@@ -48,6 +48,12 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         self.rpc.engine.proto.sessions.named(number, token)
     }
 
+    /// Gives a session that waits for the other side's answer another token, so that no packet to
+    /// it under the old one is taken (rule W5). `None`: it does not wait.
+    pub fn rename(&mut self, session: Session) -> Option<Token> {
+        self.rpc.engine.proto.sessions.rename(session)
+    }
+
     /// The other side has accepted.
     ///
     /// # Errors

@@ -190,7 +190,6 @@ impl Line {
         self.token
     }
 
-    #[cfg(feature = "mutants")]
     pub(super) fn set_token(&mut self, token: Token) {
         self.token = token;
     }

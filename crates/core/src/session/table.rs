@@ -243,6 +243,17 @@ impl Sessions {
         Ok(narrows)
     }
 
+    /// Gives a session that waits for the other side's answer another token.
+    pub(crate) fn rename(&mut self, session: Session) -> Option<Token> {
+        let index = self.find(session)?;
+        if !self.at(index).is_connecting() {
+            return None;
+        }
+        let token = self.tokens.next();
+        self.at_mut(index).set_token(token);
+        Some(token)
+    }
+
     /// The other side, which asked for the session, is known: packets may flow.
     pub(crate) fn join(&mut self, index: u32, peer: PeerId, offer: &SessionOffer, heard: Nanos) {
         self.at_mut(index).join(peer, offer, heard);

@@ -340,3 +340,20 @@ fn packets_of_an_earlier_session_with_the_same_number_are_dropped() {
     assert_eq!(pair.server.rpc.counters().drops.token, 1);
     pair.assert_clean();
 }
+
+#[test]
+fn a_session_that_waits_can_get_another_token() {
+    let mut pair = Pair::new();
+    let open = pair.session;
+    let mut lifecycle = pair.client.rpc.lifecycle();
+    let session = lifecycle.open(&SessionOptions::default()).unwrap();
+    let old = lifecycle.offer_of(session).unwrap();
+    let token = lifecycle.rename(session).unwrap();
+    assert_ne!(token, old.token);
+    let offer = lifecycle.offer_of(session).unwrap();
+    assert_eq!(offer, dunlin_core::SessionOffer { token, ..old });
+    assert_eq!(lifecycle.session_named(old.session, old.token), None);
+    assert_eq!(lifecycle.session_named(old.session, token), Some(session));
+    // Packets flow on the other, under the token that it has.
+    assert_eq!(lifecycle.rename(open), None);
+}

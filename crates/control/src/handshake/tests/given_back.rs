@@ -8,8 +8,7 @@ fn a_lost_connection_gives_the_offer_back_in_every_stage() {
     for at in [At::Waiting, At::Offering, At::Offered] {
         let mut handshake = fresh();
         bring(&mut handshake, 0, at);
-        let void = Event::OfferVoid { key: key(0) };
-        handshake.on_event(void).unwrap();
+        handshake.on_event(void(0, false)).unwrap();
         let given_back = match at {
             At::Offered => vec![Step::Abandon { pending: 0 }],
             _ => Vec::new(),
@@ -18,6 +17,40 @@ fn a_lost_connection_gives_the_offer_back_in_every_stage() {
         // The next connection leads to the process that took its place.
         handshake.on_event(found(0, 2)).unwrap();
         assert_eq!(steps(&mut handshake), [offers(0, 2)], "{at:?}");
+    }
+}
+
+#[test]
+fn an_offer_that_may_have_been_granted_is_made_again_under_another_token() {
+    for at in [At::Waiting, At::Offering, At::Offered] {
+        let mut handshake = fresh();
+        bring(&mut handshake, 0, at);
+        handshake.on_event(void(0, true)).unwrap();
+        if at != At::Offered {
+            assert_eq!(steps(&mut handshake), [], "no other process has seen it");
+            continue;
+        }
+        let (old, token) = (key(0), Token(1));
+        let expected = [Step::Rename { key: old }, Step::Abandon { pending: 0 }];
+        assert_eq!(steps(&mut handshake), expected);
+        // The plane still knows it by its old name.
+        for event in [found(0, 1), accepted(0), void(0, true)] {
+            handshake.on_event(event).unwrap();
+            assert_eq!(steps(&mut handshake), []);
+        }
+        let new = SessionKey { token, ..old };
+        handshake.on_renamed(old, Some(new));
+        assert_eq!(steps(&mut handshake), [asks_by(new), abandons(0)]);
+        handshake.on_event(found_by(new, 1)).unwrap();
+        assert_eq!(steps(&mut handshake).len(), 1);
+        // A nexus was there, although this attempt has not reached it.
+        let failure = ConnectFailure::Unreachable;
+        let key = new;
+        handshake
+            .on_event(Event::ConnectFailed { key, failure })
+            .unwrap();
+        let failure = ConnectFailure::TimedOut(None);
+        assert_eq!(handshake.failure(Session::NONE), Some(failure));
     }
 }
 
@@ -61,7 +94,7 @@ fn a_user_who_disconnects_ends_the_session_in_every_stage() {
         }
         assert_eq!(steps(&mut handshake), expected, "{at:?}");
         // What the plane said meanwhile changes nothing.
-        for event in [found(0, 1), accepted(0), Event::OfferVoid { key: key(0) }] {
+        for event in [found(0, 1), accepted(0), void(0, false)] {
             handshake.on_event(event).unwrap();
             assert_eq!(steps(&mut handshake), [], "{at:?}");
         }

@@ -15,6 +15,7 @@ const PEERS: u32 = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stands {
     Asked,
+    Renaming,
     Waiting(u8, LinkId),
     Offering(u8, LinkId),
     Offered(u8, u64),
@@ -29,6 +30,8 @@ struct Model {
     /// Sessions in the order in which they were found.
     found: Vec<u32>,
     retries: BTreeMap<u32, u32>,
+    /// How often a session got another token.
+    names: BTreeMap<u32, u32>,
     last: u32,
     last_offer: u64,
     /// Offers that the transport has made and that are neither completed nor abandoned.
@@ -36,8 +39,8 @@ struct Model {
     /// Uses of each peer that the transport counts.
     uses: BTreeMap<u32, u32>,
     /// Attempts and sessions of the plane.
-    attempts: BTreeSet<u32>,
-    opened: BTreeSet<u32>,
+    attempts: BTreeSet<SessionKey>,
+    opened: BTreeSet<SessionKey>,
     /// Steps whose result has not come, as the transport is slow.
     late: Vec<Taken>,
 }
@@ -50,6 +53,7 @@ impl Model {
             stands: BTreeMap::new(),
             found: Vec::new(),
             retries: BTreeMap::new(),
+            names: BTreeMap::new(),
             last: 0,
             last_offer: 0,
             offers: BTreeSet::new(),
@@ -57,6 +61,14 @@ impl Model {
             attempts: BTreeSet::new(),
             opened: BTreeSet::new(),
             late: Vec::new(),
+        }
+    }
+
+    fn key(&self, number: u32) -> SessionKey {
+        let token = Token(self.names.get(&number).copied().unwrap_or(0));
+        SessionKey {
+            token,
+            ..key(number)
         }
     }
 
@@ -71,7 +83,7 @@ impl Model {
             self.last += 1;
             self.stands.insert(self.last, Stands::Asked);
             self.tested
-                .on_connect(Session::NONE, key(self.last), wish());
+                .on_connect(Session::NONE, self.key(self.last), wish());
         } else if self.below(3) > 0 && !self.late.is_empty() {
             let at = self.below(self.late.len());
             let step = self.late.remove(at);
@@ -89,15 +101,18 @@ impl Model {
     }
 
     fn event(&mut self, number: u32, stands: Stands) {
-        let key = key(number);
+        let key = self.key(number);
         let chance = self.below(8);
         if chance == 0 {
             return self.end(number, stands);
         }
-        let attempt = !matches!(stands, Stands::Completing(..) | Stands::Open(_));
+        let attempt = !matches!(
+            stands,
+            Stands::Completing(..) | Stands::Open(_) | Stands::Renaming
+        );
         if chance == 1 && attempt {
             let failure = ConnectFailure::Unreachable;
-            self.attempts.remove(&number);
+            self.attempts.remove(&key);
             self.forget(number);
             let failed = Event::ConnectFailed { key, failure };
             return self.tested.on_event(failed).unwrap();
@@ -114,26 +129,37 @@ impl Model {
                     .unwrap();
             }
             Stands::Offered(peer, _) if chance > 2 => {
-                self.attempts.remove(&number);
-                self.opened.insert(number);
+                self.attempts.remove(&key);
+                self.opened.insert(key);
                 self.stands.insert(number, Stands::Completing(peer, false));
-                self.tested.on_event(accepted(number)).unwrap();
+                let side = side(number);
+                self.tested.on_event(Event::Accepted { key, side }).unwrap();
             }
             Stands::Waiting(..) | Stands::Offering(..) | Stands::Offered(..) => {
                 self.found.retain(|found| *found != number);
-                self.stands.insert(number, Stands::Asked);
-                self.tested.on_event(Event::OfferVoid { key }).unwrap();
+                let lost = self.below(2) == 0;
+                let next = match stands {
+                    Stands::Offered(..) if lost => {
+                        // The plane has it wait for the next connection.
+                        Stands::Renaming
+                    }
+                    _ => Stands::Asked,
+                };
+                self.stands.insert(number, next);
+                self.tested
+                    .on_event(Event::OfferVoid { key, lost })
+                    .unwrap();
             }
-            Stands::Completing(peer, _) if self.opened.remove(&number) => {
+            Stands::Completing(peer, _) if self.opened.remove(&key) => {
                 self.stands.insert(number, Stands::Completing(peer, true));
                 let reason = CloseReason::PeerFailed;
                 self.tested.on_event(Event::Closed { key, reason }).unwrap();
             }
-            Stands::Open(_) if self.opened.remove(&number) => {
+            Stands::Open(_) if self.opened.remove(&key) => {
                 let reason = CloseReason::Reset;
                 self.tested.on_event(Event::Closed { key, reason }).unwrap();
             }
-            Stands::Completing(..) | Stands::Open(_) => {}
+            Stands::Completing(..) | Stands::Open(_) | Stands::Renaming => {}
         }
     }
 
@@ -150,9 +176,9 @@ impl Model {
             Stands::Open(peer) => Some(u32::from(peer)),
             _ => None,
         };
-        let tell = self.opened.contains(&number);
-        self.tested
-            .on_ended(key(number), &closed(reason, peer, tell));
+        let key = self.key(number);
+        let tell = self.opened.contains(&key);
+        self.tested.on_ended(key, &closed(reason, peer, tell));
     }
 
     fn forget(&mut self, number: u32) {
@@ -185,6 +211,16 @@ impl Model {
                 assert!(self.offers.remove(&pending), "it is completed once");
                 self.completed(key);
             }
+            Step::Rename { key: old } => {
+                let number = old.session.0;
+                let waits = self.stands.get(&number) == Some(&Stands::Renaming);
+                if waits {
+                    *self.names.entry(number).or_default() += 1;
+                    self.stands.insert(number, Stands::Asked);
+                }
+                let new = waits.then(|| self.key(number));
+                self.tested.on_renamed(old, new);
+            }
             other => panic!("{other:?} has no result"),
         }
     }
@@ -214,7 +250,7 @@ impl Model {
             (Some(Stands::Completing(..)), Completion::Failed(_)) if *retries < MAX_RETRIES => {
                 *retries += 1;
                 self.found.retain(|found| *found != number);
-                self.stands.insert(number, Stands::Asked);
+                self.stands.insert(number, Stands::Renaming);
             }
             (Some(Stands::Completing(..)), _) => self.forget(number),
             _ => {}
@@ -226,7 +262,9 @@ impl Model {
     fn take(&mut self) {
         for step in steps(&mut self.tested) {
             match step {
-                Step::Offer { .. } | Step::Complete { .. } => self.late.push(step),
+                Step::Offer { .. } | Step::Complete { .. } | Step::Rename { .. } => {
+                    self.late.push(step);
+                }
                 Step::Abandon { pending } => assert!(self.offers.remove(&pending)),
                 Step::Release { peer } | Step::Remove { peer } => {
                     *self.uses.get_mut(&peer.0).unwrap() -= 1;
@@ -251,18 +289,18 @@ impl Model {
     fn command(&mut self, command: &Command<u32>) {
         match command {
             Command::Connect { key, .. } => {
-                assert!(self.attempts.insert(key.session.0), "asked for twice");
-                assert!(!self.opened.contains(&key.session.0), "it is open");
+                assert!(self.attempts.insert(*key), "asked for twice");
+                assert!(!self.opened.contains(key), "it is open");
             }
             Command::Abandon { key } => {
                 // The session may be granted already: then the plane disconnects it.
-                self.attempts.remove(&key.session.0);
-                self.opened.remove(&key.session.0);
+                self.attempts.remove(key);
+                self.opened.remove(key);
             }
             Command::Disconnect { key, .. } => {
-                self.opened.remove(&key.session.0);
+                self.opened.remove(key);
             }
-            Command::Offer { key, .. } => assert!(self.attempts.contains(&key.session.0)),
+            Command::Offer { key, .. } => assert!(self.attempts.contains(key)),
             Command::Accept { .. } | Command::Refuse { .. } => panic!("no other side has asked"),
         }
     }
@@ -298,7 +336,9 @@ impl Model {
         for (number, stands) in &self.stands {
             let entry = self.tested.connecting.get(&SessionNum(*number));
             let fits = match (stands, entry.map(|entry| &entry.stage)) {
-                (Stands::Asked, Some(Stage::Asked)) | (Stands::Open(_), None) => true,
+                (Stands::Asked, Some(Stage::Asked))
+                | (Stands::Renaming, Some(Stage::Renaming))
+                | (Stands::Open(_), None) => true,
                 (Stands::Waiting(at, _), Some(Stage::Waiting { peer, .. })) => {
                     peer.endpoint == uid(*at)
                 }

@@ -33,7 +33,7 @@ impl World {
                 self.plane(node)
                     .on_command(Command::Offer { key, via, side }, now);
             }
-            Event::OfferVoid { key } => {
+            Event::OfferVoid { key, .. } => {
                 assert!(!matches!(self.seen(node, key), Some(Seen::Open { .. })));
             }
             Event::Accepted { key, side } => {

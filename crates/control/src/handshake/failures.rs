@@ -1,0 +1,102 @@
+//! Grants and attempts that come to nothing: asking again under another name, giving a grant back,
+//! and telling the program why there is no session (rules C4 and C5). Called by `handshake.rs`.
+
+use dunlin_core::{CloseReason, Nanos, Session};
+use dunlin_wire::control::RefuseCode;
+
+use super::stages::{Connecting, Stage};
+use super::steps::Step;
+use super::{Handshake, MAX_RETRIES};
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
+use crate::types::{Command, ConnectFailure, SessionKey};
+
+/// Failures that are remembered for the program.
+pub(super) const MAX_FAILURES: usize = 64;
+
+impl<F, P> Handshake<F, P> {
+    /// Why a session could not be connected, if it is one of the last few that could not.
+    pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
+        let mut latest = self.failures.iter().rev();
+        let found = latest.find(|(failed, _)| *failed == session);
+        found.map(|(_, failure)| *failure)
+    }
+
+    /// Core gave a session another token; `None`: it has ended, which core will say.
+    pub fn on_renamed(&mut self, old: SessionKey, new: Option<SessionKey>) {
+        let entry = self.connecting.get_mut(&old.session);
+        let renaming = entry.filter(|entry| entry.key == old);
+        let (Some(entry), Some(new)) = (renaming, new) else {
+            return;
+        };
+        (entry.key, entry.stage) = (new, Stage::Asked);
+        let wish = entry.wish.clone();
+        // In this order the way to the other process is wanted throughout.
+        self.ask(new, &wish);
+        self.command(Command::Abandon { key: old });
+    }
+
+    pub(super) fn on_failed(&mut self, key: SessionKey, failure: ConnectFailure) {
+        if self.named(key).is_none() {
+            return;
+        }
+        let Some(entry) = self.take(key) else {
+            return;
+        };
+        let failure = match failure {
+            // Not by the attempt that failed, but by one before.
+            ConnectFailure::Unreachable if entry.met => ConnectFailure::TimedOut(None),
+            other => other,
+        };
+        self.fail(&entry, failure);
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::TurnKept)
+            && let Stage::Offered { pending, .. } = entry.stage
+        {
+            self.steps.push_back(Step::Abandon { pending });
+            return;
+        }
+        self.give_up(key.session, entry.stage);
+    }
+
+    /// The channel that was offered has gone with its last session, or this side cannot use it:
+    /// the transport's next offer is another.
+    pub(super) fn on_unusable(&mut self, mut entry: Connecting<P>, code: RefuseCode, now: Nanos) {
+        let key = entry.key;
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::GoneGrantRefused) {
+            entry.retries = MAX_RETRIES;
+        }
+        if entry.retries == MAX_RETRIES {
+            return self.give_back(&entry, ConnectFailure::Refused(code));
+        }
+        if now >= entry.wish.deadline {
+            return self.give_back(&entry, ConnectFailure::TimedOut(Some(code)));
+        }
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::StaleEndBelieved) {
+            self.command(Command::Abandon { key });
+            return self.on_connect(entry.session, key, entry.wish);
+        }
+        self.steps.push_back(Step::Rename { key });
+        entry.retries += 1;
+        entry.stage = Stage::Renaming;
+        self.connecting.insert(key.session, entry);
+    }
+
+    /// The other side granted a session that this side cannot use.
+    pub(super) fn give_back(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
+        let (key, reason) = (entry.key, CloseReason::Disconnected);
+        self.command(Command::Disconnect { key, reason });
+        self.fail(entry, failure);
+    }
+
+    fn fail(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
+        if self.failures.len() == MAX_FAILURES {
+            self.failures.pop_front();
+        }
+        self.failures.push_back((entry.session, failure));
+        let (key, reason) = (entry.key, failure.close_reason());
+        self.steps.push_back(Step::Close { key, reason });
+    }
+}
