@@ -5,12 +5,15 @@
 //! end, and are opened again. The ledger sees all of it and knows what may happen. Called by `run`.
 
 mod app;
+mod commands;
 mod control;
 mod handlers;
+mod judge;
 mod ledger;
 mod message;
 mod node;
 mod pacing;
+mod ways;
 mod workers;
 
 use dunlin_core::{Config, Nanos};

@@ -2,7 +2,17 @@
 //! none, and no value of [`Mutant`] exists.
 
 #[cfg(feature = "mutants")]
-use dunlin_core::mutant::Mutant as Planted;
+use dunlin_control::mutant::Mutant as InControl;
+#[cfg(feature = "mutants")]
+use dunlin_core::mutant::Mutant as InCore;
+
+/// In which crate it is planted.
+#[cfg(feature = "mutants")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Planted {
+    Core(InCore),
+    Control(InControl),
+}
 
 /// Without the feature: nothing.
 #[cfg(not(feature = "mutants"))]
@@ -17,27 +27,46 @@ pub struct Mutant(Planted);
 impl Mutant {
     /// Every planted bug.
     pub fn all() -> Vec<Self> {
-        Planted::ALL.iter().copied().map(Self).collect()
+        let core = InCore::ALL.iter().copied().map(Planted::Core);
+        let control = InControl::ALL.iter().copied().map(Planted::Control);
+        core.chain(control).map(Self).collect()
     }
 
     /// Every planted difference, which no checker sees.
     pub fn differences() -> Vec<Self> {
-        Planted::DIFFERENCES.iter().copied().map(Self).collect()
+        let core = InCore::DIFFERENCES.iter().copied();
+        core.map(Planted::Core).map(Self).collect()
     }
 
     /// The bug or difference with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Planted::from_name(name).map(Self)
+        let core = InCore::from_name(name).map(Planted::Core);
+        let control = || InControl::from_name(name).map(Planted::Control);
+        core.or_else(control).map(Self)
     }
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        self.0.name()
+        match self.0 {
+            Planted::Core(mutant) => mutant.name(),
+            Planted::Control(mutant) => mutant.name(),
+        }
     }
 
     /// As the endpoint's configuration wants it.
-    pub(crate) fn planted(self) -> Planted {
-        self.0
+    pub(crate) fn in_core(self) -> Option<InCore> {
+        match self.0 {
+            Planted::Core(mutant) => Some(mutant),
+            Planted::Control(_) => None,
+        }
+    }
+
+    /// As the control plane wants it.
+    pub(crate) fn in_control(self) -> Option<InControl> {
+        match self.0 {
+            Planted::Core(_) => None,
+            Planted::Control(mutant) => Some(mutant),
+        }
     }
 }
 

@@ -8,6 +8,8 @@
 //! by the endpoints themselves.
 
 mod capture;
+pub(crate) mod channels;
+mod descriptors;
 mod fabric;
 mod faults;
 mod frames;
@@ -24,6 +26,7 @@ use std::rc::Rc;
 use dunlin_core::Nanos;
 
 pub use capture::{Capture, Captured};
+pub use descriptors::Fd;
 pub use fabric::Fabric;
 pub use faults::FaultRates;
 pub use port::Traffic;
@@ -206,6 +209,8 @@ pub struct Net {
     capture: Option<Capture>,
     /// Buffers of frames that are gone, for those to come.
     spare: Vec<Vec<u8>>,
+    /// Descriptors that are open, in processes and under way between them.
+    descriptors: Rc<Cell<u64>>,
     /// What happened so far.
     pub counters: NetCounters,
     /// What happened last.
@@ -255,12 +260,18 @@ impl Net {
             tap: Tap::default(),
             capture: None,
             spare: Vec::new(),
+            descriptors: Rc::default(),
             counters: NetCounters::default(),
             trace,
             record: Recorder::default(),
             violation: None,
             digest: 0,
         }))
+    }
+
+    /// Descriptors that are open, in processes and under way between them.
+    pub(crate) fn descriptors(&self) -> u64 {
+        self.descriptors.get()
     }
 
     /// Adds a host and its cable.

@@ -9,6 +9,7 @@ use dunlin_wire::ReqNum;
 
 use crate::cluster::Kind;
 use crate::hostile::Attack;
+use crate::mutants::Mutant;
 use crate::net::{Fabric, FaultRates, HostId, Marking, NetConfig, PortId};
 use crate::packets;
 use crate::rng::{Ppm, Rng};
@@ -42,6 +43,10 @@ pub struct Plan {
     pub linger: Nanos,
     /// Processes of one host use a UNIX socket.
     pub unix: bool,
+    /// How often handshakes suffer, until `chaos_end` or to the end.
+    pub handshakes: Handshakes,
+    /// A planted bug of the control plane.
+    pub mutant: Option<Mutant>,
     /// Memory, sessions, budgets or credits may run out, which is then no failure.
     pub tight: bool,
     /// Processes keep nearly all of their memory away from everybody.
@@ -87,12 +92,58 @@ pub struct Workload {
     pub worker_queue: usize,
 }
 
+/// How often a handshake suffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handshakes {
+    /// A grant is lost with its connection, which breaks as it arrives; until `chaos_end`.
+    pub lost: Ppm,
+    /// A grant arrives twice.
+    pub doubled: Ppm,
+    /// The connection breaks right after a grant, because the peer restarts, and what the peer
+    /// shared with this side is gone; until `chaos_end`.
+    pub restarted: Ppm,
+    /// A channel is gone between the grant and its completion.
+    pub gone: Ppm,
+}
+
+impl Handshakes {
+    const NONE: Self = Self {
+        lost: Ppm::NEVER,
+        doubled: Ppm::NEVER,
+        restarted: Ppm::NEVER,
+        gone: Ppm::NEVER,
+    };
+
+    fn draw(rng: &mut Rng) -> Self {
+        let mut often = || *rng.pick(&[Ppm::NEVER, Ppm::percent(5), Ppm::percent(30)]);
+        Self {
+            lost: often(),
+            doubled: often(),
+            restarted: often(),
+            gone: often(),
+        }
+    }
+}
+
+/// Makes the stream of what concerns handshakes.
+const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
+/// Sessions to each other process, where there are more than may have offers under way.
+const CROWD: u64 = 40;
+
 impl Plan {
     /// The plan of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let rng = &mut rng;
-        let hosts = draw_hosts(rng);
+        // What concerns handshakes has a stream of its own: what else a seed draws does not change.
+        let mut own = Rng::new(seed ^ HANDSHAKES);
+        let together = own.one_in(4);
+        let crowd = together && own.one_in(4);
+        let mut hosts = draw_hosts(rng);
+        if together {
+            let count = if crowd { 1 } else { hosts.len() - 1 };
+            hosts = vec![2; count];
+        }
         let chaos_end = Nanos(rng.log_between(5_000_000, 60_000_000));
         let insider = rng.one_in(24);
         let calm_weather = rng.one_in(16);
@@ -104,7 +155,7 @@ impl Plan {
         };
         let net = draw_net(rng);
         let data_size = u64::from(net.data_size);
-        Self {
+        let mut plan = Self {
             net,
             rates,
             acts: if calm_weather {
@@ -117,14 +168,24 @@ impl Plan {
             endpoint: draw_endpoint(rng, tight),
             patience: Nanos(rng.log_between(2_000_000, 1_000_000_000)),
             linger: Nanos(rng.log_between(500_000, 1_000_000_000)),
-            unix: rng.one_in(2),
+            unix: rng.one_in(2) || together,
+            handshakes: match calm_weather {
+                true => Handshakes::NONE,
+                false => Handshakes::draw(&mut own),
+            },
+            mutant: None,
             tight,
             hoards: tight && rng.one_in(2),
             paced: rng.one_in(4),
             workload: Workload::draw(rng, data_size),
             chaos_end,
             hosts,
+        };
+        if crowd {
+            plan.workload.sessions = CROWD;
+            plan.endpoint.max_sessions = plan.endpoint.max_sessions.max(256);
         }
+        plan
     }
 
     /// All processes.

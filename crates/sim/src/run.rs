@@ -175,7 +175,8 @@ const STEP: Nanos = Nanos::from_millis(2);
 const CALM_STEP: Nanos = Nanos::from_micros(100);
 
 impl Run {
-    fn new(seed: u64, plan: Plan, options: Options, record: &Recorder) -> Self {
+    fn new(seed: u64, mut plan: Plan, options: Options, record: &Recorder) -> Self {
+        plan.mutant = options.mutant;
         // The plan's stream and these are independent, so that a change of one leaves the others.
         let mut seeds = Rng::new(!seed);
         let net = Net::new(
@@ -395,8 +396,14 @@ impl Run {
                     " port {port}: {sessions} sessions, {bufs} msgbufs, {budget} bytes of budget;"
                 ));
             }
+            if let Some(left) = node.left() {
+                out.push_str(&format!(" port {port}: {left};"));
+            }
         }
-        out
+        match self.net.borrow().descriptors() {
+            0 => out,
+            open => out + &format!(" {open} descriptors are open"),
+        }
     }
 
     /// What a sound network has lost: bounded queues overflow there too, and a packet for a session
@@ -451,7 +458,7 @@ impl Run {
 #[cfg(feature = "mutants")]
 fn endpoint_config(plan: &Plan, options: Options) -> Config {
     Config {
-        mutant: options.mutant.map(Mutant::planted),
+        mutant: options.mutant.and_then(Mutant::in_core),
         ..plan.endpoint.clone()
     }
 }

@@ -17,6 +17,7 @@ use super::message::{Ask, Kind, PREFIX};
 use crate::clock::SimClock;
 use crate::differential::fact::Fact;
 use crate::net::PortId;
+use crate::net::channels::port_of;
 use crate::plan::Workload;
 use crate::rng::{Ppm, Rng};
 use crate::world::ProcessId;
@@ -224,8 +225,20 @@ impl App {
     /// A session has come or gone.
     pub(super) fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
         self.note(cx, &Fact::Session(event));
-        let SessionEvent::Closed { session, .. } = event else {
-            return;
+        let session = match event {
+            SessionEvent::Closed { session, .. } => session,
+            SessionEvent::Connected(_) => return,
+            SessionEvent::Accepted(session) => {
+                // One that has ended already calls no process; its end is the next event.
+                let info = cx.session_info(session);
+                let peer = info.map_or(self.id.port, |info| PortId(port_of(info.peer)));
+                let ours = false;
+                return self.add_session(Known {
+                    session,
+                    peer,
+                    ours,
+                });
+            }
         };
         let Some(at) = self
             .sessions

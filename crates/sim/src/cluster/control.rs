@@ -1,46 +1,42 @@
-//! A process's part of the control plane: core's `Plane`, and the handshakes of its endpoint's
-//! sessions with it (design §9). What the nexus does with sockets and threads, in virtual time.
+//! A process's part of the control plane: a `Plane` for its control thread, a `Handshake` for its
+//! endpoint, and the faults that strike grants. The nexus does the same with sockets and threads;
+//! this is in virtual time.
 //!
-//! Invariant: the plane belongs to the control thread; the endpoint hears from it only in `hear`,
-//! in an iteration of its own thread. Called by `node`.
+//! Invariant: the plane belongs to the control thread; the endpoint gets its events only in
+//! `attend`, in an iteration of its own thread. Called by `node`; `judge` checks what comes of it.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use dunlin_control::{
-    Action, Command, ConnectFailure, Event, HeartbeatConfig, Identity, LinkId, Plane, PlaneConfig,
-    SessionKey, Side, Target, TransportOffer,
+    Action, Event, Handshake, HeartbeatConfig, Identity, LinkId, Plane, PlaneConfig, Target, Wish,
 };
-use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, Closed, Nanos, Session, SessionOffer, SessionOptions};
-use dunlin_wire::control::{
-    BootId, EndpointIndex, EndpointUid, Incarnation, RefuseCode, TransportKind,
-};
-use dunlin_wire::{SessionNum, Token};
+use dunlin_core::{Nanos, Session, SessionOptions};
+use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation, Message};
 
 use super::app::Known;
 use super::handlers::Endpoint;
+use super::judge::Judge;
+use super::ways::Ways;
+use crate::net::Fd;
+use crate::net::channels::Pending;
 use crate::net::{HostId, PortId};
-use crate::plan::Plan;
+use crate::plan::{Handshakes, Plan};
 use crate::rng::Rng;
 use crate::world::{ProcessId, StreamEvent, StreamRequest};
-
-/// Longest time until the control thread gets to what an endpoint wants.
-const COMMAND_DELAY: Nanos = Nanos::from_micros(50);
-
-/// Descriptors do not exist here: shared memory is not simulated.
-type NoFd = u32;
 
 /// The control plane of one process.
 #[derive(Debug)]
 pub(super) struct Control {
     id: ProcessId,
-    plane: Plane<NoFd>,
-    index: EndpointIndex,
-    /// What the plane has for the endpoint.
-    events: VecDeque<Event<NoFd>>,
-    /// What the endpoint wants of the plane, and when the control thread gets to it.
-    commands: VecDeque<(Nanos, Command<NoFd>)>,
+    plane: Plane<Fd>,
+    /// Events of the plane for the endpoint.
+    events: VecDeque<Event<Fd>>,
+    handshake: Handshake<Fd, Pending>,
+    ways: Ways,
+    judge: Judge,
+    faults: Handshakes,
+    chaos_end: Nanos,
     rng: Rng,
     requests: Vec<StreamRequest>,
     /// When the plane wants to run: asking it is work, so it is asked when it has changed.
@@ -76,13 +72,27 @@ impl Control {
         let index = plane
             .add_endpoint(None, uid)
             .expect("a new plane has no endpoints");
+        #[cfg_attr(
+            not(feature = "mutants"),
+            expect(unused_mut, reason = "for planted bugs")
+        )]
+        let mut handshake = Handshake::new(index);
+        #[cfg(feature = "mutants")]
+        {
+            let mutant = plan.mutant.and_then(crate::mutants::Mutant::in_control);
+            plane.plant(mutant);
+            handshake.plant(mutant);
+        }
         let patience = plan.patience;
         Self {
             id,
             plane,
-            index,
             events: VecDeque::new(),
-            commands: VecDeque::new(),
+            handshake,
+            ways: Ways::new(rng.fork(), plan.handshakes.gone),
+            judge: Judge::new(id.port, plan),
+            faults: plan.handshakes,
+            chaos_end: plan.chaos_end,
             rng: rng.fork(),
             requests: Vec::new(),
             next_tick: Nanos::ZERO,
@@ -103,29 +113,30 @@ impl Control {
         options: &SessionOptions,
         now: Nanos,
     ) -> Option<Session> {
-        let session = rpc.lifecycle().open(options).ok()?;
-        let offer = rpc.lifecycle().offer_of(session)?;
-        let connect = Command::Connect {
-            key: self.key(offer.session, offer.token),
+        let deadline = now + self.patience;
+        let wish = Wish {
             to: vec![address(peer)],
             target: EndpointIndex::ANY,
-            deadline: now + self.patience,
+            deadline,
         };
+        self.ways.commands.on_time(now);
+        let begun = self
+            .handshake
+            .connect(rpc, &mut self.ways, options, wish, now);
+        let session = begun.ok()?;
+        self.judge.on_connect(session, now, deadline);
         rpc.app_mut().add_session(Known {
             session,
             peer,
             ours: true,
         });
-        self.command(connect, now);
         Some(session)
     }
 
     /// Time passes.
     pub(super) fn tick(&mut self, now: Nanos) {
-        while self.commands.front().is_some_and(|(due, _)| *due <= now) {
-            if let Some((_, command)) = self.commands.pop_front() {
-                self.plane.on_command(command, now);
-            }
+        while let Some(command) = self.ways.commands.next(now) {
+            self.plane.on_command(command, now);
         }
         self.plane.on_tick(now);
         self.act();
@@ -133,8 +144,7 @@ impl Control {
 
     /// When time is to be told next.
     pub(super) fn next_tick(&self) -> Nanos {
-        let command = self.commands.front().map_or(Nanos::MAX, |(due, _)| *due);
-        self.next_tick.min(command)
+        self.next_tick.min(self.ways.commands.next_due())
     }
 
     /// The process ends: everybody is told.
@@ -143,9 +153,9 @@ impl Control {
         self.act();
     }
 
-    /// Somebody connects.
-    pub(super) fn on_incoming(&mut self, now: Nanos) -> Option<u64> {
-        let link = self.plane.on_accepted(false, now);
+    /// Another process connects. `local`: over a UNIX socket, which carries descriptors.
+    pub(super) fn on_incoming(&mut self, local: bool, now: Nanos) -> Option<u64> {
+        let link = self.plane.on_accepted(local, now);
         self.act();
         link.map(|link| link.0)
     }
@@ -154,9 +164,8 @@ impl Control {
     pub(super) fn on_stream(&mut self, event: StreamEvent, now: Nanos) {
         match event {
             StreamEvent::Dialled(name) => self.plane.on_dialled(LinkId(name), now),
-            StreamEvent::Frame(name, frame) => {
-                self.plane
-                    .on_frame(LinkId(name), &frame, &mut Vec::new(), now);
+            StreamEvent::Frame(name, frame, fds) => {
+                self.on_frame(LinkId(name), &frame, fds, now);
             }
             StreamEvent::Closed(name) => self.plane.on_closed(LinkId(name), now),
         }
@@ -173,105 +182,59 @@ impl Control {
         !self.events.is_empty()
     }
 
-    /// The endpoint hears what the plane has for it.
-    pub(super) fn hear(&mut self, rpc: &mut Endpoint, now: Nanos) {
+    /// The endpoint gets the events of the plane.
+    pub(super) fn attend(&mut self, rpc: &mut Endpoint, now: Nanos) {
+        self.ways.commands.on_time(now);
         while let Some(event) = self.events.pop_front() {
-            self.on_event(rpc, event, now);
+            let fits = self.handshake.hear(rpc, &mut self.ways, event, now);
+            self.judge.on_event(fits);
         }
     }
 
-    /// The plane hears which sessions have ended at the endpoint.
+    /// The plane gets the sessions that have ended at the endpoint; then all must add up.
     pub(super) fn report_closed(&mut self, rpc: &mut Endpoint, now: Nanos) {
+        self.ways.commands.on_time(now);
         while let Some(closed) = rpc.lifecycle().take_closed() {
-            self.on_ended(&closed, now);
+            self.handshake.end(rpc, &mut self.ways, &closed, now);
+            let failure = self.handshake.failure(closed.session);
+            self.judge.on_ended(&closed, failure, now);
         }
+        self.judge.check(rpc, now);
     }
 
-    fn on_ended(&mut self, closed: &Closed, now: Nanos) {
-        let key = self.key(closed.session.number(), closed.token);
-        if closed.remote.is_none() {
-            self.command(Command::Abandon { key }, now);
-        } else if closed.tell {
-            self.command(
-                Command::Disconnect {
-                    key,
-                    reason: closed.reason,
-                },
-                now,
-            );
-        }
+    /// From now on no fault strikes. `calm`: nor has one struck what begins now.
+    pub(super) fn on_phase(&mut self, calm: bool, now: Nanos) {
+        self.judge.on_phase(calm, now);
     }
 
-    fn on_event(&mut self, rpc: &mut Endpoint, event: Event<NoFd>, now: Nanos) {
-        match event {
-            Event::Found { key, via, .. } => {
-                let named = rpc.lifecycle().session_named(key.session, key.token);
-                if let Some(offer) = named.and_then(|session| rpc.lifecycle().offer_of(session)) {
-                    let side = self.side(offer);
-                    self.command(Command::Offer { key, via, side }, now);
-                }
-            }
-            // An offer of this transport holds nothing.
-            Event::OfferVoid { .. } => {}
-            Event::Accepted { key, side } => self.on_accepted(rpc, key, &side, now),
-            Event::ConnectFailed { key, failure } => {
-                if let Some(session) = rpc.lifecycle().session_named(key.session, key.token) {
-                    rpc.lifecycle().close(session, reason_of(failure));
-                }
-            }
-            Event::Incoming { ticket, side, .. } => {
-                let accepted = port_of(&side).and_then(|port| accept(rpc, port, &side.offer));
-                let command = match accepted {
-                    Some(offer) => {
-                        let key = self.key(offer.session, offer.token);
-                        Command::Accept {
-                            ticket,
-                            key,
-                            side: self.side(offer),
-                        }
-                    }
-                    None => Command::Refuse {
-                        ticket,
-                        code: RefuseCode::TooManySessions,
-                    },
-                };
-                self.command(command, now);
-            }
-            Event::Closed { key, reason } => {
-                if let Some(session) = rpc.lifecycle().session_named(key.session, key.token) {
-                    rpc.lifecycle().close(session, reason);
-                }
-            }
-        }
+    /// The first invariant that was found broken.
+    pub(super) fn take_violation(&mut self) -> Option<String> {
+        self.judge.take_violation()
     }
 
-    /// The other side grants a session. If it was given up meanwhile, the plane knows or is about
-    /// to.
-    fn on_accepted(&mut self, rpc: &mut Endpoint, key: SessionKey, side: &Side<NoFd>, now: Nanos) {
-        let Some(session) = rpc.lifecycle().session_named(key.session, key.token) else {
-            return;
-        };
-        let opened = port_of(side).is_some_and(|port| {
-            rpc.lifecycle()
-                .opened(session, peer_id(port), &side.offer)
-                .is_ok()
-        });
-        if !opened {
-            self.command(
-                Command::Disconnect {
-                    key,
-                    reason: CloseReason::Reset,
-                },
-                now,
-            );
-            rpc.lifecycle().close(session, CloseReason::Refused);
-        }
+    /// Uses of channels, sessions and turns that have not been given back, in words.
+    pub(super) fn left(&self, rpc: &mut Endpoint) -> Option<String> {
+        let in_use = rpc.lifecycle().halves_mut().1.channels().in_use();
+        let idle = self.handshake.is_idle();
+        let left = !idle || in_use > 0;
+        left.then(|| format!("{in_use} uses of channels, no turn or session left: {idle}"))
     }
 
-    fn command(&mut self, command: Command<NoFd>, now: Nanos) {
-        let last = self.commands.back().map_or(Nanos::ZERO, |(due, _)| *due);
-        let due = last.max(now + Nanos(self.rng.log_between(500, COMMAND_DELAY.0)));
-        self.commands.push_back((due, command));
+    /// A message came. A grant may be struck by a fault.
+    fn on_frame(&mut self, link: LinkId, frame: &[u8], mut fds: Vec<Fd>, now: Nanos) {
+        let is_grant = matches!(Message::decode(frame), Ok(Message::Accept(_)));
+        let chaos = now < self.chaos_end;
+        if is_grant && chaos && self.rng.chance(self.faults.lost) {
+            return self.plane.on_closed(link, now);
+        }
+        if is_grant && self.rng.chance(self.faults.doubled) {
+            self.plane.on_frame(link, frame, &mut fds.clone(), now);
+        }
+        self.plane.on_frame(link, frame, &mut fds, now);
+        if is_grant && chaos && self.rng.chance(self.faults.restarted) {
+            self.ways.restarted = true;
+            self.plane.on_closed(link, now);
+        }
     }
 
     /// Does what the plane wants done.
@@ -279,11 +242,11 @@ impl Control {
         while let Some(action) = self.plane.next_action() {
             match action {
                 Action::Dial { link, to } => self.dial(link, &to),
-                Action::Send { link, frame, .. } => {
-                    self.requests.push(StreamRequest::Send(link.0, frame));
+                Action::Send { link, frame, fds } => {
+                    self.requests.push(StreamRequest::Send(link.0, frame, fds));
                 }
                 Action::Close { link } => self.requests.push(StreamRequest::Close(link.0)),
-                // Nobody here asks what a process does.
+                // No process here asks another one what it does.
                 Action::Show { .. } => {}
                 Action::Tell { event, .. } => self.events.push_back(event),
             }
@@ -303,44 +266,6 @@ impl Control {
             to,
             local,
         });
-    }
-
-    fn key(&self, session: SessionNum, token: Token) -> SessionKey {
-        SessionKey {
-            endpoint: self.index,
-            session,
-            token,
-        }
-    }
-
-    fn side(&self, offer: SessionOffer) -> Side<NoFd> {
-        let bytes = (self.id.port.0 as u64).to_le_bytes().to_vec();
-        let here = TransportOffer {
-            kind: TransportKind::SIM,
-            bytes,
-            fds: Vec::new(),
-        };
-        Side {
-            offer,
-            transports: vec![here],
-        }
-    }
-}
-
-fn accept(rpc: &mut Endpoint, peer: PortId, offer: &SessionOffer) -> Option<SessionOffer> {
-    let (session, answer) = rpc.lifecycle().accept(peer_id(peer), offer).ok()?;
-    rpc.app_mut().add_session(Known {
-        session,
-        peer,
-        ours: false,
-    });
-    Some(answer)
-}
-
-fn reason_of(failure: ConnectFailure) -> CloseReason {
-    match failure {
-        ConnectFailure::Refused(_) | ConnectFailure::TooMany => CloseReason::Refused,
-        ConnectFailure::Unreachable | ConnectFailure::TimedOut(_) => CloseReason::ConnectTimeout,
     }
 }
 
@@ -365,18 +290,4 @@ fn unix_name(port: PortId) -> String {
 
 fn port_named(name: &str) -> Option<PortId> {
     name.strip_prefix("\0dunlin-")?.parse().ok().map(PortId)
-}
-
-/// How the transport reaches the other side.
-fn port_of(side: &Side<NoFd>) -> Option<PortId> {
-    let offer = side
-        .transports
-        .iter()
-        .find(|offer| offer.kind == TransportKind::SIM)?;
-    let number = u64::from_le_bytes(offer.bytes.as_slice().try_into().ok()?);
-    usize::try_from(number).ok().map(PortId)
-}
-
-fn peer_id(port: PortId) -> PeerId {
-    PeerId(u32::try_from(port.0).expect("a world has fewer than 2^32 ports"))
 }

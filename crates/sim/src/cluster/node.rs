@@ -91,6 +91,10 @@ impl RpcNode {
 
     /// Begins the calls of a phase.
     pub(crate) fn begin(&mut self, phase: Phase) {
+        let now = self.net.borrow().now();
+        if phase != Phase::Chaos {
+            self.control.on_phase(phase == Phase::Calm, now);
+        }
         let (app, mut cx) = self.rpc.with();
         app.begin(phase, &mut cx);
     }
@@ -112,6 +116,11 @@ impl RpcNode {
             self.rpc.session_count() + self.control.session_count(),
             self.rpc.pool_use().1,
         )
+    }
+
+    /// Uses of channels, sessions and turns that have not been given back, in words.
+    pub(crate) fn left(&mut self) -> Option<String> {
+        self.control.left(&mut self.rpc)
     }
 
     /// Calls that the application has not issued yet.
@@ -285,11 +294,14 @@ impl Node for RpcNode {
     fn run_once(&mut self) {
         let now = self.net.borrow().now();
         self.workers.advance(self.clock.read());
-        self.control.hear(&mut self.rpc, now);
+        self.control.attend(&mut self.rpc, now);
         self.open_due();
         self.pace();
         let progress = self.rpc.run_once();
         self.control.report_closed(&mut self.rpc, now);
+        if let Some(what) = self.control.take_violation() {
+            self.net.borrow_mut().violate(what);
+        }
         if progress.frames != 0 {
             self.check_sessions();
         }
@@ -314,9 +326,9 @@ impl Node for RpcNode {
         self.control.next_tick()
     }
 
-    fn on_incoming(&mut self) -> Option<u64> {
+    fn on_incoming(&mut self, local: bool) -> Option<u64> {
         let now = self.net.borrow().now();
-        self.control.on_incoming(now)
+        self.control.on_incoming(local, now)
     }
 
     fn on_stream(&mut self, event: StreamEvent) {
@@ -349,7 +361,7 @@ impl Node for RpcNode {
 /// What a reader of the trace wants to see of a control message.
 fn describe_event(event: &StreamEvent) -> String {
     match event {
-        StreamEvent::Frame(name, frame) => match Message::decode(frame) {
+        StreamEvent::Frame(name, frame, _) => match Message::decode(frame) {
             Ok(message) => format!("{name} {message:?}"),
             Err(why) => format!("{name} no message: {why}"),
         },

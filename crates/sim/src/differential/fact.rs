@@ -146,7 +146,7 @@ impl Fact<'_> {
             Self::Session(event) => show_event(*event, see),
             Self::Timer(token) => see.number("token", *token),
             Self::GivenUp(ticket) => see.number("request", *ticket as u64),
-            Self::Control(StreamEvent::Frame(name, frame)) => {
+            Self::Control(StreamEvent::Frame(name, frame, _)) => {
                 see.number("connection", *name);
                 see.bytes("message", frame);
             }
@@ -215,7 +215,7 @@ impl fmt::Display for Fact<'_> {
             Self::Timer(token) => write!(f, "timer {token:#x} fires"),
             Self::GivenUp(ticket) => write!(f, "kept request {ticket} is given up"),
             Self::Control(event) => match event {
-                StreamEvent::Frame(name, frame) => {
+                StreamEvent::Frame(name, frame, _) => {
                     write!(f, "control message of {} bytes on {name}", frame.len())
                 }
                 other => write!(f, "control {other:?}"),

@@ -7,6 +7,7 @@ use dunlin_core::Nanos;
 use dunlin_core::transport::MAX_INLINE;
 
 use crate::differential::fact::Fact;
+use crate::net::channels::{NOWHERE, port_of};
 use crate::net::faults::{self, Damage, Fate};
 use crate::net::frames::{End, Frame, FrameId};
 use crate::net::queue::Full;
@@ -37,6 +38,10 @@ impl Net {
         };
         for problem in frame.problems {
             self.violate(format!("port {}: {problem}", port.0));
+        }
+        if frame.to.0 == port_of(NOWHERE) {
+            self.counters.nobody += 1;
+            return true;
         }
         self.leave(port, frame.to, frame.bytes, frame.data);
         true

@@ -12,6 +12,7 @@ use dunlin_msgbuf::regions;
 use dunlin_wire::{HEADER_LEN, Header};
 
 use crate::clock::SimClock;
+use crate::net::channels::port_of;
 use crate::net::{HostId, PortId};
 
 /// One endpoint's NIC queues.
@@ -142,7 +143,7 @@ impl Port {
     /// Reads the next frame that is due by `until` into `bytes`.
     pub(super) fn next_frame(&mut self, until: Nanos, mut bytes: Vec<u8>) -> Option<Outgoing> {
         let first = self.tx.front().filter(|pending| pending.due <= until)?;
-        let to = PortId(first.item.peer.0 as usize);
+        let to = PortId(port_of(first.item.peer));
         bytes.clear();
         let mut out = Outgoing {
             to,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a half of a process that has been killed does nothing. Called by the endpoint.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use dunlin_core::transport::{
@@ -12,6 +13,7 @@ use dunlin_wire::HEADER_LEN;
 
 use crate::clock::SimClock;
 use crate::differential::fact::Fact;
+use crate::net::channels::{Channels, NOWHERE};
 use crate::net::port::data_len;
 use crate::net::{Event, NetHandle, PortId};
 
@@ -37,6 +39,7 @@ pub struct SimRx {
 #[derive(Debug)]
 pub struct SimTx {
     half: Half,
+    channels: Channels,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +61,7 @@ impl SimTransport {
             life: inner.ports[port.0].life,
             clock: inner.clock(port),
         };
+        let channels = Channels::new(port.0, Rc::clone(&inner.descriptors));
         let limits = Limits {
             data_size: inner.config.data_size,
             rx_queue: inner.config.rx_queue,
@@ -70,9 +74,37 @@ impl SimTransport {
         };
         Halves {
             rx,
-            tx: SimTx { half },
+            tx: SimTx { half, channels },
             limits,
         }
+    }
+}
+
+impl SimTx {
+    /// The peers that the endpoint knows.
+    pub(crate) const fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    /// The packets, of which those to peers that are gone go nowhere.
+    fn reached<'a>(&self, items: &'a [TxItem]) -> Cow<'a, [TxItem]> {
+        let reaches = |item: &TxItem| self.channels.reaches(item.peer);
+        if items.iter().all(reaches) {
+            return Cow::Borrowed(items);
+        }
+        let reroute = |item: &TxItem| match reaches(item) {
+            true => *item,
+            false => TxItem {
+                peer: NOWHERE,
+                ..*item
+            },
+        };
+        Cow::Owned(items.iter().map(reroute).collect())
+    }
+
+    /// The same, for the handshake to change.
+    pub(crate) const fn channels_mut(&mut self) -> &mut Channels {
+        &mut self.channels
     }
 }
 
@@ -132,7 +164,8 @@ impl Tx for SimTx {
             false => Nanos(net.rng.between(least.0, most.0)),
         };
         let due = self.half.clock.read() + delay;
-        let (end, due) = net.ports[port.0].hand_over(items, due, net.config.frame_bytes);
+        let reached = self.reached(items);
+        let (end, due) = net.ports[port.0].hand_over(&reached, due, net.config.frame_bytes);
         if !items.is_empty() {
             let port = u32::try_from(port.0).expect("ports are peers, which have 32-bit numbers");
             net.events.push(due, Event::Dma(port, life));

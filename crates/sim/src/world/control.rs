@@ -40,7 +40,9 @@ impl<C: Cluster> World<C> {
                 StreamRequest::Dial { name, to, local } => {
                     self.streams.dial(process, name, to, local, now)
                 }
-                StreamRequest::Send(name, frame) => self.streams.send(process, name, frame, now),
+                StreamRequest::Send(name, frame, fds) => {
+                    self.streams.send(process, name, (frame, fds), now)
+                }
                 StreamRequest::Close(name) => self.streams.close(process, name, now),
             };
             self.plan_lane(plan);
@@ -74,9 +76,11 @@ impl<C: Cluster> World<C> {
             .take(lane, path && !self.paused[hosts.1.0], now);
         self.plan_lane(next);
         let event = match (item, self.streams.owner(lane)) {
-            (Some(Item::Dial), _) => return self.on_dial(lane, to),
+            (Some(Item::Dial), _) => return self.on_dial(lane, to, local),
             (Some(Item::Dialled), Some((_, name))) => StreamEvent::Dialled(name),
-            (Some(Item::Frame(frame)), Some((_, name))) => StreamEvent::Frame(name, frame),
+            (Some(Item::Frame(frame, fds)), Some((_, name))) => {
+                StreamEvent::Frame(name, frame, fds)
+            }
             (Some(Item::Gone), Some((_, name))) => {
                 self.streams.drop_end(lane);
                 StreamEvent::Closed(name)
@@ -93,9 +97,10 @@ impl<C: Cluster> World<C> {
     }
 
     /// A request for a connection has come to whoever listens on `port`.
-    fn on_dial(&mut self, lane: Lane, port: PortId) {
+    fn on_dial(&mut self, lane: Lane, port: PortId, local: bool) {
         let (now, process) = (self.now(), self.process(port));
-        let name = self.ports[port.0].node.as_mut().and_then(Node::on_incoming);
+        let node = self.ports[port.0].node.as_mut();
+        let name = node.and_then(|node| node.on_incoming(local));
         let plan = match name {
             Some(name) => self.streams.accept(lane, process, name, now),
             None => self.streams.refuse(lane, now),

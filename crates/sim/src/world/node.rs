@@ -4,7 +4,7 @@
 
 use dunlin_core::Nanos;
 
-use crate::net::{NetHandle, PortId};
+use crate::net::{Fd, NetHandle, PortId};
 
 /// Which process: the `life`-th (from 1) on its port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -20,8 +20,8 @@ pub struct ProcessId {
 pub enum StreamEvent {
     /// A connection that it asked for is there.
     Dialled(u64),
-    /// A message came.
-    Frame(u64, Vec<u8>),
+    /// A message came, with descriptors.
+    Frame(u64, Vec<u8>, Vec<Fd>),
     /// A connection is gone, or could not be made.
     Closed(u64),
 }
@@ -38,8 +38,8 @@ pub enum StreamRequest {
         /// Both are on one host.
         local: bool,
     },
-    /// Send a message.
-    Send(u64, Vec<u8>),
+    /// Send a message, with descriptors if the connection carries them.
+    Send(u64, Vec<u8>, Vec<Fd>),
     /// Close.
     Close(u64),
 }
@@ -61,8 +61,9 @@ pub trait Node {
         Nanos::MAX
     }
 
-    /// Somebody connects: what the connection is called from now on; `None` to refuse.
-    fn on_incoming(&mut self) -> Option<u64> {
+    /// Another process connects: the name of the connection from now on; `None` to refuse.
+    /// `local`: both are on one host, and the connection carries descriptors.
+    fn on_incoming(&mut self, _local: bool) -> Option<u64> {
         None
     }
 

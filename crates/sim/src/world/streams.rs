@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dunlin_core::Nanos;
 
-use crate::net::PortId;
+use crate::net::{Fd, PortId};
 use crate::rng::Rng;
 use crate::world::ProcessId;
 
@@ -19,8 +19,8 @@ pub(super) enum Item {
     Dial,
     /// The request was accepted.
     Dialled,
-    /// A message.
-    Frame(Vec<u8>),
+    /// A message, and the descriptors that go with it.
+    Frame(Vec<u8>, Vec<Fd>),
     /// The end.
     Gone,
 }
@@ -98,9 +98,15 @@ impl Streams {
     }
 
     /// A process sends over a connection; if that is gone, nothing happens.
-    pub(super) fn send(&mut self, from: ProcessId, name: u64, frame: Vec<u8>, now: Nanos) -> Plan {
+    pub(super) fn send(
+        &mut self,
+        from: ProcessId,
+        name: u64,
+        (frame, fds): (Vec<u8>, Vec<Fd>),
+        now: Nanos,
+    ) -> Plan {
         let near = self.named.get(&(from, name)).copied()?;
-        self.push(near.back(), Item::Frame(frame), now)
+        self.push(near.back(), Item::Frame(frame, fds), now)
     }
 
     /// A process closes a connection. It hears nothing of it any more.

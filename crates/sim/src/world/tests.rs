@@ -97,7 +97,7 @@ impl Node for Echo {
         Nanos::MAX
     }
 
-    fn on_incoming(&mut self) -> Option<u64> {
+    fn on_incoming(&mut self, _local: bool) -> Option<u64> {
         self.echo.then_some(SERVER_NAME)
     }
 
@@ -107,7 +107,7 @@ impl Node for Echo {
 
     fn on_exit(&mut self) {
         self.requests
-            .push(StreamRequest::Send(CLIENT_NAME, vec![99]));
+            .push(StreamRequest::Send(CLIENT_NAME, vec![99], Vec::new()));
     }
 
     fn take_requests(&mut self, out: &mut Vec<StreamRequest>) {
@@ -238,17 +238,25 @@ fn events(world: &mut World<Pair>, port: usize) -> Vec<StreamEvent> {
 fn connections_carry_messages_both_ways_in_order() {
     let mut world = connected();
     for byte in 0..5 {
-        request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![byte]));
+        request(
+            &mut world,
+            0,
+            StreamRequest::Send(CLIENT_NAME, vec![byte], Vec::new()),
+        );
     }
-    request(&mut world, 1, StreamRequest::Send(SERVER_NAME, vec![9]));
+    request(
+        &mut world,
+        1,
+        StreamRequest::Send(SERVER_NAME, vec![9], Vec::new()),
+    );
     world.run_until(END);
     let expected: Vec<_> = (0..5)
-        .map(|byte| StreamEvent::Frame(SERVER_NAME, vec![byte]))
+        .map(|byte| StreamEvent::Frame(SERVER_NAME, vec![byte], Vec::new()))
         .collect();
     assert_eq!(events(&mut world, 1), expected);
     assert_eq!(
         events(&mut world, 0),
-        [StreamEvent::Frame(CLIENT_NAME, vec![9])]
+        [StreamEvent::Frame(CLIENT_NAME, vec![9], Vec::new())]
     );
 }
 
@@ -257,31 +265,47 @@ fn a_blocked_direction_loses_frames_and_holds_messages() {
     let mut world = connected();
     world.act(Act::Block(HostId(0), HostId(1)));
     world.node(PortId(0)).unwrap().to_send = 100;
-    request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![7]));
-    request(&mut world, 1, StreamRequest::Send(SERVER_NAME, vec![9]));
+    request(
+        &mut world,
+        0,
+        StreamRequest::Send(CLIENT_NAME, vec![7], Vec::new()),
+    );
+    request(
+        &mut world,
+        1,
+        StreamRequest::Send(SERVER_NAME, vec![9], Vec::new()),
+    );
     world.run_until(Nanos::from_millis(100));
     let counters = world.net().borrow().counters;
     assert!(counters.sent > 0 && counters.cut == counters.sent);
     assert_eq!(events(&mut world, 1), []);
-    let other_direction = [StreamEvent::Frame(CLIENT_NAME, vec![9])];
+    let other_direction = [StreamEvent::Frame(CLIENT_NAME, vec![9], Vec::new())];
     assert_eq!(events(&mut world, 0), other_direction);
     world.act(Act::Heal);
     world.run_until(END);
     assert_eq!(
         events(&mut world, 1),
-        [StreamEvent::Frame(SERVER_NAME, vec![7])]
+        [StreamEvent::Frame(SERVER_NAME, vec![7], Vec::new())]
     );
 }
 
 #[test]
 fn what_was_sent_before_the_end_arrives_before_it() {
     let mut world = connected();
-    request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![1]));
+    request(
+        &mut world,
+        0,
+        StreamRequest::Send(CLIENT_NAME, vec![1], Vec::new()),
+    );
     request(&mut world, 0, StreamRequest::Close(CLIENT_NAME));
-    request(&mut world, 1, StreamRequest::Send(SERVER_NAME, vec![2]));
+    request(
+        &mut world,
+        1,
+        StreamRequest::Send(SERVER_NAME, vec![2], Vec::new()),
+    );
     world.run_until(END);
     let heard = [
-        StreamEvent::Frame(SERVER_NAME, vec![1]),
+        StreamEvent::Frame(SERVER_NAME, vec![1], Vec::new()),
         StreamEvent::Closed(SERVER_NAME),
     ];
     assert_eq!(events(&mut world, 1), heard);
@@ -292,7 +316,11 @@ fn what_was_sent_before_the_end_arrives_before_it() {
 fn a_crash_breaks_connections_and_a_restart_is_another_process() {
     let mut world = connected();
     world.act(Act::Crash(PortId(1)));
-    request(&mut world, 0, StreamRequest::Send(CLIENT_NAME, vec![1]));
+    request(
+        &mut world,
+        0,
+        StreamRequest::Send(CLIENT_NAME, vec![1], Vec::new()),
+    );
     world.node(PortId(0)).unwrap().to_send = 100;
     world.run_until(Nanos::from_millis(100));
     assert!(world.node(PortId(1)).is_none());
@@ -315,7 +343,7 @@ fn an_exit_says_goodbye() {
     world.run_until(END);
     assert!(world.node(PortId(0)).is_none());
     let heard = [
-        StreamEvent::Frame(SERVER_NAME, vec![99]),
+        StreamEvent::Frame(SERVER_NAME, vec![99], Vec::new()),
         StreamEvent::Closed(SERVER_NAME),
     ];
     assert_eq!(events(&mut world, 1), heard);

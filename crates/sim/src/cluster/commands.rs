@@ -1,0 +1,54 @@
+//! The commands of an endpoint on their way to the control thread, which gets to them a little
+//! later, in order. Called by `ways` and `control`.
+
+use std::collections::VecDeque;
+
+use dunlin_control::Command;
+use dunlin_core::Nanos;
+
+use crate::net::Fd;
+use crate::rng::Rng;
+
+/// Longest time until the control thread gets to a command.
+const DELAY: Nanos = Nanos::from_micros(50);
+
+/// The queue.
+#[derive(Debug)]
+pub(super) struct Commands {
+    rng: Rng,
+    /// The time of the endpoint's iteration.
+    now: Nanos,
+    queue: VecDeque<(Nanos, Command<Fd>)>,
+}
+
+impl Commands {
+    pub(super) const fn new(rng: Rng) -> Self {
+        Self {
+            rng,
+            now: Nanos::ZERO,
+            queue: VecDeque::new(),
+        }
+    }
+
+    /// Commands are given at this time from now on.
+    pub(super) const fn on_time(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    pub(super) fn push(&mut self, command: Command<Fd>) {
+        let last = self.queue.back().map_or(Nanos::ZERO, |(due, _)| *due);
+        let delay = Nanos(self.rng.log_between(500, DELAY.0));
+        self.queue.push_back((last.max(self.now + delay), command));
+    }
+
+    /// The next command that the control thread gets to by now.
+    pub(super) fn next(&mut self, now: Nanos) -> Option<Command<Fd>> {
+        let due = self.next_due() <= now;
+        let first = due.then(|| self.queue.pop_front()).flatten();
+        first.map(|(_, command)| command)
+    }
+
+    pub(super) fn next_due(&self) -> Nanos {
+        self.queue.front().map_or(Nanos::MAX, |(due, _)| *due)
+    }
+}

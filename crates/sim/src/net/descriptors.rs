@@ -1,0 +1,70 @@
+//! Memory that two simulated processes share, and the descriptors by which it is passed on. A
+//! descriptor that is lost with its message is closed, as the kernel does it. Made by `channels`.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Memory that two processes share, and what both ends say in it.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) id: u64,
+    /// The end of that number uses it.
+    pub(super) here: [Cell<bool>; 2],
+    /// One end is dead, or has said that the other is.
+    pub(super) given_up: Cell<bool>,
+}
+
+impl Memory {
+    /// Its maker uses it.
+    pub(super) const fn new(id: u64) -> Self {
+        Self {
+            id,
+            here: [Cell::new(true), Cell::new(false)],
+            given_up: Cell::new(false),
+        }
+    }
+}
+
+/// A descriptor of the memory of a channel. It is closed when it is dropped.
+#[derive(Debug)]
+pub struct Fd {
+    memory: Rc<Memory>,
+    /// Descriptors that are open in all processes.
+    open: Rc<Cell<u64>>,
+}
+
+impl Fd {
+    pub(super) fn new(memory: &Rc<Memory>, open: &Rc<Cell<u64>>) -> Self {
+        open.set(open.get() + 1);
+        Self {
+            memory: Rc::clone(memory),
+            open: Rc::clone(open),
+        }
+    }
+
+    /// The memory, mapped by the process that has the descriptor.
+    pub(super) fn memory(&self) -> Rc<Memory> {
+        Rc::clone(&self.memory)
+    }
+}
+
+impl Clone for Fd {
+    /// A second descriptor of the same memory.
+    fn clone(&self) -> Self {
+        Self::new(&self.memory, &self.open)
+    }
+}
+
+impl Drop for Fd {
+    fn drop(&mut self) {
+        self.open.set(self.open.get() - 1);
+    }
+}
+
+impl PartialEq for Fd {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.memory, &other.memory)
+    }
+}
+
+impl Eq for Fd {}
