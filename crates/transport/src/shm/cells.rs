@@ -54,7 +54,7 @@ impl Default for Cell {
 }
 
 /// A power of two of cells in a row.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cells {
     first: NonNull<Cell>,
     mask: u32,
@@ -133,6 +133,16 @@ impl Cells {
                 std::ptr::copy_nonoverlapping(from, to, len);
             }
         }
+    }
+
+    /// Writes a packet that fills the cell `at`.
+    ///
+    /// # Safety
+    /// The cell belongs to the caller.
+    #[inline(always)]
+    pub(super) unsafe fn write_whole(&self, at: u32, from: &[u8; ONE_CELL]) {
+        // SAFETY: the cell has room for that many bytes after its word.
+        unsafe { super::copy::whole(from, self.bytes(at).as_ptr()) };
     }
 
     /// Prefetches a cell for writing.

@@ -17,6 +17,7 @@
 //! Called by `rx` and `tx`; both ends in one process or in two.
 
 mod consumer;
+mod run;
 
 use std::ptr::NonNull;
 
@@ -297,6 +298,13 @@ impl Producer {
 #[inline]
 fn sequence(cells: &Cells, position: u64) -> u64 {
     u64::from(low(cells.lap(position) << 1 | 1))
+}
+
+/// The length that a published word states, if it has no flags.
+#[cfg(not(loom))]
+#[inline(always)]
+pub(super) const fn packet_len(word: u64) -> usize {
+    low(word >> LEN_SHIFT) as usize
 }
 
 #[inline]

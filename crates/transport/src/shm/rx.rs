@@ -17,8 +17,8 @@
 //!   copies.
 
 mod incoming;
+mod waiting;
 
-use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -26,7 +26,8 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
-use incoming::{Incoming, Line, NAMED, Named, Place, Taken, copy_cell};
+use incoming::{Alone, HOUSEKEEPING, Incoming, Line, Look, Place, Taken, copy_cell};
+use waiting::{Named, Waiting};
 
 use super::cells::{CELL, cells_of};
 use super::channel::{Bell, Channel};
@@ -37,6 +38,7 @@ use crate::counters::Counters;
 /// The receiving half of an endpoint on shared memory.
 #[derive(Debug)]
 pub struct ShmRx {
+    alone: Alone,
     frames: [Place; RX_BURST],
     count: usize,
     /// Copies of packets of one cell: of the frame at the same index.
@@ -45,19 +47,14 @@ pub struct ShmRx {
     long: Box<[Line]>,
     /// Lines of `long` that hold frames of this burst.
     staged: usize,
-    /// Packets whose data lies elsewhere, in order. Those in front are frames of this burst.
-    named: VecDeque<Named>,
-    /// How many of them, behind all other frames.
-    shown: usize,
+    /// Packets whose data lies elsewhere. Those that a burst shows follow all its other frames.
+    waiting: Waiting,
     /// By index of the peer.
     rings: Vec<Option<Incoming>>,
     /// The rings that every burst polls.
     active: Vec<Polled>,
     /// Where the next burst begins in `active`, so that no ring is always last.
     first: usize,
-    bursts: u32,
-    /// The last burst that showed packets which came in a ring.
-    last_other: u32,
     /// Which ring the next round over parked rings looks at.
     round: usize,
     /// Rings that were removed while their frames may still be borrowed.
@@ -80,17 +77,6 @@ unsafe impl Send for ShmRx {}
 /// was copied is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// Frames of one burst whose data lies elsewhere. The others of them wait: small packets, whenever
-/// they come, should not wait for more copies of large ones than these.
-const SHOWN: usize = 2;
-
-/// Bursts for which only one of them is shown after a packet that came in a ring: where one was,
-/// there are others.
-const LATELY: u32 = 64;
-
-/// Bursts between two rounds of housekeeping.
-const HOUSEKEEPING: u32 = 32;
-
 /// Up to so many active rings cost less to poll than to park.
 const FEW: usize = 8;
 
@@ -105,6 +91,7 @@ impl ShmRx {
     pub(super) fn new(bell: Bell, longest: u32) -> Self {
         let longest_lines = cells_of(longest.min(0xFFFF)) as usize;
         Self {
+            alone: Alone::new(waiting::LATELY),
             frames: [Place {
                 bytes: NonNull::dangling(),
                 len: 0,
@@ -113,13 +100,10 @@ impl ShmRx {
             small: Box::new([Line([0; CELL]); RX_BURST]),
             long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
             staged: 0,
-            named: VecDeque::with_capacity(NAMED),
-            shown: 0,
+            waiting: Waiting::new(),
             rings: Vec::new(),
             active: Vec::new(),
             first: 0,
-            bursts: LATELY,
-            last_other: 0,
             round: 0,
             retired: Vec::new(),
             bell,
@@ -150,7 +134,7 @@ impl ShmRx {
             ring,
             trusted: channel.trusted,
             active: false,
-            last_busy: self.bursts,
+            last_busy: self.alone.bursts,
             known: Known::default(),
             unmapped: 0,
             channel,
@@ -160,24 +144,21 @@ impl ShmRx {
 
     /// Polls a ring no longer. Frames of the current burst stay valid.
     pub(super) fn remove(&mut self, index: usize) {
+        self.alone.end();
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
             self.active.retain(|polled| polled.index as usize != index);
             self.retired.push(ring);
-            for named in &mut self.named {
-                if named.ring as usize == index {
-                    // Its data will not be found.
-                    named.ring = u32::MAX;
-                }
-            }
+            self.waiting.forget_ring(index);
         }
     }
 
     /// Parks all rings and marks the endpoint as asleep. Returns false, with all rings as they
     /// were, if something has come.
     pub(super) fn fall_asleep(&mut self) -> bool {
-        if self.named.len() > self.shown {
+        if self.waiting.has_others() {
             return false;
         }
+        self.alone.end();
         if !self.active.is_empty() {
             self.mark_active(true);
             fence(Ordering::SeqCst);
@@ -217,11 +198,12 @@ impl ShmRx {
     }
 
     fn activate(&mut self, index: usize) {
+        self.alone.end();
         // The doorbell is in the hands of peers, so the index may be anything.
         let Some(Some(ring)) = self.rings.get_mut(index) else {
             return;
         };
-        ring.last_busy = self.bursts;
+        ring.last_busy = self.alone.bursts;
         if !ring.active {
             ring.active = true;
             ring.ring.set_parked(false);
@@ -279,7 +261,7 @@ impl ShmRx {
     }
 
     fn park_idle(&mut self) {
-        let now = self.bursts;
+        let now = self.alone.bursts;
         let is_idle = |ring: &Incoming| now.wrapping_sub(ring.last_busy) >= IDLE;
         let mut marked = false;
         for ring in self.active().filter(|ring| is_idle(ring)) {
@@ -327,7 +309,7 @@ impl ShmRx {
                 Small::Other => {
                     others = true;
                     let room = &mut self.long[self.staged..];
-                    match incoming.take_other(room, polled.index, &mut self.named) {
+                    match incoming.take_other(room, polled.index, &mut self.waiting) {
                         Taken::Nothing => break,
                         Taken::Corrupt => {
                             sound = false;
@@ -345,7 +327,7 @@ impl ShmRx {
         }
         if self.count > before || others {
             polled.watch = incoming.ring.watch();
-            incoming.last_busy = self.bursts;
+            incoming.last_busy = self.alone.bursts;
             self.counters.rx_packets += (self.count - before) as u64;
             self.counters.rx_bytes += total;
             self.counters.rx_unmapped += std::mem::take(&mut incoming.unmapped);
@@ -361,52 +343,22 @@ impl ShmRx {
 }
 
 impl Rx for ShmRx {
-    #[inline]
+    #[inline(always)]
     fn burst(&mut self) -> usize {
         self.count = 0;
-        self.staged = 0;
-        if !self.named.is_empty() && self.begin_named() {
-            return self.show();
+        match self.alone.look(self.bell.has_rung()) {
+            Look::Nothing => 0,
+            Look::Short if !self.take_run() => self.count,
+            Look::Short | Look::Other => self.go_on(),
+            Look::Thorough => self.burst_thoroughly(),
         }
-        self.bursts = self.bursts.wrapping_add(1);
-        if self.bursts.is_multiple_of(HOUSEKEEPING) {
-            self.keep_house();
-        }
-        if self.bell.has_rung() {
-            self.answer_bell();
-        }
-        let mut corrupt = None;
-        let rings = self.active.len();
-        if rings == 1 {
-            // The common case needs no turns, and looks once.
-            if !self.drain(0) {
-                self.close_corrupt(self.active[0].index);
-            }
-            return self.count + self.show();
-        }
-        let mut place = self.first;
-        for _ in 0..rings {
-            place = if place + 1 < rings { place + 1 } else { 0 };
-            let Polled { watch, index } = self.active[place];
-            // SAFETY: an active ring is in the table, which keeps its cells alive.
-            let worth_it = rings == ALONE || unsafe { watch.has_next() };
-            if worth_it && !self.drain(place) {
-                corrupt = Some(index);
-            }
-        }
-        self.first = if self.first + 1 < rings {
-            self.first + 1
-        } else {
-            0
-        };
-        if let Some(index) = corrupt {
-            self.close_corrupt(index);
-        }
-        self.count + self.show()
     }
 
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
+        if index < self.alone.plain as usize {
+            return Frame::new(self.small[index].packet());
+        }
         let Some(place) = self.frames[..self.count].get(index) else {
             return self.named_frame(index - self.count);
         };
@@ -418,13 +370,83 @@ impl Rx for ShmRx {
 }
 
 impl ShmRx {
-    /// Forgets the packets that the last burst has shown. True if there was no room for any in it,
-    /// so that it is their turn now.
+    /// A burst in which everything can happen. `count` packets are there already.
     #[inline(never)]
-    fn begin_named(&mut self) -> bool {
-        let shown = std::mem::take(&mut self.shown);
-        self.named.drain(..shown);
-        shown == 0
+    fn burst_thoroughly(&mut self) -> usize {
+        if let Some(watch) = self.alone.take_watch() {
+            let index = self.alone.index;
+            let alone = self.active.iter_mut().find(|polled| polled.index == index);
+            alone.into_iter().for_each(|polled| polled.watch = watch);
+        }
+        self.staged = 0;
+        // If there was no room for any in the last burst, it is their turn now.
+        if !self.waiting.is_empty() && self.waiting.forget_shown() {
+            return self.show();
+        }
+        if self.alone.bursts.is_multiple_of(HOUSEKEEPING) {
+            self.keep_house();
+        }
+        if self.bell.has_rung() {
+            self.answer_bell();
+        }
+        self.poll();
+        let shown = self.show();
+        if let ([polled], true) = (&self.active[..], self.waiting.is_empty())
+            && let Some(Some(incoming)) = self.rings.get(polled.index as usize)
+        {
+            self.alone.begin(polled.index, incoming.ring.watch());
+        }
+        self.count + shown
+    }
+
+    /// Takes packets of one cell from the only ring. True if something else comes next.
+    #[inline(always)]
+    fn take_run(&mut self) -> bool {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+            return false;
+        };
+        let (count, bytes, others) = self.alone.take_run(incoming, &mut self.small);
+        self.waiting.on_others(self.alone.bursts);
+        self.counters.rx_packets += count as u64;
+        self.counters.rx_bytes += bytes;
+        self.count = count;
+        others
+    }
+
+    /// Goes on with what is no packet of one cell, `count` of which are there already.
+    #[inline]
+    fn go_on(&mut self) -> usize {
+        self.staged = 0;
+        if !self.drain(0) {
+            self.close_corrupt(self.alone.index);
+            return self.count;
+        }
+        if !self.waiting.is_empty() {
+            self.alone.end();
+        }
+        self.alone.set_watch(self.active[0].watch);
+        self.count + self.show()
+    }
+
+    /// Takes what the active rings have.
+    fn poll(&mut self) {
+        let mut corrupt = None;
+        let rings = self.active.len();
+        let after = |place| if place + 1 < rings { place + 1 } else { 0 };
+        let mut place = self.first;
+        for _ in 0..rings {
+            place = after(place);
+            let Polled { watch, index } = self.active[place];
+            // SAFETY: an active ring is in the table, which keeps its cells alive.
+            let worth_it = rings <= ALONE || unsafe { watch.has_next() };
+            if worth_it && !self.drain(place) {
+                corrupt = Some(index);
+            }
+        }
+        self.first = after(self.first);
+        corrupt
+            .into_iter()
+            .for_each(|index| self.close_corrupt(index));
     }
 
     /// Makes a few of the packets visible whose data lies elsewhere, unless the burst has others:
@@ -432,17 +454,18 @@ impl ShmRx {
     #[inline]
     fn show(&mut self) -> usize {
         if self.count > 0 {
-            self.last_other = self.bursts;
-        } else if !self.named.is_empty() {
-            let others = self.bursts.wrapping_sub(self.last_other) < LATELY;
-            let most = if others { 1 } else { SHOWN };
-            self.shown = self.named.len().min(most);
-            for named in self.named.range(..self.shown) {
-                self.counters.rx_packets += 1;
-                self.counters.rx_bytes += u64::from(named.len) + named.data.len() as u64;
-            }
+            self.waiting.on_others(self.alone.bursts);
+            return 0;
         }
-        self.shown
+        if self.waiting.is_empty() {
+            return 0;
+        }
+        let shown = self.waiting.show(self.alone.bursts);
+        for named in self.waiting.shown() {
+            self.counters.rx_packets += 1;
+            self.counters.rx_bytes += u64::from(named.len) + named.data.len() as u64;
+        }
+        shown
     }
 
     /// The frame of a packet whose data lies elsewhere. If its ring is gone by now, the data is no
@@ -450,13 +473,13 @@ impl ShmRx {
     #[inline(never)]
     fn named_frame(&self, index: usize) -> Frame<'_> {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
-        assert!(index < self.shown, "there is no such frame");
+        let named = self.waiting.shown().nth(index);
         let Named {
             front,
             len,
             ring,
             data,
-        } = &self.named[index];
+        } = named.expect("there is such a frame");
         let ring = self.rings.get(*ring as usize).and_then(Option::as_ref);
         let elsewhere = ring
             .and_then(|ring| ring.known.find(*data))

@@ -2,7 +2,7 @@
 //! atomics, and bodies are cells that report two accesses at once.
 
 use super::super::sync::Ordering;
-use super::{CELL, Cells, WORD};
+use super::{CELL, Cells, ONE_CELL, WORD};
 
 impl Cells {
     /// As in the real build.
@@ -39,6 +39,15 @@ impl Cells {
                 });
             }
         }
+    }
+
+    /// As in the real build.
+    ///
+    /// # Safety
+    /// None here: loom checks the accesses.
+    pub(in super::super) unsafe fn write_whole(&self, at: u32, from: &[u8; ONE_CELL]) {
+        // SAFETY: the bytes are an array.
+        unsafe { self.write(at, 0, from.as_ptr(), from.len()) };
     }
 
     /// There is no cache in the model.

@@ -1,6 +1,19 @@
 //! Every length, at every alignment of both ends, and nothing around it is touched.
 
-use super::{SHORT, short};
+use super::{ONE_CELL, SHORT, short, whole};
+
+#[test]
+fn a_whole_cell_and_nothing_more() {
+    let source: [u8; ONE_CELL] = std::array::from_fn(|at| u8::try_from(at + 1).unwrap());
+    for shift in 0..9 {
+        let mut target = vec![0_u8; 2 * ONE_CELL];
+        // SAFETY: the vector is longer than the shift and the packet together.
+        unsafe { whole(&source, target.as_mut_ptr().add(shift)) };
+        assert_eq!(target[shift..shift + ONE_CELL], source);
+        assert!(target[..shift].iter().all(|&byte| byte == 0));
+        assert!(target[shift + ONE_CELL..].iter().all(|&byte| byte == 0));
+    }
+}
 
 #[test]
 fn every_length_and_nothing_more() {

@@ -124,6 +124,40 @@ impl Consumer {
         }
     }
 
+    /// Takes packets of one cell, `most` at most, until there is something else or the ring ends.
+    /// `each` gets the packet's place in the run, its cell and its length. Returns how many there
+    /// were, and whether something else comes next.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a ring has few cells")]
+    pub(in crate::shm) fn take_run(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(usize, u32, u32),
+    ) -> (usize, bool) {
+        let first = self.cells.index(self.head);
+        let most = most.min((self.cells.count() - first) as usize);
+        let expected = low(sequence(&self.cells, self.head));
+        let (mut count, mut others) = (0, false);
+        while count < most {
+            let at = first + count as u32;
+            // Acquire: the packet's bytes were written before its word.
+            let word = self.cells.word(at).load(Ordering::Acquire);
+            if low(word) != expected {
+                break;
+            }
+            let len = low(word >> LEN_SHIFT);
+            // Flags stand above the length, so this also says that there are none.
+            if len as usize > ONE_CELL {
+                others = true;
+                break;
+            }
+            each(count, at, len);
+            count += 1;
+        }
+        self.head += count as u64;
+        (count, others)
+    }
+
     /// Takes the packet at the head, if there is one.
     #[inline]
     pub(in crate::shm) fn next(&mut self) -> Next {
@@ -188,7 +222,7 @@ impl Consumer {
             .store(u32::from(parked), Ordering::Relaxed);
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn next_long(&mut self, at: u32, word: u64) -> Next {
         let (mut at, mut word) = (at, word);
         if word & !u64::from(u32::MAX) == WRAP {
@@ -222,6 +256,18 @@ impl Consumer {
 }
 
 impl Watch {
+    /// How many bytes the packet has that stands there, with its flags above the length.
+    ///
+    /// # Safety
+    /// The cells of the ring are alive.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(in crate::shm) unsafe fn next(&self) -> Option<u32> {
+        // SAFETY: as the caller promises.
+        let word = unsafe { self.word.as_ref() }.load(Ordering::Acquire);
+        (low(word) == self.sequence).then_some(low(word >> LEN_SHIFT))
+    }
+
     /// True if something stands there.
     ///
     /// # Safety

@@ -165,6 +165,71 @@ fn who_falls_asleep_is_woken() {
     });
 }
 
+fn pop_run(consumer: &mut Consumer) -> Vec<Vec<u8>> {
+    let (cells, mut packets) = (*consumer.cells(), Vec::new());
+    consumer.take_run(COUNT as usize, |_, at, len| {
+        packets.push(cells.read(at, len as usize))
+    });
+    packets
+}
+
+/// Sends `packets` in runs from another thread, after `before` packets that came and went one by
+/// one, while this thread polls. They come out in order, whichever words show first.
+fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static [u8]]) {
+    loom::model(move || {
+        let shared = shared();
+        let sender = shared.clone();
+        let (mut producer, mut consumer) = (shared.producer(), shared.consumer());
+        for packet in before {
+            assert!(push(&mut producer, &packet()));
+            assert_eq!(pop(&mut consumer), Some(packet()));
+            consumer.give_back();
+        }
+        let sending = thread::spawn(move || {
+            let (mut sent, mut tries) = (0, 0);
+            while sent < packets.len() && tries < 2 {
+                sent += producer.push_run(&packets[sent..], |packet| packet).0;
+                tries += 1;
+            }
+            drop(sender);
+            sent
+        });
+        let mut received = Vec::new();
+        for poll in 0..3 {
+            match poll {
+                1 => received.extend(pop(&mut consumer)),
+                _ => received.extend(pop_run(&mut consumer)),
+            }
+            consumer.give_back();
+        }
+        let sent = sending.join().expect("a model that panics has failed");
+        // A run ends with the ring.
+        received.extend(pop_run(&mut consumer));
+        received.extend(pop_run(&mut consumer));
+        assert_eq!(received, packets[..sent]);
+        assert_eq!(pop(&mut consumer), None);
+    });
+}
+
+#[test]
+fn a_run_comes_in_order_although_its_last_word_shows_first() {
+    runs_in_order(&[], &[&[1], &[2; 56], &[3]]);
+}
+
+#[test]
+fn runs_in_order_over_the_wrap() {
+    runs_in_order(&[|| vec![1], || vec![2]], &[&[3; 56], &[4], &[5; 56]]);
+}
+
+#[test]
+fn a_run_over_continuation_bytes_is_not_read_too_early() {
+    // The second cell holds a word of the second lap, which the tail comes round to within the run.
+    runs_in_order(
+        &[|| looks_published(1), || vec![1], || vec![2]],
+        &[&[3], &[4; 56], &[5]],
+    );
+}
+
 /// What the receiving half does before it blocks; true if it may.
 fn fall_asleep(shared: &Shared, consumer: &Consumer) -> bool {
     consumer.set_parked(true);

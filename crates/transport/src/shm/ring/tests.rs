@@ -17,6 +17,29 @@ impl Heap {
         }
     }
 
+    /// Takes up to `most` packets of one cell.
+    fn pop_run(&mut self, most: usize) -> (Vec<Vec<u8>>, bool) {
+        let (mut places, mut packets) = (Vec::new(), Vec::new());
+        let (count, others) = self.consumer.take_run(most, |place, at, len| {
+            assert_eq!(place, places.len());
+            places.push((at, len));
+        });
+        packets.extend(
+            places
+                .iter()
+                .map(|(at, len)| self.bytes(*at, *len).to_vec()),
+        );
+        assert_eq!(count, packets.len());
+        (packets, others)
+    }
+
+    fn push_run(&mut self, packets: &[Vec<u8>]) -> usize {
+        let (count, sum) = self.producer.push_run(packets, Vec::as_slice);
+        let bytes: usize = packets[..count].iter().map(Vec::len).sum();
+        assert_eq!(sum, bytes as u64);
+        count
+    }
+
     /// Cells that have been read but not yet given back.
     fn lags(&self) -> bool {
         self.consumer.head != self.consumer.given_back
@@ -33,7 +56,9 @@ fn payload(number: u64, len: usize) -> Vec<u8> {
 #[derive(Clone, Debug)]
 enum Step {
     Push { head: usize, data: usize },
+    PushRun(Vec<usize>),
     Pop(usize),
+    PopRun(usize),
     GiveBack,
 }
 
@@ -41,7 +66,10 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..=56_usize, 0..=32_usize).prop_map(|(head, data)| Step::Push { head, data }),
         2 => (0..=56_usize, 0..=900_usize).prop_map(|(head, data)| Step::Push { head, data }),
+        2 => prop::collection::vec(prop_oneof![2 => Just(56), 1 => 0..=56_usize], 1..40)
+            .prop_map(Step::PushRun),
         3 => (1..6_usize).prop_map(Step::Pop),
+        3 => (1..40_usize).prop_map(Step::PopRun),
         2 => Just(Step::GiveBack),
     ]
 }
@@ -64,6 +92,23 @@ proptest! {
                         Err(Refused::Full) => prop_assert!(!empty || ring.lags()),
                         Err(Refused::Broken) => prop_assert!(false, "nobody broke it"),
                     }
+                }
+                Step::PushRun(lens) => {
+                    let run: Vec<_> = lens.iter().map(|len| payload(number as u64, *len)).collect();
+                    let empty = model.is_empty();
+                    let sent = ring.push_run(&run);
+                    // It is refused only for the reason for which a single packet is.
+                    prop_assert!(sent > 0 || !empty || ring.lags());
+                    model.extend(run.into_iter().take(sent));
+                    prop_assert_eq!(ring.consumer.has_next(), !model.is_empty());
+                }
+                Step::PopRun(most) => {
+                    let (run, others) = ring.pop_run(most);
+                    prop_assert!(run.len() <= most);
+                    for packet in run {
+                        prop_assert_eq!(Some(packet), model.pop_front());
+                    }
+                    prop_assert!(!others || !model.is_empty());
                 }
                 Step::Pop(count) => for _ in 0..count {
                     prop_assert_eq!(ring.consumer.has_next(), !model.is_empty());
@@ -149,6 +194,41 @@ fn data_that_looks_like_a_word_is_not_taken_for_a_packet() {
             assert_eq!(ring.pop(), None, "the tail shows a packet that nobody sent");
         }
     }
+}
+
+#[test]
+fn a_run_over_dirty_cells_leaves_nothing_that_looks_like_a_packet() {
+    // Every continuation cell claims to be a packet of a coming lap.
+    for lap in 1..6_u64 {
+        let mut ring = Heap::new(64, 900);
+        let word = (lap << 1 | 1 | 5 << LEN_SHIFT).to_le_bytes();
+        let data: Vec<u8> = word.into_iter().cycle().take(600).collect();
+        for round in 0..200 {
+            if round % 7 == 0 {
+                assert_eq!(ring.push(&data[..56], &data), Ok(()));
+                assert_eq!(ring.pop().map(|packet| packet.len()), Some(656));
+            }
+            ring.consumer.give_back();
+            let run = vec![vec![1; 56]; round % 9];
+            let sent = ring.push_run(&run);
+            assert_eq!(ring.pop_run(9), (run[..sent].to_vec(), false));
+            assert_eq!(ring.pop(), None, "the tail shows a packet that nobody sent");
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_at_the_last_cell_and_goes_on_at_the_first() {
+    let mut ring = Heap::new(64, 900);
+    let packets: Vec<_> = (0..63).map(|number| vec![number; 56]).collect();
+    assert_eq!(ring.push_run(&packets[..40]), 40);
+    assert_eq!(ring.pop_run(64).0, packets[..40]);
+    ring.consumer.give_back();
+    assert_eq!(ring.push_run(&packets), 24);
+    assert_eq!(ring.push_run(&packets[24..]), 39, "one cell stays free");
+    assert_eq!(ring.push_run(&packets), 0, "the ring is full");
+    assert_eq!(ring.pop_run(64).0, packets[..24]);
+    assert_eq!(ring.pop_run(64).0, packets[24..]);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Packets whose data lies elsewhere, from when they were taken out of their rings until a burst
+//! has shown them. Called by `rx` and `incoming`.
+//!
+//! Invariant: they are shown in order, a few at a time.
+
+use std::collections::VecDeque;
+
+use dunlin_core::transport::MAX_INLINE;
+use dunlin_msgbuf::BufRef;
+
+/// The front of a packet, and where its data lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    pub(super) front: [u8; MAX_INLINE],
+    pub(super) len: u32,
+    pub(super) ring: u32,
+    pub(super) data: BufRef,
+}
+
+/// The packets of all rings, in order.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    packets: VecDeque<Named>,
+    /// How many in front are frames of this burst.
+    shown: usize,
+    /// The last burst that showed packets which came in a ring.
+    last_other: u32,
+}
+
+/// Most packets that may wait.
+const MOST: usize = 1024;
+
+/// Frames of one burst whose data lies elsewhere. The others of them wait: small packets, whenever
+/// they come, should not wait for more copies of large ones than these.
+const SHOWN: usize = 2;
+
+/// Bursts for which only one of them is shown after a packet that came in a ring: where one was,
+/// there are others.
+pub(super) const LATELY: u32 = 64;
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        Self {
+            packets: VecDeque::with_capacity(MOST),
+            shown: 0,
+            last_other: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.packets.len() < MOST
+    }
+
+    pub(super) fn push(&mut self, packet: Named) {
+        self.packets.push_back(packet);
+    }
+
+    /// The frames of this burst.
+    pub(super) fn shown(&self) -> impl Iterator<Item = &Named> {
+        self.packets.range(..self.shown)
+    }
+
+    /// Some are no frames of this burst.
+    pub(super) fn has_others(&self) -> bool {
+        self.packets.len() > self.shown
+    }
+
+    /// The burst number `burst` shows packets that came in a ring, and none of these.
+    #[inline(always)]
+    pub(super) fn on_others(&mut self, burst: u32) {
+        self.last_other = burst;
+    }
+
+    /// Makes a few frames of the burst number `burst`. Returns how many.
+    pub(super) fn show(&mut self, burst: u32) -> usize {
+        let others = burst.wrapping_sub(self.last_other) < LATELY;
+        let most = if others { 1 } else { SHOWN };
+        self.shown = self.packets.len().min(most);
+        self.shown
+    }
+
+    /// Forgets the packets that the last burst has shown. True if it has shown none.
+    #[inline(never)]
+    pub(super) fn forget_shown(&mut self) -> bool {
+        let shown = std::mem::take(&mut self.shown);
+        self.packets.drain(..shown);
+        shown == 0
+    }
+
+    /// The ring `index` goes; the data of its packets will not be found.
+    pub(super) fn forget_ring(&mut self, index: usize) {
+        for packet in &mut self.packets {
+            if packet.ring as usize == index {
+                packet.ring = u32::MAX;
+            }
+        }
+    }
+}
