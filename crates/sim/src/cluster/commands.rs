@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_control::Command;
+use dunlin_control::{Command, Ticket};
 use dunlin_core::Nanos;
 
 use crate::net::Fd;
@@ -39,6 +39,12 @@ impl Commands {
         let last = self.queue.back().map_or(Nanos::ZERO, |(due, _)| *due);
         let delay = Nanos(self.rng.log_between(500, DELAY.0));
         self.queue.push_back((last.max(self.now + delay), command));
+    }
+
+    /// The last command grants this request.
+    pub(super) fn ends_with_grant(&self, request: Ticket) -> bool {
+        let last = self.queue.back().map(|(_, command)| command);
+        matches!(last, Some(Command::Accept { ticket, .. }) if *ticket == request)
     }
 
     /// The next command that the control thread gets to by now.

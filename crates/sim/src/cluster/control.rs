@@ -186,8 +186,20 @@ impl Control {
     pub(super) fn attend(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
         while let Some(event) = self.events.pop_front() {
+            let asked = match &event {
+                Event::Incoming { ticket, peer, side } => Some((
+                    *ticket,
+                    (peer.endpoint, side.offer.session, side.offer.token),
+                )),
+                _ => None,
+            };
             let fits = self.handshake.hear(rpc, &mut self.ways, event, now);
             self.judge.on_event(fits);
+            if let Some((ticket, by)) = asked
+                && self.ways.commands.ends_with_grant(ticket)
+            {
+                self.judge.on_grant(by);
+            }
         }
     }
 

@@ -1,11 +1,12 @@
 //! The checker of one process's handshakes: how each connect ends, and that the transport counts
 //! as many uses of each peer as there are sessions with it. Called by `control`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dunlin_control::{ConnectFailure, WrongStage};
 use dunlin_core::{CloseReason, Closed, Nanos, Session};
-use dunlin_wire::control::RefuseCode;
+use dunlin_wire::control::{EndpointUid, RefuseCode};
+use dunlin_wire::{SessionNum, Token};
 
 use super::handlers::Endpoint;
 use crate::net::PortId;
@@ -15,6 +16,9 @@ use crate::plan::Plan;
 const SLACK: Nanos = Nanos::from_millis(100);
 /// A connect that may take so long succeeds over a sound network.
 const PATIENT: Nanos = Nanos::from_millis(200);
+
+/// The endpoint that asks for a session, and its number and token for it.
+type Asked = (EndpointUid, SessionNum, Token);
 
 /// The checker.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(super) struct Judge {
     calm_from: Nanos,
     /// Sessions may have come or gone since the last look.
     changed: bool,
+    /// Endpoints, numbers and tokens under which others were granted sessions.
+    granted: BTreeSet<(EndpointUid, SessionNum, u32)>,
     violation: Option<String>,
 }
 
@@ -41,6 +47,7 @@ impl Judge {
             sound_from: Nanos::MAX,
             calm_from: Nanos::MAX,
             changed: false,
+            granted: BTreeSet::new(),
             violation: None,
         }
     }
@@ -64,6 +71,15 @@ impl Judge {
         self.changed = true;
         if let Err(wrong) = fits {
             self.violate(&wrong.to_string());
+        }
+    }
+
+    /// Another endpoint was granted a session, under a token that no earlier grant had (rule W5).
+    pub(super) fn on_grant(&mut self, (peer, session, token): Asked) {
+        if !self.granted.insert((peer, session, token.0)) {
+            let session = session.0;
+            let what = format!("session {session} is granted twice under one token");
+            self.violate(&what);
         }
     }
 
