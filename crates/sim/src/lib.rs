@@ -20,6 +20,7 @@ pub mod plan;
 pub mod rng;
 pub mod run;
 pub mod scenario;
+pub mod sweep;
 pub mod trace;
 pub mod world;
 

@@ -134,6 +134,11 @@ impl Wiring {
         self.queues.len() - 1
     }
 
+    /// The rack of `host`.
+    pub(super) fn rack_of(&self, host: HostId) -> usize {
+        self.hosts[host.0].rack
+    }
+
     /// Puts a frame into the NIC of `host`. Returns when it is at the switch.
     pub(super) fn send(
         &mut self,

@@ -173,14 +173,26 @@ impl Tx for SimTx {
         end
     }
 
-    /// A NIC knows its fabric: the round trip is that of a full packet and its CR within a rack.
-    fn path(&self, _peer: PeerId) -> Option<Path> {
+    /// A NIC knows its fabric: the round trip is that of a full packet and its CR.
+    fn path(&self, peer: PeerId) -> Option<Path> {
         let net = self.half.net.borrow();
         let config = &net.config;
         let header = u32::try_from(HEADER_LEN).unwrap_or(u32::MAX) + config.frame_overhead;
-        let line = BytesPerSec(config.line_rate);
-        let frames = line.time_of(2 * (2 * header + config.data_size));
-        let ways = config.cable.times(4) + config.fabric.latency.times(2);
+        let both = 2 * header + config.data_size;
+        let own = self.half.port;
+        let is_near = net.ports.get(peer.0 as usize).is_none_or(|port| {
+            net.wiring.rack_of(port.host) == net.wiring.rack_of(net.ports[own.0].host)
+        });
+        let (line, up) = (
+            BytesPerSec(config.line_rate),
+            BytesPerSec(config.fabric.uplink_rate),
+        );
+        // Between racks there are two cables and two switches more, each way.
+        let (frames, hops) = match is_near {
+            true => (line.time_of(2 * both), 1),
+            false => (line.time_of(2 * both) + up.time_of(2 * both), 2),
+        };
+        let ways = config.cable.times(4 * hops) + config.fabric.latency.times(2 * (2 * hops - 1));
         Some(Path {
             line_rate: config.line_rate,
             base_rtt: match config.tells_base_rtt {

@@ -1,0 +1,252 @@
+//! Runs the sweep that default congestion control must pass. Exit status 1: something is not as it
+//! must be; 2: wrong arguments.
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use dunlin_core::Scheme;
+use dunlin_sim::sweep::{Case, Family, Grid, Row, cases};
+
+const USAGE: &str = "\
+Runs simulated networks under congestion control, and says where it is not as it must be.
+
+usage: control [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from N] [--threads N]
+               [--only POINT] [--json] [--faults]
+
+  --short        some seconds: the points where control is most likely to be wrong
+  --family NAME  incast, late, loss, two or echo (all of them)
+  --scheme NAME  the congestion control of every session (swift)
+  --seeds N      seeds of each point, of which the worst counts (1)
+  --from N       the first seed (1)
+  --threads N    threads that run cases (1)
+  --only POINT   one point: family,Gb/s,round trip in µs,buffer in KB,senders,in flight
+  --faults       print only points that are not as they must be
+  --json         one JSON object for each run, for machines
+
+examples:
+  control --short
+  control --seeds 10 --threads 2 --json > rows.jsonl
+  control --only incast,100,6,100,150,1 --from 3
+
+A row is the worst of a point's seeds. share: of what cables, credits and requests in flight allow;
+of the late one, of an equal share; over two bottlenecks, the least of a sender's. jain: of the
+senders. first, resent: packets sent again in the first 5 ms and in the 20 after that.";
+
+struct Arguments {
+    grid: Grid,
+    families: Vec<Family>,
+    scheme: Scheme,
+    seeds: u64,
+    from: u64,
+    threads: usize,
+    only: Option<Case>,
+    json: bool,
+    faults: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = match parse(std::env::args().skip(1)) {
+        Ok(Some(arguments)) => arguments,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(problem) => {
+            eprintln!("{problem}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut out = Arguments {
+        grid: Grid::Whole,
+        families: Vec::new(),
+        scheme: Scheme::Swift,
+        seeds: 1,
+        from: 1,
+        threads: 1,
+        only: None,
+        json: false,
+        faults: false,
+    };
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or(format!("{word} needs a value"));
+        match word.as_str() {
+            "--help" | "-h" => return Ok(None),
+            "--short" => out.grid = Grid::Short,
+            "--family" => out.families.push(family(&value()?)?),
+            "--scheme" => out.scheme = value()?.parse().map_err(|why| format!("{word}: {why}"))?,
+            "--seeds" => out.seeds = number(&value()?)?,
+            "--from" => out.from = number(&value()?)?,
+            "--threads" => out.threads = number(&value()?)?,
+            "--only" => out.only = Some(point(&value()?)?),
+            "--json" => out.json = true,
+            "--faults" => out.faults = true,
+            _ => return Err(format!("{word}: no such option")),
+        }
+    }
+    if out.families.is_empty() {
+        out.families = Family::ALL.to_vec();
+    }
+    match out.seeds == 0 || out.threads == 0 {
+        true => Err("--seeds and --threads must be above 0".to_owned()),
+        false => Ok(Some(out)),
+    }
+}
+
+fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("{word}: not a number"))
+}
+
+fn family(name: &str) -> Result<Family, String> {
+    let mut all = Family::ALL.into_iter();
+    let found = all.find(|family| family.name() == name);
+    found.ok_or_else(|| format!("{name}: no such family; use incast, late, loss, two or echo"))
+}
+
+fn point(text: &str) -> Result<Case, String> {
+    let parts: Vec<&str> = text.split(',').collect();
+    let &[name, gbps, rtt_us, buffer_kb, senders, in_flight] = parts.as_slice() else {
+        return Err(format!("--only {text}: six values with commas are wanted"));
+    };
+    let case = Case {
+        family: family(name)?,
+        gbps: number(gbps)?,
+        rtt_us: number(rtt_us)?,
+        buffer_kb: number(buffer_kb)?,
+        senders: number(senders)?,
+        in_flight: number(in_flight)?,
+        seed: 1,
+    };
+    match case.gbps == 0 || case.senders == 0 {
+        true => Err(format!("--only {text}: nothing is 0")),
+        false => Ok(case),
+    }
+}
+
+/// True if all is as it must be.
+fn run(arguments: &Arguments) -> bool {
+    let points: Vec<Case> = match arguments.only {
+        Some(case) => vec![case],
+        None => {
+            let families = arguments.families.iter();
+            families
+                .flat_map(|family| cases(*family, arguments.grid, arguments.from))
+                .collect()
+        }
+    };
+    let (next, out) = (AtomicUsize::new(0), Mutex::new(Output::new(points.len())));
+    let work = || {
+        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let seeds = arguments.from..arguments.from + arguments.seeds;
+            let rows = seeds.map(|seed| Case { seed, ..*point }.run(arguments.scheme));
+            let rows: Result<Vec<Row>, _> = rows.collect();
+            let mut out = out.lock().expect("no thread panics while it prints");
+            match rows {
+                Ok(rows) => out.add(&rows, arguments),
+                Err(why) => out.fail(point, &why.to_string()),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads {
+            scope.spawn(work);
+        }
+    });
+    let out = out.into_inner().expect("all threads have ended");
+    eprintln!("{} points, {} not as they must be", out.done, out.faulty);
+    out.faulty == 0
+}
+
+struct Output {
+    all: usize,
+    done: usize,
+    faulty: usize,
+    told: Instant,
+}
+
+const PROGRESS: Duration = Duration::from_secs(10);
+
+impl Output {
+    fn new(all: usize) -> Self {
+        Self {
+            all,
+            done: 0,
+            faulty: 0,
+            told: Instant::now(),
+        }
+    }
+
+    /// All seeds of a point have run.
+    fn add(&mut self, rows: &[Row], arguments: &Arguments) {
+        let is_faulty = rows.iter().any(|row| !row.faults().is_empty());
+        self.count(is_faulty);
+        if arguments.json {
+            rows.iter()
+                .for_each(|row| println!("{}", object(row, arguments)));
+        } else if is_faulty || !arguments.faults {
+            println!("{}", line(rows));
+        }
+    }
+
+    fn fail(&mut self, point: &Case, why: &str) {
+        self.count(true);
+        eprintln!("{point}: {why}");
+    }
+
+    fn count(&mut self, is_faulty: bool) {
+        self.done += 1;
+        self.faulty += usize::from(is_faulty);
+        if self.told.elapsed() >= PROGRESS {
+            self.told = Instant::now();
+            eprintln!(
+                "{} of {} points, {} faulty",
+                self.done, self.all, self.faulty
+            );
+        }
+    }
+}
+
+/// The worst of each value, and the first seed with a fault.
+fn line(rows: &[Row]) -> String {
+    let least = |of: fn(&Row) -> f64| rows.iter().map(of).fold(f64::INFINITY, f64::min);
+    let most = |of: fn(&Row) -> f64| rows.iter().map(of).fold(0.0, f64::max);
+    let faulty = rows.iter().find(|row| !row.faults().is_empty());
+    let faults = faulty.map_or_else(String::new, |row| {
+        format!("  {} (--from {})", row.faults().join(", "), row.case.seed)
+    });
+    format!(
+        "{:<28} share {:.3}  jain {:.3}  first {:.3} %  resent {:.4} %  dropped {}{faults}",
+        rows[0].case.to_string(),
+        least(|row| row.share),
+        least(|row| row.jain),
+        most(|row| row.resent_first) * 100.0,
+        most(|row| row.resent) * 100.0,
+        rows.iter().map(|row| row.dropped).max().unwrap_or(0),
+    )
+}
+
+fn object(row: &Row, arguments: &Arguments) -> String {
+    let faults: Vec<String> = row.faults().iter().map(|it| format!("{it:?}")).collect();
+    format!(
+        "{{\"point\":\"{}\",\"seed\":{},\"scheme\":\"{}\",\"share\":{:.5},\"jain\":{:.5},\
+         \"resent_first\":{:.7},\"resent\":{:.7},\"dropped\":{},\"digest\":\"{:016x}\",\"faults\":[{}]}}",
+        row.case,
+        row.case.seed,
+        arguments.scheme,
+        row.share,
+        row.jain,
+        row.resent_first,
+        row.resent,
+        row.dropped,
+        row.digest,
+        faults.join(",")
+    )
+}

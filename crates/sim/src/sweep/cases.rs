@@ -1,0 +1,70 @@
+//! The grids: which points are run.
+//!
+//! Called by the program `control` and by tests.
+
+use super::{Case, Family};
+
+/// Which points of the sweep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grid {
+    /// Where control is most likely to be wrong: some seconds.
+    Short,
+    /// All buffers and numbers of senders: minutes with one seed, the better part of an hour with
+    /// ten.
+    Whole,
+}
+
+/// The points of a family, each with this seed.
+pub fn cases(family: Family, grid: Grid, seed: u64) -> Vec<Case> {
+    let (rates, round_trips, buffers) = axes(grid);
+    let mut all = Vec::new();
+    for &gbps in rates {
+        for &rtt_us in round_trips {
+            for &buffer_kb in buffers {
+                for (senders, in_flight) in senders(family, grid, gbps) {
+                    all.push(Case {
+                        family,
+                        gbps,
+                        rtt_us,
+                        buffer_kb,
+                        senders,
+                        in_flight,
+                        seed,
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn axes(grid: Grid) -> (&'static [u32], &'static [u32], &'static [u32]) {
+    match grid {
+        Grid::Short => (&[10, 100], &[6, 20], &[100]),
+        Grid::Whole => (&[10, 25, 40, 100], &[6, 20], &[100, 200, 500, 2000]),
+    }
+}
+
+/// Numbers of senders, with the requests that each has under way.
+fn senders(family: Family, grid: Grid, gbps: u32) -> Vec<(usize, u32)> {
+    let many: &[usize] = match (family, grid, gbps) {
+        (Family::Incast, Grid::Whole, _) => &[2, 3, 5, 10, 20, 30, 70, 150],
+        (Family::Incast, Grid::Short, 100) => &[2, 150],
+        (Family::Late, Grid::Whole, _) => &[1, 2, 3, 5, 10, 20, 30],
+        (Family::Two, Grid::Whole, _) => &[2, 5, 10],
+        (Family::Two, Grid::Short, _) => &[2],
+        (_, Grid::Whole, _) => &[2, 5, 10, 30],
+        (_, Grid::Short, _) => &[3, 30],
+    };
+    let in_flight: &[u32] = match (family, grid) {
+        (Family::Echo, Grid::Whole) => &[1, 2, 4],
+        (Family::Echo, Grid::Short) => &[2],
+        _ => &[1],
+    };
+    // At 10 Gb/s the credits of 70 senders are more than a window of a packet each can be.
+    let fits = |senders: &&usize| !(family == Family::Incast && gbps < 25 && **senders == 70);
+    let pairs = many.iter().filter(fits);
+    pairs
+        .flat_map(|senders| in_flight.iter().map(|in_flight| (*senders, *in_flight)))
+        .collect()
+}
