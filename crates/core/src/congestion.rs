@@ -191,6 +191,8 @@ pub(crate) struct Link {
     pub(crate) packet: u32,
     /// Packets that the session may have in flight.
     pub(crate) credits: u32,
+    /// A random number, by which sessions do not do at the same time what each does now and then.
+    pub(crate) dither: u32,
 }
 
 #[cfg(test)]

@@ -340,7 +340,7 @@ impl Proto {
         if !header.flags.has(Flags::RETRANSMISSION)
             && let Some(residence_ns) = header.residence().to_nanos()
         {
-            line.on_residence(residence_ns);
+            line.rtt_mut().on_residence(residence_ns);
             let rtt = self
                 .moment
                 .burst_time()
@@ -349,7 +349,7 @@ impl Proto {
             if !call.sample {
                 // It left at an uncertain time, or more than once.
             } else if self.moment.away() <= away_limit(rtt) {
-                line.on_rtt(rtt);
+                line.rtt_mut().on_sample(rtt);
                 self.stats.on_rtt(rtt);
                 sample = Some(rtt);
             } else {

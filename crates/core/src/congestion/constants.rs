@@ -77,42 +77,62 @@ pub(crate) mod dcqcn {
     pub(crate) const TIMEOUT_CUT: f64 = 0.5;
 }
 
-/// Swift.
+/// Swift. Where nothing else is said the numbers are ours: chosen in the sweep of
+/// `crates/sim/src/sweep.rs`, among which `docs/decisions/congestion-control.md` tells.
 pub(crate) mod swift {
     use super::Nanos;
 
-    /// ai: additive increase in packets. Swift §3.1 leaves it open; one, as in TCP, but in the time
-    /// of the target delay and not in a round trip. Ours: where the queue of a thousand senders is
-    /// empty for a moment, a window of two packets has twenty round trips while the others wait for
-    /// their place. It takes the link, and keeps it: three senders had as much as thirty others.
-    pub(crate) const INCREASE: f64 = 1.0;
+    /// The first window in packets; until the first sign of a queue, each packet that arrives adds
+    /// one. More than one, from a hundred senders that begin together, fit into no small switch.
+    pub(crate) const FIRST_WINDOW: f64 = 1.0;
+    /// The start is over when the queue is this part of the target: when that is seen, twice as
+    /// much is on its way.
+    pub(crate) const START_UNTIL: f64 = 0.5;
+    /// The smallest window in packets (design §7).
+    pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
+    /// The queue that n senders aim at is this times n to the power of 3/4, in packets. Packets,
+    /// not time: 25 µs (Swift §5) of 100 Gb/s are more than a small switch holds. With a power near
+    /// 1 who waits in two queues still has half of its share; with 1, two senders would have next
+    /// to no queue, or thirty too much.
+    pub(crate) const QUEUE: f64 = 3.2;
+    /// Beyond so many senders the power is 1/4: 100 KB, shared by Choudhury and Hahne, are 81
+    /// packets.
+    pub(crate) const STEEP_UNTIL: f64 = 36.0;
+    /// Packets by which the queue grows as a window below one packet falls: this times its inverse
+    /// square root, less one (Swift §3.2). It is what makes small windows equal.
+    pub(crate) const SMALL_QUEUE: f64 = 45.0;
+    /// Time that a round trip may take more without there being a queue, if the round trip of an
+    /// empty network is not known but measured. Swift §5: 25 µs.
+    pub(crate) const SLACK: Nanos = Nanos::from_micros(25);
+    /// A round trip brings the window this part of the way to where its delay would be the target.
+    /// What a change does is seen a round trip later; beyond a half, it swings.
+    pub(crate) const GAIN: f64 = 0.4;
+    /// The same for each answer to a window below one packet, of which there are few: a queue has
+    /// grown for many round trips when they see it.
+    pub(crate) const SMALL_GAIN: f64 = 0.1;
+    /// So many steps ahead such a window looks along the line of its last two delays. Rates that
+    /// follow a queue's length without its slope swing about the target.
+    pub(crate) const FORESIGHT: f64 = 8.0;
+    /// Most of itself that a step takes.
+    pub(crate) const MOST_STEP: f64 = 0.5;
+    /// The network counts as empty while the queue is less than this part of the target,
+    pub(crate) const EMPTY_BELOW: f64 = 0.25;
+    /// and then the window grows by this part in a round trip at least.
+    pub(crate) const EMPTY_GAIN: f64 = 0.1;
+    /// Windows of fewer packets grow more slowly: they would take what those below one packet, which
+    /// see less often that the queue is short, are due.
+    pub(crate) const EAGER_FROM: f64 = 4.0;
+    /// Beyond so many times the target, a window below one packet falls as Swift §3.1 has it.
+    pub(crate) const FAR_ABOVE: f64 = 4.0;
     /// β: decrease for the part of the delay that is above the target. Swift §3.1: 0.8.
     pub(crate) const BETA: f64 = 0.8;
     /// max_mdf: most of the window that one decrease takes. Swift §3.1: 0.5.
     pub(crate) const MOST_CUT: f64 = 0.5;
-    /// The first window in packets; until the first decrease, each packet that arrives adds one.
-    /// Ours: the credits of a thousand senders that begin together do not fit into any switch.
-    pub(crate) const FIRST_WINDOW: f64 = 8.0;
-    /// The smallest window in packets (design §7).
-    pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
-    /// The delay that a large window aims at, beyond the round trip of an empty network. Swift §5
-    /// has 25 µs beyond it.
-    pub(crate) const BASE_TARGET: Nanos = Nanos::from_micros(25);
-    /// fs_range: how much more a small window may aim at (Swift §3.2 leaves it open).
-    pub(crate) const SCALING_RANGE: Nanos = Nanos::from_micros(100);
-    /// fs_min_cwnd: windows below have all of the range. Swift §3.2: 0.1.
-    pub(crate) const SCALING_LEAST: f64 = 0.1;
-    /// fs_max_cwnd: windows above have none. Swift §3.2: 100.
-    pub(crate) const SCALING_MOST: f64 = 100.0;
+    /// A loss takes at least this part of that, however short the queue is.
+    pub(crate) const LEAST_LOSS_CUT: f64 = 0.1;
     /// So many timeouts in a row bring the window to its least (Swift §3.1, RETX_RESET_THRESHOLD).
     pub(crate) const RESET_AFTER: u32 = 5;
-    /// Most of itself that a window below one packet grows by with one answer. Ours: Swift adds a
-    /// whole `ai`, which is 64 times the smallest window. Such a session hears from the network
-    /// once for each packet, many round trips apart; until then a queue grows with all that a
-    /// thousand of them have added.
-    pub(crate) const MOST_GROWTH: f64 = 0.3;
-    /// So many steps ahead a window below one packet looks along the line of its last two delays.
-    /// Ours: rates that follow a queue's length without its slope swing about the target, and empty
-    /// the queue.
-    pub(crate) const FORESIGHT: f64 = 2.0;
+    /// What is added to the rounding of a window in each round trip: the golden ratio, whose
+    /// multiples are spread evenly.
+    pub(crate) const TURN: f64 = 0.618_033_988_749_895;
 }

@@ -71,13 +71,15 @@ impl Proto {
         self.set_flow(session, Flow::own(scheme, &link));
     }
 
-    fn link_of(&self, session: u32, path: &Path) -> Link {
+    fn link_of(&mut self, session: u32, path: &Path) -> Link {
+        let dither = self.rng.next_u32();
         let terms = self.sessions.at(session).terms();
         Link {
             line_rate: BytesPerSec(path.line_rate),
             base_rtt: path.base_rtt,
             packet: terms.data_size + HEADER_BYTES,
             credits: terms.credits,
+            dither,
         }
     }
 

@@ -1,18 +1,21 @@
-//! Swift: the window follows a target delay, which is larger for small windows, so that many
-//! senders share a link with little queueing (Swift, SIGCOMM 2020, Algorithm 1 and §3.2).
+//! Swift: the window follows a target delay, which is larger for small shares of the link, so that
+//! many senders share it with little queueing (Swift, SIGCOMM 2020, §3, for the idea; the steps are
+//! ours, and `docs/decisions/congestion-control.md` says why).
 //!
 //! From one packet on a window is a window: what arrives lets the next packet go, and no queue can
-//! grow beyond the sum of all windows. Below, it is a rate: one packet in target / window. There a
-//! session hears from the network only once a packet, which is many round trips; `constants.rs`
-//! says what it does differently for that.
+//! grow beyond the sum of all windows. A window of 2.4 packets is 3 packets in some round trips and
+//! 2 in the others. Below one packet it is a rate: one packet in target / window. There a session
+//! hears from the network only once a packet, which is many round trips; `constants.rs` says what
+//! it does differently for that.
 //!
 //! Invariant: the window is between 1/64 packet and the session's credits; the rate that it means,
 //! between the line rate and its 4096th part.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::swift::{
-    BASE_TARGET, BETA, FIRST_WINDOW, FORESIGHT, INCREASE, LEAST_WINDOW, MOST_CUT, MOST_GROWTH,
-    RESET_AFTER, SCALING_LEAST, SCALING_MOST, SCALING_RANGE,
+    BETA, EAGER_FROM, EMPTY_BELOW, EMPTY_GAIN, FAR_ABOVE, FIRST_WINDOW, FORESIGHT, GAIN,
+    LEAST_LOSS_CUT, LEAST_WINDOW, MOST_CUT, MOST_STEP, QUEUE, RESET_AFTER, SLACK, SMALL_GAIN,
+    SMALL_QUEUE, START_UNTIL, STEEP_UNTIL, TURN,
 };
 use super::{BytesPerSec, CongestionControl, Link, Sample};
 use crate::time::Nanos;
@@ -34,6 +37,11 @@ pub(crate) struct Swift {
     /// The last round trip; zero before there is one.
     rtt: Nanos,
     decreased: Nanos,
+    /// How much more than the smallest round trip may be no queue, in nanoseconds.
+    slack: f64,
+    /// What the window is rounded down after: from 0 to 1, another in each round trip.
+    rounding: f64,
+    turned: Nanos,
     /// Nothing has told it to decrease yet.
     starts: bool,
     timeouts: u32,
@@ -51,6 +59,12 @@ impl Swift {
             packet: f64::from(link.packet.max(1)),
             window: FIRST_WINDOW.min(most),
             most,
+            slack: match link.base_rtt {
+                Nanos::ZERO => SLACK.as_f64(),
+                _ => 0.0,
+            },
+            rounding: f64::from(link.dither) / f64::from(u32::MAX),
+            turned: Nanos::ZERO,
             starts: true,
             least: link.base_rtt,
             rtt: Nanos::ZERO,
@@ -60,12 +74,18 @@ impl Swift {
         }
     }
 
-    /// The delay that the window aims at (§3.2).
+    /// The delay that the window aims at: as if each of the senders that this share is one of had
+    /// the same.
     fn target(&self) -> f64 {
-        let range = SCALING_RANGE.as_f64();
-        let (steep, flat) = (SCALING_LEAST.sqrt().recip(), SCALING_MOST.sqrt().recip());
-        let scaling = range / (steep - flat) * (self.window.sqrt().recip() - flat);
-        self.least.as_f64() + BASE_TARGET.as_f64() + scaling.clamp(0.0, range)
+        let packet = self.packet / self.line * NANOS;
+        let round_trip = self.rtt.as_f64() / packet;
+        let senders = (round_trip / self.window.max(1.0)).max(1.0);
+        let some = senders.min(STEEP_UNTIL);
+        // To the power of 3/4, and of 1/4 beyond.
+        let mut queue = QUEUE * some / some.sqrt().sqrt();
+        queue *= (senders / some).sqrt().sqrt();
+        queue += SMALL_QUEUE * (self.window.min(1.0).sqrt().recip() - 1.0);
+        self.least.as_f64() + self.slack + queue * packet
     }
 
     /// What the delay of the last packet means for the next one.
@@ -78,16 +98,30 @@ impl Swift {
         (delay + FORESIGHT * slope).max(self.least.as_f64())
     }
 
-    /// The delay is `part` of the way down from the target to an empty network.
-    fn grow(&mut self, packets: u32, part: f64) {
-        let by_packet = if self.starts {
-            1.0
-        } else {
-            // As much in the time of the target, however often answers come.
-            let share = (self.rtt.as_f64() / self.target()).min(1.0);
-            (share * INCREASE / self.window).min(MOST_GROWTH * self.window) * part.min(1.0)
-        };
-        self.window += by_packet * f64::from(packets);
+    /// A sample says where the window is; it moves towards where it should be.
+    fn adjust(&mut self, sample: &Sample, previous: Nanos) {
+        let (delay, target) = (self.expected_delay(previous), self.target());
+        let least = self.least.as_f64();
+        let part = (delay - least) / (target - least);
+        let (rtt, packets) = (self.rtt.as_f64(), f64::from(sample.packets));
+        let gap = (target / delay - 1.0).clamp(-MOST_STEP, 1.0);
+        if self.starts {
+            self.starts = part < START_UNTIL;
+            self.window += if self.starts { packets } else { 0.0 };
+        } else if self.window >= 1.0 {
+            let mut step = GAIN * gap;
+            if part < EMPTY_BELOW {
+                step = step.max(EMPTY_GAIN);
+            }
+            if step > 0.0 {
+                step *= (self.window / EAGER_FROM).min(1.0);
+            }
+            self.window += packets * step;
+        } else if rtt < FAR_ABOVE * target {
+            self.window *= 1.0 + SMALL_GAIN * gap;
+        } else if self.may_decrease(sample.now) {
+            self.decrease(BETA * (1.0 - target / rtt), sample.now);
+        }
     }
 
     /// At most once a round trip.
@@ -123,14 +157,11 @@ impl CongestionControl for Swift {
         if rtt < self.least || self.least == Nanos::ZERO {
             self.least = rtt;
         }
-        let (delay, target) = (self.expected_delay(previous), self.target());
-        if delay < target {
-            let part = (target - delay) / (target - self.least.as_f64());
-            self.grow(sample.packets, part);
-        } else if self.may_decrease(sample.now) {
-            let excess = (delay - target) / delay;
-            self.decrease(BETA * self.window.min(1.0) * excess, sample.now);
+        if sample.now.since(self.turned) >= rtt {
+            self.turned = sample.now;
+            self.rounding = (self.rounding + TURN).fract();
         }
+        self.adjust(&sample, previous);
         self.set_rate();
     }
 
@@ -140,12 +171,15 @@ impl CongestionControl for Swift {
             clippy::cast_sign_loss,
             reason = "it is between 1 and the credits"
         )]
-        (self.window >= 1.0).then_some(self.window as u32)
+        (self.window >= 1.0).then_some((self.window + self.rounding).min(self.most) as u32)
     }
 
+    /// A packet that is lost while the queue is short was not lost for want of room.
     fn on_loss(&mut self, now: Nanos) {
         if self.may_decrease(now) {
-            self.decrease(MOST_CUT, now);
+            let least = self.least.as_f64();
+            let part = (self.rtt.as_f64() - least) / (self.target() - least);
+            self.decrease(MOST_CUT * part.clamp(LEAST_LOSS_CUT, 1.0), now);
             self.set_rate();
         }
     }

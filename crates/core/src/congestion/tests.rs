@@ -17,6 +17,7 @@ fn link() -> Link {
         base_rtt: Nanos::ZERO,
         packet: 1048,
         credits: 32,
+        dither: 0,
     }
 }
 

@@ -407,12 +407,9 @@ impl Line {
         &self.rtt
     }
 
-    pub(crate) fn on_rtt(&mut self, rtt: Nanos) {
-        self.rtt.on_sample(rtt);
-    }
-
-    pub(crate) fn on_residence(&mut self, residence_ns: u64) {
-        self.rtt.on_residence(residence_ns);
+    /// The same, to tell it what was measured.
+    pub(crate) fn rtt_mut(&mut self) -> &mut Rtt {
+        &mut self.rtt
     }
 
     /// Whether a request that leaves now asks for a round-trip sample (rule S10). The next one does

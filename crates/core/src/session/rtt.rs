@@ -33,6 +33,17 @@ impl Rtt {
         self.minimum_ns = self.minimum_ns.min(sample_ns);
     }
 
+    /// A packet that left twice has arrived: its round trip was not longer than this. The estimate
+    /// rises with it, so that the next packet has the time to arrive before it leaves twice and says
+    /// as little; it never falls.
+    pub(crate) fn on_bound(&mut self, bound: Nanos) {
+        let bound_ns = u32::try_from(bound.0).unwrap_or(u32::MAX >> 4);
+        if self.smoothed_ns != 0 {
+            let more = bound_ns.saturating_sub(self.smoothed_ns) / 8;
+            self.smoothed_ns = self.smoothed_ns.saturating_add(more).min(u32::MAX >> 4);
+        }
+    }
+
     /// Remembers how long a request stayed in the server.
     #[inline]
     pub(crate) fn on_residence(&mut self, residence_ns: u64) {

@@ -7,7 +7,7 @@
 //! passed. Nothing here calls user code.
 
 use dunlin_msgbuf::BufRef;
-use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum};
+use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum, Token};
 
 use crate::client::call::{CallIdx, CallState};
 use crate::endpoint::proto::Proto;
@@ -25,6 +25,10 @@ pub(crate) const TURN: u32 = 16;
 const MOST_RESERVED: u32 = 8;
 /// Shortest time after which the tail is probed.
 const SHORTEST_PROBE: Nanos = Nanos::from_micros(20);
+/// Shortest time after which it is probed while no round trip is known. To it comes up to a
+/// millisecond that each session has of its own: senders that have begun together, and lost
+/// together what a switch had no room for, would lose it once more.
+const FIRST_PROBE: Nanos = Nanos::from_micros(250);
 /// Probes of the tail before the timeout. One of them, or its answer, may be lost too.
 const PROBES: u8 = 3;
 /// How much later than others a packet may be, if nothing is known of the round trip.
@@ -297,13 +301,19 @@ impl Proto {
         let free = held - entry.held();
         line.return_credits(free);
         let mut arrival = Arrival { rtt: None };
+        if let Some(first) = entry.take_probed(packet) {
+            // Whichever copy has arrived: it took no longer than this. If that is more than was
+            // thought, the probe may have come too early, and with it every one to come.
+            line.rtt_mut()
+                .on_bound(self.moment.burst_time().since(first));
+        }
         if let Some(sent) = sent
             && packet == header.pkt.0
             && let Some(residence) = header.residence().to_nanos()
         {
             let rtt = self.moment.burst_time().since(sent).since(Nanos(residence));
             if self.moment.away() <= away_limit(rtt) {
-                line.on_rtt(rtt);
+                line.rtt_mut().on_sample(rtt);
                 self.stats.on_rtt_of_part(rtt);
                 arrival.rtt = Some(rtt);
             } else {
@@ -346,11 +356,16 @@ impl Proto {
         let session = self.calls.at(self.transfers.at(transfer).call).session;
         let rtt = self.sessions.at(session).rtt();
         let timeout = rtt.timeout(self.config.rto_floor, self.config.rto_initial);
-        let seen = self.transfers.at(transfer).round_trip();
-        match rtt.patience().or(seen.map(|seen| seen.times(2))) {
-            Some(patience) => patience.max(SHORTEST_PROBE).min(timeout),
-            None => timeout,
+        if let Some(patience) = rtt.patience() {
+            return patience.max(SHORTEST_PROBE).min(timeout);
         }
+        // What a packet took that left twice says little: a probe that came too early would make
+        // the next come as early, and no packet would ever leave once and be measured.
+        let seen = self.transfers.at(transfer).round_trip();
+        let (_, Token(token)) = self.sessions.at(session).remote();
+        let own = u64::from(token.wrapping_mul(0x9E37_79B9) >> 12);
+        let patience = seen.map_or(Nanos::ZERO, |seen| seen.times(2));
+        patience.max(FIRST_PROBE + Nanos(own)).min(timeout)
     }
 
     /// Forgets what the call was sending or receiving. It keeps one credit.
@@ -405,7 +420,7 @@ impl Proto {
         if entry.probes < PROBES
             && let Some(tail) = entry.tail()
         {
-            entry.probes += 1;
+            entry.on_probe(tail);
             entry.on_sent(tail, self.moment.now());
             let patience = match entry.probes {
                 PROBES => timeout,

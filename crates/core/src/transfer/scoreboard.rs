@@ -160,6 +160,8 @@ pub(crate) struct Transfer {
     newest: (Nanos, u32),
     /// Its round trip.
     newest_rtt: Nanos,
+    /// The packet that the tail was probed with since something arrived, and when it had left before.
+    probed: Option<(u32, Nanos)>,
     /// How often a packet that was late was taken for lost.
     reorder: u32,
     /// When that was seen last.
@@ -190,6 +192,7 @@ impl Transfer {
             resent: PacketSet::default(),
             newest: (Nanos::ZERO, 0),
             newest_rtt: Nanos::ZERO,
+            probed: None,
             reorder: 0,
             widened: Nanos::ZERO,
             repaired: 0,
@@ -270,6 +273,20 @@ impl Transfer {
         }
         let may = self.next < self.packets && self.next - self.base < MAX_AHEAD;
         may.then_some((self.next, false))
+    }
+
+    /// The tail is about to be probed with this packet.
+    pub(crate) fn on_probe(&mut self, packet: u32) {
+        self.probes += 1;
+        if self.probed.is_none_or(|(probed, _)| probed != packet) {
+            self.probed = Some((packet, self.sent_at(packet)));
+        }
+    }
+
+    /// When the packet, which has arrived, left before the tail was probed with it.
+    pub(crate) fn take_probed(&mut self, packet: u32) -> Option<Nanos> {
+        let (_, sent) = self.probed.take_if(|(probed, _)| *probed == packet)?;
+        Some(sent)
     }
 
     /// The packet leaves now.

@@ -234,7 +234,7 @@ impl Tx for UdpTx {
         (!is_near).then_some(Path {
             line_rate: self.line_rate,
             base_rtt: self.base_rtt,
-            scheme: Scheme::Timely,
+            scheme: Scheme::Swift,
         })
     }
 

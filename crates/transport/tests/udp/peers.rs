@@ -254,7 +254,7 @@ fn the_way_to_a_peer_elsewhere_is_as_the_options_say() {
     assert_eq!(path.base_rtt, Nanos::from_micros(8));
     assert_eq!(
         (path.line_rate, path.scheme),
-        (1_250_000_000, Scheme::Timely)
+        (1_250_000_000, Scheme::Swift)
     );
     assert_eq!(there.halves.tx.path(to_here), None, "over loopback");
 }

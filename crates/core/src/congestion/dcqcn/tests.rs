@@ -16,6 +16,7 @@ impl Session {
             base_rtt: Nanos::ZERO,
             packet: 1000,
             credits: 32,
+            dither: 0,
         };
         Self {
             dcqcn: Dcqcn::new(&link),

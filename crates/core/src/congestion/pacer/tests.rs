@@ -34,6 +34,7 @@ fn link() -> Link {
         base_rtt: Nanos::ZERO,
         packet: 1024,
         credits: 32,
+        dither: 0,
     }
 }
 

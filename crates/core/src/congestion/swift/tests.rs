@@ -1,4 +1,4 @@
-//! Steps of Swift's Algorithm 1, computed by hand, and what is different below one packet.
+//! Steps of the window, computed by hand, above one packet and below.
 
 use super::*;
 
@@ -15,8 +15,10 @@ impl Session {
             base_rtt: Nanos::from_micros(10),
             packet: 1000,
             credits: 32,
+            dither: 0,
         });
         swift.window = window;
+        swift.rtt = Nanos::from_micros(20);
         swift.starts = false;
         Self {
             swift,
@@ -48,124 +50,175 @@ fn assert_close(left: f64, right: f64) {
     );
 }
 
-#[test]
-fn small_windows_aim_at_a_larger_delay() {
-    let target = |window| Session::new(window).swift.target();
-    // 10 + 25 µs from 100 packets on; 100 more up to 0.1 packet.
-    assert_close(target(100.0), 35_000.0);
-    assert_close(target(400.0), 35_000.0);
-    assert_close(target(0.1), 135_000.0);
-    assert_close(target(1.0 / 64.0), 135_000.0);
-    // α = 100 µs / (√10 − 1/10) = 32.6554 µs; at one packet α × (1 − 1/10).
-    assert_close(target(1.0), 35_000.0 + 29_389.89);
-    assert_close(target(4.0), 35_000.0 + 13_062.17);
+/// A session whose last round trip was of so many µs: what it aims at, in µs.
+fn target(window: f64, micros: u64) -> f64 {
+    let mut session = Session::new(window);
+    session.swift.rtt = Nanos::from_micros(micros);
+    session.swift.target() / 1000.0
 }
 
 #[test]
-fn above_the_target_the_window_falls_by_the_excess() {
+fn who_has_a_smaller_share_aims_at_a_longer_queue() {
+    // A packet takes 1 µs. 16 packets of 16 µs have the link for themselves: 3.2 packets.
+    assert_close(target(16.0, 16), 10.0 + 3.2);
+    // One of 16 senders: 16^(3/4) = 8.
+    assert_close(target(1.0, 16), 10.0 + 3.2 * 8.0);
+    assert_close(target(2.0, 32), 10.0 + 3.2 * 8.0);
+    // One of 36 × 16: 36^(3/4) = 14.6969, and 16^(1/4) = 2.
+    assert_close(target(1.0, 576), 10.0 + 3.2 * 14.696_938 * 2.0);
+    // Below one packet: 45 × (1/√0.25 − 1) more.
+    assert_close(target(0.25, 16), 10.0 + 3.2 * 8.0 + 45.0);
+}
+
+#[test]
+fn a_round_trip_that_nobody_has_told_may_take_25_microseconds_more() {
+    let session = |base_rtt| {
+        let mut swift = Swift::new(&Link {
+            line_rate: BytesPerSec(1_000_000_000),
+            base_rtt,
+            packet: 1000,
+            credits: 32,
+            dither: 0,
+        });
+        (swift.least, swift.rtt) = (Nanos::from_micros(10), Nanos::from_micros(16));
+        swift.target()
+    };
+    let told = session(Nanos::from_micros(10));
+    assert_close(session(Nanos::ZERO), told + 25_000.0);
+}
+
+#[test]
+fn the_window_moves_four_tenths_of_the_way_in_a_round_trip() {
+    // 8 packets of 32 µs are one of four senders: 10 + 3.2 × 4^(3/4) = 19.0510 µs is the target,
+    // and the gap 0.595345 − 1, for one packet of eight.
+    let mut session = Session::new(8.0);
+    assert_close(session.sample(32_000), 8.0 - 0.4 * 0.404_656);
+    // 4 packets of 16 µs are another one of four: 19.0510 / 16 − 1.
     let mut session = Session::new(4.0);
-    // Twice the target of 48.0622 µs: 1 − 0.8 × 1/2.
-    assert_close(session.sample(96_124), 2.4);
-    // The window of 2.4 aims at 35 + 32.6554 × (1/√2.4 − 0.1) = 52.8135 µs. No second decrease
-    // within a round trip, one after it: 1 − 0.8 × (1 − 52.8134/96.124).
-    session.now += Nanos(96_123);
-    assert_close(session.sample_now(96_124), 2.4);
-    session.now += Nanos(1);
-    assert_close(
-        session.sample_now(96_124),
-        2.4 * (1.0 - 0.8 * (1.0 - 52_813.5 / 96_124.0)),
-    );
+    assert_close(session.sample(16_000), 4.0 + 0.4 * 0.190_686);
+    // Half of that for half as many packets; and of no step more than half.
+    let mut session = Session::new(2.0);
+    let step = 0.4 * (target(2.0, 16) / 16.0 - 1.0);
+    assert_close(session.sample(16_000), 2.0 + step / 2.0);
+    let mut session = Session::new(16.0);
+    assert_close(session.sample(10_000_000), 16.0 - 0.4 * 0.5);
 }
 
 #[test]
-fn the_window_doubles_every_round_trip_until_the_first_decrease() {
+fn an_empty_network_is_filled_faster() {
+    // 16 packets of 10.1 µs have the link: the target is 13.2 µs, and the queue 0.1 of 3.2.
+    let mut session = Session::new(16.0);
+    let gap = 13.2 / 10.1 - 1.0;
+    assert_close(session.sample(10_100), 16.0 + 0.4 * gap);
+    session.swift.slack = 100.0;
+    let mut session = Session::new(16.0);
+    session.swift.least = Nanos::from_micros(100);
+    // A queue of 0.7 of 3.2 µs: 0.4 × (103.2 / 100.7 − 1) is less than a tenth.
+    let next = session.sample(100_700);
+    assert_close(next, 16.0 + 0.1);
+}
+
+#[test]
+fn the_window_doubles_every_round_trip_until_a_queue_is_seen() {
     let mut session = Session::new(8.0);
     session.swift.starts = true;
-    assert_close(session.sample(20_000), 9.0);
-    assert_close(session.sample(20_000), 10.0);
-    assert_close(session.sample(1_000_000), 5.0);
-    assert!(session.sample(20_000) < 5.2);
+    assert_close(session.sample(10_500), 9.0);
+    assert_close(session.sample(10_500), 10.0);
+    // Half of the target, and not more.
+    assert_close(session.sample(100_000), 10.0);
+    assert!(session.sample(10_500) < 10.5);
 }
 
 #[test]
 fn a_first_window_that_is_lost_leaves_one_packet() {
     let mut session = Session::new(8.0);
+    session.swift.rtt = Nanos::ZERO;
     session.swift.on_timeout(session.now);
     assert_eq!(session.swift.window(), Some(1));
 }
 
 #[test]
-fn one_decrease_takes_half_at_most() {
-    let mut session = Session::new(16.0);
-    assert_close(session.sample(10_000_000), 8.0);
-}
-
-#[test]
-fn below_the_target_the_time_of_the_target_adds_a_packet() {
-    let mut session = Session::new(4.0);
-    // At an empty network 1/4 for one of four packets, less as the round trip of 10 µs is less than
-    // the target of 48.0622 µs.
-    assert_close(session.sample(10_000), 4.0 + 0.25 * 10.0 / 48.0622);
-    // Half way to the target half of 1/4, and 29.031 of 48.0622 µs.
-    let mut session = Session::new(4.0);
-    assert_close(
-        session.sample(10_000 + 19_031),
-        4.0 + 0.125 * 29.031 / 48.0622,
-    );
+fn a_window_between_two_numbers_is_each_of_them_in_turn() {
+    let mut session = Session::new(2.25);
+    let mut packets = 0;
+    for _ in 0..1000 {
+        session.sample(16_000);
+        session.swift.window = 2.25;
+        packets += session.swift.window().unwrap();
+    }
+    assert!((2245..=2255).contains(&packets), "{packets}");
 }
 
 #[test]
 fn a_small_window_takes_small_steps() {
+    // At its target it stays, above it falls by a tenth of the gap, for one answer.
     let mut session = Session::new(0.25);
-    // 35 + 32.6554 × (2 − 0.1) = 97.0453 µs. At twice that a quarter of what a large window gives.
-    assert_close(session.sample(194_091), 0.25 * (1.0 - 0.25 * 0.8 * 0.5));
+    session.swift.rtt = Nanos::from_micros(160);
+    let aim = target(0.25, 160);
+    let delay = 160.0;
+    assert_close(
+        session.sample(160_000),
+        0.25 * (1.0 + 0.1 * (aim / delay - 1.0)),
+    );
+    // Far above, the decrease of the paper: 1 − 0.8 × the excess, half at most.
     let mut session = Session::new(0.25);
-    assert_close(session.sample(10_000), 0.25 * 1.3);
+    assert_close(session.sample(100_000_000), 0.125);
 }
 
 #[test]
 fn a_small_window_looks_ahead() {
-    // The queue is long but falls so fast that it will be empty: 90 − 2 × 60 µs.
+    // The queue is long but falls so fast that it will be empty.
     let mut session = Session::new(0.25);
-    session.swift.rtt = Nanos::from_micros(160);
-    assert_close(session.sample(100_000), 0.25 * 1.3);
-    // The same delay after none: it is above the target, and stays so.
+    session.swift.rtt = Nanos::from_micros(220);
+    assert!(session.sample(200_000) > 0.25);
+    // The same delay after the same: it is above the target, and stays so.
     let mut session = Session::new(0.25);
-    session.swift.rtt = Nanos::from_micros(100);
-    assert!(session.sample(100_000) < 0.25);
+    session.swift.rtt = Nanos::from_micros(200);
+    assert!(session.sample(200_000) < 0.25);
     // A large window counts what is.
     let mut session = Session::new(4.0);
-    session.swift.rtt = Nanos::from_micros(160);
-    assert!(session.sample(100_000) < 4.0);
+    session.swift.rtt = Nanos::from_micros(220);
+    assert!(session.sample(200_000) < 4.0);
 }
 
 #[test]
 fn below_one_packet_the_window_is_a_rate() {
     let mut session = Session::new(1.5);
     session.sample(40_000);
-    assert_eq!(session.swift.window(), Some(1));
-    let mut session = Session::new(0.5);
+    assert!(session.swift.window().is_some());
+    let mut session = Session::new(0.25);
+    session.swift.rtt = Nanos::from_micros(16);
     session.swift.set_rate();
     assert_eq!(session.swift.window(), None);
-    // Half a packet in 35 + 32.6554 × (√2 − 0.1) = 77.9162 µs.
+    // A quarter of a packet in 80.6 µs.
     let rate = session.swift.rate().unwrap();
-    assert_close(rate.as_f64(), 0.5 * 1000.0 / 77.9162e-6);
+    assert_close(rate.as_f64(), 0.25 * 1000.0 / 80.6e-6);
+}
+
+#[test]
+fn a_loss_without_a_queue_costs_little() {
+    let mut session = Session::new(8.0);
+    session.swift.rtt = Nanos::from_micros(10);
+    session.swift.on_loss(session.now);
+    assert_close(session.swift.window, 8.0 * 0.95);
 }
 
 #[test]
 fn losses_and_timeouts_halve_the_window_once_a_round_trip() {
     let mut session = Session::new(8.0);
-    session.sample(10_000);
+    session.sample(20_000);
+    // With a queue that is longer than the target.
     session.swift.window = 8.0;
+    session.swift.rtt = Nanos::from_micros(40);
     session.swift.on_loss(session.now);
     session.swift.on_loss(session.now);
     assert_close(session.swift.window, 4.0);
-    session.swift.on_timeout(session.now + Nanos(20_000));
+    session.swift.on_timeout(session.now + Nanos(40_000));
     assert_close(session.swift.window, 2.0);
     for _ in 0..3 {
-        session.swift.on_timeout(session.now + Nanos(20_000));
+        session.swift.on_timeout(session.now + Nanos(40_000));
     }
     assert_close(session.swift.window, 2.0);
-    session.swift.on_timeout(session.now + Nanos(20_000));
+    session.swift.on_timeout(session.now + Nanos(40_000));
     assert_close(session.swift.window, 1.0 / 64.0);
 }

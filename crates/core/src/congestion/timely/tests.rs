@@ -10,6 +10,7 @@ fn link(base: Nanos) -> Link {
         base_rtt: base,
         packet: 1000,
         credits: 32,
+        dither: 0,
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.scheme",
         Unit::Word,
         |config| &mut config.scheme,
-        "congestion control; `auto`: none for shared memory and loopback, Timely for networks",
+        "congestion control; `auto`: none for shared memory and loopback, Swift for networks",
     )
     .words(SCHEMES),
     row(
