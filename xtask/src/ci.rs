@@ -86,6 +86,12 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         sh("seeds", 20, "cargo xtask seeds --count 2000"),
         sh("mutants", 15, "cargo xtask seeds --mutants"),
         sh(
+            "control",
+            10,
+            "cargo run --release --package dunlin-sim --bin control -- --short --threads 2 \
+             --family incast --family late --family loss --family two",
+        ),
+        sh(
             "differential",
             15,
             "cargo xtask seeds --differential --count 1000 && \

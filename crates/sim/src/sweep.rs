@@ -167,3 +167,6 @@ impl Case {
 fn ratio(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,7 +110,6 @@ fn an_empty_network_is_filled_faster() {
     let mut session = Session::new(16.0);
     let gap = 13.2 / 10.1 - 1.0;
     assert_close(session.sample(10_100), 16.0 + 0.4 * gap);
-    session.swift.slack = 100.0;
     let mut session = Session::new(16.0);
     session.swift.least = Nanos::from_micros(100);
     // A queue of 0.7 of 3.2 µs: 0.4 × (103.2 / 100.7 − 1) is less than a tenth.

@@ -48,3 +48,24 @@ fn absurd_samples_do_not_overflow() {
     }
     assert!(rtt.timeout(FLOOR, INITIAL) < Nanos::from_secs(60));
 }
+
+/// A probe after two round trips comes too early when the network has become slower: no packet
+/// leaves once from then on, so none is measured, unless the answer to two copies says something.
+#[test]
+fn the_answer_to_two_copies_lets_the_next_packet_arrive_before_it_leaves_twice() {
+    let mut rtt = Rtt::default();
+    rtt.on_bound(Nanos::from_micros(9));
+    assert_eq!(rtt.patience(), None, "nothing was measured");
+    for _ in 0..50 {
+        rtt.on_sample(Nanos::from_micros(10));
+    }
+    let mut probes = 0;
+    while rtt.patience().unwrap() < Nanos::from_micros(100) {
+        rtt.on_bound(Nanos::from_micros(100));
+        probes += 1;
+        assert!(probes < 20, "{rtt:?}");
+    }
+    let before = rtt.smoothed();
+    rtt.on_bound(Nanos::from_micros(1));
+    assert_eq!(rtt.smoothed(), before, "a bound never lowers the estimate");
+}
