@@ -90,7 +90,7 @@ pub struct Config {
     /// Longest time between two probes of a request that the server has accepted.
     pub probe_max: Nanos,
     /// Congestion control of all sessions that were not opened with another one. `None`: what the
-    /// transport says of the peer: none for shared memory, Swift for networks.
+    /// transport declares for the peer: none for shared memory, Swift for networks.
     pub scheme: Option<Scheme>,
     /// What is left out for sessions without congestion (eRPC §5.2.2). Can be changed later with
     /// [`Rpc::set_bypasses`](crate::Rpc::set_bypasses).

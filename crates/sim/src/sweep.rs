@@ -2,8 +2,8 @@
 //! late, frames lost at random, two bottlenecks in a row, and echoes in both directions, over a
 //! grid of rates, round trips, buffers and numbers of senders.
 //!
-//! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] gives what was measured, and
-//! [`Row::faults`] says what of it is not as it must be. Invariant: a row follows from its case and
+//! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] gives what was measured,
+//! and [`Row::faults`] says what of it is not as it must be. Invariant: a row follows from its case and
 //! scheme alone. Called by the program `control` and by tests.
 
 mod cases;
@@ -17,7 +17,7 @@ use dunlin_core::{Nanos, Scheme};
 use crate::scenario::{Report, Wrong, run};
 pub use cases::{Grid, cases};
 
-/// What the hosts do.
+/// The traffic of the hosts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Family {
     /// Requests of 1 MB to one host, all begun together.
@@ -51,7 +51,7 @@ impl Family {
 /// One run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Case {
-    /// What the hosts do.
+    /// The traffic of its hosts.
     pub family: Family,
     /// Rate of every cable in Gb/s.
     pub gbps: u32,
@@ -83,7 +83,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// What came of a run. Shares are of what the cables, credits and requests in flight allow.
+/// The result of a run. Shares are of what the cables, credits and requests in flight allow.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row {
     /// Which run.

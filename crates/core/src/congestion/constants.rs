@@ -92,10 +92,10 @@ pub(crate) mod swift {
     pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
     /// The queue that n senders aim at is this times n to the power of 3/4, in packets. Packets,
     /// not time: 25 µs (Swift §5) of 100 Gb/s are more than a small switch holds. With a power near
-    /// 1 who waits in two queues still has half of its share; with 1, two senders would have next
-    /// to no queue, or thirty too much.
+    /// 1 a sender that waits in two queues still has half of its share; with 1, two senders would
+    /// have next to no queue, or thirty too much.
     pub(crate) const QUEUE: f64 = 3.2;
-    /// Beyond so many senders the power is 1/4: 100 KB, shared by Choudhury and Hahne, are 81
+    /// Beyond this number of senders the power is 1/4: 100 KB, shared by Choudhury and Hahne, are 81
     /// packets.
     pub(crate) const STEEP_UNTIL: f64 = 36.0;
     /// Packets by which the queue grows as a window below one packet falls: this times its inverse
@@ -110,7 +110,7 @@ pub(crate) mod swift {
     /// The same for each answer to a window below one packet, of which there are few: a queue has
     /// grown for many round trips when they see it.
     pub(crate) const SMALL_GAIN: f64 = 0.1;
-    /// So many steps ahead such a window looks along the line of its last two delays. Rates that
+    /// Steps that such a window looks ahead along the line of its last two delays. Rates that
     /// follow a queue's length without its slope swing about the target.
     pub(crate) const FORESIGHT: f64 = 8.0;
     /// Most of itself that a step takes.
@@ -119,10 +119,10 @@ pub(crate) mod swift {
     pub(crate) const EMPTY_BELOW: f64 = 0.25;
     /// and then the window grows by this part in a round trip at least.
     pub(crate) const EMPTY_GAIN: f64 = 0.1;
-    /// Windows of fewer packets grow more slowly: they would take what those below one packet, which
-    /// see less often that the queue is short, are due.
+    /// Windows of fewer packets grow more slowly: they would take the share of those below one
+    /// packet, which see less often that the queue is short.
     pub(crate) const EAGER_FROM: f64 = 4.0;
-    /// Beyond so many times the target, a window below one packet falls as Swift §3.1 has it.
+    /// Beyond this multiple of the target, a window below one packet falls as Swift §3.1 has it.
     pub(crate) const FAR_ABOVE: f64 = 4.0;
     /// β: decrease for the part of the delay that is above the target. Swift §3.1: 0.8.
     pub(crate) const BETA: f64 = 0.8;
@@ -132,7 +132,7 @@ pub(crate) mod swift {
     pub(crate) const LEAST_LOSS_CUT: f64 = 0.1;
     /// So many timeouts in a row bring the window to its least (Swift §3.1, RETX_RESET_THRESHOLD).
     pub(crate) const RESET_AFTER: u32 = 5;
-    /// What is added to the rounding of a window in each round trip: the golden ratio, whose
+    /// Added to the rounding of a window in each round trip: the golden ratio, whose
     /// multiples are spread evenly.
     pub(crate) const TURN: f64 = 0.618_033_988_749_895;
 }

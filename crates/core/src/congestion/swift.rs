@@ -5,8 +5,8 @@
 //! From one packet on a window is a window: what arrives lets the next packet go, and no queue can
 //! grow beyond the sum of all windows. A window of 2.4 packets is 3 packets in some round trips and
 //! 2 in the others. Below one packet it is a rate: one packet in target / window. There a session
-//! hears from the network only once a packet, which is many round trips; `constants.rs` says what
-//! it does differently for that.
+//! gets an answer only once a packet, which is many round trips; `constants.rs` says what it does
+//! differently for that.
 //!
 //! Invariant: the window is between 1/64 packet and the session's credits; the rate that it means,
 //! between the line rate and its 4096th part.
@@ -39,7 +39,7 @@ pub(crate) struct Swift {
     decreased: Nanos,
     /// How much more than the smallest round trip may be no queue, in nanoseconds.
     slack: f64,
-    /// What the window is rounded down after: from 0 to 1, another in each round trip.
+    /// Added to the window before it is rounded down: from 0 to 1, another in each round trip.
     rounding: f64,
     turned: Nanos,
     /// Nothing has told it to decrease yet.

@@ -34,8 +34,8 @@ impl Rtt {
     }
 
     /// A packet that left twice has arrived: its round trip was not longer than this. The estimate
-    /// rises with it, so that the next packet has the time to arrive before it leaves twice and says
-    /// as little; it never falls.
+    /// rises with it, so that the next packet has the time to arrive before it leaves twice and
+    /// says as little; it never falls.
     pub(crate) fn on_bound(&mut self, bound: Nanos) {
         let bound_ns = u32::try_from(bound.0).unwrap_or(u32::MAX >> 4);
         if self.smoothed_ns != 0 {

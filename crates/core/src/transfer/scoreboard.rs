@@ -160,7 +160,7 @@ pub(crate) struct Transfer {
     newest: (Nanos, u32),
     /// Its round trip.
     newest_rtt: Nanos,
-    /// The packet that the tail was probed with since something arrived, and when it had left before.
+    /// The packet that the tail was probed with last, and when it had left before.
     probed: Option<(u32, Nanos)>,
     /// How often a packet that was late was taken for lost.
     reorder: u32,

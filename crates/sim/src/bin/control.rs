@@ -237,7 +237,8 @@ fn object(row: &Row, arguments: &Arguments) -> String {
     let faults: Vec<String> = row.faults().iter().map(|it| format!("{it:?}")).collect();
     format!(
         "{{\"point\":\"{}\",\"seed\":{},\"scheme\":\"{}\",\"share\":{:.5},\"jain\":{:.5},\
-         \"resent_first\":{:.7},\"resent\":{:.7},\"dropped\":{},\"digest\":\"{:016x}\",\"faults\":[{}]}}",
+         \"resent_first\":{:.7},\"resent\":{:.7},\"dropped\":{},\
+         \"digest\":\"{:016x}\",\"faults\":[{}]}}",
         row.case,
         row.case.seed,
         arguments.scheme,

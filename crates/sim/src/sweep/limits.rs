@@ -1,4 +1,4 @@
-//! What a case allows, and what of it must be reached.
+//! The limits of a case: what it allows, and what of it must be reached.
 //!
 //! Called by `sweep` for every row.
 
@@ -14,7 +14,7 @@ impl Case {
         f64::from(self.gbps) * f64::from(DATA) / f64::from(DATA + HEADERS)
     }
 
-    /// What one sender gets across alone and without control: what its credits allow, or the cable.
+    /// The rate of one sender alone and without control: that of its credits, or of the cable.
     fn alone(&self) -> Result<f64, Wrong> {
         let alone = Self {
             senders: 1,
@@ -25,12 +25,12 @@ impl Case {
         Ok(report.loads[0].steady.gbps_across)
     }
 
-    /// What the senders can get across together.
+    /// The most that the senders can get across together.
     pub(super) fn possible(&self) -> Result<f64, Wrong> {
         Ok(self.goodput().min(self.alone()? * count(self.senders)))
     }
 
-    /// What each sender gets if all get the same.
+    /// The rate of each sender if all get the same.
     pub(super) fn fair(&self) -> Result<f64, Wrong> {
         let sharing = match self.family {
             Family::Late => self.senders + 1,
@@ -46,7 +46,7 @@ impl Case {
         Ok((self.goodput() / count(sharing)).min(alone))
     }
 
-    /// What so many echoes in flight carry in each direction. Two cables in turn with K requests
+    /// The rate of K echoes in flight in each direction. Two cables in turn with K requests
     /// between them are busy for K / (K + 1) of the time; with an echo that takes longer than its
     /// time on both cables when it is alone, for K / (that + K - 1), in times on one cable.
     pub(super) fn possible_echoes(&self) -> Result<f64, Wrong> {
@@ -72,7 +72,7 @@ fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).expect("a sweep has fewer than 2^32 hosts"))
 }
 
-/// What must be reached: least share and index, most resent at first and then.
+/// Bounds that must be kept: least share and index, most resent at first and then.
 struct Bounds {
     share: f64,
     jain: f64,
@@ -113,7 +113,7 @@ impl Bounds {
 }
 
 impl Row {
-    /// What is not as it must be; nothing, if all is.
+    /// The values that are not as they must be; nothing, if all is.
     pub fn faults(&self) -> Vec<&'static str> {
         let bounds = Bounds::of(&self.case);
         let all = [

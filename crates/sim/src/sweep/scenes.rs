@@ -15,7 +15,7 @@ pub(super) const HEADERS: u32 = 24 + 66;
 /// Time in a NIC and in a switch.
 const DMA: Nanos = Nanos(800);
 const LATENCY: Nanos = Nanos(300);
-/// What everything costs a thread.
+/// The price of everything that a thread does.
 const CHEAP: Nanos = Nanos(10);
 /// Senders that begin together do so within this time.
 const TOGETHER: Nanos = Nanos(1000);

@@ -50,7 +50,7 @@ fn assert_close(left: f64, right: f64) {
     );
 }
 
-/// A session whose last round trip was of so many µs: what it aims at, in µs.
+/// The delay, in µs, that a window aims at whose last round trip took `micros`.
 fn target(window: f64, micros: u64) -> f64 {
     let mut session = Session::new(window);
     session.swift.rtt = Nanos::from_micros(micros);
