@@ -3,8 +3,8 @@
 //! grid of rates, round trips, buffers and numbers of senders.
 //!
 //! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] gives what was measured,
-//! and [`Row::faults`] says what of it is not as it must be. Invariant: a row follows from its case and
-//! scheme alone. Called by the program `control` and by tests.
+//! and [`Row::faults`] says what of it is not as it must be. Invariant: a row follows from its case
+//! and scheme alone. Called by the program `control` and by tests.
 
 mod cases;
 mod limits;

@@ -95,8 +95,8 @@ pub(crate) mod swift {
     /// 1 a sender that waits in two queues still has half of its share; with 1, two senders would
     /// have next to no queue, or thirty too much.
     pub(crate) const QUEUE: f64 = 3.2;
-    /// Beyond this number of senders the power is 1/4: 100 KB, shared by Choudhury and Hahne, are 81
-    /// packets.
+    /// Beyond this number of senders the power is 1/4: 100 KB, shared as Choudhury and Hahne have
+    /// it, are 81 packets.
     pub(crate) const STEEP_UNTIL: f64 = 36.0;
     /// Packets by which the queue grows as a window below one packet falls: this times its inverse
     /// square root, less one (Swift §3.2). It is what makes small windows equal.
