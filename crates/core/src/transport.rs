@@ -9,11 +9,15 @@
 //! sequence. A transport that finds a `BufRef` revoked (its generation is old) drops the item and
 //! counts it: that is a bug of the endpoint, and the simulator fails on it.
 
+mod lane;
+
 use dunlin_msgbuf::{BufRef, PeerBytes};
 use dunlin_wire::{HEADER_LEN, MAX_EXTENSION};
 
 use crate::congestion::Scheme;
 use crate::time::Nanos;
+
+pub use lane::{LANE_MESSAGE, LANE_PACKETS, Lane, LanePacket};
 
 /// A remote endpoint as one transport knows it: an index into the transport's peer table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -89,6 +93,22 @@ pub trait Tx {
     /// Everything before this position has left the msgbufs it was sent from, or its receiver will
     /// find out, before it believes what it copies, that they were changed since.
     fn done(&mut self) -> TxSeq;
+
+    /// Lends a lane with room for up to `expected` short packets to a peer. `None`: the transport
+    /// lends none, knows no such peer, or has lent the peer's lane already.
+    ///
+    /// Nothing else waits for a lane that is lent: packets given to [`Self::burst`] go first. A
+    /// lane that is dropped takes its packets with it, and the peer gets no other one.
+    fn lend(&mut self, _peer: PeerId, _expected: usize) -> Option<Lane> {
+        None
+    }
+
+    /// Sends the packets of a lane that was lent to this peer, and takes the lane back. They are
+    /// no part of the sequence that [`Self::done`] counts: the transport is done with them at once.
+    /// What cannot be sent is dropped and counted, as by [`Self::burst`].
+    fn publish(&mut self, _peer: PeerId, lane: Lane) {
+        debug_assert!(lane.packets().is_empty(), "this transport has lent no lane");
+    }
 
     /// What is known of the way to a peer. `None`: the line rate of [`Limits`], and credits alone.
     fn path(&self, _peer: PeerId) -> Option<Path> {

@@ -58,6 +58,8 @@ struct Pending {
     due: Nanos,
     /// It goes into the same frame as the item before it.
     joins: bool,
+    /// It has a place in the endpoint's sequence.
+    counts: bool,
 }
 
 /// A frame as it leaves the host.
@@ -112,13 +114,15 @@ impl Port {
         self.tx.front().is_some_and(|pending| pending.due <= now)
     }
 
-    /// Takes a burst over, to be read at `due` or after what was handed over before. Returns the
-    /// position after it and when it will be read.
+    /// Takes a burst over, to be read at `due` or after what was handed over before. It `counts` in
+    /// the endpoint's sequence unless it was in a lane. Returns the position after it and when it
+    /// will be read.
     pub(super) fn hand_over(
         &mut self,
         items: &[TxItem],
         due: Nanos,
         frame_bytes: usize,
+        counts: bool,
     ) -> (TxSeq, Nanos) {
         self.last_dma = self.last_dma.max(due);
         let mut room: Option<(u32, usize)> = None;
@@ -134,9 +138,12 @@ impl Port {
                 item: *item,
                 due: self.last_dma,
                 joins,
+                counts,
             });
         }
-        self.handed.0 += items.len() as u64;
+        if counts {
+            self.handed.0 += items.len() as u64;
+        }
         (self.handed, self.last_dma)
     }
 
@@ -154,7 +161,7 @@ impl Port {
         let mut take = true;
         while take && let Some(pending) = self.tx.pop_front() {
             out.append(&pending.item);
-            self.done.0 += 1;
+            self.done.0 += u64::from(pending.counts);
             take = self
                 .tx
                 .front()

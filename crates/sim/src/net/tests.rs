@@ -62,6 +62,27 @@ fn a_burst_is_done_at_its_dma_time_and_arrives_later() {
 }
 
 #[test]
+fn a_lane_is_no_part_of_the_sequence_and_stays_in_order_with_bursts() {
+    let (net, [mut a, mut b]) = network(NetConfig::default());
+    let (_pool, buf) = message(b"hello");
+    let mut lane = a.tx.lend(PeerId(1), 2).unwrap();
+    assert!(a.tx.lend(PeerId(1), 2).is_none(), "it is lent");
+    assert!(lane.push([1, 2, 3], &buf));
+    assert_eq!(a.tx.burst(&[item(buf.lend())]), TxSeq(1));
+    a.tx.publish(PeerId(1), lane);
+    assert_eq!(a.tx.burst(&[item(buf.lend())]), TxSeq(2));
+    a.tx.flush();
+    assert_eq!(a.tx.done(), TxSeq(2));
+    run(&net, Nanos(100_000));
+    assert_eq!(b.rx.burst(), 3);
+    let of_lane = [1_u64, 2, 3].map(u64::to_le_bytes).concat();
+    for (index, header) in [&[9; 24][..], &of_lane, &[9; 24]].into_iter().enumerate() {
+        assert_eq!(b.rx.frame(index).bytes, [header, b"hello"].concat());
+    }
+    assert_eq!(a.tx.lend(PeerId(1), 2).unwrap().room(), 2);
+}
+
+#[test]
 fn a_msgbuf_revoked_before_done_is_reported() {
     let (net, [mut a, _b]) = network(NetConfig::default());
     let (_pool, mut buf) = message(b"hello");

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use dunlin_core::transport::{
-    Frame, Halves, Limits, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
+    Frame, Halves, Lane, Limits, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
 };
 use dunlin_core::{BytesPerSec, Nanos, Scheme};
 use dunlin_wire::HEADER_LEN;
@@ -40,6 +40,10 @@ pub struct SimRx {
 pub struct SimTx {
     half: Half,
     channels: Channels,
+    /// The only lane, unless it is lent.
+    lane: Option<Lane>,
+    /// The packets of a lane that is sent.
+    row: Vec<TxItem>,
 }
 
 #[derive(Clone, Debug)]
@@ -74,13 +78,51 @@ impl SimTransport {
         };
         Halves {
             rx,
-            tx: SimTx { half, channels },
+            tx: SimTx {
+                half,
+                channels,
+                lane: Some(Lane::new()),
+                row: Vec::new(),
+            },
             limits,
         }
     }
 }
 
 impl SimTx {
+    /// Hands items over to the NIC. They `count` in the endpoint's sequence unless they were in a
+    /// lane.
+    fn hand_over(&mut self, items: &[TxItem], counts: bool) -> TxSeq {
+        let mut net = self.half.net.borrow_mut();
+        let net = &mut *net;
+        let (port, life) = (self.half.port, self.half.life);
+        if net.ports[port.0].life != life {
+            return TxSeq(items.len() as u64);
+        }
+        let bytes = items.iter().map(data_len).sum();
+        if net.record.is_on() {
+            let at = self.half.clock.read();
+            for item in items {
+                net.record.note(at, port, &Fact::Hands(item));
+            }
+        }
+        self.half.charge(&net.config.cpu, items.len(), bytes);
+        let (least, most) = net.config.dma;
+        let delay = match least == most {
+            true => least,
+            false => Nanos(net.rng.between(least.0, most.0)),
+        };
+        let due = self.half.clock.read() + delay;
+        let reached = self.reached(items);
+        let frame_bytes = net.config.frame_bytes;
+        let (end, due) = net.ports[port.0].hand_over(&reached, due, frame_bytes, counts);
+        if !items.is_empty() {
+            let port = u32::try_from(port.0).expect("ports are peers, which have 32-bit numbers");
+            net.events.push(due, Event::Dma(port, life));
+        }
+        end
+    }
+
     /// The peers that the endpoint knows.
     pub(crate) const fn channels(&self) -> &Channels {
         &self.channels
@@ -144,33 +186,23 @@ impl Rx for SimRx {
 
 impl Tx for SimTx {
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
-        let mut net = self.half.net.borrow_mut();
-        let net = &mut *net;
-        let (port, life) = (self.half.port, self.half.life);
-        if net.ports[port.0].life != life {
-            return TxSeq(items.len() as u64);
-        }
-        let bytes = items.iter().map(data_len).sum();
-        if net.record.is_on() {
-            let at = self.half.clock.read();
-            for item in items {
-                net.record.note(at, port, &Fact::Hands(item));
-            }
-        }
-        self.half.charge(&net.config.cpu, items.len(), bytes);
-        let (least, most) = net.config.dma;
-        let delay = match least == most {
-            true => least,
-            false => Nanos(net.rng.between(least.0, most.0)),
-        };
-        let due = self.half.clock.read() + delay;
-        let reached = self.reached(items);
-        let (end, due) = net.ports[port.0].hand_over(&reached, due, net.config.frame_bytes);
-        if !items.is_empty() {
-            let port = u32::try_from(port.0).expect("ports are peers, which have 32-bit numbers");
-            net.events.push(due, Event::Dma(port, life));
-        }
-        end
+        self.hand_over(items, true)
+    }
+
+    fn lend(&mut self, _peer: PeerId, expected: usize) -> Option<Lane> {
+        let mut lane = self.lane.take()?;
+        lane.reset(expected);
+        Some(lane)
+    }
+
+    fn publish(&mut self, peer: PeerId, lane: Lane) {
+        self.row.clear();
+        let packets = lane.packets().iter();
+        self.row.extend(packets.map(|packet| packet.to_item(peer)));
+        self.lane = Some(lane);
+        let row = std::mem::take(&mut self.row);
+        self.hand_over(&row, false);
+        self.row = row;
     }
 
     /// A NIC knows its fabric: the round trip is that of a full packet and its CR.

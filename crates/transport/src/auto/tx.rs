@@ -4,7 +4,7 @@
 //! A position in the sequence counts as done when both transports are done with all they had.
 //! Called by the event loop, and by `connect`.
 
-use dunlin_core::transport::{Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{Lane, Path, PeerId, Tx, TxItem, TxSeq};
 
 use super::offer::Offered;
 use super::uses::{Uses, is_udp};
@@ -86,6 +86,22 @@ impl Tx for AutoTx {
             self.done = self.given;
         }
         self.done
+    }
+
+    #[inline]
+    fn lend(&mut self, peer: PeerId, expected: usize) -> Option<Lane> {
+        match &mut self.shm {
+            Some(shm) if !is_udp(peer) => shm.lend(peer, expected),
+            _ => self.udp.lend(peer, expected),
+        }
+    }
+
+    #[inline]
+    fn publish(&mut self, peer: PeerId, lane: Lane) {
+        match &mut self.shm {
+            Some(shm) if !is_udp(peer) => shm.publish(peer, lane),
+            _ => self.udp.publish(peer, lane),
+        }
     }
 
     /// Of the transport that the peer was met on.

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use dunlin_core::transport::{MAX_INLINE, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{Lane, LanePacket, MAX_INLINE, PeerId, Tx, TxItem, TxSeq};
 use dunlin_msgbuf::{BufRef, regions};
 use dunlin_wire::HEADER_LEN;
 
@@ -53,6 +53,8 @@ pub(super) struct Outgoing {
     pub(super) longest: u32,
     /// Data from this length on goes by reference.
     pub(super) by_reference: u32,
+    /// The peer's lane, unless it is lent.
+    pub(super) lane: Option<Lane>,
     /// The regions that the peer knows.
     pub(super) told: Told,
     /// Packets by reference that are not counted yet.
@@ -120,6 +122,15 @@ impl ShmTx {
         }
     }
 
+    #[inline]
+    fn end_burst(&mut self) {
+        self.put_off += 1;
+        if self.put_off >= PUT_OFF {
+            self.put_off = 0;
+            self.settle();
+        }
+    }
+
     /// Tells the peers which regions are gone, before we sleep.
     pub(super) fn forget_dead_regions(&mut self) {
         for peer in self.peers.iter_mut().flatten() {
@@ -144,10 +155,7 @@ impl Tx for ShmTx {
             let index = index_of(first.peer);
             let taken = match self.peers.get_mut(index) {
                 Some(Some(peer)) if peer.peer == first.peer => {
-                    if !peer.unsettled {
-                        peer.unsettled = true;
-                        self.unsettled.push(index);
-                    }
+                    unsettle(peer, index, &mut self.unsettled);
                     peer.send(rest, &mut self.bounce, &mut self.counters)
                 }
                 _ => {
@@ -158,12 +166,32 @@ impl Tx for ShmTx {
             rest = &rest[taken..];
         }
         self.handed_over += items.len() as u64;
-        self.put_off += 1;
-        if self.put_off >= PUT_OFF {
-            self.put_off = 0;
-            self.settle();
-        }
+        self.end_burst();
         TxSeq(self.handed_over)
+    }
+
+    #[inline]
+    fn lend(&mut self, peer: PeerId, expected: usize) -> Option<Lane> {
+        let outgoing = self.peers.get_mut(index_of(peer))?.as_mut()?;
+        if outgoing.peer != peer {
+            return None;
+        }
+        let mut lane = outgoing.lane.take()?;
+        lane.reset(expected);
+        Some(lane)
+    }
+
+    #[inline]
+    fn publish(&mut self, peer: PeerId, lane: Lane) {
+        let index = index_of(peer);
+        match self.peers.get_mut(index) {
+            Some(Some(outgoing)) if outgoing.peer == peer => {
+                unsettle(outgoing, index, &mut self.unsettled);
+                outgoing.publish(lane, &mut self.counters);
+            }
+            _ => self.counters.tx_dropped_peer += lane.packets().len() as u64,
+        }
+        self.end_burst();
     }
 
     #[inline]
@@ -184,7 +212,36 @@ impl Tx for ShmTx {
     }
 }
 
+/// The peer is looked at again later.
+#[inline]
+fn unsettle(peer: &mut Outgoing, index: usize, unsettled: &mut Vec<usize>) {
+    if !peer.unsettled {
+        peer.unsettled = true;
+        unsettled.push(index);
+    }
+}
+
 impl Outgoing {
+    /// Sends the packets of the peer's lane, and takes it back.
+    #[inline]
+    fn publish(&mut self, lane: Lane, counters: &mut Counters) {
+        let mut rest = lane.packets();
+        while !rest.is_empty() {
+            let (taken, bytes) = self.ring.push_run(rest, LanePacket::bytes);
+            if taken == 0 {
+                counters.tx_dropped_full += rest.len() as u64;
+                break;
+            }
+            counters.tx_packets += taken as u64;
+            counters.tx_bytes += bytes;
+            rest = &rest[taken..];
+        }
+        self.lane = Some(lane);
+        if self.ring.seems_parked() {
+            self.ring_bell(counters);
+        }
+    }
+
     /// Sends items in front that are for this peer, at least one. Returns how many.
     #[inline(always)]
     fn send(&mut self, items: &[TxItem], bounce: &mut Bounce, counters: &mut Counters) -> usize {

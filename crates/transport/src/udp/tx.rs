@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use dunlin_core::transport::{Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{LANE_PACKETS, Lane, Path, PeerId, Tx, TxItem, TxSeq};
 use dunlin_core::{Nanos, Scheme};
 use dunlin_msgbuf::regions;
 
@@ -35,6 +35,10 @@ pub struct UdpTx {
     line_rate: u64,
     base_rtt: Nanos,
     messages: Messages,
+    /// The endpoint's only lane, unless it is lent.
+    lane: Option<Lane>,
+    /// The packets of a lane that is sent.
+    row: Vec<TxItem>,
     given: TxSeq,
     counters: Counters,
 }
@@ -62,6 +66,8 @@ impl UdpTx {
             line_rate: options.line_rate,
             base_rtt: options.base_rtt,
             messages: Messages::new(),
+            lane: Some(Lane::new()),
+            row: Vec::with_capacity(LANE_PACKETS),
             given: TxSeq(0),
             counters: Counters::default(),
             socket,
@@ -219,6 +225,25 @@ impl Tx for UdpTx {
         }
         self.given.0 += items.len() as u64;
         self.given
+    }
+
+    fn lend(&mut self, peer: PeerId, expected: usize) -> Option<Lane> {
+        self.peers.get(peer)?;
+        let mut lane = self.lane.take()?;
+        lane.reset(expected);
+        Some(lane)
+    }
+
+    fn publish(&mut self, peer: PeerId, lane: Lane) {
+        const { assert!(LANE_PACKETS <= WINDOW) };
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        row.extend(lane.packets().iter().map(|packet| packet.to_item(peer)));
+        self.lane = Some(lane);
+        if !row.is_empty() {
+            self.send_window(&row);
+        }
+        self.row = row;
     }
 
     #[inline]

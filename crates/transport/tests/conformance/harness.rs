@@ -190,6 +190,11 @@ impl<H: Harness> Endpoint<H> {
         packets
     }
 
+    /// True if nothing is under way.
+    pub(crate) fn nothing_comes(&mut self) -> bool {
+        self.rest().is_empty()
+    }
+
     /// The longest packet.
     pub(crate) fn longest(&self) -> usize {
         MAX_INLINE + self.limits.data_size as usize
@@ -209,7 +214,7 @@ pub(crate) fn whole(frame: &Frame<'_>) -> Option<Vec<u8>> {
 }
 
 /// The bytes of a packet.
-fn contents(sender: u16, number: u32, len: usize) -> Vec<u8> {
+pub(crate) fn contents(sender: u16, number: u32, len: usize) -> Vec<u8> {
     assert!(len >= NAME, "a packet has to have a name");
     let mut bytes = Vec::with_capacity(len);
     bytes.extend(u32::try_from(len).unwrap().to_le_bytes());

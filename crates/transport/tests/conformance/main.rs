@@ -6,6 +6,7 @@
 
 mod auto;
 mod harness;
+mod lanes;
 mod shm;
 mod suite;
 mod udp;

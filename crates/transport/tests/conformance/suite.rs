@@ -8,7 +8,7 @@ use dunlin_core::transport::{PeerId, RX_BURST, Rx, Tx, TxSeq};
 use dunlin_transport::connect::{Connect, Offer};
 
 use crate::harness::{Endpoint, Harness, NAME, Packet, SOON, whole};
-use crate::waking;
+use crate::{lanes, waking};
 
 /// Transports take turns, because descriptors are counted for the whole process.
 static TURN: Mutex<()> = Mutex::new(());
@@ -32,6 +32,7 @@ pub(crate) fn run_all<H: Harness>() {
     an_endpoint_may_be_its_own_peer::<H>();
     an_abandoned_offer_leaves_nothing::<H>();
     malformed_offers_are_refused::<H>();
+    lanes::run_all::<H>();
     waking::run_all::<H>();
 }
 

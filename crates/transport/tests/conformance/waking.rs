@@ -8,6 +8,7 @@ use dunlin_core::transport::{Rx, Tx};
 use dunlin_transport::connect::{Arm, Connect};
 
 use crate::harness::{Endpoint, Harness, SOON};
+use crate::lanes;
 
 /// Races between a sender and a receiver that falls asleep.
 const RACES: u32 = 10_000;
@@ -15,6 +16,7 @@ const RACES: u32 = 10_000;
 pub(crate) fn run_all<H: Harness>() {
     what_is_there_already_keeps_awake::<H>();
     an_armed_endpoint_is_woken::<H>();
+    a_lane_wakes_an_armed_endpoint::<H>();
     the_descriptors_stay_the_same::<H>();
     waking_for_nothing_does_no_harm::<H>();
 }
@@ -63,6 +65,23 @@ fn what_is_there_already_keeps_awake<H: Harness>() {
         disarm(&mut b);
         assert_eq!(b.receive(1).len(), 1);
         assert_eq!(b.rest(), []);
+    }
+}
+
+fn a_lane_wakes_an_armed_endpoint<H: Harness>() {
+    let (mut a, mut b) = (Endpoint::<H>::new(1), Endpoint::<H>::new(2));
+    let (to_b, _) = a.connect(&mut b);
+    for number in 0..50 {
+        let armed = arm(&mut b) == Arm::Wait;
+        let mut lane = a.tx.lend(to_b, 1).unwrap();
+        lanes::push(&mut a, &mut lane, number, 56);
+        a.tx.publish(to_b, lane);
+        assert!(
+            !armed || wait(&fds(&b), SOON),
+            "a packet is there, and the endpoint sleeps"
+        );
+        disarm(&mut b);
+        assert_eq!(b.receive(1).len(), 1);
     }
 }
 
