@@ -108,7 +108,7 @@ impl FromStr for Scheme {
     }
 }
 
-/// What is left out for sessions that no congestion concerns (eRPC §5.2.2). All three are on by
+/// What is left out for sessions that no congestion concerns (eRPC §5.2.2). All four are on by
 /// default; experiments switch them off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bypasses {
@@ -121,6 +121,9 @@ pub struct Bypasses {
     pub limiter: bool,
     /// One reading of the clock serves all packets of a burst. Off: one for each.
     pub clock: bool,
+    /// Short messages about which nothing is unusual take a path of their own. Off: every packet
+    /// takes the general path, with the same outcome.
+    pub common: bool,
 }
 
 impl Bypasses {
@@ -129,6 +132,7 @@ impl Bypasses {
         timely: false,
         limiter: false,
         clock: false,
+        common: false,
     };
 }
 
@@ -138,6 +142,7 @@ impl Default for Bypasses {
             timely: true,
             limiter: true,
             clock: true,
+            common: true,
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod agenda;
 pub(crate) mod event_loop;
 pub(crate) mod lifecycle;
 pub(crate) mod moment;
+pub(crate) mod plain;
 pub(crate) mod proto;
 pub(crate) mod rpc;
 pub(crate) mod scan;

@@ -3,3 +3,4 @@
 
 pub(crate) mod outbox;
 pub(crate) mod receive;
+pub(crate) mod words;

@@ -73,8 +73,28 @@ pub const REPEATED: Comparison = Comparison {
     ],
 };
 
+/// The general path, which is the specification, against the common path beside it.
+pub const COMMON: Comparison = Comparison {
+    name: "common path",
+    sides: [
+        Variant {
+            name: "general path",
+            prepare: |plan| plan.endpoint.bypasses.common = false,
+            path: None,
+        },
+        Variant {
+            name: "common path",
+            prepare: |plan| plan.endpoint.bypasses.common = true,
+            path: Some(|counters| Taken {
+                packets: counters.rx_plain,
+                of: counters.rx_plain + counters.rx_declined,
+            }),
+        },
+    ],
+};
+
 /// All comparisons.
-pub const COMPARISONS: &[Comparison] = &[REPEATED];
+pub const COMPARISONS: &[Comparison] = &[REPEATED, COMMON];
 
 /// Two runs that were the same.
 #[derive(Clone, Copy, Debug)]

@@ -68,6 +68,8 @@ pub(super) enum Factor {
     RateLimiterBypass,
     /// These three.
     AllThree,
+    /// Short messages about which nothing is unusual take a path of their own.
+    CommonPath,
     /// Cells of a ring are given back together: what corresponds to multi-packet descriptors of an
     /// RX queue (§4.1.1).
     CellsTogether,
@@ -82,11 +84,12 @@ pub(super) enum Factor {
 }
 
 impl Factor {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::BatchedTimestamps,
         Self::TimelyBypass,
         Self::RateLimiterBypass,
         Self::AllThree,
+        Self::CommonPath,
         Self::CellsTogether,
         Self::PreallocatedResponses,
         Self::ZeroCopyRequests,
@@ -100,6 +103,7 @@ impl Factor {
             Self::TimelyBypass => "timely_bypass",
             Self::RateLimiterBypass => "rate_limiter_bypass",
             Self::AllThree => "all_three",
+            Self::CommonPath => "common_path",
             Self::CellsTogether => "cells_together",
             Self::PreallocatedResponses => "preallocated_responses",
             Self::ZeroCopyRequests => "zero_copy_requests",
@@ -267,6 +271,7 @@ fn switch<C: Clock>(rpc: &mut Rpc<C>, off: Option<Factor>) -> anyhow::Result<()>
         timely: is_on(Factor::TimelyBypass),
         limiter: is_on(Factor::RateLimiterBypass),
         clock: is_on(Factor::BatchedTimestamps),
+        common: is_on(Factor::CommonPath),
     };
     let scheme = match is_on(Factor::Control) {
         true => Scheme::Timely,

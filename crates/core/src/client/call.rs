@@ -19,6 +19,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ReqNum, ReqType};
 
 use crate::error::RpcError;
+use crate::packet::outbox::Outbox;
 use crate::session::table::{NONE, Session};
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -37,6 +38,11 @@ pub struct CallId {
 }
 
 impl CallId {
+    #[inline]
+    pub(crate) const fn index_at(self) -> CallIdx {
+        CallIdx(self.index())
+    }
+
     #[inline]
     pub(crate) const fn new(index: u32, generation: u32) -> Self {
         let word = (generation as u64) << 32 | index as u64;
@@ -319,6 +325,98 @@ impl Calls {
             dunlin_msgbuf::prefetch_lines(call, 2);
         }
     }
+}
+
+/// The common path: calls about which nothing is unusual.
+impl Calls {
+    /// The call in the slot, if a whole response of `len` bytes to this request ends it: its user
+    /// waits, nothing else of its messages is under way, and the response fits.
+    #[inline(always)]
+    pub(crate) fn plain_in_slot(
+        &self,
+        at: usize,
+        req: ReqNum,
+        len: usize,
+        outbox: &Outbox,
+    ) -> Option<CallIdx> {
+        let slot = self.slots.get(at).filter(|slot| slot.req == req)?;
+        let call = self.calls.get(slot.call)?;
+        let waits = matches!(call.state, CallState::Sent | CallState::Accepted);
+        let room = call.response.as_ref()?.capacity();
+        (waits && outbox.is_done(call.tx_end) && len <= room).then_some(CallIdx(slot.call))
+    }
+
+    /// When the call's request was first sent.
+    #[inline(always)]
+    pub(crate) fn first_sent(&self, idx: CallIdx) -> Nanos {
+        self.at(idx).first_sent
+    }
+
+    /// The completion of a call whose response is `data`, which [`Self::plain_in_slot`] has seen to
+    /// fit. Its slot is free already.
+    #[inline(always)]
+    pub(crate) fn plain_done(&mut self, idx: CallIdx, session: Session, data: &[u8]) -> Done {
+        let call = self.at_mut(idx);
+        let taken = "a call that its user waits for has its msgbufs";
+        let mut request = call.request.take().expect(taken);
+        let mut response = call.response.take().expect(taken);
+        let tag = call.tag;
+        request.revoke();
+        let filled = response.fill(data);
+        debug_assert!(filled.is_ok());
+        self.remove(idx);
+        Done {
+            session,
+            tag,
+            result: Ok(()),
+            request,
+            response,
+        }
+    }
+
+    /// A request that leaves now in the free slot; returns its call.
+    #[inline(always)]
+    pub(crate) fn begin_plain(&mut self, at: usize, begun: Begun) -> CallId {
+        let index = self.calls.take();
+        let slot = &mut self.slots[at];
+        slot.call = index;
+        let call = self.calls.at_mut(index);
+        call.state = CallState::Sent;
+        call.attempts = 0;
+        call.sample = false;
+        call.req_type = begun.req_type;
+        call.req = slot.req;
+        call.session = begun.session;
+        call.tag = begun.tag;
+        call.deadline = begun.deadline;
+        call.sent = begun.now;
+        call.first_sent = begun.present;
+        call.tx_end = begun.tx_end;
+        put(&mut call.request, begun.request);
+        put(&mut call.response, begun.response);
+        CallId::new(index, call.generation)
+    }
+}
+
+/// What is known of a request when it leaves.
+pub(crate) struct Begun {
+    pub(crate) session: u32,
+    pub(crate) req_type: ReqType,
+    pub(crate) tag: Tag,
+    pub(crate) request: MsgBuf,
+    pub(crate) response: MsgBuf,
+    pub(crate) deadline: Nanos,
+    pub(crate) now: Nanos,
+    /// The same on the clock that silence is measured on.
+    pub(crate) present: Nanos,
+    pub(crate) tx_end: TxSeq,
+}
+
+/// Fills an empty place. Saying that it is empty spares looking whether something must be dropped.
+#[inline(always)]
+pub(crate) fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
+    debug_assert!(place.is_none(), "a free call has no msgbufs");
+    std::mem::forget(place.replace(buf));
 }
 
 /// Calls that wait for a slot or a credit, in order.

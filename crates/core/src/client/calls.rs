@@ -9,7 +9,7 @@ use dunlin_wire::{
     ACK_VECTOR_LEN, AckVector, ErrorCode, Flags, Header, PacketType, ReqNum, ReqType, Residence,
 };
 
-use crate::client::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag};
+use crate::client::call::{Call, CallId, CallIdx, CallOptions, CallState, Done, Tag, put};
 use crate::endpoint::proto::Proto;
 use crate::error::{CallError, CallErrorKind, RpcError};
 use crate::observe::counters::DropReason;
@@ -31,6 +31,24 @@ impl Proto {
     /// Takes a request. It is sent when the session has a slot and a credit for it.
     #[inline(always)]
     pub(crate) fn call(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+        options: CallOptions,
+    ) -> Result<CallId, CallError> {
+        match self.plain_call(session, req_type, request, response, tag, options) {
+            Ok(id) => Ok(id),
+            Err([request, response]) => {
+                self.call_otherwise(session, req_type, request, response, tag, options)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn call_otherwise(
         &mut self,
         session: Session,
         req_type: ReqType,
@@ -76,7 +94,7 @@ impl Proto {
     }
 
     /// Gives the call a slot and a credit, and sends its request (rules S1, S7).
-    #[inline(always)]
+    #[inline]
     pub(crate) fn start(&mut self, session: u32, idx: CallIdx) {
         let (now, present) = (self.moment.now(), self.moment.present(self.moment.now()));
         let line = self.sessions.at_mut(session);
@@ -393,6 +411,7 @@ impl Proto {
         call.attempts = call.attempts.saturating_add(1);
         call.sample = false;
         self.stats.on_retransmission(1);
+        self.expect_word(session);
         self.learn_timeout(session);
         let flags = Flags::RETRANSMISSION;
         #[cfg(feature = "mutants")]
@@ -418,10 +437,17 @@ impl Proto {
         self.send_bare(idx, PacketType::Cancel);
     }
 
+    /// Something is sent because nothing came: from now on the session notes what comes (rule S11).
+    pub(crate) fn expect_word(&mut self, session: u32) {
+        let present = self.moment.present(self.moment.now());
+        self.sessions.at_mut(session).on_asked(present);
+    }
+
     fn send_bare(&mut self, idx: CallIdx, kind: PacketType) {
         let call = self.calls.at_mut(idx);
         call.attempts = call.attempts.saturating_add(1);
         let (session, req) = (call.session, call.req);
+        self.expect_word(session);
         let line = self.sessions.at(session);
         let header = line.header(kind, req);
         let peer = line.terms().peer;
@@ -451,13 +477,6 @@ fn request_packet<'a>(line: &Line, call: &'a Call, flags: Flags) -> Option<(Head
         ..line.header(PacketType::Req, call.req)
     };
     Some((header, request))
-}
-
-/// Fills an empty place. Saying that it is empty spares looking whether something must be dropped.
-#[inline]
-fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
-    debug_assert!(place.is_none(), "a free call has no msgbufs");
-    std::mem::forget(place.replace(buf));
 }
 
 /// Bytes of a message whose length was checked against the session's limit.

@@ -74,9 +74,11 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             if frames >= PREFETCH_FROM && live >= PREFETCH_SESSIONS {
                 self.prefetch(frames);
             }
-            match self.engine.proto.config.bypasses.clock {
-                true => self.receive::<false>(frames),
-                false => self.receive::<true>(frames),
+            let bypasses = self.engine.proto.config.bypasses;
+            match (bypasses.clock, bypasses.common) {
+                (true, true) => self.receive_plain(frames),
+                (true, false) => self.receive::<false>(frames),
+                (false, _) => self.receive::<true>(frames),
             }
             if !self.engine.batch.is_empty() {
                 self.run_batches();
@@ -109,7 +111,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// Every packet of every frame. A frame may hold many (rule W11). `EACH`: each has a reading
     /// of the clock of its own (eRPC §5.2.2, batched timestamps off).
-    #[inline]
+    #[inline(never)]
     fn receive<const EACH: bool>(&mut self, frames: usize) {
         for index in 0..frames {
             let frame = self.rx.frame(index);
@@ -183,7 +185,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// A packet whose data lies with its sender. It is copied once, to where it ends up, as a
     /// packet of a large message is: so it goes that way even if it is the only one.
     #[inline(never)]
-    fn on_reference(&mut self, frame: &Frame<'_>) {
+    pub(super) fn on_reference(&mut self, frame: &Frame<'_>) {
         let Some(data) = frame.elsewhere else { return };
         let proto = &mut self.proto;
         let Some(packet) = proto.packet_of_data(frame.bytes, data.len()) else {
@@ -211,7 +213,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// One valid packet of an open session.
     #[inline(always)]
-    fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
+    pub(super) fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
         let proto = &mut self.proto;
         let (session, header) = (packet.session, &packet.header);
         if let Some(acks) = Proto::acks_of(packet, bytes) {

@@ -12,6 +12,7 @@ use dunlin_wire::{ReqType, SessionNum};
 use crate::client::call::{CallId, CallOptions, Tag};
 use crate::config::{Config, ConfigError};
 use crate::congestion::{Bypasses, CongestionControl, Scheme};
+use crate::endpoint::plain::Running;
 use crate::endpoint::proto::Proto;
 use crate::error::{CallError, CloseReason};
 use crate::handler::background::{BackgroundFn, BackgroundRequest, Workers};
@@ -59,6 +60,8 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
     pub(crate) dispatched: Option<ReqType>,
+    /// The function of the user that runs on the common path.
+    pub(super) running: Running,
 }
 
 impl<X, C: Clock, App> Engine<X, C, App> {
@@ -125,6 +128,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             idle_iterations: 0,
             idle_mask: 0,
             dispatched: None,
+            running: Running::Nothing,
         };
         Ok(Self {
             rx: halves.rx,

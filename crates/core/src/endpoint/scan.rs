@@ -146,7 +146,7 @@ impl Proto {
         if held
             && self.shows(crate::mutant::Mutant::TimerAfterCompletion)
             && work.state == WorkState::Detached
-            && !work.orphan
+            && !work.marks.any_of(crate::server::work::Marks::ORPHAN)
             && work.answered != Nanos::ZERO
         {
             return self.free_work(idx);

@@ -162,7 +162,7 @@ impl Cx<'_> {
         let works = &self.proto.works;
         works
             .find(ticket.0)
-            .is_none_or(|work| works.at(work).cancelled || works.at(work).orphan)
+            .is_none_or(|work| works.at(work).is_unwanted())
     }
 
     pub(crate) fn hold(&mut self, work: WorkIdx, session: Session) -> Held {

@@ -139,10 +139,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline(never)]
     fn run_slow(&mut self, slow: SlowRequest) {
         let work = self.proto.works.at(slow.work);
-        let nobody_waits = work.cancelled | work.orphan;
+        let unwanted = work.is_unwanted();
         let handler = self.handlers.get(slow.req_type).map(|entry| &entry.handler);
         match handler {
-            _ if nobody_waits => self.proto.reject(slow.work, ErrorCode::CANCELLED),
+            _ if unwanted => self.proto.reject(slow.work, ErrorCode::CANCELLED),
             Some(Handler::Dispatch(run)) => {
                 let run = *run;
                 self.measured(slow.req_type, |engine| {

@@ -156,7 +156,7 @@ impl Held {
         match self.work(cx) {
             Some(idx) => {
                 let work = cx.proto.works.at(idx);
-                work.cancelled || work.orphan
+                work.is_unwanted()
             }
             None => true,
         }

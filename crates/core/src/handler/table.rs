@@ -95,6 +95,18 @@ impl<App> Handlers<App> {
         self.by_type.get(usize::from(req_type.0))?.as_ref()
     }
 
+    /// The dispatch handler of this type, unless it was slow.
+    #[inline(always)]
+    pub(crate) fn fast(&self, req_type: ReqType) -> Option<DispatchFn<App>> {
+        match self.get(req_type)? {
+            Entry {
+                handler: Handler::Dispatch(run),
+                slow: false,
+            } => Some(*run),
+            _ => None,
+        }
+    }
+
     /// Remembers whether a dispatch handler is slow.
     #[cold]
     pub(crate) fn set_slow(&mut self, req_type: ReqType, slow: bool) {

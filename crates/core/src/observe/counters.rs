@@ -9,6 +9,11 @@ pub struct Counters {
     pub rx_packets: u64,
     /// Packets given to the transport.
     pub tx_packets: u64,
+    /// Packets that took the common path.
+    pub rx_plain: u64,
+    /// Packets that looked as if they could take it and did not: their session, slot, call or
+    /// request was not as it usually is.
+    pub rx_declined: u64,
     /// Requests that this side issued and that got a slot.
     pub requests_sent: u64,
     /// Requests that this side accepted for the first time.
@@ -47,15 +52,17 @@ pub struct Counters {
 
 impl Counters {
     /// Names of counters that say which way packets took and not what became of them: two variants
-    /// of an endpoint that must not differ may differ in these. Today there is one way.
-    pub const OF_PATHS: &[&str] = &[];
+    /// of an endpoint that must not differ may differ in these.
+    pub const OF_PATHS: &[&str] = &["rx_plain", "rx_declined"];
 
     /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 19] {
+    pub const fn named(&self) -> [(&'static str, u64); 21] {
         let Self {
             rx_frames,
             rx_packets,
             tx_packets,
+            rx_plain,
+            rx_declined,
             requests_sent,
             requests_received,
             large_sent,
@@ -78,6 +85,8 @@ impl Counters {
             ("rx_frames", rx_frames),
             ("rx_packets", rx_packets),
             ("tx_packets", tx_packets),
+            ("rx_plain", rx_plain),
+            ("rx_declined", rx_declined),
             ("requests_sent", requests_sent),
             ("requests_received", requests_received),
             ("large_sent", large_sent),

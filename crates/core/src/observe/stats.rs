@@ -42,6 +42,14 @@ impl Stats {
         self.counters.rx_packets += 1;
     }
 
+    /// Packets of a burst that took the common path, and those that were declined there.
+    #[inline]
+    pub(crate) fn on_plain(&mut self, packets: u64, declined: u64) {
+        self.counters.rx_packets += packets;
+        self.counters.rx_plain += packets;
+        self.counters.rx_declined += declined;
+    }
+
     #[inline]
     pub(crate) fn on_transmit(&mut self, packets: usize) {
         self.counters.tx_packets += packets as u64;

@@ -15,6 +15,7 @@ use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residen
 
 use crate::client::call::{CallIdx, Done};
 use crate::observe::stats::Stats;
+use crate::packet::words::Words;
 use crate::time::Nanos;
 use crate::transport::{MAX_INLINE, PeerId, TxItem, TxSeq};
 
@@ -96,7 +97,8 @@ impl Outbox {
     /// has reached that, `data` may be given back.
     #[inline]
     pub(crate) fn push(&mut self, peer: PeerId, header: &Header, data: BufRef) -> TxSeq {
-        let item = self.append(peer, header);
+        let item = self.append(peer);
+        item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
         item.inline_len = BARE_LEN;
         item.data = data;
         TxSeq(self.base.0 + self.len as u64)
@@ -112,7 +114,38 @@ impl Outbox {
         header: &Header,
         message: &MsgBuf,
     ) -> TxSeq {
-        let item = self.append(peer, header);
+        let item = self.append(peer);
+        item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
+        self.add_message(message)
+    }
+
+    /// The same with a header that is words.
+    #[inline(always)]
+    pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
+        let item = self.append(peer);
+        let (places, _) = item.inline.as_chunks_mut::<8>();
+        for (place, word) in places.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        self.add_message(message)
+    }
+
+    /// The entry of one more packet.
+    #[inline(always)]
+    fn append(&mut self, peer: PeerId) -> &mut TxItem {
+        if self.len == self.items.len() {
+            self.grow();
+        }
+        let item = &mut self.items[self.len];
+        self.len += 1;
+        item.peer = peer;
+        item
+    }
+
+    /// The data of the last packet is all of `message`.
+    #[inline(always)]
+    fn add_message(&mut self, message: &MsgBuf) -> TxSeq {
+        let item = &mut self.items[self.len - 1];
         let room = item.inline.last_chunk_mut::<SHORT>();
         let room = room.expect("a header and a short message fill the inline bytes");
         if let Some(len) = message.copy_short(room) {
@@ -123,19 +156,6 @@ impl Outbox {
         item.inline_len = BARE_LEN;
         item.data = message.lend();
         TxSeq(self.base.0 + self.len as u64)
-    }
-
-    /// The entry of one more packet, with its header.
-    #[inline(always)]
-    fn append(&mut self, peer: PeerId, header: &Header) -> &mut TxItem {
-        if self.len == self.items.len() {
-            self.grow();
-        }
-        let item = &mut self.items[self.len];
-        self.len += 1;
-        item.peer = peer;
-        item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
-        item
     }
 
     #[cold]

@@ -10,7 +10,7 @@ use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, Resid
 use crate::endpoint::proto::Proto;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
-use crate::server::work::{WorkId, WorkIdx, WorkState};
+use crate::server::work::{Begun, Marks, WorkId, WorkIdx, WorkState};
 use crate::transport::TxSeq;
 
 impl Proto {
@@ -50,23 +50,23 @@ impl Proto {
         header: &Header,
         congestion: bool,
     ) -> Option<WorkIdx> {
+        let line = self.sessions.at(session);
+        let answer = || line.answer_template();
         // A client that keeps the protocol does not send this before it has an answer.
-        let Some(idx) = self.works.begin(at, header.req) else {
+        let Some(idx) = self.works.begin(at, header.req, answer) else {
             self.stats.on_drop(DropReason::Busy);
             return None;
         };
         let work = self.works.at_mut(idx);
-        work.state = WorkState::Dispatched;
-        work.generation = work.generation.wrapping_add(1);
-        work.cancelled = false;
-        work.congestion = congestion;
-        work.sample = header.flags.has(Flags::SAMPLE);
-        work.req_type = header.req_type();
-        work.req = header.req;
-        work.packets = 1;
-        work.session = session;
-        work.error = None;
-        work.arrived = self.moment.burst_time();
+        work.begin(&Begun {
+            session,
+            req: header.req,
+            req_type: header.req_type(),
+            marks: Marks::NONE
+                .with(Marks::CONGESTION, congestion)
+                .with(Marks::SAMPLE, header.flags.has(Flags::SAMPLE)),
+            arrived: self.moment.burst_time(),
+        });
         let unfinished = !self.outbox.is_done(work.tx_end);
         #[cfg(feature = "mutants")]
         let unfinished =
@@ -164,7 +164,8 @@ impl Proto {
         };
         self.give_up(idx);
         let work = self.works.at_mut(idx);
-        let is_news = !std::mem::replace(&mut work.cancelled, true);
+        let is_news = !work.marks.any_of(Marks::CANCELLED);
+        work.marks.set(Marks::CANCELLED, true);
         if is_news && work.state == WorkState::Detached {
             self.tell_given_up(idx);
         }
@@ -190,10 +191,17 @@ impl Proto {
     }
 
     /// Answers with a response of `len` bytes that `write` fills.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn reply(&mut self, idx: WorkIdx, len: usize, write: impl FnOnce(&mut [u8])) {
+        if let Err(write) = self.plain_reply(idx, len, write) {
+            self.reply_otherwise(idx, len, write);
+        }
+    }
+
+    #[inline(never)]
+    fn reply_otherwise(&mut self, idx: WorkIdx, len: usize, write: impl FnOnce(&mut [u8])) {
         let work = self.works.at_mut(idx);
-        if work.orphan | work.cancelled {
+        if work.is_unwanted() {
             return self.reply_to_nobody(idx);
         }
         let terms = self.sessions.at(work.session).terms();
@@ -227,7 +235,7 @@ impl Proto {
     #[cold]
     #[inline(never)]
     fn reply_to_nobody(&mut self, idx: WorkIdx) {
-        if self.works.at(idx).orphan {
+        if self.works.at(idx).marks.any_of(Marks::ORPHAN) {
             self.free_orphan(idx);
         } else {
             self.reject(idx, ErrorCode::CANCELLED);
@@ -251,7 +259,7 @@ impl Proto {
     #[inline(never)]
     pub(crate) fn reject(&mut self, idx: WorkIdx, code: ErrorCode) {
         let work = self.works.at_mut(idx);
-        if work.orphan {
+        if work.marks.any_of(Marks::ORPHAN) {
             return self.free_orphan(idx);
         }
         work.error = Some(code);
@@ -279,7 +287,7 @@ impl Proto {
         let line = self.sessions.at(work.session);
         let terms = line.terms();
         let mut header = line.header(PacketType::Resp, work.req);
-        header.flags = if work.congestion {
+        header.flags = if work.marks.any_of(Marks::CONGESTION) {
             flags.with(Flags::ECN_ECHO)
         } else {
             flags
@@ -307,7 +315,7 @@ impl Proto {
         // A response that was lent once stays as long as it is, and is lent again.
         debug_assert!(end >= work.tx_end || self.outbox.is_done(work.tx_end));
         work.tx_end = end;
-        if work.sample || work.arrived != self.moment.burst_time() {
+        if work.marks.any_of(Marks::SAMPLE) || work.arrived != self.moment.burst_time() {
             self.outbox.measure(work.arrived, self.moment.burst_time());
         }
     }
@@ -316,13 +324,13 @@ impl Proto {
     #[inline(never)]
     fn return_credit(&mut self, idx: WorkIdx, flags: Flags) {
         let work = self.works.at(idx);
-        if work.orphan {
+        if work.marks.any_of(Marks::ORPHAN) {
             return;
         }
         let (session, arrived) = (work.session, work.arrived);
         let line = self.sessions.at(session);
         let mut header = line.header(PacketType::Cr, work.req);
-        header.flags = if work.congestion {
+        header.flags = if work.marks.any_of(Marks::CONGESTION) {
             flags.with(Flags::ECN_ECHO)
         } else {
             flags
@@ -340,7 +348,7 @@ impl Proto {
     /// it runs (rule S4).
     pub(crate) fn announce_slow(&mut self, idx: WorkIdx) {
         // The client must learn how long it takes, whether it asked or not.
-        self.works.at_mut(idx).sample = true;
+        self.works.at_mut(idx).marks.set(Marks::SAMPLE, true);
         self.return_credit(idx, Flags::NONE);
     }
 
@@ -357,7 +365,7 @@ impl Proto {
     fn detach_unanswered(&mut self, idx: WorkIdx) {
         let work = self.works.at_mut(idx);
         work.state = WorkState::Detached;
-        if work.orphan {
+        if work.marks.any_of(Marks::ORPHAN) {
             // The handler itself has closed the session.
             self.tell_given_up(idx);
         }
@@ -400,7 +408,7 @@ impl Proto {
 
     fn free_orphan(&mut self, idx: WorkIdx) {
         let work = self.works.at_mut(idx);
-        work.orphan = false;
+        work.marks.set(Marks::ORPHAN, false);
         let tx_end = std::mem::take(&mut work.tx_end);
         if let Some(response) = work.response.take() {
             self.recycle_sent(response, tx_end);
@@ -423,8 +431,8 @@ impl Proto {
                 self.free_work(idx);
             } else {
                 let work = self.works.at_mut(idx);
-                work.orphan = true;
-                if work.state == WorkState::Detached && !work.cancelled {
+                work.marks.set(Marks::ORPHAN, true);
+                if work.state == WorkState::Detached && !work.marks.any_of(Marks::CANCELLED) {
                     self.tell_given_up(idx);
                 }
                 self.works.vacate(at);

@@ -13,12 +13,13 @@
 use std::ops::Range;
 
 use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::{ErrorCode, ReqNum, ReqType};
+use dunlin_wire::{ErrorCode, ReqNum, ReqType, Token};
 
+use crate::packet::outbox::Outbox;
 use crate::session::table::NONE;
 use crate::slab::Slab;
 use crate::time::Nanos;
-use crate::transport::TxSeq;
+use crate::transport::{PeerId, TxSeq};
 
 /// Names work, for handles that outlive the iteration. Stale ones are recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,14 +50,7 @@ pub(crate) enum WorkState {
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) state: WorkState,
-    /// The client has asked to cancel.
-    pub(crate) cancelled: bool,
-    /// The request came with a congestion mark, which the answer echoes.
-    pub(crate) congestion: bool,
-    /// The client wants to know how long the request stayed (rule S10).
-    pub(crate) sample: bool,
-    /// The session is gone: nobody waits for the answer.
-    pub(crate) orphan: bool,
+    pub(crate) marks: Marks,
     pub(crate) req_type: ReqType,
     pub(crate) req: ReqNum,
     pub(crate) session: u32,
@@ -75,6 +69,87 @@ pub(crate) struct Work {
     pub(crate) answered: Nanos,
     /// The transport is done with the response once it has come this far.
     pub(crate) tx_end: TxSeq,
+    pub(crate) answer: Template,
+}
+
+/// What the answers to all requests of a slot have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Template {
+    /// The first word of the header of a response of one packet.
+    pub(crate) head: u64,
+    pub(crate) token: Token,
+    pub(crate) peer: PeerId,
+    /// Longest response that is a single packet.
+    pub(crate) single: u32,
+}
+
+/// Yes or no questions about a request, in one byte: most answers are no to all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    /// The client has asked to cancel.
+    pub(crate) const CANCELLED: Self = Self(1);
+    /// The request came with a congestion mark, which the answer echoes.
+    pub(crate) const CONGESTION: Self = Self(2);
+    /// The client wants to know how long the request stayed (rule S10).
+    pub(crate) const SAMPLE: Self = Self(4);
+    /// The session is gone: no client waits for the answer.
+    pub(crate) const ORPHAN: Self = Self(8);
+    /// Nothing is unusual.
+    pub(crate) const NONE: Self = Self(0);
+
+    #[inline]
+    pub(crate) const fn any_of(self, marks: Self) -> bool {
+        self.0 & marks.0 != 0
+    }
+
+    #[inline]
+    #[must_use]
+    pub(crate) const fn with(self, marks: Self, on: bool) -> Self {
+        match on {
+            true => Self(self.0 | marks.0),
+            false => Self(self.0 & !marks.0),
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn set(&mut self, marks: Self, on: bool) {
+        *self = self.with(marks, on);
+    }
+}
+
+/// What is known of a request when its first packet comes.
+pub(crate) struct Begun {
+    pub(crate) session: u32,
+    pub(crate) req: ReqNum,
+    pub(crate) req_type: ReqType,
+    pub(crate) marks: Marks,
+    /// When its packet came.
+    pub(crate) arrived: Nanos,
+}
+
+impl Work {
+    /// A request of one packet, as far as is known, has come.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, begun: &Begun) {
+        self.state = WorkState::Dispatched;
+        self.marks = begun.marks;
+        self.generation = self.generation.wrapping_add(1);
+        self.req_type = begun.req_type;
+        self.req = begun.req;
+        self.packets = 1;
+        self.session = begun.session;
+        self.error = None;
+        self.arrived = begun.arrived;
+    }
+
+    /// No client waits for the answer any more.
+    #[inline]
+    pub(crate) fn is_unwanted(&self) -> bool {
+        self.marks
+            .any_of(Marks(Marks::CANCELLED.0 | Marks::ORPHAN.0))
+    }
 }
 
 /// A slot in which the other side issues requests.
@@ -179,20 +254,68 @@ impl Requests {
     /// The work for the slot's next request: that of its last one, if that is over, or new one.
     /// `None` if the last one is not over.
     #[inline]
-    pub(crate) fn begin(&mut self, at: usize, req: ReqNum) -> Option<WorkIdx> {
-        let slot = &mut self.slots[at];
-        if slot.work == NONE {
-            slot.work = self.works.take();
-        }
-        let idx = WorkIdx(slot.work);
+    pub(crate) fn begin(
+        &mut self,
+        at: usize,
+        req: ReqNum,
+        answer: impl FnOnce() -> Template,
+    ) -> Option<WorkIdx> {
+        let idx = WorkIdx(match self.slots[at].work {
+            NONE => self.furnish(at, answer()),
+            work => work,
+        });
         if !matches!(
             self.works.at(idx.0).state,
             WorkState::Free | WorkState::Done
         ) {
             return None;
         }
-        slot.last = req;
+        self.slots[at].last = req;
         Some(idx)
+    }
+
+    /// The work for a request that has the slot's next number, if nothing is unusual about the
+    /// slot's last one: it is over, and the transport is done with its response.
+    #[inline(always)]
+    pub(crate) fn plain_next(
+        &mut self,
+        at: usize,
+        req: ReqNum,
+        window: u32,
+        outbox: &Outbox,
+        answer: impl FnOnce() -> Template,
+    ) -> Option<WorkIdx> {
+        let slot = self.slots.get_mut(at)?;
+        if slot.last.next(window) != req {
+            return None;
+        }
+        let idx = match slot.work {
+            NONE => self.furnish(at, answer()),
+            work => work,
+        };
+        let work = self.works.get(idx)?;
+        let over = matches!(work.state, WorkState::Free | WorkState::Done);
+        (over && outbox.is_done(work.tx_end)).then_some(WorkIdx(idx))
+    }
+
+    /// Gives the slot work of its own.
+    #[cold]
+    fn furnish(&mut self, at: usize, answer: Template) -> u32 {
+        let work = self.works.take();
+        self.works.at_mut(work).answer = answer;
+        self.slots[at].work = work;
+        work
+    }
+
+    /// The request, which [`Self::plain_next`] has seen, is the slot's current one.
+    #[inline(always)]
+    pub(crate) fn begin_plain(&mut self, at: usize, idx: WorkIdx, begun: &Begun) {
+        self.slots[at].last = begun.req;
+        let work = self.works.at_mut(idx.0);
+        work.begin(begun);
+        if let Some(response) = &mut work.response {
+            response.revoke();
+        }
     }
 
     /// The slot's work was given back; the slot keeps its number.

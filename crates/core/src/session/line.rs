@@ -8,9 +8,14 @@
 //! many: `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that
 //! changes what they follow from ends in it. [`Line::check`] compares.
 
-use dunlin_wire::{Flags, Header, PLAIN_REQUEST, PacketType, PktNum, ReqNum, SessionNum, Token};
+use dunlin_wire::{
+    Flags, Header, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, PktNum, ReqNum, ReqType, SessionNum,
+    Token,
+};
 
 use crate::congestion::Scheme;
+use crate::packet::words::Words;
+use crate::server::work::Template;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::marks::Marks;
 use crate::session::rtt::Rtt;
@@ -47,7 +52,8 @@ enum State {
 pub(crate) struct Line {
     /// What packets to this side must carry (rule W5).
     token: Token,
-    /// One more than the longest message that is a single packet; 0 if the session is not open.
+    /// One more than the longest message that is a single packet; 0 if the session is not open, or
+    /// must notice that something comes.
     limit: u32,
     /// The first word of a request's header, but for its type.
     head: u64,
@@ -65,8 +71,7 @@ pub(crate) struct Line {
     slots: u32,
     remote_token: Token,
     generation: u32,
-    /// Its flow, or [`NONE`] if it has credits alone.
-    flow: u32,
+    peer: PeerId,
     /// The window less one.
     mask: u8,
     state: State,
@@ -76,15 +81,17 @@ pub(crate) struct Line {
 
     /// A request from then on asks for a round-trip sample.
     sample_due: Nanos,
-    /// When the last valid packet came, on the clock that silence is measured on.
+    /// When a packet came for which the session had asked, or when it asked, if none has come since:
+    /// on the clock that silence is measured on.
     heard: Nanos,
     /// When the last acknowledgement vector was sent.
     acked: Nanos,
     rtt: Rtt,
     remote: SessionNum,
-    peer: PeerId,
     data_size: u32,
     max_message: u32,
+    /// Its flow, or [`NONE`] if it has credits alone.
+    flow: u32,
     /// What the credits were at the opening.
     credit_limit: u16,
     /// Start of the request numbers.
@@ -267,7 +274,51 @@ impl Line {
     /// The message is a single packet.
     #[inline]
     pub(crate) fn is_single(&self, size: u32) -> bool {
-        size < self.limit
+        size <= self.single()
+    }
+
+    /// Longest message that is a single packet.
+    #[inline]
+    pub(crate) fn single(&self) -> u32 {
+        self.max_message.min(self.data_size)
+    }
+
+    /// A header's second word has the session's token and the length of the data that follows the
+    /// header, which is a whole message; and nothing else has to be done when it comes.
+    #[inline(always)]
+    pub(super) fn takes(&self, word: u64, len: usize) -> bool {
+        let len = len as u64;
+        word == len << 32 | u64::from(self.token.0) && len < u64::from(self.limit)
+    }
+
+    /// What the answers to the other side's requests have in common.
+    pub(crate) fn answer_template(&self) -> Template {
+        Template {
+            head: u64::from(self.remote.0) << 32 | PLAIN_RESPONSE,
+            token: self.remote_token,
+            peer: self.peer,
+            single: self.single(),
+        }
+    }
+
+    /// The header of a request of one packet, as words.
+    #[inline(always)]
+    pub(super) fn request_words(&self, req_type: ReqType, len: u32, req: ReqNum) -> Words {
+        [
+            self.head | u64::from(req_type.0) << 16,
+            u64::from(len) << 32 | u64::from(self.remote_token.0),
+            u64::from(req.0) << 32,
+        ]
+    }
+
+    #[inline(always)]
+    pub(crate) fn window(&self) -> u32 {
+        u32::from(self.mask) + 1
+    }
+
+    #[inline(always)]
+    pub(super) fn peer(&self) -> PeerId {
+        self.peer
     }
 
     /// Where the slot of a request number is in the slot tables (rule W9).
@@ -291,15 +342,29 @@ impl Line {
         }
     }
 
-    /// A valid packet came.
+    /// A valid packet came. It is noted only if the session has asked for one.
     #[inline]
     pub(crate) fn on_heard(&mut self, present: Nanos) {
-        self.heard = present;
+        if self.marks.has(Marks::ASKS) {
+            self.marks.set(Marks::ASKS, false);
+            self.heard = present;
+            self.settle();
+        }
     }
 
-    /// How long nothing has come, or since `asked` if that is later.
-    pub(crate) fn silence(&self, present: Nanos, asked: Nanos) -> Nanos {
-        present.since(self.heard.max(asked))
+    /// Something is sent because nothing came for too long: silence counts from now, or from what
+    /// came since the session first asked.
+    pub(crate) fn on_asked(&mut self, present: Nanos) {
+        if !self.marks.has(Marks::ASKS) {
+            self.marks.set(Marks::ASKS, true);
+            self.heard = present;
+            self.settle();
+        }
+    }
+
+    /// How long nothing has come although the session asked, or since `sent` if that is later.
+    pub(crate) fn silence(&self, present: Nanos, sent: Nanos) -> Nanos {
+        present.since(self.heard.max(sent))
     }
 }
 
@@ -315,11 +380,12 @@ impl Line {
     #[inline]
     pub(crate) fn take_slot(&mut self) -> usize {
         debug_assert!(self.can_send());
-        let slot = self.free.trailing_zeros();
-        self.free &= self.free - 1;
-        self.answered &= !(1 << slot);
+        let at = self.next_slot();
+        let rest = self.free & (self.free - 1);
+        self.answered &= !(self.free ^ rest);
+        self.free = rest;
         self.credits -= 1;
-        (self.slots + slot) as usize
+        at
     }
 
     /// The request in the slot has been answered: slot and credit are free again.
@@ -371,6 +437,22 @@ impl Line {
             self.marks.set(Marks::STALLED, true);
         }
         stalls
+    }
+
+    /// A short request may leave now, and nothing else has to be looked at.
+    #[inline(always)]
+    pub(super) fn is_plain(&self, generation: u32, len: u32, now: Nanos) -> bool {
+        self.generation == generation
+            && now < self.plain_until
+            && self.free != 0
+            && self.credits != 0
+            && len < self.limit
+    }
+
+    /// The place of the slot that the next request takes.
+    #[inline(always)]
+    pub(super) fn next_slot(&self) -> usize {
+        (self.slots + self.free.trailing_zeros()) as usize
     }
 
     /// The session has left the stall queue.
@@ -463,8 +545,8 @@ impl Line {
         let open = self.is_open();
         let plain = open && !self.is_paced() && !self.has_waiting();
         (
-            match open {
-                true => self.max_message.min(self.data_size) + 1,
+            match open && !self.marks.has(Marks::ASKS) {
+                true => self.single() + 1,
                 false => 0,
             },
             u64::from(self.remote.0) << 32 | PLAIN_REQUEST,

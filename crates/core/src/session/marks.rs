@@ -15,6 +15,9 @@ impl Marks {
     /// The session is in the stall queue, to be looked at.
     pub(super) const STALLED: u8 = 8;
 
+    /// Something was sent because nothing came, and nothing has come since.
+    pub(super) const ASKS: u8 = 16;
+
     #[inline]
     pub(super) const fn has(self, mark: u8) -> bool {
         self.0 & mark != 0

@@ -112,6 +112,12 @@ impl Sessions {
         self.lines.get(index as usize)
     }
 
+    /// The session that a packet names, whatever its state.
+    #[inline(always)]
+    pub(super) fn line_mut(&mut self, index: u32) -> Option<&mut Line> {
+        self.lines.get_mut(index as usize)
+    }
+
     /// The session that a packet names, if packets may flow on it.
     #[inline]
     pub(crate) fn get_open(&self, index: u32) -> Option<&Line> {

@@ -433,6 +433,7 @@ impl Proto {
         entry.lose_all();
         let attempts = entry.attempts;
         self.calls.at_mut(idx).attempts = attempts;
+        self.expect_word(session);
         if self.is_silent(idx) {
             let session = self.sessions.handle(session);
             self.close(session, CloseReason::PeerFailed, true);

@@ -13,7 +13,7 @@ use dunlin_wire::{Bitmap, ErrorCode, Flags, Header, PacketType, PktNum, Residenc
 use crate::endpoint::proto::Proto;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
-use crate::server::work::{WorkIdx, WorkState};
+use crate::server::work::{Marks, WorkIdx, WorkState};
 use crate::transfer::client::packets_of;
 use crate::transfer::reassembly::Taken;
 
@@ -91,7 +91,9 @@ impl Proto {
             work.answered = self.moment.now();
         }
         work.arrived = self.moment.burst_time();
-        work.congestion |= congestion;
+        if congestion {
+            work.marks.set(Marks::CONGESTION, true);
+        }
         match taken {
             Taken::Last => self.complete(idx),
             Taken::New | Taken::Again => self.owe(idx),

@@ -46,14 +46,14 @@ fn the_smaller_limits_of_both_sides_count() {
 }
 
 #[test]
-fn no_message_is_a_single_packet_before_the_session_is_open_or_after_its_end() {
+fn no_packet_is_taken_before_the_session_is_open_or_after_its_end() {
     let mut line = Line::default();
     line.begin(Token(7), 0, &terms(1, 1), false);
-    assert!(!line.is_single(0) && !line.can_send());
+    assert!(!line.takes(7, 0) && !line.can_send());
     line.join(PeerId(3), &offer(), Nanos(5));
-    assert!(line.is_single(0) && line.can_send());
+    assert!(line.takes(7, 0) && line.can_send());
     line.end();
-    assert!(!line.is_single(0) && !line.is_live());
+    assert!(!line.takes(7, 0) && !line.is_live());
     line.check();
 }
 
@@ -93,11 +93,53 @@ fn a_sample_is_asked_for_once_an_interval_and_always_while_paced() {
 }
 
 #[test]
-fn silence_counts_from_what_came_last_or_from_the_question() {
+fn silence_counts_from_the_first_question_or_from_what_came_since() {
     let mut line = open(8, 32);
-    line.on_heard(Nanos(100));
+    line.on_asked(Nanos(100));
+    line.on_asked(Nanos(130));
     assert_eq!(line.silence(Nanos(150), Nanos(20)), Nanos(50));
     assert_eq!(line.silence(Nanos(150), Nanos(140)), Nanos(10));
+    line.on_heard(Nanos(160));
+    line.on_heard(Nanos(170));
+    assert_eq!(line.silence(Nanos(200), Nanos(20)), Nanos(40));
+    line.on_asked(Nanos(190));
+    assert_eq!(line.silence(Nanos(200), Nanos(20)), Nanos(10));
+}
+
+#[test]
+fn a_session_that_asks_or_is_closed_takes_nothing_without_a_second_look() {
+    let mut line = open(8, 32);
+    let word = 32_u64 << 32 | 7;
+    assert!(line.takes(word, 32));
+    assert!(!line.takes(word, 31) && !line.takes(word ^ 1, 32));
+    assert!(!line.takes(513 << 32 | 7, 513), "longer than a packet");
+    line.on_asked(Nanos(9));
+    assert!(!line.takes(word, 32));
+    line.on_heard(Nanos(10));
+    assert!(line.takes(word, 32));
+    line.end();
+    assert!(!line.takes(word, 32) && !line.takes(7, 0));
+}
+
+#[test]
+fn a_short_request_needs_no_second_look_while_nothing_is_unusual() {
+    let mut line = open(8, 1);
+    let generation = line.generation();
+    line.ask_for_sample(Nanos(100), Nanos(50));
+    assert!(line.is_plain(generation, 32, Nanos(149)));
+    assert!(
+        !line.is_plain(generation, 32, Nanos(150)),
+        "a sample is due"
+    );
+    assert!(!line.is_plain(generation + 1, 32, Nanos(149)));
+    assert!(!line.is_plain(generation, 513, Nanos(149)));
+    for unusual in [Line::set_paced, Line::set_waiting] {
+        unusual(&mut line, true);
+        assert!(!line.is_plain(generation, 32, Nanos(149)));
+        unusual(&mut line, false);
+    }
+    line.take_slot();
+    assert!(!line.is_plain(generation, 32, Nanos(149)), "no credit");
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +149,8 @@ enum Event {
     Wait(bool),
     Pace(bool),
     Sample(u16),
+    Ask,
+    Hear,
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -116,6 +160,8 @@ fn event() -> impl Strategy<Value = Event> {
         any::<bool>().prop_map(Event::Wait),
         any::<bool>().prop_map(Event::Pace),
         any::<u16>().prop_map(Event::Sample),
+        Just(Event::Ask),
+        Just(Event::Hear),
     ]
 }
 
@@ -141,6 +187,8 @@ proptest! {
                 Event::Release(_) => {}
                 Event::Wait(waiting) => line.set_waiting(waiting),
                 Event::Pace(paced) => line.set_paced(paced),
+                Event::Ask => line.on_asked(Nanos(1)),
+                Event::Hear => line.on_heard(Nanos(2)),
                 Event::Sample(now) => {
                     line.ask_for_sample(Nanos(u64::from(now)), Nanos(50));
                 }

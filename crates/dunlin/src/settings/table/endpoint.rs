@@ -166,6 +166,12 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "one reading of the clock serves all packets of a burst",
     ),
     row(
+        "endpoint.bypasses.common",
+        Unit::Switch,
+        |config| &mut config.bypasses.common,
+        "short messages about which nothing is unusual take a path of their own",
+    ),
+    row(
         "endpoint.wheel_slot",
         NANOS,
         |config| &mut config.wheel_slot,

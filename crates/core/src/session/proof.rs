@@ -1,0 +1,131 @@
+//! Proofs that a packet or a call is an ordinary one: its session has looked, and nothing about it
+//! is unusual. A proof borrows the session; the change that it allows consumes it. So the common
+//! path cannot change a session before it has looked, and cannot change what it has not looked at.
+
+use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
+
+use crate::packet::words::{Words, high, low};
+use crate::server::work::Template;
+use crate::session::line::Line;
+use crate::session::table::{Session, Sessions};
+use crate::time::Nanos;
+use crate::transport::PeerId;
+
+/// A packet that is a whole message, of an open session, with its token (rules W5, W6).
+pub(crate) struct Known<'a> {
+    line: &'a mut Line,
+    index: u32,
+    req: ReqNum,
+}
+
+/// A session that can send a short request now.
+pub(crate) struct Ready<'a> {
+    line: &'a mut Line,
+    index: u32,
+}
+
+impl Sessions {
+    /// The session of a packet with `len` bytes of data.
+    #[inline(always)]
+    pub(crate) fn known(&mut self, words: &Words, len: usize) -> Option<Known<'_>> {
+        let index = high(words[0]);
+        let line = self.line_mut(index)?;
+        #[cfg(debug_assertions)]
+        line.check();
+        let known = line.takes(words[1], len) && low(words[2]) == 0;
+        known.then_some(Known {
+            line,
+            index,
+            req: ReqNum(high(words[2])),
+        })
+    }
+
+    /// The session, if a request of `len` bytes can leave at once.
+    #[inline(always)]
+    pub(crate) fn ready(&mut self, session: Session, len: usize, now: Nanos) -> Option<Ready<'_>> {
+        let index = session.index();
+        let line = self.line_mut(index)?;
+        let len = u32::try_from(len).ok()?;
+        let ready = line.is_plain(session.generation(), len, now);
+        ready.then_some(Ready { line, index })
+    }
+}
+
+impl Known<'_> {
+    #[inline(always)]
+    pub(crate) fn req(&self) -> ReqNum {
+        self.req
+    }
+
+    /// The place of the slot that the packet is for.
+    #[inline(always)]
+    pub(crate) fn slot(&self) -> usize {
+        self.line.slot_at(self.req)
+    }
+
+    #[inline(always)]
+    pub(crate) fn window(&self) -> u32 {
+        self.line.window()
+    }
+
+    /// Calls wait for the slot or the credit that an answer frees.
+    #[inline(always)]
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.line.has_waiting()
+    }
+
+    /// What the answers to the session's requests have in common.
+    pub(crate) fn answer_template(&self) -> Template {
+        self.line.answer_template()
+    }
+
+    #[inline(always)]
+    pub(crate) fn session(&self) -> Session {
+        Session::new(self.index, self.line.generation())
+    }
+
+    /// The packet is the answer to the slot's request: slot and credit are free again.
+    #[inline(always)]
+    pub(crate) fn release(self) -> Session {
+        let session = self.session();
+        self.line.release_slot(self.req);
+        session
+    }
+}
+
+impl Ready<'_> {
+    #[inline(always)]
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+
+    #[inline(always)]
+    pub(crate) fn peer(&self) -> PeerId {
+        self.line.peer()
+    }
+
+    /// The place of the slot that the request takes.
+    #[inline(always)]
+    pub(crate) fn slot(&self) -> usize {
+        self.line.next_slot()
+    }
+
+    /// The request's header.
+    #[inline(always)]
+    pub(crate) fn words(&self, req_type: ReqType, len: u32, req: ReqNum) -> Words {
+        self.line.request_words(req_type, len, req)
+    }
+
+    /// The request leaves: its slot and its credit are taken.
+    #[inline(always)]
+    pub(crate) fn take(self) {
+        self.line.take_slot();
+    }
+}
+
+/// The request type of a REQ without flags; `None`: it is another packet.
+#[inline(always)]
+pub(crate) fn plain_request_type(words: &Words) -> Option<ReqType> {
+    let req_type = ReqType((low(words[0]) >> 16) as u16);
+    (words[0] & 0xFFFF == PLAIN_REQUEST).then_some(req_type)
+}
