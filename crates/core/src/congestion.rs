@@ -108,7 +108,7 @@ impl FromStr for Scheme {
     }
 }
 
-/// What is left out for sessions that no congestion concerns (eRPC §5.2.2). All four are on by
+/// Work that is left out for sessions that no congestion concerns (eRPC §5.2.2). All four are on by
 /// default; experiments switch them off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bypasses {

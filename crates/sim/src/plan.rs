@@ -190,8 +190,8 @@ impl Plan {
         plan
     }
 
-    /// Makes it a run of many short echoes in quick succession, as most endpoints spend their lives:
-    /// what the common path is made for. Faults, acts and attacks stay as they are.
+    /// Makes it a run of many short echoes in quick succession, as most endpoints spend their
+    /// lives: what the common path is made for. Faults, acts and attacks stay as they are.
     fn hasten(&mut self, rng: &mut Rng) {
         self.endpoint.bypasses = Bypasses::default();
         self.paced = false;

@@ -398,7 +398,7 @@ impl Calls {
     }
 }
 
-/// What is known of a request when it leaves.
+/// A request as it is known when it leaves.
 pub(crate) struct Begun {
     pub(crate) session: u32,
     pub(crate) req_type: ReqType,

@@ -30,8 +30,8 @@ use crate::session::table::Session;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, Rx, Transport, Tx};
 
-/// How far an iteration has come with its frames. It is moved on before a function of the user runs,
-/// so that a panic ends that call and the next packet follows.
+/// How far an iteration has come with its frames. It is moved on before a function of the user
+/// runs, so that a panic ends that call and the next packet follows.
 #[derive(Debug, Default)]
 struct Cursor {
     frame: usize,

@@ -1,5 +1,5 @@
-//! A header as three words, for those who compare it with what they expect instead of taking it
-//! apart (rule W1).
+//! A header as three words, to be compared with what is expected instead of being taken apart (rule
+//! W1).
 
 use dunlin_wire::HEADER_LEN;
 

@@ -72,7 +72,7 @@ pub(crate) struct Work {
     pub(crate) answer: Template,
 }
 
-/// What the answers to all requests of a slot have in common.
+/// The common part of the answers to all requests of a slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Template {
     /// The first word of the header of a response of one packet.
@@ -119,7 +119,7 @@ impl Marks {
     }
 }
 
-/// What is known of a request when its first packet comes.
+/// A request as it is known when its first packet comes.
 pub(crate) struct Begun {
     pub(crate) session: u32,
     pub(crate) req: ReqNum,

@@ -74,7 +74,7 @@ impl Known<'_> {
         self.line.has_waiting()
     }
 
-    /// What the answers to the session's requests have in common.
+    /// The common part of the answers to the session's requests.
     pub(crate) fn answer_template(&self) -> Template {
         self.line.answer_template()
     }

@@ -1,0 +1,127 @@
+//! The slots and credits of a session, in which this side issues requests, and the responses that
+//! the server does not know to have arrived (rules S1, S7, S9, W10).
+
+use dunlin_wire::ReqNum;
+
+use super::{Line, all_slots};
+use crate::session::marks::Marks;
+use crate::time::Nanos;
+
+/// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
+const ACKS_WORTH_SENDING: u32 = 4;
+/// Shortest time between two acknowledgement vectors of a session.
+const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
+
+/// Slots and credits in which this side issues requests (rules S1, S7).
+impl Line {
+    /// A request may be sent right now.
+    #[inline]
+    pub(crate) fn can_send(&self) -> bool {
+        self.is_open() && self.free != 0 && self.credits > 0
+    }
+
+    /// Takes a slot and a credit, which [`Self::can_send`] has seen; returns where the slot is.
+    #[inline]
+    pub(crate) fn take_slot(&mut self) -> usize {
+        debug_assert!(self.can_send());
+        let at = self.next_slot();
+        let rest = self.free & (self.free - 1);
+        self.answered &= !(self.free ^ rest);
+        self.free = rest;
+        self.credits -= 1;
+        at
+    }
+
+    /// The request in the slot has been answered: slot and credit are free again.
+    #[inline]
+    pub(crate) fn release_slot(&mut self, req: ReqNum) {
+        let bit = 1_u64 << (req.0 & u32::from(self.mask));
+        debug_assert!(self.free & bit == 0, "a slot is released once");
+        self.free |= bit;
+        self.answered |= bit;
+        self.credits += 1;
+    }
+
+    /// Packets that may still be sent.
+    #[inline]
+    pub(crate) fn credits(&self) -> u32 {
+        self.credits
+    }
+
+    pub(crate) fn take_credit(&mut self) {
+        self.credits -= 1;
+    }
+
+    pub(crate) fn return_credits(&mut self, credits: u32) {
+        self.credits += credits;
+    }
+
+    /// Calls that hold a slot, zombies included.
+    pub(crate) fn in_flight(&self) -> u32 {
+        (all_slots(u32::from(self.mask) + 1) & !self.free).count_ones()
+    }
+
+    /// Calls wait for a slot or a credit, or no longer do.
+    pub(crate) fn set_waiting(&mut self, waiting: bool) {
+        self.marks.set(Marks::WAITING, waiting);
+        self.settle();
+    }
+
+    #[inline]
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.marks.has(Marks::WAITING)
+    }
+
+    /// Puts the session into the stall queue if calls wait that could move. True if it was not
+    /// there.
+    #[inline]
+    pub(crate) fn stall(&mut self) -> bool {
+        let stalls = self.has_waiting() && !self.marks.has(Marks::STALLED) && self.can_send();
+        if stalls {
+            self.marks.set(Marks::STALLED, true);
+        }
+        stalls
+    }
+
+    /// A short request may leave now, and nothing else has to be looked at.
+    #[inline(always)]
+    pub(in crate::session) fn is_plain(&self, generation: u32, len: u32, now: Nanos) -> bool {
+        self.generation == generation
+            && now < self.plain_until
+            && self.free != 0
+            && self.credits != 0
+            && len < self.limit
+    }
+
+    /// The place of the slot that the next request takes.
+    #[inline(always)]
+    pub(in crate::session) fn next_slot(&self) -> usize {
+        (self.slots + self.free.trailing_zeros()) as usize
+    }
+
+    /// The session has left the stall queue.
+    pub(crate) fn leave_stall_queue(&mut self) {
+        self.marks.set(Marks::STALLED, false);
+    }
+}
+
+/// Acknowledgement vectors (rules S9, W10).
+impl Line {
+    /// Enough responses of idle slots have arrived that the server should know of it.
+    #[inline]
+    pub(crate) fn owes_acks(&self, now: Nanos) -> bool {
+        let enough = (self.answered & self.free).count_ones() >= ACKS_WORTH_SENDING;
+        enough && now.since(self.acked) >= ACK_INTERVAL
+    }
+
+    /// Four of the slots whose latest responses the server may not know to have arrived. They are
+    /// acknowledged now; [`Self::owes_acks`] has seen that there are so many.
+    pub(crate) fn take_acks(&mut self, now: Nanos) -> [u32; ACKS_WORTH_SENDING as usize] {
+        self.acked = now;
+        std::array::from_fn(|_| {
+            let slot = (self.answered & self.free).trailing_zeros();
+            self.answered &= !(1 << slot);
+            slot
+        })
+    }
+}
