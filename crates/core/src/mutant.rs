@@ -82,6 +82,10 @@ mutants! {
         ReusedWhileSent = "reused-while-sent",
         /// A lost packet of a request is never sent again.
         LostNotResent = "lost-not-resent",
+        /// A closed session still takes packets on the common path.
+        LimitLeftAfterClose = "limit-left-after-close",
+        /// After a panic on the common path, no request fails for it.
+        PanicMisattributed = "panic-misattributed",
     }
     differences {
         /// A slow request is acknowledged one nanosecond later.
@@ -94,6 +98,8 @@ mutants! {
         OtherByte = "other-byte",
         /// A second msgbuf is taken for each response, until the response has left.
         SpareBuffer = "spare-buffer",
+        /// A session that is paced still sends short requests on the common path.
+        PlainThoughPaced = "plain-though-paced",
         /// A call counts as having taken one nanosecond more.
         MeasuredLonger = "measured-longer",
         /// A handler's request that its client has cancelled is not reported as given up.

@@ -80,6 +80,7 @@ fn every_planted_difference_is_found_and_named() {
         (Mutant::EndingsReversed, "ends call"),
         (Mutant::OtherByte, "flags: Flags(2)"),
         (Mutant::SpareBuffer, "pool msgbufs: "),
+        (Mutant::PlainThoughPaced, ""),
         (Mutant::MeasuredLonger, "call: "),
         (Mutant::NotReported, "is given up"),
     ];

@@ -110,6 +110,10 @@ impl Proto {
         let line = self.sessions.at_mut(session);
         if let Some(paced) = self.pacer.must_pace(line.flow(), line.terms().credits) {
             line.set_paced(paced);
+            #[cfg(feature = "mutants")]
+            if self.config.mutant == Some(crate::mutant::Mutant::PlainThoughPaced) {
+                line.spoil_plain();
+            }
         }
     }
 

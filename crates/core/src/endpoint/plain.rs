@@ -183,6 +183,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             Running::Completion => self.proto.stats.on_panic(),
             Running::Handler(work) => {
                 self.proto.stats.on_panic();
+                #[cfg(feature = "mutants")]
+                if self.proto.shows(crate::mutant::Mutant::PanicMisattributed) {
+                    return;
+                }
                 self.proto.after_handler(work);
             }
         }

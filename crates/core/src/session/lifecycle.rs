@@ -10,6 +10,8 @@ use crate::config::{MAX_CREDITS, MAX_WINDOW, SessionOptions};
 use crate::congestion::{BytesPerSec, Scheme};
 use crate::endpoint::proto::Proto;
 use crate::error::{CloseReason, OpenError};
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
 use crate::session::table::Session;
 use crate::session::terms::{Terms, largest_message};
 use crate::transport::PeerId;
@@ -164,7 +166,7 @@ impl Proto {
         let rx_queue = strict.then_some(self.limits.rx_queue);
         let index = self.sessions.begin(terms, accepted, rx_queue)?;
         #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::StaleIncarnation) {
+        if self.shows(Mutant::StaleIncarnation) {
             self.sessions.reuse_token(index);
         }
         self.open_slots(index);
@@ -199,6 +201,10 @@ impl Proto {
         });
         self.end_control(index);
         let token = self.sessions.end(index);
+        #[cfg(feature = "mutants")]
+        if self.shows(Mutant::LimitLeftAfterClose) {
+            self.sessions.at_mut(index).spoil_limit();
+        }
         self.tell(SessionEvent::Closed { session, reason });
         self.notices.on_closed(Closed {
             session,

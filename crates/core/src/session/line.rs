@@ -438,8 +438,20 @@ impl Line {
         )
     }
 
+    /// A planted bug: the session takes packets whatever its state.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn spoil_limit(&mut self) {
+        self.limit = self.single() + 1;
+    }
+
+    /// A planted bug: short requests leave at once, whatever the session's state.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn spoil_plain(&mut self) {
+        self.plain_until = self.sample_due;
+    }
+
     /// Compares what repeats other fields with what it follows from.
-    #[cfg(any(test, debug_assertions))]
+    #[cfg(any(test, all(debug_assertions, not(feature = "mutants"))))]
     pub(crate) fn check(&self) {
         assert_eq!(
             (self.limit, self.head, self.plain_until),
