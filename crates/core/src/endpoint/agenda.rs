@@ -164,9 +164,14 @@ impl Agenda {
         (start, limit)
     }
 
-    /// The next scan of calls is at `at`.
-    pub(crate) fn scan_at(&mut self, at: Nanos) {
-        self.next_scan = at;
+    /// Calls were scanned: all of those that live, or only a part. `due`: when the first of them
+    /// must be looked at again; `soonest`: no scan is before this.
+    pub(crate) fn on_scanned(&mut self, live: usize, all: bool, due: Nanos, soonest: Nanos) {
+        self.next_scan = match live {
+            0 => Nanos::MAX,
+            _ if all => due.max(soonest),
+            _ => soonest,
+        };
     }
 
     /// Something is due for a large message at `due`.

@@ -320,18 +320,18 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if proto.outbox.is_empty() {
             return self.tx.settle();
         }
-        proto.stats.on_transmit(proto.outbox.len());
+        proto.stats.on_transmit(proto.outbox.items().len());
         // CLOCK 2: before the burst if some client measures, because the answers leave at this
         // time, or if the burst is long, because the transport's time is not the handlers'.
         let measures = proto.outbox.measures();
-        let early = measures || proto.outbox.len() >= MANY;
+        let early = measures || proto.outbox.items().len() >= MANY;
         let mut leaving = if early {
             self.clock.now()
         } else {
             proto.moment.now()
         };
         if !proto.config.bypasses.clock {
-            for _ in 1..proto.outbox.len() {
+            for _ in 1..proto.outbox.items().len() {
                 leaving = self.clock.now();
             }
         }

@@ -57,11 +57,8 @@ impl Proto {
             due = due.min(self.check_call(idx, blame));
         }
         let soonest = now + interval;
-        self.agenda.scan_at(match self.calls.live() {
-            0 => Nanos::MAX,
-            _ if count == len => due.max(soonest),
-            _ => soonest,
-        });
+        let live = self.calls.live();
+        self.agenda.on_scanned(live, count == len, due, soonest);
     }
 
     /// Does what is due for one call; returns when it must be looked at again.

@@ -209,11 +209,6 @@ impl Outbox {
         self.len == 0
     }
 
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
     /// The packets, ready to go.
     #[inline]
     pub(crate) fn items(&self) -> &[TxItem] {
