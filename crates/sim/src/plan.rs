@@ -184,7 +184,7 @@ impl Plan {
         if crowd {
             plan.workload.sessions = CROWD;
             plan.endpoint.max_sessions = plan.endpoint.max_sessions.max(256);
-        } else if rng.one_in(3) {
+        } else if rng.one_in(if calm_weather { 1 } else { 3 }) {
             plan.hasten(rng);
         }
         plan

@@ -160,7 +160,7 @@ fn every_planted_difference_is_found_and_named() {
 
     // What the first different fact is, and the field by which it differs, if it is not its time.
     let expected = [
-        ("one-nanosecond-later", "iterates", None),
+        ("one-nanosecond-later", "hands over", None),
         ("counted-twice", "iterates", Some("stalls")),
         ("endings-reversed", "ends with", Some("call")),
         ("other-byte", "hands over", Some("header")),
