@@ -232,6 +232,7 @@ fn every_factor_is_switched_off_and_on_again() {
         "timely_bypass",
         "rate_limiter_bypass",
         "all_three",
+        "common_path",
         "cells_together",
         "preallocated_responses",
         "zero_copy_requests",
