@@ -20,13 +20,17 @@ use report::Report;
 const LEAST: f64 = 0.95;
 
 /// What handles packets that come in, from their bytes to the handler or the completion.
-const RECEIVE_PATH: [&str; 14] = [
+const RECEIVE_PATH: [&str; 18] = [
     "crates/wire/src/header.rs",
     "crates/wire/src/extension.rs",
     "crates/wire/src/numbers.rs",
     "crates/wire/src/residence.rs",
     "crates/core/src/packet/receive.rs",
     "crates/core/src/endpoint/event_loop.rs",
+    "crates/core/src/endpoint/plain.rs",
+    "crates/core/src/session/line.rs",
+    "crates/core/src/session/line/slots.rs",
+    "crates/core/src/session/proof.rs",
     "crates/core/src/handler/dispatch.rs",
     "crates/core/src/server/requests.rs",
     "crates/core/src/transfer/server.rs",
