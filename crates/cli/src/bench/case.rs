@@ -121,7 +121,7 @@ impl Case {
         &self.params
     }
 
-    /// What should not have happened in its rounds.
+    /// Faults that its rounds showed, such as retransmissions.
     pub(super) fn alarms(&self) -> &[String] {
         &self.alarms
     }

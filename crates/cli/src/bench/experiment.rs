@@ -109,7 +109,7 @@ impl Experiment {
             Self::Reorder => 5,
             Self::Sessions => 150,
             Self::Idle => 200,
-            // As long as all cases take, for so many rounds.
+            // The time of all cases, once for each round.
             Self::Incast => 300 * 1000,
             Self::IncastBackground => 200 * 1000,
             Self::Cluster => 1200 * 1000,

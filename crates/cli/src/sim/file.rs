@@ -47,7 +47,7 @@ struct Network {
     rx_queue: u32,
     /// What the NIC of a host holds.
     nic_kb: f64,
-    /// What becomes of frames that it has no room for.
+    /// Its treatment of frames that it has no room for.
     nic: Nic,
     /// Whether hosts know the round trip of an empty network.
     base_rtt: BaseRtt,
@@ -62,7 +62,7 @@ struct Network {
     uplink_gbps: f64,
 }
 
-/// What becomes of frames that a NIC has no room for.
+/// A NIC's treatment of frames that it has no room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Nic {

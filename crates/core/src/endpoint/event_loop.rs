@@ -5,6 +5,8 @@
 //!   → handler or continuation → batch handlers → finished jobs → what is due
 //!   → completions that waited → stall queue → tx.burst
 //! ```
+//! Ordinary packets take the common path (`endpoint/plain.rs`), all others the general one here.
+//!
 //! Slots never call user code and never see the transport: they push packets and return events, and
 //! the control flow is here and in `handler/dispatch.rs`. The clock is read at the places marked
 //! CLOCK, around slow handlers, and in every 64th idle iteration; everything below gets the time.

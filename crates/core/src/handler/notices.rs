@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::handler::request::Ticket;
 use crate::session::lifecycle::{Closed, SessionEvent};
 
-/// What the user and the control plane do not know yet, in order.
+/// Events that the user and the control plane do not know yet, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     sessions: VecDeque<SessionEvent>,

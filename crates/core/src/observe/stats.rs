@@ -13,7 +13,7 @@ pub(crate) struct Stats {
     rtts: RttLog,
 }
 
-/// What is read.
+/// Reading.
 impl Stats {
     #[inline]
     pub(crate) fn counters(&self) -> &Counters {

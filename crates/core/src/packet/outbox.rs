@@ -259,7 +259,7 @@ impl Outbox {
     }
 }
 
-/// What waits for the transport.
+/// Msgbufs and completions that wait for the transport.
 impl Outbox {
     /// The transport has come so far.
     #[inline]

@@ -3,7 +3,7 @@
 //! brings the data, so a message costs one cache miss and not two, as it does with separate head
 //! and tail indices.
 //!
-//! What waits to be sent, or was taken out, lies in lines of our own, a [`Burst`].
+//! Messages that wait to be sent, or were taken out, lie in lines of our own, a [`Burst`].
 //!
 //! Layout of a lane: one line with the number of cells that the reader has given back, then the
 //! cells. A cell begins with the sequence number of the message in it, from 1; 0 is empty.

@@ -97,7 +97,7 @@ impl File {
         Ok(())
     }
 
-    /// What every load has of its own, nothing takes from the endpoints.
+    /// A key that every load sets for itself has no effect among the endpoints.
     fn refuse_idle_endpoint(&self) -> Result<(), Wrong> {
         let (endpoint, usual) = (&self.endpoint, Endpoint::default());
         let all =

@@ -1,4 +1,4 @@
-//! What an iteration knows of time.
+//! The moment alone: times of an iteration, and absence.
 
 use super::*;
 
