@@ -294,6 +294,12 @@ impl MsgBuf {
         Some(len)
     }
 
+    /// Like [`Self::copy_short`], for any length; panics if `to` has another one.
+    #[inline]
+    pub fn copy_to(&self, to: &mut [u8]) {
+        copy::fresh_any(to, self.data());
+    }
+
     #[inline]
     fn revoke_lent(&mut self) {
         self.at().lent.store(false, Ordering::Relaxed);

@@ -36,8 +36,33 @@ pub(crate) fn fresh<const N: usize>(to: &mut [u8; N], from: &[u8]) {
     }
 }
 
+/// The same for any length, as the first and the last words of it. Of a message of more than 128
+/// bytes, the user wrote most a while ago.
+#[inline]
+pub(crate) fn fresh_any(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        32..=64 => fresh_ends::<32>(to, from),
+        65..=128 => fresh_ends::<64>(to, from),
+        ..32 => fresh_shorter(to, from),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Copies the first and the last `N` bytes of slices of one length, in words.
+#[inline(always)]
+fn fresh_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+    assert_eq!(to.len(), from.len(), "the caller made room for the message");
+    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+        words(to, from);
+    }
+    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
+        words(to, from);
+    }
+}
+
 #[inline(never)]
 fn fresh_shorter(to: &mut [u8], from: &[u8]) {
+    assert_eq!(to.len(), from.len(), "the caller made room for the message");
     let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut(), from.as_chunks());
     for (to, from) in to.iter_mut().zip(from) {
         words::<WORD>(to, from);

@@ -1,5 +1,8 @@
 //! Free regions that hold a single large block each: kept for the next message of their class up
 //! to a bound in bytes, given back to the system beyond it. Owned by `pool`.
+//!
+//! A region that alone is beyond the bound is a giant. The last one is kept: the system clears its
+//! pages one by one when they are touched, which takes several times as long as to fill them.
 
 use crate::layout::{LARGE_CLASSES, SMALL_CLASSES};
 use crate::region::RegionBox;
@@ -13,19 +16,28 @@ pub(crate) const MAX_CACHED: usize = 128 << 20;
 pub(crate) struct LargeCache {
     free: [Vec<RegionBox>; LARGE_CLASSES],
     bytes: usize,
+    /// With its class.
+    giant: Option<(usize, RegionBox)>,
 }
 
 impl LargeCache {
     /// Takes a region of `class` out.
     pub(crate) fn pop(&mut self, class: usize) -> Option<RegionBox> {
+        if let Some((_, giant)) = self.giant.take_if(|(of, _)| *of == class) {
+            return Some(giant);
+        }
         let region = self.free[class - SMALL_CLASSES].pop()?;
         self.bytes -= region.get().len;
         Some(region)
     }
 
-    /// Puts a region of `class` in, or returns it if that would be too much.
+    /// Puts a region of `class` in. Returns the one that is then too much, if one is.
     #[must_use = "a region that is not kept is to be accounted for"]
     pub(crate) fn push(&mut self, class: usize, region: RegionBox) -> Option<RegionBox> {
+        if region.get().len > MAX_CACHED {
+            let before = self.giant.replace((class, region));
+            return before.map(|(_, giant)| giant);
+        }
         let bytes = self.bytes + region.get().len;
         if bytes > MAX_CACHED {
             return Some(region);
@@ -37,6 +49,9 @@ impl LargeCache {
 
     /// Takes the largest region out.
     pub(crate) fn evict(&mut self) -> Option<RegionBox> {
+        if let Some((_, giant)) = self.giant.take() {
+            return Some(giant);
+        }
         let class = self.free.iter().rposition(|list| !list.is_empty())?;
         self.pop(class + SMALL_CLASSES)
     }

@@ -21,6 +21,7 @@ use dunlin_core::{
     CallOptions, Clock, Config, Cx, Done, Nanos, Request, Rpc, Session, SessionOptions, Tag,
 };
 use dunlin_msgbuf::MsgBuf;
+use dunlin_testkit::session::connect;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::shm::{Options, Shm, ShmRx, ShmTx};
 use dunlin_wire::ReqType;
@@ -173,19 +174,8 @@ fn connected<const SIZE: usize, const DEADLINE: bool>(
         window: SessionOptions::DEFAULT.window.max(room),
         ..SessionOptions::DEFAULT
     };
-    let open = |_| {
-        let session = client.lifecycle().open(&options).expect("there is room");
-        let offer = client.lifecycle().offer_of(session).expect("it is opening");
-        let (_, answer) = server
-            .lifecycle()
-            .accept(to_client, &offer)
-            .expect("a good offer");
-        client
-            .lifecycle()
-            .opened(session, to_server, &answer)
-            .expect("a good answer");
-        session
-    };
+    let peers = [to_server, to_client];
+    let open = |_| connect(&mut client, &mut server, peers, &options)[0];
     let sessions = (0..plan.sessions).map(open).collect();
     (client, server, sessions)
 }

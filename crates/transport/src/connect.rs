@@ -18,6 +18,7 @@
 //!   [`Connect::remove`] ends all uses at once. A [`PeerId`] that was released or removed is not
 //!   soon given to another peer; what is sent to it is dropped and counted.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{OwnedFd, RawFd};
@@ -27,15 +28,14 @@ use dunlin_wire::control::TransportKind;
 
 use crate::counters::Counters;
 
+/// Names an endpoint, over all processes and restarts.
+pub use dunlin_wire::control::EndpointUid;
+
 /// Most bytes in an [`Offer`]; the control message that carries it has this much room.
 pub const MAX_OFFER_BYTES: usize = 256;
 
 /// Most descriptors in an [`Offer`].
 pub const MAX_OFFER_FDS: usize = 4;
-
-/// Name of an endpoint, unique over hosts, processes and restarts. The nexus makes it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct EndpointUid(pub [u8; 16]);
 
 /// What one endpoint tells another through the control plane so that packets can flow.
 #[derive(Debug, Default)]
@@ -79,29 +79,51 @@ pub enum Arm {
 }
 
 /// Why two endpoints could not be made known to each other.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum ConnectError {
     /// The transport cannot reach this peer, for example shared memory on another host.
-    #[error("this transport does not reach the peer")]
     Unreachable,
     /// The bytes of the offer are not what this transport sends.
-    #[error("the offer is malformed")]
     Malformed,
     /// The peer wants sizes that this endpoint does not accept.
-    #[error("the peer's sizes are outside the limits of this endpoint")]
     Sizes,
     /// A descriptor is missing, of the wrong kind, of the wrong size, or not sealed.
-    #[error("a descriptor of the offer is unusable")]
     Descriptor,
     /// The offer refers to a channel that is no longer there; a new offer will make another.
-    #[error("the offered channel is gone")]
     Gone,
     /// There are as many peers as the endpoint's options allow.
-    #[error("the endpoint has too many peers")]
     TooManyPeers,
     /// The operating system refused.
-    #[error("the operating system refused: {0}")]
-    Os(#[from] io::Error),
+    Os(io::Error),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable => f.write_str("this transport does not reach the peer"),
+            Self::Malformed => f.write_str("the offer is malformed"),
+            Self::Sizes => f.write_str("the peer's sizes are outside the limits of this endpoint"),
+            Self::Descriptor => f.write_str("a descriptor of the offer is unusable"),
+            Self::Gone => f.write_str("the offered channel is gone"),
+            Self::TooManyPeers => f.write_str("the endpoint has too many peers"),
+            Self::Os(error) => write!(f, "the operating system refused: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Os(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> Self {
+        Self::Os(error)
+    }
 }
 
 /// A transport whose peers are made known by offers through the control plane.

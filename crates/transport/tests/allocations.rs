@@ -1,23 +1,13 @@
-//! No memory is allocated for an RPC over shared memory, whatever becomes of it (design §5): the
+//! No memory is allocated for an RPC over shared memory, whatever becomes of it: the
 //! proofs of `dunlin-core`, over the real transport in one thread.
 
-#[path = "../../core/tests/allocations/counting.rs"]
-mod counting;
-#[path = "../../core/tests/allocations/kinds.rs"]
-mod kinds;
-#[path = "../../core/tests/allocations/lossy.rs"]
-mod lossy;
-#[path = "../../core/tests/allocations/proof.rs"]
-mod proof;
-#[path = "../../core/tests/allocations/world.rs"]
-mod world;
-
+use dunlin_testkit::allocations::World;
+use dunlin_testkit::counting::Counting;
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::shm::{Options, Shm};
-use world::World;
 
 #[global_allocator]
-static ALLOCATOR: counting::Counting = counting::Counting;
+static ALLOCATOR: Counting = Counting;
 
 fn world(sessions: usize) -> World<Shm> {
     let open = || Shm::open(Options::default()).expect("shared memory");
@@ -37,4 +27,4 @@ fn world(sessions: usize) -> World<Shm> {
     World::new([client, server], [to_server, to_client], sessions)
 }
 
-proof::every_kind!();
+dunlin_testkit::prove_every_kind!(world);

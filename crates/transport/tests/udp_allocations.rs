@@ -1,34 +1,12 @@
 //! After set-up the data path of `udp` and `auto` allocates nothing, whatever the traffic.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Transport, Tx, TxItem};
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
+use dunlin_testkit::counting::{Counting, allocations_in};
 use dunlin_transport::auto::{self, Auto};
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
 use dunlin_transport::udp::{Ecn, Options, Udp};
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(at, layout) };
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -91,20 +69,18 @@ fn assert_no_allocation<T: Connect>(open: impl Fn() -> Endpoint<T>, same_host: [
     large.data_mut().fill(2);
     let peers: Vec<_> = to.iter().map(|(_, peer)| *peer).collect();
     let bursts = bursts(&peers, &small, &large);
-    let before = COUNT.get();
     let mut frames = 0;
-    for _ in 0..20 {
-        for burst in &bursts {
-            from.tx.burst(burst);
-            from.tx.done();
-            for (to, _) in &mut to {
-                for _ in 0..20 {
-                    frames += to.rx.burst();
-                }
+    let mut exchange = |burst: &Vec<TxItem>| {
+        from.tx.burst(burst);
+        from.tx.done();
+        for (to, _) in &mut to {
+            for _ in 0..20 {
+                frames += to.rx.burst();
             }
         }
-    }
-    assert_eq!(COUNT.get(), before);
+    };
+    let count = allocations_in(|| (0..20).for_each(|_| bursts.iter().for_each(&mut exchange)));
+    assert_eq!(count, 0);
     // A frame may hold a burst of small packets.
     assert!(frames > 20 * 20, "{frames} frames");
 }

@@ -174,29 +174,41 @@ mod mapped {
         let region = map(&regions::info(buf.lend().region()).expect("it is alive"));
         let named = std::sync::Mutex::new(buf.lend());
         let over = std::sync::atomic::AtomicBool::new(false);
-        let good = std::thread::scope(|scope| {
+        let good = AtomicU32::new(0);
+        std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
-                let (mut copy, mut good) = ([0; 4096], 0_u32);
+                let mut copy = [0; 4096];
                 while !over.load(Ordering::Relaxed) {
-                    let name = *named.lock().expect("nobody panics");
+                    let name = *named.lock().expect("no thread panics with it");
                     if region.find(name).expect("inside").copy_to(&mut copy) {
                         assert!(
                             copy.iter().all(|&byte| byte == copy[0]),
                             "two messages in one"
                         );
-                        good += 1;
+                        good.fetch_add(1, Ordering::Relaxed);
                     }
                 }
-                good
             });
             for round in 0..200_000_u32 {
                 buf.data_mut().fill(round.to_le_bytes()[0]);
-                *named.lock().expect("nobody panics") = buf.lend();
+                *named.lock().expect("no thread panics with it") = buf.lend();
+                // Whatever else runs: now and then the message stays until it was copied, so both
+                // threads have run in between.
+                let seen = good.load(Ordering::Relaxed);
+                while round % 1000 == 0
+                    && good.load(Ordering::Relaxed) == seen
+                    && !reader.is_finished()
+                {
+                    std::thread::yield_now();
+                }
             }
             over.store(true, Ordering::Relaxed);
-            reader.join().expect("no copy is torn")
+            reader.join().expect("no copy is torn");
         });
-        assert!(good > 0, "the reader has seen something");
+        assert!(
+            good.into_inner() >= 200,
+            "a copy for each time that a message stayed"
+        );
     }
 }
 

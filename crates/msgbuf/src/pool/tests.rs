@@ -256,6 +256,33 @@ fn large_regions_are_kept_for_the_next_message_up_to_a_bound() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it is far too large")]
+fn the_last_region_beyond_the_bound_is_kept_and_no_other() {
+    let config = PoolConfig {
+        hugepages: Hugepages::Never,
+        ..PoolConfig::default()
+    };
+    let mut pool = Pool::new(config).expect("it is valid");
+    let base = pool.bytes_mapped();
+    let [first, second] = [0, 1].map(|_| alloc(&mut pool, MAX_CACHED + 1));
+    let at = second.data().as_ptr();
+    pool.recycle(first);
+    pool.recycle(second);
+    let mapped = pool.bytes_mapped() - base;
+    assert!((MAX_CACHED..4 * MAX_CACHED).contains(&mapped), "{mapped}");
+    let again = alloc(&mut pool, 2 * MAX_CACHED);
+    assert_eq!(again.data().as_ptr(), at);
+    pool.recycle(again);
+    assert_eq!(pool.bytes_mapped() - base, mapped);
+    // One of another class takes its place.
+    let other = alloc(&mut pool, 3 * MAX_CACHED);
+    assert_ne!(other.data().as_ptr(), at);
+    let mapped = pool.bytes_mapped() - mapped;
+    pool.recycle(other);
+    assert_eq!(pool.bytes_mapped(), mapped);
+}
+
+#[test]
 fn cached_large_regions_make_room_for_others() {
     let config = PoolConfig {
         max_bytes: 4 * MIB,

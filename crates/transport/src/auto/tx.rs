@@ -4,7 +4,7 @@
 //! A position in the sequence counts as done when both transports are done with all they had.
 //! Called by the event loop, and by `connect`.
 
-use dunlin_core::transport::{Lane, Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 
 use super::offer::Offered;
 use super::uses::{Uses, is_udp};
@@ -23,6 +23,8 @@ pub struct AutoTx {
     pub(super) offered: Offered,
     pub(super) uses: Uses,
     mixed: Vec<TxItem>,
+    /// The same of a lane.
+    mixed_staged: Vec<LanePacket>,
     given: TxSeq,
     done: TxSeq,
     /// What the transports said to the last burst that they got.
@@ -38,6 +40,7 @@ impl AutoTx {
             offered: Offered::default(),
             uses: Uses::default(),
             mixed: Vec::with_capacity(MIXED),
+            mixed_staged: Vec::with_capacity(LANE_LINES),
             given: TxSeq(0),
             done: TxSeq(0),
             shm_given: TxSeq(0),
@@ -58,6 +61,25 @@ impl AutoTx {
             }
             self.udp_given = self.udp.burst(&self.mixed);
         }
+    }
+}
+
+impl AutoTx {
+    /// Sends a lane whose packets may be for several peers on both transports, and what follows.
+    fn send_mixed_lane(&mut self, lane: &Lane, items: &[TxItem]) {
+        self.mixed_staged.clear();
+        let runs = lane.packets();
+        for run in runs.chunk_by(|a, b| is_udp(a.peer()) == is_udp(b.peer())) {
+            if is_udp(run[0].peer()) {
+                self.mixed_staged.extend_from_slice(run);
+            } else if let Some(shm) = &mut self.shm {
+                self.shm_given = shm.send_staged(lane, run, &[]);
+            }
+        }
+        if !self.mixed_staged.is_empty() {
+            self.udp_given = self.udp.send_staged(lane, &self.mixed_staged, &[]);
+        }
+        self.send_mixed(items);
     }
 }
 
@@ -88,20 +110,24 @@ impl Tx for AutoTx {
         self.done
     }
 
-    #[inline]
-    fn lend(&mut self, peer: PeerId, expected: usize) -> Option<Lane> {
-        match &mut self.shm {
-            Some(shm) if !is_udp(peer) => shm.lend(peer, expected),
-            _ => self.udp.lend(peer, expected),
-        }
+    fn lane(&self) -> usize {
+        let shm = self.shm.as_ref().map_or(usize::MAX, Tx::lane);
+        self.udp.lane().min(shm)
     }
 
     #[inline]
-    fn publish(&mut self, peer: PeerId, lane: Lane) {
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        self.given.0 += (lane.len() + items.len()) as u64;
+        let mut peers = lane.packets().iter().map(|packet| packet.peer());
+        let others = items.iter().any(|item| is_udp(item.peer));
         match &mut self.shm {
-            Some(shm) if !is_udp(peer) => shm.publish(peer, lane),
-            _ => self.udp.publish(peer, lane),
+            Some(shm) if !others && !peers.any(is_udp) => {
+                self.shm_given = shm.send(lane, items);
+            }
+            None => self.udp_given = self.udp.send(lane, items),
+            Some(_) => self.send_mixed_lane(lane, items),
         }
+        self.given
     }
 
     /// Of the transport that the peer was met on.

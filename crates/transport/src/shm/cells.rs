@@ -145,6 +145,25 @@ impl Cells {
         unsafe { super::copy::whole(from, self.bytes(at).as_ptr()) };
     }
 
+    /// Writes the packet whose first cell is `at`, of which two cells are copied without a call.
+    ///
+    /// # Safety
+    /// The packet's cells belong to the caller and do not reach beyond the last. The bytes lie
+    /// outside the ring.
+    #[inline(always)]
+    pub(super) unsafe fn write_packet(&self, at: u32, bytes: &[u8]) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match bytes.split_first_chunk::<ONE_CELL>() {
+                Some((first, rest)) => {
+                    self.write_whole(at, first);
+                    self.write(at, ONE_CELL, rest.as_ptr(), rest.len());
+                }
+                None => self.write(at, 0, bytes.as_ptr(), bytes.len()),
+            }
+        }
+    }
+
     /// Prefetches a cell for writing.
     #[inline]
     pub(super) fn prefetch_write(&self, at: u32) {

@@ -1,5 +1,6 @@
 //! The transport as its users see it: options, [`Shm::open`], and [`Connect`].
 
+use std::fmt;
 use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::RawFd;
@@ -50,20 +51,47 @@ impl Default for Options {
 }
 
 /// Why an endpoint could not be opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum OpenError {
     /// `cells` is not a power of two from 64 to 65 536.
-    #[error("the cells of a ring must be a power of two from 64 to 65536, not {0}")]
     Cells(u32),
     /// `data_size` is not from 1 to 1 MiB.
-    #[error("a packet has from 1 to 1048576 data bytes, not {0}")]
     DataSize(u32),
     /// `max_peers` is 0 or more than 4096.
-    #[error("an endpoint has from 1 to 4096 peers, not {0}")]
     MaxPeers(u32),
     /// The operating system refused.
-    #[error("the operating system refused: {0}")]
-    Os(#[from] io::Error),
+    Os(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cells(value) => write!(
+                f,
+                "the cells of a ring must be a power of two from 64 to 65536, not {value}"
+            ),
+            Self::DataSize(value) => {
+                write!(f, "a packet has from 1 to 1048576 data bytes, not {value}")
+            }
+            Self::MaxPeers(value) => write!(f, "an endpoint has from 1 to 4096 peers, not {value}"),
+            Self::Os(error) => write!(f, "the operating system refused: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Os(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Os(error)
+    }
 }
 
 /// The shared-memory transport.

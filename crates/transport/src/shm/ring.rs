@@ -220,6 +220,14 @@ impl Producer {
         Ok(())
     }
 
+    /// Notes that the word of this cell is data now.
+    #[inline(always)]
+    fn soil_one(&mut self, cell: u32) {
+        let (bits, bit) = (&mut self.dirty[cell as usize / 64], 1 << (cell % 64));
+        self.dirty_count += u32::from(*bits & bit == 0);
+        *bits |= bit;
+    }
+
     /// Notes that the words of these cells are data now.
     fn soil(&mut self, from: u32, to: u32) {
         let mut cell = from;

@@ -7,7 +7,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use dunlin_core::transport::{Lane, PeerId};
+use dunlin_core::transport::PeerId;
 
 use super::channel::{Bell, Channel, ChannelId, Left, Role};
 use super::channels::{Channels, State};
@@ -286,7 +286,6 @@ fn start(
             unsettled: false,
             by_reference: tx.channels.options.by_reference.max(1),
             longest,
-            lane: Some(Lane::new()),
             told: Told::default(),
             references: 0,
             channel,

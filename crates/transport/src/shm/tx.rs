@@ -10,7 +10,9 @@
 
 use std::sync::Arc;
 
-use dunlin_core::transport::{Lane, LanePacket, MAX_INLINE, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{
+    LANE_PACKET, Lane, LanePacket, MAX_INLINE, PeerId, Tx, TxItem, TxSeq,
+};
 use dunlin_msgbuf::{BufRef, regions};
 use dunlin_wire::HEADER_LEN;
 
@@ -32,6 +34,8 @@ pub struct ShmTx {
     unsettled: Vec<usize>,
     /// Bursts since they were looked at.
     put_off: u32,
+    /// Longest packet that is staged: longer data goes by reference, or is copied only once.
+    lane: usize,
     /// Copies of data in memory that cannot be shared.
     bounce: Bounce,
     counters: Counters,
@@ -53,8 +57,6 @@ pub(super) struct Outgoing {
     pub(super) longest: u32,
     /// Data from this length on goes by reference.
     pub(super) by_reference: u32,
-    /// The peer's lane, unless it is lent.
-    pub(super) lane: Option<Lane>,
     /// The regions that the peer knows.
     pub(super) told: Told,
     /// Packets by reference that are not counted yet.
@@ -86,6 +88,7 @@ impl ShmTx {
             handed_over: 0,
             unsettled: Vec::new(),
             put_off: 0,
+            lane: (HEADER_LEN + channels.options.by_reference as usize - 1).min(LANE_PACKET),
             bounce: Bounce::default(),
             counters: Counters::default(),
             channels,
@@ -108,6 +111,60 @@ impl ShmTx {
             .reserve(self.peers.len() - self.unsettled.len());
     }
 
+    /// Sends the only packet of a burst, if it has one cell and nothing has to be looked at. Its
+    /// receiver waits for it, and for nothing else that is done here.
+    #[inline(always)]
+    fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> bool {
+        let index = index_of(packet.peer());
+        let Some(Some(peer)) = self.peers.get_mut(index) else {
+            return false;
+        };
+        let usual = peer.peer == packet.peer() && lane.is_single();
+        if !usual || !peer.ring.push_cell(lane.line(packet), packet.size()) {
+            return false;
+        }
+        unsettle(peer, index, &mut self.unsettled);
+        self.counters.tx_packets += 1;
+        self.counters.tx_bytes += packet.size() as u64;
+        if peer.ring.seems_parked() {
+            peer.ring_bell(&mut self.counters);
+        }
+        self.handed_over += 1;
+        self.end_burst();
+        true
+    }
+
+    /// Sends some of the packets of a lane, in order, and items after them.
+    #[inline(never)]
+    pub(crate) fn send_staged(
+        &mut self,
+        lane: &Lane,
+        packets: &[LanePacket],
+        items: &[TxItem],
+    ) -> TxSeq {
+        let mut rest = packets;
+        while let Some(first) = rest.first() {
+            let us = first.peer();
+            let run = rest.iter().take_while(|packet| packet.peer() == us).count();
+            let (run, others) = rest.split_at(run);
+            let index = index_of(us);
+            match self.peers.get_mut(index) {
+                Some(Some(peer)) if peer.peer == us => {
+                    unsettle(peer, index, &mut self.unsettled);
+                    peer.send_run(lane, run, &mut self.counters);
+                }
+                _ => self.counters.tx_dropped_peer += run.len() as u64,
+            }
+            rest = others;
+        }
+        self.handed_over += packets.len() as u64;
+        if !items.is_empty() {
+            return self.burst(items);
+        }
+        self.end_burst();
+        TxSeq(self.handed_over)
+    }
+
     /// Looks again at the peers that may have parked their rings as we sent to them.
     #[inline(never)]
     fn look_again(&mut self) {
@@ -126,8 +183,7 @@ impl ShmTx {
     fn end_burst(&mut self) {
         self.put_off += 1;
         if self.put_off >= PUT_OFF {
-            self.put_off = 0;
-            self.settle();
+            self.look_again();
         }
     }
 
@@ -171,27 +227,16 @@ impl Tx for ShmTx {
     }
 
     #[inline]
-    fn lend(&mut self, peer: PeerId, expected: usize) -> Option<Lane> {
-        let outgoing = self.peers.get_mut(index_of(peer))?.as_mut()?;
-        if outgoing.peer != peer {
-            return None;
-        }
-        let mut lane = outgoing.lane.take()?;
-        lane.reset(expected);
-        Some(lane)
+    fn lane(&self) -> usize {
+        self.lane
     }
 
     #[inline]
-    fn publish(&mut self, peer: PeerId, lane: Lane) {
-        let index = index_of(peer);
-        match self.peers.get_mut(index) {
-            Some(Some(outgoing)) if outgoing.peer == peer => {
-                unsettle(outgoing, index, &mut self.unsettled);
-                outgoing.publish(lane, &mut self.counters);
-            }
-            _ => self.counters.tx_dropped_peer += lane.packets().len() as u64,
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        match (lane.packets(), items) {
+            ([packet], []) if self.send_lone(lane, *packet) => TxSeq(self.handed_over),
+            (packets, items) => self.send_staged(lane, packets, items),
         }
-        self.end_burst();
     }
 
     #[inline]
@@ -222,23 +267,43 @@ fn unsettle(peer: &mut Outgoing, index: usize, unsettled: &mut Vec<usize>) {
 }
 
 impl Outgoing {
-    /// Sends the packets of the peer's lane, and takes it back.
+    /// Sends staged packets that are for this peer.
     #[inline]
-    fn publish(&mut self, lane: Lane, counters: &mut Counters) {
-        let mut rest = lane.packets();
-        while !rest.is_empty() {
-            let (taken, bytes) = self.ring.push_run(rest, LanePacket::bytes);
-            if taken == 0 {
-                counters.tx_dropped_full += rest.len() as u64;
-                break;
-            }
+    fn send_run(&mut self, lane: &Lane, packets: &[LanePacket], counters: &mut Counters) {
+        let mut rest = packets;
+        while let Some(first) = rest.first() {
+            let (taken, bytes) = match lane.is_single() {
+                true => self
+                    .ring
+                    .push_run(rest, |packet| (lane.line(*packet), packet.size())),
+                false => self.ring.push_long_run(
+                    rest,
+                    |packet| packet.size(),
+                    |packet| lane.bytes(*packet),
+                ),
+            };
             counters.tx_packets += taken as u64;
             counters.tx_bytes += bytes;
-            rest = &rest[taken..];
+            if taken == 0 {
+                self.send_alone(lane.bytes(*first), counters);
+            }
+            rest = &rest[taken.max(1)..];
         }
-        self.lane = Some(lane);
         if self.ring.seems_parked() {
             self.ring_bell(counters);
+        }
+    }
+
+    /// Sends a packet that does not fit before the ring's last cell, or not at all.
+    #[cold]
+    fn send_alone(&mut self, packet: &[u8], counters: &mut Counters) {
+        // SAFETY: the packet is a slice, and no lane lies in a ring.
+        match unsafe { self.ring.push(packet, packet.as_ptr(), 0) } {
+            Ok(()) => {
+                counters.tx_packets += 1;
+                counters.tx_bytes += packet.len() as u64;
+            }
+            Err(refused) => count_dropped(counters, refused.into()),
         }
     }
 
@@ -254,7 +319,7 @@ impl Outgoing {
         let (taken, bytes) = match short {
             0 => (0, 0),
             _ => self.ring.push_run(&items[..short], |item| {
-                &item.inline[..(item.inline_len as usize).min(MAX_INLINE)]
+                (&item.inline, item.inline_len as usize)
             }),
         };
         if taken == 0 {

@@ -9,11 +9,12 @@
 //! system calls is bounded by the number of packets, whatever the kernel answers, and none waits.
 //! Called by the event loop, and by `connect`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use dunlin_core::transport::{LANE_PACKETS, Lane, Path, PeerId, Tx, TxItem, TxSeq};
+use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 use dunlin_core::{Nanos, Scheme};
-use dunlin_msgbuf::regions;
+use dunlin_msgbuf::{BufRef, regions};
 
 use super::ffi::{self, Errno};
 use super::messages::{Message, Messages, WINDOW};
@@ -35,12 +36,17 @@ pub struct UdpTx {
     line_rate: u64,
     base_rtt: Nanos,
     messages: Messages,
-    /// The endpoint's only lane, unless it is lent.
-    lane: Option<Lane>,
-    /// The packets of a lane that is sent.
-    row: Vec<TxItem>,
     given: TxSeq,
     counters: Counters,
+}
+
+/// A packet to send, from a lane or from the queue.
+#[derive(Clone, Copy, Debug)]
+struct Packet<'a> {
+    peer: PeerId,
+    /// `None`: the packet says that it has more than there can be.
+    inline: Option<&'a [u8]>,
+    data: BufRef,
 }
 
 /// Why the kernel refused a message.
@@ -66,8 +72,6 @@ impl UdpTx {
             line_rate: options.line_rate,
             base_rtt: options.base_rtt,
             messages: Messages::new(),
-            lane: Some(Lane::new()),
-            row: Vec::with_capacity(LANE_PACKETS),
             given: TxSeq(0),
             counters: Counters::default(),
             socket,
@@ -103,27 +107,48 @@ impl UdpTx {
         self.counters
     }
 
-    /// Sends at most [`WINDOW`] packets.
-    fn send_window(&mut self, items: &[TxItem]) {
-        self.messages.clear(items.len());
-        if items.iter().all(|item| item.peer == items[0].peer) {
-            self.form(items[0].peer, items.iter());
+    /// Sends some of the packets of a lane, in order, and items after them.
+    #[inline]
+    pub(crate) fn send_staged(
+        &mut self,
+        lane: &Lane,
+        packets: &[LanePacket],
+        items: &[TxItem],
+    ) -> TxSeq {
+        let count = packets.len() + items.len();
+        let at = |index: usize| match packets.get(index) {
+            Some(packet) => Packet::staged(lane, *packet),
+            None => Packet::of(&items[index - packets.len()]),
+        };
+        for first in (0..count).step_by(WINDOW) {
+            self.send_window(first..count.min(first + WINDOW), at);
+        }
+        self.given.0 += count as u64;
+        self.given
+    }
+
+    /// Sends the packets with these numbers, at most [`WINDOW`].
+    fn send_window<'a>(&mut self, window: Range<usize>, at: impl Fn(usize) -> Packet<'a>) {
+        self.messages.clear(window.len());
+        let first = at(window.start).peer;
+        if window.clone().all(|index| at(index).peer == first) {
+            self.form(first, window.map(at));
         } else {
-            self.form_groups(items);
+            self.form_groups(window, at);
         }
         self.transmit();
     }
 
     /// Forms packets to several peers, one peer after the other.
-    fn form_groups(&mut self, items: &[TxItem]) {
+    fn form_groups<'a>(&mut self, window: Range<usize>, at: impl Fn(usize) -> Packet<'a>) {
         let mut order = [0_u64; WINDOW];
-        let order = &mut order[..items.len()];
-        for (key, (index, item)) in order.iter_mut().zip((0_u64..).zip(items)) {
-            *key = u64::from(item.peer.0) << 32 | index;
+        let order = &mut order[..window.len()];
+        for (key, index) in order.iter_mut().zip(window) {
+            *key = u64::from(at(index).peer.0) << 32 | index as u64;
         }
         order.sort_unstable();
         for group in order.chunk_by(|a, b| a >> 32 == b >> 32) {
-            let mut of_peer = group.iter().map(|key| &items[(key & 0xFFFF_FFFF) as usize]);
+            let mut of_peer = group.iter().map(|key| at((key & 0xFFFF_FFFF) as usize));
             if let Some(first) = of_peer.clone().next() {
                 self.form(first.peer, &mut of_peer);
             }
@@ -132,19 +157,19 @@ impl UdpTx {
 
     /// Forms the packets of one peer.
     #[inline]
-    fn form<'a>(&mut self, id: PeerId, items: impl Iterator<Item = &'a TxItem>) {
+    fn form<'a>(&mut self, id: PeerId, packets: impl Iterator<Item = Packet<'a>>) {
         let Some(peer) = self.peers.get(id) else {
-            self.counters.tx_dropped_peer += items.count() as u64;
+            self.counters.tx_dropped_peer += packets.count() as u64;
             return;
         };
         let mut packer = Packer::new(peer.shape);
-        for item in items {
-            let Some((inline, len)) = measure(item, peer.max_packet) else {
+        for packet in packets {
+            let Some((inline, len)) = packet.measure(peer.max_packet) else {
                 self.counters.tx_dropped_size += 1;
                 continue;
             };
             // SAFETY: we send for the endpoint that owns the msgbuf.
-            let Some(data) = (unsafe { data_of(item) }) else {
+            let Some(data) = (unsafe { data_of(packet.data) }) else {
                 self.counters.tx_dropped_stale += 1;
                 continue;
             };
@@ -221,29 +246,19 @@ impl Tx for UdpTx {
     #[inline]
     fn burst(&mut self, items: &[TxItem]) -> TxSeq {
         for window in items.chunks(WINDOW) {
-            self.send_window(window);
+            self.send_window(0..window.len(), |index| Packet::of(&window[index]));
         }
         self.given.0 += items.len() as u64;
         self.given
     }
 
-    fn lend(&mut self, peer: PeerId, expected: usize) -> Option<Lane> {
-        self.peers.get(peer)?;
-        let mut lane = self.lane.take()?;
-        lane.reset(expected);
-        Some(lane)
+    fn lane(&self) -> usize {
+        LANE_PACKET
     }
 
-    fn publish(&mut self, peer: PeerId, lane: Lane) {
-        const { assert!(LANE_PACKETS <= WINDOW) };
-        let mut row = std::mem::take(&mut self.row);
-        row.clear();
-        row.extend(lane.packets().iter().map(|packet| packet.to_item(peer)));
-        self.lane = Some(lane);
-        if !row.is_empty() {
-            self.send_window(&row);
-        }
-        self.row = row;
+    #[inline]
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        self.send_staged(lane, lane.packets(), items)
     }
 
     #[inline]
@@ -266,12 +281,32 @@ impl Tx for UdpTx {
     fn flush(&mut self) {}
 }
 
-/// The inline bytes of a packet and the length of the whole, if there is such a packet.
-#[inline]
-fn measure(item: &TxItem, max_packet: u32) -> Option<(&[u8], u32)> {
-    let inline = item.inline.get(..item.inline_len as usize)?;
-    let len = u32::try_from(inline.len() + item.data.len()).ok()?;
-    (1..=max_packet).contains(&len).then_some((inline, len))
+impl<'a> Packet<'a> {
+    #[inline]
+    fn of(item: &'a TxItem) -> Self {
+        Self {
+            peer: item.peer,
+            inline: item.inline.get(..item.inline_len as usize),
+            data: item.data,
+        }
+    }
+
+    #[inline]
+    fn staged(lane: &'a Lane, packet: LanePacket) -> Self {
+        Self {
+            peer: packet.peer(),
+            inline: Some(lane.bytes(packet)),
+            data: BufRef::EMPTY,
+        }
+    }
+
+    /// The inline bytes and the length of the whole, if there is such a packet.
+    #[inline]
+    fn measure(&self, max_packet: u32) -> Option<(&'a [u8], u32)> {
+        let inline = self.inline?;
+        let len = u32::try_from(inline.len() + self.data.len()).ok()?;
+        (1..=max_packet).contains(&len).then_some((inline, len))
+    }
 }
 
 /// The data bytes of a packet; `None` if the msgbuf was revoked.
@@ -280,15 +315,15 @@ fn measure(item: &TxItem, max_packet: u32) -> Option<(&[u8], u32)> {
 /// The caller sends for the endpoint that owns the msgbuf, and uses the bytes only until the
 /// endpoint learns from `done` that it may change them.
 #[inline]
-unsafe fn data_of<'a>(item: &TxItem) -> Option<&'a [u8]> {
-    if item.data.is_empty() {
+unsafe fn data_of<'a>(data: BufRef) -> Option<&'a [u8]> {
+    if data.is_empty() {
         return Some(&[]);
     }
     // SAFETY: the region lives at least as long as the endpoint that owns its msgbuf.
-    let at = unsafe { regions::resolve(item.data) }?;
+    let at = unsafe { regions::resolve(data) }?;
     // SAFETY: `resolve` vouches for so many readable bytes until the msgbuf is revoked, which the
     // caller excludes.
-    Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), item.data.len()) })
+    Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), data.len()) })
 }
 
 fn classify(errno: Errno, message: &Message) -> Refusal {

@@ -5,13 +5,15 @@
 //! place is found, without a look at anything that the transport says.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::{
-    Frame, Halves, Limits, MAX_INLINE, PeerId, Rx, Transport, Tx, TxItem,
+    Frame, Halves, Lane, Limits, MAX_INLINE, PeerId, Rx, Transport, Tx, TxItem,
 };
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_wire::HEADER_LEN;
 
 /// A transport under test.
 pub(crate) trait Harness {
@@ -60,6 +62,14 @@ pub(crate) const NAME: usize = 12;
 /// After so many empty polls nothing is under way on a loopback. `auto` leaves one of its two
 /// transports alone in most polls.
 const QUIET_POLLS: u32 = 200;
+
+/// Whether packets are staged.
+static STAGES: AtomicBool = AtomicBool::new(false);
+
+/// From now on, endpoints stage the packets that they can, or none.
+pub(crate) fn stage(staged: bool) {
+    STAGES.store(staged, Ordering::Relaxed);
+}
 
 /// How long a packet may take that has not been lost.
 pub(crate) const SOON: Duration = Duration::from_secs(5);
@@ -140,13 +150,50 @@ impl<H: Harness> Endpoint<H> {
     /// Sends packets and waits until the transport is done with them. The bytes stay as they are
     /// for a while, as an endpoint keeps them until it has an answer.
     pub(crate) fn send(&mut self, packets: Vec<(TxItem, Option<MsgBuf>)>) {
+        let lane = self.stage_first(&packets);
         let (items, bufs): (Vec<_>, Vec<_>) = packets.into_iter().unzip();
-        let handed_over = self.tx.burst(&items);
+        let handed_over = match lane.is_empty() {
+            true => self.tx.burst(&items),
+            false => self.tx.send(&lane, &items[lane.len()..]),
+        };
         self.tx.flush();
         assert!(self.tx.done() >= handed_over, "flushed, but not done");
         self.kept.extend(bufs.into_iter().flatten());
         let surplus = self.kept.len().saturating_sub(KEPT);
         self.kept.drain(..surplus);
+    }
+
+    /// A lane with the first of these packets, if they are to be staged.
+    fn stage_first(&mut self, packets: &[(TxItem, Option<MsgBuf>)]) -> Lane {
+        let longest = if STAGES.load(Ordering::Relaxed) {
+            self.tx.lane()
+        } else {
+            0
+        };
+        let mut lane = Lane::new(longest);
+        for (item, buf) in packets {
+            let inline = item.inline.get(..item.inline_len as usize).unwrap_or(&[]);
+            let data = buf
+                .as_ref()
+                .filter(|buf| buf.is_lent())
+                .map_or(&[][..], MsgBuf::data);
+            let bytes = [inline, data].concat();
+            let revoked = item.data.len() != data.len();
+            if bytes.len() < HEADER_LEN || revoked || !self.stage(&mut lane, item.peer, &bytes) {
+                break;
+            }
+        }
+        lane
+    }
+
+    /// Stages a packet, if it is short enough.
+    pub(crate) fn stage(&mut self, lane: &mut Lane, peer: PeerId, bytes: &[u8]) -> bool {
+        let (header, data) = bytes.split_at(HEADER_LEN);
+        let (words, _) = header.as_chunks();
+        let mut message = self.pool.alloc(data.len()).unwrap();
+        message.data_mut().copy_from_slice(data);
+        let words = [0, 1, 2].map(|at: usize| u64::from_le_bytes(words[at]));
+        lane.push(peer, words, &message)
     }
 
     /// Takes everything back that was sent.

@@ -1,23 +1,20 @@
-//! Lanes: what is published arrives as it was written, once and in
-//! order with what else was sent; what is not published leaves nothing.
+//! Lanes: what is staged arrives as it was written, once, and before the items that follow it.
 
-use std::time::Instant;
-
-use dunlin_core::transport::{LANE_PACKETS, Lane, PeerId, Tx};
+use dunlin_core::transport::{LANE_PACKET, Lane, PeerId, Tx, TxSeq};
 use dunlin_wire::HEADER_LEN;
 
-use crate::harness::{Endpoint, Harness, Packet, SOON, contents};
+use crate::harness::{Endpoint, Harness, Packet, contents};
 
-/// Lengths of packets that go into a lane.
-const LENS: std::ops::RangeInclusive<usize> = HEADER_LEN..=56;
+/// Packets that fit into the smallest ring.
+const MANY: u32 = 96;
 
 /// Runs the tests of lanes.
 pub(crate) fn run_all<H: Harness>() {
     every_length_arrives_in_order::<H>();
-    lanes_and_bursts_keep_their_order::<H>();
-    a_peer_has_one_lane::<H>();
-    a_lane_that_is_not_published_leaves_nothing::<H>();
-    a_lane_of_a_peer_that_is_gone_is_dropped_and_counted::<H>();
+    lanes_and_items_keep_their_order::<H>();
+    a_lane_for_several_peers_reaches_each::<H>();
+    what_is_not_sent_leaves_nothing::<H>();
+    packets_of_a_peer_that_is_gone_are_dropped_and_counted::<H>();
 }
 
 fn two<H: Harness>() -> (Endpoint<H>, Endpoint<H>, PeerId) {
@@ -26,17 +23,16 @@ fn two<H: Harness>() -> (Endpoint<H>, Endpoint<H>, PeerId) {
     (a, b, to_b)
 }
 
-/// Writes the packet with this number and length.
-pub(crate) fn push<H: Harness>(a: &mut Endpoint<H>, lane: &mut Lane, number: u32, len: usize) {
+/// Stages the packet with this number and length.
+pub(crate) fn push<H: Harness>(
+    a: &mut Endpoint<H>,
+    lane: &mut Lane,
+    peer: PeerId,
+    number: u32,
+    len: usize,
+) {
     let bytes = contents(a.number, number, len);
-    let (header, data) = bytes.split_at(HEADER_LEN);
-    let (words, _) = header.as_chunks();
-    let mut message = a.pool.alloc(data.len()).unwrap();
-    message.data_mut().copy_from_slice(data);
-    assert!(lane.push(
-        [0, 1, 2].map(|at: usize| u64::from_le_bytes(words[at])),
-        &message
-    ));
+    assert!(a.stage(lane, peer, &bytes), "there is room");
 }
 
 fn packets(sent: impl IntoIterator<Item = (u32, usize)>) -> Vec<Packet> {
@@ -50,84 +46,114 @@ fn packets(sent: impl IntoIterator<Item = (u32, usize)>) -> Vec<Packet> {
 
 fn every_length_arrives_in_order<H: Harness>() {
     let (mut a, mut b, to_b) = two::<H>();
-    let sent: Vec<_> = (0..)
-        .zip(LENS.chain(LENS).chain(LENS).chain(LENS))
-        .collect();
-    for burst in [1, 2, 7, LANE_PACKETS] {
-        for part in sent.chunks(burst) {
-            let mut lane = a.tx.lend(to_b, part.len()).unwrap();
-            assert_eq!(lane.room(), part.len());
+    assert_eq!(a.tx.lane(), LANE_PACKET);
+    let lens = (HEADER_LEN..=LANE_PACKET).flat_map(|len| [len, 56, HEADER_LEN + len % 33]);
+    let sent: Vec<_> = (0..).zip(lens).collect();
+    let mut lane = Lane::new(LANE_PACKET);
+    for (part, burst) in sent.chunks(7).zip([1, 2, 7].into_iter().cycle()) {
+        for part in part.chunks(burst) {
             for &(number, len) in part {
-                push(&mut a, &mut lane, number, len);
+                push(&mut a, &mut lane, to_b, number, len);
             }
-            a.tx.publish(to_b, lane);
+            a.tx.send(&lane, &[]);
+            lane.clear();
             assert_eq!(b.receive(part.len()), packets(part.iter().copied()));
         }
     }
-    assert_eq!(a.counters().tx_packets, 4 * sent.len() as u64);
-    assert_eq!(a.tx.done().0, 0, "a lane is no part of the sequence");
+    assert_eq!(a.counters().tx_packets, sent.len() as u64);
+    assert_eq!(a.tx.done(), TxSeq(sent.len() as u64), "all of them count");
+    // More than a burst.
+    for number in 0..MANY {
+        push(&mut a, &mut lane, to_b, number, 56);
+    }
+    a.tx.send(&lane, &[]);
+    let all = (0..MANY).map(|number| (number, 56));
+    assert_eq!(b.receive(MANY as usize), packets(all));
 }
 
-fn lanes_and_bursts_keep_their_order<H: Harness>() {
+fn lanes_and_items_keep_their_order<H: Harness>() {
     let (mut a, mut b, to_b) = two::<H>();
+    let mut lane = Lane::new(LANE_PACKET);
     for round in 0..300 {
         let number = 4 * round;
-        let mut lane = a.tx.lend(to_b, 2).unwrap();
-        push(&mut a, &mut lane, number + 1, 56);
-        push(&mut a, &mut lane, number + 2, 40);
-        // A lane that is lent holds up nothing.
         let long = 100 + round as usize % 900;
-        a.send_one(to_b, number, long);
-        a.tx.publish(to_b, lane);
+        push(&mut a, &mut lane, to_b, number, 56);
+        push(
+            &mut a,
+            &mut lane,
+            to_b,
+            number + 1,
+            HEADER_LEN + round as usize % 225,
+        );
+        let (item, _data) = a.packet(to_b, number + 2, long, 24);
+        let end = a.tx.send(&lane, &[item]);
+        assert_eq!(end, TxSeq(4 * u64::from(round) + 3));
+        a.tx.flush();
+        lane.clear();
         a.send_one(to_b, number + 3, 56);
-        let lens = [long, 56, 40, 56];
+        let lens = [56, HEADER_LEN + round as usize % 225, long, 56];
         assert_eq!(b.receive(4), packets((number..).zip(lens)));
     }
 }
 
-fn a_peer_has_one_lane<H: Harness>() {
+fn a_lane_for_several_peers_reaches_each<H: Harness>() {
     let (mut a, mut b, to_b) = two::<H>();
-    let lane = a.tx.lend(to_b, 3).unwrap();
-    assert!(a.tx.lend(to_b, 3).is_none(), "it is lent");
-    a.tx.publish(to_b, lane);
-    let lane = a.tx.lend(to_b, usize::MAX).unwrap();
-    assert_eq!((lane.room(), lane.packets().len()), (LANE_PACKETS, 0));
-    assert!(a.tx.lend(PeerId(77), 1).is_none(), "there is no such peer");
-    assert!(b.nothing_comes());
+    let mut c = Endpoint::<H>::new(3);
+    let (to_c, _) = a.connect(&mut c);
+    let mut lane = Lane::new(LANE_PACKET);
+    for round in 0..100 {
+        let peers = [to_b, to_b, to_c, to_b, to_c, to_c, PeerId(77)];
+        for (number, peer) in (0..).zip(peers) {
+            push(
+                &mut a,
+                &mut lane,
+                peer,
+                7 * round + number,
+                40 + round as usize,
+            );
+        }
+        let (item, _data) = a.packet(to_c, 7 * round + 6, 200, 24);
+        a.tx.send(&lane, &[item]);
+        a.tx.flush();
+        lane.clear();
+        let of =
+            |numbers: [u32; 3]| numbers.map(|number| (7 * round + number, 40 + round as usize));
+        assert_eq!(b.receive(3), packets(of([0, 1, 3])));
+        let last = (7 * round + 6, 200);
+        assert_eq!(
+            c.receive(4),
+            packets(of([2, 4, 5]).into_iter().chain([last]))
+        );
+    }
+    assert_eq!(a.counters().tx_dropped_peer, 100, "there is no peer 77");
 }
 
-fn a_lane_that_is_not_published_leaves_nothing<H: Harness>() {
+fn what_is_not_sent_leaves_nothing<H: Harness>() {
     let (mut a, mut b, to_b) = two::<H>();
-    let mut lane = a.tx.lend(to_b, 8).unwrap();
+    let mut lane = Lane::new(LANE_PACKET);
     for number in 0..8 {
-        push(&mut a, &mut lane, number, 56);
+        push(&mut a, &mut lane, to_b, number, 56);
     }
-    // All but two are taken back, and one of these is written again.
-    lane.truncate(1);
-    push(&mut a, &mut lane, 9, 30);
     a.tx.flush();
-    assert!(b.nothing_comes());
-    a.tx.publish(to_b, lane);
-    assert_eq!(b.receive(2), packets([(0, 56), (9, 30)]));
-    // A lane that is lost is the last one, and packets go on.
-    let mut lane = a.tx.lend(to_b, 8).unwrap();
-    push(&mut a, &mut lane, 10, 56);
     drop(lane);
+    assert!(b.nothing_comes());
     a.send_one(to_b, 11, 56);
     assert_eq!(b.receive(1), packets([(11, 56)]));
 }
 
-fn a_lane_of_a_peer_that_is_gone_is_dropped_and_counted<H: Harness>() {
+fn packets_of_a_peer_that_is_gone_are_dropped_and_counted<H: Harness>() {
     let (mut a, mut b, to_b) = two::<H>();
-    let mut lane = a.tx.lend(to_b, 8).unwrap();
-    push(&mut a, &mut lane, 1, 56);
-    push(&mut a, &mut lane, 2, 56);
+    let mut lane = Lane::new(LANE_PACKET);
+    push(&mut a, &mut lane, to_b, 1, 56);
+    push(&mut a, &mut lane, to_b, 2, 56);
     a.remove(to_b);
-    a.tx.publish(to_b, lane);
-    assert_eq!(a.counters().tx_dropped_peer, 2);
-    // Neither does it reach the next peer that has the same place.
-    let begin = Instant::now();
+    // Neither do they reach the next peer that has the same place.
     let (again, _) = a.connect(&mut b);
-    assert!(a.tx.lend(again, 1).is_some());
-    assert!(b.nothing_comes() && begin.elapsed() < 10 * SOON);
+    a.tx.send(&lane, &[]);
+    assert_eq!(a.counters().tx_dropped_peer, 2);
+    assert!(b.nothing_comes());
+    lane.clear();
+    push(&mut a, &mut lane, again, 3, 56);
+    a.tx.send(&lane, &[]);
+    assert_eq!(b.receive(1), packets([(3, 56)]));
 }

@@ -8,14 +8,22 @@ use dunlin_core::transport::{PeerId, RX_BURST, Rx, Tx, TxSeq};
 use dunlin_transport::connect::{Connect, Offer};
 
 use crate::harness::{Endpoint, Harness, NAME, Packet, SOON, whole};
-use crate::{lanes, waking};
+use crate::{harness, lanes, waking};
 
 /// Transports take turns, because descriptors are counted for the whole process.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs every test of the suite.
+/// Runs every test of the suite, with packets in the queue and with those staged that can be.
 pub(crate) fn run_all<H: Harness>() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    for staged in [false, true] {
+        harness::stage(staged);
+        run_each::<H>();
+    }
+    lanes::run_all::<H>();
+}
+
+fn run_each<H: Harness>() {
     every_size_arrives_unchanged::<H>();
     bursts_arrive_whole_and_once::<H>();
     frames_stay_until_the_next_burst::<H>();
@@ -32,7 +40,6 @@ pub(crate) fn run_all<H: Harness>() {
     an_endpoint_may_be_its_own_peer::<H>();
     an_abandoned_offer_leaves_nothing::<H>();
     malformed_offers_are_refused::<H>();
-    lanes::run_all::<H>();
     waking::run_all::<H>();
 }
 

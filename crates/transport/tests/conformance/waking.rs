@@ -4,7 +4,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use dunlin_core::transport::{Rx, Tx};
+use dunlin_core::transport::{Lane, Rx, Tx};
 use dunlin_transport::connect::{Arm, Connect};
 
 use crate::harness::{Endpoint, Harness, SOON};
@@ -73,9 +73,9 @@ fn a_lane_wakes_an_armed_endpoint<H: Harness>() {
     let (to_b, _) = a.connect(&mut b);
     for number in 0..50 {
         let armed = arm(&mut b) == Arm::Wait;
-        let mut lane = a.tx.lend(to_b, 1).unwrap();
-        lanes::push(&mut a, &mut lane, number, 56);
-        a.tx.publish(to_b, lane);
+        let mut lane = Lane::new(a.tx.lane());
+        lanes::push(&mut a, &mut lane, to_b, number, 56);
+        a.tx.send(&lane, &[]);
         assert!(
             !armed || wait(&fds(&b), SOON),
             "a packet is there, and the endpoint sleeps"

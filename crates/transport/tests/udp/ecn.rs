@@ -5,7 +5,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use dunlin_core::transport::Rx;
-use dunlin_core::{BytesPerSec, Clock, Config, Nanos, Rpc, Scheme, Session, SessionOptions, Tag};
+use dunlin_core::{BytesPerSec, Clock, Config, Nanos, Rpc, Scheme, SessionOptions, Tag};
+use dunlin_testkit::session;
 use dunlin_transport::connect::Connect;
 use dunlin_transport::udp::{Ecn, Options, Udp};
 use dunlin_wire::ReqType;
@@ -118,13 +119,8 @@ fn after_echoes(scheme: Option<Scheme>, marked: bool) -> (Scheme, Option<BytesPe
         scheme,
         ..SessionOptions::DEFAULT
     };
-    let session: Session = client.lifecycle().open(&wanted).unwrap();
-    let offer = client.lifecycle().offer_of(session).unwrap();
-    let (_, answer) = server.lifecycle().accept(to_client, &offer).unwrap();
-    client
-        .lifecycle()
-        .opened(session, to_server, &answer)
-        .unwrap();
+    let peers = [to_server, to_client];
+    let [session, _] = session::connect(&mut client, &mut server, peers, &wanted);
     for tag in 0..4 {
         let bufs = [(); 2].map(|()| client.buf(50_000).unwrap());
         let [request, response] = bufs;

@@ -3,128 +3,29 @@
 //!
 //! Needs root and `ip`. Elsewhere these tests say so and pass; under `CI`, root must not skip.
 
-use std::net::IpAddr;
-use std::os::fd::AsRawFd;
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use dunlin_testkit::network::{Host, Network};
 use dunlin_transport::udp::Options;
 
 use crate::endpoint::{Endpoint, connect, packets};
 
-const LEFT: &str = "10.77.0.1";
-const RIGHT: &str = "10.77.0.2";
-const NOBODY: &str = "10.77.0.99";
-const LEFT_6: &str = "fd77::1";
-const RIGHT_6: &str = "fd77::2";
+/// An address of the link that no host has.
+const NOBODY: &str = "10.79.0.99";
 
-/// Two namespaces, named after this process; each has one end of the link, `link0`.
-struct Network {
-    left: String,
-    right: String,
-}
-
-/// Says why a test does not run here. Where everything must run, that is a failure.
-fn skip(why: &str) {
-    let allowed = std::env::var_os("DUNLIN_NO_SKIP").is_none_or(|value| value != "1");
-    assert!(allowed, "DUNLIN_NO_SKIP is set, and: {why}");
-    println!("skipped: {why}");
-}
-
-impl Network {
-    /// `None` if this machine does not let us.
-    fn new() -> Option<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // SAFETY: asks for a number.
-        if unsafe { libc::geteuid() } != 0 {
-            skip("network namespaces need root");
-            return None;
-        }
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = |side| format!("dunlin-{}-{n}-{side}", std::process::id());
-        let network = Self {
-            left: name("l"),
-            right: name("r"),
-        };
-        if let Err(why) = network.build() {
-            skip(&why);
-            return None;
-        }
-        Some(network)
-    }
-
-    fn build(&self) -> Result<(), String> {
-        let Self { left, right } = self;
-        ip(&format!("netns add {left}"))?;
-        ip(&format!("netns add {right}"))?;
-        ip(&format!(
-            "-n {left} link add link0 type veth peer name link0 netns {right}"
-        ))?;
-        for (ns, v4, v6) in [(left, LEFT, LEFT_6), (right, RIGHT, RIGHT_6)] {
-            ip(&format!("-n {ns} addr add {v4}/24 dev link0"))?;
-            ip(&format!("-n {ns} addr add {v6}/64 dev link0 nodad"))?;
-            ip(&format!("-n {ns} link set link0 up"))?;
-        }
-        Ok(())
-    }
-
-    fn left(&self, options: &Options) -> Endpoint {
-        open(&self.left, LEFT, options)
-    }
-
-    fn right(&self, options: &Options) -> Endpoint {
-        open(&self.right, RIGHT, options)
-    }
-
-    /// Packets that the left end of the link has sent.
-    fn sent_by_left(&self) -> u64 {
-        let path = "/sys/class/net/link0/statistics/tx_packets";
-        ip(&format!("netns exec {} cat {path}", self.left))
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap()
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        for ns in [&self.left, &self.right] {
-            // A namespace that was never made cannot be deleted, and that is all right.
-            let _ = ip(&format!("netns del {ns}"));
-        }
-    }
-}
-
-fn ip(arguments: &str) -> Result<String, String> {
-    let output = Command::new("ip").args(arguments.split(' ')).output();
-    let output = output.map_err(|error| format!("ip: {error}"))?;
-    if !output.status.success() {
-        return Err(format!(
-            "ip {arguments}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Opens an endpoint whose socket lives in `namespace`.
-fn open(namespace: &str, address: &str, options: &Options) -> Endpoint {
-    let ip: IpAddr = address.parse().unwrap();
+/// Opens an endpoint whose socket lives at `host`, under one of its addresses; the socket stays
+/// there wherever it is used.
+fn open_at(host: &Host, address: &str, options: &Options) -> Endpoint {
+    let ip = address.parse().unwrap();
     let options = Options {
         ip,
         ..options.clone()
     };
-    let file = std::fs::File::open(format!("/run/netns/{namespace}")).unwrap();
-    // The thread ends in the other namespace; the socket stays there wherever it is used.
-    let inside = std::thread::spawn(move || {
-        // SAFETY: a live descriptor of a network namespace; it concerns this thread alone.
-        let rc = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
-        assert_eq!(rc, 0, "setns: {}", std::io::Error::last_os_error());
-        Endpoint::new(&options)
-    });
-    inside.join().unwrap()
+    host.run(|| Endpoint::new(&options))
+}
+
+fn open(host: &Host, options: &Options) -> Endpoint {
+    open_at(host, host.address, options)
 }
 
 #[test]
@@ -133,19 +34,15 @@ fn segments_are_cut_up_on_a_link_of_mtu_1500() {
         return;
     };
     // The link then takes single packets only, so that the kernel must cut.
-    ip(&format!(
-        "-n {} link set link0 gso_max_segs 1",
-        network.left
-    ))
-    .unwrap();
+    network.left.ip("link set link0 gso_max_segs 1").unwrap();
     let (mut a, mut b) = (
-        network.left(&Options::default()),
-        network.right(&Options::default()),
+        open(&network.left, &Options::default()),
+        open(&network.right, &Options::default()),
     );
     let (to_b, _) = connect(&mut a, &mut b);
     a.send(&packets(to_b, 1, 56));
     b.take_packets(1);
-    let before = network.sent_by_left();
+    let before = network.left.sent_packets();
     for _ in 0..50 {
         a.send(&packets(to_b, 44, 1464));
         let got = b.take_packets(44);
@@ -153,7 +50,7 @@ fn segments_are_cut_up_on_a_link_of_mtu_1500() {
     }
     assert_eq!(a.counters().syscalls, 51, "one call each");
     assert!(
-        network.sent_by_left() - before >= 50 * 44,
+        network.left.sent_packets() - before >= 50 * 44,
         "each segment crossed the link"
     );
 }
@@ -163,8 +60,8 @@ fn both_families_cross_a_link() {
     let Some(network) = Network::new() else {
         return;
     };
-    let mut a = open(&network.left, LEFT_6, &Options::default());
-    let mut b = open(&network.right, RIGHT_6, &Options::default());
+    let mut a = open_at(&network.left, network.left.address_6, &Options::default());
+    let mut b = open_at(&network.right, network.right.address_6, &Options::default());
     let (to_b, to_a) = connect(&mut a, &mut b);
     for len in [8, 56, 1400, 1452, 1453, 9000] {
         a.send(&packets(to_b, 30, len));
@@ -183,12 +80,12 @@ fn segments_beyond_the_mtu_are_sent_one_by_one_from_then_on() {
     let Some(network) = Network::new() else {
         return;
     };
-    for ns in [&network.left, &network.right] {
-        ip(&format!("-n {ns} link set link0 mtu 1300")).unwrap();
+    for host in [&network.left, &network.right] {
+        host.ip("link set link0 mtu 1300").unwrap();
     }
     let (mut a, mut b) = (
-        network.left(&Options::default()),
-        network.right(&Options::default()),
+        open(&network.left, &Options::default()),
+        open(&network.right, &Options::default()),
     );
     let (to_b, _) = connect(&mut a, &mut b);
     let calls = [1, 2].map(|_| {
@@ -215,13 +112,13 @@ fn a_link_that_is_down_drops_and_comes_back() {
         return;
     };
     let (mut a, mut b) = (
-        network.left(&Options::default()),
-        network.right(&Options::default()),
+        open(&network.left, &Options::default()),
+        open(&network.right, &Options::default()),
     );
     let (to_b, _) = connect(&mut a, &mut b);
     a.send(&packets(to_b, 3, 1464));
     b.take_packets(3);
-    ip(&format!("-n {} link set link0 down", network.left)).unwrap();
+    network.left.ip("link set link0 down").unwrap();
     let start = Instant::now();
     for _ in 0..200 {
         a.send(&packets(to_b, 64, 56));
@@ -233,7 +130,7 @@ fn a_link_that_is_down_drops_and_comes_back() {
     assert_eq!(counters.tx_packets, 3);
     assert_eq!(counters.tx_dropped_error, 200 * 128);
     b.assert_silent();
-    ip(&format!("-n {} link set link0 up", network.left)).unwrap();
+    network.left.ip("link set link0 up").unwrap();
     until_it_arrives(|| a.send(&packets(to_b, 1, 56)).0, &mut b);
 }
 
@@ -246,13 +143,16 @@ fn a_host_that_is_not_there_fills_the_queue_and_is_dropped() {
         sndbuf_bytes: 32 << 10,
         ..Options::default()
     };
-    let mut a = network.left(&small);
-    let mut b = network.right(&Options::default());
+    let mut a = open(&network.left, &small);
+    let mut b = open(&network.right, &Options::default());
     let advertise = Some(NOBODY.parse().unwrap());
-    let mut nobody = network.right(&Options {
-        advertise,
-        ..Options::default()
-    });
+    let mut nobody = open(
+        &network.right,
+        &Options {
+            advertise,
+            ..Options::default()
+        },
+    );
     let (to_nobody, _) = connect(&mut a, &mut nobody);
     let (to_b, _) = connect(&mut a, &mut b);
     let start = Instant::now();

@@ -50,6 +50,15 @@ impl Cells {
         unsafe { self.write(at, 0, from.as_ptr(), from.len()) };
     }
 
+    /// As in the real build.
+    ///
+    /// # Safety
+    /// None here: loom checks the accesses.
+    pub(in super::super) unsafe fn write_packet(&self, at: u32, bytes: &[u8]) {
+        // SAFETY: the bytes are a slice.
+        unsafe { self.write(at, 0, bytes.as_ptr(), bytes.len()) };
+    }
+
     /// There is no cache in the model.
     pub(in super::super) fn prefetch_write(&self, _at: u32) {}
 

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::super::cells::{Cell, Cells};
+use super::super::cells::{Cell, Cells, ONE_CELL};
 use super::super::doorbell::Doorbell;
 use super::*;
 
@@ -173,6 +173,29 @@ fn pop_run(consumer: &mut Consumer) -> Vec<Vec<u8>> {
     packets
 }
 
+/// Sends packets in front of these together, as short ones if all of them are.
+fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
+    let in_cell = |packet: &&[u8]| {
+        let mut bytes = [0; ONE_CELL];
+        bytes[..packet.len()].copy_from_slice(packet);
+        (bytes, packet.len())
+    };
+    match packets.iter().all(|packet| packet.len() <= ONE_CELL) {
+        true => {
+            let cells: Vec<_> = packets.iter().map(in_cell).collect();
+            match cells.as_slice() {
+                [(bytes, len)] if producer.push_cell(bytes, *len) => 1,
+                _ => producer.push_run(&cells, |(bytes, len)| (bytes, *len)).0,
+            }
+        }
+        false => {
+            producer
+                .push_long_run(packets, |packet| packet.len(), |packet| packet)
+                .0
+        }
+    }
+}
+
 /// Sends `packets` in runs from another thread, after `before` packets that came and went one by
 /// one, while this thread polls. They come out in order, whichever words show first.
 fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static [u8]]) {
@@ -188,7 +211,7 @@ fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static
         let sending = thread::spawn(move || {
             let (mut sent, mut tries) = (0, 0);
             while sent < packets.len() && tries < 2 {
-                sent += producer.push_run(&packets[sent..], |packet| packet).0;
+                sent += push_run(&mut producer, &packets[sent..]);
                 tries += 1;
             }
             drop(sender);
@@ -203,17 +226,34 @@ fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static
             consumer.give_back();
         }
         let sent = sending.join().expect("a model that panics has failed");
-        // A run ends with the ring.
-        received.extend(pop_run(&mut consumer));
-        received.extend(pop_run(&mut consumer));
+        while let Some(packet) = pop(&mut consumer) {
+            received.push(packet);
+        }
         assert_eq!(received, packets[..sent]);
-        assert_eq!(pop(&mut consumer), None);
     });
 }
 
 #[test]
 fn a_run_comes_in_order_although_its_last_word_shows_first() {
     runs_in_order(&[], &[&[1], &[2; 56], &[3]]);
+}
+
+#[test]
+fn a_packet_alone_shows_with_all_of_its_bytes() {
+    runs_in_order(&[], &[&[1; 56]]);
+    runs_in_order(&[|| vec![1], || vec![2], || vec![3]], &[&[4; 30]]);
+}
+
+#[test]
+fn a_run_of_long_packets_comes_in_order() {
+    runs_in_order(&[], &[&[1], &[2; 72]]);
+    runs_in_order(&[|| vec![1]], &[&[2; 90], &[3; 5]]);
+}
+
+#[test]
+fn a_run_of_long_packets_over_continuation_bytes_is_not_read_too_early() {
+    // The second cell holds a word of the second lap, which is the tail after the run.
+    runs_in_order(&[|| looks_published(1), || vec![1]], &[&[3], &[4; 57]]);
 }
 
 #[test]
