@@ -1,9 +1,7 @@
 //! The client side: requests that this endpoint issues, from the call to its completion.
 //!
-//! `client/call.rs` has one call's state, `calls.rs` what its packets do, `client/backlog.rs` the
-//! calls that wait for a slot or a credit, `client/abort.rs` deadlines, cancellation and failure.
+//! `client/call.rs` has a call as its user sees it, `client/calls.rs` the part that owns them all.
 
-mod abort;
-mod backlog;
 pub(crate) mod call;
 pub(crate) mod calls;
+mod slot;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use dunlin_wire::ReqNum;
 
 use crate::congestion::{Bypasses, Scheme};
+use crate::law::Check;
 use crate::time::Nanos;
 use crate::transport::RX_BURST;
 
@@ -108,6 +109,8 @@ pub struct Config {
     /// Message buffers can be read by safe code through `dunlin_msgbuf::regions::read`, at the
     /// price of a lock for each release. For simulated transports and tests.
     pub readable_buffers: bool,
+    /// When the endpoint checks its laws. A broken one ends its sessions.
+    pub check: Check,
     /// Start of the request numbers of sessions that this side opens. Tests start just below the
     /// wrap.
     pub first_req: ReqNum,
@@ -141,6 +144,7 @@ impl Default for Config {
             pool_bytes: 1 << 30,
             hugepages: true,
             readable_buffers: false,
+            check: Check::Sweep,
             first_req: ReqNum(0),
             #[cfg(feature = "mutants")]
             mutant: None,

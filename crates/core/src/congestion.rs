@@ -108,7 +108,7 @@ impl FromStr for Scheme {
     }
 }
 
-/// Work that is left out for sessions that no congestion concerns (eRPC §5.2.2). All four are on by
+/// Work that is left out for sessions that no congestion concerns (eRPC §5.2.2). All five are on by
 /// default; experiments switch them off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bypasses {
@@ -124,6 +124,9 @@ pub struct Bypasses {
     /// Short messages about which nothing is unusual take a path of their own. Off: every packet
     /// takes the general path, with the same outcome.
     pub common: bool,
+    /// Short packets are staged in lines of the endpoint, which the transport sends in one run.
+    /// Off: they are queued as all others are, and messages of more than 32 bytes are lent.
+    pub lanes: bool,
 }
 
 impl Bypasses {
@@ -133,6 +136,7 @@ impl Bypasses {
         limiter: false,
         clock: false,
         common: false,
+        lanes: false,
     };
 }
 
@@ -143,6 +147,7 @@ impl Default for Bypasses {
             limiter: true,
             clock: true,
             common: true,
+            lanes: true,
         }
     }
 }
@@ -183,6 +188,15 @@ pub trait CongestionControl: Debug + Send {
     /// The rate from now on; `None`: unlimited, send at once (the rate limiter bypass, eRPC
     /// §5.2.2).
     fn rate(&self) -> Option<BytesPerSec>;
+}
+
+/// The packets of a session that one flow controls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// Requests: they queue on their way to the server.
+    Out,
+    /// Packets of large responses that RFRs ask for: they queue on its way to the client.
+    Back,
 }
 
 /// What a scheme must know of the way to the other side.

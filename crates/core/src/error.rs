@@ -1,5 +1,6 @@
 //! How a call, a session or an opening can fail. Small `Copy` values: nothing here allocates.
 
+use crate::law::Law;
 use std::fmt;
 
 use dunlin_msgbuf::MsgBuf;
@@ -60,6 +61,9 @@ pub enum CloseReason {
     ConnectTimeout,
     /// This endpoint is going away.
     EndpointClosed,
+    /// This endpoint found that it contradicts itself, and ended all of its sessions. That is a
+    /// fault of the library.
+    Inconsistent(Law),
 }
 
 impl fmt::Display for CloseReason {
@@ -71,6 +75,13 @@ impl fmt::Display for CloseReason {
             Self::Refused => "the server refused the session",
             Self::ConnectTimeout => "no server answered before the deadline of the connect",
             Self::EndpointClosed => "the endpoint was closed",
+            Self::Inconsistent(law) => {
+                return write!(
+                    f,
+                    "this endpoint contradicted itself ({law}) and ended its sessions; connect \
+                     again, and please report it"
+                );
+            }
         })
     }
 }

@@ -21,14 +21,13 @@
 //! clock.
 #![forbid(unsafe_code)]
 
-#[cfg(any(test, fuzzing, feature = "check"))]
-pub mod check;
 mod client;
 pub mod config;
 mod congestion;
 mod endpoint;
 mod error;
 mod handler;
+mod law;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 mod observe;
@@ -37,6 +36,8 @@ mod rng;
 mod server;
 mod session;
 mod slab;
+#[cfg(test)]
+mod tests;
 pub mod time;
 mod transfer;
 pub mod transport;
@@ -52,8 +53,10 @@ pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};
 pub use handler::background::{BackgroundRequest, Job, Workers};
 pub use handler::batch::{Batch, BatchItem};
 pub use handler::context::Cx;
-pub use handler::request::{Held, Request, Ticket};
+pub use handler::register::Register;
+pub use handler::request::{DeferredRequest, Request, Ticket};
 pub use handler::table::{BatchFn, CompletionFn, DispatchFn, GivenUpFn, SessionFn, TimerFn};
+pub use law::{Check, Law};
 pub use observe::counters::{Counters, Drops};
 pub use observe::histogram::{Histogram, Histograms};
 pub use observe::tap::{Seen, Tap};

@@ -8,12 +8,14 @@ macro_rules! mutants {
     (
         bugs { $($(#[$bug_doc:meta])* $bug:ident = $bug_text:literal,)* }
         differences { $($(#[$doc:meta])* $name:ident = $text:literal,)* }
+        breaches { $($(#[$breach_doc:meta])* $breach:ident = $breach_text:literal,)* }
     ) => {
         /// A planted bug, or a planted difference.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Mutant {
             $($(#[$bug_doc])* $bug,)*
             $($(#[$doc])* $name,)*
+            $($(#[$breach_doc])* $breach,)*
         }
 
         impl Mutant {
@@ -23,17 +25,21 @@ macro_rules! mutants {
             /// Every planted difference: no checker finds one, a comparison must.
             pub const DIFFERENCES: &[Self] = &[$(Self::$name),*];
 
+            /// Every planted breach of a law: only the endpoint's own checks find one.
+            pub const BREACHES: &[Self] = &[$(Self::$breach),*];
+
             /// The name on the command line.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$bug => $bug_text,)*
                     $(Self::$name => $text,)*
+                    $(Self::$breach => $breach_text,)*
                 }
             }
 
             /// The bug or difference with this name.
             pub fn from_name(name: &str) -> Option<Self> {
-                let all = Self::ALL.iter().chain(Self::DIFFERENCES);
+                let all = Self::ALL.iter().chain(Self::DIFFERENCES).chain(Self::BREACHES);
                 all.copied().find(|mutant| mutant.name() == name)
             }
         }
@@ -84,6 +90,10 @@ mutants! {
         LostNotResent = "lost-not-resent",
         /// A closed session still takes packets on the common path.
         LimitLeftAfterClose = "limit-left-after-close",
+        /// A call whose request is still being sent ends on the common path.
+        AwaitedAmidTransfer = "awaited-amid-transfer",
+        /// A staged packet counts although its message is not there.
+        LaneHalfFilled = "lane-half-filled",
         /// After a panic on the common path, no request fails for it.
         PanicMisattributed = "panic-misattributed",
     }
@@ -100,9 +110,35 @@ mutants! {
         SpareBuffer = "spare-buffer",
         /// A session that is paced still sends short requests on the common path.
         PlainThoughPaced = "plain-though-paced",
+        /// A short packet that follows a queued one is staged, and leaves before it.
+        LaneOvertakes = "lane-overtakes",
+        /// Staged packets leave once more with those of the next burst.
+        LaneKept = "lane-kept",
         /// A call counts as having taken one nanosecond more.
         MeasuredLonger = "measured-longer",
         /// A handler's request that its client has cancelled is not reported as given up.
         NotReported = "given-up-not-reported",
+    }
+    breaches {
+        /// A session that has asked for a sample takes no more short requests on the common path.
+        SampleUnsettled = "sample-unsettled",
+        /// A call whose request has arrived in parts does not await its answer.
+        AwaitedLost = "awaited-lost",
+        /// Each large request takes a second transfer, which nothing ends.
+        TransferLeaked = "transfer-leaked",
+        /// A session that ends leaves its flow.
+        FlowLeaked = "flow-leaked",
+        /// A session that ends leaves a credit promised.
+        PromiseLeaked = "promise-leaked",
+        /// A session that ends takes slots with it.
+        SlotsLeaked = "slots-leaked",
+        /// A session that ends takes an entry of the table of requests with it.
+        RequestLeaked = "request-leaked",
+        /// A session that ends takes an entry of the table of calls with it.
+        CallLeaked = "call-leaked",
+        /// The answers of a slot are prepared for shorter packets.
+        TemplateStale = "template-stale",
+        /// A session that ends takes a place for large requests with it.
+        PlaceLeaked = "place-leaked",
     }
 }

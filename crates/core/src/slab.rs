@@ -84,6 +84,11 @@ impl<T> Slab<T> {
     }
 
     /// All entries, free or not.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter()
+    }
+
+    /// The same, to change them.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut()
     }

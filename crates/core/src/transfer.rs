@@ -1,12 +1,16 @@
 //! Messages of more than one packet, at both sides.
 //!
-//! A large request leaves in `client.rs` and is put together in `server.rs`; `arrived.rs` hands it
-//! to its handler. A large response leaves in `server.rs`, packet by packet as `client.rs` asks for
-//! it, and is put together in `client_response.rs`. `scoreboard.rs` has what has left and arrived.
+//! `transfers.rs` is the client's part: requests leave in `transfers/sending.rs`, and responses are
+//! asked for there and put together in `transfers/receiving.rs`. `transfers/turns.rs` decides which
+//! message of a session sends next, `transfers/silence.rs` does what is due if nothing comes.
+//! `scoreboard.rs` knows what of one message has left and arrived, `word.rs` whether the other side
+//! of a session answers.
+//!
+//! `reassembly.rs` is the server's part: it puts large requests together, and `handler/arrived.rs`
+//! hands them to their handlers. A large response leaves in `server/requests/parts.rs`, packet by
+//! packet as the client asks for it.
 
-pub(crate) mod arrived;
-pub(crate) mod client;
-mod client_response;
 pub(crate) mod reassembly;
 pub(crate) mod scoreboard;
-pub(crate) mod server;
+pub(crate) mod transfers;
+pub(crate) mod word;

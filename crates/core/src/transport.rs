@@ -17,7 +17,7 @@ use dunlin_wire::{HEADER_LEN, MAX_EXTENSION};
 use crate::congestion::Scheme;
 use crate::time::Nanos;
 
-pub use lane::{LANE_MESSAGE, LANE_PACKETS, Lane, LanePacket};
+pub use lane::{LANE_LINE, LANE_LINES, LANE_PACKET, LANE_WORD, Lane, LanePacket};
 
 /// A remote endpoint as one transport knows it: an index into the transport's peer table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -94,23 +94,22 @@ pub trait Tx {
     /// find out, before it believes what it copies, that they were changed since.
     fn done(&mut self) -> TxSeq;
 
-    /// Lends a lane with room for up to `expected` short packets to a peer. `None`: the transport
-    /// lends none, knows no such peer, or has lent the peer's lane already.
-    ///
-    /// Nothing else waits for a lane that is lent: packets given to [`Self::burst`] go first. A
-    /// lane that is dropped takes its packets with it, and the peer gets no other one.
-    fn lend(&mut self, _peer: PeerId, _expected: usize) -> Option<Lane> {
-        None
+    /// Longest packet in a [`Lane`] that this transport sends, in bytes: up to [`LANE_PACKET`]. 0,
+    /// or less than a line holds: it knows no lanes, and [`Self::send`] is never called.
+    fn lane(&self) -> usize {
+        0
     }
 
-    /// Sends the packets of a lane that was lent to this peer, and takes the lane back. They are
-    /// no part of the sequence that [`Self::done`] counts: the transport is done with them at once.
-    /// What cannot be sent is dropped and counted, as by [`Self::burst`].
-    fn publish(&mut self, _peer: PeerId, lane: Lane) {
-        debug_assert!(lane.packets().is_empty(), "this transport has lent no lane");
+    /// Takes over the packets of a lane, and `items` after them. Both count in the sequence; the
+    /// bytes of the lane are the endpoint's again on return. For the rest as [`Self::burst`].
+    fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
+        debug_assert!(lane.is_empty(), "this transport knows no lanes");
+        self.burst(items)
     }
 
-    /// What is known of the way to a peer. `None`: the line rate of [`Limits`], and credits alone.
+    /// The network on the way to a peer. `None`: there is none, so the line rate
+    /// is that of [`Limits`], credits alone hold packets back, and one that has no answer waits for
+    /// the peer rather than being lost.
     fn path(&self, _peer: PeerId) -> Option<Path> {
         None
     }

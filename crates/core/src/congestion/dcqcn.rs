@@ -86,6 +86,21 @@ impl Dcqcn {
         self.rate = (self.rate * (1.0 - part)).max(self.line / LEAST_RATE_DIVISOR);
     }
 
+    /// The timer's steps that are due. A sender whose packets are further apart than the timer
+    /// makes those that it has missed, until its rate is doubled: one for each packet would keep it
+    /// at the least rate, and all at once would pass what a thousand senders share.
+    fn catch_up(&mut self, now: Nanos) {
+        let doubled = 2.0 * self.rate;
+        let missed = now.since(self.step_due).0 / RATE_TIMER.0;
+        for _ in 0..missed.clamp(1, MOST_STEPS) {
+            self.by_time = self.by_time.saturating_add(1);
+            self.step();
+            if self.rate >= doubled {
+                return;
+            }
+        }
+    }
+
     /// One step of the increase: fast recovery, then additive, then hyper (§3.1, Figure 7).
     fn step(&mut self) {
         let (least, most) = (
@@ -134,8 +149,7 @@ impl CongestionControl for Dcqcn {
         }
         if self.step_due <= now && self.clear {
             self.clear = false;
-            self.by_time += 1;
-            self.step();
+            self.catch_up(now);
             self.step_due = now + RATE_TIMER;
         }
     }

@@ -4,17 +4,45 @@
 use crate::config::Config;
 use crate::congestion::flow::Flow;
 use crate::congestion::wheel::{Entry, Wheel};
-use crate::congestion::{Bypasses, BytesPerSec, Sample};
+use crate::congestion::{Bypasses, BytesPerSec, Sample, Way};
 use crate::session::rtt::SAMPLE_INTERVAL;
 use crate::session::table::NONE;
 use crate::slab::Slab;
 use crate::time::Nanos;
 
+/// The flows of a session, one for each way.
+#[derive(Debug)]
+struct Flows {
+    out: Flow,
+    /// `None`: both ways have one.
+    back: Option<Flow>,
+}
+
+impl Flows {
+    fn at(&self, way: Way) -> &Flow {
+        match (way, &self.back) {
+            (Way::Back, Some(back)) => back,
+            _ => &self.out,
+        }
+    }
+
+    fn at_mut(&mut self, way: Way) -> &mut Flow {
+        match (way, &mut self.back) {
+            (Way::Back, Some(back)) => back,
+            _ => &mut self.out,
+        }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Flow> {
+        std::iter::once(&mut self.out).chain(&mut self.back)
+    }
+}
+
 /// All flows of an endpoint, and the wheel that their packets wait in.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     /// `None`: the entry is free.
-    flows: Slab<Option<Flow>>,
+    flows: Slab<Option<Flows>>,
     wheel: Wheel,
     bypasses: Bypasses,
 }
@@ -31,7 +59,8 @@ impl Pacer {
     /// Which short cuts are taken from now on.
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.bypasses = bypasses;
-        for flow in self.flows.iter_mut().flatten() {
+        let flows = self.flows.iter_mut().flatten();
+        for flow in flows.flat_map(Flows::all) {
             flow.set_bypasses(bypasses);
         }
     }
@@ -45,10 +74,20 @@ impl Pacer {
         }
     }
 
-    pub(crate) fn begin(&mut self, flow: Flow) -> u32 {
+    /// `back`: `None` if both ways have one flow.
+    pub(crate) fn begin(&mut self, out: Flow, back: Option<Flow>) -> u32 {
         let index = self.flows.take();
-        *self.flows.at_mut(index) = Some(flow);
+        *self.flows.at_mut(index) = Some(Flows { out, back });
         index
+    }
+
+    /// Flows of sessions.
+    pub(crate) fn live(&self) -> usize {
+        self.flows.live()
+    }
+
+    pub(crate) fn has(&self, flow: u32) -> bool {
+        self.flow(flow, Way::Out).is_some()
     }
 
     /// Forgets a flow, if the session has one. What waits in the wheel leaves at its time all the
@@ -60,50 +99,56 @@ impl Pacer {
         }
     }
 
-    /// Whether the packets of a session with so many credits must wait for their time; `None`: it
-    /// has no flow.
+    /// Whether the requests of a session with `credits` credits must wait for their time; `None`:
+    /// it has no flow.
     pub(crate) fn must_pace(&self, flow: u32, credits: u32) -> Option<bool> {
-        let flow = self.flow(flow)?;
+        let flow = self.flow(flow, Way::Out)?;
         let narrow = flow.window().is_some_and(|packets| packets < credits);
         Some(narrow || flow.rate().is_some() || !self.bypasses.limiter)
     }
 
-    /// The rate that a session is held to; `None`: that of the line.
-    pub(crate) fn rate(&self, flow: u32) -> Option<BytesPerSec> {
-        self.flow(flow)?.rate()
+    /// The rate that a session's packets are held to; `None`: that of the line.
+    pub(crate) fn rate(&self, flow: u32, way: Way) -> Option<BytesPerSec> {
+        self.flow(flow, way)?.rate()
     }
 
-    /// Packets of a large message that may be in flight; `None`: they are held to the rate.
-    pub(crate) fn window(&self, flow: u32) -> Option<u32> {
-        self.flow(flow)?.window()
+    /// Packets of large messages that may be in flight; `None`: they are held to the rate.
+    pub(crate) fn window(&self, flow: u32, way: Way) -> Option<u32> {
+        self.flow(flow, way)?.window()
+    }
+
+    /// Nothing holds the packets but credits.
+    pub(crate) fn is_free(&self, flow: u32, way: Way) -> bool {
+        self.rate(flow, way).is_none() && self.bypasses.limiter
     }
 
     /// An answer came. False if the session has no flow.
     #[inline]
-    pub(crate) fn on_answer(&mut self, flow: u32, sample: Sample) -> bool {
-        self.change(flow, |flow| flow.on_answer(sample))
+    pub(crate) fn on_answer(&mut self, flow: u32, way: Way, sample: Sample) -> bool {
+        self.change(flow, way, |flow| flow.on_answer(sample))
     }
 
     /// Packets were lost. False if the session has no flow.
-    pub(crate) fn on_loss(&mut self, flow: u32, now: Nanos) -> bool {
-        self.change(flow, |flow| flow.on_loss(now))
+    pub(crate) fn on_loss(&mut self, flow: u32, way: Way, now: Nanos) -> bool {
+        self.change(flow, way, |flow| flow.on_loss(now))
     }
 
     /// Nothing came for too long. False if the session has no flow.
-    pub(crate) fn on_timeout(&mut self, flow: u32, now: Nanos) -> bool {
-        self.change(flow, |flow| flow.on_timeout(now))
+    pub(crate) fn on_timeout(&mut self, flow: u32, way: Way, now: Nanos) -> bool {
+        self.change(flow, way, |flow| flow.on_timeout(now))
     }
 
     /// Takes the next place for `bytes` bytes; returns its time. `None`: they may leave at once.
-    pub(crate) fn reserve(&mut self, flow: u32, bytes: u32, now: Nanos) -> Option<Nanos> {
+    pub(crate) fn reserve(&mut self, flow: u32, way: Way, bytes: u32, now: Nanos) -> Option<Nanos> {
         let limited = !self.bypasses.limiter;
-        let at = self.flows.get_mut(flow)?.as_mut()?.reserve(bytes, now);
+        let flows = self.flows.get_mut(flow)?.as_mut()?;
+        let at = flows.at_mut(way).reserve(bytes, now);
         (at > now || limited).then_some(at)
     }
 
     /// What left has `bytes` bytes more than its place was taken for.
-    pub(crate) fn charge(&mut self, flow: u32, bytes: u32) {
-        self.change(flow, |flow| flow.charge(bytes));
+    pub(crate) fn charge(&mut self, flow: u32, way: Way, bytes: u32) {
+        self.change(flow, way, |flow| flow.charge(bytes));
     }
 
     /// A packet waits for its time.
@@ -121,15 +166,15 @@ impl Pacer {
         self.wheel.next_due()
     }
 
-    fn flow(&self, flow: u32) -> Option<&Flow> {
-        self.flows.get(flow)?.as_ref()
+    fn flow(&self, flow: u32, way: Way) -> Option<&Flow> {
+        Some(self.flows.get(flow)?.as_ref()?.at(way))
     }
 
     #[inline]
-    fn change(&mut self, flow: u32, change: impl FnOnce(&mut Flow)) -> bool {
+    fn change(&mut self, flow: u32, way: Way, change: impl FnOnce(&mut Flow)) -> bool {
         match self.flows.get_mut(flow) {
-            Some(Some(flow)) => {
-                change(flow);
+            Some(Some(flows)) => {
+                change(flows.at_mut(way));
                 true
             }
             _ => false,

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use crate::endpoint::timers::{TimerToken, Timers};
-use crate::server::work::WorkId;
+use crate::server::inbound::RequestId;
 use crate::time::Nanos;
 
 /// Intervals for which a full RX queue, which may hold the answers, excuses every peer.
@@ -39,7 +39,7 @@ pub(crate) struct Agenda {
     /// A queue that the loop drains may hold something.
     attention: bool,
     /// Detached requests in order of the time at which they must be acknowledged (rule S4).
-    acks: VecDeque<(Nanos, WorkId)>,
+    acks: VecDeque<(Nanos, RequestId)>,
     timers: Timers,
     /// Sessions to look at before the burst: a slot or a credit may be free for their backlog.
     stalled: VecDeque<u32>,
@@ -201,13 +201,13 @@ impl Agenda {
 /// Requests of the other side.
 impl Agenda {
     /// The request must be acknowledged at `at` if it is not answered before (rule S4).
-    pub(crate) fn acknowledge_at(&mut self, at: Nanos, work: WorkId) {
-        self.acks.push_back((at, work));
+    pub(crate) fn acknowledge_at(&mut self, at: Nanos, request: RequestId) {
+        self.acks.push_back((at, request));
         self.at_latest(at);
     }
 
     /// The next request whose acknowledgement is due.
-    pub(crate) fn pop_acknowledgement(&mut self, now: Nanos) -> Option<WorkId> {
+    pub(crate) fn pop_acknowledgement(&mut self, now: Nanos) -> Option<RequestId> {
         self.acks
             .pop_front_if(|(at, _)| *at <= now)
             .map(|(_, id)| id)

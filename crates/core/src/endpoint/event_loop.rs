@@ -29,11 +29,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dunlin_wire::{PacketType, peek_session};
 
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
-use crate::endpoint::proto::Proto;
+use crate::endpoint::context::Context;
 use crate::endpoint::rpc::{Engine, Rpc};
 use crate::handler::context::Cx;
-use crate::handler::dispatch::{Place, suspect_slow};
+use crate::handler::dispatch::{Dispatched, Place, suspect_slow};
 use crate::handler::table::Handlers;
+use crate::law::Check;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
 use crate::session::table::NONE;
@@ -69,14 +70,21 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
                 busy: false,
             };
         }
+        self.iterate(frames);
+        Progress { frames, busy: true }
+    }
+
+    /// An iteration in which there is something to do.
+    #[inline(never)]
+    fn iterate(&mut self, frames: usize) {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
         self.engine.begin(now, frames);
         if frames != 0 {
-            let live = self.engine.proto.sessions.live();
+            let live = self.engine.core.sessions.live();
             if frames >= PREFETCH_FROM && live >= PREFETCH_SESSIONS {
                 self.prefetch(frames);
             }
-            let bypasses = self.engine.proto.config.bypasses;
+            let bypasses = self.engine.core.context.config.bypasses;
             match (bypasses.clock, bypasses.common) {
                 (true, true) => self.receive_plain(frames),
                 (true, false) => self.receive::<false>(frames),
@@ -88,27 +96,39 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         }
         self.engine.run_slow_handler();
         self.engine.finish(frames < RX_BURST);
-        Progress { frames, busy: true }
+        if frames != 0 && self.engine.core.context.config.check == Check::Event {
+            self.check_laws(frames);
+        }
     }
 
     /// Asks for the sessions of the burst's packets, then for their slots, then for their calls
-    /// and work, so that the misses of a burst overlap.
+    /// and requests, so that the misses of a burst overlap.
     #[inline(never)]
     fn prefetch(&mut self, frames: usize) {
-        let proto = &self.engine.proto;
+        let core = &self.engine.core;
         let mut sessions = [NONE; RX_BURST];
         for (index, session) in sessions.iter_mut().enumerate().take(frames) {
             if let Some(number) = peek_session(self.rx.frame(index).bytes) {
                 *session = number.0;
-                proto.sessions.prefetch(number.0);
+                core.sessions.prefetch(number.0);
             }
         }
         for session in &sessions[..frames] {
-            proto.prefetch_slots(*session);
+            core.prefetch_slots(*session);
         }
         for (index, session) in sessions.iter().enumerate().take(frames) {
-            proto.prefetch_state(*session, self.rx.frame(index).bytes);
+            core.prefetch_state(*session, self.rx.frame(index).bytes);
         }
+    }
+
+    /// Checks the laws of the sessions that the burst was for.
+    #[cold]
+    fn check_laws(&mut self, frames: usize) {
+        let Self { rx, engine } = self;
+        let numbers = (0..frames).filter_map(|index| peek_session(rx.frame(index).bytes));
+        engine
+            .core
+            .check_after_burst(numbers.map(|number| number.0));
     }
 
     /// Every packet of every frame. A frame may hold many (rule W11). `EACH`: each has a reading
@@ -124,7 +144,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             }
             while offset < frame.bytes.len() {
                 let bytes = &frame.bytes[offset..];
-                let Some(packet) = self.engine.proto.next_packet(bytes) else {
+                let Some(packet) = self.engine.core.next_packet(bytes) else {
                     break;
                 };
                 if EACH {
@@ -139,7 +159,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
                 offset += packet.len;
             }
             if let Some(tap) = &mut self.engine.tap {
-                tap.on_frame(&self.engine.proto, &frame);
+                tap.on_frame(&self.engine.core, &frame);
             }
         }
     }
@@ -151,7 +171,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     fn must_run(&mut self) -> bool {
         self.idle_iterations = self.idle_iterations.wrapping_add(1);
         let waiting = !self.slow.is_empty() || self.dropped.any();
-        if waiting || self.proto.has_work() || self.proto.jobs != 0 {
+        if waiting || self.core.has_work() || self.core.jobs != 0 {
             return true;
         }
         if self.idle_iterations & self.idle_mask != 0 {
@@ -161,8 +181,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let now = self.clock.now();
         self.adapt_idle_mask(now.since(self.last_burst));
         self.last_burst = now;
-        self.proto.moment.advance(now);
-        self.proto.agenda.due() <= now
+        self.core.context.moment.advance(now);
+        self.core.context.agenda.due() <= now
     }
 
     /// Reads the clock so often in idle iterations that it is never far behind: an RX queue that is
@@ -177,10 +197,13 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     #[inline]
     fn begin(&mut self, now: Nanos, frames: usize) {
-        self.proto.moment.begin_iteration(now, self.last_burst);
-        self.dispatched = None;
-        self.proto.outbox.on_done(self.tx.done());
-        self.proto.stats.on_frames(frames);
+        self.core
+            .context
+            .moment
+            .begin_iteration(now, self.last_burst);
+        self.dispatched = Dispatched::NOTHING;
+        self.core.context.outbox.on_done(self.tx.done());
+        self.core.context.stats.on_frames(frames);
         self.last_burst = now;
     }
 
@@ -189,58 +212,62 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline(never)]
     pub(super) fn on_reference(&mut self, frame: &Frame<'_>) {
         let Some(data) = frame.elsewhere else { return };
-        let proto = &mut self.proto;
-        let Some(packet) = proto.packet_of_data(frame.bytes, data.len()) else {
+        let core = &mut self.core;
+        let Some(packet) = core.packet_of_data(frame.bytes, data.len()) else {
             return;
         };
         let (session, header) = (packet.session, &packet.header);
-        if let Some(acks) = Proto::acks_of(&packet, frame.bytes) {
-            proto.on_acks(session, acks);
+        if let Some(acks) = packet.acks(frame.bytes) {
+            core.on_acks(session, acks);
         }
         match header.kind {
             PacketType::Req => {
-                proto.on_large_request(session, header, Data::There(data), frame.congestion);
+                core.on_large_request(session, header, Data::There(data), frame.congestion);
             }
-            PacketType::Resp => proto.on_large_answer(session, header, Data::There(data)),
+            PacketType::Resp => core.on_large_answer(session, header, Data::There(data)),
             // The others have no data.
-            _ => proto.stats.on_drop(DropReason::Size),
+            _ => core.context.stats.on_drop(DropReason::Size),
         }
     }
 
     /// What follows happens now.
     fn read_clock(&mut self) {
         let now = self.clock.now();
-        self.proto.moment.begin_packet(now);
+        self.core.context.moment.begin_packet(now);
     }
 
     /// One valid packet of an open session.
     #[inline(always)]
     pub(super) fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
-        let proto = &mut self.proto;
+        let core = &mut self.core;
         let (session, header) = (packet.session, &packet.header);
-        if let Some(acks) = Proto::acks_of(packet, bytes) {
-            proto.on_acks(session, acks);
+        if let Some(acks) = packet.acks(bytes) {
+            core.on_acks(session, acks);
         }
         match header.kind {
             PacketType::Req => {
-                if let Some(work) = proto.on_request(session, packet, place.congestion) {
-                    self.run_handler(packet, place, work);
+                if let Some(inbound) = core.on_request(session, packet, place.congestion) {
+                    #[cfg(feature = "mutants")]
+                    if core.context.shows(crate::mutant::Mutant::TemplateStale) {
+                        core.requests.spoil_template(inbound);
+                    }
+                    self.run_handler(packet, place, inbound);
                 }
             }
             PacketType::Resp | PacketType::Err => {
                 if place.congestion {
-                    proto.on_marked_answer(session);
+                    core.on_marked_answer(session, header.size);
                 }
-                if let Some(answered) = proto.on_answer(session, header, packet.data) {
+                if let Some(answered) = core.on_answer(session, header, packet.data) {
                     // Put together where it is used: moving it right after stalls.
-                    self.caught(|app, handlers, cx| {
-                        let done = cx.proto.finish(answered, header, packet.data);
+                    self.call_user(|app, handlers, cx| {
+                        let done = cx.core.calls.finish(answered, header, packet.data);
                         (handlers.completion)(app, done, cx);
                     });
                 }
             }
             // CR, RFR, CANCEL.
-            _ => proto.on_other(session, header, bytes, place.congestion),
+            _ => core.on_control_packet(session, header, bytes, place.congestion),
         }
     }
 
@@ -248,58 +275,63 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline]
     fn finish(&mut self, queue_empty: bool) {
         // While a slow handler ran, answers may have come in.
-        let queue_empty = queue_empty && self.proto.moment.is_at_burst();
-        if self.proto.jobs != 0 {
+        let queue_empty = queue_empty && self.core.context.moment.is_at_burst();
+        if self.core.jobs != 0 {
             self.collect_jobs();
         }
         if self.dropped.any() {
             self.reject_dropped();
         }
-        if self.proto.agenda.due() <= self.proto.moment.now() {
-            self.proto.on_time(queue_empty);
+        if self.core.context.agenda.due() <= self.core.context.moment.now() {
+            self.core.on_time(queue_empty);
             self.deliver_timers();
-            let paced = self.proto.pacer.next_due();
-            self.proto.agenda.find_due(paced);
+            let paced = self.core.pacer.next_due();
+            self.core.context.agenda.find_due(paced);
         }
-        if self.proto.agenda.needs_attention() {
-            self.attend();
+        if self.core.context.agenda.needs_attention() {
+            self.drain_queues();
         }
-        self.transmit();
+        self.transmit_short();
     }
 
     /// Completions that were not answers, or that waited for the transport; session events;
     /// requests that nobody waits for; sessions whose backlog can move; buffers that the transport
     /// is done with; large messages.
     #[inline(never)]
-    fn attend(&mut self) {
-        self.proto.recycle_lingering();
-        while let Some(arrived) = self.proto.reassembly.pop_complete() {
+    fn drain_queues(&mut self) {
+        self.core.context.recycle_lingering();
+        while let Some(arrived) = self.core.reassembly.pop_complete() {
             self.run_arrived(arrived);
         }
-        self.proto.return_credits();
+        self.core.return_credits();
         self.deliver_endings();
-        while let Some(event) = self.proto.notices.pop_session() {
-            self.caught(|app, handlers, cx| (handlers.session)(app, event, cx));
+        while let Some(event) = self.core.context.notices.pop_session() {
+            self.call_user(|app, handlers, cx| (handlers.session)(app, event, cx));
         }
-        while let Some(ticket) = self.proto.notices.pop_given_up() {
-            self.caught(|app, handlers, cx| (handlers.given_up)(app, ticket, cx));
+        while let Some(ticket) = self.core.context.notices.pop_given_up() {
+            self.call_user(|app, handlers, cx| (handlers.given_up)(app, ticket, cx));
         }
-        while let Some(session) = self.proto.agenda.pop_stalled() {
-            self.proto.resume(session);
+        while let Some(session) = self.core.context.agenda.pop_stalled() {
+            self.core.resume(session);
         }
-        self.proto.send_large();
-        self.proto.agenda.on_drained(self.proto.is_waiting());
+        let (transfers, mut lent) = self.core.transfers();
+        transfers.send_large(&mut lent);
+        self.core.context.agenda.on_drained(self.core.is_waiting());
     }
 
     fn deliver_endings(&mut self) {
         #[cfg(feature = "mutants")]
-        if self.proto.shows(crate::mutant::Mutant::EndingsReversed) {
-            self.proto.outbox.reverse_endings();
+        if self
+            .core
+            .context
+            .shows(crate::mutant::Mutant::EndingsReversed)
+        {
+            self.core.context.outbox.reverse_endings();
         }
-        for _ in 0..self.proto.outbox.ending_count() {
-            if let Some(done) = self.proto.outbox.pop_ending() {
-                self.proto.stats.on_completion();
-                self.caught(|app, handlers, cx| (handlers.completion)(app, done, cx));
+        for _ in 0..self.core.context.outbox.ending_count() {
+            if let Some(done) = self.core.context.outbox.pop_ending() {
+                self.core.context.stats.on_completion();
+                self.call_user(|app, handlers, cx| (handlers.completion)(app, done, cx));
             }
         }
     }
@@ -307,74 +339,118 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Timers that are due. One that is set by these for now waits for the next iteration.
     #[inline(never)]
     fn deliver_timers(&mut self) {
-        for _ in 0..self.proto.agenda.timer_count() {
-            let Some(token) = self.proto.agenda.pop_timer(self.proto.moment.now()) else {
+        for _ in 0..self.core.context.agenda.timer_count() {
+            let Some(token) = self
+                .core
+                .context
+                .agenda
+                .pop_timer(self.core.context.moment.now())
+            else {
                 return;
             };
-            self.caught(|app, handlers, cx| (handlers.timer)(app, token, cx));
+            self.call_user(|app, handlers, cx| (handlers.timer)(app, token, cx));
         }
     }
 
     /// Gives the iteration's packets to the transport.
-    #[inline]
-    pub(crate) fn transmit(&mut self) {
-        let proto = &mut self.proto;
-        if proto.outbox.is_empty() {
+    #[inline(always)]
+    fn transmit_short(&mut self) {
+        let outbox = &self.core.context.outbox;
+        let (lane, _) = outbox.packets();
+        let count = lane.len();
+        if count >= MANY || !outbox.is_plain() {
+            return self.transmit();
+        }
+        if count == 0 {
             return self.tx.settle();
         }
-        proto.stats.on_transmit(proto.outbox.items().len());
+        let end = self.tx.send(lane, &[]);
+        let context = &mut self.core.context;
+        context.stats.on_transmit(count, count);
+        context.outbox.clear_plain(end);
+        context.outbox.on_done(self.tx.done());
+        if self.dispatched != Dispatched::NOTHING {
+            // CLOCK 2, after a short burst, because its packets should not wait for it.
+            let leaving = self.clock.now();
+            self.find_slow(leaving);
+        }
+    }
+
+    /// A dispatch handler may have taken long, if packets leave only now.
+    #[inline(always)]
+    fn find_slow(&mut self, leaving: Nanos) {
+        let context = &self.core.context;
+        if leaving.since(context.moment.now()) > context.config.ack_delay {
+            suspect_slow(&mut self.handlers, &mut self.dispatched);
+        }
+    }
+
+    /// The same for packets of every kind, and for many.
+    #[inline(never)]
+    pub(crate) fn transmit(&mut self) {
+        let Context {
+            config,
+            moment,
+            outbox,
+            stats,
+            ..
+        } = &mut self.core.context;
+        let count = outbox.count();
+        if count == 0 {
+            return self.tx.settle();
+        }
+        stats.on_transmit(count, outbox.packets().0.len());
+        stats.on_unstaged(outbox.take_unstaged());
         // CLOCK 2: before the burst if some client measures, because the answers leave at this
         // time, or if the burst is long, because the transport's time is not the handlers'.
-        let measures = proto.outbox.measures();
-        let early = measures || proto.outbox.items().len() >= MANY;
-        let mut leaving = if early {
-            self.clock.now()
-        } else {
-            proto.moment.now()
+        let measures = outbox.measures();
+        let early = measures || count >= MANY;
+        let mut leaving = match early {
+            true => self.clock.now(),
+            false => moment.now(),
         };
-        if !proto.config.bypasses.clock {
-            for _ in 1..proto.outbox.items().len() {
+        if !config.bypasses.clock {
+            for _ in 1..count {
                 leaving = self.clock.now();
             }
         }
         if measures {
-            let burst_time = proto.moment.burst_time();
-            proto
-                .outbox
-                .stamp_answers(leaving, burst_time, &mut proto.stats);
+            outbox.stamp_answers(leaving, moment.burst_time(), stats);
         }
         if let Some(tap) = &mut self.tap {
-            tap.on_burst(leaving, proto.outbox.items());
+            tap.on_burst(leaving, outbox.items());
         }
-        let end = self.tx.burst(proto.outbox.items());
-        if !early && (self.dispatched.is_some() || !proto.outbox.sent().is_empty()) {
-            // CLOCK 2, behind a short burst, because its packets should not wait for it.
+        let (lane, items) = outbox.packets();
+        let end = match lane.is_empty() {
+            true => self.tx.burst(items),
+            false => self.tx.send(lane, items),
+        };
+        if !early && (self.dispatched != Dispatched::NOTHING || !outbox.sent().is_empty()) {
+            // CLOCK 2, after a short burst, because its packets should not wait for it.
             leaving = self.clock.now();
         }
-        if leaving.since(proto.moment.now()) > proto.config.ack_delay {
-            suspect_slow(&mut self.handlers, &mut self.dispatched);
+        for call in outbox.sent() {
+            self.core.calls.on_left(*call, leaving);
         }
-        for call in proto.outbox.sent() {
-            proto.calls.at_mut(*call).sent = leaving;
-        }
-        proto.outbox.clear(end);
-        proto.outbox.on_done(self.tx.done());
+        outbox.clear(end);
+        outbox.on_done(self.tx.done());
+        self.find_slow(leaving);
     }
 
     /// Calls a function of the user. A panic ends that call and not the endpoint; msgbufs that it
     /// held find their way back by being dropped.
     #[inline]
-    fn caught(&mut self, run: impl FnOnce(&mut App, &Handlers<App>, &mut Cx<'_>)) {
+    fn call_user(&mut self, run: impl FnOnce(&mut App, &Handlers<App>, &mut Cx<'_>)) {
         let Self {
-            proto,
+            core,
             app,
             handlers,
             dropped,
             ..
         } = self;
-        let mut cx = Cx { proto, dropped };
+        let mut cx = Cx { core, dropped };
         if catch_unwind(AssertUnwindSafe(|| run(app, handlers, &mut cx))).is_err() {
-            cx.proto.stats.on_panic();
+            cx.core.context.stats.on_panic();
         }
     }
 }

@@ -35,23 +35,23 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
     /// If there are too many sessions, or the options are out of range.
     pub fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
         self.rpc.engine.step_in();
-        self.rpc.engine.proto.open(options)
+        self.rpc.engine.core.open(options)
     }
 
     /// The numbers of a session that the other side must know.
     pub fn offer_of(&self, session: Session) -> Option<SessionOffer> {
-        self.rpc.engine.proto.offer_of(session)
+        self.rpc.engine.core.offer_of(session)
     }
 
     /// The live session that has this number and token at this side.
     pub fn session_named(&self, number: SessionNum, token: Token) -> Option<Session> {
-        self.rpc.engine.proto.sessions.named(number, token)
+        self.rpc.engine.core.sessions.named(number, token)
     }
 
     /// Gives a session that waits for the other side's answer another token, so that no packet to
     /// it under the old one is taken (rule W5). `None`: it does not wait.
     pub fn rename(&mut self, session: Session) -> Option<Token> {
-        self.rpc.engine.proto.sessions.rename(session)
+        self.rpc.engine.core.sessions.rename(session)
     }
 
     /// The other side has accepted.
@@ -66,7 +66,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
     ) -> Result<(), OpenError> {
         let engine = &mut self.rpc.engine;
         engine.step_in();
-        engine.proto.opened(session, peer, answer)?;
+        engine.core.opened(session, peer, answer)?;
         engine.begin_control(session, peer);
         Ok(())
     }
@@ -82,7 +82,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
     ) -> Result<(Session, SessionOffer), OpenError> {
         let engine = &mut self.rpc.engine;
         engine.step_in();
-        let (session, answer) = engine.proto.accept(peer, offer)?;
+        let (session, answer) = engine.core.accept(peer, offer)?;
         engine.begin_control(session, peer);
         Ok((session, answer))
     }
@@ -90,13 +90,13 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
     /// Ends a session because the control plane says so. False if it had ended before.
     pub fn close(&mut self, session: Session, reason: CloseReason) -> bool {
         self.rpc.engine.step_in();
-        self.rpc.engine.proto.close(session, reason, false)
+        self.rpc.engine.core.close(session, reason, false)
     }
 
     /// The next session that has ended at this side.
     #[inline]
     pub fn take_closed(&mut self) -> Option<Closed> {
-        self.rpc.engine.proto.notices.pop_closed()
+        self.rpc.engine.core.context.notices.pop_closed()
     }
 
     /// Both halves of the transport, to make peers known to it.

@@ -99,6 +99,12 @@ impl Moment {
     pub(crate) fn present(&self, at: Nanos) -> Nanos {
         at.since(self.absent)
     }
+
+    /// The time on that clock.
+    #[inline]
+    pub(crate) fn present_now(&self) -> Nanos {
+        self.present(self.now)
+    }
 }
 
 #[cfg(test)]

@@ -17,14 +17,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE, ReqType};
 
-use crate::client::call::{self, CallId, CallIdx, CallOptions, Done, Tag};
-use crate::endpoint::proto::Proto;
+use crate::client::call::{CallId, CallIdx, CallOptions, Done, Tag};
+use crate::endpoint::core::Core;
 use crate::endpoint::rpc::{Engine, Rpc};
 use crate::handler::context::Cx;
-use crate::handler::dispatch::Place;
+use crate::handler::dispatch::{Dispatched, Place};
 use crate::handler::request::Request;
+use crate::handler::table::Handlers;
 use crate::packet::words::{Words, high, low, words_of};
-use crate::server::work::{self, Marks, WorkIdx, WorkState};
+use crate::server::inbound::RequestIdx;
 use crate::session::proof::plain_request_type;
 use crate::session::table::Session;
 use crate::time::{Clock, Nanos};
@@ -42,13 +43,14 @@ struct Cursor {
     declined: u64,
 }
 
-/// The function of the user that runs on the common path, for the case that it panics.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Running {
-    #[default]
-    Nothing,
-    Completion,
-    Handler(WorkIdx),
+/// The function of the user that runs on the common path, for the case that it panics: the handler
+/// of a request, by its index, or another one. A single word, because each packet stores it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Running(u32);
+
+impl Running {
+    pub(super) const NOTHING: Self = Self(u32::MAX);
+    const COMPLETION: Self = Self(u32::MAX - 1);
 }
 
 impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
@@ -65,7 +67,11 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
                 Err(panic) => engine.after_panic(panic),
             }
         }
-        engine.proto.stats.on_plain(cursor.plain, cursor.declined);
+        engine
+            .core
+            .context
+            .stats
+            .on_plain(cursor.plain, cursor.declined);
     }
 }
 
@@ -73,80 +79,41 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// The frames from the cursor on.
     #[inline(always)]
     fn receive_from(&mut self, rx: &impl Rx, cursor: &mut Cursor, frames: usize) {
-        while cursor.frame < frames {
-            let frame = rx.frame(cursor.frame);
-            while cursor.offset < frame.bytes.len() {
-                let plain = !frame.congestion && frame.elsewhere.is_none();
-                if !plain || !self.run_plain(frame.bytes, cursor) {
-                    self.run_other(&frame, cursor);
-                }
-            }
-            if let Some(tap) = &mut self.tap {
-                tap.on_frame(&self.proto, &frame);
-            }
-            cursor.frame += 1;
-            cursor.offset = 0;
+        while self.run_plain(rx, cursor, frames) {
+            self.run_other(&rx.frame(cursor.frame), cursor);
         }
     }
 
-    /// The packet at the cursor, if it is an ordinary one; false if it is not.
+    /// Packets from the cursor on, up to one that is not an ordinary one; false if there is none.
     #[inline(always)]
-    fn run_plain(&mut self, bytes: &[u8], cursor: &mut Cursor) -> bool {
+    fn run_plain(&mut self, rx: &impl Rx, cursor: &mut Cursor, frames: usize) -> bool {
         let Self {
-            proto,
+            core,
             app,
             handlers,
             dropped,
             dispatched,
             running,
+            tap,
             ..
         } = self;
-        let Some((words, rest)) = words_of(&bytes[cursor.offset..]) else {
-            return false;
-        };
-        let Some(data) = rest.get(..high(words[1]) as usize) else {
-            return false;
-        };
-        let end = cursor.offset + HEADER_LEN + data.len();
-        if u64::from(low(words[0])) == PLAIN_RESPONSE {
-            let Some((session, idx)) = proto.plain_answer(&words, data) else {
-                cursor.declined += 1;
-                return false;
-            };
-            cursor.offset = end;
-            cursor.plain += 1;
-            *running = Running::Completion;
-            let mut cx = Cx { proto, dropped };
-            // Put together where it is used: moving it right after stalls.
-            let done: Done = cx.proto.calls.plain_done(idx, session, data);
-            (handlers.completion)(app, done, &mut cx);
-        } else {
-            let Some(req_type) = plain_request_type(&words) else {
-                return false;
-            };
-            let Some(run) = handlers.fast(req_type) else {
-                return false;
-            };
-            let Some((session, work)) = proto.plain_request(&words, data, req_type) else {
-                cursor.declined += 1;
-                return false;
-            };
-            cursor.offset = end;
-            cursor.plain += 1;
-            *dispatched = Some(req_type);
-            *running = Running::Handler(work);
-            let mut cx = Cx { proto, dropped };
-            let request = Request {
-                data,
-                work,
-                req_type,
-                session,
-            };
-            run(app, request, &mut cx);
-            proto.after_handler(work);
+        let mut cx = Cx { core, dropped };
+        while cursor.frame < frames {
+            let frame = rx.frame(cursor.frame);
+            let plain = !frame.congestion && frame.elsewhere.is_none();
+            while cursor.offset < frame.bytes.len() {
+                let calls = (&*handlers, &mut *dispatched, &mut *running);
+                if !plain || !run_packet(frame.bytes, cursor, app, calls, &mut cx) {
+                    return true;
+                }
+            }
+            if let Some(tap) = tap {
+                tap.on_frame(cx.core, &frame);
+            }
+            cursor.frame += 1;
+            cursor.offset = 0;
         }
-        *running = Running::Nothing;
-        true
+        false
     }
 
     /// The packet at the cursor, whatever it is.
@@ -159,7 +126,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
         let offset = cursor.offset;
         let bytes = &frame.bytes[offset..];
-        let Some(packet) = self.proto.next_packet(bytes) else {
+        let Some(packet) = self.core.next_packet(bytes) else {
             // Where the next packet starts is not known.
             cursor.offset = frame.bytes.len();
             return;
@@ -177,82 +144,114 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[cold]
     #[inline(never)]
     fn after_panic(&mut self, panic: Box<dyn Any + Send>) {
-        match std::mem::take(&mut self.running) {
+        match std::mem::replace(&mut self.running, Running::NOTHING) {
             // It was this crate's own.
-            Running::Nothing => resume_unwind(panic),
-            Running::Completion => self.proto.stats.on_panic(),
-            Running::Handler(work) => {
-                self.proto.stats.on_panic();
+            Running::NOTHING => resume_unwind(panic),
+            Running::COMPLETION => self.core.context.stats.on_panic(),
+            Running(index) => {
+                self.core.context.stats.on_panic();
                 #[cfg(feature = "mutants")]
-                if self.proto.shows(crate::mutant::Mutant::PanicMisattributed) {
+                if self
+                    .core
+                    .context
+                    .shows(crate::mutant::Mutant::PanicMisattributed)
+                {
                     return;
                 }
-                self.proto.after_handler(work);
+                self.core.after_handler(RequestIdx(index));
             }
         }
     }
 }
 
-impl Proto {
+/// The packet at the cursor, if it is an ordinary one; false if it is not.
+#[inline(always)]
+fn run_packet<App>(
+    bytes: &[u8],
+    cursor: &mut Cursor,
+    app: &mut App,
+    (handlers, dispatched, running): (&Handlers<App>, &mut Dispatched, &mut Running),
+    cx: &mut Cx<'_>,
+) -> bool {
+    let Some((words, rest)) = words_of(&bytes[cursor.offset..]) else {
+        return false;
+    };
+    let Some(data) = rest.get(..high(words[1]) as usize) else {
+        return false;
+    };
+    let end = cursor.offset + HEADER_LEN + data.len();
+    if u64::from(low(words[0])) == PLAIN_RESPONSE {
+        let Some((session, idx)) = cx.core.plain_answer(&words, data) else {
+            cursor.declined += 1;
+            return false;
+        };
+        cursor.offset = end;
+        cursor.plain += 1;
+        *running = Running::COMPLETION;
+        // Put together where it is used: moving it right after stalls.
+        let done: Done = cx.core.calls.plain_done(idx, session, data);
+        (handlers.completion)(app, done, cx);
+    } else {
+        let Some(req_type) = plain_request_type(&words) else {
+            return false;
+        };
+        let Some(run) = handlers.fast(req_type) else {
+            return false;
+        };
+        let Some((session, inbound)) = cx.core.plain_request(&words) else {
+            cursor.declined += 1;
+            return false;
+        };
+        cursor.offset = end;
+        cursor.plain += 1;
+        *dispatched = Dispatched::of(req_type);
+        *running = Running(inbound.0);
+        let request = Request {
+            data,
+            inbound,
+            req_type,
+            session,
+        };
+        run(app, request, cx);
+        cx.core.after_handler(inbound);
+    }
+    *running = Running::NOTHING;
+    true
+}
+
+impl Core {
     /// The call that a response ends, and its session. Only its completion is left.
     #[inline(always)]
     fn plain_answer(&mut self, words: &Words, data: &[u8]) -> Option<(Session, CallIdx)> {
         let Self {
             sessions,
             calls,
-            stats,
-            moment,
-            outbox,
+            context,
             ..
         } = self;
-        let known = sessions.known(words, data.len())?;
+        let known = sessions.known(words)?;
         let waits = known.has_waiting();
-        let (at, req, window) = (known.slot(), known.req(), known.window());
-        let idx = calls.plain_in_slot(at, req, data.len(), outbox)?;
-        calls.vacate(at, window);
+        let (at, window) = (known.slot(), known.window());
+        let idx = calls.plain_in_slot(at, words[2], data.len(), &context.outbox)?;
+        let first_sent = calls.end_plain(at, idx, window);
         #[cfg(feature = "mutants")]
-        if self.config.mutant == Some(crate::mutant::Mutant::WrongWrap) {
-            calls.stop_numbers(at, req, window);
-        }
-        let took = moment.present(moment.burst_time());
-        stats.on_answered(took.since(calls.first_sent(idx)));
-        stats.on_completion();
+        calls.stop_numbers(at, known.req(), window, context);
+        let came = context.moment.present(context.moment.burst_time());
+        context.stats.on_answered(came.since(first_sent));
+        context.stats.on_completion();
         let session = known.release();
         if waits {
-            self.wake(session.index());
+            let line = sessions.at_mut(session.index());
+            context.wake(session.index(), line);
         }
         Some((session, idx))
     }
 
-    /// The work of a new request, and its session. Its handler is left.
+    /// A new request, and its session. Its handler is left.
     #[inline(always)]
-    fn plain_request(
-        &mut self,
-        words: &Words,
-        data: &[u8],
-        req_type: ReqType,
-    ) -> Option<(Session, WorkIdx)> {
-        let Self {
-            sessions,
-            works,
-            stats,
-            moment,
-            outbox,
-            ..
-        } = self;
-        let known = sessions.known(words, data.len())?;
-        let (at, req) = (known.slot(), known.req());
-        let answer = || known.answer_template();
-        let idx = works.plain_next(at, req, known.window(), outbox, answer)?;
-        let begun = work::Begun {
-            session: known.session().index(),
-            req,
-            req_type,
-            marks: Marks::NONE,
-            arrived: moment.burst_time(),
-        };
-        works.begin_plain(at, idx, &begun);
-        stats.on_request_accepted();
+    fn plain_request(&mut self, words: &Words) -> Option<(Session, RequestIdx)> {
+        let known = self.sessions.known(words)?;
+        let idx = self.requests.accept_plain(&known, &mut self.context)?;
         Some((known.session(), idx))
     }
 
@@ -271,17 +270,13 @@ impl Proto {
         options: CallOptions,
     ) -> Result<CallId, [MsgBuf; 2]> {
         let Self {
-            config,
             sessions,
             calls,
-            outbox,
-            agenda,
-            stats,
-            moment,
+            context,
             ..
         } = self;
-        let (now, len) = (moment.now(), request.len());
-        let ready = match config.bypasses.common {
+        let (now, len) = (context.moment.now(), request.len());
+        let ready = match context.config.bypasses.common {
             true => sessions.ready(session, len, now),
             false => None,
         };
@@ -291,63 +286,17 @@ impl Proto {
         let at = ready.slot();
         #[expect(clippy::cast_possible_truncation, reason = "a single packet")]
         let words = ready.words(req_type, len as u32, calls.req_at(at));
-        let tx_end = outbox.push_words(ready.peer(), words, &request);
+        let tx_end = context.outbox.push_words(ready.peer(), words, &request);
         let deadline = options.deadline.map_or(Nanos::MAX, |span| now + span);
-        let id = calls.begin_plain(
-            at,
-            call::Begun {
-                session: ready.index(),
-                req_type,
-                tag,
-                request,
-                response,
-                deadline,
-                now,
-                present: moment.present(now),
-                tx_end,
-            },
-        );
+        let mut call = calls.begin_plain(at, ready.index());
+        call.carry(req_type, [request, response], tag, deadline);
+        let id = call.leave(now, context.moment.present(now), tx_end);
         ready.take();
-        if moment.is_between_iterations() {
-            outbox.tell_when_sent(id.index_at());
+        if context.moment.is_between_iterations() {
+            context.outbox.tell_when_sent(id.index_at());
         }
-        stats.on_request_sent();
-        agenda.on_call(now, config.scan_interval);
+        context.stats.on_request_sent();
+        context.agenda.on_call(now, context.config.scan_interval);
         Ok(id)
-    }
-
-    /// Answers with a response of one packet, in the iteration in which the request came.
-    ///
-    /// # Errors
-    /// `write`, if anything is unusual.
-    #[inline(always)]
-    pub(crate) fn plain_reply<W: FnOnce(&mut [u8])>(
-        &mut self,
-        idx: WorkIdx,
-        len: usize,
-        write: W,
-    ) -> Result<(), W> {
-        let work = self.works.at_mut(idx);
-        let usual = self.config.bypasses.common
-            && work.marks == Marks::NONE
-            && work.arrived == self.moment.burst_time()
-            && len <= work.answer.single as usize;
-        let Some(response) = work.response.as_mut().filter(|_| usual) else {
-            return Err(write);
-        };
-        if response.resize(len).is_err() {
-            return Err(write);
-        }
-        write(response.data_mut());
-        let words = [
-            work.answer.head,
-            (len as u64) << 32 | u64::from(work.answer.token.0),
-            u64::from(work.req.0) << 32,
-        ];
-        work.state = WorkState::Done;
-        work.answered = self.moment.now();
-        work.tx_end = self.outbox.push_words(work.answer.peer, words, response);
-        self.expect_sweep();
-        Ok(())
     }
 }

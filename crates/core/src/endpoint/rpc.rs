@@ -12,13 +12,13 @@ use dunlin_wire::{ReqType, SessionNum};
 use crate::client::call::{CallId, CallOptions, Tag};
 use crate::config::{Config, ConfigError};
 use crate::congestion::{Bypasses, CongestionControl, Scheme};
+use crate::endpoint::core::Core;
 use crate::endpoint::plain::Running;
-use crate::endpoint::proto::Proto;
 use crate::error::{CallError, CloseReason};
 use crate::handler::background::{BackgroundFn, BackgroundRequest, Workers};
 use crate::handler::batch::BatchEntry;
 use crate::handler::context::Cx;
-use crate::handler::dispatch::SlowRequest;
+use crate::handler::dispatch::{Dispatched, SlowRequest};
 use crate::handler::request::DroppedList;
 use crate::handler::table::{
     BatchFn, CompletionFn, DispatchFn, GivenUpFn, Handler, Handlers, SessionFn, TimerFn,
@@ -42,7 +42,7 @@ pub struct Rpc<T: Transport, C, App> {
 pub(crate) struct Engine<X, C, App> {
     pub(crate) app: App,
     pub(crate) handlers: Handlers<App>,
-    pub(crate) proto: Proto,
+    pub(crate) core: Core,
     pub(crate) tx: X,
     pub(crate) clock: C,
     pub(crate) workers: Option<Box<dyn Workers>>,
@@ -59,7 +59,7 @@ pub(crate) struct Engine<X, C, App> {
     /// When the RX queue was looked at last, to the precision of the clock readings.
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
-    pub(crate) dispatched: Option<ReqType>,
+    pub(crate) dispatched: Dispatched,
     /// The function of the user that runs on the common path.
     pub(super) running: Running,
 }
@@ -67,15 +67,22 @@ pub(crate) struct Engine<X, C, App> {
 impl<X, C: Clock, App> Engine<X, C, App> {
     /// The endpoint is used between two iterations: what happens counts from now.
     pub(super) fn step_in(&mut self) {
-        self.proto.moment.leave_iteration(self.clock.now());
+        self.core.context.moment.leave_iteration(self.clock.now());
     }
 }
 
 impl<X: Tx, C, App> Engine<X, C, App> {
+    /// Short packets are staged if the transport knows lanes, unless a tap is to see each of them.
+    fn choose_lane(&mut self) {
+        let used = self.core.context.config.bypasses.lanes && self.tap.is_none();
+        let longest = if used { self.tx.lane() } else { 0 };
+        self.core.context.outbox.set_lane(longest);
+    }
+
     /// What the transport says of the way to a peer.
     fn path(&self, peer: PeerId) -> Path {
         self.tx.path(peer).unwrap_or(Path {
-            line_rate: self.proto.limits.line_rate,
+            line_rate: self.core.context.limits.line_rate,
             base_rtt: Nanos::ZERO,
             scheme: Scheme::None,
         })
@@ -84,8 +91,12 @@ impl<X: Tx, C, App> Engine<X, C, App> {
     /// The other side of a session is known.
     pub(super) fn begin_control(&mut self, session: Session, peer: PeerId) {
         let path = self.path(peer);
-        if let Some(index) = self.proto.sessions.find(session) {
-            self.proto.begin_control(index, &path);
+        let near = self.tx.path(peer).is_none();
+        if let Some(index) = self.core.sessions.find(session) {
+            let core = &mut self.core;
+            let line = core.sessions.at_mut(index);
+            line.set_near(near);
+            core.pacer.begin_control(line, &path, &mut core.context);
         }
     }
 }
@@ -93,7 +104,7 @@ impl<X: Tx, C, App> Engine<X, C, App> {
 impl<X, C, App> std::fmt::Debug for Engine<X, C, App> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Engine")
-            .field("proto", &self.proto)
+            .field("core", &self.core)
             .finish_non_exhaustive()
     }
 }
@@ -112,12 +123,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         workers: Option<Box<dyn Workers>>,
     ) -> Result<Self, ConfigError> {
         let now = clock.now();
-        let proto = Proto::new(config, halves.limits, seed, now)?;
-        let engine = Engine {
+        let core = Core::new(config, halves.limits, seed, now)?;
+        let mut engine = Engine {
             app,
             handlers: Handlers::default(),
             last_burst: now,
-            proto,
+            core,
             tx: halves.tx,
             clock,
             workers,
@@ -127,9 +138,10 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             tap: None,
             idle_iterations: 0,
             idle_mask: 0,
-            dispatched: None,
-            running: Running::Nothing,
+            dispatched: Dispatched::NOTHING,
+            running: Running::NOTHING,
         };
+        engine.choose_lane();
         Ok(Self {
             rx: halves.rx,
             engine,
@@ -145,7 +157,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// Registers a handler that gets all requests of its type in an RX burst at once. Responses
     /// may have as many bytes as a packet.
     pub fn on_batch(&mut self, req_type: ReqType, run: BatchFn<App>) {
-        let max_response = self.engine.proto.limits.data_size as usize;
+        let max_response = self.engine.core.context.limits.data_size as usize;
         self.on_batch_up_to(req_type, max_response, run);
     }
 
@@ -215,7 +227,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         (
             &mut engine.app,
             Cx {
-                proto: &mut engine.proto,
+                core: &mut engine.core,
                 dropped: &engine.dropped,
             },
         )
@@ -225,7 +237,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     pub fn cx_again(&mut self) -> Cx<'_> {
         let engine = &mut self.engine;
         Cx {
-            proto: &mut engine.proto,
+            core: &mut engine.core,
             dropped: &engine.dropped,
         }
     }
@@ -267,22 +279,22 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// # Errors
     /// If the pool's memory is used up.
     pub fn buf(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
-        self.engine.proto.pool.alloc(len)
+        self.engine.core.context.pool.alloc(len)
     }
 
     /// What happened so far.
     pub fn counters(&self) -> &Counters {
-        self.engine.proto.stats.counters()
+        self.engine.core.context.stats.counters()
     }
 
     /// What was measured so far.
     pub fn histograms(&self) -> &Histograms {
-        self.engine.proto.stats.histograms()
+        self.engine.core.context.stats.histograms()
     }
 
-    /// What is known of a session; `None` if it has ended.
+    /// The state of a session; `None` if it has ended.
     pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        self.engine.proto.session_info(session)
+        self.engine.core.session_info(session)
     }
 
     /// Sessions that are connecting or open.
@@ -292,35 +304,35 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
     /// The same from a number on, for who looks at a few at a time.
     pub fn sessions_from(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
-        self.engine.proto.sessions.iter_live(first)
+        self.engine.core.sessions.iter_live(first)
     }
 
     /// How many sessions are connecting or open.
     pub fn session_count(&self) -> usize {
-        self.engine.proto.sessions.live()
+        self.engine.core.sessions.live()
     }
 
     /// Calls that have not ended, those included that wait and those that were cancelled and
     /// await the server's word.
     pub fn call_count(&self) -> usize {
-        self.engine.proto.calls.live()
+        self.engine.core.calls.live()
     }
 
     /// Hands every round trip that was measured since to `each`, without the time in the server.
     /// The first call begins to keep them, so nobody else pays for it. For simulators and
     /// measurements, which want more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
-        self.engine.proto.stats.take_rtts(each);
+        self.engine.core.context.stats.take_rtts(each);
     }
 
     /// Bytes of large requests of all sessions that are there in part (rule S14).
     pub fn receiving(&self) -> u64 {
-        self.engine.proto.reassembly.bytes()
+        self.engine.core.reassembly.bytes()
     }
 
     /// Bytes of msgbufs that are in use, their headers included, and how many there are.
     pub fn pool_use(&mut self) -> (usize, usize) {
-        let pool = &mut self.engine.proto.pool;
+        let pool = &mut self.engine.core.context.pool;
         (pool.bytes_in_use(), pool.outstanding())
     }
 
@@ -330,7 +342,10 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         let Some((index, path)) = self.control_of(session) else {
             return false;
         };
-        self.engine.proto.set_own_scheme(index, scheme, &path);
+        let core = &mut self.engine.core;
+        let line = core.sessions.at_mut(index);
+        core.pacer
+            .set_own_scheme(line, scheme, &path, &mut core.context);
         true
     }
 
@@ -340,47 +355,52 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         let Some((index, path)) = self.control_of(session) else {
             return false;
         };
-        self.engine.proto.set_scheme(index, scheme, &path);
+        let core = &mut self.engine.core;
+        let line = core.sessions.at_mut(index);
+        core.pacer
+            .set_scheme(line, scheme, &path, &mut core.context);
         true
     }
 
     /// What is left out from now on for sessions without congestion (eRPC §5.2.2).
     pub fn set_bypasses(&mut self, bypasses: Bypasses) {
-        self.engine.proto.set_bypasses(bypasses);
+        self.engine.core.set_bypasses(bypasses);
+        self.engine.choose_lane();
     }
 
     /// What is left out now.
     pub fn bypasses(&self) -> Bypasses {
-        self.engine.proto.config.bypasses
+        self.engine.core.context.config.bypasses
     }
 
     /// A live session's index, and the way to its peer.
     fn control_of(&mut self, session: Session) -> Option<(u32, Path)> {
         self.engine.step_in();
         let engine = &self.engine;
-        let index = engine.proto.sessions.find(session)?;
+        let index = engine.core.sessions.find(session)?;
         Some((
             index,
-            engine.path(engine.proto.sessions.at(index).terms().peer),
+            engine.path(engine.core.sessions.at(index).terms().peer),
         ))
     }
 
     /// Shows every packet from now on to a tap, or to nobody.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
-        let drops = self.engine.proto.stats.counters().drops;
+        let drops = self.engine.core.context.stats.counters().drops;
         self.engine.tap = tap.map(|tap| Tapping::new(tap, drops));
+        self.engine.choose_lane();
     }
 
     /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
     pub fn next_wakeup(&self) -> Nanos {
         let engine = &self.engine;
-        if engine.proto.has_work() || engine.dropped.any() || !engine.slow.is_empty() {
+        if engine.core.has_work() || engine.dropped.any() || !engine.slow.is_empty() {
             return Nanos::ZERO;
         }
-        engine.proto.agenda.due()
+        engine.core.context.agenda.due()
     }
 
-    /// Says how to wake this endpoint's thread when another thread drops a held request. To be
+    /// Says how to wake this endpoint's thread when another thread drops a deferred request. To be
     /// called once, before the first request comes, by whoever lets the thread sleep.
     pub fn set_waker(&mut self, waker: std::task::Waker) {
         self.engine.dropped.set_waker(waker);
@@ -389,7 +409,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// The time of the latest iteration that read the clock. Costs nothing.
     #[inline]
     pub fn last_now(&self) -> Nanos {
-        self.engine.proto.moment.now()
+        self.engine.core.context.moment.now()
     }
 
     /// The time now, from the endpoint's clock.
@@ -401,7 +421,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     pub fn disconnect(&mut self, session: Session) -> bool {
         self.engine.step_in();
         self.engine
-            .proto
+            .core
             .close(session, CloseReason::Disconnected, true)
     }
 

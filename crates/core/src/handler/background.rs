@@ -12,7 +12,7 @@ use std::sync::Arc;
 use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::server::work::WorkId;
+use crate::server::inbound::RequestId;
 
 /// A handler that runs in a worker thread.
 pub(crate) type BackgroundFn = Arc<dyn Fn(BackgroundRequest<'_>) + Send + Sync>;
@@ -39,7 +39,7 @@ enum Outcome {
 
 /// One background request on its way to a worker and back.
 pub struct Job {
-    pub(crate) id: WorkId,
+    pub(crate) id: RequestId,
     req_type: ReqType,
     handler: BackgroundFn,
     request: MsgBuf,
@@ -64,7 +64,7 @@ pub(crate) enum JobResult {
 
 impl Job {
     pub(crate) fn new(
-        id: WorkId,
+        id: RequestId,
         req_type: ReqType,
         handler: BackgroundFn,
         request: MsgBuf,
@@ -90,7 +90,7 @@ impl Job {
     }
 
     /// The request's buffer, and the answer.
-    pub(crate) fn into_result(self) -> (WorkId, MsgBuf, JobResult) {
+    pub(crate) fn into_result(self) -> (RequestId, MsgBuf, JobResult) {
         let result = match self.outcome {
             Outcome::Replied => JobResult::Reply(self.response),
             Outcome::Rejected(code) => JobResult::Reject(code, self.response),

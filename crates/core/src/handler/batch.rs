@@ -8,8 +8,8 @@ use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::handler::context::Cx;
-use crate::handler::request::Held;
-use crate::server::work::WorkIdx;
+use crate::handler::request::DeferredRequest;
+use crate::server::inbound::RequestIdx;
 use crate::session::table::Session;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +24,7 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct BatchEntry {
     pub(crate) req_type: ReqType,
-    pub(crate) work: WorkIdx,
+    pub(crate) inbound: RequestIdx,
     pub(crate) session: Session,
     pub(crate) frame: usize,
     pub(crate) offset: usize,
@@ -111,8 +111,8 @@ impl<'a> BatchItem<'a> {
     }
 
     /// Keeps the request to be answered later.
-    pub fn defer(self, cx: &mut Cx<'_>) -> Held {
+    pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {
         self.entry.answer = Answer::Deferred;
-        cx.hold(self.entry.work, self.entry.session)
+        cx.defer(self.entry.inbound, self.entry.session)
     }
 }

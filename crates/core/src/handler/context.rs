@@ -10,12 +10,12 @@ use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::client::call::{CallId, CallOptions, Tag};
-use crate::endpoint::proto::Proto;
+use crate::endpoint::core::Core;
 use crate::endpoint::timers::TimerToken;
 use crate::error::{CallError, CloseReason};
-use crate::handler::request::{DroppedList, Held, Ticket};
+use crate::handler::request::{DeferredRequest, DroppedList, Ticket};
 use crate::rng::Rng;
-use crate::server::work::WorkIdx;
+use crate::server::inbound::RequestIdx;
 use crate::session::lifecycle::SessionInfo;
 use crate::session::table::Session;
 use crate::time::Nanos;
@@ -23,7 +23,7 @@ use crate::time::Nanos;
 /// The endpoint, as far as a handler may use it.
 #[derive(Debug)]
 pub struct Cx<'a> {
-    pub(crate) proto: &'a mut Proto,
+    pub(crate) core: &'a mut Core,
     pub(crate) dropped: &'a Arc<DroppedList>,
 }
 
@@ -31,17 +31,17 @@ impl Cx<'_> {
     /// The time of this iteration of the event loop.
     #[inline]
     pub fn now(&self) -> Nanos {
-        self.proto.moment.now()
+        self.core.context.moment.now()
     }
 
     /// The endpoint's random numbers. They are not for secrets.
     pub fn rng(&mut self) -> &mut Rng {
-        &mut self.proto.rng
+        &mut self.core.context.rng
     }
 
     /// Calls the endpoint's timer function with `token` at `at` or soon after.
     pub fn timer(&mut self, at: Nanos, token: TimerToken) {
-        self.proto.agenda.set_timer(at, token);
+        self.core.context.agenda.set_timer(at, token);
     }
 
     /// A msgbuf of `len` bytes, whose content is arbitrary.
@@ -50,7 +50,7 @@ impl Cx<'_> {
     /// If the pool's memory is used up.
     #[inline]
     pub fn buf(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
-        self.proto.pool.alloc(len)
+        self.core.context.pool.alloc(len)
     }
 
     /// A msgbuf with a copy of `bytes`.
@@ -59,7 +59,7 @@ impl Cx<'_> {
     /// If the pool's memory is used up.
     #[inline]
     pub fn copy(&mut self, bytes: &[u8]) -> Result<MsgBuf, AllocError> {
-        let mut buf = self.proto.pool.alloc(bytes.len())?;
+        let mut buf = self.core.context.pool.alloc(bytes.len())?;
         buf.data_mut().copy_from_slice(bytes);
         Ok(buf)
     }
@@ -68,7 +68,7 @@ impl Cx<'_> {
     #[inline]
     pub fn recycle(&mut self, bufs: impl IntoIterator<Item = MsgBuf>) {
         for buf in bufs {
-            self.proto.pool.recycle(buf);
+            self.core.context.pool.recycle(buf);
         }
     }
 
@@ -86,7 +86,7 @@ impl Cx<'_> {
         response: MsgBuf,
         tag: Tag,
     ) -> Result<CallId, CallError> {
-        self.proto.call(
+        self.core.call(
             session,
             req_type,
             request,
@@ -110,23 +110,23 @@ impl Cx<'_> {
         tag: Tag,
         options: CallOptions,
     ) -> Result<CallId, CallError> {
-        self.proto
+        self.core
             .call(session, req_type, request, response, tag, options)
     }
 
     /// Cancels a call: its completion comes at once, with `Cancelled`. False if it has completed.
     pub fn cancel(&mut self, call: CallId) -> bool {
-        self.proto.cancel(call)
+        self.core.cancel(call)
     }
 
     /// Ends a session. Its calls complete with an error; the other side is told.
     pub fn disconnect(&mut self, session: Session) -> bool {
-        self.proto.close(session, CloseReason::Disconnected, true)
+        self.core.close(session, CloseReason::Disconnected, true)
     }
 
-    /// What is known of a session; `None` if it has ended.
+    /// The state of a session; `None` if it has ended.
     pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
-        self.proto.session_info(session)
+        self.core.session_info(session)
     }
 
     /// Answers a kept request with `len` bytes, which `write` fills; see
@@ -134,40 +134,40 @@ impl Cx<'_> {
     /// its session has closed. If `write` panics, it is not answered.
     #[inline]
     pub fn reply(&mut self, ticket: Ticket, len: usize, write: impl FnOnce(&mut [u8])) {
-        if let Some(work) = self.proto.works.find(ticket.0) {
-            self.proto.reply(work, len, write);
+        if let Some(inbound) = self.core.requests.find(ticket.0) {
+            self.core.reply(inbound, len, write);
         }
     }
 
     /// Answers a kept request with an error code.
     pub fn reject(&mut self, ticket: Ticket, code: ErrorCode) {
-        if let Some(work) = self.proto.works.find(ticket.0) {
-            self.proto.reject(work, code);
+        if let Some(inbound) = self.core.requests.find(ticket.0) {
+            self.core.reject(inbound, code);
         }
     }
 
     /// Gives a kept request up: the client gets an error, and it is counted as unanswered if the
     /// client has waited.
     pub fn abandon(&mut self, ticket: Ticket) {
-        if let Some(work) = self.proto.works.find(ticket.0) {
+        if let Some(inbound) = self.core.requests.find(ticket.0) {
             if !self.is_cancelled(ticket) {
-                self.proto.stats.on_unanswered();
+                self.core.context.stats.on_unanswered();
             }
-            self.proto.reject(work, ErrorCode::HANDLER_FAILED);
+            self.core.reject(inbound, ErrorCode::HANDLER_FAILED);
         }
     }
 
     /// A kept request's client has cancelled it, or its session has closed, or it was answered.
     pub fn is_cancelled(&self, ticket: Ticket) -> bool {
-        let works = &self.proto.works;
-        works
+        let requests = &self.core.requests;
+        requests
             .find(ticket.0)
-            .is_none_or(|work| works.at(work).is_unwanted())
+            .is_none_or(|inbound| requests.is_unwanted(inbound))
     }
 
-    pub(crate) fn hold(&mut self, work: WorkIdx, session: Session) -> Held {
-        let id = self.proto.detach(work);
-        Held {
+    pub(crate) fn defer(&mut self, inbound: RequestIdx, session: Session) -> DeferredRequest {
+        let id = self.core.detach(inbound);
+        DeferredRequest {
             id,
             session,
             dropped: Some(Arc::clone(self.dropped)),

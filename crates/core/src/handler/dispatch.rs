@@ -3,11 +3,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dunlin_msgbuf::MsgBuf;
+use dunlin_msgbuf::{MsgBuf, Pool};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::config::MAX_BATCH;
-use crate::endpoint::proto::Proto;
+use crate::endpoint::core::Core;
 use crate::endpoint::rpc::{Engine, Rpc};
 use crate::handler::background::{Job, JobResult};
 use crate::handler::batch::{Answer, Batch, BatchEntry};
@@ -15,7 +15,7 @@ use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::{DispatchFn, Entry, Handler, Handlers};
 use crate::packet::receive::Packet;
-use crate::server::work::{WorkIdx, WorkState};
+use crate::server::inbound::RequestIdx;
 use crate::session::table::Session;
 use crate::time::Clock;
 use crate::transport::{Rx, Transport, Tx};
@@ -28,12 +28,30 @@ pub(crate) struct Place {
     pub(crate) congestion: bool,
 }
 
+/// The type whose handler ran last in an iteration. A single word, because each request stores it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Dispatched(u32);
+
+impl Dispatched {
+    pub(crate) const NOTHING: Self = Self(u32::MAX);
+
+    #[inline(always)]
+    pub(crate) fn of(req_type: ReqType) -> Self {
+        Self(u32::from(req_type.0))
+    }
+
+    fn take(&mut self) -> Option<ReqType> {
+        let last = std::mem::replace(self, Self::NOTHING);
+        u16::try_from(last.0).ok().map(ReqType)
+    }
+}
+
 /// A request of a slow dispatch handler, with its own copy of the data: it may wait for several
 /// iterations.
 #[derive(Debug)]
 pub(crate) struct SlowRequest {
     pub(crate) req_type: ReqType,
-    pub(crate) work: WorkIdx,
+    pub(crate) inbound: RequestIdx,
     pub(crate) session: Session,
     pub(crate) request: MsgBuf,
 }
@@ -41,7 +59,7 @@ pub(crate) struct SlowRequest {
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Starts the handler of a new request.
     #[inline]
-    pub(crate) fn run_handler(&mut self, packet: &Packet<'_>, place: Place, work: WorkIdx) {
+    pub(crate) fn run_handler(&mut self, packet: &Packet<'_>, place: Place, inbound: RequestIdx) {
         let req_type = packet.header.req_type();
         match self.handlers.get(req_type) {
             Some(Entry {
@@ -49,29 +67,29 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 slow: false,
             }) => {
                 let run = *run;
-                let session = self.proto.sessions.handle(packet.session);
-                self.run_dispatch(packet.data, work, req_type, session, run);
+                let session = self.core.sessions.handle(packet.session);
+                self.run_dispatch(packet.data, inbound, req_type, session, run);
             }
-            _ => self.run_later(packet, place, work),
+            _ => self.run_later(packet, place, inbound),
         }
     }
 
     /// A request whose handler does not run between this packet and the next.
     #[inline(never)]
-    fn run_later(&mut self, packet: &Packet<'_>, place: Place, work: WorkIdx) {
+    fn run_later(&mut self, packet: &Packet<'_>, place: Place, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
-            return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
+            return self.core.reject(inbound, ErrorCode::UNKNOWN_TYPE);
         };
         match &entry.handler {
-            Handler::Dispatch(_) => self.keep_slow(packet, work),
+            Handler::Dispatch(_) => self.keep_slow(packet, inbound),
             Handler::Batch { max_response, .. } => {
                 let (max_response, slow) = (*max_response, entry.slow);
                 if slow {
-                    self.proto.announce_slow(work);
+                    self.core.announce_slow(inbound);
                 }
-                self.keep_for_batch(packet, place, work, max_response);
+                self.keep_for_batch(packet, place, inbound, max_response);
             }
-            Handler::Background { .. } => self.submit_job(packet, work),
+            Handler::Background { .. } => self.submit_job(packet, inbound),
         }
     }
 
@@ -80,48 +98,45 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     pub(crate) fn run_dispatch(
         &mut self,
         data: &[u8],
-        work: WorkIdx,
+        inbound: RequestIdx,
         req_type: ReqType,
         session: Session,
         run: DispatchFn<App>,
     ) {
         let Self {
-            proto,
-            app,
-            dropped,
-            ..
+            core, app, dropped, ..
         } = self;
-        self.dispatched = Some(req_type);
-        let mut cx = Cx { proto, dropped };
-        let caught = catch_unwind(AssertUnwindSafe(|| {
+        self.dispatched = Dispatched::of(req_type);
+        let mut cx = Cx { core, dropped };
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
             let request = Request {
                 data,
-                work,
+                inbound,
                 req_type,
                 session,
             };
             run(app, request, &mut cx);
         }));
-        if caught.is_err() {
-            proto.stats.on_panic();
+        if outcome.is_err() {
+            core.context.stats.on_panic();
         }
-        proto.after_handler(work);
+        core.after_handler(inbound);
     }
 
     /// Keeps a request whose handler was slow before, until everything that has come in before it
     /// runs is answered. Its client is told already, so that it does not take the silence for a
     /// loss (rule S4).
     #[cold]
-    fn keep_slow(&mut self, packet: &Packet<'_>, work: WorkIdx) {
-        let Ok(mut request) = self.proto.pool.alloc(packet.data.len()) else {
-            return self.proto.reject(work, ErrorCode::OVERLOADED);
+    fn keep_slow(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
+        let Ok(mut request) = self.core.context.pool.alloc(packet.data.len()) else {
+            return self.core.reject(inbound, ErrorCode::OVERLOADED);
         };
         request.data_mut().copy_from_slice(packet.data);
-        self.proto.announce_slow(work);
+        self.core.announce_slow(inbound);
         self.slow.push_back(SlowRequest {
             req_type: packet.header.req_type(),
-            work,
-            session: self.proto.sessions.handle(packet.session),
+            inbound,
+            session: self.core.sessions.handle(packet.session),
             request,
         });
     }
@@ -138,21 +153,20 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[cold]
     #[inline(never)]
     fn run_slow(&mut self, slow: SlowRequest) {
-        let work = self.proto.works.at(slow.work);
-        let unwanted = work.is_unwanted();
+        let unwanted = self.core.requests.is_unwanted(slow.inbound);
         let handler = self.handlers.get(slow.req_type).map(|entry| &entry.handler);
         match handler {
-            _ if unwanted => self.proto.reject(slow.work, ErrorCode::CANCELLED),
+            _ if unwanted => self.core.reject(slow.inbound, ErrorCode::CANCELLED),
             Some(Handler::Dispatch(run)) => {
                 let run = *run;
                 self.measured(slow.req_type, |engine| {
                     let data = slow.request.data();
-                    engine.run_dispatch(data, slow.work, slow.req_type, slow.session, run);
+                    engine.run_dispatch(data, slow.inbound, slow.req_type, slow.session, run);
                 });
             }
-            _ => self.proto.reject(slow.work, ErrorCode::UNKNOWN_TYPE),
+            _ => self.core.reject(slow.inbound, ErrorCode::UNKNOWN_TYPE),
         }
-        self.proto.pool.recycle(slow.request);
+        self.core.context.pool.recycle(slow.request);
     }
 
     /// Runs a handler that was slow before, so that it can become fast again. What is ready leaves
@@ -162,13 +176,13 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         // Nobody who falls asleep right now should wait for the handler to be woken.
         self.tx.settle();
         let start = self.clock.now();
-        self.proto.moment.advance(start);
+        self.core.context.moment.advance(start);
         run(self);
         // The iteration as a whole says nothing about this type now.
-        self.dispatched = None;
+        self.dispatched = Dispatched::NOTHING;
         let end = self.clock.now();
-        self.proto.moment.advance(end);
-        let slow = end.since(start) > self.proto.config.ack_delay;
+        self.core.context.moment.advance(end);
+        let slow = end.since(start) > self.core.context.config.ack_delay;
         self.handlers.set_slow(req_type, slow);
     }
 
@@ -177,18 +191,22 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         &mut self,
         packet: &Packet<'_>,
         place: Place,
-        work: WorkIdx,
+        inbound: RequestIdx,
         max_response: usize,
     ) {
-        let response = self.proto.take_response(work, max_response);
+        let context = &mut self.core.context;
+        let response = self
+            .core
+            .requests
+            .take_response(inbound, max_response, context);
         if response.is_none() {
-            return self.proto.reject(work, ErrorCode::OVERLOADED);
+            return self.core.reject(inbound, ErrorCode::OVERLOADED);
         }
         let len = packet.data.len();
         self.batch.push(BatchEntry {
             req_type: packet.header.req_type(),
-            work,
-            session: self.proto.sessions.handle(packet.session),
+            inbound,
+            session: self.core.sessions.handle(packet.session),
             frame: place.frame,
             offset: place.offset + packet.len - len,
             len,
@@ -199,23 +217,23 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     #[inline(never)]
-    fn submit_job(&mut self, packet: &Packet<'_>, work: WorkIdx) {
+    fn submit_job(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
         let req_type = packet.header.req_type();
         let entry = self.handlers.get(req_type);
         let Some(Handler::Background { max_response, .. }) = entry.map(|entry| &entry.handler)
         else {
-            return self.proto.reject(work, ErrorCode::UNKNOWN_TYPE);
+            return self.core.reject(inbound, ErrorCode::UNKNOWN_TYPE);
         };
-        match self.proto.job_bufs(packet.data, *max_response) {
-            Some(bufs) => self.submit(bufs, work, req_type),
-            None => self.proto.reject(work, ErrorCode::OVERLOADED),
+        match job_bufs(&mut self.core.context.pool, packet.data, *max_response) {
+            Some(bufs) => self.submit(bufs, inbound, req_type),
+            None => self.core.reject(inbound, ErrorCode::OVERLOADED),
         }
     }
 
     /// Gives a request and a buffer for its response to the workers.
-    pub(crate) fn submit(&mut self, bufs: [MsgBuf; 2], work: WorkIdx, req_type: ReqType) {
+    pub(crate) fn submit(&mut self, bufs: [MsgBuf; 2], inbound: RequestIdx, req_type: ReqType) {
         let Self {
-            proto,
+            core,
             handlers,
             workers,
             ..
@@ -224,11 +242,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let rejected = match (workers, handler) {
             (Some(workers), Some(Handler::Background { run, .. })) => {
                 let [request, response] = bufs;
-                let id = proto.detach(work);
+                let id = core.detach(inbound);
                 let job = Job::new(id, req_type, run.clone(), request, response);
                 match workers.submit(job) {
                     Ok(()) => {
-                        proto.jobs += 1;
+                        core.jobs += 1;
                         return;
                     }
                     Err(job) => job.into_bufs(),
@@ -237,16 +255,16 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             _ => bufs,
         };
         for buf in rejected {
-            proto.pool.recycle(buf);
+            core.context.pool.recycle(buf);
         }
-        proto.reject(work, ErrorCode::OVERLOADED);
+        core.reject(inbound, ErrorCode::OVERLOADED);
     }
 
     /// Answers the requests whose jobs have run.
     #[inline(never)]
     pub(crate) fn collect_jobs(&mut self) {
         let Self {
-            proto,
+            core,
             workers: Some(workers),
             ..
         } = self
@@ -254,19 +272,19 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return;
         };
         while let Some(job) = workers.poll() {
-            proto.jobs -= 1;
-            proto.finish_job(job);
+            core.jobs -= 1;
+            finish_job(core, job);
         }
     }
 
-    /// Answers the held requests that were dropped.
+    /// Answers the deferred requests that were dropped.
     #[cold]
     #[inline(never)]
     pub(crate) fn reject_dropped(&mut self) {
         while let Some(id) = self.dropped.pop() {
-            if let Some(work) = self.proto.works.find(id) {
-                self.proto.stats.on_unanswered();
-                self.proto.reject(work, ErrorCode::HANDLER_FAILED);
+            if let Some(inbound) = self.core.requests.find(id) {
+                self.core.context.stats.on_unanswered();
+                self.core.reject(inbound, ErrorCode::HANDLER_FAILED);
             }
         }
     }
@@ -298,7 +316,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 
 /// After a long iteration: the type that ran last in it is taken for slow until it is measured.
 #[cold]
-pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Option<ReqType>) {
+pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Dispatched) {
     if let Some(req_type) = last.take() {
         handlers.set_slow(req_type, true);
     }
@@ -329,7 +347,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Runs one batch: the first `count` entries.
     pub(crate) fn run_batch(&mut self, count: usize, data: &[&[u8]]) {
         let Self {
-            proto,
+            core,
             app,
             handlers,
             dropped,
@@ -339,93 +357,69 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         } = self;
         let entries = &mut batch[..count];
         let req_type = entries[0].req_type;
-        *dispatched = Some(req_type);
+        *dispatched = Dispatched::of(req_type);
         if let Some(Handler::Batch { run, .. }) = handlers.get(req_type).map(|entry| &entry.handler)
         {
             let batch = Batch { entries, data };
-            let mut cx = Cx { proto, dropped };
+            let mut cx = Cx { core, dropped };
             if catch_unwind(AssertUnwindSafe(|| run(app, batch, &mut cx))).is_err() {
-                proto.stats.on_panic();
+                core.context.stats.on_panic();
             }
         }
         for entry in batch.drain(..count) {
-            proto.answer_batched(entry);
+            answer_batched(core, entry);
         }
     }
 }
 
-impl Proto {
-    /// The work's response buffer with room for `capacity` bytes, for a handler that has no access
-    /// to the pool.
-    pub(crate) fn take_response(&mut self, work: WorkIdx, capacity: usize) -> Option<MsgBuf> {
-        match self.works.at_mut(work).response.take() {
-            Some(response) if response.capacity() >= capacity => Some(response),
-            Some(response) => {
-                self.pool.recycle(response);
-                self.pool.alloc(capacity).ok()
-            }
-            None => self.pool.alloc(capacity).ok(),
+/// Copies a request for a worker thread, with a buffer for the response.
+fn job_bufs(pool: &mut Pool, data: &[u8], max_response: usize) -> Option<[MsgBuf; 2]> {
+    let mut request = pool.alloc(data.len()).ok()?;
+    request.data_mut().copy_from_slice(data);
+    match pool.alloc(max_response) {
+        Ok(response) => Some([request, response]),
+        Err(_) => {
+            pool.recycle(request);
+            None
         }
     }
+}
 
-    /// Copies a request for a worker thread, with a buffer for the response.
-    fn job_bufs(&mut self, data: &[u8], max_response: usize) -> Option<[MsgBuf; 2]> {
-        let mut request = self.pool.alloc(data.len()).ok()?;
-        request.data_mut().copy_from_slice(data);
-        match self.pool.alloc(max_response) {
-            Ok(response) => Some([request, response]),
-            Err(_) => {
-                self.pool.recycle(request);
-                None
-            }
+fn finish_job(core: &mut Core, job: Job) {
+    let (id, request, result) = job.into_result();
+    core.context.pool.recycle(request);
+    let inbound = core.requests.find(id);
+    let (code, response) = match result {
+        JobResult::Reply(response) => match inbound {
+            Some(inbound) => return core.reply_with(inbound, response),
+            None => (ErrorCode::HANDLER_FAILED, response),
+        },
+        JobResult::Reject(code, response) => (code, response),
+        JobResult::Panic(response) => {
+            core.context.stats.on_panic();
+            (ErrorCode::HANDLER_FAILED, response)
         }
+    };
+    core.context.pool.recycle(response);
+    if let Some(inbound) = inbound {
+        core.reject(inbound, code);
     }
+}
 
-    fn finish_job(&mut self, job: Job) {
-        let (id, request, result) = job.into_result();
-        self.pool.recycle(request);
-        let work = self.works.find(id);
-        let (code, response) = match result {
-            JobResult::Reply(response) => match work {
-                Some(work) => return self.reply_with(work, response),
-                None => (ErrorCode::HANDLER_FAILED, response),
-            },
-            JobResult::Reject(code, response) => (code, response),
-            JobResult::Panic(response) => {
-                self.stats.on_panic();
-                (ErrorCode::HANDLER_FAILED, response)
-            }
-        };
-        self.pool.recycle(response);
-        if let Some(work) = work {
-            self.reject(work, code);
+/// Sends what the handler of a batch has left in an entry.
+fn answer_batched(core: &mut Core, entry: BatchEntry) {
+    let inbound = entry.inbound;
+    match (entry.answer, entry.response) {
+        (Answer::Reply, Some(response)) => return core.reply_with(inbound, response),
+        (_, Some(response)) => {
+            core.requests
+                .keep_response(inbound, response, &mut core.context);
         }
+        (_, None) => {}
     }
-
-    /// Puts an unused response buffer back into the work for the slot's next request. A handler
-    /// that kept the request may have answered it already: then the work has another one, which
-    /// the transport may be reading, or is gone.
-    fn keep_response(&mut self, idx: WorkIdx, unused: MsgBuf) {
-        let work = self.works.at_mut(idx);
-        if work.state == WorkState::Free || work.response.is_some() {
-            self.pool.recycle(unused);
-        } else {
-            work.response = Some(unused);
-        }
-    }
-
-    /// Sends what the handler of a batch has left in an entry.
-    fn answer_batched(&mut self, entry: BatchEntry) {
-        let work = entry.work;
-        match (entry.answer, entry.response) {
-            (Answer::Reply, Some(response)) => return self.reply_with(work, response),
-            (_, Some(response)) => self.keep_response(work, response),
-            (_, None) => {}
-        }
-        match entry.answer {
-            Answer::Reject(code) => self.reject(work, code),
-            Answer::Deferred => {}
-            Answer::None | Answer::Reply => self.after_handler(work),
-        }
+    match entry.answer {
+        Answer::Reject(code) => core.reject(inbound, code),
+        Answer::Deferred => {}
+        Answer::None | Answer::Reply => core.after_handler(inbound),
     }
 }

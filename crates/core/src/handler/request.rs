@@ -1,7 +1,8 @@
 //! A request as its handler sees it: borrowed from the RX frame, answered once, or kept.
 //!
 //! The types carry the rules. A [`Request`] cannot outlive its handler and is consumed by its
-//! answer; a [`Held`] can be kept, is not `Clone`, and answers with an error when it is dropped.
+//! answer; a [`DeferredRequest`] can be kept, is not `Clone`, and answers with an error when it is
+//! dropped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,7 +11,7 @@ use std::task::Waker;
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::handler::context::Cx;
-use crate::server::work::{WorkId, WorkIdx};
+use crate::server::inbound::{RequestId, RequestIdx};
 use crate::session::table::Session;
 
 /// A request whose data lies in the RX frame (zero copy, eRPC §4.2.3).
@@ -20,7 +21,7 @@ use crate::session::table::Session;
 #[derive(Debug)]
 pub struct Request<'a> {
     pub(crate) data: &'a [u8],
-    pub(crate) work: WorkIdx,
+    pub(crate) inbound: RequestIdx,
     pub(crate) req_type: ReqType,
     pub(crate) session: Session,
 }
@@ -51,7 +52,7 @@ impl<'a> Request<'a> {
     /// cancelled.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
-        cx.proto.reply(self.work, len, write);
+        cx.core.reply(self.inbound, len, write);
     }
 
     /// Answers with a copy of `bytes`.
@@ -62,7 +63,7 @@ impl<'a> Request<'a> {
 
     /// Answers with an error code.
     pub fn reject(self, cx: &mut Cx<'_>, code: ErrorCode) {
-        cx.proto.reject(self.work, code);
+        cx.core.reject(self.inbound, code);
     }
 
     /// Names the request, to answer it by that name ([`Cx::reply`] of a ticket) or to [keep]
@@ -71,27 +72,27 @@ impl<'a> Request<'a> {
     /// [keep]: Self::keep
     #[inline]
     pub fn ticket(&self, cx: &Cx<'_>) -> Ticket {
-        Ticket(cx.proto.works.id(self.work))
+        Ticket(cx.core.requests.id(self.inbound))
     }
 
     /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint knows it. If the
     /// request was answered by its ticket, nothing happens.
     #[inline]
     pub fn keep(self, cx: &mut Cx<'_>) -> Ticket {
-        Ticket(cx.proto.detach(self.work))
+        Ticket(cx.core.detach(self.inbound))
     }
 
     /// Keeps the request to be answered later, when nested calls have completed. Its data must be
     /// copied before, if it is needed (`cx.copy(req.data())`).
-    pub fn defer(self, cx: &mut Cx<'_>) -> Held {
-        cx.hold(self.work, self.session)
+    pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {
+        cx.defer(self.inbound, self.session)
     }
 }
 
 /// Names a request that was kept without a guard ([`Request::keep`]), for layers that have their
 /// own: whoever loses it leaves the client waiting. One that was answered is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ticket(pub(crate) WorkId);
+pub struct Ticket(pub(crate) RequestId);
 
 impl Ticket {
     /// A small number that no other unanswered request has, for tables of what is kept.
@@ -104,21 +105,21 @@ impl Ticket {
 /// A request that outlives its handler.
 #[derive(Debug)]
 #[must_use = "dropping it answers the client with an error"]
-pub struct Held {
-    pub(crate) id: WorkId,
+pub struct DeferredRequest {
+    pub(crate) id: RequestId,
     pub(crate) session: Session,
     /// Where to report that nobody can answer any more; `None` once it is answered.
     pub(crate) dropped: Option<Arc<DroppedList>>,
 }
 
-impl Held {
+impl DeferredRequest {
     /// Answers with `len` bytes, which `write` fills; see [`Request::reply`].
     ///
     /// If the session has closed meanwhile, nothing is sent. `cx` must be of the endpoint that
     /// the request came to; with another's, the client gets an error.
     pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
-        if let Some(idx) = self.work(cx) {
-            cx.proto.reply(idx, len, write);
+        if let Some(idx) = self.find(cx) {
+            cx.core.reply(idx, len, write);
             // Not before: if `write` panics, dropping the handle answers.
             self.dropped = None;
         }
@@ -131,21 +132,21 @@ impl Held {
 
     /// Answers with an error code.
     pub fn reject(mut self, cx: &mut Cx<'_>, code: ErrorCode) {
-        if let Some(idx) = self.work(cx) {
-            cx.proto.reject(idx, code);
+        if let Some(idx) = self.find(cx) {
+            cx.core.reject(idx, code);
             self.dropped = None;
         }
     }
 
-    /// The work that waits for this answer. A handle of another endpoint has none here: dropping
+    /// The request that waits for this answer. A handle of another endpoint has none here: dropping
     /// it answers at home.
-    fn work(&self, cx: &Cx<'_>) -> Option<WorkIdx> {
+    fn find(&self, cx: &Cx<'_>) -> Option<RequestIdx> {
         let home = self
             .dropped
             .as_ref()
             .is_some_and(|list| Arc::ptr_eq(list, cx.dropped));
         if home {
-            cx.proto.works.find(self.id)
+            cx.core.requests.find(self.id)
         } else {
             None
         }
@@ -153,11 +154,8 @@ impl Held {
 
     /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
     pub fn is_cancelled(&self, cx: &Cx<'_>) -> bool {
-        match self.work(cx) {
-            Some(idx) => {
-                let work = cx.proto.works.at(idx);
-                work.is_unwanted()
-            }
+        match self.find(cx) {
+            Some(idx) => cx.core.requests.is_unwanted(idx),
             None => true,
         }
     }
@@ -168,7 +166,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for DeferredRequest {
     fn drop(&mut self) {
         if let Some(dropped) = self.dropped.take() {
             dropped.push(self.id);
@@ -176,17 +174,17 @@ impl Drop for Held {
     }
 }
 
-/// Held requests that were dropped without an answer, from wherever they were dropped.
+/// Deferred requests that were dropped without an answer, from wherever they were dropped.
 #[derive(Debug, Default)]
 pub(crate) struct DroppedList {
     any: AtomicBool,
-    list: Mutex<Vec<WorkId>>,
+    list: Mutex<Vec<RequestId>>,
     /// How to wake the endpoint, which may sleep. The simulator's never do.
     waker: OnceLock<Waker>,
 }
 
 impl DroppedList {
-    fn push(&self, id: WorkId) {
+    fn push(&self, id: RequestId) {
         self.list
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -209,7 +207,7 @@ impl DroppedList {
         self.any.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn pop(&self) -> Option<WorkId> {
+    pub(crate) fn pop(&self) -> Option<RequestId> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let id = list.pop();
         if list.is_empty() {

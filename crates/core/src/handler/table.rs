@@ -50,6 +50,8 @@ pub(crate) struct Entry<App> {
 /// All functions of an endpoint.
 pub(crate) struct Handlers<App> {
     by_type: Vec<Option<Entry<App>>>,
+    /// Of these, the dispatch handlers that were not slow.
+    fast: Vec<Option<DispatchFn<App>>>,
     pub(crate) completion: CompletionFn<App>,
     pub(crate) session: SessionFn<App>,
     pub(crate) timer: TimerFn<App>,
@@ -70,6 +72,7 @@ impl<App> Default for Handlers<App> {
     fn default() -> Self {
         Self {
             by_type: Vec::new(),
+            fast: Vec::new(),
             completion: |_, done, cx| cx.recycle([done.request, done.response]),
             session: |_, _, _| {},
             timer: |_, _, _| {},
@@ -83,11 +86,13 @@ impl<App> Handlers<App> {
         let index = usize::from(req_type.0);
         if self.by_type.len() <= index {
             self.by_type.resize_with(index + 1, || None);
+            self.fast.resize(index + 1, None);
         }
         self.by_type[index] = Some(Entry {
             handler,
             slow: false,
         });
+        self.set_slow(req_type, false);
     }
 
     #[inline]
@@ -98,20 +103,19 @@ impl<App> Handlers<App> {
     /// The dispatch handler of this type, unless it was slow.
     #[inline(always)]
     pub(crate) fn fast(&self, req_type: ReqType) -> Option<DispatchFn<App>> {
-        match self.get(req_type)? {
-            Entry {
-                handler: Handler::Dispatch(run),
-                slow: false,
-            } => Some(*run),
-            _ => None,
-        }
+        *self.fast.get(usize::from(req_type.0))?
     }
 
     /// Remembers whether a dispatch handler is slow.
     #[cold]
     pub(crate) fn set_slow(&mut self, req_type: ReqType, slow: bool) {
-        if let Some(Some(entry)) = self.by_type.get_mut(usize::from(req_type.0)) {
+        let index = usize::from(req_type.0);
+        if let Some(Some(entry)) = self.by_type.get_mut(index) {
             entry.slow = slow;
+            self.fast[index] = match entry.handler {
+                Handler::Dispatch(run) if !slow => Some(run),
+                _ => None,
+            };
         }
     }
 }

@@ -9,6 +9,11 @@ pub struct Counters {
     pub rx_packets: u64,
     /// Packets given to the transport.
     pub tx_packets: u64,
+    /// Those of them that were staged in a lane.
+    pub tx_staged: u64,
+    /// Those that are short enough for it and were not: it was full, or they followed others that
+    /// are not.
+    pub tx_unstaged: u64,
     /// Packets that took the common path.
     pub rx_plain: u64,
     /// Packets that looked as if they could take it and did not: their session, slot, call or
@@ -46,6 +51,8 @@ pub struct Counters {
     pub rtt_samples: u64,
     /// Round-trip samples dropped because this endpoint had been away.
     pub rtt_away: u64,
+    /// Laws of the endpoint that were found broken, which ended its sessions.
+    pub broken_laws: u64,
     /// What was dropped, by reason.
     pub drops: Drops,
 }
@@ -53,14 +60,16 @@ pub struct Counters {
 impl Counters {
     /// Names of counters that say which way packets took and not what became of them: two variants
     /// of an endpoint that must not differ may differ in these.
-    pub const OF_PATHS: &[&str] = &["rx_plain", "rx_declined"];
+    pub const OF_PATHS: &[&str] = &["tx_staged", "tx_unstaged", "rx_plain", "rx_declined"];
 
     /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 21] {
+    pub const fn named(&self) -> [(&'static str, u64); 24] {
         let Self {
             rx_frames,
             rx_packets,
             tx_packets,
+            tx_staged,
+            tx_unstaged,
             rx_plain,
             rx_declined,
             requests_sent,
@@ -79,12 +88,15 @@ impl Counters {
             congestion_marks,
             rtt_samples,
             rtt_away,
+            broken_laws,
             drops: _,
         } = *self;
         [
             ("rx_frames", rx_frames),
             ("rx_packets", rx_packets),
             ("tx_packets", tx_packets),
+            ("tx_staged", tx_staged),
+            ("tx_unstaged", tx_unstaged),
             ("rx_plain", rx_plain),
             ("rx_declined", rx_declined),
             ("requests_sent", requests_sent),
@@ -103,6 +115,7 @@ impl Counters {
             ("congestion_marks", congestion_marks),
             ("rtt_samples", rtt_samples),
             ("rtt_away", rtt_away),
+            ("broken_laws", broken_laws),
         ]
     }
 }

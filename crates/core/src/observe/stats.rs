@@ -50,9 +50,16 @@ impl Stats {
         self.counters.rx_declined += declined;
     }
 
+    /// Packets of a burst, and those that were staged.
     #[inline]
-    pub(crate) fn on_transmit(&mut self, packets: usize) {
+    pub(crate) fn on_transmit(&mut self, packets: usize, staged: usize) {
         self.counters.tx_packets += packets as u64;
+        self.counters.tx_staged += staged as u64;
+    }
+
+    /// Packets of a burst that could have been staged and were not.
+    pub(crate) fn on_unstaged(&mut self, packets: u64) {
+        self.counters.tx_unstaged += packets;
     }
 
     /// A packet is dropped and not answered (rule W12).
@@ -126,6 +133,10 @@ impl Stats {
 
     pub(crate) fn on_unanswered(&mut self) {
         self.counters.unanswered += 1;
+    }
+
+    pub(crate) fn on_broken_law(&mut self) {
+        self.counters.broken_laws += 1;
     }
 
     pub(crate) fn on_panic(&mut self) {

@@ -6,7 +6,7 @@
 
 use dunlin_wire::peek_session;
 
-use crate::endpoint::proto::Proto;
+use crate::endpoint::core::Core;
 use crate::observe::counters::Drops;
 use crate::time::Nanos;
 use crate::transport::{Frame, PeerId, TxItem};
@@ -45,15 +45,15 @@ impl Tapping {
     }
 
     #[cold]
-    pub(crate) fn on_frame(&mut self, proto: &Proto, frame: &Frame<'_>) {
-        let drops = proto.stats.counters().drops;
+    pub(crate) fn on_frame(&mut self, core: &Core, frame: &Frame<'_>) {
+        let drops = core.context.stats.counters().drops;
         let (now, before) = (drops.named(), self.drops.named());
         let dropped = (0..now.len()).find(|&reason| now[reason].1 != before[reason].1);
         self.drops = drops;
         let session = peek_session(frame.bytes);
-        let state = session.and_then(|session| proto.sessions.get_open(session.0));
+        let state = session.and_then(|session| core.sessions.get_open(session.0));
         let seen = Seen {
-            at: proto.moment.burst_time(),
+            at: core.context.moment.burst_time(),
             peer: state.map(|state| state.terms().peer),
             dropped,
         };

@@ -6,7 +6,12 @@
 //! (when it was sent, how long the request stayed in the server) is written by
 //! [`Outbox::stamp_answers`] just before the burst.
 //!
-//! Invariant: nothing leaves `endings` and `lingering` before the transport is done with it.
+//! Whole short messages are staged in the lane (`transport/lane.rs`) as long as nothing else has
+//! been pushed in the iteration; from then on everything is an item of the queue. So the lane's
+//! packets come first, and all leave in the order in which they were made.
+//!
+//! Invariants: the lane is closed while the queue holds something. Nothing leaves `endings` and
+//! `lingering` before the transport is done with it.
 
 use std::collections::VecDeque;
 
@@ -14,10 +19,12 @@ use dunlin_msgbuf::{BufRef, MsgBuf, Pool};
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
 
 use crate::client::call::{CallIdx, Done};
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
 use crate::observe::stats::Stats;
-use crate::packet::words::Words;
+use crate::packet::words::{Words, words};
 use crate::time::Nanos;
-use crate::transport::{MAX_INLINE, PeerId, TxItem, TxSeq};
+use crate::transport::{Lane, MAX_INLINE, PeerId, TxItem, TxSeq};
 
 /// Inline bytes of a packet that is a header and nothing else in front of its data.
 const BARE_LEN: u32 = 24;
@@ -48,24 +55,38 @@ struct Ending {
 /// left over from earlier packets, so building a packet touches nothing that does not travel.
 #[derive(Debug)]
 pub(crate) struct Outbox {
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+    /// A planted bug: the lane's packets have left once.
+    #[cfg(feature = "mutants")]
+    kept: bool,
+    lane: Lane,
     items: Vec<TxItem>,
     /// How many entries hold a packet.
     len: usize,
-    /// Position in the transport's sequence before the first item.
+    /// Messages among them that are short enough for the lane.
+    unstaged: u64,
+    /// Something has to be looked at besides the lane: an item, or what is only known when a packet
+    /// leaves.
+    unusual: bool,
+    /// Position in the transport's sequence before the first packet.
     base: TxSeq,
     /// Calls that must know when exactly their packet left.
     sent: Vec<CallIdx>,
     /// Answers that came about in the iteration in which their request arrived: their residence
     /// is the same.
-    fresh: Vec<u32>,
+    fresh: Vec<Place>,
     /// Other answers, with the time at which their request arrived.
-    late: Vec<(u32, Nanos)>,
+    late: Vec<(Place, Nanos)>,
     /// How far the transport has come.
     done: TxSeq,
     endings: VecDeque<Ending>,
     /// Responses that wait for the transport before they go back to the pool.
     lingering: VecDeque<(TxSeq, MsgBuf)>,
 }
+
+/// The number of a packet among those of an iteration, the lane's first.
+type Place = u32;
 
 const EMPTY: TxItem = TxItem {
     peer: PeerId(0),
@@ -81,8 +102,15 @@ impl Outbox {
 
     fn with_capacity(capacity: usize) -> Self {
         Self {
+            #[cfg(feature = "mutants")]
+            mutant: None,
+            #[cfg(feature = "mutants")]
+            kept: false,
+            lane: Lane::new(0),
             items: vec![EMPTY; capacity],
             len: 0,
+            unstaged: 0,
+            unusual: false,
             base: TxSeq(0),
             sent: Vec::with_capacity(capacity),
             fresh: Vec::with_capacity(capacity),
@@ -93,6 +121,17 @@ impl Outbox {
         }
     }
 
+    /// Packets of up to `longest` bytes may be staged, at the latest from the next iteration on.
+    pub(crate) fn set_lane(&mut self, longest: usize) {
+        self.lane.set_longest(longest);
+    }
+
+    /// The same with a planted bug.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn showing(self, mutant: Option<Mutant>) -> Self {
+        Self { mutant, ..self }
+    }
+
     /// Appends a packet as it is, and returns the position after it: once the transport's `done`
     /// has reached that, `data` may be given back.
     #[inline]
@@ -101,7 +140,13 @@ impl Outbox {
         item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
         item.inline_len = BARE_LEN;
         item.data = data;
-        TxSeq(self.base.0 + self.len as u64)
+        self.position()
+    }
+
+    /// The position after the last packet.
+    #[inline]
+    fn position(&self) -> TxSeq {
+        TxSeq(self.base.0 + self.count() as u64)
     }
 
     /// Appends a packet whose data is all of `message`. A short one is copied and not lent, and the
@@ -114,17 +159,41 @@ impl Outbox {
         header: &Header,
         message: &MsgBuf,
     ) -> TxSeq {
-        let item = self.append(peer);
-        item.inline[..HEADER_LEN].copy_from_slice(&header.encode());
-        self.add_message(message)
+        self.push_words(peer, words(&header.encode()), message)
     }
 
     /// The same with a header that is words.
     #[inline(always)]
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
+        match self.lane.push(peer, words, message) {
+            true => {
+                #[cfg(feature = "mutants")]
+                if self.mutant == Some(Mutant::LaneHalfFilled) {
+                    self.lane.spoil_last();
+                }
+                TxSeq(0)
+            }
+            false => {
+                let [first, second, third] = words;
+                self.queue_words(peer, first, second, third, message)
+            }
+        }
+    }
+
+    /// The words come in registers, as in the lane.
+    #[inline(never)]
+    fn queue_words(
+        &mut self,
+        peer: PeerId,
+        first: u64,
+        second: u64,
+        third: u64,
+        message: &MsgBuf,
+    ) -> TxSeq {
+        self.unstaged += u64::from(self.lane.is_for(message.len()));
         let item = self.append(peer);
         let (places, _) = item.inline.as_chunks_mut::<8>();
-        for (place, word) in places.iter_mut().zip(words) {
+        for (place, word) in places.iter_mut().zip([first, second, third]) {
             *place = word.to_le_bytes();
         }
         self.add_message(message)
@@ -133,6 +202,13 @@ impl Outbox {
     /// The entry of one more packet.
     #[inline(always)]
     fn append(&mut self, peer: PeerId) -> &mut TxItem {
+        self.unusual = true;
+        #[cfg(feature = "mutants")]
+        if self.mutant != Some(Mutant::LaneOvertakes) {
+            self.lane.close();
+        }
+        #[cfg(not(feature = "mutants"))]
+        self.lane.close();
         if self.len == self.items.len() {
             self.grow();
         }
@@ -143,7 +219,7 @@ impl Outbox {
     }
 
     /// The data of the last packet is all of `message`.
-    #[inline(always)]
+    #[inline]
     fn add_message(&mut self, message: &MsgBuf) -> TxSeq {
         let item = &mut self.items[self.len - 1];
         let room = item.inline.last_chunk_mut::<SHORT>();
@@ -155,7 +231,7 @@ impl Outbox {
         }
         item.inline_len = BARE_LEN;
         item.data = message.lend();
-        TxSeq(self.base.0 + self.len as u64)
+        self.position()
     }
 
     #[cold]
@@ -167,6 +243,7 @@ impl Outbox {
     /// The call learns when the last packet leaves.
     #[inline(never)]
     pub(crate) fn tell_when_sent(&mut self, call: CallIdx) {
+        self.unusual = true;
         self.sent.push(call);
     }
 
@@ -178,7 +255,8 @@ impl Outbox {
             clippy::cast_possible_truncation,
             reason = "a burst has fewer than 2^32 packets"
         )]
-        let place = self.len as u32 - 1;
+        let place = self.count() as Place - 1;
+        self.unusual = true;
         if arrived == burst_time {
             self.fresh.push(place);
         } else {
@@ -206,13 +284,25 @@ impl Outbox {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.count() == 0
     }
 
-    /// The packets, ready to go.
+    /// How many packets there are.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.lane.len() + self.len
+    }
+
+    /// The packets that are not in the lane, ready to go after it.
     #[inline]
     pub(crate) fn items(&self) -> &[TxItem] {
         &self.items[..self.len]
+    }
+
+    /// All packets: those that are staged, and after them the items.
+    #[inline]
+    pub(crate) fn packets(&self) -> (&Lane, &[TxItem]) {
+        (&self.lane, self.items())
     }
 
     /// Some answer is to say how long its request stayed.
@@ -228,19 +318,28 @@ impl Outbox {
         if !self.fresh.is_empty() {
             let stay = now.since(burst_time);
             stats.on_residence(stay, self.fresh.len());
-            let residence = Residence::from_nanos(stay.0).0.to_le_bytes();
-            for place in &self.fresh {
-                self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
+            let residence = Residence::from_nanos(stay.0);
+            for at in 0..self.fresh.len() {
+                self.stamp(self.fresh[at], residence);
             }
             self.fresh.clear();
         }
-        for (place, arrived) in &self.late {
-            let stay = now.since(*arrived);
+        for at in 0..self.late.len() {
+            let (place, arrived) = self.late[at];
+            let stay = now.since(arrived);
             stats.on_residence(stay, 1);
-            let residence = Residence::from_nanos(stay.0).0.to_le_bytes();
-            self.items[*place as usize].inline[RESIDENCE].copy_from_slice(&residence);
+            self.stamp(place, Residence::from_nanos(stay.0));
         }
         self.late.clear();
+    }
+
+    fn stamp(&mut self, place: Place, residence: Residence) {
+        let (place, staged) = (place as usize, self.lane.len());
+        let packet = match place.checked_sub(staged) {
+            None => self.lane.bytes_mut(place),
+            Some(place) => &mut self.items[place].inline,
+        };
+        packet[RESIDENCE].copy_from_slice(&residence.0.to_le_bytes());
     }
 
     /// The calls whose packets leave now.
@@ -249,13 +348,50 @@ impl Outbox {
         &self.sent
     }
 
+    /// How many messages have been queued that are short enough for the lane, since the last time.
+    pub(crate) fn take_unstaged(&mut self) -> u64 {
+        std::mem::take(&mut self.unstaged)
+    }
+
+    /// The packets are those of the lane, and nothing is to be done for any of them.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.unusual
+    }
+
+    /// Forgets the packets, which were plain.
+    #[inline]
+    pub(crate) fn clear_plain(&mut self, end: TxSeq) {
+        debug_assert_eq!(end, self.position());
+        self.base = end;
+        #[cfg(feature = "mutants")]
+        if self.keeps_lane() {
+            return;
+        }
+        self.lane.rewind();
+    }
+
     /// Forgets the packets: the transport has taken them, up to `end` of its sequence.
     #[inline]
     pub(crate) fn clear(&mut self, end: TxSeq) {
-        debug_assert_eq!(end.0, self.base.0 + self.len as u64);
+        debug_assert_eq!(end, self.position());
         self.len = 0;
+        self.unusual = false;
         self.sent.clear();
         self.base = end;
+        #[cfg(feature = "mutants")]
+        if self.keeps_lane() {
+            return;
+        }
+        self.lane.clear();
+    }
+
+    /// A planted bug: what is staged leaves twice.
+    #[cfg(feature = "mutants")]
+    fn keeps_lane(&mut self) -> bool {
+        let shown = self.mutant == Some(Mutant::LaneKept) && !self.lane.is_empty();
+        self.kept = shown && !self.kept;
+        self.kept
     }
 }
 

@@ -6,15 +6,22 @@ use dunlin_wire::HEADER_LEN;
 /// A header: type, flags, `aux` and session; token and size; packet and request number.
 pub(crate) type Words = [u64; 3];
 
+/// Bytes of a header.
+#[expect(clippy::cast_possible_truncation, reason = "it is 24")]
+pub(crate) const HEADER_BYTES: u32 = HEADER_LEN as u32;
+
 /// The header at the start of these bytes, and what follows it.
 #[inline(always)]
 pub(crate) fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
+    Some((words(header), rest))
+}
+
+/// A header's bytes as words.
+#[inline(always)]
+pub(crate) fn words(header: &[u8; HEADER_LEN]) -> Words {
     let (words, _) = header.as_chunks::<8>();
-    Some((
-        [0, 1, 2].map(|at: usize| u64::from_le_bytes(words[at])),
-        rest,
-    ))
+    [0, 1, 2].map(|at: usize| u64::from_le_bytes(words[at]))
 }
 
 #[inline(always)]

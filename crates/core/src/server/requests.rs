@@ -1,466 +1,293 @@
-//! The server side of the protocol: which packets start a handler, and what is answered to those
-//! that do not (rules S2, S3, S4, S6, S9).
+//! The server side's part: the requests of the other sides, from acceptance until the response is
+//! known to have arrived, or `response_hold` has passed (rule S9), and the slots that they are in.
 //!
-//! Called by the loop for REQ, RFR and CANCEL, by requests and held handles for their answers,
-//! and by `endpoint/scan.rs` when time has passed. Nothing here calls user code.
+//! ```text
+//! accept ─one packet─▶ Dispatched ──reply, reject, end of handler──▶ Done
+//!   │                   ▲   └──kept──▶ Detached ──reply, reject──────▲
+//!   └─first packet─▶ Receiving ──reject──────────────────────────────┘
+//! Done ──next request, ack, hold──▶ Free
+//! ```
+//! A dispatch handler ends before the next packet is looked at; deferred and background requests
+//! outlive the iteration. When a session closes under a request that has a handler, the request
+//! stays as an orphan until its handler has let go of it: a slot never has two live handlers.
+//!
+//! State is private. `requests/slots.rs` knows which request is a slot's current one,
+//! `requests/packets.rs` has what packets do, `requests/plain.rs` a request and its reply with
+//! nothing unusual about them, `requests/answers.rs` replies, `requests/parts.rs` messages of more
+//! than one packet, `requests/endings.rs` what ends. The endpoint's core routes events here. The
+//! only code of the user that runs here is the function that writes a response.
 
-use dunlin_msgbuf::BufRef;
-use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, Residence};
+mod answers;
+mod endings;
+mod laws;
+mod packets;
+mod parts;
+mod plain;
+mod slots;
 
-use crate::endpoint::proto::Proto;
-use crate::observe::counters::DropReason;
-use crate::packet::receive::{Data, Packet};
-use crate::server::work::{Begun, Marks, WorkId, WorkIdx, WorkState};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, ReqNum, ReqType};
+
+use crate::server::inbound::{Effect, Partial, RequestId, RequestIdx};
+use crate::session::terms::Template;
+use crate::slab::Slab;
+use crate::time::Nanos;
 use crate::transport::TxSeq;
 
-impl Proto {
-    /// REQ: returns the work to run a handler for, if the request is new (rule S2).
-    #[inline(always)]
-    pub(crate) fn on_request(
-        &mut self,
-        session: u32,
-        packet: &Packet<'_>,
-        congestion: bool,
-    ) -> Option<WorkIdx> {
-        let header = &packet.header;
-        let line = self.sessions.at(session);
-        let at = line.slot_at(header.req);
-        if !line.is_single(header.size) {
-            self.on_large_request(session, header, Data::Here(packet.data), congestion);
-            return None;
-        }
-        let expected = self.works.last_at(at).next(line.terms().window);
-        #[cfg(feature = "mutants")]
-        let expected = self.mutate_expected(at, expected, header);
-        if header.req != expected {
-            self.on_repeated(session, at, header);
-            return None;
-        }
-        let idx = self.accept_number(session, at, header, congestion)?;
-        self.stats.on_request_accepted();
-        Some(idx)
+use slots::Slot;
+
+/// Where a request is; see the diagram above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+enum RequestState {
+    #[default]
+    Free,
+    /// Some of its packets have arrived.
+    Receiving,
+    /// A dispatch or batch handler has it, within this iteration.
+    Dispatched,
+    /// A deferred request or a background job has it.
+    Detached,
+    /// Answered; the answer is kept for duplicates.
+    Done,
+}
+
+impl RequestState {
+    /// The table of transitions.
+    fn may_become(self, next: Self) -> bool {
+        use RequestState::{Detached, Dispatched, Done, Free, Receiving};
+        matches!(
+            (self, next),
+            (Free | Done | Receiving, Dispatched)
+                | (Dispatched, Receiving | Detached)
+                | (Dispatched | Receiving | Detached, Done)
+                | (Dispatched | Receiving | Detached | Done, Free)
+        )
     }
 
-    /// Makes the request the slot's current one, with work of its own.
-    #[inline(always)]
-    pub(crate) fn accept_number(
-        &mut self,
-        session: u32,
-        at: usize,
-        header: &Header,
-        congestion: bool,
-    ) -> Option<WorkIdx> {
-        let line = self.sessions.at(session);
-        let answer = || line.answer_template();
-        // A client that keeps the protocol does not send this before it has an answer.
-        let Some(idx) = self.works.begin(at, header.req, answer) else {
-            self.stats.on_drop(DropReason::Busy);
-            return None;
-        };
-        let work = self.works.at_mut(idx);
-        work.begin(&Begun {
-            session,
-            req: header.req,
-            req_type: header.req_type(),
-            marks: Marks::NONE
-                .with(Marks::CONGESTION, congestion)
-                .with(Marks::SAMPLE, header.flags.has(Flags::SAMPLE)),
-            arrived: self.moment.burst_time(),
-        });
-        let unfinished = !self.outbox.is_done(work.tx_end);
-        #[cfg(feature = "mutants")]
-        let unfinished =
-            unfinished && self.config.mutant != Some(crate::mutant::Mutant::SkippedFlush);
-        if unfinished {
-            self.replace_response(idx);
-        } else if let Some(response) = &mut work.response {
-            response.revoke();
-        }
-        Some(idx)
-    }
-
-    /// Sets the old response aside, because the transport still reads it.
-    #[cold]
-    #[inline(never)]
-    fn replace_response(&mut self, idx: WorkIdx) {
-        let work = self.works.at_mut(idx);
-        let tx_end = std::mem::take(&mut work.tx_end);
-        if let Some(response) = work.response.take() {
-            self.recycle_sent(response, tx_end);
-        }
-    }
-
-    /// A request that does not start anything: a duplicate, or not of this time (rules S2, S3).
-    #[cold]
-    pub(crate) fn on_repeated(&mut self, session: u32, at: usize, header: &Header) {
-        let last = self.works.last_at(at);
-        if header.req == last {
-            self.answer_again(session, self.works.work_at(at), header);
-        } else if header.req.is_before(last) {
-            self.stats.on_drop(DropReason::Stale);
-        } else {
-            self.stats.on_drop(DropReason::Future);
-        }
-    }
-
-    /// Answers a duplicate or a probe of the slot's current request (rules S3, S5).
-    #[inline(never)]
-    fn answer_again(&mut self, session: u32, work: Option<WorkIdx>, header: &Header) {
-        let Some(idx) = work else {
-            return self.answer_gone(session, header);
-        };
-        match self.works.at(idx).state {
-            WorkState::Free => {}
-            WorkState::Receiving => self.owe(idx),
-            WorkState::Dispatched | WorkState::Detached => {
-                self.return_credit(idx, Flags::RETRANSMISSION);
-            }
-            WorkState::Done => {
-                self.stats.on_response_resent();
-                self.send_answer(idx, Flags::RETRANSMISSION);
-            }
-        }
-    }
-
-    /// The response was given back: an error, never a second run (rule S3).
-    fn answer_gone(&mut self, session: u32, header: &Header) {
-        let line = self.sessions.at(session);
-        let mut answer = line.header(PacketType::Err, header.req);
-        answer.flags = Flags::RETRANSMISSION;
-        answer.aux = Residence::NO_SAMPLE.0;
-        answer.size = ErrorCode::RESPONSE_GONE.0;
-        let peer = line.terms().peer;
-        self.outbox.push(peer, &answer, BufRef::EMPTY);
-    }
-
-    /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
-    /// response (rule S13).
-    #[inline(never)]
-    pub(crate) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
-        let at = self.sessions.at(session).slot_at(header.req);
-        if header.aux != 0
-            && let Some(idx) = self.works.current(at, header.req, WorkState::Done)
-        {
-            return self.send_asked(session, idx, header, congestion);
-        }
-        self.on_repeated(session, at, header);
-    }
-
-    /// CANCEL: nobody waits for the response any more (rule S6).
-    #[inline(never)]
-    pub(crate) fn on_cancel(&mut self, session: u32, header: &Header) {
-        let line = self.sessions.at(session);
-        let at = line.slot_at(header.req);
-        let last = self.works.last_at(at);
-        if header.req == last.next(line.terms().window) {
-            // The request never came. Its number is used up, so that it cannot run later.
-            if let Some(idx) = self.accept_number(session, at, header, false) {
-                self.reject(idx, ErrorCode::CANCELLED);
-            }
-            return;
-        }
-        let Some(idx) = self.works.work_at(at).filter(|_| header.req == last) else {
-            return self.on_repeated(session, at, header);
-        };
-        self.give_up(idx);
-        let work = self.works.at_mut(idx);
-        let is_news = !work.marks.any_of(Marks::CANCELLED);
-        work.marks.set(Marks::CANCELLED, true);
-        if is_news && work.state == WorkState::Detached {
-            self.tell_given_up(idx);
-        }
-        let work = self.works.at_mut(idx);
-        if work.state == WorkState::Receiving {
-            return self.reject(idx, ErrorCode::CANCELLED);
-        }
-        if work.state == WorkState::Done {
-            work.error = Some(ErrorCode::CANCELLED);
-        }
-        self.answer_again(session, Some(idx), header);
-    }
-
-    /// The client has these responses (rules S9, W10).
-    #[inline(never)]
-    pub(crate) fn on_acks(&mut self, session: u32, acks: AckVector) {
-        for req in acks.0 {
-            let at = self.sessions.at(session).slot_at(req);
-            if let Some(idx) = self.works.current(at, req, WorkState::Done) {
-                self.free_work(idx);
-            }
-        }
-    }
-
-    /// Answers with a response of `len` bytes that `write` fills.
-    #[inline(always)]
-    pub(crate) fn reply(&mut self, idx: WorkIdx, len: usize, write: impl FnOnce(&mut [u8])) {
-        if let Err(write) = self.plain_reply(idx, len, write) {
-            self.reply_otherwise(idx, len, write);
-        }
-    }
-
-    #[inline(never)]
-    fn reply_otherwise(&mut self, idx: WorkIdx, len: usize, write: impl FnOnce(&mut [u8])) {
-        let work = self.works.at_mut(idx);
-        if work.is_unwanted() {
-            return self.reply_to_nobody(idx);
-        }
-        let terms = self.sessions.at(work.session).terms();
-        if len > terms.max_message as usize {
-            return self.reject(idx, ErrorCode::RESPONSE_TOO_LARGE);
-        }
-        let fits = match &mut work.response {
-            Some(response) => response.resize(len).is_ok(),
-            None => false,
-        };
-        if !fits && !self.grow_response(idx, len) {
-            return self.reject(idx, ErrorCode::OVERLOADED);
-        }
-        let work = self.works.at_mut(idx);
-        if let Some(response) = &mut work.response {
-            write(response.data_mut());
-        }
-        work.state = WorkState::Done;
-        work.answered = self.moment.now();
-        self.expect_sweep();
-        self.send_answer(idx, Flags::NONE);
-        #[cfg(feature = "mutants")]
-        if self.shows(crate::mutant::Mutant::SpareBuffer)
-            && let Ok(spare) = self.pool.alloc(len)
-        {
-            self.recycle_sent(spare, self.works.at(idx).tx_end);
-        }
-    }
-
-    /// A response that nobody waits for.
-    #[cold]
-    #[inline(never)]
-    fn reply_to_nobody(&mut self, idx: WorkIdx) {
-        if self.works.at(idx).marks.any_of(Marks::ORPHAN) {
-            self.free_orphan(idx);
-        } else {
-            self.reject(idx, ErrorCode::CANCELLED);
-        }
-    }
-
-    /// Gets a response buffer of `len` bytes for the work. False if there is no memory.
-    #[cold]
-    #[inline(never)]
-    fn grow_response(&mut self, idx: WorkIdx, len: usize) -> bool {
-        let Ok(response) = self.pool.alloc(len) else {
-            return false;
-        };
-        if let Some(old) = self.works.at_mut(idx).response.replace(response) {
-            self.pool.recycle(old);
-        }
-        true
-    }
-
-    /// Answers with an error.
-    #[inline(never)]
-    pub(crate) fn reject(&mut self, idx: WorkIdx, code: ErrorCode) {
-        let work = self.works.at_mut(idx);
-        if work.marks.any_of(Marks::ORPHAN) {
-            return self.free_orphan(idx);
-        }
-        work.error = Some(code);
-        work.state = WorkState::Done;
-        work.answered = self.moment.now();
-        self.expect_sweep();
-        self.send_answer(idx, Flags::NONE);
-    }
-
-    /// Takes over a response that a worker thread has written.
-    pub(crate) fn reply_with(&mut self, idx: WorkIdx, response: dunlin_msgbuf::MsgBuf) {
-        let work = self.works.at_mut(idx);
-        let old = work.response.replace(response);
-        let len = work.response.as_ref().map_or(0, dunlin_msgbuf::MsgBuf::len);
-        if let Some(old) = old {
-            self.pool.recycle(old);
-        }
-        self.reply(idx, len, |_| {});
-    }
-
-    /// Queues the answer of finished work.
+    /// A handler has it and may answer.
     #[inline]
-    pub(crate) fn send_answer(&mut self, idx: WorkIdx, flags: Flags) {
-        let work = self.works.at_mut(idx);
-        let line = self.sessions.at(work.session);
-        let terms = line.terms();
-        let mut header = line.header(PacketType::Resp, work.req);
-        header.flags = if work.marks.any_of(Marks::CONGESTION) {
-            flags.with(Flags::ECN_ECHO)
-        } else {
-            flags
-        };
-        // What took longer than an iteration says so in any case, for the client's patience.
-        header.aux = Residence::NO_SAMPLE.0;
-        let end = match (work.error, &work.response) {
-            (None, Some(response)) => {
-                header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
-                if header.size > terms.data_size {
-                    // The client asks for the others.
-                    let first = response.lend_range(0, terms.data_size as usize);
-                    let first = first.unwrap_or(BufRef::EMPTY);
-                    self.outbox.push(terms.peer, &header, first)
-                } else {
-                    self.outbox.push_message(terms.peer, &header, response)
-                }
-            }
-            (error, _) => {
-                header.kind = PacketType::Err;
-                header.size = error.unwrap_or(ErrorCode::HANDLER_FAILED).0;
-                self.outbox.push(terms.peer, &header, BufRef::EMPTY)
-            }
-        };
-        // A response that was lent once stays as long as it is, and is lent again.
-        debug_assert!(end >= work.tx_end || self.outbox.is_done(work.tx_end));
-        work.tx_end = end;
-        if work.marks.any_of(Marks::SAMPLE) || work.arrived != self.moment.burst_time() {
-            self.outbox.measure(work.arrived, self.moment.burst_time());
-        }
+    fn is_open(self) -> bool {
+        matches!(self, Self::Dispatched | Self::Detached)
     }
 
-    /// Tells the client that its request is here and takes its time.
-    #[inline(never)]
-    fn return_credit(&mut self, idx: WorkIdx, flags: Flags) {
-        let work = self.works.at(idx);
-        if work.marks.any_of(Marks::ORPHAN) {
-            return;
-        }
-        let (session, arrived) = (work.session, work.arrived);
-        let line = self.sessions.at(session);
-        let mut header = line.header(PacketType::Cr, work.req);
-        header.flags = if work.marks.any_of(Marks::CONGESTION) {
-            flags.with(Flags::ECN_ECHO)
-        } else {
-            flags
-        };
-        // All packets have arrived.
-        header.size = Header::arrivals(PktNum(work.packets), 0);
-        header.pkt = PktNum(work.packets - 1);
-        self.stats.on_credit_return();
-        let peer = line.terms().peer;
-        self.outbox.push(peer, &header, BufRef::EMPTY);
-        self.outbox.measure(arrived, self.moment.burst_time());
-    }
-
-    /// Tells the client before a slow dispatch handler starts, because nothing can be sent while
-    /// it runs (rule S4).
-    pub(crate) fn announce_slow(&mut self, idx: WorkIdx) {
-        // The client must learn how long it takes, whether it asked or not.
-        self.works.at_mut(idx).marks.set(Marks::SAMPLE, true);
-        self.return_credit(idx, Flags::NONE);
-    }
-
-    /// Lets the request outlive its handler, if that has answered neither way yet.
+    /// Another request may follow in its slot.
     #[inline]
-    pub(crate) fn detach(&mut self, idx: WorkIdx) -> WorkId {
-        if self.works.at(idx).state == WorkState::Dispatched {
-            self.detach_unanswered(idx);
-        }
-        self.works.id(idx)
-    }
-
-    #[inline(never)]
-    fn detach_unanswered(&mut self, idx: WorkIdx) {
-        let work = self.works.at_mut(idx);
-        work.state = WorkState::Detached;
-        if work.marks.any_of(Marks::ORPHAN) {
-            // The handler itself has closed the session.
-            self.tell_given_up(idx);
-        }
-        let at = self.moment.now() + self.config.ack_delay;
-        #[cfg(feature = "mutants")]
-        let at = at + crate::time::Nanos(self.shows(crate::mutant::Mutant::OneLater).into());
-        self.agenda.acknowledge_at(at, self.works.id(idx));
-    }
-
-    /// Acknowledges detached work that is due (rule S4).
-    pub(crate) fn acknowledge_due(&mut self) {
-        while let Some(id) = self.agenda.pop_acknowledgement(self.moment.now()) {
-            if let Some(idx) = self.works.find(id) {
-                self.return_credit(idx, Flags::NONE);
-            }
-        }
-    }
-
-    /// A dispatch handler has returned. Work that it left unanswered fails.
-    #[inline]
-    pub(crate) fn after_handler(&mut self, idx: WorkIdx) {
-        if self.works.at(idx).state == WorkState::Dispatched {
-            self.stats.on_unanswered();
-            self.reject(idx, ErrorCode::HANDLER_FAILED);
-        }
-    }
-
-    /// Gives finished work and its response back; the slot keeps its number.
-    #[inline(never)]
-    pub(crate) fn free_work(&mut self, idx: WorkIdx) {
-        let work = self.works.at_mut(idx);
-        let (session, req, tx_end) = (work.session, work.req, work.tx_end);
-        if let Some(response) = work.response.take() {
-            self.recycle_sent(response, tx_end);
-        }
-        self.works.at_mut(idx).tx_end = TxSeq(0);
-        self.works.remove(idx);
-        self.works.vacate(self.sessions.at(session).slot_at(req));
-    }
-
-    fn free_orphan(&mut self, idx: WorkIdx) {
-        let work = self.works.at_mut(idx);
-        work.marks.set(Marks::ORPHAN, false);
-        let tx_end = std::mem::take(&mut work.tx_end);
-        if let Some(response) = work.response.take() {
-            self.recycle_sent(response, tx_end);
-        }
-        self.works.remove(idx);
-    }
-
-    /// The session closes: finished work goes, running work becomes an orphan.
-    pub(crate) fn orphan_works(&mut self, session: u32) {
-        for at in self.sessions.at(session).slots() {
-            let at = at as usize;
-            let Some(idx) = self.works.work_at(at) else {
-                continue;
-            };
-            self.give_up(idx);
-            if matches!(
-                self.works.at(idx).state,
-                WorkState::Done | WorkState::Receiving
-            ) {
-                self.free_work(idx);
-            } else {
-                let work = self.works.at_mut(idx);
-                work.marks.set(Marks::ORPHAN, true);
-                if work.state == WorkState::Detached && !work.marks.any_of(Marks::CANCELLED) {
-                    self.tell_given_up(idx);
-                }
-                self.works.vacate(at);
-            }
-        }
-    }
-
-    /// What a server with a planted bug takes for the slot's next number.
-    #[cfg(feature = "mutants")]
-    fn mutate_expected(
-        &self,
-        at: usize,
-        expected: dunlin_wire::ReqNum,
-        header: &Header,
-    ) -> dunlin_wire::ReqNum {
-        use crate::mutant::Mutant;
-        let (last, work) = (self.works.last_at(at), self.works.work_at(at));
-        let duplicate = header.req == last;
-        let gone = work.is_none();
-        let finished = work.is_some_and(|idx| self.works.at(idx).state == WorkState::Done);
-        let taken = match self.config.mutant {
-            Some(Mutant::DuplicateCheckDropped) => duplicate && finished,
-            Some(Mutant::RunAgainAfterHold) => {
-                duplicate && gone && self.stats.counters().requests_received != 0
-            }
-            Some(Mutant::FutureAccepted) => last.is_before(header.req),
-            _ => false,
-        };
-        if taken { header.req } else { expected }
+    fn is_over(self) -> bool {
+        matches!(self, Self::Free | Self::Done)
     }
 }
+
+/// Yes or no questions about a request, in one byte: most answers are no to all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Marks(u8);
+
+impl Marks {
+    /// The client has asked to cancel.
+    const CANCELLED: Self = Self(1);
+    /// The request came with a congestion mark, which the answer echoes.
+    const CONGESTION: Self = Self(2);
+    /// The client wants to know how long the request stayed (rule S10).
+    const SAMPLE: Self = Self(4);
+    /// The session is gone: no client waits for the answer.
+    const ORPHAN: Self = Self(8);
+    /// It has more than one packet.
+    const LARGE: Self = Self(16);
+    /// An error was answered.
+    const FAILED: Self = Self(32);
+    /// The transport has got the response itself and no copy.
+    const LENT: Self = Self(64);
+    /// Nothing is unusual.
+    const NONE: Self = Self(0);
+
+    #[inline]
+    const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    #[inline]
+    const fn with(self, mark: Self, on: bool) -> Self {
+        match on {
+            true => Self(self.0 | mark.0),
+            false => Self(self.0 & !mark.0),
+        }
+    }
+
+    #[inline]
+    const fn set(&mut self, mark: Self) {
+        self.0 |= mark.0;
+    }
+}
+
+/// One request at the server: two cache lines, of which an ordinary one touches the first.
+///
+/// An ordinary request stores four things here: state and marks twice, its number, and when it
+/// came. `packets`, `place`, `error` and `tx_end` have a meaning only if state and marks say so.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct InboundRequest {
+    answer: Template,
+    /// The response. It stays here between requests of the slot, to be written again.
+    response: Option<MsgBuf>,
+    /// When the request came.
+    arrived: Nanos,
+    /// The transport is done with the response once it has come this far.
+    tx_end: TxSeq,
+    req: ReqNum,
+    state: RequestState,
+    marks: Marks,
+    session: u32,
+    /// Counts the slots that the entry was given to.
+    generation: u32,
+
+    /// When it was answered, or while it is `Receiving`: when the last packet came. Before
+    /// `arrived`: it was answered in the iteration in which it came.
+    answered: Nanos,
+    /// Where its slot is; without meaning for an orphan.
+    at: u32,
+    /// Packets of a request with the mark `LARGE`.
+    packets: u32,
+    /// `Receiving`: its place in reassembly.
+    place: u32,
+    /// With the mark `FAILED`: the error that was answered.
+    error: Option<ErrorCode>,
+    req_type: ReqType,
+}
+
+const _: () = {
+    assert!(size_of::<InboundRequest>() == 128);
+    assert!(std::mem::offset_of!(InboundRequest, answered) == 64);
+};
+
+impl InboundRequest {
+    /// Every change of the state.
+    #[inline(always)]
+    fn enter(&mut self, next: RequestState) {
+        debug_assert!(self.state.may_become(next), "{:?} to {next:?}", self.state);
+        self.state = next;
+    }
+
+    /// A request has come, of one packet as far as is known.
+    #[inline(always)]
+    fn begin(&mut self, req: ReqNum, marks: Marks, arrived: Nanos) {
+        self.enter(RequestState::Dispatched);
+        self.marks = marks;
+        self.req = req;
+        self.arrived = arrived;
+    }
+
+    /// Its state is this, and nothing about it is unusual: two bytes, one comparison.
+    #[inline(always)]
+    fn is_plainly(&self, state: RequestState) -> bool {
+        let plain = [state as u8, Marks::NONE.0];
+        u16::from_le_bytes([self.state as u8, self.marks.0]) == u16::from_le_bytes(plain)
+    }
+
+    /// An answer was sent; the transport may read the response until it has come to `end`, or has
+    /// a copy if that is zero.
+    #[inline(always)]
+    fn on_sent(&mut self, end: TxSeq) {
+        if end != TxSeq(0) {
+            self.tx_end = end;
+            self.marks.set(Marks::LENT);
+        }
+    }
+
+    /// The answer is this error.
+    fn fail(&mut self, code: ErrorCode) {
+        self.error = Some(code);
+        self.marks.set(Marks::FAILED);
+    }
+
+    /// The error that was answered.
+    fn error(&self) -> Option<ErrorCode> {
+        self.error.filter(|_| self.marks.has(Marks::FAILED))
+    }
+
+    fn packets(&self) -> u32 {
+        match self.marks.has(Marks::LARGE) {
+            true => self.packets,
+            false => 1,
+        }
+    }
+
+    /// Since when its answer is held, or its sender has sent nothing new.
+    fn held_since(&self) -> Nanos {
+        match self.state {
+            RequestState::Receiving => self.answered,
+            _ => self.answered.max(self.arrived),
+        }
+    }
+
+    /// No client waits for the answer any more.
+    #[inline]
+    fn is_unwanted(&self) -> bool {
+        self.marks.has(Marks(Marks::CANCELLED.0 | Marks::ORPHAN.0))
+    }
+}
+
+/// The requests of the other sides that are not over, and the slots of all sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    table: Slab<InboundRequest>,
+    slots: Vec<Slot>,
+}
+
+/// Questions about a request.
+impl Requests {
+    #[inline]
+    pub(crate) fn id(&self, idx: RequestIdx) -> RequestId {
+        let request = self.at(idx);
+        RequestId {
+            index: idx.0,
+            generation: request.generation,
+            req: request.req,
+        }
+    }
+
+    /// The request that a handle names, if it is still unanswered.
+    pub(crate) fn find(&self, id: RequestId) -> Option<RequestIdx> {
+        let request = self.table.get(id.index)?;
+        let is_it = request.generation == id.generation && request.req == id.req;
+        (is_it && request.state.is_open()).then_some(RequestIdx(id.index))
+    }
+
+    /// No client waits for the answer any more.
+    pub(crate) fn is_unwanted(&self, idx: RequestIdx) -> bool {
+        self.at(idx).is_unwanted()
+    }
+
+    /// The session that it came on, and its type.
+    pub(crate) fn origin(&self, idx: RequestIdx) -> (u32, ReqType) {
+        let request = self.at(idx);
+        (request.session, request.req_type)
+    }
+
+    /// The request, if it is here in part.
+    pub(crate) fn partial(&self, idx: RequestIdx) -> Option<Partial> {
+        let request = self.at(idx);
+        (request.state == RequestState::Receiving).then_some(Partial {
+            request: idx,
+            session: request.session,
+            place: request.place,
+        })
+    }
+
+    /// It is over, as far as reassembly is concerned.
+    fn given_up(&self, idx: RequestIdx) -> Effect {
+        self.partial(idx).map_or(Effect::None, Effect::GivenUp)
+    }
+
+    #[inline]
+    fn at(&self, idx: RequestIdx) -> &InboundRequest {
+        self.table.at(idx.0)
+    }
+
+    #[inline]
+    fn at_mut(&mut self, idx: RequestIdx) -> &mut InboundRequest {
+        self.table.at_mut(idx.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

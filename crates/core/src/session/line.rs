@@ -14,13 +14,12 @@ use dunlin_wire::{
 };
 
 use crate::congestion::Scheme;
-use crate::packet::words::Words;
-use crate::server::work::Template;
+use crate::packet::words::{Words, high, low};
 use crate::session::lifecycle::SessionOffer;
 use crate::session::marks::Marks;
 use crate::session::rtt::Rtt;
-use crate::session::table::NONE;
-use crate::session::terms::{Terms, largest_message};
+use crate::session::table::{NONE, Session};
+use crate::session::terms::{Template, Terms, largest_message};
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
@@ -201,6 +200,12 @@ impl Line {
         self.generation
     }
 
+    /// The handle of the session, which has this index.
+    #[inline]
+    pub(crate) fn handle(&self, index: u32) -> Session {
+        Session::new(index, self.generation)
+    }
+
     /// Its first slot in both slot tables, and their number.
     pub(crate) fn slots(&self) -> std::ops::Range<u32> {
         self.slots..self.slots + u32::from(self.mask) + 1
@@ -243,7 +248,7 @@ impl Line {
         }
     }
 
-    /// What the other side must know of a session with this number.
+    /// The offer to the other side of a session with this number.
     pub(crate) fn offer(&self, session: SessionNum) -> SessionOffer {
         let terms = self.terms();
         SessionOffer {
@@ -278,12 +283,11 @@ impl Line {
         self.max_message.min(self.data_size)
     }
 
-    /// A header's second word has the session's token and the length of the data that follows the
-    /// header, which is a whole message; and nothing else has to be done when it comes.
+    /// A header's second word has the session's token and the length of a message that is a single
+    /// packet; and nothing else has to be done when it comes.
     #[inline(always)]
-    pub(super) fn takes(&self, word: u64, len: usize) -> bool {
-        let len = len as u64;
-        word == len << 32 | u64::from(self.token.0) && len < u64::from(self.limit)
+    pub(super) fn takes(&self, word: u64) -> bool {
+        low(word) == self.token.0 && high(word) < self.limit
     }
 
     /// The common part of the answers to the other side's requests.
@@ -339,7 +343,7 @@ impl Line {
 
     /// A valid packet came. It is noted only if the session has asked for one.
     #[inline]
-    pub(crate) fn on_heard(&mut self, present: Nanos) {
+    pub(crate) fn note_activity(&mut self, present: Nanos) {
         if self.marks.has(Marks::ASKS) {
             self.marks.set(Marks::ASKS, false);
             self.heard = present;
@@ -355,6 +359,17 @@ impl Line {
             self.heard = present;
             self.settle();
         }
+    }
+
+    /// Something was sent because nothing came, and nothing has come since.
+    pub(crate) fn asks(&self) -> bool {
+        self.marks.has(Marks::ASKS)
+    }
+
+    /// How long ago something came for which the session had asked, if that was after `sent` and
+    /// the session has not asked since.
+    pub(crate) fn heard_since(&self, sent: Nanos, present: Nanos) -> Option<Nanos> {
+        (!self.asks() && self.heard > sent).then(|| present.since(self.heard))
     }
 
     /// How long nothing has come although the session asked, or since `sent` if that is later.
@@ -407,6 +422,15 @@ impl Line {
         self.settle();
     }
 
+    /// No network lies on the way to the peer: what has no answer waits for a processor.
+    pub(crate) fn is_near(&self) -> bool {
+        self.marks.has(Marks::NEAR)
+    }
+
+    pub(crate) fn set_near(&mut self, near: bool) {
+        self.marks.set(Marks::NEAR, near);
+    }
+
     pub(crate) fn scheme(&self) -> Option<Scheme> {
         self.scheme
     }
@@ -444,20 +468,21 @@ impl Line {
         self.limit = self.single() + 1;
     }
 
-    /// A planted bug: short requests leave at once, whatever the session's state.
+    /// A planted bug: short requests leave at once, or not, whatever the session's state.
     #[cfg(feature = "mutants")]
-    pub(crate) fn spoil_plain(&mut self) {
-        self.plain_until = self.sample_due;
+    pub(crate) fn spoil_plain(&mut self, plain: bool) {
+        self.plain_until = if plain { self.sample_due } else { Nanos::ZERO };
     }
 
-    /// Compares what repeats other fields with what it follows from.
+    /// Fields that repeat others are what follows from those.
+    pub(crate) fn is_settled(&self) -> bool {
+        (self.limit, self.head, self.plain_until) == self.settled()
+    }
+
+    /// The same as an assertion.
     #[cfg(any(test, all(debug_assertions, not(feature = "mutants"))))]
     pub(crate) fn check(&self) {
-        assert_eq!(
-            (self.limit, self.head, self.plain_until),
-            self.settled(),
-            "{self:?} is not settled"
-        );
+        assert!(self.is_settled(), "{self:?} is not settled");
     }
 }
 

@@ -17,6 +17,8 @@ impl Marks {
 
     /// Something was sent because nothing came, and nothing has come since.
     pub(super) const ASKS: u8 = 16;
+    /// No network lies on the way to the peer.
+    pub(super) const NEAR: u8 = 32;
 
     #[inline]
     pub(super) const fn has(self, mark: u8) -> bool {

@@ -5,9 +5,9 @@
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
 use crate::packet::words::{Words, high, low};
-use crate::server::work::Template;
 use crate::session::line::Line;
 use crate::session::table::{Session, Sessions};
+use crate::session::terms::Template;
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
@@ -25,14 +25,14 @@ pub(crate) struct Ready<'a> {
 }
 
 impl Sessions {
-    /// The session of a packet with `len` bytes of data.
+    /// The session of a packet that is as long as its header says.
     #[inline(always)]
-    pub(crate) fn known(&mut self, words: &Words, len: usize) -> Option<Known<'_>> {
+    pub(crate) fn known(&mut self, words: &Words) -> Option<Known<'_>> {
         let index = high(words[0]);
         let line = self.line_mut(index)?;
         #[cfg(all(debug_assertions, not(feature = "mutants")))]
         line.check();
-        let known = line.takes(words[1], len) && low(words[2]) == 0;
+        let known = line.takes(words[1]) && low(words[2]) == 0;
         known.then_some(Known {
             line,
             index,

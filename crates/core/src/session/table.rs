@@ -58,7 +58,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// No index: the end of a list, or a slot without call or work.
+/// No index: the end of a list, or a slot without call or request.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// All sessions of an endpoint.
@@ -75,6 +75,9 @@ pub(crate) struct Sessions {
     tokens: Tokens,
     /// Packets in flight that all sessions together may have (rule S7).
     promised: u64,
+    /// A planted bug: packets are accepted whatever their token is.
+    #[cfg(feature = "mutants")]
+    any_token: bool,
 }
 
 impl Sessions {
@@ -88,6 +91,8 @@ impl Sessions {
             free_slots: Default::default(),
             tokens: Tokens::new(seed),
             promised: 0,
+            #[cfg(feature = "mutants")]
+            any_token: false,
         }
     }
 
@@ -279,10 +284,49 @@ impl Sessions {
         token
     }
 
+    #[cfg(feature = "mutants")]
+    pub(super) fn takes_any_token(&self) -> bool {
+        self.any_token
+    }
+
+    /// A planted bug: packets are accepted whatever their token is.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn take_any_token(&mut self) {
+        self.any_token = true;
+    }
+
+    /// A planted bug: a credit stays promised.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn leak_promise(&mut self) {
+        self.promised += 1;
+    }
+
+    /// A planted bug: slots belong to no session.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn leak_slots(&mut self) {
+        self.slots += 1;
+    }
+
     /// A planted bug: the session has the token of an earlier one with its number.
     #[cfg(feature = "mutants")]
     pub(crate) fn reuse_token(&mut self, index: u32) {
         self.at_mut(index).set_token(Token(index + 1));
+    }
+
+    /// The credits that are promised are those of all sessions.
+    pub(crate) fn are_promises_kept(&self) -> bool {
+        let credits = |line: &Line| u64::from(line.terms().credits);
+        let live = self.lines.iter().filter(|line| line.is_live());
+        self.promised == live.map(|line| 2 * credits(line)).sum()
+    }
+
+    /// Each slot belongs to a session, or waits for one.
+    pub(crate) fn are_slots_known(&self) -> bool {
+        let live = self.lines.iter().filter(|line| line.is_live());
+        let taken: u64 = live.map(|line| u64::from(line.window())).sum();
+        let ranges = self.free_slots.iter().enumerate();
+        let free: u64 = ranges.map(|(log, free)| (free.len() as u64) << log).sum();
+        taken + free == u64::from(self.slots)
     }
 
     fn take_slots(&mut self, window: u32) -> u32 {

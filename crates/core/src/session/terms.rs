@@ -1,8 +1,9 @@
 //! Terms of a session: what both sides agreed on at the handshake.
 
-use dunlin_wire::ReqNum;
+use dunlin_wire::{ReqNum, Token};
 
 use crate::config::MAX_PACKETS;
+use crate::packet::words::Words;
 use crate::transport::PeerId;
 
 /// What both sides have agreed on, and where packets go.
@@ -19,6 +20,29 @@ pub(crate) struct Terms {
     pub(crate) credits: u32,
     /// Start of the request numbers.
     pub(crate) first_req: ReqNum,
+}
+
+/// The common part of the answers to all requests of a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Template {
+    /// The first word of the header of a response of one packet.
+    pub(crate) head: u64,
+    pub(crate) token: Token,
+    pub(crate) peer: PeerId,
+    /// Longest response that is a single packet.
+    pub(crate) single: u32,
+}
+
+impl Template {
+    /// The header of a response of `len` bytes to the request with this number.
+    #[inline(always)]
+    pub(crate) fn words(&self, len: usize, req: ReqNum) -> Words {
+        [
+            self.head,
+            (len as u64) << 32 | u64::from(self.token.0),
+            u64::from(req.0) << 32,
+        ]
+    }
 }
 
 /// The largest message within the limit whose packets can be numbered (rule W7).

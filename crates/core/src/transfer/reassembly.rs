@@ -1,5 +1,5 @@
-//! Reassembly: large requests of the other sides that are here in part, and what their senders are
-//! owed for it (rules S7, S14).
+//! Reassembly: large requests of the other sides that are here in part, and which CRs are
+//! due for them (rules S7, S14).
 //!
 //! Invariants: a request that is being put together has a buffer of its whole size, and that size
 //! in the budgets of its session and its endpoint; `bytes` is the sum of `bytes_of`.
@@ -12,7 +12,6 @@ use dunlin_wire::{Bitmap, Header, PktNum};
 use crate::config::Config;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
-use crate::server::work::WorkIdx;
 use crate::slab::Slab;
 use crate::transfer::scoreboard::{Arrival, Arrivals};
 
@@ -27,7 +26,7 @@ struct Incoming {
     /// The packet that came last, which the next CR answers.
     trigger: u32,
     /// A CR is due at the end of the burst.
-    owes: bool,
+    is_credit_due: bool,
     congestion: bool,
     /// A packet came that was here already, which the next CR says.
     duplicate: bool,
@@ -36,7 +35,8 @@ struct Incoming {
 /// A request that is complete, on its way to its handler.
 #[derive(Debug)]
 pub(crate) struct Arrived {
-    pub(crate) work: WorkIdx,
+    /// Its index at the server side.
+    pub(crate) request: u32,
     pub(crate) message: MsgBuf,
 }
 
@@ -71,8 +71,8 @@ pub(crate) struct Reassembly {
     bytes: u64,
     /// Those of each session that ever had any.
     bytes_of: BTreeMap<u32, u64>,
-    /// Requests that owe a CR.
-    owing: Vec<WorkIdx>,
+    /// Requests for which a CR is due.
+    pending_credit_returns: Vec<u32>,
     complete: VecDeque<Arrived>,
 }
 
@@ -87,9 +87,27 @@ impl Reassembly {
         self.bytes_of.get(&session).copied().unwrap_or(0)
     }
 
+    /// The bytes of all sessions are those of all requests.
+    pub(crate) fn is_sum_right(&self) -> bool {
+        let bytes: u64 = self.bytes_of.values().sum();
+        let all = self
+            .incoming
+            .iter()
+            .filter(|incoming| incoming.message.is_some());
+        let (count, sum) = all.fold((0, 0), |(count, sum), incoming| {
+            (count + 1, sum + u64::from(incoming.size))
+        });
+        bytes == self.bytes && sum == bytes && count == self.incoming.live()
+    }
+
+    /// Bytes of the request at `place`, once it is here.
+    pub(crate) fn size_at(&self, place: u32) -> u64 {
+        u64::from(self.incoming.at(place).size)
+    }
+
     /// Something waits for the loop.
     pub(crate) fn is_waiting(&self) -> bool {
-        !(self.owing.is_empty() && self.complete.is_empty())
+        !(self.pending_credit_returns.is_empty() && self.complete.is_empty())
     }
 
     /// The budgets have room for a request of `size` bytes (rule S14).
@@ -156,23 +174,23 @@ impl Reassembly {
     }
 
     /// A CR for the request at `place` is due at the end of the burst.
-    pub(crate) fn owe(&mut self, place: u32, work: WorkIdx) {
+    pub(crate) fn on_credit_due(&mut self, place: u32, request: u32) {
         let incoming = self.incoming.at_mut(place);
-        if !incoming.owes {
-            incoming.owes = true;
-            self.owing.push(work);
+        if !incoming.is_credit_due {
+            incoming.is_credit_due = true;
+            self.pending_credit_returns.push(request);
         }
     }
 
-    /// The next request that may owe a CR. It may have ended, and been followed by another one.
-    pub(crate) fn pop_owing(&mut self) -> Option<WorkIdx> {
-        self.owing.pop()
+    /// The next request for which a CR may be due. Another may have followed it.
+    pub(crate) fn pop_pending(&mut self) -> Option<u32> {
+        self.pending_credit_returns.pop()
     }
 
-    /// What the CR says that the request at `place` owes; `None` if it owes none.
+    /// The CR that is due for the request at `place`, if one is.
     pub(crate) fn take_credit_return(&mut self, place: u32) -> Option<CreditReturn> {
         let incoming = self.incoming.at_mut(place);
-        if !std::mem::take(&mut incoming.owes) {
+        if !std::mem::take(&mut incoming.is_credit_due) {
             return None;
         }
         Some(CreditReturn {
@@ -202,13 +220,19 @@ impl Reassembly {
     }
 
     /// A request is complete and waits for its handler.
-    pub(crate) fn on_complete(&mut self, work: WorkIdx, message: MsgBuf) {
-        self.complete.push_back(Arrived { work, message });
+    pub(crate) fn on_complete(&mut self, request: u32, message: MsgBuf) {
+        self.complete.push_back(Arrived { request, message });
     }
 
     /// The next request that is complete.
     pub(crate) fn pop_complete(&mut self) -> Option<Arrived> {
         self.complete.pop_front()
+    }
+
+    /// A planted bug: a place belongs to no request.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn leak_place(&mut self) {
+        self.incoming.take();
     }
 
     /// A planted bug: the request's bytes stay in the budget.

@@ -5,18 +5,15 @@
 //!
 //! Loss is suspected as RACK does it (RFC 8985): a packet that left before one which has been
 //! answered should have been answered too, within a window that allows for reordering. What
-//! nothing later can tell about is found by a probe of the tail, and at last by the timeout.
+//! nothing later can tell about is found by a probe of the tail.
 //!
 //! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet stand at its number modulo 512 and
 //! are clear outside of `base..next`; every packet from `base` to `next` is acknowledged or
 //! outstanding, and a lost one is outstanding. Nothing here knows sessions, time or packets.
 
-use std::collections::VecDeque;
-
 use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
 use crate::client::call::CallIdx;
-use crate::slab::Slab;
 use crate::time::Nanos;
 
 /// Words of a set of packets.
@@ -27,6 +24,10 @@ const MAX_REORDER: u32 = 10;
 
 /// Packets that were lost and not late, one after the other, after which the window is halved.
 const REPAIRS_TO_NARROW: u32 = 16;
+
+/// Packets of a turn: a message of 64 KB is sent without a break, and one of many turns leaves room
+/// for others between them.
+const QUANTUM: u32 = 64;
 
 /// A set of packets of which none is [`MAX_AHEAD`] or more away from another.
 #[derive(Clone, Copy, Debug, Default)]
@@ -131,6 +132,20 @@ impl Arrivals {
     }
 }
 
+/// A packet that was not known to have arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Answered {
+    /// When it last left.
+    pub(crate) sent: Nanos,
+    /// It left once.
+    pub(crate) once: bool,
+}
+
+/// Packets of a message.
+pub(crate) fn packets_of(size: u32, data_size: u32) -> u32 {
+    size.div_ceil(data_size).max(1)
+}
+
 /// One message on its way.
 #[derive(Debug)]
 pub(crate) struct Transfer {
@@ -138,16 +153,17 @@ pub(crate) struct Transfer {
     pub(crate) call: CallIdx,
     /// When something must be done if nothing arrives.
     pub(crate) due: Nanos,
-    /// Timeouts since the last packet that arrived.
-    pub(crate) attempts: u8,
-    /// Probes of the tail since.
-    pub(crate) probes: u8,
+    /// Probes of the tail since the last packet that arrived.
+    probes: u8,
     /// It stands in the queue of those that may send.
     queued: bool,
     /// Its next packet waits in the timing wheel for this time.
     pub(crate) place: Option<Nanos>,
     /// The entry is in use; free ones are reused.
     live: bool,
+    /// Its place among those of its session that take turns.
+    turn: u64,
+    turn_left: u32,
     packets: u32,
     base: u32,
     next: u32,
@@ -177,11 +193,12 @@ impl Transfer {
         Self {
             call: CallIdx(0),
             due: Nanos::MAX,
-            attempts: 0,
             probes: 0,
             queued: false,
             place: None,
             live: false,
+            turn: 0,
+            turn_left: 0,
             packets: 0,
             base: 0,
             next: 0,
@@ -201,16 +218,41 @@ impl Transfer {
     }
 
     /// Begins with a message of `packets` packets of which none has left.
-    fn begin(&mut self, call: CallIdx, packets: u32) {
+    pub(super) fn begin(&mut self, call: CallIdx, packets: u32, turn: u64) {
         let mut sent = std::mem::take(&mut self.sent);
         sent.resize(MAX_AHEAD as usize, Nanos::ZERO);
         *self = Self {
             call,
             packets,
+            turn,
+            turn_left: QUANTUM,
             live: true,
             sent,
             ..Self::new()
         };
+    }
+
+    /// The message has arrived, or its call has ended; the entry is free.
+    pub(super) fn end(&mut self) {
+        self.live = false;
+    }
+
+    /// The entry is in use.
+    pub(super) fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// The message waits for its turn from now on. False if it does already, or waits for its time,
+    /// after which it comes back by itself.
+    pub(super) fn begin_wait(&mut self) -> bool {
+        let begins = !self.queued && self.place.is_none();
+        self.queued |= begins;
+        begins
+    }
+
+    /// Its turn has come.
+    pub(super) fn end_wait(&mut self) {
+        self.queued = false;
     }
 
     /// Packets that have left and not arrived, as far as is known. A lost one counts.
@@ -247,6 +289,27 @@ impl Transfer {
         self.lost_count
     }
 
+    /// When its turn comes, compared with others.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// It has sent `sent` packets in its turn. True if they were the last of it.
+    pub(super) fn spend_turn(&mut self, sent: u32) -> bool {
+        self.turn_left -= sent;
+        self.turn_left == 0
+    }
+
+    /// Its next turn comes after those with lower numbers.
+    pub(super) fn begin_turn(&mut self, turn: u64) {
+        (self.turn, self.turn_left) = (turn, QUANTUM);
+    }
+
+    /// Packets that it may send in its turn.
+    pub(crate) fn turn_left(&self) -> u32 {
+        self.turn_left
+    }
+
     /// A lost packet is to be sent again; it needs no further credit.
     #[inline]
     pub(crate) fn has_lost(&self) -> bool {
@@ -275,12 +338,19 @@ impl Transfer {
         may.then_some((self.next, false))
     }
 
-    /// The tail is about to be probed with this packet.
-    pub(crate) fn on_probe(&mut self, packet: u32) {
-        self.probes += 1;
+    /// The tail is probed with this packet, which leaves again now. Returns how often in a row.
+    pub(super) fn on_probe(&mut self, packet: u32, now: Nanos) -> u8 {
+        self.probes = self.probes.saturating_add(1);
         if self.probed.is_none_or(|(probed, _)| probed != packet) {
             self.probed = Some((packet, self.sent_at(packet)));
         }
+        self.on_sent(packet, now);
+        self.probes
+    }
+
+    /// The tail was probed, and nothing has arrived since.
+    pub(crate) fn asks(&self) -> bool {
+        self.probes != 0
     }
 
     /// When the packet, which has arrived, left before the tail was probed with it.
@@ -304,14 +374,9 @@ impl Transfer {
         self.sent[(packet % MAX_AHEAD) as usize] = now;
     }
 
-    /// The packet has arrived at the other side. Returns when it left, if it left once; `None` if
-    /// this was known, or the packet has not left. `least`: no round trip is shorter.
-    pub(crate) fn on_acked(
-        &mut self,
-        packet: u32,
-        now: Nanos,
-        least: Nanos,
-    ) -> Option<Option<Nanos>> {
+    /// The packet has arrived at the other side. `None` if this was known, or the packet has not
+    /// left. `least`: no round trip is shorter.
+    pub(crate) fn on_acked(&mut self, packet: u32, now: Nanos, least: Nanos) -> Option<Answered> {
         if packet < self.base || packet >= self.next || self.acked.has(packet) {
             return None;
         }
@@ -344,9 +409,8 @@ impl Transfer {
             self.resent.remove(self.base);
             self.base += 1;
         }
-        self.attempts = 0;
         self.probes = 0;
-        Some(once.then_some(sent))
+        Some(Answered { sent, once })
     }
 
     /// A packet that was sent again was not lost but late.
@@ -398,7 +462,8 @@ impl Transfer {
         due
     }
 
-    fn sent_at(&self, packet: u32) -> Nanos {
+    /// When the packet, which is outstanding, last left.
+    pub(crate) fn sent_at(&self, packet: u32) -> Nanos {
         self.sent[(packet % MAX_AHEAD) as usize]
     }
 
@@ -407,90 +472,11 @@ impl Transfer {
         let mut packets = (self.base..self.next).rev();
         packets.find(|packet| !self.acked.has(*packet))
     }
-
-    /// Nothing has come for too long: everything outstanding counts as lost.
-    pub(crate) fn lose_all(&mut self) {
-        for packet in self.base..self.next {
-            if !self.acked.has(packet) && !self.lost.has(packet) {
-                self.lost.insert(packet);
-                self.lost_count += 1;
-            }
-        }
-    }
 }
 
 impl Default for Transfer {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// The messages of an endpoint that are on their way, and those of them that may send.
-#[derive(Debug, Default)]
-pub(crate) struct Transfers {
-    all: Slab<Transfer>,
-    sending: VecDeque<u32>,
-}
-
-impl Transfers {
-    /// One more than the highest index ever used.
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    pub(crate) fn insert(&mut self, call: CallIdx, packets: u32) -> u32 {
-        let index = self.all.take();
-        self.all.at_mut(index).begin(call, packets);
-        index
-    }
-
-    pub(crate) fn remove(&mut self, index: u32) {
-        self.all.at_mut(index).live = false;
-        self.all.release(index);
-    }
-
-    #[inline]
-    pub(crate) fn at(&self, index: u32) -> &Transfer {
-        self.all.at(index)
-    }
-
-    #[inline]
-    pub(crate) fn at_mut(&mut self, index: u32) -> &mut Transfer {
-        self.all.at_mut(index)
-    }
-
-    /// The entry, if it is in use.
-    pub(crate) fn get_live(&mut self, index: u32) -> Option<&mut Transfer> {
-        self.all.get_mut(index).filter(|transfer| transfer.live)
-    }
-
-    /// Some message may send.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.sending.is_empty()
-    }
-
-    /// The message may send, in its turn. False if it waits for its time, or for its turn already.
-    pub(crate) fn queue(&mut self, index: u32) -> bool {
-        let entry = self.all.at_mut(index);
-        // What waits for its time comes back by itself.
-        let queues = !entry.queued && entry.place.is_none();
-        if queues {
-            entry.queued = true;
-            self.sending.push_back(index);
-        }
-        queues
-    }
-
-    /// How many messages wait for their turn. Some of them may have ended.
-    pub(crate) fn queue_len(&self) -> usize {
-        self.sending.len()
-    }
-
-    /// The message whose turn it is; `None` if it has ended.
-    pub(crate) fn next_turn(&mut self) -> Option<u32> {
-        let index = self.sending.pop_front()?;
-        self.get_live(index)?.queued = false;
-        Some(index)
     }
 }
 

@@ -1,136 +1,301 @@
-//! Lanes: staged lines that a transport lends for short packets to one peer, so that an endpoint
-//! writes a packet where it will be sent from, and no queue lies between.
+//! A lane: the short packets of an iteration, staged in lines as a ring's cells will hold them, so
+//! that a transport writes them where another processor reads in one run and with few stores.
 //!
-//! Invariants: nothing of a lane is on its way before [`Tx::publish`](super::Tx::publish) has it
-//! back. So a lane that is dropped, or whose peer is gone, leaves nothing half done, and whatever
-//! else is sent to the peer meanwhile goes first.
+//! The lines are the endpoint's own, and nothing of them is on its way before the transport gets
+//! the lane ([`Tx::send`](super::Tx::send)). So there is nothing that a lost peer, a panic in the
+//! middle of a burst or an endpoint that is dropped would have to give back, and two writers of a
+//! ring cannot exist.
 //!
-//! Made by transports, filled by the endpoint.
+//! Invariants: packets lie in the order in which they were made, whatever their peers; a packet
+//! counts once all of its bytes are there; whatever is queued elsewhere in the same iteration comes
+//! after them, because the lane is closed first.
+//!
+//! Filled by `packet/outbox.rs`, read by transports.
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::HEADER_LEN;
 
 use super::{MAX_INLINE, PeerId, TxItem};
 
-/// Most packets in a lane.
-pub const LANE_PACKETS: usize = super::RX_BURST;
+/// Bytes of a line: a cache line.
+pub const LANE_LINE: usize = 64;
 
-/// Longest message in a packet of a lane, in bytes.
-pub const LANE_MESSAGE: usize = MAX_INLINE - HEADER_LEN;
+/// Lines of a lane, and so most packets in it: a burst of the longest.
+pub const LANE_LINES: usize = 4 * super::RX_BURST;
+
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const ALL_LINES: u32 = LANE_LINES as u32;
+
+/// Indices are masked instead of compared.
+const MASK: usize = LANE_LINES - 1;
+const _: () = assert!(LANE_LINES.is_power_of_two());
+
+/// Bytes at the start of a packet's first line that are the transport's.
+pub const LANE_WORD: usize = size_of::<u64>();
+
+/// Longest packet in a lane, four lines: longer messages are lent, because copying them twice costs
+/// more.
+pub const LANE_PACKET: usize = 4 * LANE_LINE - LANE_WORD;
 
 /// Words of a header.
 const HEADER_WORDS: usize = HEADER_LEN / size_of::<u64>();
 
-/// Room for short packets to one peer.
+/// Longest message of a packet that is one line.
+const IN_LINE: usize = LANE_LINE - LANE_WORD - HEADER_LEN;
+const _: () = assert!(HEADER_LEN + IN_LINE == MAX_INLINE);
+
+const _: () = assert!(HEADER_LEN.is_multiple_of(size_of::<u64>()));
+const _: () = assert!(LANE_LINES * LANE_LINE <= 1 << 16 && LANE_PACKET < 1 << 16);
+const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
+
+/// Staged packets.
 #[derive(Debug)]
 pub struct Lane {
-    lines: Box<[LanePacket; LANE_PACKETS]>,
-    len: usize,
-    limit: usize,
+    bytes: Box<Bytes>,
+    /// How many packets, above the number of lines that hold them: one word, because both change
+    /// with every packet.
+    staged: u64,
+    /// Lines that may hold packets; 0 while the lane is closed.
+    limit: u32,
+    /// Longest message that is taken.
+    longest: u32,
+    packets: [LanePacket; LANE_LINES],
 }
 
-/// A packet in a lane: a cache line of memory that no other processor reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[repr(C, align(64))]
-pub struct LanePacket {
-    len: u64,
-    bytes: [u8; MAX_INLINE],
-}
+struct Bytes([u8; LANE_LINES * LANE_LINE]);
 
-const _: () = assert!(size_of::<LanePacket>() == 64);
-const _: () = assert!(HEADER_LEN.is_multiple_of(size_of::<u64>()));
-
-impl Default for Lane {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+/// A staged packet: its peer, in the lower half, its length and its first line. One word.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LanePacket(u64);
 
 impl Lane {
-    /// An empty lane, for a transport to lend.
-    pub fn new() -> Self {
-        let empty = LanePacket {
-            len: 0,
-            bytes: [0; MAX_INLINE],
-        };
-        Self {
-            lines: Box::new([empty; LANE_PACKETS]),
-            len: 0,
+    /// An empty lane for packets of up to `longest` bytes, or for none.
+    pub fn new(longest: usize) -> Self {
+        let mut lane = Self {
+            bytes: Box::new(Bytes([0; LANE_LINES * LANE_LINE])),
+            staged: 0,
             limit: 0,
-        }
+            longest: 0,
+            packets: [LanePacket::default(); LANE_LINES],
+        };
+        lane.set_longest(longest);
+        lane.clear();
+        lane
     }
 
-    /// Empties the lane, and makes room for up to `most` packets. Called by transports.
-    #[inline]
-    pub fn reset(&mut self, most: usize) {
-        self.len = 0;
-        self.limit = most.min(LANE_PACKETS);
+    /// Takes packets of up to `longest` bytes once it is cleared; none, and from now on, if that is
+    /// less than a line holds.
+    pub(crate) fn set_longest(&mut self, longest: usize) {
+        let message = longest.min(LANE_PACKET).saturating_sub(HEADER_LEN);
+        self.longest = match message {
+            ..IN_LINE => 0,
+            _ => u32::try_from(message).expect("a constant limits it"),
+        };
+        if self.longest == 0 {
+            self.close();
+        }
     }
 
     /// Writes one more packet: a header of these words, as it travels, and a message. False, and
-    /// nothing is written, if there is no room or the message is longer than [`LANE_MESSAGE`].
+    /// nothing has changed, if the lane is closed or full, or the message too long for it.
     #[inline(always)]
-    pub fn push(&mut self, header: [u64; HEADER_WORDS], message: &MsgBuf) -> bool {
-        if self.len >= self.limit {
+    pub fn push(&mut self, peer: PeerId, header: [u64; HEADER_WORDS], message: &MsgBuf) -> bool {
+        let line = self.used();
+        if line >= self.limit {
             return false;
         }
-        let Some(line) = self.lines.get_mut(self.len) else {
-            return false;
-        };
-        let (head, body) = line.bytes.split_at_mut(HEADER_LEN);
-        let (Some(body), (head, _)) =
-            (body.first_chunk_mut::<LANE_MESSAGE>(), head.as_chunks_mut())
-        else {
+        let (lines, _) = self.bytes.0.as_chunks_mut::<LANE_LINE>();
+        let (_, packet) = lines[line as usize & MASK].split_at_mut(LANE_WORD);
+        let (head, body) = packet.split_at_mut(HEADER_LEN);
+        let Some(body) = body.first_chunk_mut::<IN_LINE>() else {
             return false;
         };
         let Some(len) = message.copy_short(body) else {
-            return false;
+            let [first, second, third] = header;
+            return self.push_long(peer, first, second, third, message);
         };
-        for (place, word) in head.iter_mut().zip(header) {
-            *place = word.to_le_bytes();
-        }
-        line.len = u64::from(len) + HEADER_LEN as u64;
-        self.len += 1;
+        write(head, header);
+        self.add(peer, HEADER_LEN + len as usize, 1);
         true
     }
 
-    /// Takes back all packets but the first `count`.
-    #[inline]
-    pub fn truncate(&mut self, count: usize) {
-        self.len = self.len.min(count);
+    /// The same with a message that needs several lines. The words come in registers: an array of
+    /// them would be stored, and loaded again in other pieces.
+    #[inline(never)]
+    fn push_long(
+        &mut self,
+        peer: PeerId,
+        first: u64,
+        second: u64,
+        third: u64,
+        message: &MsgBuf,
+    ) -> bool {
+        let len = HEADER_LEN + message.len();
+        let lines = (LANE_WORD + len).div_ceil(LANE_LINE);
+        let line = self.used() as usize;
+        if message.len() > self.longest as usize || line + lines > self.limit as usize {
+            return false;
+        }
+        let (head, body) = self.bytes.range_mut(line, len).split_at_mut(HEADER_LEN);
+        write(head, [first, second, third]);
+        message.copy_to(body);
+        self.add(peer, len, lines);
+        true
     }
 
-    /// How many more packets fit.
+    /// The packet that was written at the end counts.
+    #[inline(always)]
+    fn add(&mut self, peer: PeerId, len: usize, lines: usize) {
+        // Each packet has a line of its own, and lines are left.
+        self.packets[self.len() & MASK] = LanePacket::new(peer, len, self.used());
+        self.staged += 1 << 32 | lines as u64;
+    }
+
+    /// Takes no more packets until it is cleared: others that follow are queued elsewhere.
     #[inline]
-    pub const fn room(&self) -> usize {
-        self.limit - self.len
+    pub(crate) fn close(&mut self) {
+        self.limit = 0;
+    }
+
+    /// Forgets the packets, and takes others.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.staged = 0;
+        self.limit = match self.longest {
+            0 => 0,
+            _ => ALL_LINES,
+        };
+    }
+
+    /// Forgets the packets of a lane that is open, or stays closed.
+    #[inline]
+    pub(crate) fn rewind(&mut self) {
+        self.staged = 0;
+    }
+
+    /// Lines that hold packets.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    fn used(&self) -> u32 {
+        self.staged as u32
+    }
+
+    /// A message of `len` bytes is short enough for the lane.
+    pub(crate) fn is_for(&self, len: usize) -> bool {
+        self.longest != 0 && len <= self.longest as usize
+    }
+
+    /// No packet is staged.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.staged == 0
+    }
+
+    /// How many packets are staged.
+    #[inline]
+    pub fn len(&self) -> usize {
+        (self.staged >> 32) as usize
+    }
+
+    /// Each of the packets is one line.
+    #[inline]
+    pub fn is_single(&self) -> bool {
+        self.staged >> 32 == u64::from(self.used())
     }
 
     /// The packets, in order.
     #[inline]
     pub fn packets(&self) -> &[LanePacket] {
-        &self.lines[..self.len]
+        &self.packets[..self.len().min(LANE_LINES)]
+    }
+
+    /// The first line of one of the packets, without the transport's bytes. What is in it after the
+    /// end of a shorter packet is left over from others.
+    #[inline(always)]
+    pub fn line(&self, packet: LanePacket) -> &[u8; MAX_INLINE] {
+        let (lines, _) = self.bytes.0.as_chunks::<LANE_LINE>();
+        lines[packet.line() & MASK]
+            .last_chunk()
+            .expect("a line is longer")
+    }
+
+    /// The bytes of one of the packets. They lie at a multiple of [`LANE_LINE`] plus [`LANE_WORD`].
+    #[inline]
+    pub fn bytes(&self, packet: LanePacket) -> &[u8] {
+        let at = start(packet.line());
+        &self.bytes.0[at..at + packet.size()]
+    }
+
+    /// The same, to write into a header what is only known when the packet leaves.
+    pub(crate) fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
+        let packet = self.packets[index];
+        self.bytes.range_mut(packet.line(), packet.size())
+    }
+
+    /// A planted bug: the last packet's message is not there.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn spoil_last(&mut self) {
+        self.bytes_mut(self.len() - 1)[HEADER_LEN..].fill(0);
+    }
+
+    /// A short packet as an item, for transports that have nothing else.
+    pub fn to_item(&self, packet: LanePacket) -> Option<TxItem> {
+        let len = u32::try_from(packet.size()).ok()?;
+        (packet.size() <= MAX_INLINE).then(|| TxItem {
+            peer: packet.peer(),
+            inline_len: len,
+            inline: *self.line(packet),
+            data: BufRef::EMPTY,
+        })
+    }
+}
+
+impl Bytes {
+    /// The first `len` bytes of the packet whose first line this is.
+    fn range_mut(&mut self, line: usize, len: usize) -> &mut [u8] {
+        let at = start(line);
+        &mut self.0[at..at + len]
     }
 }
 
 impl LanePacket {
-    /// The packet's bytes.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "a packet is short")]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..(self.len as usize).min(MAX_INLINE)]
+    fn new(peer: PeerId, len: usize, line: u32) -> Self {
+        Self(u64::from(peer.0) | (len as u64) << 32 | u64::from(line) << 48)
     }
 
-    /// The packet as an item, for transports that send lanes as they send bursts.
+    /// To whom.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "a packet is short")]
-    pub const fn to_item(&self, peer: PeerId) -> TxItem {
-        TxItem {
-            peer,
-            inline_len: self.len as u32,
-            inline: self.bytes,
-            data: BufRef::EMPTY,
-        }
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    pub const fn peer(self) -> PeerId {
+        PeerId(self.0 as u32)
+    }
+
+    /// How many bytes the packet has.
+    #[inline]
+    pub const fn size(self) -> usize {
+        (self.0 >> 32 & 0xFFFF) as usize
+    }
+
+    #[inline]
+    const fn line(self) -> usize {
+        (self.0 >> 48) as usize
+    }
+}
+
+/// Where the packet begins whose first line this is.
+#[inline(always)]
+const fn start(line: usize) -> usize {
+    line * LANE_LINE + LANE_WORD
+}
+
+#[inline(always)]
+fn write(head: &mut [u8], header: [u64; HEADER_WORDS]) {
+    let (places, _) = head.as_chunks_mut();
+    for (place, word) in places.iter_mut().zip(header) {
+        *place = word.to_le_bytes();
     }
 }
 

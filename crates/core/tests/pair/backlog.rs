@@ -1,15 +1,9 @@
 //! What becomes of calls that wait for a slot or for their session.
 
-use dunlin_core::transport::PeerId;
 use dunlin_core::{Config, Nanos, SessionOptions, Tag};
+use dunlin_testkit::pair::*;
 
-use crate::world::*;
-
-const ONE_SLOT: SessionOptions = SessionOptions {
-    window: 1,
-    credits: 1,
-    ..SessionOptions::DEFAULT
-};
+const ONE_SLOT: SessionOptions = options(1, 1);
 
 #[test]
 fn an_endpoint_with_nothing_left_to_do_sleeps() {
@@ -27,24 +21,13 @@ fn an_endpoint_with_nothing_left_to_do_sleeps() {
 #[test]
 fn a_call_that_waited_for_its_session_is_resent_when_it_is_lost() {
     let mut pair = Pair::new();
-    let session = pair.client.rpc.lifecycle().open(&ONE_SLOT).unwrap();
+    let session = pair.client.open(&ONE_SLOT);
     let [request, response] = [(); 2].map(|()| pair.client.rpc.buf(1).unwrap());
     let rpc = &mut pair.client.rpc;
     rpc.call(session, ECHO, request, response, Tag(1)).unwrap();
     // A scan sees that the call waits, and that it has no deadline.
     pair.pass(Nanos::from_millis(1));
-    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
-    let (_, answer) = pair
-        .server
-        .rpc
-        .lifecycle()
-        .accept(PeerId(7), &offer)
-        .unwrap();
-    pair.client
-        .rpc
-        .lifecycle()
-        .opened(session, PeerId(7), &answer)
-        .unwrap();
+    pair.complete(session);
     pair.step_client();
     assert_eq!(take(&pair.client.out).len(), 1, "the request is lost");
     pair.pass(Nanos::from_secs(1));
@@ -63,7 +46,7 @@ fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     let answer = pair.server.out.borrow_mut().pop_front().unwrap();
     // The answer and the time for a scan come together: it sees the second call before that is
     // sent.
-    pair.clock.set(pair.clock.get() + 1_000_000);
+    pair.clock.pass(Nanos(1_000_000));
     pair.client.inbox.borrow_mut().push_back(answer);
     pair.step_client();
     assert_eq!(

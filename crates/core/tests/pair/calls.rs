@@ -1,9 +1,8 @@
 //! Calls: order, backlog, limits, deadlines, cancellation.
 
 use dunlin_core::{CallErrorKind, Config, Nanos, RpcError, SessionOptions, Tag};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, Flags, PacketType};
-
-use crate::world::*;
 
 #[test]
 fn a_call_is_answered_with_two_packets() {
@@ -41,14 +40,7 @@ fn calls_beyond_the_window_wait_in_order_and_beyond_the_backlog_are_refused() {
         backlog: 3,
         ..Config::default()
     };
-    let mut pair = Pair::with(
-        config,
-        SessionOptions {
-            window: 2,
-            credits: 32,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(config, options(2, 32));
     for tag in 0..5 {
         pair.call(ECHO, &[tag], u64::from(tag));
     }
@@ -70,14 +62,7 @@ fn calls_beyond_the_window_wait_in_order_and_beyond_the_backlog_are_refused() {
 
 #[test]
 fn one_credit_allows_one_packet_in_flight() {
-    let mut pair = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 8,
-            credits: 1,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(Config::default(), options(8, 1));
     for tag in 0..4 {
         pair.call(ECHO, b"x", tag);
     }
@@ -95,14 +80,7 @@ fn request_numbers_wrap() {
         first_req,
         ..Config::default()
     };
-    let mut pair = Pair::with(
-        config,
-        SessionOptions {
-            window: 4,
-            credits: 32,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(config, options(4, 32));
     for tag in 0..200 {
         pair.call(ECHO, b"x", tag);
         pair.run();
@@ -151,14 +129,7 @@ fn a_response_larger_than_its_buffer_is_an_error() {
 
 #[test]
 fn a_deadline_completes_at_once_and_the_slot_waits_for_the_server() {
-    let mut pair = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 1,
-            credits: 1,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(Config::default(), options(1, 1));
     pair.call_for(HOLD, b"slow", 1, Some(Nanos::from_millis(1)));
     pair.run();
     pair.pass(Nanos::from_millis(3));
@@ -180,14 +151,7 @@ fn a_deadline_completes_at_once_and_the_slot_waits_for_the_server() {
 
 #[test]
 fn cancelling_a_request_that_never_arrived_uses_its_number_up() {
-    let mut pair = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 1,
-            credits: 1,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(Config::default(), options(1, 1));
     let id = pair.call(ECHO, b"lost", 1);
     pair.step_client();
     let request = pair.client.out.borrow_mut().pop_front().unwrap();
@@ -207,14 +171,7 @@ fn cancelling_a_request_that_never_arrived_uses_its_number_up() {
 
 #[test]
 fn cancelling_in_the_backlog_sends_nothing() {
-    let mut pair = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 1,
-            credits: 1,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(Config::default(), options(1, 1));
     pair.call(ECHO, b"a", 1);
     let id = pair.call(ECHO, b"b", 2);
     pair.call(ECHO, b"c", 3);
@@ -288,7 +245,7 @@ fn a_copy_of_a_request_does_not_end_the_loan_of_an_earlier_transmission() {
         pair.call(ECHO, b"x", tag);
     }
     pair.run();
-    pair.clock.set(pair.clock.get() + Nanos::from_millis(2).0);
+    pair.clock.pass(Nanos::from_millis(2));
     pair.client.stuck.set(true);
     // The server should learn which responses have come. That stands where a copy would.
     pair.call(ECHO, b"y", 5);
@@ -296,7 +253,7 @@ fn a_copy_of_a_request_does_not_end_the_loan_of_an_earlier_transmission() {
     let lent = take(&pair.client.out);
     assert!(lent[0].flags.has(Flags::ACK_VECTOR), "{lent:?}");
     while pair.client.out.borrow().is_empty() {
-        pair.clock.set(pair.clock.get() + Nanos::from_millis(1).0);
+        pair.clock.pass(Nanos::from_millis(1));
         pair.step_client();
     }
     pair.run();
@@ -313,14 +270,7 @@ fn a_copy_of_a_request_does_not_end_the_loan_of_an_earlier_transmission() {
 
 #[test]
 fn a_response_buffer_is_not_rewritten_while_the_transport_reads_it() {
-    let mut pair = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 1,
-            credits: 1,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(Config::default(), options(1, 1));
     pair.server.stuck.set(true);
     for tag in 0..10 {
         pair.call(ECHO, LENT, tag);

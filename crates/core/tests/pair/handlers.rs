@@ -1,9 +1,8 @@
 //! All kinds of handlers, and what happens when they fail.
 
-use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
+use dunlin_core::{Config, Nanos, RpcError, Tag};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, PacketType};
-
-use crate::world::*;
 
 const FAILED: RpcError = RpcError::Rejected(ErrorCode::HANDLER_FAILED);
 
@@ -63,14 +62,7 @@ fn a_dropped_held_request_answers_an_error() {
 
 #[test]
 fn a_handler_may_call_back_on_the_same_session() {
-    let mut pair = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 1,
-            credits: 1,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(Config::default(), options(1, 1));
     pair.call(CALL_BACK, b"nested", 1);
     pair.run();
     assert_eq!(pair.client.rpc.app().ran, [b"nested".to_vec()]);
@@ -219,15 +211,10 @@ fn several_packets_in_one_frame_are_one_batch() {
 #[test]
 fn a_slow_dispatch_handler_is_announced_from_its_second_run_on() {
     let mut pair = Pair::new();
-    pair.server.rpc.on(HOLD, |_, req, cx| {
-        SLOW_CLOCK.with(|clock| {
-            let clock = clock.borrow();
-            let clock = clock.as_ref().unwrap();
-            clock.set(clock.get() + 10_000_000);
-        });
+    pair.server.rpc.on(HOLD, |app, req, cx| {
+        app.clock.pass(Nanos::from_millis(10));
         req.reply_bytes(cx, b"slow");
     });
-    SLOW_CLOCK.with(|slot| *slot.borrow_mut() = Some(pair.clock.clone()));
     for tag in 0..3 {
         pair.call(HOLD, b"x", tag);
         pair.step_client();
@@ -252,9 +239,4 @@ fn a_slow_dispatch_handler_is_announced_from_its_second_run_on() {
         pair.run();
     }
     assert_eq!(pair.done().len(), 3);
-}
-
-thread_local! {
-    static SLOW_CLOCK: std::cell::RefCell<Option<std::rc::Rc<std::cell::Cell<u64>>>> =
-        const { std::cell::RefCell::new(None) };
 }

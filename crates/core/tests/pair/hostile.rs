@@ -1,10 +1,8 @@
 //! Peers that know the token of their session and misuse it: what they break is their own.
 
-use dunlin_core::transport::PeerId;
 use dunlin_core::{Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{Bitmap, ErrorCode, Flags, Header, PacketType, PktNum, ReqNum};
-
-use crate::world::*;
 
 const GIGABYTE: u32 = 1 << 30;
 const OVERLOADED: RpcError = RpcError::Rejected(ErrorCode::OVERLOADED);
@@ -29,19 +27,8 @@ fn first_packet(to: &SessionOffer, req: u32, size: u32) -> Vec<u8> {
 /// More sessions from the client, as the server knows them.
 fn sessions(pair: &mut Pair, count: usize) -> Vec<SessionOffer> {
     let accept = |_| {
-        let session = pair
-            .client
-            .rpc
-            .lifecycle()
-            .open(&SessionOptions::default())
-            .unwrap();
-        let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
-        pair.server
-            .rpc
-            .lifecycle()
-            .accept(PeerId(7), &offer)
-            .unwrap()
-            .1
+        let session = pair.client.open(&SessionOptions::default());
+        pair.accept(session).1
     };
     (0..count).map(accept).collect()
 }
@@ -49,7 +36,7 @@ fn sessions(pair: &mut Pair, count: usize) -> Vec<SessionOffer> {
 /// Lets time pass in large steps of 10 ms.
 fn wait(pair: &mut Pair, steps: usize) {
     for _ in 0..steps {
-        pair.clock.set(pair.clock.get() + 10_000_000);
+        pair.clock.pass(Nanos(10_000_000));
         pair.run();
     }
 }
@@ -77,8 +64,7 @@ fn a_gigabyte_promised_on_every_slot_of_every_session_is_overload() {
     // An honest request is under way meanwhile.
     let honest = call_large(&mut pair, 100_000, 1);
     pair.step_client();
-    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.inbox.borrow_mut().extend(frames);
+    deliver(&pair.client.out, &pair.server.inbox);
     pair.step_server();
     let (before, receiving) = (pair.server.rpc.pool_use(), pair.server.rpc.receiving());
     assert_eq!(receiving, 100_000);
@@ -148,7 +134,7 @@ fn a_request_whose_last_packet_comes_too_late_never_runs() {
     let last = frames.pop().unwrap();
     pair.server.inbox.borrow_mut().extend(frames);
     for _ in 0..30 {
-        pair.clock.set(pair.clock.get() + 50_000_000);
+        pair.clock.pass(Nanos(50_000_000));
         pair.step_server();
     }
     assert_eq!(pair.server.rpc.receiving(), 0);
@@ -250,10 +236,9 @@ fn a_server_that_sends_all_at_once_fills_only_what_was_asked_for() {
     let data = call_large(&mut pair, 300 * DATA_SIZE as usize, 1);
     // Until the first packet of the response has come, which nothing has been asked for yet.
     let first = loop {
-        pair.clock.set(pair.clock.get() + 5_000);
+        pair.clock.pass(Nanos(5_000));
         pair.step_client();
-        let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-        pair.server.inbox.borrow_mut().extend(frames);
+        deliver(&pair.client.out, &pair.server.inbox);
         pair.step_server();
         let frames: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
         let response = frames

@@ -1,9 +1,8 @@
 //! Messages of many packets: requests and responses, losses and reordering, what misbehaves.
 
-use dunlin_core::{CallOptions, Config, Nanos, RpcError, SessionOptions, Tag};
+use dunlin_core::{CallOptions, Config, Nanos, Rng, RpcError, SessionOptions, Tag};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, Header, PacketType, PktNum};
-
-use crate::world::*;
 
 /// Bytes that say where they stand.
 fn pattern(len: usize) -> Vec<u8> {
@@ -35,7 +34,7 @@ fn pass_with(pair: &mut Pair, steps: usize, fault: impl FnMut(&mut Vec<Vec<u8>>)
 
 fn pass_by(pair: &mut Pair, step_ns: u64, steps: usize, mut fault: impl FnMut(&mut Vec<Vec<u8>>)) {
     for _ in 0..steps {
-        pair.clock.set(pair.clock.get() + step_ns);
+        pair.clock.pass(Nanos(step_ns));
         pair.step_client();
         let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
         fault(&mut frames);
@@ -50,7 +49,7 @@ fn pass_by(pair: &mut Pair, step_ns: u64, steps: usize, mut fault: impl FnMut(&m
 /// Passes time without faults until the first call has its answer.
 fn finish(pair: &mut Pair) {
     for _ in 0..20_000 {
-        pair.clock.set(pair.clock.get() + 100_000);
+        pair.clock.pass(Nanos(100_000));
         pass_with(pair, 1, |_| {});
         if !pair.done().is_empty() {
             return;
@@ -119,9 +118,7 @@ fn a_background_handler_gets_a_large_request() {
     let mut pair = Pair::new();
     call(&mut pair, BACKGROUND, &pattern(3000), 1);
     pass_with(&mut pair, 50, |_| {});
-    let jobs = std::mem::take(&mut pair.server.workers.lock().unwrap().waiting);
-    assert_eq!(jobs.len(), 1);
-    pair.server.workers.lock().unwrap().waiting = jobs;
+    assert_eq!(pair.server.workers.waiting(), 1);
 }
 
 #[test]
@@ -129,11 +126,10 @@ fn losses_are_repaired_one_by_one() {
     let mut pair = Pair::new();
     let data = pattern(1 << 20);
     call(&mut pair, ECHO, &data, 1);
-    let (mut seed, mut lost) = (7_u32, 0);
+    let (mut rng, mut lost) = (Rng::new(7), 0);
     pass_with(&mut pair, 6000, |frames| {
         frames.retain(|_| {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let keep = seed >> 24 > 5;
+            let keep = rng.below(256) > 5;
             lost += u64::from(!keep);
             keep
         });
@@ -230,12 +226,11 @@ fn a_sender_that_stops_gives_the_memory_free() {
     let mut pair = Pair::new();
     call(&mut pair, ECHO, &pattern(100_000), 1);
     pair.step_client();
-    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.inbox.borrow_mut().extend(frames);
+    deliver(&pair.client.out, &pair.server.inbox);
     pair.step_server();
     assert!(pair.server.rpc.pool_use().1 > 0);
     for _ in 0..4000 {
-        pair.clock.set(pair.clock.get() + 1_000_000);
+        pair.clock.pass(Nanos(1_000_000));
         pair.step_server();
     }
     assert_eq!(pair.server.rpc.pool_use().1, 0);
@@ -314,11 +309,7 @@ fn contradictions_are_dropped_and_counted() {
 
 #[test]
 fn one_credit_carries_a_large_message() {
-    let options = SessionOptions {
-        window: 2,
-        credits: 1,
-        ..SessionOptions::DEFAULT
-    };
+    let options = options(2, 1);
     let mut pair = Pair::with(Config::default(), options);
     let data = pattern(20_000);
     call(&mut pair, ECHO, &data, 1);
@@ -334,12 +325,12 @@ fn a_silent_peer_fails_in_the_middle_of_a_message() {
     let mut pair = Pair::new();
     call(&mut pair, ECHO, &pattern(1 << 20), 1);
     pass_with(&mut pair, 20, |_| {});
-    let begin = pair.clock.get();
+    let begin = pair.clock.read();
     while pair.done().is_empty() {
         pass_with(&mut pair, 1, Vec::clear);
     }
     assert_eq!(pair.done(), [(Tag(1), Err(RpcError::PeerFailed))]);
-    let took = Nanos(pair.clock.get() - begin);
+    let took = pair.clock.read().since(begin);
     assert!(took < Nanos::from_millis(1500), "{took:?}");
 }
 
@@ -353,7 +344,7 @@ fn silence_does_not_make_a_storm() {
     let before = pair.client.rpc.counters().tx_packets;
     // The server is stopped for a tenth of a second.
     for _ in 0..2000 {
-        pair.clock.set(pair.clock.get() + 50_000);
+        pair.clock.pass(Nanos(50_000));
         pair.step_client();
     }
     let sent = pair.client.rpc.counters().tx_packets - before;
@@ -376,11 +367,11 @@ fn own_absence_is_no_silence_of_the_peer() {
     pass_with(&mut pair, 100, |_| {});
     assert!(pair.done().is_empty());
     // The client does not run for two seconds, and what was on its way to it is lost.
-    pair.clock.set(pair.clock.get() + 2_000_000_000);
+    pair.clock.pass(Nanos(2_000_000_000));
     pair.client.inbox.borrow_mut().clear();
     // Long enough for several attempts, without which nobody is given up.
     for _ in 0..1000 {
-        pair.clock.set(pair.clock.get() + 100_000);
+        pair.clock.pass(Nanos(100_000));
         pair.step_client();
         pair.client.out.borrow_mut().clear();
     }
@@ -389,4 +380,115 @@ fn own_absence_is_no_silence_of_the_peer() {
     assert!(pair.done()[0].1.is_ok());
     pair.pass(Nanos::from_secs(12));
     pair.assert_clean();
+}
+
+/// Issues `count` large echoes on a session whose round trip has been measured as short.
+fn issue_many(pair: &mut Pair, data: &[u8], count: u64) {
+    call(pair, ECHO, &pattern(1 << 16), 0);
+    pass_by(pair, 1_000, 500, |_| {});
+    assert!(pair.client.rpc.counters().rtt_samples > 0);
+    assert_eq!(pair.done().len(), 1);
+    (1..=count).for_each(|tag| {
+        call(pair, ECHO, data, tag);
+    });
+}
+
+/// Sessions with many requests and packets in flight.
+const WIDE: SessionOptions = options(64, 64);
+
+#[test]
+fn a_server_that_is_occupied_with_other_messages_loses_none() {
+    let mut pair = Pair::with(Config::default(), WIDE);
+    issue_many(&mut pair, &pattern(5_000), 60);
+    // The server needs many bursts, and far longer than the round trip that was measured.
+    for _ in 0..400 {
+        pair.server.rpc.run_once();
+        for _ in 0..15 {
+            pair.clock.pass(Nanos::from_micros(1));
+            pair.client.rpc.run_once();
+            deliver(&pair.client.out, &pair.server.inbox);
+        }
+        deliver(&pair.server.out, &pair.client.inbox);
+    }
+    assert_eq!(pair.done().len(), 61);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_peer_that_does_not_run_for_a_while_is_asked_once_and_not_for_every_message() {
+    let mut pair = Pair::with(Config::default(), WIDE);
+    issue_many(&mut pair, &pattern(5_000), 30);
+    pass_by(&mut pair, 1_000, 3, |_| {});
+    // The server does not run for 3 ms.
+    for _ in 0..3_000 {
+        pair.clock.pass(Nanos::from_micros(1));
+        pair.step_client();
+    }
+    let asked = pair.client.rpc.counters().retransmissions;
+    assert!((1..12).contains(&asked), "{asked} packets left again");
+    deliver(&pair.client.out, &pair.server.inbox);
+    pass_by(&mut pair, 5_000, 1_000, |_| {});
+    assert_eq!(pair.done().len(), 31);
+    assert_eq!(pair.client.rpc.counters().retransmissions, asked);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_lost_tail_is_found_by_the_answers_to_what_left_after_it() {
+    let mut pair = Pair::with(Config::default(), WIDE);
+    issue_many(&mut pair, &pattern(2_000), 1);
+    // The last packet of the message is lost; the other messages of the session never rest.
+    let begin = pair.clock.read();
+    let mut lost = false;
+    let mut tag = 1;
+    while !pair.done().iter().any(|done| done.0 == Tag(1)) {
+        let issued = pair.done().len() as u64 + 2;
+        while tag < issued {
+            tag += 1;
+            call(&mut pair, ECHO, &pattern(2_000), tag);
+        }
+        pass_by(&mut pair, 1_000, 1, |frames| {
+            let before = frames.len();
+            frames.retain(|frame| lost || Header::decode(frame).unwrap().pkt.0 != 1);
+            lost |= frames.len() < before;
+        });
+    }
+    let took = pair.clock.read().since(begin);
+    assert!(took < Nanos::from_micros(100), "{took:?}");
+    assert_eq!(pair.client.rpc.counters().retransmissions, 1);
+}
+
+#[test]
+fn equal_messages_of_a_session_take_about_as_long() {
+    let mut pair = Pair::new();
+    let data = pattern(200 << 10);
+    let mut issued = [0_u64; 8];
+    let mut took = Vec::new();
+    let (mut tags, mut seen) = (0, 0);
+    for slot in 0..8 {
+        call(&mut pair, ECHO, &data, slot);
+        tags += 1;
+    }
+    let begin = pair.clock.read().0;
+    issued.fill(begin);
+    while took.len() < 200 {
+        pass_by(&mut pair, 2_000, 1, |_| {});
+        let done: Vec<_> = pair.done()[seen..].iter().map(|done| done.0.0).collect();
+        seen += done.len();
+        for tag in done {
+            let slot = tag % 8;
+            took.push(pair.clock.read().0 - issued[slot as usize]);
+            issued[slot as usize] = pair.clock.read().0;
+            call(&mut pair, ECHO, &data, slot + 8 * tags);
+            tags += 1;
+        }
+    }
+    // Without the first, which began together.
+    let took = &mut took[8..];
+    let mean = took.iter().sum::<u64>() / took.len() as u64;
+    took.sort_unstable();
+    let slow = took[took.len() * 99 / 100];
+    assert!(slow * 2 <= mean * 3, "{slow} ns, in the mean {mean} ns");
+    assert_eq!(pair.client.rpc.counters().retransmissions, 0);
 }

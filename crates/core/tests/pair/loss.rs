@@ -1,9 +1,8 @@
 //! Lost, duplicated and late packets; silent peers.
 
 use dunlin_core::{CloseReason, Config, Nanos, RpcError, SessionEvent, SessionOptions, Tag};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, Flags, PacketType};
-
-use crate::world::*;
 
 #[test]
 fn a_lost_request_is_sent_again_with_backoff() {
@@ -23,8 +22,7 @@ fn a_lost_response_is_sent_again_without_a_second_run() {
     let mut pair = Pair::new();
     pair.call(ECHO, b"x", 1);
     pair.step_client();
-    let request: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.inbox.borrow_mut().extend(request);
+    deliver(&pair.client.out, &pair.server.inbox);
     pair.step_server();
     assert_eq!(kinds(&take(&pair.server.out)), [PacketType::Resp]);
     pair.pass(Nanos::from_millis(30));
@@ -52,7 +50,7 @@ fn after_the_hold_a_duplicate_gets_an_error_and_no_second_run() {
     take(&pair.server.out);
     // Only the server lives through the hold.
     for _ in 0..2000 {
-        pair.clock.set(pair.clock.get() + 1_000_000);
+        pair.clock.pass(Nanos(1_000_000));
         pair.step_server();
     }
     assert_eq!(pair.server.rpc.pool_use().1, 0);
@@ -128,7 +126,7 @@ fn an_endpoint_that_was_away_blames_nobody() {
     pair.call(HOLD, b"y", 2);
     pair.step_client();
     // The client stands still for 5 s, and then everything is there at once.
-    pair.clock.set(pair.clock.get() + 5_000_000_000);
+    pair.clock.pass(Nanos(5_000_000_000));
     pair.run();
     pair.pass(Nanos::from_millis(20));
     assert_eq!(pair.done().len(), 1);
@@ -157,12 +155,10 @@ fn responses_wait_in_the_queue_while_the_client_is_away_and_nothing_is_resent() 
         pair.call(ECHO, b"x", tag);
     }
     pair.step_client();
-    let requests: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.inbox.borrow_mut().extend(requests);
+    deliver(&pair.client.out, &pair.server.inbox);
     pair.step_server();
-    let responses: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
-    pair.client.inbox.borrow_mut().extend(responses);
-    pair.clock.set(pair.clock.get() + 100_000_000);
+    deliver(&pair.server.out, &pair.client.inbox);
+    pair.clock.pass(Nanos(100_000_000));
     pair.run();
     assert_eq!(pair.done().len(), 8);
     assert_eq!(pair.client.rpc.counters().retransmissions, 0);
@@ -175,14 +171,7 @@ fn responses_wait_in_the_queue_while_the_client_is_away_and_nothing_is_resent() 
 
 #[test]
 fn acknowledgement_vectors_free_responses_of_idle_slots() {
-    let mut pair = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 8,
-            credits: 32,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut pair = Pair::with(Config::default(), options(8, 32));
     for tag in 0..8 {
         pair.call(ECHO, b"x", tag);
     }
@@ -196,5 +185,41 @@ fn acknowledgement_vectors_free_responses_of_idle_slots() {
         4,
         "four responses were acknowledged"
     );
+    pair.assert_clean();
+}
+
+#[test]
+fn a_peer_that_does_not_run_for_a_while_is_asked_by_one_call_and_not_by_all() {
+    let options = SessionOptions {
+        window: 64,
+        ..SessionOptions::DEFAULT
+    };
+    let mut pair = Pair::with(Config::default(), options);
+    (0..30).for_each(|tag| {
+        pair.call(ECHO, b"hello", tag);
+    });
+    // Longer than the first timeout, which is 20 ms; shorter than the second.
+    pair.pass_at_client(Nanos::from_millis(30));
+    assert_eq!(pair.client.rpc.counters().retransmissions, 1);
+    pair.pass(Nanos::from_millis(50));
+    assert_eq!(pair.done().len(), 30);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 1);
+    pair.assert_clean();
+}
+
+#[test]
+fn all_of_many_calls_that_were_lost_are_repaired_soon_after_the_first() {
+    let options = SessionOptions {
+        window: 64,
+        ..SessionOptions::DEFAULT
+    };
+    let mut pair = Pair::with(Config::default(), options);
+    (0..30).for_each(|tag| {
+        pair.call(ECHO, b"hello", tag);
+    });
+    pair.pass_alone(Nanos::from_millis(1));
+    pair.pass(Nanos::from_millis(25));
+    assert_eq!(pair.done().len(), 30);
+    assert_eq!(pair.client.rpc.counters().retransmissions, 30);
     pair.assert_clean();
 }

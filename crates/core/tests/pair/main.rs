@@ -16,4 +16,3 @@ mod regressions;
 mod sessions;
 mod slow;
 mod strays;
-mod world;

@@ -1,10 +1,9 @@
 //! What the server says when its memory is used up, at each place where a request needs some.
 
-use dunlin_core::{Config, RpcError, SessionOptions, Tag};
+use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;
+use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, ReqType};
-
-use crate::world::*;
 
 const OVERLOADED: RpcError = RpcError::Rejected(ErrorCode::OVERLOADED);
 
@@ -103,10 +102,9 @@ fn a_large_request_whose_handler_has_no_room_is_overload() {
 #[test]
 fn a_slow_request_without_room_to_wait_in_is_overload() {
     let mut pair = pair();
-    let (clock, slow) = (pair.clock.clone(), ReqType(60));
-    CLOCK.set(clock);
-    pair.server.rpc.on(slow, |_, req, cx| {
-        CLOCK.with_borrow(|clock| clock.set(clock.get() + 1_000_000));
+    let slow = ReqType(60);
+    pair.server.rpc.on(slow, |app, req, cx| {
+        app.clock.pass(Nanos::from_millis(1));
         req.reply_bytes(cx, b"after");
     });
     pair.call(slow, b"x", 1);
@@ -142,8 +140,4 @@ fn call_large(pair: &mut Pair, req_type: ReqType) {
     let response = rpc.buf(16).unwrap();
     rpc.call(pair.session, req_type, request, response, Tag(1))
         .unwrap();
-}
-
-thread_local! {
-    static CLOCK: std::cell::RefCell<std::rc::Rc<std::cell::Cell<u64>>> = Default::default();
 }

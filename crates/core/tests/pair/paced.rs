@@ -4,9 +4,8 @@
 use dunlin_core::{
     Bypasses, BytesPerSec, Config, CongestionControl, Nanos, Sample, Scheme, SessionOptions, Tag,
 };
+use dunlin_testkit::pair::*;
 use dunlin_wire::{Flags, Header, PacketType};
-
-use crate::world::*;
 
 /// Always the same rate.
 #[derive(Debug)]
@@ -44,12 +43,12 @@ fn call(pair: &mut Pair, len: usize, tag: u64) {
 /// Lets so many µs pass in small steps, and notes when the client sent packets of a type, in µs
 /// from the beginning.
 fn departures(pair: &mut Pair, micros: u64, kind: PacketType) -> Vec<(u64, Header)> {
-    let begin = pair.clock.get();
+    let begin = pair.clock.read();
     let mut seen = Vec::new();
     for micro in 0..micros / 10 {
-        pair.clock.set(begin + micro * 10_000);
+        pair.clock.set(begin + Nanos::from_micros(micro * 10));
         pair.step_client();
-        let at = (pair.clock.get() - begin) / 1000;
+        let at = pair.clock.read().since(begin).0 / 1000;
         for frame in pair.client.out.borrow().iter() {
             let header = Header::decode(frame).unwrap();
             if header.kind == kind {
@@ -103,16 +102,22 @@ fn small_requests_follow_each_other_at_the_rate() {
 }
 
 #[test]
-fn messages_of_a_session_take_turns() {
-    let mut pair = paced_pair(PACKET_A_MS);
-    call(&mut pair, 3 * 1024, 1);
-    call(&mut pair, 3 * 1024, 2);
-    let seen = departures(&mut pair, 7000, PacketType::Req);
-    let order: Vec<u32> = seen.iter().map(|(_, header)| header.pkt.0).collect();
-    // The first had its next place before the second came.
-    assert_eq!(order, [0, 1, 0, 2, 1, 2]);
-    // The RFR of the first takes its turn as well.
-    assert_times(&seen, &[0, 1000, 2000, 3000, 4000, 6000]);
+fn messages_of_a_session_take_turns_of_64_packets() {
+    // A packet in 20 µs, so two steps.
+    let mut pair = paced_pair(50 * PACKET_A_MS);
+    call(&mut pair, 70 * 1024, 1);
+    call(&mut pair, 70 * 1024, 2);
+    let seen = departures(&mut pair, 4000, PacketType::Req);
+    let mut turns: Vec<(u32, u32)> = Vec::new();
+    for (_, header) in &seen {
+        match turns.last_mut() {
+            Some((req, packets)) if *req == header.req.0 => *packets += 1,
+            _ => turns.push((header.req.0, 1)),
+        }
+    }
+    assert_eq!(turns, [(0, 64), (1, 64), (0, 6), (1, 6)]);
+    pair.pass(Nanos::from_millis(20));
+    assert_eq!(pair.done().len(), 2);
     pair.assert_clean();
 }
 
@@ -149,7 +154,7 @@ fn answers_are_never_paced() {
         call(&mut pair, 5000, tag);
     }
     for _ in 0..100 {
-        pair.clock.set(pair.clock.get() + 10_000);
+        pair.clock.pass(Nanos(10_000));
         pair.run();
     }
     assert_eq!(pair.done().len(), 4, "within a millisecond");
@@ -193,7 +198,7 @@ fn a_session_that_ends_leaves_nothing_to_send() {
     assert!(pair.client.rpc.disconnect(session));
     // Another session takes its number; what waits is not for it.
     let options = SessionOptions::default();
-    let again = pair.client.rpc.lifecycle().open(&options).unwrap();
+    let again = pair.client.open(&options);
     assert_eq!(again.number(), session.number());
     pair.client.out.borrow_mut().clear();
     let seen = departures(&mut pair, 10_000, PacketType::Req);
@@ -246,6 +251,35 @@ fn marks_are_echoed_and_lower_the_rate() {
         pair.pass(Nanos::from_millis(10));
         pair.assert_clean();
     }
+}
+
+#[test]
+fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
+    let options = SessionOptions {
+        scheme: Some(Scheme::Dcqcn),
+        ..SessionOptions::default()
+    };
+    let mut pair = Pair::with(Config::default(), options);
+    call(&mut pair, 200 * 1024, 1);
+    // The request leaves at line rate; then the network marks what comes back.
+    while pair.ran() == 0 {
+        pair.step_client();
+        deliver(&pair.client.out, &pair.server.inbox);
+        pair.step_server();
+        deliver(&pair.server.out, &pair.client.inbox);
+    }
+    pair.client.congestion.set(true);
+    assert_eq!(pair.client.rpc.counters().paced, 0);
+    departures(&mut pair, 100, PacketType::Rfr);
+    assert!(pair.client.rpc.counters().paced > 0, "an RFR waits");
+    let rate = pair.client.rpc.session_info(pair.session).unwrap().rate;
+    assert_eq!(rate, None, "that of requests is as it was");
+    (2..6).for_each(|tag| call(&mut pair, 1000, tag));
+    assert_times(&departures(&mut pair, 10, PacketType::Req), &[0; 4]);
+    pair.client.congestion.set(false);
+    pair.pass(Nanos::from_millis(10));
+    assert_eq!(pair.done().len(), 5);
+    pair.assert_clean();
 }
 
 #[test]
@@ -326,7 +360,7 @@ fn the_timely_bypass_spares_samples() {
         let before = pair.client.rpc.counters().rtt_samples;
         for tag in 0..20 {
             call(&mut pair, 10, tag);
-            pair.clock.set(pair.clock.get() + 1000);
+            pair.clock.pass(Nanos(1000));
             pair.run();
         }
         pair.client.rpc.counters().rtt_samples - before
@@ -351,12 +385,12 @@ fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
         let done = pair.done().len();
         // A paced request waits at this side; the fabric takes its time after that.
         while pair.client.out.borrow().is_empty() {
-            pair.clock.set(pair.clock.get() + 100);
+            pair.clock.pass(Nanos(100));
             pair.step_client();
         }
         // The endpoint polls all the while.
         for part in 0..10 {
-            pair.clock.set(pair.clock.get() + nanos / 10);
+            pair.clock.pass(Nanos(nanos / 10));
             pair.step_client();
             if part == 5 {
                 deliver(&pair.client.out, &pair.server.inbox);
@@ -372,7 +406,7 @@ fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
         assert_eq!(round_trip(&mut pair, 500), None);
     }
     // The next request is measured.
-    pair.clock.set(pair.clock.get() + 10_000);
+    pair.clock.pass(Nanos(10_000));
     pair.step_client();
     let before = pair.client.rpc.counters().rtt_samples;
     let lowered = round_trip(&mut pair, 600_000);

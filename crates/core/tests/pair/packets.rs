@@ -1,10 +1,8 @@
 //! Packets that nobody should have sent.
 
-use dunlin_core::transport::PeerId;
 use dunlin_core::{Nanos, SessionOptions, Tag};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
-
-use crate::world::*;
 
 /// The header of a real request, to be changed.
 fn request(pair: &mut Pair) -> (Header, Vec<u8>) {
@@ -260,24 +258,8 @@ fn a_burst_of_many_sessions_is_the_same_as_one_by_one() {
     let mut pair = Pair::new();
     let mut sessions = vec![pair.session];
     for _ in 1..80 {
-        let session = pair
-            .client
-            .rpc
-            .lifecycle()
-            .open(&SessionOptions::default())
-            .unwrap();
-        let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
-        let (_, answer) = pair
-            .server
-            .rpc
-            .lifecycle()
-            .accept(PeerId(7), &offer)
-            .unwrap();
-        pair.client
-            .rpc
-            .lifecycle()
-            .opened(session, PeerId(7), &answer)
-            .unwrap();
+        let session = pair.client.open(&SessionOptions::default());
+        pair.complete(session);
         sessions.push(session);
     }
     for (tag, session) in (1..).zip(&sessions) {
@@ -291,8 +273,7 @@ fn a_burst_of_many_sessions_is_the_same_as_one_by_one() {
     let strange: [&[u8]; 3] = [&[0xFF; 4], &[0xFF; 12], &[0xFF; 24]];
     let strange = strange.map(<[u8]>::to_vec);
     pair.server.inbox.borrow_mut().extend(strange);
-    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.inbox.borrow_mut().extend(frames);
+    deliver(&pair.client.out, &pair.server.inbox);
     pair.run();
     assert_eq!(pair.done().len(), 80);
     assert_eq!(pair.server.rpc.counters().drops.short, 2);

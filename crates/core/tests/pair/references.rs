@@ -1,9 +1,8 @@
 //! Data that lies with its sender: packets whose frames hold a header alone.
 
-use dunlin_core::{CallOptions, RpcError, Tag};
+use dunlin_core::{CallOptions, Nanos, RpcError, Tag};
+use dunlin_testkit::pair::*;
 use dunlin_wire::ReqType;
-
-use crate::world::*;
 
 fn call(pair: &mut Pair, req_type: ReqType, data: &[u8], room: usize) {
     let rpc = &mut pair.client.rpc;
@@ -17,7 +16,7 @@ fn call(pair: &mut Pair, req_type: ReqType, data: &[u8], room: usize) {
 
 fn pass(pair: &mut Pair, steps: usize) {
     for _ in 0..steps {
-        pair.clock.set(pair.clock.get() + 100_000);
+        pair.clock.pass(Nanos(100_000));
         pair.run();
     }
 }

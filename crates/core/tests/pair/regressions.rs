@@ -1,38 +1,26 @@
 //! Bugs that a review found, each as the story that showed it.
 
-use crate::world::*;
 use dunlin_core::{Config, Nanos, Request, RpcError, SessionOptions, Tag, TimerToken};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, PacketType, ReqType};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::cell::Cell;
 
 thread_local! {
-    static CLOCK: RefCell<Option<Rc<Cell<u64>>>> = const { RefCell::new(None) };
     static FIRES: Cell<u32> = const { Cell::new(0) };
-}
-fn advance(ns: u64) {
-    CLOCK.with(|c| {
-        let c = c.borrow();
-        let c = c.as_ref().unwrap();
-        c.set(c.get() + ns)
-    })
-}
-fn use_clock(p: &Pair) {
-    CLOCK.with(|c| *c.borrow_mut() = Some(Rc::clone(&p.clock)))
 }
 const SLOW: ReqType = ReqType(50);
 fn slow(app: &mut App, req: Request<'_>, cx: &mut dunlin_core::Cx<'_>) {
     app.ran.push(req.data().to_vec());
-    advance(10_000_000);
+    app.clock.pass(Nanos::from_millis(10));
     req.reply_bytes(cx, b"s");
 }
 
 #[test]
 fn a_scan_before_the_first_transmission_does_not_resend() {
     let mut p = Pair::new();
-    p.clock.set(50_000_000);
+    p.clock.set(Nanos(50_000_000));
     p.call(ECHO, b"x", 1);
-    p.clock.set(p.clock.get() + 300_000); // the app computed before it ran the loop
+    p.clock.pass(Nanos(300_000)); // the app computed before it ran the loop
     p.client.rpc.run_once();
     let k = kinds(&take(&p.client.out));
     assert_eq!(
@@ -57,7 +45,7 @@ fn a_reused_call_has_no_old_times() {
     let before = p.client.rpc.counters().retransmissions;
     for i in 0..40u64 {
         p.clock
-            .set(p.clock.get() + if i % 8 == 0 { 1_000_000 } else { 37_000 });
+            .pass(Nanos(if i % 8 == 0 { 1_000_000 } else { 37_000 }));
         p.call(ECHO, b"x", 100 + i);
         p.call(ECHO, b"y", 200 + i);
         p.client.rpc.run_once();
@@ -71,14 +59,7 @@ fn a_reused_call_has_no_old_times() {
 
 #[test]
 fn cancelling_in_the_backlog_leaves_nothing_to_wake_up_for() {
-    let mut p = Pair::with(
-        Config::default(),
-        SessionOptions {
-            window: 1,
-            credits: 32,
-            ..SessionOptions::DEFAULT
-        },
-    );
+    let mut p = Pair::with(Config::default(), options(1, 32));
     p.call(HOLD, b"h", 1);
     p.run();
     p.call_for(ECHO, b"x", 2, Some(Nanos::from_millis(1)));
@@ -132,8 +113,7 @@ fn an_item_of_a_batch_is_kept_once() {
     p.call(HOLD, b"h", 5);
     p.call(ReqType(60), b"a", 1);
     p.step_client();
-    let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
-    p.server.inbox.borrow_mut().extend(f);
+    deliver(&p.client.out, &p.server.inbox);
     p.server.rpc.run_once();
     let first = p.server.rpc.app_mut().held.remove(0);
     p.server.rpc.app_mut().held.clear();
@@ -141,14 +121,14 @@ fn an_item_of_a_batch_is_kept_once() {
         for _ in 0..65 {
             p.server.rpc.run_once();
         }
-        p.clock.set(p.clock.get() + 500_000_000);
+        p.clock.pass(Nanos(500_000_000));
     }
     drop(first);
     for _ in 0..10 {
         for _ in 0..65 {
             p.server.rpc.run_once();
         }
-        p.clock.set(p.clock.get() + 500_000_000);
+        p.clock.pass(Nanos(500_000_000));
     }
     assert_eq!(p.server.rpc.next_wakeup(), Nanos::MAX);
 }
@@ -177,7 +157,7 @@ fn a_flood_of_frames_does_not_suspend_deadlines() {
     p.client.rpc.run_once();
     take(&p.client.out);
     for _ in 0..20_000 {
-        p.clock.set(p.clock.get() + 10_000);
+        p.clock.pass(Nanos(10_000));
         for _ in 0..32 {
             p.client.inbox.borrow_mut().push_back(vec![0; 8]);
         }
@@ -189,7 +169,6 @@ fn a_flood_of_frames_does_not_suspend_deadlines() {
 #[test]
 fn a_slow_handler_is_not_taken_for_round_trip() {
     let mut p = Pair::new();
-    use_clock(&p);
     p.client.rpc.on(SLOW, slow);
     let call_slow = |p: &mut Pair| {
         let a = p.server.rpc.buf(3).unwrap();
@@ -212,8 +191,7 @@ fn a_slow_handler_is_not_taken_for_round_trip() {
     }
     p.call(ECHO, b"y", 99);
     p.client.rpc.run_once();
-    let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
-    p.server.inbox.borrow_mut().extend(f);
+    deliver(&p.client.out, &p.server.inbox);
     p.server.rpc.run_once();
     let f: Vec<_> = p.server.out.borrow_mut().drain(..).collect();
     assert_eq!(f.len(), 2);
@@ -231,7 +209,6 @@ fn a_slow_handler_is_not_taken_for_round_trip() {
 #[test]
 fn residence_includes_the_wait_behind_a_slow_handler() {
     let mut p = Pair::new();
-    use_clock(&p);
     p.server.rpc.on(SLOW, slow);
     p.call(SLOW, b"0", 0);
     p.run();
@@ -239,8 +216,7 @@ fn residence_includes_the_wait_behind_a_slow_handler() {
     p.call(SLOW, b"2", 2);
     p.call(ECHO, b"e", 3);
     p.client.rpc.run_once();
-    let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
-    p.server.inbox.borrow_mut().extend(f);
+    deliver(&p.client.out, &p.server.inbox);
     // Each iteration runs one slow handler.
     p.server.rpc.run_once();
     p.server.rpc.run_once();
@@ -267,15 +243,13 @@ fn slow_polling_still_gives_round_trip_samples() {
     for i in 0..200u64 {
         p.call(ECHO, b"x", i);
         p.client.rpc.run_once();
-        let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
-        p.server.inbox.borrow_mut().extend(f);
+        deliver(&p.client.out, &p.server.inbox);
         p.server.rpc.run_once();
         for _ in 0..10 {
-            p.clock.set(p.clock.get() + 400);
+            p.clock.pass(Nanos(400));
             p.client.rpc.run_once();
         }
-        let f: Vec<_> = p.server.out.borrow_mut().drain(..).collect();
-        p.client.inbox.borrow_mut().extend(f);
+        deliver(&p.server.out, &p.client.inbox);
         p.client.rpc.run_once();
     }
     let c = p.client.rpc.counters();
@@ -293,7 +267,7 @@ fn gaps_do_not_hide_a_silent_peer_for_ever() {
     let mut p = Pair::new();
     p.call(ECHO, b"x", 1);
     for _ in 0..5000 {
-        p.clock.set(p.clock.get() + 3_000_000);
+        p.clock.pass(Nanos(3_000_000));
         for _ in 0..65 {
             p.client.rpc.run_once();
         }
@@ -307,19 +281,18 @@ fn an_answer_after_a_cancel_gives_no_sample() {
     let mut p = Pair::new();
     let id = p.call(ECHO, b"x", 1);
     p.client.rpc.run_once();
-    let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
-    p.server.inbox.borrow_mut().extend(f);
+    deliver(&p.client.out, &p.server.inbox);
     p.server.rpc.run_once();
     let f: Vec<_> = p.server.out.borrow_mut().drain(..).collect();
     for _ in 0..2000 {
-        p.clock.set(p.clock.get() + 1000);
+        p.clock.pass(Nanos(1000));
         for _ in 0..2 {
             p.client.rpc.run_once();
         }
     }
     p.client.rpc.cx().cancel(id);
     p.client.rpc.run_once();
-    p.clock.set(p.clock.get() + 500);
+    p.clock.pass(Nanos(500));
     p.client.inbox.borrow_mut().extend(f);
     p.client.rpc.run_once();
     let i = p.client.rpc.session_info(p.session).unwrap();
@@ -338,11 +311,9 @@ fn a_panic_in_a_continuation_ends_that_call_only() {
     p.server.rpc.run_once();
     p.call(ECHO, b"y", 99);
     p.client.rpc.run_once();
-    let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
-    p.server.inbox.borrow_mut().extend(f);
+    deliver(&p.client.out, &p.server.inbox);
     p.server.rpc.run_once();
-    let f: Vec<_> = p.server.out.borrow_mut().drain(..).collect();
-    p.client.inbox.borrow_mut().extend(f);
+    deliver(&p.server.out, &p.client.inbox);
     let r = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| p.client.rpc.run_once()));
     assert!(r.is_ok());
     p.client.inbox.borrow_mut().push_back(vec![0xEE; 200]);
@@ -365,7 +336,6 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
         },
         SessionOptions::default(),
     );
-    use_clock(&p);
     p.server.rpc.on(SLOW, slow);
     for i in 0..40 {
         p.call(SLOW, b"0", i);
@@ -373,7 +343,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
     }
     for i in 0..30 {
         p.call(ECHO, b"e", 500 + i);
-        p.clock.set(p.clock.get() + 1000);
+        p.clock.pass(Nanos(1000));
         p.client.rpc.run_once();
         p.run();
     }
@@ -382,9 +352,8 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
     p.call(SLOW, b"1", 101);
     p.call(SLOW, b"2", 102);
     p.client.rpc.run_once();
-    let start = p.clock.get();
-    let f: Vec<_> = p.client.out.borrow_mut().drain(..).collect();
-    p.server.inbox.borrow_mut().extend(f);
+    let start = p.clock.read();
+    deliver(&p.client.out, &p.server.inbox);
     p.server.rpc.run_once();
     p.server.rpc.run_once();
     let sent: Vec<Vec<u8>> = p.server.out.borrow_mut().drain(..).collect();
@@ -396,7 +365,7 @@ fn all_slow_requests_of_a_burst_are_announced_before_the_first_runs() {
         .borrow_mut()
         .extend(sent[..2].iter().cloned());
     for _ in 0..100 {
-        p.clock.set(p.clock.get() + 100_000);
+        p.clock.pass(Nanos(100_000));
         for _ in 0..65 {
             p.client.rpc.run_once();
         }

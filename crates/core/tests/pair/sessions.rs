@@ -4,8 +4,7 @@ use dunlin_core::transport::PeerId;
 use dunlin_core::{
     CallErrorKind, CloseReason, Config, OpenError, RpcError, SessionEvent, SessionOptions, Tag,
 };
-
-use crate::world::*;
+use dunlin_testkit::pair::*;
 
 #[test]
 fn both_sides_hear_of_a_session() {
@@ -25,7 +24,7 @@ fn both_sides_hear_of_a_session() {
 fn calls_before_the_answer_wait_for_it() {
     let mut pair = Pair::new();
     let options = SessionOptions::default();
-    let session = pair.client.rpc.lifecycle().open(&options).unwrap();
+    let session = pair.client.open(&options);
     let request = pair.client.rpc.buf(1).unwrap();
     let response = pair.client.rpc.buf(1).unwrap();
     pair.client
@@ -34,39 +33,24 @@ fn calls_before_the_answer_wait_for_it() {
         .unwrap();
     pair.run();
     assert!(pair.done().is_empty());
-    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
-    let (_, answer) = pair
-        .server
-        .rpc
-        .lifecycle()
-        .accept(PeerId(7), &offer)
-        .unwrap();
-    pair.client
-        .rpc
-        .lifecycle()
-        .opened(session, PeerId(7), &answer)
-        .unwrap();
-    pair.run();
-    assert_eq!(pair.done().len(), 1);
-    assert_eq!(
+    let (_, answer) = pair.accept(session);
+    let answer_it = |pair: &mut Pair| {
         pair.client
             .rpc
             .lifecycle()
-            .opened(session, PeerId(7), &answer),
-        Err(OpenError::NoSession)
-    );
+            .opened(session, PeerId(7), &answer)
+    };
+    answer_it(&mut pair).unwrap();
+    pair.run();
+    assert_eq!(pair.done().len(), 1);
+    assert_eq!(answer_it(&mut pair), Err(OpenError::NoSession));
     pair.assert_clean();
 }
 
 #[test]
 fn a_refused_session_ends_its_calls() {
     let mut pair = Pair::new();
-    let session = pair
-        .client
-        .rpc
-        .lifecycle()
-        .open(&SessionOptions::default())
-        .unwrap();
+    let session = pair.client.open(&SessionOptions::default());
     let request = pair.client.rpc.buf(1).unwrap();
     let response = pair.client.rpc.buf(1).unwrap();
     pair.client
@@ -97,16 +81,7 @@ fn a_refused_session_ends_its_calls() {
 #[test]
 fn the_server_may_lower_window_credits_and_sizes() {
     let mut pair = Pair::new();
-    let session = pair
-        .client
-        .rpc
-        .lifecycle()
-        .open(&SessionOptions {
-            window: 16,
-            credits: 64,
-            ..SessionOptions::DEFAULT
-        })
-        .unwrap();
+    let session = pair.client.open(&options(16, 64));
     let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
     let lower = dunlin_core::SessionOffer {
         window: 2,
@@ -139,16 +114,7 @@ fn the_server_may_lower_window_credits_and_sizes() {
         window: 32,
         ..answer
     };
-    let again = pair
-        .client
-        .rpc
-        .lifecycle()
-        .open(&SessionOptions {
-            window: 16,
-            credits: 64,
-            ..SessionOptions::DEFAULT
-        })
-        .unwrap();
+    let again = pair.client.open(&options(16, 64));
     assert_eq!(
         pair.client
             .rpc
@@ -209,22 +175,8 @@ fn sessions_have_a_limit_and_their_numbers_are_used_again_with_other_tokens() {
     let mut pair = Pair::with(config, SessionOptions::default());
     let mut tokens = Vec::new();
     for _ in 0..10 {
-        let a = pair
-            .client
-            .rpc
-            .lifecycle()
-            .open(&SessionOptions::default())
-            .unwrap();
-        let b = pair
-            .client
-            .rpc
-            .lifecycle()
-            .open(&SessionOptions {
-                window: 64,
-                credits: 1,
-                ..SessionOptions::DEFAULT
-            })
-            .unwrap();
+        let a = pair.client.open(&SessionOptions::default());
+        let b = pair.client.open(&options(64, 1));
         assert_eq!(
             pair.client.rpc.lifecycle().open(&SessionOptions::default()),
             Err(OpenError::TooManySessions)
@@ -254,22 +206,9 @@ fn strict_credits_refuse_what_the_receive_queue_cannot_hold() {
         ..Config::default()
     };
     // 1024 entries, 2 × 64 for each session: eight fit, and the pair has one already.
-    let mut pair = Pair::with(
-        config,
-        SessionOptions {
-            window: 8,
-            credits: 64,
-            ..SessionOptions::DEFAULT
-        },
-    );
-    let options = SessionOptions {
-        window: 8,
-        credits: 64,
-        ..SessionOptions::DEFAULT
-    };
-    let opened: Vec<_> = (0..7)
-        .map(|_| pair.client.rpc.lifecycle().open(&options).unwrap())
-        .collect();
+    let mut pair = Pair::with(config, options(8, 64));
+    let options = options(8, 64);
+    let opened: Vec<_> = (0..7).map(|_| pair.client.open(&options)).collect();
     assert_eq!(
         pair.client.rpc.lifecycle().open(&options),
         Err(OpenError::NoCredits)
@@ -315,19 +254,8 @@ fn packets_of_an_earlier_session_with_the_same_number_are_dropped() {
         .rpc
         .lifecycle()
         .close(pair.session, CloseReason::Disconnected);
-    let session = pair
-        .client
-        .rpc
-        .lifecycle()
-        .open(&SessionOptions::default())
-        .unwrap();
-    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
-    let (back, answer) = pair
-        .server
-        .rpc
-        .lifecycle()
-        .accept(PeerId(7), &offer)
-        .unwrap();
+    let session = pair.client.open(&SessionOptions::default());
+    let (back, answer) = pair.accept(session);
     assert_eq!(back.number(), pair.back.number());
     pair.client
         .rpc
@@ -356,4 +284,50 @@ fn a_session_that_waits_can_get_another_token() {
     assert_eq!(lifecycle.session_named(old.session, token), Some(session));
     // Packets flow on the other, under the token that it has.
     assert_eq!(lifecycle.rename(open), None);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
+    use dunlin_core::{Check, Law};
+
+    let config = Config {
+        check: Check::Event,
+        mutant: Some(dunlin_core::mutant::Mutant::CallLeaked),
+        ..Config::default()
+    };
+    let sweep = config.response_hold;
+    let mut pair = Pair::with(config, SessionOptions::default());
+    let server = &mut pair.server.rpc;
+    let other = server.lifecycle().open(&SessionOptions::default()).unwrap();
+    assert!(server.disconnect(other), "which breaks the law");
+    pair.call(ECHO, b"x", 1);
+    pair.run();
+    pair.pass(sweep);
+    let server = &mut pair.server.rpc;
+    let reason = CloseReason::Inconsistent(Law::Calls);
+    let session = pair.back;
+    let ended = SessionEvent::Closed { session, reason };
+    assert!(
+        server.app().events.contains(&ended),
+        "{:?}",
+        server.app().events
+    );
+    assert_eq!(server.counters().broken_laws, 1);
+
+    let offer = server.lifecycle().offer_of(pair.back);
+    assert!(offer.is_none(), "it has ended");
+    let (client, options) = (&mut pair.client.rpc, SessionOptions::default());
+    let again = client.lifecycle().open(&options).unwrap();
+    let offer = client.lifecycle().offer_of(again).unwrap();
+    let (_, answer) = server.lifecycle().accept(PeerId(7), &offer).unwrap();
+    let opened = client.lifecycle().opened(again, PeerId(7), &answer);
+    assert_eq!(opened, Ok(()));
+    pair.session = again;
+    pair.call(ECHO, b"y", 2);
+    pair.run();
+    pair.pass(sweep);
+    assert_eq!(pair.done().last().unwrap().0, Tag(2));
+    assert_eq!(pair.server.rpc.session_count(), 1);
+    assert_eq!(pair.server.rpc.counters().broken_laws, 1);
 }

@@ -1,13 +1,12 @@
 //! Handlers that take long in the dispatch thread: what their clients are told, and when those
 //! who come meanwhile are seen (rule S4).
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use dunlin_core::{Nanos, RpcError};
+use dunlin_testkit::pair::*;
 use dunlin_wire::{PacketType, ReqType};
-
-use crate::world::*;
 
 /// Takes [`LONG`].
 const SLOW: ReqType = ReqType(50);
@@ -18,13 +17,12 @@ const LONG: Nanos = Nanos::from_millis(10);
 type Meanwhile = Option<Box<dyn FnOnce()>>;
 
 thread_local! {
-    static CLOCK: RefCell<Rc<Cell<u64>>> = RefCell::default();
     /// What happens elsewhere while a handler runs.
     static MEANWHILE: RefCell<Meanwhile> = const { RefCell::new(None) };
 }
 
-fn take_long() {
-    CLOCK.with_borrow(|clock| clock.set(clock.get() + LONG.0));
+fn take_long(app: &App) {
+    app.clock.pass(LONG);
     if let Some(meanwhile) = MEANWHILE.take() {
         meanwhile();
     }
@@ -33,15 +31,14 @@ fn take_long() {
 /// A pair whose server has found out that both types are slow.
 fn pair() -> Pair {
     let mut pair = Pair::new();
-    CLOCK.set(Rc::clone(&pair.clock));
     pair.server.rpc.on(SLOW, |app, req, cx| {
         app.ran.push(req.data().to_vec());
-        take_long();
+        take_long(app);
         req.reply_bytes(cx, b"s");
     });
     pair.server.rpc.on_batch(SLOW_BATCH, |app, mut batch, _| {
         app.batches.push(batch.len());
-        take_long();
+        take_long(app);
         for item in batch.iter_mut() {
             item.reply(1, |out| out.copy_from_slice(b"b")).unwrap();
         }
@@ -57,8 +54,7 @@ fn pair() -> Pair {
 /// Takes what the client has sent to the server.
 fn send(pair: &mut Pair) {
     pair.client.rpc.run_once();
-    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.inbox.borrow_mut().extend(frames);
+    deliver(&pair.client.out, &pair.server.inbox);
 }
 
 /// Runs the server once; the kinds of what it has sent, with the slot that it is for.
@@ -78,9 +74,9 @@ fn a_slow_batch_handler_is_announced() {
     pair.call(SLOW_BATCH, b"b", 1);
     pair.call(ECHO, b"quick", 2);
     send(&mut pair);
-    let begin = pair.clock.get();
+    let begin = pair.clock.read();
     let sent = serve(&mut pair);
-    assert_eq!(pair.clock.get() - begin, LONG.0);
+    assert_eq!(pair.clock.read().since(begin), LONG);
     assert_eq!(sent, [(Cr, 0), (Cr, 1), (Resp, 2), (Resp, 0), (Resp, 1)]);
     assert_eq!(pair.server.rpc.app().batches, [1, 2]);
 }
@@ -88,9 +84,9 @@ fn a_slow_batch_handler_is_announced() {
 #[test]
 fn a_batch_handler_that_has_become_fast_is_announced_no_longer() {
     let mut pair = pair();
-    pair.server.rpc.on_batch(SLOW_BATCH, |_, mut batch, _| {
-        if CLOCK.with_borrow(|clock| clock.get()) < 100_000_000 {
-            take_long();
+    pair.server.rpc.on_batch(SLOW_BATCH, |app, mut batch, _| {
+        if app.clock.read() < Nanos::from_millis(100) {
+            take_long(app);
         }
         for item in batch.iter_mut() {
             item.reply(0, |_| {}).unwrap();
@@ -101,7 +97,7 @@ fn a_batch_handler_that_has_become_fast_is_announced_no_longer() {
         pair.call(SLOW_BATCH, b"a", 0);
         send(&mut pair);
         announced.push(serve(&mut pair).len() == 2);
-        pair.clock.set(pair.clock.get() + LONG.0);
+        pair.clock.pass(LONG);
         pair.run();
     }
     assert!(!announced[0], "nobody knows before the first run");

@@ -1,13 +1,11 @@
 //! Packets that come at the wrong time, twice, or for what is over: each is answered as its rule
 //! says, or dropped under its name.
 
-use dunlin_core::transport::PeerId;
 use dunlin_core::{
     Bypasses, CloseReason, Config, Nanos, RpcError, SessionOffer, SessionOptions, Tag,
 };
+use dunlin_testkit::pair::*;
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, ReqNum, Residence};
-
-use crate::world::*;
 
 /// A header towards the server (or the client) on the pair's session, in slot 0.
 fn header(to: &SessionOffer, kind: PacketType, req: u32) -> Header {
@@ -269,13 +267,11 @@ fn large_answers_that_contradict_themselves_are_dropped() {
 
 /// Both hosts run once, and everything arrives.
 fn exchange(pair: &mut Pair) {
-    pair.clock.set(pair.clock.get() + 5_000);
+    pair.clock.pass(Nanos(5_000));
     pair.step_client();
-    let frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
-    pair.server.inbox.borrow_mut().extend(frames);
+    deliver(&pair.client.out, &pair.server.inbox);
     pair.step_server();
-    let frames: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
-    pair.client.inbox.borrow_mut().extend(frames);
+    deliver(&pair.server.out, &pair.client.inbox);
 }
 
 #[test]
@@ -288,7 +284,7 @@ fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
     call_large(&mut pair, 700, 16, 1);
     let mut lost = 0;
     for _ in 0..400 {
-        pair.clock.set(pair.clock.get() + 5_000);
+        pair.clock.pass(Nanos(5_000));
         pair.step_client();
         let mut frames: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
         frames.retain(|frame| {
@@ -299,8 +295,7 @@ fn a_sender_that_is_as_far_ahead_as_it_may_goes_on_when_the_gap_is_filled() {
         });
         pair.server.inbox.borrow_mut().extend(frames);
         pair.step_server();
-        let frames: Vec<_> = pair.server.out.borrow_mut().drain(..).collect();
-        pair.client.inbox.borrow_mut().extend(frames);
+        deliver(&pair.server.out, &pair.client.inbox);
     }
     assert_eq!(lost, 3, "it was sent again, each time that it was lost");
     let size = 700 * DATA_SIZE;
@@ -331,25 +326,10 @@ fn what_is_left_of_a_closed_session_is_forgotten() {
 
 #[test]
 fn more_requests_than_a_batch_holds_are_two_batches() {
-    let options = SessionOptions {
-        window: 64,
-        credits: 64,
-        ..SessionOptions::default()
-    };
+    let options = options(64, 64);
     let mut pair = Pair::with(Config::default(), options);
-    let session = pair.client.rpc.lifecycle().open(&options).unwrap();
-    let offer = pair.client.rpc.lifecycle().offer_of(session).unwrap();
-    let (_, answer) = pair
-        .server
-        .rpc
-        .lifecycle()
-        .accept(PeerId(7), &offer)
-        .unwrap();
-    pair.client
-        .rpc
-        .lifecycle()
-        .opened(session, PeerId(7), &answer)
-        .unwrap();
+    let session = pair.client.open(&options);
+    pair.complete(session);
     for (tag, session) in (0..80).zip([pair.session, session].into_iter().cycle()) {
         let rpc = &mut pair.client.rpc;
         let (request, response) = (rpc.buf(1).unwrap(), rpc.buf(8).unwrap());

@@ -103,6 +103,19 @@ fn additive_increase_follows_and_hyper_increase_follows_that() {
 }
 
 #[test]
+fn a_sender_at_the_least_rate_doubles_it_with_each_answer() {
+    let mut session = Session::new();
+    let mut rate = 1.0;
+    while rate > 1.0 / LEAST_RATE_DIVISOR {
+        rate = session.answer(55, true, 1);
+    }
+    // A packet every 4 ms, of which the first allows the steps that the second makes.
+    session.answer(4096, false, 1);
+    let after = session.answer(4096, false, 1);
+    assert!((2.0..2.9).contains(&(after / rate)), "{rate} and {after}");
+}
+
+#[test]
 fn nothing_grows_while_nobody_answers() {
     let mut session = Session::new();
     session.answer(0, true, 1);

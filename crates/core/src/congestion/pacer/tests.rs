@@ -40,7 +40,7 @@ fn link() -> Link {
 
 fn with(rate: Option<BytesPerSec>, window: Option<u32>) -> (Pacer, u32) {
     let mut pacer = Pacer::new(&Config::default());
-    let flow = pacer.begin(Flow::own(Box::new(Fixed { rate, window }), &link()));
+    let flow = pacer.begin(Flow::own(Box::new(Fixed { rate, window }), &link()), None);
     (pacer, flow)
 }
 
@@ -48,7 +48,7 @@ fn with(rate: Option<BytesPerSec>, window: Option<u32>) -> (Pacer, u32) {
 fn a_session_at_line_rate_need_not_wait() {
     let (mut pacer, flow) = with(None, None);
     assert_eq!(pacer.must_pace(flow, 32), Some(false));
-    assert_eq!(pacer.reserve(flow, 1_000, Nanos(5)), None);
+    assert_eq!(pacer.reserve(flow, Way::Out, 1_000, Nanos(5)), None);
     assert_eq!(pacer.must_pace(NONE, 32), None);
     let limited = Bypasses {
         limiter: false,
@@ -63,10 +63,20 @@ fn packets_take_places_one_after_the_other() {
     let (mut pacer, flow) = with(Some(BytesPerSec(LINE_RATE.0 / 2)), None);
     let now = Nanos(100);
     assert_eq!(pacer.must_pace(flow, 32), Some(true));
-    assert_eq!(pacer.reserve(flow, 1_000, now), None, "the first leaves");
-    assert_eq!(pacer.reserve(flow, 1_000, now), Some(Nanos(2_100)));
-    pacer.charge(flow, 500);
-    assert_eq!(pacer.reserve(flow, 1_000, now), Some(Nanos(5_100)));
+    assert_eq!(
+        pacer.reserve(flow, Way::Out, 1_000, now),
+        None,
+        "the first leaves"
+    );
+    assert_eq!(
+        pacer.reserve(flow, Way::Out, 1_000, now),
+        Some(Nanos(2_100))
+    );
+    pacer.charge(flow, Way::Out, 500);
+    assert_eq!(
+        pacer.reserve(flow, Way::Out, 1_000, now),
+        Some(Nanos(5_100))
+    );
 }
 
 #[test]
@@ -74,18 +84,18 @@ fn a_window_below_the_credits_paces_large_messages() {
     let (pacer, flow) = with(None, Some(4));
     assert_eq!(pacer.must_pace(flow, 4), Some(false));
     assert_eq!(pacer.must_pace(flow, 5), Some(true));
-    assert_eq!(pacer.window(flow), Some(4));
+    assert_eq!(pacer.window(flow, Way::Out), Some(4));
 }
 
 #[test]
 fn an_ended_flow_is_forgotten_and_its_place_reused() {
     let (mut pacer, flow) = with(None, None);
-    assert!(pacer.on_loss(flow, Nanos(1)));
+    assert!(pacer.on_loss(flow, Way::Out, Nanos(1)));
     pacer.end(flow);
     pacer.end(NONE);
-    assert!(!pacer.on_loss(flow, Nanos(1)));
+    assert!(!pacer.on_loss(flow, Way::Out, Nanos(1)));
     let again = Flow::new(Scheme::Swift, &link(), Bypasses::default()).expect("a scheme");
-    assert_eq!(pacer.begin(again), flow);
+    assert_eq!(pacer.begin(again, None), flow);
 }
 
 #[test]

@@ -88,7 +88,8 @@ fn attention_ends_when_nothing_is_left() {
 #[test]
 fn acknowledgements_come_in_their_order_and_time() {
     let mut agenda = Agenda::new();
-    let id = |index| WorkId {
+    let id = |index| RequestId {
+        req: dunlin_wire::ReqNum(0),
         index,
         generation: 0,
     };

@@ -56,6 +56,11 @@ impl Line {
         self.credits += credits;
     }
 
+    /// This side may issue a request in the slot at this place of the slot table.
+    pub(crate) fn is_slot_free(&self, at: u32) -> bool {
+        self.free >> (at - self.slots) & 1 != 0
+    }
+
     /// Calls that hold a slot, zombies included.
     pub(crate) fn in_flight(&self) -> u32 {
         (all_slots(u32::from(self.mask) + 1) & !self.free).count_ones()

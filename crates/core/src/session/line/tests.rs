@@ -49,11 +49,11 @@ fn the_smaller_limits_of_both_sides_count() {
 fn no_packet_is_taken_before_the_session_is_open_or_after_its_end() {
     let mut line = Line::default();
     line.begin(Token(7), 0, &terms(1, 1), false);
-    assert!(!line.takes(7, 0) && !line.can_send());
+    assert!(!line.takes(7) && !line.can_send());
     line.join(PeerId(3), &offer(), Nanos(5));
-    assert!(line.takes(7, 0) && line.can_send());
+    assert!(line.takes(7) && line.can_send());
     line.end();
-    assert!(!line.takes(7, 0) && !line.is_live());
+    assert!(!line.takes(7) && !line.is_live());
     line.check();
 }
 
@@ -99,8 +99,8 @@ fn silence_counts_from_the_first_question_or_from_what_came_since() {
     line.on_asked(Nanos(130));
     assert_eq!(line.silence(Nanos(150), Nanos(20)), Nanos(50));
     assert_eq!(line.silence(Nanos(150), Nanos(140)), Nanos(10));
-    line.on_heard(Nanos(160));
-    line.on_heard(Nanos(170));
+    line.note_activity(Nanos(160));
+    line.note_activity(Nanos(170));
     assert_eq!(line.silence(Nanos(200), Nanos(20)), Nanos(40));
     line.on_asked(Nanos(190));
     assert_eq!(line.silence(Nanos(200), Nanos(20)), Nanos(10));
@@ -110,15 +110,15 @@ fn silence_counts_from_the_first_question_or_from_what_came_since() {
 fn a_session_that_asks_or_is_closed_takes_nothing_without_a_second_look() {
     let mut line = open(8, 32);
     let word = 32_u64 << 32 | 7;
-    assert!(line.takes(word, 32));
-    assert!(!line.takes(word, 31) && !line.takes(word ^ 1, 32));
-    assert!(!line.takes(513 << 32 | 7, 513), "longer than a packet");
+    assert!(line.takes(word));
+    assert!(!line.takes(word ^ 1));
+    assert!(!line.takes(513 << 32 | 7), "longer than a packet");
     line.on_asked(Nanos(9));
-    assert!(!line.takes(word, 32));
-    line.on_heard(Nanos(10));
-    assert!(line.takes(word, 32));
+    assert!(!line.takes(word));
+    line.note_activity(Nanos(10));
+    assert!(line.takes(word));
     line.end();
-    assert!(!line.takes(word, 32) && !line.takes(7, 0));
+    assert!(!line.takes(word) && !line.takes(7));
 }
 
 #[test]
@@ -188,7 +188,7 @@ proptest! {
                 Event::Wait(waiting) => line.set_waiting(waiting),
                 Event::Pace(paced) => line.set_paced(paced),
                 Event::Ask => line.on_asked(Nanos(1)),
-                Event::Hear => line.on_heard(Nanos(2)),
+                Event::Hear => line.note_activity(Nanos(2)),
                 Event::Sample(now) => {
                     line.ask_for_sample(Nanos(u64::from(now)), Nanos(50));
                 }

@@ -7,7 +7,7 @@ use super::*;
 
 const SIZE: u32 = 30;
 const DATA_SIZE: usize = 10;
-const WORK: WorkIdx = WorkIdx(3);
+const REQUEST: u32 = 3;
 
 fn pool() -> Pool {
     Pool::new(PoolConfig::default()).expect("memory for a pool")
@@ -76,13 +76,13 @@ fn a_credit_return_says_once_what_a_burst_has_brought() {
     let (mut reassembly, place) = begun(&mut pool);
     for number in [0, 0, 1] {
         give(&mut reassembly, place, number).expect("it fits");
-        reassembly.owe(place, WORK);
+        reassembly.on_credit_due(place, REQUEST);
     }
-    assert_eq!(reassembly.pop_owing(), Some(WORK));
-    assert_eq!(reassembly.pop_owing(), None, "one for all three");
-    let owed = reassembly.take_credit_return(place).expect("it owes");
-    assert_eq!((owed.cumulative, owed.trigger), (PktNum(2), PktNum(1)));
-    assert!(owed.congestion && owed.duplicate);
+    assert_eq!(reassembly.pop_pending(), Some(REQUEST));
+    assert_eq!(reassembly.pop_pending(), None, "one for all three");
+    let due = reassembly.take_credit_return(place).expect("it is due");
+    assert_eq!((due.cumulative, due.trigger), (PktNum(2), PktNum(1)));
+    assert!(due.congestion && due.duplicate);
     assert!(reassembly.take_credit_return(place).is_none());
 }
 

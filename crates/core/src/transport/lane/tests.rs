@@ -1,6 +1,7 @@
-//! Tests of `lane`: room, lengths, and what is taken back.
+//! Tests of `lane`: lengths, lines, room, and what is refused.
 
 use dunlin_msgbuf::{Pool, PoolConfig};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -12,42 +13,109 @@ const HEADER: [u64; 3] = [
 
 fn messages(lens: &[usize]) -> Vec<MsgBuf> {
     let mut pool = Pool::new(PoolConfig::default()).expect("memory for a pool");
-    let message = |len: &usize| {
+    let message = |(number, len): (usize, &usize)| {
         let mut buf = pool.alloc(*len).expect("memory");
-        buf.data_mut().fill(u8::try_from(*len).expect("short"));
+        let bytes = (number..).map(|byte| u8::try_from(byte % 251).expect("small"));
+        buf.data_mut()
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(to, byte)| *to = byte);
         buf
     };
-    lens.iter().map(message).collect()
+    lens.iter().enumerate().map(message).collect()
+}
+
+fn expected(message: &MsgBuf) -> Vec<u8> {
+    let header: Vec<u8> = (0..24).collect();
+    [&header, message.data()].concat()
 }
 
 #[test]
 fn packets_are_header_and_message_of_every_length() {
-    let mut lane = Lane::new();
-    lane.reset(LANE_PACKETS);
-    let messages = messages(&[0, 1, 7, 8, 9, 31, 32]);
-    for message in &messages {
-        assert!(lane.push(HEADER, message));
-        assert!(!message.is_lent());
+    for len in 0..=LANE_PACKET - HEADER_LEN {
+        let mut lane = Lane::new(usize::MAX);
+        let messages = messages(&[len, 32, len, 7]);
+        let taken = messages
+            .iter()
+            .filter(|message| lane.push(PeerId(5), HEADER, message));
+        assert_eq!(taken.count(), 4);
+        assert_eq!(lane.len(), 4);
+        for (packet, message) in lane.packets().iter().zip(&messages) {
+            assert_eq!(lane.bytes(*packet), expected(message));
+            assert_eq!(
+                (packet.peer(), packet.size()),
+                (PeerId(5), 24 + message.len())
+            );
+            let item = lane.to_item(*packet);
+            assert_eq!(item.is_some(), message.len() <= 32);
+            assert!(!message.is_lent());
+        }
+        assert_eq!(lane.is_single(), len <= 32);
     }
-    let header: Vec<u8> = (0..24).collect();
-    for (packet, message) in lane.packets().iter().zip(&messages) {
-        assert_eq!(packet.bytes(), [&header, message.data()].concat());
-    }
-    assert_eq!(lane.packets().len(), 7);
 }
 
 #[test]
-fn without_room_and_beyond_the_length_nothing_is_written() {
-    let mut lane = Lane::new();
-    let messages = messages(&[33, 32, 32, 32]);
-    assert!(!lane.push(HEADER, &messages[1]), "no transport has lent it");
-    lane.reset(2);
-    assert!(!lane.push(HEADER, &messages[0]), "it is too long");
-    assert!(lane.push(HEADER, &messages[1]) && lane.push(HEADER, &messages[2]));
-    assert_eq!(lane.room(), 0);
-    assert!(!lane.push(HEADER, &messages[3]));
-    lane.truncate(1);
-    assert_eq!((lane.room(), lane.packets().len()), (1, 1));
-    lane.reset(usize::MAX);
-    assert_eq!((lane.room(), lane.packets().len()), (LANE_PACKETS, 0));
+fn a_lane_is_full_when_its_lines_are() {
+    let mut lane = Lane::new(LANE_PACKET);
+    let messages = messages(&[32, 33, 224, 225]);
+    assert!(
+        !lane.push(PeerId(1), HEADER, &messages[3]),
+        "it is too long"
+    );
+    for _ in 0..LANE_LINES - 2 {
+        assert!(lane.push(PeerId(1), HEADER, &messages[0]));
+    }
+    assert!(
+        !lane.push(PeerId(1), HEADER, &messages[2]),
+        "two lines are left"
+    );
+    assert!(lane.push(PeerId(2), HEADER, &messages[1]));
+    assert!(!lane.push(PeerId(1), HEADER, &messages[0]));
+    assert_eq!(lane.len(), LANE_LINES - 1);
+    lane.clear();
+    assert!(lane.is_empty() && lane.push(PeerId(1), HEADER, &messages[2]));
+}
+
+#[test]
+fn a_closed_lane_takes_nothing_until_it_is_cleared() {
+    let mut lane = Lane::new(MAX_INLINE);
+    let messages = messages(&[32, 33]);
+    assert!(lane.push(PeerId(1), HEADER, &messages[0]));
+    assert!(
+        !lane.push(PeerId(1), HEADER, &messages[1]),
+        "longer than the transport takes"
+    );
+    lane.close();
+    assert!(!lane.push(PeerId(1), HEADER, &messages[0]));
+    assert_eq!(lane.len(), 1, "what is staged stays");
+    lane.clear();
+    assert!(lane.push(PeerId(1), HEADER, &messages[0]));
+    lane.set_longest(MAX_INLINE - 1);
+    assert!(
+        !lane.push(PeerId(1), HEADER, &messages[0]),
+        "a line holds more"
+    );
+    lane.clear();
+    assert!(!lane.push(PeerId(1), HEADER, &messages[0]));
+    assert!(!Lane::new(0).push(PeerId(1), HEADER, &messages[0]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_staged_is_what_was_pushed(
+        lens in prop::collection::vec(prop_oneof![0..40_usize, 0..1100_usize], 0..200),
+    ) {
+        let (mut lane, messages) = (Lane::new(LANE_PACKET), messages(&lens));
+        let mut taken = Vec::new();
+        for (number, message) in (0..).zip(&messages) {
+            if lane.push(PeerId(number), HEADER, message) {
+                taken.push((PeerId(number), expected(message)));
+            }
+        }
+        let content = |packet: &LanePacket| (packet.peer(), lane.bytes(*packet).to_vec());
+        let staged: Vec<_> = lane.packets().iter().map(content).collect();
+        prop_assert_eq!(staged, taken);
+    }
 }

@@ -1,0 +1,258 @@
+//! Answers of one packet: RESP, ERR and CR (rules S1, S5, S7, S10).
+
+use dunlin_wire::{ErrorCode, Flags, Header, PacketType, Residence};
+
+use super::{CallIdx, CallState, Calls};
+use crate::client::call::Done;
+use crate::congestion::pacer::Pacer;
+use crate::congestion::{Sample, Way};
+use crate::endpoint::context::Context;
+use crate::error::RpcError;
+use crate::observe::counters::DropReason;
+use crate::session::line::Line;
+use crate::session::rtt::away_limit;
+use crate::session::table::Session;
+use crate::time::Nanos;
+
+/// A call whose answer has come, and that nothing but its completion is left of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    session: Session,
+    idx: CallIdx,
+}
+
+/// An answer and its call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    /// It ends the call, whose completion is left.
+    Ends(Answered),
+    /// Nothing is left to do.
+    Taken,
+    /// It is a packet of a response that has more than one.
+    InParts,
+    /// Packets of a large message of the call are on their way, which end first.
+    Amid(CallIdx),
+}
+
+impl Calls {
+    /// RESP or ERR with `size` bytes of data.
+    #[inline(always)]
+    pub(crate) fn on_answer(
+        &mut self,
+        header: &Header,
+        data: &[u8],
+        line: &mut Line,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) -> Answer {
+        let is_response = header.kind == PacketType::Resp;
+        let Some(idx) = self.in_slot(line.slot_at(header.req), header.req) else {
+            context.stats.on_drop(DropReason::Unexpected);
+            return Answer::Taken;
+        };
+        if is_response && !line.is_single(header.size) {
+            return Answer::InParts;
+        }
+        match self.at(idx).state {
+            CallState::Receiving if is_response => {
+                // A response that has begun as a large one cannot become small.
+                context.stats.on_drop(DropReason::Size);
+                return Answer::Taken;
+            }
+            state if state.has_transfer() => return Answer::Amid(idx),
+            _ => {}
+        }
+        self.release_answered(idx, header, line, context);
+        if header.aux != Residence::NO_SAMPLE.0 || header.flags.has(Flags::ECN_ECHO) {
+            self.take_sample(idx, header, line, pacer, context);
+        }
+        let answered = Answered {
+            session: line.handle(self.session_of(idx)),
+            idx,
+        };
+        let call = self.at_mut(idx);
+        let unfinished = !context.outbox.is_done(call.tx_end);
+        #[cfg(feature = "mutants")]
+        let unfinished = unfinished && !context.shows(crate::mutant::Mutant::ReleasedBeforeDone);
+        match &mut call.request {
+            Some(request) if !unfinished => request.revoke(),
+            _ => {
+                self.finish_later(answered, header, data, context);
+                return Answer::Taken;
+            }
+        }
+        context.stats.on_completion();
+        self.note_answered(idx, context);
+        Answer::Ends(answered)
+    }
+
+    #[inline(always)]
+    fn release_answered(
+        &mut self,
+        idx: CallIdx,
+        header: &Header,
+        line: &mut Line,
+        context: &mut Context,
+    ) {
+        self.release(line, header.req);
+        #[cfg(feature = "mutants")]
+        {
+            self.stop_numbers(line.slot_at(header.req), header.req, line.window(), context);
+            if header.kind != PacketType::Resp && context.shows(crate::mutant::Mutant::CreditLeaked)
+            {
+                line.take_credit();
+            }
+        }
+        if line.has_waiting() {
+            context.wake(self.session_of(idx), line);
+        }
+    }
+
+    /// A call that its user waits for was answered: how long that took.
+    #[inline(always)]
+    pub(super) fn note_answered(&self, idx: CallIdx, context: &mut Context) {
+        let moment = &context.moment;
+        let came = moment.present(moment.burst_time());
+        let took = came.since(self.at(idx).first_sent);
+        #[cfg(feature = "mutants")]
+        let took = took + Nanos(context.shows(crate::mutant::Mutant::MeasuredLonger).into());
+        context.stats.on_answered(took);
+    }
+
+    /// Ends an answered call that has no completion now.
+    #[cold]
+    fn finish_later(
+        &mut self,
+        answered: Answered,
+        header: &Header,
+        data: &[u8],
+        context: &mut Context,
+    ) {
+        let call = self.at(answered.idx);
+        if call.request.is_none() {
+            // A zombie: the user has its completion.
+            return self.remove(answered.idx);
+        }
+        let tx_end = call.tx_end;
+        self.note_answered(answered.idx, context);
+        let done = self.finish(answered, header, data);
+        context.end(done, tx_end);
+    }
+
+    /// The completion of an answered call, whose slot is free again already.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, answered: Answered, header: &Header, data: &[u8]) -> Done {
+        let call = self.at_mut(answered.idx);
+        let taken = "a call that is not a zombie has its msgbufs";
+        let (session, tag) = (answered.session, call.tag);
+        let request = call.request.take().expect(taken);
+        let mut response = call.response.take().expect(taken);
+        self.remove(answered.idx);
+        let is_response = header.kind == PacketType::Resp;
+        // The success has a way of its own: a result that is chosen first and then moved is read
+        // in one piece right after it was written in two, which stalls.
+        if is_response && response.fill(data).is_ok() {
+            return Done {
+                session,
+                tag,
+                result: Ok(()),
+                request,
+                response,
+            };
+        }
+        let error = match is_response {
+            true => RpcError::ResponseTooLarge {
+                size: u32::try_from(data.len()).unwrap_or(u32::MAX),
+            },
+            false => RpcError::Rejected(ErrorCode(header.size)),
+        };
+        Done {
+            session,
+            tag,
+            result: Err(error),
+            request,
+            response,
+        }
+    }
+
+    /// Takes what an answer says of time: how long the request stayed, and with it the round trip,
+    /// if that was asked for and can be trusted (rule S10).
+    #[inline(never)]
+    pub(crate) fn take_sample(
+        &mut self,
+        idx: CallIdx,
+        header: &Header,
+        line: &mut Line,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) {
+        let call = self.at(idx);
+        let marked = header.flags.has(Flags::ECN_ECHO);
+        let mut sample = None;
+        if !header.flags.has(Flags::RETRANSMISSION)
+            && let Some(residence_ns) = header.residence().to_nanos()
+        {
+            line.rtt_mut().on_residence(residence_ns);
+            let came = context.moment.burst_time();
+            let rtt = came.since(call.sent).since(Nanos(residence_ns));
+            if !call.sample {
+                // It left at an uncertain time, or more than once.
+            } else if context.moment.away() <= away_limit(rtt) {
+                line.rtt_mut().on_sample(rtt);
+                context.stats.on_rtt(rtt);
+                sample = Some(rtt);
+            } else {
+                context.stats.on_rtt_away();
+            }
+        }
+        if sample.is_some() || marked {
+            let answer = Sample {
+                rtt: sample,
+                congestion: marked,
+                packets: 1,
+                now: context.moment.now(),
+            };
+            pacer.learn(line, Way::Out, answer, context);
+        }
+    }
+
+    /// CR: the server has the request and will answer in its own time (rule S5). Returns the call
+    /// if its request has more than one packet, of which this says what has arrived.
+    #[inline(never)]
+    pub(crate) fn on_credit_return(
+        &mut self,
+        header: &Header,
+        line: &mut Line,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) -> Option<CallIdx> {
+        let Some(idx) = self.in_slot(line.slot_at(header.req), header.req) else {
+            context.stats.on_drop(DropReason::Unexpected);
+            return None;
+        };
+        match self.at(idx).state {
+            CallState::Sending => return Some(idx),
+            CallState::Sent => {
+                // It has one packet: what speaks of others comes from the future (rule W7).
+                if header.pkt.0 != 0 || header.cumulative().0 > 1 {
+                    context.stats.on_drop(DropReason::PacketNumber);
+                    return None;
+                }
+                self.take_sample(idx, header, line, pacer, context);
+                self.accept(idx, context.moment.now());
+            }
+            _ => {}
+        }
+        // What comes later measures the handler, not the network.
+        self.at_mut(idx).sample = false;
+        None
+    }
+
+    /// The server has all of the request.
+    pub(super) fn accept(&mut self, idx: CallIdx, now: Nanos) {
+        let call = self.at_mut(idx);
+        call.enter(CallState::Accepted);
+        call.attempts = 0;
+        call.sent = now;
+    }
+}

@@ -1,0 +1,103 @@
+//! Calls that end without an answer: cancelled, past their deadline, or with their session (rules
+//! S6 and S11). Completions are queued for the loop.
+
+use super::{CallIdx, CallState, Calls};
+use crate::client::call::Done;
+use crate::endpoint::context::Context;
+use crate::error::RpcError;
+use crate::session::line::Line;
+use crate::transport::TxSeq;
+
+impl Calls {
+    /// Completes a call to the user before the server has answered (rule S6). No packets of a large
+    /// message of it are on their way.
+    pub(crate) fn abort(
+        &mut self,
+        idx: CallIdx,
+        error: RpcError,
+        line: &mut Line,
+        context: &mut Context,
+    ) {
+        let (state, tx_end) = (self.at(idx).state, self.at(idx).tx_end);
+        let Some(done) = self.take_done(idx, Err(error), line) else {
+            return;
+        };
+        if state == CallState::Queued {
+            self.unlink(idx, line);
+            self.remove(idx);
+            return context.end(done, TxSeq(0));
+        }
+        context.end(done, tx_end);
+        #[cfg(feature = "mutants")]
+        if context.shows(crate::mutant::Mutant::FreeOnCancel) {
+            self.release(line, self.req_of(idx));
+            context.wake(self.session_of(idx), line);
+            return self.remove(idx);
+        }
+        self.become_zombie(idx, line, context);
+        #[cfg(feature = "mutants")]
+        if context.shows(crate::mutant::Mutant::SlotReusedEarly) {
+            let (at, req) = (self.at(idx).at() as usize, self.req_of(idx));
+            self.release(line, req);
+            context.wake(self.session_of(idx), line);
+            self.repeat_number(at, req);
+            self.remove(idx);
+        }
+    }
+
+    /// The user has its completion; the server has still to answer.
+    fn become_zombie(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
+        let now = context.moment.now();
+        let call = self.at_mut(idx);
+        call.enter(CallState::Zombie);
+        call.attempts = 0;
+        // What is answered from now on may be the CANCEL.
+        call.sample = false;
+        call.sent = now;
+        self.settle(idx);
+        context.agenda.on_call(now, context.config.scan_interval);
+        self.send_cancel(idx, line, context);
+    }
+
+    /// Ends a call of a session that closes. It waits for nothing, and no packets of a large
+    /// message of it are on their way.
+    pub(crate) fn end_with_session(
+        &mut self,
+        idx: CallIdx,
+        error: RpcError,
+        line: &Line,
+        context: &mut Context,
+    ) {
+        let call = self.at(idx);
+        let tx_end = match call.state {
+            CallState::Queued => TxSeq(0),
+            _ => call.tx_end,
+        };
+        if let Some(done) = self.take_done(idx, Err(error), line) {
+            #[cfg(feature = "mutants")]
+            if context.shows(crate::mutant::Mutant::LostCompletion) {
+                return self.remove(idx);
+            }
+            context.end(done, tx_end);
+        }
+        self.remove(idx);
+    }
+
+    /// Takes the buffers out of a call, as its completion.
+    pub(super) fn take_done(
+        &mut self,
+        idx: CallIdx,
+        result: Result<(), RpcError>,
+        line: &Line,
+    ) -> Option<Done> {
+        let call = self.at_mut(idx);
+        let (request, response) = (call.request.take()?, call.response.take()?);
+        Some(Done {
+            session: line.handle(call.session()),
+            tag: call.tag,
+            result,
+            request,
+            response,
+        })
+    }
+}

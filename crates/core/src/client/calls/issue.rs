@@ -1,0 +1,284 @@
+//! Requests of one packet leave: the first time, paced, or with an acknowledgement vector.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, Header, PacketType, ReqType};
+
+use super::plain::{place, put};
+use super::{CallIdx, CallState, Calls, home};
+use crate::client::call::{CallId, CallOptions, Tag};
+use crate::congestion::Way;
+use crate::congestion::pacer::Pacer;
+use crate::congestion::wheel::Entry;
+use crate::endpoint::context::Context;
+use crate::error::{CallError, CallErrorKind};
+use crate::packet::words::HEADER_BYTES;
+use crate::session::line::Line;
+use crate::session::table::{NONE, Session, Sessions};
+use crate::time::Nanos;
+use crate::transport::TxSeq;
+
+/// A call as its user asks for it.
+pub(crate) struct Wish {
+    pub(crate) session: Session,
+    pub(crate) req_type: ReqType,
+    pub(crate) request: MsgBuf,
+    pub(crate) response: MsgBuf,
+    pub(crate) tag: Tag,
+    pub(crate) options: CallOptions,
+}
+
+/// A call that was taken.
+pub(crate) struct Issued {
+    pub(crate) id: CallId,
+    /// It has to wait for nothing.
+    pub(crate) starts: bool,
+}
+
+/// How a call has started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Started {
+    /// Its packet is on its way, or waits for its time.
+    Whole,
+    /// Its request has this many bytes, in more than one packet. None has left.
+    InParts(u32),
+}
+
+impl Wish {
+    fn refuse<T>(self, kind: CallErrorKind) -> Result<T, CallError> {
+        Err(CallError {
+            kind,
+            request: self.request,
+            response: self.response,
+        })
+    }
+}
+
+impl Calls {
+    /// Takes a call. It waits if the session has no slot or credit for it.
+    pub(crate) fn issue(
+        &mut self,
+        wish: Wish,
+        sessions: &mut Sessions,
+        context: &mut Context,
+    ) -> Result<Issued, CallError> {
+        let Some(index) = sessions.find(wish.session) else {
+            return wish.refuse(CallErrorKind::NoSession);
+        };
+        let line = sessions.at_mut(index);
+        let limit = line.terms().max_message;
+        if wish.request.len() > limit as usize {
+            return wish.refuse(CallErrorKind::TooLarge { limit });
+        }
+        let starts = line.can_send() && !line.has_waiting();
+        if !starts && self.waiting(index) >= context.config.backlog {
+            return wish.refuse(CallErrorKind::Overloaded);
+        }
+        let idx = CallIdx(self.table.take());
+        let call = self.at_mut(idx);
+        call.home = home(index, NONE);
+        call.req_type = wish.req_type;
+        call.tag = wish.tag;
+        put(&mut call.request, wish.request);
+        put(&mut call.response, wish.response);
+        let now = context.moment.now();
+        let deadline = wish.options.deadline.map(|span| now + span);
+        call.deadline = deadline.unwrap_or(Nanos::MAX);
+        let id = CallId::new(idx.0, call.generation);
+        if !starts {
+            self.enqueue(idx, line, context);
+        }
+        Ok(Issued { id, starts })
+    }
+
+    /// Gives the call a slot and a credit, and sends its request if that is one packet (rules S1,
+    /// S7).
+    #[inline]
+    pub(crate) fn start(
+        &mut self,
+        idx: CallIdx,
+        line: &mut Line,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) -> Started {
+        let moment = &context.moment;
+        let (now, present) = (moment.now(), moment.present(moment.now()));
+        let at = line.take_slot();
+        self.occupy(at, idx);
+        let call = self.at_mut(idx);
+        call.enter(CallState::Sent);
+        call.attempts = 0;
+        call.home = home(call.session(), place(at));
+        call.sent = now;
+        call.first_sent = present;
+        call.sample = line.ask_for_sample(now, pacer.sample_interval());
+        call.tx_end = TxSeq(0);
+        #[cfg(feature = "mutants")]
+        if call.sample && context.shows(crate::mutant::Mutant::SampleUnsettled) {
+            line.spoil_plain(false);
+        }
+        context.stats.on_request_sent();
+        context.agenda.on_call(now, context.config.scan_interval);
+        let flags = match call.sample {
+            true => Flags::SAMPLE,
+            false => Flags::NONE,
+        };
+        let size = call.request.as_ref().map_or(0, message_size);
+        if size > line.terms().data_size {
+            return Started::InParts(size);
+        }
+        if line.is_paced() {
+            self.pace_request(idx, line, flags, pacer, context);
+        } else {
+            self.send_first(idx, line, flags, context);
+        }
+        Started::Whole
+    }
+
+    /// Sends a request for the first time. Its time is that of the iteration, unless it asks for a
+    /// sample, which has to know exactly.
+    #[inline]
+    fn send_first(&mut self, idx: CallIdx, line: &mut Line, flags: Flags, context: &mut Context) {
+        let samples = flags != Flags::NONE;
+        if samples && self.owes_acks(idx, line, context.moment.now()) {
+            return self.send_request_with_acks(idx, line, flags, context);
+        }
+        self.push_request(idx, line, flags, context);
+        if samples || context.moment.is_between_iterations() {
+            context.outbox.tell_when_sent(idx);
+        }
+    }
+
+    /// Sends a request of one packet, the first time or again, and notes when it leaves.
+    pub(super) fn send_request(
+        &mut self,
+        idx: CallIdx,
+        line: &mut Line,
+        flags: Flags,
+        context: &mut Context,
+    ) {
+        if self.owes_acks(idx, line, context.moment.now()) {
+            return self.send_request_with_acks(idx, line, flags, context);
+        }
+        self.push_request(idx, line, flags, context);
+        context.outbox.tell_when_sent(idx);
+    }
+
+    #[inline]
+    fn push_request(&mut self, idx: CallIdx, line: &Line, flags: Flags, context: &mut Context) {
+        if let Some((header, request)) = self.request_packet(idx, line, flags) {
+            let peer = line.terms().peer;
+            let end = context.outbox.push_message(peer, &header, request);
+            let call = self.at_mut(idx);
+            call.tx_end = call.tx_end.max(end);
+        }
+    }
+
+    /// Sends the request when its time has come at the rate of its session: the first time, or
+    /// again.
+    #[cold]
+    pub(crate) fn pace_request(
+        &mut self,
+        idx: CallIdx,
+        line: &mut Line,
+        flags: Flags,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) {
+        let len = self.at(idx).request.as_ref().map_or(0, message_size);
+        let bytes = len.saturating_add(HEADER_BYTES);
+        match pacer.take_place(line, Way::Out, bytes, context) {
+            Some(at) => {
+                // No timeout begins before that.
+                self.at_mut(idx).sent = at;
+                let entry = Entry {
+                    session: line.handle(self.session_of(idx)),
+                    req: self.req_of(idx),
+                    packet: 0,
+                    at,
+                };
+                pacer.wait(entry, context);
+            }
+            None => self.send_request(idx, line, flags, context),
+        }
+    }
+
+    /// The time for which a paced request waited has come: it leaves, if it still waits for that.
+    pub(crate) fn on_place(
+        &mut self,
+        idx: CallIdx,
+        at: Nanos,
+        line: &mut Line,
+        context: &mut Context,
+    ) {
+        let call = self.at(idx);
+        if call.state != CallState::Sent || call.sent != at {
+            return;
+        }
+        let flags = match (call.attempts, call.sample) {
+            (0, true) => Flags::SAMPLE,
+            (0, false) => Flags::NONE,
+            _ => Flags::RETRANSMISSION,
+        };
+        self.send_request(idx, line, flags, context);
+    }
+
+    /// Tells the server with a request which responses have arrived (rules S9 and W10).
+    #[cold]
+    fn send_request_with_acks(
+        &mut self,
+        idx: CallIdx,
+        line: &mut Line,
+        flags: Flags,
+        context: &mut Context,
+    ) {
+        let acks = self.take_acks(line, context.moment.now());
+        let flags = flags.with(Flags::ACK_VECTOR);
+        if let Some((header, request)) = self.request_packet(idx, line, flags) {
+            let data = request.lend();
+            let end = context.outbox.push(line.terms().peer, &header, data);
+            self.at_mut(idx).tx_end = end;
+            context.outbox.tell_when_sent(idx);
+            context.outbox.add_acks(acks);
+        }
+    }
+
+    /// Four of the completed requests that the server may not know of.
+    fn take_acks(&self, line: &mut Line, now: Nanos) -> AckVector {
+        let (start, window) = (line.slots().start, line.window());
+        let slots = line.take_acks(now);
+        AckVector(slots.map(|slot| {
+            let at = (start + slot) as usize;
+            self.req_at(at).previous(window)
+        }))
+    }
+
+    /// The server should know which responses have arrived, and the request leaves room for that in
+    /// a packet.
+    #[inline]
+    fn owes_acks(&self, idx: CallIdx, line: &Line, now: Nanos) -> bool {
+        line.owes_acks(now) && {
+            let len = self.at(idx).request.as_ref().map_or(0, MsgBuf::len);
+            len + ACK_VECTOR_LEN <= line.terms().data_size as usize
+        }
+    }
+
+    /// Header and message of a call's request; `None` if the call has no request any more.
+    #[inline]
+    fn request_packet(&self, idx: CallIdx, line: &Line, flags: Flags) -> Option<(Header, &MsgBuf)> {
+        let call = self.at(idx);
+        let request = call.request.as_ref()?;
+        let header = Header {
+            flags,
+            aux: call.req_type.0,
+            size: message_size(request),
+            ..line.header(PacketType::Req, self.req_of(idx))
+        };
+        Some((header, request))
+    }
+}
+
+/// Bytes of a message whose length was checked against the session's limit.
+#[inline]
+pub(super) fn message_size(message: &MsgBuf) -> u32 {
+    u32::try_from(message.len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,172 @@
+//! Calls that have been without an answer for too long (rules S5, S6, S8, S11).
+
+use dunlin_msgbuf::BufRef;
+use dunlin_wire::{Flags, PacketType};
+
+use super::{CallIdx, CallState, Calls};
+use crate::congestion::Way;
+use crate::congestion::pacer::Pacer;
+use crate::endpoint::context::Context;
+use crate::session::line::Line;
+use crate::session::table::Sessions;
+use crate::time::Nanos;
+
+/// Doublings of the timeout after which it stays as it is.
+const MAX_BACKOFF: u8 = 6;
+/// Attempts before silence can mean that the peer has failed.
+const MIN_ATTEMPTS: u8 = 3;
+
+/// Shortest time for all that waits with a peer that answers again, in scan intervals.
+const GRACE_INTERVALS: u64 = 4;
+
+/// The step that is due for a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Overdue {
+    /// Nothing before then.
+    Not(Nanos),
+    /// Its deadline has passed.
+    Deadline,
+    /// Its peer has not sent anything for the failure timeout.
+    PeerSilent,
+    /// The peer should be asked.
+    Answer,
+}
+
+impl Calls {
+    /// Finds out what is due for an entry of the table. `blame`: what has not come was lost.
+    pub(crate) fn find_due(
+        &self,
+        idx: CallIdx,
+        blame: bool,
+        sessions: &Sessions,
+        context: &Context,
+    ) -> Overdue {
+        let (call, now) = (self.at(idx), context.moment.now());
+        match call.state {
+            CallState::Free => Overdue::Not(Nanos::MAX),
+            state if state.is_pending() && call.deadline <= now => Overdue::Deadline,
+            CallState::Queued | CallState::Sending | CallState::Receiving => {
+                Overdue::Not(call.deadline)
+            }
+            _ if blame => self.find_answer_due(idx, sessions.at(call.session()), context),
+            _ => Overdue::Not(now),
+        }
+    }
+
+    fn find_answer_due(&self, idx: CallIdx, line: &Line, context: &Context) -> Overdue {
+        let call = self.at(idx);
+        let due = call.sent + patience(call.attempts, line, context);
+        if due > context.moment.now() {
+            Overdue::Not(due.min(call.deadline))
+        } else if self.is_silent(idx, line, context) {
+            Overdue::PeerSilent
+        } else if self.is_excused(idx, line, context) {
+            Overdue::Not(context.moment.now())
+        } else {
+            Overdue::Answer
+        }
+    }
+
+    /// The request is likely to have arrived: while a session is silent one of its calls asks for
+    /// all, and a peer that answers that has a while to answer the others.
+    fn is_excused(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
+        let call = self.at(idx);
+        let grace = context.config.scan_interval.times(GRACE_INTERVALS);
+        let grace = grace.max(line.rtt().patience().unwrap_or_default());
+        call.state == CallState::Sent
+            && call.attempts == 0
+            && (line.asks() || heard_since(call.sent, line, context).is_some_and(|ago| ago < grace))
+    }
+
+    /// The peer has not sent anything for the failure timeout, although it was asked several
+    /// times while this endpoint was running (rule S11).
+    pub(super) fn is_silent(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
+        let call = self.at(idx);
+        let silence = line.silence(context.moment.present_now(), call.first_sent);
+        call.attempts >= MIN_ATTEMPTS && silence >= context.config.failure_timeout
+    }
+
+    /// Asks the server for the answer of a call that has been without one for too long.
+    pub(crate) fn ask_again(
+        &mut self,
+        idx: CallIdx,
+        line: &mut Line,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) {
+        match self.at(idx).state {
+            CallState::Sent => self.retransmit(idx, line, pacer, context),
+            CallState::Accepted => self.probe(idx, line, context),
+            _ => self.send_cancel(idx, line, context),
+        }
+    }
+
+    /// Sends the request again after a timeout (rule S8).
+    fn retransmit(
+        &mut self,
+        idx: CallIdx,
+        line: &mut Line,
+        pacer: &mut Pacer,
+        context: &mut Context,
+    ) {
+        let call = self.at_mut(idx);
+        call.attempts = call.attempts.saturating_add(1);
+        call.sample = false;
+        context.stats.on_retransmission(1);
+        if heard_since(call.sent, line, context).is_none() {
+            line.on_asked(context.moment.present_now());
+        }
+        pacer.learn_timeout(line, Way::Out, context);
+        let flags = Flags::RETRANSMISSION;
+        #[cfg(feature = "mutants")]
+        let flags = match context.shows(crate::mutant::Mutant::OtherByte) {
+            true => Flags::NONE,
+            false => flags,
+        };
+        match line.is_paced() {
+            true => self.pace_request(idx, line, flags, pacer, context),
+            false => self.send_request(idx, line, flags, context),
+        }
+    }
+
+    /// Asks for the first response packet of an accepted request (rule S5).
+    fn probe(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
+        context.stats.on_probe();
+        self.send_bare(idx, PacketType::Rfr, line, context);
+    }
+
+    /// Tells the server that the response is not wanted any more (rule S6).
+    pub(super) fn send_cancel(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
+        context.stats.on_cancel();
+        self.send_bare(idx, PacketType::Cancel, line, context);
+    }
+
+    fn send_bare(
+        &mut self,
+        idx: CallIdx,
+        kind: PacketType,
+        line: &mut Line,
+        context: &mut Context,
+    ) {
+        let call = self.at_mut(idx);
+        call.attempts = call.attempts.saturating_add(1);
+        line.on_asked(context.moment.present_now());
+        let header = line.header(kind, self.req_of(idx));
+        let peer = line.terms().peer;
+        context.outbox.push(peer, &header, BufRef::EMPTY);
+        context.outbox.tell_when_sent(idx);
+    }
+}
+
+/// How long ago the peer has answered a question of the session, if that was after `sent`.
+fn heard_since(sent: Nanos, line: &Line, context: &Context) -> Option<Nanos> {
+    line.heard_since(context.moment.present(sent), context.moment.present_now())
+}
+
+/// How long a call of the session waits for an answer before it does something.
+fn patience(attempts: u8, line: &Line, context: &Context) -> Nanos {
+    let config = &context.config;
+    let timeout = line.rtt().timeout(config.rto_floor, config.rto_initial);
+    let grown = timeout.times(1 << attempts.min(MAX_BACKOFF));
+    grown.min(config.longest_backoff().max(timeout))
+}

@@ -1,0 +1,219 @@
+//! Calls whose messages have more than one packet, for the transfers that move these (rules S7,
+//! S13).
+
+use dunlin_msgbuf::{BufRef, MsgBuf};
+use dunlin_wire::{Flags, Header, PacketType, PktNum};
+
+use super::issue::message_size;
+use super::{CallIdx, CallState, Calls};
+use crate::endpoint::context::Context;
+use crate::error::RpcError;
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
+use crate::packet::receive::Data;
+use crate::session::line::Line;
+
+/// Packets of a response to ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// They were asked for before.
+    pub(crate) again: bool,
+}
+
+impl Calls {
+    /// The call's transfer, if it has one.
+    #[inline]
+    pub(crate) fn transfer_of(&self, idx: CallIdx) -> Option<u32> {
+        let call = self.at(idx);
+        call.state.has_transfer().then_some(call.transfer)
+    }
+
+    /// Packets of the request are on their way, not of the response.
+    #[inline]
+    pub(crate) fn is_sending(&self, idx: CallIdx) -> bool {
+        self.at(idx).state == CallState::Sending
+    }
+
+    /// Packets of the response are on their way.
+    pub(crate) fn is_receiving(&self, idx: CallIdx) -> bool {
+        self.at(idx).state == CallState::Receiving
+    }
+
+    /// The server has not said yet that it has the request, which is one packet.
+    pub(crate) fn is_sent(&self, idx: CallIdx) -> bool {
+        self.at(idx).state == CallState::Sent
+    }
+
+    /// The user has its completion already.
+    pub(crate) fn is_zombie(&self, idx: CallIdx) -> bool {
+        self.at(idx).state == CallState::Zombie
+    }
+
+    /// Bytes of the message that is on its way.
+    pub(crate) fn bytes_under_way(&self, idx: CallIdx) -> u32 {
+        let call = self.at(idx);
+        let message = match call.state {
+            CallState::Sending => &call.request,
+            _ => &call.response,
+        };
+        message.as_ref().map_or(0, message_size)
+    }
+
+    /// The call's request goes in parts, by this transfer.
+    pub(crate) fn begin_sending(&mut self, idx: CallIdx, transfer: u32) {
+        self.begin_transfer(idx, CallState::Sending, transfer);
+    }
+
+    /// The call's response comes in parts, by this transfer.
+    pub(crate) fn begin_receiving(&mut self, idx: CallIdx, transfer: u32) {
+        self.begin_transfer(idx, CallState::Receiving, transfer);
+    }
+
+    fn begin_transfer(&mut self, idx: CallIdx, state: CallState, transfer: u32) {
+        let call = self.at_mut(idx);
+        call.enter(state);
+        call.transfer = transfer;
+        self.settle(idx);
+    }
+
+    /// Parts of the call's messages go or come no more. Returns the transfer that they did with.
+    pub(crate) fn end_transfer(&mut self, idx: CallIdx) -> Option<u32> {
+        let transfer = self.transfer_of(idx)?;
+        self.at_mut(idx).enter(CallState::Sent);
+        self.settle(idx);
+        Some(transfer)
+    }
+
+    /// The peer was asked this often in vain for what is missing. True if it has failed.
+    pub(crate) fn on_vain_attempts(
+        &mut self,
+        idx: CallIdx,
+        attempts: u8,
+        line: &Line,
+        context: &Context,
+    ) -> bool {
+        self.at_mut(idx).attempts = attempts;
+        self.is_silent(idx, line, context)
+    }
+
+    /// All packets of the request have arrived. Its transfer has ended.
+    pub(crate) fn on_all_arrived(&mut self, idx: CallIdx, context: &mut Context) {
+        let now = context.moment.now();
+        self.accept(idx, now);
+        context.agenda.on_call(now, context.config.scan_interval);
+    }
+
+    /// Sends a packet of the request.
+    pub(crate) fn send_part(
+        &mut self,
+        idx: CallIdx,
+        packet: u32,
+        again: bool,
+        line: &Line,
+        context: &mut Context,
+    ) {
+        let terms = line.terms();
+        let call = self.at(idx);
+        let Some(request) = call.request.as_ref() else {
+            return;
+        };
+        let (start, size) = (packet as usize * terms.data_size as usize, request.len());
+        let len = (size - start).min(terms.data_size as usize);
+        #[cfg(feature = "mutants")]
+        let len = match context.config.mutant {
+            Some(Mutant::WrongLastPacket) if start + len == size => len % terms.data_size as usize,
+            _ => len,
+        };
+        let Some(data) = request.lend_range(start, len) else {
+            return;
+        };
+        let mut header = line.header(PacketType::Req, self.req_of(idx));
+        header.aux = call.req_type.0;
+        header.size = message_size(request);
+        header.pkt = PktNum(packet);
+        if again {
+            header.flags = Flags::RETRANSMISSION;
+            context.stats.on_retransmission(1);
+        }
+        #[cfg(feature = "mutants")]
+        if again && context.shows(Mutant::LostNotResent) {
+            return;
+        }
+        let end = context.outbox.push(terms.peer, &header, data);
+        #[cfg(feature = "mutants")]
+        if packet != 0 && context.shows(Mutant::ReusedWhileSent) {
+            return;
+        }
+        self.at_mut(idx).tx_end = end;
+    }
+
+    /// Sends an RFR that asks for packets of the response (rule S13). All packets before `base` are
+    /// here.
+    pub(crate) fn ask_for_parts(
+        &self,
+        idx: CallIdx,
+        asked: Asked,
+        base: u32,
+        line: &Line,
+        context: &mut Context,
+    ) {
+        let mut header = line.header(PacketType::Rfr, self.req_of(idx));
+        header.aux = u16::try_from(asked.count).unwrap_or(u16::MAX);
+        header.pkt = PktNum(asked.first);
+        header.size = Header::arrivals(PktNum(base), 0);
+        if asked.again {
+            header.flags = Flags::RETRANSMISSION;
+            context.stats.on_retransmission(asked.count);
+        }
+        context
+            .outbox
+            .push(line.terms().peer, &header, BufRef::EMPTY);
+    }
+
+    /// Makes room for a response of `size` bytes. False: the user's buffer is too small.
+    pub(crate) fn make_room(&mut self, idx: CallIdx, size: u32) -> bool {
+        let response = self.at_mut(idx).response.as_mut();
+        response.is_some_and(|response| response.resize(size as usize).is_ok())
+    }
+
+    /// Bytes of the response, for which [`Self::make_room`] was called.
+    pub(crate) fn response_len(&self, idx: CallIdx) -> Option<usize> {
+        self.at(idx).response.as_ref().map(MsgBuf::len)
+    }
+
+    /// Puts a part of the response to its place. False: its sender has taken it back.
+    pub(crate) fn put_part(&mut self, idx: CallIdx, start: usize, data: &Data<'_>) -> bool {
+        let Some(response) = self.at_mut(idx).response.as_mut() else {
+            return false;
+        };
+        // The packet exists and its data is as long as it should be (rule W8).
+        let place = response.data_mut().get_mut(start..start + data.len());
+        place.is_some_and(|place| data.copy_to(place))
+    }
+
+    /// The answer is here: slot and credit are free, and the call completes. Its transfer has
+    /// ended.
+    pub(crate) fn end_answered(
+        &mut self,
+        idx: CallIdx,
+        error: Option<RpcError>,
+        line: &mut Line,
+        context: &mut Context,
+    ) {
+        let req = self.req_of(idx);
+        self.release(line, req);
+        #[cfg(feature = "mutants")]
+        self.stop_numbers(line.slot_at(req), req, line.window(), context);
+        if line.has_waiting() {
+            context.wake(self.session_of(idx), line);
+        }
+        let tx_end = self.at(idx).tx_end;
+        if let Some(done) = self.take_done(idx, error.map_or(Ok(()), Err), line) {
+            self.note_answered(idx, context);
+            context.end(done, tx_end);
+        }
+        self.remove(idx);
+    }
+}

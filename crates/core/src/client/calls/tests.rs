@@ -1,0 +1,279 @@
+//! The client's calls alone, with a session, a pacer and a context, and no endpoint: calls one by
+//! one, and a long random history against a model.
+
+use dunlin_wire::{Flags, Header, PacketType, ReqNum, SessionNum, Token};
+use proptest::prelude::*;
+
+use super::answers::Answer;
+use super::issue::{Started, Wish};
+use super::*;
+use crate::client::call::{CallOptions, Done};
+use crate::congestion::pacer::Pacer;
+use crate::endpoint::context::Context;
+use crate::error::RpcError;
+use crate::session::line::Line;
+use crate::session::table::{Session, Sessions};
+use crate::session::terms::Terms;
+use crate::tests::{TERMS, context, open_session};
+
+const WINDOW: u32 = 4;
+
+/// A client side with one open session.
+struct Client {
+    calls: Calls,
+    sessions: Sessions,
+    pacer: Pacer,
+    context: Context,
+    session: Session,
+}
+
+impl Client {
+    fn new(credits: u32) -> Self {
+        let terms = Terms {
+            window: WINDOW,
+            credits,
+            ..TERMS
+        };
+        let (sessions, session) = open_session(&terms);
+        let (mut calls, slots) = (Calls::default(), sessions.at(session.index()).slots());
+        calls.open_slots(slots, terms.first_req, sessions.slot_count(), 1);
+        let context = context(terms.data_size);
+        let pacer = Pacer::new(&context.config);
+        Self {
+            calls,
+            sessions,
+            pacer,
+            context,
+            session,
+        }
+    }
+
+    fn line(&mut self) -> &mut Line {
+        self.sessions.at_mut(self.session.index())
+    }
+
+    /// Issues a call of `len` bytes, and starts it if it has to wait for nothing.
+    fn issue(&mut self, tag: u64, len: usize) -> (CallId, Option<Started>) {
+        let buf = |context: &mut Context, len| context.pool.alloc(len).expect("memory");
+        let wish = Wish {
+            session: self.session,
+            req_type: ReqType(1),
+            request: buf(&mut self.context, len),
+            response: buf(&mut self.context, 8),
+            tag: Tag(tag),
+            options: CallOptions::default(),
+        };
+        let issued = self
+            .calls
+            .issue(wish, &mut self.sessions, &mut self.context)
+            .expect("the session is open");
+        let started = issued.starts.then(|| self.start(issued.id.index_at()));
+        (issued.id, started)
+    }
+
+    fn start(&mut self, idx: CallIdx) -> Started {
+        let line = self.sessions.at_mut(self.session.index());
+        self.calls
+            .start(idx, line, &mut self.pacer, &mut self.context)
+    }
+
+    /// Starts what waits and may start.
+    fn drain(&mut self) {
+        while self.line().can_send()
+            && let Some(idx) = self.calls.first_waiting(self.session.index())
+        {
+            let line = self.sessions.at_mut(self.session.index());
+            self.calls.unlink(idx, line);
+            self.start(idx);
+        }
+    }
+
+    fn answer(&mut self, kind: PacketType, req: ReqNum) -> Answer {
+        let header = header(kind, req);
+        let line = self.sessions.at_mut(self.session.index());
+        self.calls
+            .on_answer(&header, &[7; 4], line, &mut self.pacer, &mut self.context)
+    }
+
+    /// The completion of the call whose response comes.
+    fn complete(&mut self, req: ReqNum) -> Option<Done> {
+        let answer = self.answer(PacketType::Resp, req);
+        match answer {
+            Answer::Ends(answered) => {
+                let header = header(PacketType::Resp, req);
+                Some(self.calls.finish(answered, &header, &[7; 4]))
+            }
+            _ => None,
+        }
+    }
+
+    fn abort(&mut self, idx: CallIdx) -> Option<Done> {
+        let line = self.sessions.at_mut(self.session.index());
+        self.calls
+            .abort(idx, RpcError::Cancelled, line, &mut self.context);
+        self.context.outbox.pop_ending()
+    }
+
+    fn check(&self) {
+        let line = self.sessions.at(self.session.index());
+        line.check();
+        assert!(
+            self.calls
+                .are_slots_settled(line.slots(), self.session.index())
+        );
+        let taken = self.calls.in_slots(line.slots()).count();
+        assert_eq!(taken, line.in_flight() as usize, "free bits are free slots");
+        let held = line.terms().credits - line.credits();
+        assert_eq!(held, line.in_flight(), "each call in a slot has a credit");
+    }
+}
+
+fn header(kind: PacketType, req: ReqNum) -> Header {
+    Header {
+        kind,
+        flags: Flags::NONE,
+        aux: dunlin_wire::Residence::NO_SAMPLE.0,
+        session: SessionNum(0),
+        token: Token(0),
+        size: 4,
+        pkt: dunlin_wire::PktNum(0),
+        req,
+    }
+}
+
+#[test]
+fn an_answer_ends_its_call_and_the_slot_steps_on() {
+    let mut client = Client::new(8);
+    let (id, started) = client.issue(5, 4);
+    assert_eq!(started, Some(Started::Whole));
+    let req = client.calls.req_of(id.index_at());
+    assert_eq!(req, ReqNum(64));
+    let done = client.complete(req).expect("it ends the call");
+    assert_eq!((done.tag, done.result), (Tag(5), Ok(())));
+    assert_eq!(done.response.data(), &[7; 4]);
+    assert_eq!(client.calls.find(id), None);
+    let next = client.sessions.at(0).slot_at(req);
+    assert_eq!(client.calls.req_at(next), ReqNum(64 + WINDOW));
+    assert!(matches!(
+        client.answer(PacketType::Resp, req),
+        Answer::Taken
+    ));
+    client.check();
+}
+
+#[test]
+fn a_request_of_several_packets_is_left_to_its_transfer() {
+    let mut client = Client::new(8);
+    let (id, started) = client.issue(5, 3000);
+    assert_eq!(started, Some(Started::InParts(3000)));
+    let idx = id.index_at();
+    client.calls.begin_sending(idx, 3);
+    client.check();
+    let req = client.calls.req_of(idx);
+    let amid = client.answer(PacketType::Resp, req);
+    assert!(matches!(amid, Answer::Amid(it) if it == idx), "{amid:?}");
+    assert_eq!(client.calls.end_transfer(idx), Some(3));
+    client.check();
+    assert!(client.complete(req).is_some());
+    client.check();
+}
+
+#[test]
+fn a_cancelled_call_keeps_slot_and_credit_until_the_server_has_answered() {
+    let mut client = Client::new(8);
+    let (id, _) = client.issue(5, 4);
+    let (idx, req) = (id.index_at(), client.calls.req_of(id.index_at()));
+    let done = client.abort(idx).expect("its completion");
+    assert_eq!(done.result, Err(RpcError::Cancelled));
+    assert_eq!(client.calls.find(id), None);
+    assert_eq!(client.line().in_flight(), 1);
+    client.check();
+    assert!(client.complete(req).is_none());
+    assert_eq!(client.line().in_flight(), 0);
+    assert_eq!(client.calls.live(), 0);
+    client.check();
+}
+
+#[test]
+fn only_the_awaited_response_is_plain() {
+    let mut client = Client::new(8);
+    let (id, _) = client.issue(5, 4);
+    let (idx, req) = (id.index_at(), client.calls.req_of(id.index_at()));
+    let at = client.sessions.at(0).slot_at(req);
+    let word = u64::from(req.0) << 32;
+    let outbox = &client.context.outbox;
+    let plain = |word, len| client.calls.plain_in_slot(at, word, len, outbox);
+    assert_eq!(plain(word, 8), Some(idx));
+    assert_eq!(plain(word, 9000), None, "it does not fit");
+    assert_eq!(plain(word | 1, 8), None, "another packet of the response");
+    assert_eq!(plain(word + (1 << 32), 8), None, "another request");
+    client.calls.begin_receiving(idx, 1);
+    let outbox = &client.context.outbox;
+    assert_eq!(client.calls.plain_in_slot(at, word, 8, outbox), None);
+}
+
+#[test]
+#[should_panic(expected = "cannot be")]
+fn a_free_call_cannot_be_accepted() {
+    let mut client = Client::new(8);
+    let (id, _) = client.issue(5, 4);
+    let (idx, req) = (id.index_at(), client.calls.req_of(id.index_at()));
+    client.complete(req);
+    client.calls.accept(idx, Nanos(1));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Issue,
+    Answer(usize),
+    Cancel(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Issue),
+        2 => (0..16_usize).prop_map(Step::Answer),
+        1 => (0..16_usize).prop_map(Step::Cancel),
+    ]
+}
+
+proptest! {
+    /// The model: each call is pending or over, calls start in order, and each completes once.
+    #[test]
+    fn every_call_completes_once(
+        steps in prop::collection::vec(step(), 1..80),
+        credits in 1..6_u32,
+    ) {
+        let mut client = Client::new(credits);
+        let mut pending: Vec<(u64, CallId)> = Vec::new();
+        for (tag, step) in (0..).zip(steps) {
+            match step {
+                Step::Issue => pending.push((tag, client.issue(tag, 4).0)),
+                Step::Answer(nth) => {
+                    let slots = client.line().slots();
+                    let calls: Vec<_> = client.calls.in_slots(slots).collect();
+                    if let Some(idx) = calls.get(nth % calls.len().max(1)) {
+                        let req = client.calls.req_of(*idx);
+                        if let Some(done) = client.complete(req) {
+                            let place = pending.iter().position(|(tag, _)| *tag == done.tag.0);
+                            pending.remove(place.expect("it was pending"));
+                        }
+                    }
+                }
+                Step::Cancel(nth) if !pending.is_empty() => {
+                    let (tag, id) = pending.remove(nth % pending.len());
+                    let idx = client.calls.find(id).expect("it is pending");
+                    prop_assert_eq!(client.abort(idx).map(|done| done.tag), Some(Tag(tag)));
+                }
+                Step::Cancel(_) => {}
+            }
+            client.drain();
+            client.check();
+            for (_, id) in &pending {
+                prop_assert!(client.calls.find(*id).is_some());
+            }
+            let waiting = client.calls.waiting(client.session.index());
+            prop_assert!(waiting == 0 || !client.line().can_send());
+        }
+    }
+}

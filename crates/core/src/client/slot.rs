@@ -1,0 +1,81 @@
+//! One slot in which this side issues requests (rule S1): a number, and whether its answer is
+//! awaited, in one word.
+
+use dunlin_wire::ReqNum;
+
+use crate::packet::words::{high, low};
+use crate::session::table::NONE;
+
+/// A whole response to the slot's request ends its call.
+const PLAIN: u32 = 0;
+/// The slot is free.
+const FREE: u32 = 1;
+/// The slot's call waits for something else as well, or for nothing.
+const OTHER: u32 = 2;
+
+/// A slot. One compare says whether a packet ends its call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slot {
+    /// In the upper half, the number of the current request, or of the next one if there is none;
+    /// in the lower half one of the three values above. So it equals the last word of the header of
+    /// a response of one packet exactly if that ends the call.
+    word: u64,
+    /// The call in the slot.
+    call: u32,
+}
+
+impl Slot {
+    /// A free slot whose next request has this number.
+    pub(super) const fn new(req: ReqNum) -> Self {
+        Self {
+            word: word(req, FREE),
+            call: NONE,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn req(self) -> ReqNum {
+        ReqNum(high(self.word))
+    }
+
+    #[inline]
+    pub(super) const fn is_free(self) -> bool {
+        low(self.word) == FREE
+    }
+
+    /// The call in the slot, if there is one.
+    #[inline]
+    pub(super) fn call(self) -> Option<u32> {
+        (!self.is_free()).then_some(self.call)
+    }
+
+    /// The call that a packet ends if this is the last word of its header.
+    #[inline(always)]
+    pub(super) fn awaited(self, word: u64) -> Option<u32> {
+        (self.word == word).then_some(self.call)
+    }
+
+    /// A request leaves in the free slot, and waits for nothing but its answer.
+    #[inline(always)]
+    pub(super) fn occupy(&mut self, call: u32) {
+        debug_assert!(self.is_free());
+        self.word -= u64::from(FREE - PLAIN);
+        self.call = call;
+    }
+
+    /// Whether a whole response ends the slot's call, which has changed.
+    pub(super) fn settle(&mut self, plain: bool) {
+        debug_assert!(!self.is_free());
+        self.word = word(self.req(), if plain { PLAIN } else { OTHER });
+    }
+
+    /// The request is over. The slot steps to its next number.
+    #[inline(always)]
+    pub(super) fn vacate(&mut self, window: u32) {
+        self.word = word(self.req().next(window), FREE);
+    }
+}
+
+const fn word(req: ReqNum, mark: u32) -> u64 {
+    (req.0 as u64) << 32 | mark as u64
+}

@@ -1,0 +1,281 @@
+//! Events of the client side, each brought to the parts that it concerns: calls, their transfers,
+//! their sessions and the pacer.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{ErrorCode, Header, ReqType};
+
+use crate::client::call::{CallId, CallIdx, CallOptions, Tag};
+use crate::client::calls::answers::{Answer, Answered};
+use crate::client::calls::issue::{Started, Wish};
+use crate::client::calls::overdue::Overdue;
+use crate::congestion::Bypasses;
+use crate::congestion::Way;
+use crate::congestion::wheel::Entry;
+use crate::endpoint::core::Core;
+use crate::error::{CallError, CloseReason, RpcError};
+use crate::packet::receive::{Data, bitmap_of};
+use crate::session::table::Session;
+use crate::time::Nanos;
+
+impl Core {
+    /// Takes a request. It is sent when the session has a slot and a credit for it.
+    #[inline(always)]
+    pub(crate) fn call(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+        options: CallOptions,
+    ) -> Result<CallId, CallError> {
+        match self.plain_call(session, req_type, request, response, tag, options) {
+            Ok(id) => Ok(id),
+            Err([request, response]) => self.call_otherwise(Wish {
+                session,
+                req_type,
+                request,
+                response,
+                tag,
+                options,
+            }),
+        }
+    }
+
+    #[inline(never)]
+    fn call_otherwise(&mut self, wish: Wish) -> Result<CallId, CallError> {
+        let session = wish.session;
+        let issued = self
+            .calls
+            .issue(wish, &mut self.sessions, &mut self.context)?;
+        if issued.starts {
+            self.start(session.index(), issued.id.index_at());
+        }
+        Ok(issued.id)
+    }
+
+    /// Gives the call a slot and a credit, and sends its request.
+    #[inline]
+    fn start(&mut self, session: u32, idx: CallIdx) {
+        let line = self.sessions.at_mut(session);
+        let started = self
+            .calls
+            .start(idx, line, &mut self.pacer, &mut self.context);
+        if let Started::InParts(size) = started {
+            let (transfers, mut lent) = self.transfers();
+            transfers.start(&mut lent, session, idx, size);
+        }
+    }
+
+    /// Sends what the session's slots and credits allow of the calls that wait.
+    pub(crate) fn resume(&mut self, session: u32) {
+        let line = self.sessions.at_mut(session);
+        line.leave_stall_queue();
+        while self.sessions.at(session).can_send()
+            && let Some(idx) = self.calls.first_waiting(session)
+        {
+            self.calls.unlink(idx, self.sessions.at_mut(session));
+            self.start(session, idx);
+        }
+    }
+
+    /// Ends the calls that waited for the other side's answer and are larger than it takes.
+    pub(crate) fn end_too_large(&mut self, session: u32) {
+        let limit = self.sessions.at(session).terms().max_message as usize;
+        while let Some(idx) = self.calls.first_too_large(session, limit) {
+            self.abort(idx, RpcError::Rejected(ErrorCode::TOO_LARGE));
+        }
+    }
+
+    /// RESP or ERR. Returns the call if nothing but its completion is left.
+    #[inline(always)]
+    pub(crate) fn on_answer(
+        &mut self,
+        session: u32,
+        header: &Header,
+        data: &[u8],
+    ) -> Option<Answered> {
+        let line = self.sessions.at_mut(session);
+        #[cfg(all(debug_assertions, not(feature = "mutants")))]
+        assert!(
+            self.calls.are_slots_settled(line.slots(), session),
+            "at {session}"
+        );
+        let (pacer, context) = (&mut self.pacer, &mut self.context);
+        match self.calls.on_answer(header, data, line, pacer, context) {
+            Answer::Ends(answered) => Some(answered),
+            Answer::Taken => None,
+            Answer::InParts => {
+                self.on_large_answer(session, header, Data::Here(data));
+                None
+            }
+            Answer::Amid(idx) => {
+                // The request was large, or it failed.
+                self.end_transfer(session, idx);
+                self.on_answer_again(session, header, data)
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_answer_again(&mut self, session: u32, header: &Header, data: &[u8]) -> Option<Answered> {
+        let line = self.sessions.at_mut(session);
+        let (pacer, context) = (&mut self.pacer, &mut self.context);
+        match self.calls.on_answer(header, data, line, pacer, context) {
+            Answer::Ends(answered) => Some(answered),
+            _ => None,
+        }
+    }
+
+    /// A packet of a response that has more than one.
+    #[cold]
+    pub(crate) fn on_large_answer(&mut self, session: u32, header: &Header, data: Data<'_>) {
+        let (transfers, mut lent) = self.transfers();
+        transfers.on_large_answer(&mut lent, session, header, data);
+    }
+
+    /// Parts of the call's messages go or come no more.
+    fn end_transfer(&mut self, session: u32, idx: CallIdx) {
+        let (transfers, mut lent) = self.transfers();
+        transfers.end(&mut lent, session, idx);
+    }
+
+    /// Does what is due for large messages. `blame`: what has not come was lost.
+    pub(crate) fn check_transfers(&mut self, blame: bool) {
+        let mut next = Nanos::MAX;
+        for index in 0..self.transfers.len() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            let (transfers, mut lent) = self.transfers();
+            if blame && let Some(failed) = transfers.check(&mut lent, index) {
+                self.close(failed, CloseReason::PeerFailed, true);
+            }
+            next = next.min(self.transfers.due_of(index));
+        }
+        self.context.agenda.set_transfers(next);
+    }
+
+    /// Sends what waited in the wheel and is due.
+    pub(crate) fn release_paced(&mut self) {
+        while let Some(entry) = self.pacer.pop_due(self.context.moment.now()) {
+            self.on_place(&entry);
+        }
+    }
+
+    /// A packet's time has come, if it is still to be sent (rule S8).
+    fn on_place(&mut self, entry: &Entry) {
+        let Some(session) = self.sessions.find(entry.session) else {
+            return;
+        };
+        let line = self.sessions.at_mut(session);
+        let Some(idx) = self.calls.in_slot(line.slot_at(entry.req), entry.req) else {
+            return;
+        };
+        match self.calls.transfer_of(idx) {
+            Some(transfer) => {
+                let (transfers, mut lent) = self.transfers();
+                transfers.on_place(&mut lent, transfer, entry.at);
+            }
+            None => self.calls.on_place(idx, entry.at, line, &mut self.context),
+        }
+    }
+
+    /// Which short cuts are taken from now on.
+    pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
+        self.context.config.bypasses = bypasses;
+        self.pacer.set_bypasses(bypasses);
+        for session in 0..self.sessions.len() {
+            let line = self.sessions.at_mut(session);
+            self.pacer.on_rate(line, &self.context);
+        }
+    }
+
+    /// CR: what of a request has arrived.
+    #[inline(never)]
+    pub(crate) fn on_credit_return(&mut self, session: u32, header: &Header, bytes: &[u8]) {
+        let line = self.sessions.at_mut(session);
+        let (pacer, context) = (&mut self.pacer, &mut self.context);
+        if let Some(idx) = self.calls.on_credit_return(header, line, pacer, context) {
+            let bits = bitmap_of(header, bytes);
+            let (transfers, mut lent) = self.transfers();
+            transfers.on_arrivals(&mut lent, session, idx, header, bits);
+        }
+    }
+
+    /// An answer was marked on its own way: this side has asked for it at its rate (rule S15).
+    #[cold]
+    pub(crate) fn on_marked_answer(&mut self, session: u32, size: u32) {
+        let line = self.sessions.at_mut(session);
+        let way = match line.is_single(size) {
+            true => Way::Out,
+            false => Way::Back,
+        };
+        self.pacer.learn_mark(line, way, &mut self.context);
+    }
+
+    /// Cancels a call; its completion follows. False if it has completed already.
+    pub(crate) fn cancel(&mut self, id: CallId) -> bool {
+        let Some(idx) = self.calls.find(id) else {
+            return false;
+        };
+        self.abort(idx, RpcError::Cancelled);
+        true
+    }
+
+    /// Completes a call to the user before the server has answered (rule S6).
+    fn abort(&mut self, idx: CallIdx, error: RpcError) {
+        let session = self.calls.session_of(idx);
+        self.end_transfer(session, idx);
+        let line = self.sessions.at_mut(session);
+        self.calls.abort(idx, error, line, &mut self.context);
+    }
+
+    /// Ends every call of a session that closes, in the order in which they were issued to slots,
+    /// then the backlog.
+    pub(crate) fn end_calls(&mut self, session: u32, reason: CloseReason) {
+        let error = match reason {
+            CloseReason::PeerFailed => RpcError::PeerFailed,
+            other => RpcError::SessionClosed(other),
+        };
+        for at in self.sessions.at(session).slots() {
+            if let Some(idx) = self.calls.call_at(at) {
+                self.end_transfer(session, idx);
+                self.end_call(session, idx, error);
+            }
+        }
+        while let Some(idx) = self.calls.first_waiting(session) {
+            self.calls.unlink(idx, self.sessions.at_mut(session));
+            self.end_call(session, idx, error);
+        }
+    }
+
+    fn end_call(&mut self, session: u32, idx: CallIdx, error: RpcError) {
+        let line = self.sessions.at(session);
+        self.calls
+            .end_with_session(idx, error, line, &mut self.context);
+    }
+
+    /// Does what is due for one entry of the table of calls; returns when it must be looked at
+    /// again.
+    pub(crate) fn check_call(&mut self, idx: CallIdx, blame: bool) -> Nanos {
+        let now = self.context.moment.now();
+        let (sessions, context) = (&mut self.sessions, &mut self.context);
+        match self.calls.find_due(idx, blame, sessions, context) {
+            Overdue::Not(due) => due,
+            Overdue::Deadline => {
+                self.abort(idx, RpcError::DeadlinePassed);
+                now
+            }
+            Overdue::PeerSilent => {
+                let session = sessions.handle(self.calls.session_of(idx));
+                self.close(session, CloseReason::PeerFailed, true);
+                Nanos::MAX
+            }
+            Overdue::Answer => {
+                let line = sessions.at_mut(self.calls.session_of(idx));
+                self.calls.ask_again(idx, line, &mut self.pacer, context);
+                now
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The context of an endpoint's parts: the time, the limits, and the queues towards the transport,
+//! the loop and the user.
+//!
+//! A part gets it with each event. It holds no session, no call and no request, so a part cannot
+//! reach another one through it.
+
+use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
+
+use crate::client::call::Done;
+use crate::config::{Config, ConfigError};
+use crate::endpoint::agenda::Agenda;
+use crate::endpoint::moment::Moment;
+use crate::handler::notices::Notices;
+use crate::handler::request::Ticket;
+use crate::observe::stats::Stats;
+use crate::packet::outbox::Outbox;
+use crate::rng::Rng;
+use crate::server::inbound::RequestId;
+use crate::session::lifecycle::SessionEvent;
+use crate::session::line::Line;
+use crate::time::Nanos;
+use crate::transport::{Limits, TxSeq};
+
+/// The context in which a part of an endpoint works.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) config: Config,
+    pub(crate) limits: Limits,
+    pub(crate) moment: Moment,
+    pub(crate) outbox: Outbox,
+    pub(crate) notices: Notices,
+    pub(crate) agenda: Agenda,
+    pub(crate) pool: Pool,
+    pub(crate) rng: Rng,
+    pub(crate) stats: Stats,
+}
+
+impl Context {
+    pub(crate) fn new(
+        config: Config,
+        limits: Limits,
+        seed: u64,
+        now: Nanos,
+    ) -> Result<Self, ConfigError> {
+        config.check_ranges()?;
+        let pool = Pool::new(PoolConfig {
+            hugepages: if config.hugepages {
+                dunlin_msgbuf::Hugepages::Try
+            } else {
+                dunlin_msgbuf::Hugepages::Never
+            },
+            max_bytes: config.pool_bytes,
+            data_size: limits.data_size,
+            readable: config.readable_buffers,
+            // A simulator has one process, and may have more endpoints than that has descriptors.
+            shared: !config.readable_buffers,
+            ..PoolConfig::default()
+        })
+        .map_err(|_| ConfigError::Memory)?;
+        let outbox = Outbox::new();
+        #[cfg(feature = "mutants")]
+        let outbox = outbox.showing(config.mutant);
+        Ok(Self {
+            config,
+            limits,
+            moment: Moment::new(now),
+            outbox,
+            notices: Notices::default(),
+            agenda: Agenda::new(),
+            pool,
+            rng: Rng::new(seed),
+            stats: Stats::default(),
+        })
+    }
+
+    /// True if this build has planted bugs and this endpoint shows `mutant`.
+    #[cfg(feature = "mutants")]
+    #[inline]
+    pub(crate) fn shows(&self, mutant: crate::mutant::Mutant) -> bool {
+        self.config.mutant == Some(mutant)
+    }
+
+    /// Tells the user that no client waits for the answer to a kept request any more.
+    pub(crate) fn tell_given_up(&mut self, request: RequestId) {
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::NotReported) {
+            return;
+        }
+        self.notices.on_given_up(Ticket(request));
+        self.agenda.call_attention();
+    }
+
+    /// Tells the user what happened to a session.
+    pub(crate) fn tell(&mut self, event: SessionEvent) {
+        self.notices.on_session(event);
+        self.agenda.call_attention();
+    }
+
+    /// Puts the session before the loop if it has a backlog that could move.
+    #[inline]
+    pub(crate) fn wake(&mut self, session: u32, line: &mut Line) {
+        #[cfg(feature = "mutants")]
+        if self.shows(crate::mutant::Mutant::LostWakeup) {
+            return;
+        }
+        if line.stall() {
+            self.agenda.on_stalled(session);
+        }
+    }
+
+    /// Hands a completion to the loop, which delivers it when the transport is done.
+    pub(crate) fn end(&mut self, done: Done, tx_end: TxSeq) {
+        self.outbox.end(done, tx_end);
+        self.agenda.call_attention();
+    }
+
+    /// Gives a response buffer back to the pool once the transport is done with it (rule S12).
+    pub(crate) fn recycle_sent(&mut self, buf: MsgBuf, tx_end: TxSeq) {
+        if self.outbox.recycle(buf, tx_end, &mut self.pool) {
+            self.agenda.call_attention();
+        }
+    }
+
+    /// Gives back what lingered and is done.
+    pub(crate) fn recycle_lingering(&mut self) {
+        self.outbox.recycle_lingering(&mut self.pool);
+    }
+}

@@ -1,0 +1,232 @@
+//! Events of the server side, each brought to the parts that it concerns: requests, and reassembly
+//! of those that come in several packets.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{AckVector, ErrorCode, Header};
+
+use crate::endpoint::core::Core;
+use crate::packet::receive::{Data, Packet};
+use crate::server::inbound::{Effect, Large, Partial, Received, RequestId, RequestIdx};
+use crate::transfer::reassembly::Taken;
+use crate::transfer::scoreboard::packets_of;
+
+/// Packets.
+impl Core {
+    /// REQ: returns the request to run a handler for, if it is new (rule S2).
+    #[inline(always)]
+    pub(crate) fn on_request(
+        &mut self,
+        session: u32,
+        packet: &Packet<'_>,
+        congestion: bool,
+    ) -> Option<RequestIdx> {
+        let (line, header) = (self.sessions.at(session), &packet.header);
+        if !line.is_single(header.size) {
+            self.on_large_request(session, header, Data::Here(packet.data), congestion);
+            return None;
+        }
+        let received = Received::new(session, line, header, congestion);
+        let accepted = self
+            .requests
+            .on_request(&received, &self.sessions, &mut self.context);
+        accepted.map_err(|effect| self.apply(effect)).ok()
+    }
+
+    /// A packet of a request that does not fit into one.
+    #[cold]
+    pub(crate) fn on_large_request(
+        &mut self,
+        session: u32,
+        header: &Header,
+        data: Data<'_>,
+        congestion: bool,
+    ) {
+        let line = self.sessions.at(session);
+        let received = Received::new(session, line, header, congestion);
+        let found = self
+            .requests
+            .on_large_request(&received, &self.sessions, &mut self.context);
+        let partial = match found {
+            Large::New(idx) => self.begin_parts(session, idx, header.size),
+            Large::Part(partial) => Some(partial),
+            Large::Over(effect) => {
+                self.apply(effect);
+                None
+            }
+        };
+        if let Some(partial) = partial {
+            self.take_part(partial, header, data, congestion);
+        }
+    }
+
+    /// Makes room for the request, or refuses it.
+    fn begin_parts(&mut self, session: u32, idx: RequestIdx, size: u32) -> Option<Partial> {
+        let terms = self.sessions.at(session).terms();
+        if size > terms.max_message {
+            self.reject(idx, ErrorCode::TOO_LARGE);
+            return None;
+        }
+        let context = &mut self.context;
+        let message = match self.reassembly.has_room(session, size, &context.config) {
+            true => context.pool.alloc(size as usize).ok(),
+            false => None,
+        };
+        let Some(message) = message else {
+            self.reject(idx, ErrorCode::OVERLOADED);
+            return None;
+        };
+        let packets = packets_of(size, terms.data_size);
+        let place = self.reassembly.begin(session, packets, size, message);
+        Some(self.requests.begin_parts(idx, place, packets, context))
+    }
+
+    fn take_part(&mut self, partial: Partial, header: &Header, data: Data<'_>, congestion: bool) {
+        let (idx, place) = (partial.request, partial.place);
+        let data_size = self.sessions.at(partial.session).terms().data_size as usize;
+        let taken = match self
+            .reassembly
+            .take(place, header, data, data_size, congestion)
+        {
+            Ok(taken) => taken,
+            Err(reason) => return self.context.stats.on_drop(reason),
+        };
+        self.requests.on_part(idx, taken, congestion, &self.context);
+        if taken != Taken::Last {
+            return self.apply(Effect::CreditDue(partial));
+        }
+        if let Some(message) = self.reassembly.end(place, partial.session) {
+            self.reassembly.on_complete(idx.0, message);
+            self.context.agenda.call_attention();
+        }
+    }
+
+    /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
+    /// response (rule S13).
+    pub(super) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
+        let line = self.sessions.at(session);
+        let received = Received::new(session, line, header, congestion);
+        let effect = self
+            .requests
+            .on_probe(&received, &self.sessions, &mut self.context);
+        self.apply(effect);
+    }
+
+    /// CANCEL: the client does not wait for the response any more (rule S6).
+    pub(super) fn on_cancel(&mut self, session: u32, header: &Header) {
+        let line = self.sessions.at(session);
+        let received = Received::new(session, line, header, false);
+        let effect = self
+            .requests
+            .on_cancel(&received, &self.sessions, &mut self.context);
+        self.apply(effect);
+    }
+
+    /// The client has these responses (rules S9, W10).
+    pub(crate) fn on_acks(&mut self, session: u32, acks: AckVector) {
+        let line = self.sessions.at(session);
+        self.requests.on_acks(line, acks, &mut self.context);
+    }
+
+    /// Brings to reassembly what an event at a request asks of it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::None => {}
+            Effect::CreditDue(partial) => {
+                let (place, request) = (partial.place, partial.request.0);
+                self.reassembly.on_credit_due(place, request);
+                self.context.agenda.call_attention();
+            }
+            Effect::GivenUp(partial) => {
+                let ended = self.reassembly.end(partial.place, partial.session);
+                let Some(message) = ended else { return };
+                #[cfg(feature = "mutants")]
+                if self.context.shows(crate::mutant::Mutant::BudgetLeaked) {
+                    self.reassembly.leak(message.len());
+                }
+                self.context.pool.recycle(message);
+            }
+        }
+    }
+
+    /// Says what has arrived of the requests that this burst brought packets of (rule S7).
+    pub(super) fn return_credits(&mut self) {
+        while let Some(request) = self.reassembly.pop_pending() {
+            let idx = RequestIdx(request);
+            // It may have ended, and been followed by another one.
+            let Some(partial) = self.requests.partial(idx) else {
+                continue;
+            };
+            if let Some(due) = self.reassembly.take_credit_return(partial.place) {
+                let context = &mut self.context;
+                self.requests
+                    .send_credit_return(idx, &due, &self.sessions, context);
+            }
+        }
+    }
+}
+
+/// Handlers, and what ends without them.
+impl Core {
+    /// Answers with a response of `len` bytes that `write` fills.
+    #[inline(always)]
+    pub(crate) fn reply(&mut self, idx: RequestIdx, len: usize, write: impl FnOnce(&mut [u8])) {
+        self.requests
+            .reply(idx, len, write, &self.sessions, &mut self.context);
+    }
+
+    /// Takes over a response that was written elsewhere.
+    pub(crate) fn reply_with(&mut self, idx: RequestIdx, response: MsgBuf) {
+        self.requests
+            .reply_with(idx, response, &self.sessions, &mut self.context);
+    }
+
+    /// Answers with an error.
+    pub(crate) fn reject(&mut self, idx: RequestIdx, code: ErrorCode) {
+        self.requests
+            .reject(idx, code, &self.sessions, &mut self.context);
+    }
+
+    /// Lets the request outlive its handler, if that has not answered yet.
+    #[inline]
+    pub(crate) fn detach(&mut self, idx: RequestIdx) -> RequestId {
+        self.requests.detach(idx, &mut self.context)
+    }
+
+    /// A slow dispatch handler is about to start: its client learns that it will take time.
+    pub(crate) fn announce_slow(&mut self, idx: RequestIdx) {
+        self.requests
+            .announce_slow(idx, &self.sessions, &mut self.context);
+    }
+
+    /// A handler has returned: the request fails if it was left unanswered.
+    #[inline]
+    pub(crate) fn after_handler(&mut self, idx: RequestIdx) {
+        self.requests
+            .after_handler(idx, &self.sessions, &mut self.context);
+    }
+
+    /// Gives back one part of the responses that were held for long enough (rule S9).
+    pub(super) fn sweep_responses(&mut self) {
+        let part = self.requests.sweep_part(&self.context);
+        let end = part.end;
+        for index in part {
+            let idx = RequestIdx(u32::try_from(index).unwrap_or(u32::MAX));
+            let effect = self.requests.sweep(idx, &self.sessions, &mut self.context);
+            self.apply(effect);
+        }
+        self.requests.on_swept(end, &mut self.context);
+    }
+
+    /// The session closes under its requests.
+    pub(crate) fn end_requests(&mut self, session: u32) {
+        for at in self.sessions.at(session).slots() {
+            let effect = self
+                .requests
+                .on_session_closed(at as usize, &mut self.context);
+            self.apply(effect);
+        }
+        self.reassembly.forget_session(session);
+    }
+}

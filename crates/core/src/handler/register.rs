@@ -1,0 +1,21 @@
+//! The place for handlers that services ask of an endpoint. [`Rpc`] has it, and so has each
+//! endpoint that is built on one.
+
+use dunlin_wire::ReqType;
+
+use crate::endpoint::rpc::Rpc;
+use crate::handler::table::DispatchFn;
+use crate::time::Clock;
+use crate::transport::Transport;
+
+/// An endpoint with the user's state `App`, on which handlers can be registered.
+pub trait Register<App> {
+    /// Registers a handler, as [`Rpc::on`] does.
+    fn register(&mut self, req_type: ReqType, run: DispatchFn<App>);
+}
+
+impl<T: Transport, C: Clock, App> Register<App> for Rpc<T, C, App> {
+    fn register(&mut self, req_type: ReqType, run: DispatchFn<App>) {
+        self.on(req_type, run);
+    }
+}

@@ -1,0 +1,80 @@
+//! Laws: what must hold between the parts of an endpoint, whatever peers send and programs do.
+//!
+//! Each part keeps its own state in order. A law compares what two of them know of the same thing:
+//! credits that a session lacks are those that its calls and transfers hold. The endpoint checks
+//! its laws itself (`endpoint/laws.rs`, [`Check`]), and a broken one ends its sessions, because
+//! none of its answers can be trusted any more. The process goes on.
+
+use std::fmt;
+
+/// Something that holds between the parts of an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Law {
+    /// A session keeps prepared for ordinary packets exactly what follows from its state.
+    Prepared,
+    /// A slot is free exactly if no call is in it.
+    Slots,
+    /// A slot awaits a whole response exactly if its call waits for nothing else.
+    Awaited,
+    /// The credits that a session lacks are those that its calls hold.
+    Credits,
+    /// A session has a backlog exactly if calls wait.
+    Backlog,
+    /// The bytes that a session receives are those of its requests that are here in part.
+    Receiving,
+    /// The answers in the slots of a session begin as the session tells them to.
+    Answers,
+    /// Each call that is not free is in a slot or waits.
+    Calls,
+    /// Each large message on its way has a call, and that call it.
+    Transfers,
+    /// Each flow has a session, and that session it.
+    Flows,
+    /// The credits that are promised are those of all sessions.
+    Promises,
+    /// Each slot belongs to a session, or waits for one.
+    SlotRanges,
+    /// Each request that is not free is in a slot, or its session is gone.
+    Requests,
+}
+
+impl Law {
+    /// Its bit in a set of laws.
+    pub(crate) const fn bit(self) -> u32 {
+        1 << self as u8
+    }
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prepared => "what sessions keep prepared",
+            Self::Slots => "slots and calls",
+            Self::Awaited => "awaited responses",
+            Self::Credits => "credits",
+            Self::Backlog => "backlogs",
+            Self::Receiving => "bytes of large requests",
+            Self::Answers => "prepared answers",
+            Self::Calls => "calls",
+            Self::Transfers => "large messages",
+            Self::Flows => "flows",
+            Self::Promises => "promised credits",
+            Self::SlotRanges => "ranges of slots",
+            Self::Requests => "requests",
+        })
+    }
+}
+
+/// When an endpoint checks its [`Law`]s.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Check {
+    /// Never.
+    Never,
+    /// One session at each sweep of the responses that are held.
+    #[default]
+    Sweep,
+    /// The sessions that frames came for, after each burst; all of them, and what holds over all
+    /// sessions, at each sweep and after every thousand frames. For tests.
+    Event,
+}

@@ -1,0 +1,77 @@
+//! Inbound requests, as other parts know them: their names, a packet that brings one, and
+//! the share of an event that concerns reassembly. Plain values; `requests.rs` has the state.
+
+use dunlin_wire::{Header, ReqNum};
+
+use crate::session::line::Line;
+
+/// Names a request, for handles that outlive the iteration. Stale ones are recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct RequestId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+    pub(crate) req: ReqNum,
+}
+
+/// Index of a request in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RequestIdx(pub(crate) u32);
+
+/// A valid packet from the other side, with its session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received<'a> {
+    pub(crate) session: u32,
+    pub(crate) line: &'a Line,
+    pub(crate) header: &'a Header,
+    /// The network has marked it.
+    pub(crate) congestion: bool,
+}
+
+impl<'a> Received<'a> {
+    #[inline(always)]
+    pub(crate) fn new(session: u32, line: &'a Line, header: &'a Header, congestion: bool) -> Self {
+        Self {
+            session,
+            line,
+            header,
+            congestion,
+        }
+    }
+
+    /// The place of the slot that it is for.
+    #[inline]
+    pub(super) fn slot(&self) -> usize {
+        self.line.slot_at(self.header.req)
+    }
+}
+
+/// A request that is here in part: reassembly has its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Partial {
+    pub(crate) request: RequestIdx,
+    pub(crate) session: u32,
+    /// Its place among those that are being put together.
+    pub(crate) place: u32,
+}
+
+/// An event at a request asks this of reassembly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub(crate) enum Effect {
+    None,
+    /// A CR is due at the end of the burst.
+    CreditDue(Partial),
+    /// The request is over, and its bytes go back.
+    GivenUp(Partial),
+}
+
+/// A packet of a request that does not fit into one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Large {
+    /// Its first one: the request needs room.
+    New(RequestIdx),
+    /// A further one.
+    Part(Partial),
+    /// Of a request that does not take it.
+    Over(Effect),
+}

@@ -1,0 +1,270 @@
+//! Answers: replies of handlers, in their iteration and later, errors, and the same answer again
+//! (rules S3, S4).
+
+use dunlin_msgbuf::{BufRef, MsgBuf};
+use dunlin_wire::{ErrorCode, Flags, PacketType, Residence};
+
+use super::{Marks, RequestState, Requests};
+use crate::endpoint::context::Context;
+use crate::server::inbound::{RequestId, RequestIdx};
+use crate::session::table::Sessions;
+
+/// Replies and errors.
+impl Requests {
+    /// Answers with a response of `len` bytes that `write` fills. A request that has its answer
+    /// keeps it.
+    #[inline(always)]
+    pub(crate) fn reply(
+        &mut self,
+        idx: RequestIdx,
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+        sessions: &Sessions,
+        context: &mut Context,
+    ) {
+        if let Err(write) = self.reply_plain(idx, len, write, context) {
+            self.reply_otherwise(idx, len, write, sessions, context);
+        }
+    }
+
+    #[inline(never)]
+    fn reply_otherwise(
+        &mut self,
+        idx: RequestIdx,
+        len: usize,
+        write: impl FnOnce(&mut [u8]),
+        sessions: &Sessions,
+        context: &mut Context,
+    ) {
+        let request = self.at_mut(idx);
+        if !request.state.is_open() {
+            return;
+        }
+        if request.is_unwanted() {
+            return self.reject(idx, ErrorCode::CANCELLED, sessions, context);
+        }
+        let terms = sessions.at(request.session).terms();
+        if len > terms.max_message as usize {
+            return self.reject(idx, ErrorCode::RESPONSE_TOO_LARGE, sessions, context);
+        }
+        let fits = match &mut request.response {
+            Some(response) => response.resize(len).is_ok(),
+            None => false,
+        };
+        if !fits && !self.grow_response(idx, len, context) {
+            return self.reject(idx, ErrorCode::OVERLOADED, sessions, context);
+        }
+        let request = self.at_mut(idx);
+        if let Some(response) = &mut request.response {
+            write(response.data_mut());
+        }
+        self.on_answered(idx, context);
+        self.send_answer(idx, Flags::NONE, sessions, context);
+        #[cfg(feature = "mutants")]
+        if context.shows(crate::mutant::Mutant::SpareBuffer)
+            && let Ok(spare) = context.pool.alloc(len)
+        {
+            context.recycle_sent(spare, self.at(idx).tx_end);
+        }
+    }
+
+    /// Gets a response buffer of `len` bytes for the request. False if there is no memory.
+    #[cold]
+    #[inline(never)]
+    fn grow_response(&mut self, idx: RequestIdx, len: usize, context: &mut Context) -> bool {
+        let Ok(response) = context.pool.alloc(len) else {
+            return false;
+        };
+        if let Some(old) = self.at_mut(idx).response.replace(response) {
+            context.pool.recycle(old);
+        }
+        true
+    }
+
+    /// Takes over a response that a worker thread or a batch handler has written.
+    pub(crate) fn reply_with(
+        &mut self,
+        idx: RequestIdx,
+        response: MsgBuf,
+        sessions: &Sessions,
+        context: &mut Context,
+    ) {
+        let request = self.at_mut(idx);
+        if !request.state.is_open() {
+            return context.pool.recycle(response);
+        }
+        let len = response.len();
+        if let Some(old) = request.response.replace(response) {
+            context.pool.recycle(old);
+        }
+        self.reply(idx, len, |_| {}, sessions, context);
+    }
+
+    /// Answers with an error. A request that has its answer keeps it.
+    #[inline(never)]
+    pub(crate) fn reject(
+        &mut self,
+        idx: RequestIdx,
+        code: ErrorCode,
+        sessions: &Sessions,
+        context: &mut Context,
+    ) {
+        let request = self.at_mut(idx);
+        if request.state.is_over() {
+            return;
+        }
+        if request.marks.has(Marks::ORPHAN) {
+            return self.free_orphan(idx, context);
+        }
+        request.fail(code);
+        self.on_answered(idx, context);
+        self.send_answer(idx, Flags::NONE, sessions, context);
+    }
+
+    fn on_answered(&mut self, idx: RequestIdx, context: &mut Context) {
+        let request = self.at_mut(idx);
+        request.enter(RequestState::Done);
+        if request.arrived != context.moment.burst_time() {
+            request.answered = context.moment.now();
+        }
+        self.expect_sweep(context);
+    }
+
+    /// Queues the answer of a finished request.
+    #[inline]
+    pub(super) fn send_answer(
+        &mut self,
+        idx: RequestIdx,
+        flags: Flags,
+        sessions: &Sessions,
+        context: &mut Context,
+    ) {
+        let request = self.at_mut(idx);
+        let line = sessions.at(request.session);
+        let terms = line.terms();
+        let mut header = line.header(PacketType::Resp, request.req);
+        header.flags = match request.marks.has(Marks::CONGESTION) {
+            true => flags.with(Flags::ECN_ECHO),
+            false => flags,
+        };
+        // An answer that took longer than an iteration always says so, for the client's patience.
+        header.aux = Residence::NO_SAMPLE.0;
+        let outbox = &mut context.outbox;
+        let end = match (request.error(), &request.response) {
+            (None, Some(response)) => {
+                header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
+                if header.size > terms.data_size {
+                    // The client asks for the others.
+                    let first = response.lend_range(0, terms.data_size as usize);
+                    outbox.push(terms.peer, &header, first.unwrap_or(BufRef::EMPTY))
+                } else {
+                    outbox.push_message(terms.peer, &header, response)
+                }
+            }
+            (error, _) => {
+                header.kind = PacketType::Err;
+                header.size = error.unwrap_or(ErrorCode::HANDLER_FAILED).0;
+                outbox.push(terms.peer, &header, BufRef::EMPTY)
+            }
+        };
+        // A response that was lent once may be copied this time.
+        request.on_sent(end);
+        let burst_time = context.moment.burst_time();
+        if request.marks.has(Marks::SAMPLE) || request.arrived != burst_time {
+            outbox.measure(request.arrived, burst_time);
+        }
+    }
+}
+
+/// Handlers.
+impl Requests {
+    /// Tells the client before a slow dispatch handler starts, because nothing can be sent while
+    /// it runs (rule S4).
+    pub(crate) fn announce_slow(
+        &mut self,
+        idx: RequestIdx,
+        sessions: &Sessions,
+        context: &mut Context,
+    ) {
+        // The client must learn how long it takes, whether it asked or not.
+        self.at_mut(idx).marks.set(Marks::SAMPLE);
+        self.return_credit(idx, Flags::NONE, sessions, context);
+    }
+
+    /// Lets the request outlive its handler, if that has answered neither way yet.
+    #[inline]
+    pub(crate) fn detach(&mut self, idx: RequestIdx, context: &mut Context) -> RequestId {
+        if self.at(idx).state == RequestState::Dispatched {
+            self.detach_unanswered(idx, context);
+        }
+        self.id(idx)
+    }
+
+    #[inline(never)]
+    fn detach_unanswered(&mut self, idx: RequestIdx, context: &mut Context) {
+        let id = self.id(idx);
+        let request = self.at_mut(idx);
+        request.enter(RequestState::Detached);
+        if request.marks.has(Marks::ORPHAN) {
+            // The handler itself has closed the session.
+            context.tell_given_up(id);
+        }
+        let at = context.moment.now() + context.config.ack_delay;
+        #[cfg(feature = "mutants")]
+        let at = at + crate::time::Nanos(context.shows(crate::mutant::Mutant::OneLater).into());
+        context.agenda.acknowledge_at(at, id);
+    }
+
+    /// Acknowledges detached requests that are due (rule S4).
+    pub(crate) fn acknowledge_due(&mut self, sessions: &Sessions, context: &mut Context) {
+        while let Some(id) = context.agenda.pop_acknowledgement(context.moment.now()) {
+            if let Some(idx) = self.find(id) {
+                self.return_credit(idx, Flags::NONE, sessions, context);
+            }
+        }
+    }
+
+    /// A dispatch handler has returned. A request that it left unanswered fails.
+    #[inline]
+    pub(crate) fn after_handler(
+        &mut self,
+        idx: RequestIdx,
+        sessions: &Sessions,
+        context: &mut Context,
+    ) {
+        if self.at(idx).state == RequestState::Dispatched {
+            context.stats.on_unanswered();
+            self.reject(idx, ErrorCode::HANDLER_FAILED, sessions, context);
+        }
+    }
+
+    /// The request's response buffer with room for `capacity` bytes, for a handler that has no
+    /// access to the pool.
+    pub(crate) fn take_response(
+        &mut self,
+        idx: RequestIdx,
+        capacity: usize,
+        context: &mut Context,
+    ) -> Option<MsgBuf> {
+        match self.at_mut(idx).response.take() {
+            Some(response) if response.capacity() >= capacity => Some(response),
+            Some(response) => {
+                context.pool.recycle(response);
+                context.pool.alloc(capacity).ok()
+            }
+            None => context.pool.alloc(capacity).ok(),
+        }
+    }
+
+    /// Puts an unused response buffer back for the slot's next request. A handler that kept the
+    /// request may have answered it already: then it has another one, which the transport may be
+    /// reading, or is gone.
+    pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf, context: &mut Context) {
+        let request = self.at_mut(idx);
+        if request.state == RequestState::Free || request.response.is_some() {
+            context.pool.recycle(unused);
+        } else {
+            request.response = Some(unused);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Ends: what is given back when an answer has arrived, was held for long enough, or has no client
+//! any more (rules S6, S9, S12).
+
+use std::ops::Range;
+
+use dunlin_wire::ErrorCode;
+
+use super::{Marks, RequestState, Requests};
+use crate::config::{Config, SWEEP_LIMIT, SWEEP_PARTS};
+use crate::endpoint::context::Context;
+use crate::server::inbound::{Effect, RequestIdx};
+use crate::session::table::Sessions;
+use crate::time::Nanos;
+
+/// Parts of `response_hold` in which all held responses are looked at once.
+const SWEEPS_PER_HOLD: u64 = 4;
+
+/// Requests that are over.
+impl Requests {
+    /// Gives a finished request and its response back; the slot keeps its number.
+    #[inline(never)]
+    pub(super) fn free(&mut self, idx: RequestIdx, context: &mut Context) {
+        self.vacate(self.at(idx).at as usize);
+        self.release(idx, context);
+    }
+
+    /// The handler has let go of a request whose session is gone.
+    pub(super) fn free_orphan(&mut self, idx: RequestIdx, context: &mut Context) {
+        self.release(idx, context);
+    }
+
+    fn release(&mut self, idx: RequestIdx, context: &mut Context) {
+        self.set_response_aside(idx, context);
+        let request = self.at_mut(idx);
+        request.enter(RequestState::Free);
+        request.marks = Marks::NONE;
+        request.generation = request.generation.wrapping_add(1);
+        self.table.release(idx.0);
+    }
+
+    /// Gives the response to the context, which has it until the transport has read it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn set_response_aside(&mut self, idx: RequestIdx, context: &mut Context) {
+        let request = self.at_mut(idx);
+        let tx_end = std::mem::take(&mut request.tx_end);
+        if let Some(response) = request.response.take() {
+            context.recycle_sent(response, tx_end);
+        }
+    }
+
+    /// The session of the slot closes: a finished request goes, a running one becomes an orphan.
+    pub(crate) fn on_session_closed(&mut self, at: usize, context: &mut Context) -> Effect {
+        let Some(idx) = self.request_at(at) else {
+            return Effect::None;
+        };
+        let (id, given_up) = (self.id(idx), self.given_up(idx));
+        let request = self.at_mut(idx);
+        if !request.state.is_open() {
+            self.free(idx, context);
+            return given_up;
+        }
+        if request.state == RequestState::Detached && !request.marks.has(Marks::CANCELLED) {
+            context.tell_given_up(id);
+        }
+        request.marks.set(Marks::ORPHAN);
+        self.vacate(at);
+        given_up
+    }
+}
+
+/// Responses that are held (rule S9).
+impl Requests {
+    /// There is a response that must be given back some time.
+    #[inline]
+    pub(super) fn expect_sweep(&self, context: &mut Context) {
+        let interval = || self.sweep_interval(&context.config);
+        context.agenda.expect_sweep(interval, context.moment.now());
+    }
+
+    /// The requests that a sweep looks at now.
+    pub(crate) fn sweep_part(&self, context: &Context) -> Range<usize> {
+        context
+            .agenda
+            .sweep_part(self.table.len(), self.sweep_parts())
+    }
+
+    /// A part was swept, up to `end`.
+    pub(crate) fn on_swept(&self, end: usize, context: &mut Context) {
+        let next = context.moment.now() + self.sweep_interval(&context.config);
+        context.agenda.on_swept(end, self.table.len(), next);
+    }
+
+    /// Gives one request back if it was held for long enough.
+    pub(crate) fn sweep(
+        &mut self,
+        idx: RequestIdx,
+        sessions: &Sessions,
+        context: &mut Context,
+    ) -> Effect {
+        let request = self.at(idx);
+        let (now, hold) = (context.moment.now(), context.config.response_hold);
+        let is_old = now.since(request.held_since()) >= hold;
+        #[cfg(feature = "mutants")]
+        if now.since(request.answered) >= hold
+            && context.shows(crate::mutant::Mutant::TimerAfterCompletion)
+            && request.state == RequestState::Detached
+            && !request.marks.has(Marks::ORPHAN)
+            && request.answered != Nanos::ZERO
+        {
+            self.free(idx, context);
+            return Effect::None;
+        }
+        match request.state {
+            RequestState::Done if is_old => self.free(idx, context),
+            RequestState::Receiving if is_old => {
+                // The sender has stopped; its answer must be given back in its turn.
+                let given_up = self.given_up(idx);
+                self.reject(idx, ErrorCode::OVERLOADED, sessions, context);
+                context.agenda.on_held();
+                return given_up;
+            }
+            RequestState::Done | RequestState::Receiving => context.agenda.on_held(),
+            RequestState::Free | RequestState::Dispatched | RequestState::Detached => {}
+        }
+        Effect::None
+    }
+
+    /// In how many parts the held responses are swept: few if they are few.
+    fn sweep_parts(&self) -> usize {
+        self.table.len().div_ceil(SWEEP_LIMIT).clamp(1, SWEEP_PARTS)
+    }
+
+    fn sweep_interval(&self, config: &Config) -> Nanos {
+        let round = config.response_hold.0 / SWEEPS_PER_HOLD;
+        Nanos((round / self.sweep_parts() as u64).max(1))
+    }
+}

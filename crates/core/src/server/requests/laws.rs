@@ -1,0 +1,40 @@
+//! Questions of the endpoint's laws about requests (`law.rs`).
+
+use std::ops::Range;
+
+use super::{InboundRequest, Marks, RequestState, Requests, Template};
+
+impl Requests {
+    /// Bytes of the requests in these slots that are here in part; `size_at` has them by place.
+    pub(crate) fn receiving(&self, slots: Range<u32>, size_at: impl Fn(u32) -> u64) -> u64 {
+        let requests = slots.filter_map(|at| self.request_at(at as usize));
+        let parts = requests.filter(|idx| self.at(*idx).state == RequestState::Receiving);
+        parts.map(|idx| size_at(self.at(idx).place)).sum()
+    }
+
+    /// The answers to all requests in these slots begin as their session tells them to.
+    pub(crate) fn are_prepared(&self, slots: Range<u32>, template: &Template) -> bool {
+        let mut requests = slots.filter_map(|at| self.request_at(at as usize));
+        requests.all(|idx| self.at(idx).answer == *template)
+    }
+
+    /// Each request that is not free is in a slot, or its session is gone.
+    pub(crate) fn is_count_right(&self) -> bool {
+        let is_orphan = |request: &&InboundRequest| request.marks.has(Marks::ORPHAN);
+        let orphans = self.table.iter().filter(is_orphan).count();
+        self.count_in_slots() + orphans == self.table.live()
+    }
+
+    /// A planted bug: an entry belongs to no slot.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn leak(&mut self) {
+        self.table.take();
+    }
+
+    /// A planted bug: the answers of a slot are prepared for shorter packets.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn spoil_template(&mut self, idx: super::RequestIdx) {
+        let single = &mut self.at_mut(idx).answer.single;
+        *single = single.saturating_sub(1);
+    }
+}

@@ -1,0 +1,79 @@
+//! A short request and its reply, with nothing unusual about either: what the general path
+//! (`packets.rs`, `answers.rs`) does too, in fewer steps.
+
+use super::{Marks, RequestState, Requests};
+use crate::endpoint::context::Context;
+use crate::packet::outbox::Outbox;
+use crate::server::inbound::RequestIdx;
+use crate::session::proof::Known;
+
+impl Requests {
+    /// Makes the request the slot's current one, if it has the slot's next number, the last one is
+    /// over, and the transport is done with its response.
+    #[inline(always)]
+    pub(crate) fn accept_plain(
+        &mut self,
+        known: &Known<'_>,
+        context: &mut Context,
+    ) -> Option<RequestIdx> {
+        let (at, req, window) = (known.slot(), known.req(), known.window());
+        let (session, answer) = (known.session().index(), || known.answer_template());
+        let idx = self.entry_for(at, session, (req, window), answer)?;
+        let request = self.table.get_mut(idx.0)?;
+        if request.req.next(window) != req || !request.is_free(&context.outbox) {
+            return None;
+        }
+        request.begin(req, Marks::NONE, context.moment.burst_time());
+        context.stats.on_request_accepted();
+        Some(idx)
+    }
+
+    /// Answers with a response of one packet, in the iteration in which the request came.
+    ///
+    /// # Errors
+    /// `write`, if anything is unusual.
+    #[inline(always)]
+    pub(super) fn reply_plain<W: FnOnce(&mut [u8])>(
+        &mut self,
+        idx: RequestIdx,
+        len: usize,
+        write: W,
+        context: &mut Context,
+    ) -> Result<(), W> {
+        let request = self.table.at_mut(idx.0);
+        let usual = context.config.bypasses.common
+            && request.is_plainly(RequestState::Dispatched)
+            && request.arrived == context.moment.burst_time()
+            && len <= request.answer.single as usize;
+        let Some(response) = request.response.as_mut().filter(|_| usual) else {
+            return Err(write);
+        };
+        if response.resize(len).is_err() {
+            return Err(write);
+        }
+        write(response.data_mut());
+        let words = request.answer.words(len, request.req);
+        let peer = request.answer.peer;
+        let end = context.outbox.push_words(peer, words, response);
+        request.enter(RequestState::Done);
+        request.on_sent(end);
+        self.expect_sweep(context);
+        Ok(())
+    }
+}
+
+impl super::InboundRequest {
+    /// The entry can take another request: this one is over, and the transport does not read its
+    /// response. If it has, the response can be written again now.
+    #[inline(always)]
+    fn is_free(&mut self, outbox: &Outbox) -> bool {
+        if self.is_plainly(RequestState::Done) {
+            return true;
+        }
+        let is_free = self.state.is_over() && outbox.is_done(self.tx_end);
+        if is_free && let Some(response) = &mut self.response {
+            response.revoke();
+        }
+        is_free
+    }
+}

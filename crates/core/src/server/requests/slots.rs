@@ -1,0 +1,144 @@
+//! Slots in which the other side issues requests: which request is the current one, and which
+//! number follows (rules S1, S2).
+
+use std::ops::Range;
+
+use dunlin_wire::ReqNum;
+
+use super::{RequestIdx, RequestState, Requests, Template};
+use crate::session::table::NONE;
+
+/// A slot. Its entry has the number of the last request that was accepted (rule S2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// The last number, while the slot has no entry.
+    last: ReqNum,
+    /// The entry, or [`NONE`] if the last response was given back.
+    request: u32,
+}
+
+impl Requests {
+    /// A session has these slots now, whose request numbers start at `first_req`. `all`: slots of
+    /// all sessions.
+    pub(crate) fn open_slots(&mut self, slots: Range<u32>, first_req: ReqNum, all: usize) {
+        let empty = Slot {
+            last: ReqNum(0),
+            request: NONE,
+        };
+        self.slots.resize(all.max(self.slots.len()), empty);
+        let window = slots.end - slots.start;
+        for (number, at) in slots.enumerate() {
+            let number = u32::try_from(number).expect("at most 64 slots");
+            let req = ReqNum(first_req.0.wrapping_add(number));
+            self.slots[at as usize] = Slot {
+                last: req.previous(window),
+                request: NONE,
+            };
+        }
+    }
+
+    /// Number of the last request that was accepted in the slot.
+    #[inline]
+    pub(super) fn last_at(&self, at: usize) -> ReqNum {
+        match self.slots[at].request {
+            NONE => self.slots[at].last,
+            request => self.table.at(request).req,
+        }
+    }
+
+    /// The last request that was accepted in the slot, unless it was given back.
+    #[inline]
+    pub(super) fn request_at(&self, at: usize) -> Option<RequestIdx> {
+        let request = self.slots[at].request;
+        (request != NONE).then_some(RequestIdx(request))
+    }
+
+    /// Slots that have a request.
+    pub(super) fn count_in_slots(&self) -> usize {
+        self.slots
+            .iter()
+            .filter(|slot| slot.request != NONE)
+            .count()
+    }
+
+    /// The slot's last request if that has this number and state.
+    #[inline]
+    pub(super) fn current(
+        &self,
+        at: usize,
+        req: ReqNum,
+        state: RequestState,
+    ) -> Option<RequestIdx> {
+        let idx = self.request_at(at).filter(|_| self.last_at(at) == req)?;
+        (self.at(idx).state == state).then_some(idx)
+    }
+
+    /// The slot's entry, or one that it gets for the request that has its next number.
+    #[inline(always)]
+    pub(super) fn entry_for(
+        &mut self,
+        at: usize,
+        session: u32,
+        (req, window): (ReqNum, u32),
+        answer: impl FnOnce() -> Template,
+    ) -> Option<RequestIdx> {
+        let slot = self.slots.get(at)?;
+        if slot.request != NONE {
+            return Some(RequestIdx(slot.request));
+        }
+        let is_next = slot.last.next(window) == req;
+        is_next.then(|| self.furnish(at, session, answer()))
+    }
+
+    /// The entry for the slot's next request, whatever its number; `None` if the last one is not
+    /// over.
+    #[inline]
+    pub(super) fn next_at(
+        &mut self,
+        at: usize,
+        session: u32,
+        answer: impl FnOnce() -> Template,
+    ) -> Option<RequestIdx> {
+        let idx = match self.request_at(at) {
+            None => self.furnish(at, session, answer()),
+            Some(idx) => idx,
+        };
+        self.at(idx).state.is_over().then_some(idx)
+    }
+
+    /// Gives the slot an entry of its own, which has the slot's template until it is given back.
+    #[cold]
+    fn furnish(&mut self, at: usize, session: u32, answer: Template) -> RequestIdx {
+        let index = self.table.take();
+        let request = self.table.at_mut(index);
+        request.answer = answer;
+        request.session = session;
+        request.at = u32::try_from(at).expect("fewer than 2^32 slots");
+        request.req = self.slots[at].last;
+        self.slots[at].request = index;
+        RequestIdx(index)
+    }
+
+    /// The slot's entry is given back; the slot keeps its number.
+    pub(super) fn vacate(&mut self, at: usize) {
+        self.slots[at] = Slot {
+            last: self.last_at(at),
+            request: NONE,
+        };
+    }
+
+    /// Asks for the memory of a slot.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, at: usize) {
+        dunlin_msgbuf::prefetch_slice(&self.slots, at);
+    }
+
+    /// Asks for the memory of the request in a slot.
+    #[inline]
+    pub(crate) fn prefetch_request(&self, at: usize) {
+        let slot = self.slots.get(at);
+        if let Some(request) = slot.and_then(|slot| self.table.get(slot.request)) {
+            dunlin_msgbuf::prefetch_lines(request, 2);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The client's part for large messages: those that are on their way, in either direction, and
+//! those of them that may send (rules S7, S8, S13; eRPC §5).
+//!
+//! A message is the request or the response of a call, which goes by its session at the pace of its
+//! flow. So the part is lent calls, sessions and pacer with each event ([`Lent`]). The endpoint's
+//! core routes events here.
+
+mod receiving;
+mod sending;
+mod silence;
+mod turns;
+
+use std::collections::VecDeque;
+
+use crate::client::call::CallIdx;
+use crate::client::calls::Calls;
+use crate::congestion::pacer::Pacer;
+use crate::endpoint::context::Context;
+use crate::session::table::Sessions;
+use crate::slab::Slab;
+use crate::time::Nanos;
+use crate::transfer::scoreboard::Transfer;
+use crate::transfer::word::Word;
+
+/// The parts that large messages concern, lent for an event.
+pub(crate) struct Lent<'a> {
+    pub(crate) calls: &'a mut Calls,
+    pub(crate) sessions: &'a mut Sessions,
+    pub(crate) pacer: &'a mut Pacer,
+    pub(crate) context: &'a mut Context,
+}
+
+/// The messages of an endpoint that are on their way, and those of them that may send.
+#[derive(Debug, Default)]
+pub(crate) struct Transfers {
+    all: Slab<Transfer>,
+    /// Turns that were ever begun.
+    turns: u64,
+    sending: VecDeque<u32>,
+    /// By session, up to the last that has had any.
+    sessions: Vec<OfSession>,
+}
+
+/// The messages of one session.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfSession {
+    live: u32,
+    word: Word,
+}
+
+impl Transfers {
+    /// One more than the highest index ever used.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Messages on their way.
+    pub(crate) fn live(&self) -> usize {
+        self.all.live()
+    }
+
+    /// A planted bug: an entry belongs to no message.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn leak(&mut self) {
+        self.all.take();
+    }
+
+    /// A message of `packets` packets begins.
+    fn insert(&mut self, session: u32, call: CallIdx, packets: u32) -> u32 {
+        let sessions = session as usize + 1;
+        if self.sessions.len() < sessions {
+            self.sessions.resize(sessions, OfSession::default());
+        }
+        let of_session = &mut self.sessions[session as usize];
+        if of_session.live == 0 {
+            // What is known may be of another session, or of long ago.
+            of_session.word = Word::default();
+        }
+        of_session.live += 1;
+        let index = self.all.take();
+        self.turns += 1;
+        self.all.at_mut(index).begin(call, packets, self.turns);
+        index
+    }
+
+    /// The message has sent `sent` packets in its turn. After the last, those of others come.
+    fn on_turn(&mut self, index: u32, sent: u32) {
+        let entry = self.all.at_mut(index);
+        if entry.spend_turn(sent) {
+            self.turns += 1;
+            entry.begin_turn(self.turns);
+        }
+    }
+
+    fn remove(&mut self, session: u32, index: u32) {
+        self.sessions[session as usize].live -= 1;
+        self.all.at_mut(index).end();
+        self.all.release(index);
+    }
+
+    #[inline]
+    fn at(&self, index: u32) -> &Transfer {
+        self.all.at(index)
+    }
+
+    #[inline]
+    fn at_mut(&mut self, index: u32) -> &mut Transfer {
+        self.all.at_mut(index)
+    }
+
+    /// The entry, if it is in use.
+    fn get_live(&mut self, index: u32) -> Option<&mut Transfer> {
+        self.all
+            .get_mut(index)
+            .filter(|transfer| transfer.is_live())
+    }
+
+    /// Credits that the message holds.
+    pub(crate) fn held(&self, index: u32) -> u32 {
+        self.at(index).held()
+    }
+
+    /// When something is due for the entry of the table.
+    pub(crate) fn due_of(&mut self, index: u32) -> Nanos {
+        self.get_live(index).map_or(Nanos::MAX, |entry| entry.due)
+    }
+
+    /// Word of the other side of a session that has had messages.
+    fn word(&self, session: u32) -> &Word {
+        &self.sessions[session as usize].word
+    }
+
+    /// A packet that had left at `sent` was answered.
+    fn on_answer(&mut self, session: u32, sent: Nanos, now: Nanos) {
+        self.sessions[session as usize].word.on_answer(sent, now);
+    }
+
+    /// The message asks for an answer with its packet `tail`, which leaves again now. Returns how
+    /// often in a row it has done so, or all of the session together.
+    fn on_probe(&mut self, session: u32, index: u32, tail: u32, now: Nanos) -> u8 {
+        let word = &mut self.sessions[session as usize].word;
+        word.on_ask(now);
+        word.asks().max(self.all.at_mut(index).on_probe(tail, now))
+    }
+
+    /// Some message may send.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.sending.is_empty()
+    }
+
+    /// The message may send, in its turn. False if it waits for its time, or for its turn already.
+    fn queue(&mut self, index: u32) -> bool {
+        let queues = self.all.at_mut(index).begin_wait();
+        if queues {
+            self.sending.push_back(index);
+        }
+        queues
+    }
+
+    /// How many messages wait for their turn. Some of them may have ended.
+    fn queue_len(&self) -> usize {
+        self.sending.len()
+    }
+
+    /// The message whose turn it is; `None` if it has ended.
+    fn next_turn(&mut self) -> Option<u32> {
+        let index = self.sending.pop_front()?;
+        self.get_live(index)?.end_wait();
+        Some(index)
+    }
+}
+
+#[cfg(test)]
+mod tests;

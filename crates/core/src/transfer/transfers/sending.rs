@@ -1,0 +1,303 @@
+//! Messages of more than one packet, at the client side: sends the packets of large requests and
+//! asks for those of large responses (rules S7, S8, S13; eRPC §5).
+//!
+//! Both are a [`Transfer`](crate::transfer::scoreboard::Transfer): what CRs acknowledge of a
+//! request, and what arrives of a response. Called by `client/calls.rs` for calls that do not fit
+//! into a packet, by the loop for its queue (`drain_queues`), and by `endpoint/scan.rs` when time
+//! has passed. Nothing here calls user code.
+
+use dunlin_wire::{Bitmap, Flags, Header};
+
+use crate::client::call::CallIdx;
+use crate::client::calls::parts::Asked;
+use crate::congestion::{Sample, Way};
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
+use crate::observe::counters::DropReason;
+use crate::session::rtt::away_limit;
+use crate::time::Nanos;
+use crate::transfer::scoreboard::Answered;
+use crate::transfer::scoreboard::packets_of;
+use crate::transfer::transfers::{Lent, Transfers};
+
+/// Most credits that large messages leave to small ones.
+const MOST_RESERVED: u32 = 8;
+/// Credits that small requests of the session have for themselves.
+fn reserved(limit: u32) -> u32 {
+    (limit / 8).min(MOST_RESERVED)
+}
+
+impl Transfers {
+    /// Begins to send a request that does not fit into a packet. It has its slot and a credit.
+    #[cold]
+    pub(crate) fn start(&mut self, lent: &mut Lent<'_>, session: u32, idx: CallIdx, size: u32) {
+        let packets = packets_of(size, lent.sessions.at(session).terms().data_size);
+        let transfer = self.insert(session, idx, packets);
+        lent.calls.begin_sending(idx, transfer);
+        #[cfg(feature = "mutants")]
+        if lent.context.shows(Mutant::AwaitedAmidTransfer) {
+            lent.calls.spoil_slot(idx, true);
+        }
+        #[cfg(feature = "mutants")]
+        if lent.context.shows(Mutant::TransferLeaked) {
+            self.leak();
+        }
+        lent.context.stats.on_large_sent();
+        self.send_later(lent, transfer);
+    }
+
+    /// Sends up to `most` packets of the message, or asks for them; returns how many.
+    pub(super) fn send_some(&mut self, lent: &mut Lent<'_>, transfer: u32, most: u32) -> u32 {
+        let mut asked = Asked::default();
+        let mut sent = 0;
+        while sent < most {
+            let Some((packet, again)) = self.at(transfer).next_to_send() else {
+                break;
+            };
+            if !again && !self.has_credit(lent, transfer) {
+                break;
+            }
+            if !again {
+                self.take_credit(lent, transfer);
+            }
+            self.at_mut(transfer)
+                .on_sent(packet, lent.context.moment.now());
+            match lent.calls.is_sending(self.at(transfer).call) {
+                true => self.send_packet(lent, transfer, packet, again),
+                false => self.ask_for(lent, transfer, &mut asked, packet, again),
+            }
+            sent += 1;
+        }
+        self.ask(lent, transfer, &mut asked);
+        sent
+    }
+
+    /// So many packets of the message have left in its turn.
+    pub(super) fn after_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, sent: u32) {
+        // After a probe its patience stands: what was sent again may still be on its way.
+        if sent != 0 && !self.at(transfer).asks() {
+            let due = lent.context.moment.now() + self.probe_after(lent, transfer);
+            self.expect(lent, transfer, due);
+        }
+    }
+
+    /// A packet that was not sent before needs a credit, beside the one that the call has. Large
+    /// messages never fill an RX queue, this side's or that of a peer that is taken to be like it.
+    pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: u32) -> bool {
+        let entry = self.at(transfer);
+        entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call))
+    }
+
+    /// The session has a credit for any of its large messages.
+    pub(super) fn has_free_credit(&self, lent: &Lent<'_>, session: u32) -> bool {
+        let line = lent.sessions.at(session);
+        let most = lent.context.limits.rx_queue / 4 * 3;
+        let (credits, limit) = (line.credits(), line.terms().credits);
+        credits > reserved(limit) && limit - credits < most
+    }
+
+    /// Takes the credit that [`Self::has_credit`] has seen.
+    fn take_credit(&mut self, lent: &mut Lent<'_>, transfer: u32) {
+        let entry = self.at(transfer);
+        if entry.outstanding() != 0 {
+            let session = lent.calls.session_of(entry.call);
+            lent.sessions.at_mut(session).take_credit();
+        }
+    }
+
+    /// A packet of a request.
+    fn send_packet(&mut self, lent: &mut Lent<'_>, transfer: u32, packet: u32, again: bool) {
+        let idx = self.at(transfer).call;
+        let line = lent.sessions.at(lent.calls.session_of(idx));
+        lent.calls.send_part(idx, packet, again, line, lent.context);
+    }
+
+    /// Adds a packet of a response to what the next RFR asks for.
+    fn ask_for(
+        &mut self,
+        lent: &mut Lent<'_>,
+        transfer: u32,
+        asked: &mut Asked,
+        packet: u32,
+        again: bool,
+    ) {
+        let follows = packet == asked.first + asked.count && again == asked.again;
+        if asked.count != 0 && !follows {
+            self.ask(lent, transfer, asked);
+        }
+        if asked.count == 0 {
+            *asked = Asked {
+                first: packet,
+                count: 0,
+                again,
+            };
+        }
+        asked.count += 1;
+    }
+
+    /// Sends the RFR (rule S13).
+    fn ask(&mut self, lent: &mut Lent<'_>, transfer: u32, asked: &mut Asked) {
+        let asked = std::mem::take(asked);
+        if asked.count == 0 {
+            return;
+        }
+        let entry = self.at(transfer);
+        let line = lent.sessions.at(lent.calls.session_of(entry.call));
+        lent.calls
+            .ask_for_parts(entry.call, asked, entry.base(), line, lent.context);
+    }
+
+    /// CR for a request that is being sent: some of it has arrived (rules S7, W7).
+    #[cold]
+    pub(crate) fn on_arrivals(
+        &mut self,
+        lent: &mut Lent<'_>,
+        session: u32,
+        idx: CallIdx,
+        header: &Header,
+        bits: Bitmap,
+    ) {
+        let Some(transfer) = lent.calls.transfer_of(idx) else {
+            return;
+        };
+        let entry = self.at(transfer);
+        let (base, next) = (entry.base(), entry.next());
+        let cumulative = header.cumulative().0;
+        let reach = bits.offsets();
+        let from_the_future = reach
+            .clone()
+            .rev()
+            .find(|offset| bits.contains(*offset))
+            .is_some_and(|offset| cumulative + offset >= next);
+        let from_the_future = cumulative > next || from_the_future || header.pkt.0 >= next;
+        #[cfg(feature = "mutants")]
+        let from_the_future = from_the_future && !lent.context.shows(Mutant::FutureCreditAccepted);
+        if from_the_future {
+            lent.context.stats.on_drop(DropReason::PacketNumber);
+            return;
+        }
+        if header.flags.has(Flags::RETRANSMISSION) {
+            // A packet came twice.
+            let now = lent.context.moment.now();
+            self.at_mut(transfer).on_late(now);
+        }
+        let mut packets = 0;
+        let mut rtt = None;
+        let mut arrived = |arrival: Option<Arrival>| {
+            packets += u32::from(arrival.is_some());
+            rtt = rtt.or(arrival.and_then(|arrival| arrival.rtt));
+        };
+        for packet in base..cumulative {
+            arrived(self.on_arrival(lent, session, transfer, packet, header));
+        }
+        #[cfg(feature = "mutants")]
+        let cumulative = cumulative + u32::from(lent.context.shows(Mutant::BitmapOffByOne));
+        for offset in reach {
+            if bits.contains(offset) {
+                arrived(self.on_arrival(lent, session, transfer, cumulative + offset, header));
+            }
+        }
+        let answer = Sample {
+            rtt,
+            congestion: header.flags.has(Flags::ECN_ECHO),
+            packets,
+            now: lent.context.moment.now(),
+        };
+        let line = lent.sessions.at_mut(session);
+        lent.pacer.learn(line, Way::Out, answer, lent.context);
+        self.after_arrivals(lent, session, transfer);
+        if self.at(transfer).is_complete() {
+            self.end(lent, session, idx);
+            lent.calls.on_all_arrived(idx, lent.context);
+        }
+    }
+
+    /// One packet has arrived: its credit is free, and it may give a round-trip sample. `None` if
+    /// this was known.
+    pub(super) fn on_arrival(
+        &mut self,
+        lent: &mut Lent<'_>,
+        session: u32,
+        transfer: u32,
+        packet: u32,
+        header: &Header,
+    ) -> Option<Arrival> {
+        let entry = self.at_mut(transfer);
+        let held = entry.held();
+        let line = lent.sessions.at_mut(session);
+        let least = line.rtt().minimum().unwrap_or(Nanos::ZERO);
+        let now = lent.context.moment.burst_time();
+        let Answered { sent, once } = entry.on_acked(packet, now, least)?;
+        let free = held - entry.held();
+        line.return_credits(free);
+        let mut arrival = Arrival { rtt: None };
+        if let Some(first) = entry.take_probed(packet) {
+            // Whichever copy has arrived: it took no longer than this. If that is more than was
+            // thought, the probe may have come too early, and with it every one to come.
+            line.rtt_mut().on_bound(now.since(first));
+        }
+        self.on_answer(session, sent, now);
+        if once
+            && packet == header.pkt.0
+            && let Some(residence) = header.residence().to_nanos()
+        {
+            let rtt = now.since(sent).since(Nanos(residence));
+            if lent.context.moment.away() <= away_limit(rtt) {
+                line.rtt_mut().on_sample(rtt);
+                lent.context.stats.on_rtt_of_part(rtt);
+                arrival.rtt = Some(rtt);
+            } else {
+                lent.context.stats.on_rtt_away();
+            }
+        }
+        Some(arrival)
+    }
+
+    /// Looks for losses, and for what can be sent now.
+    pub(super) fn after_arrivals(&mut self, lent: &mut Lent<'_>, session: u32, transfer: u32) {
+        let late = self.look_for_losses(lent, transfer);
+        let due = lent.context.moment.now() + self.probe_after(lent, transfer);
+        self.expect(lent, transfer, due.min(late));
+        self.send_later(lent, transfer);
+        let line = lent.sessions.at_mut(session);
+        lent.context.wake(session, line);
+    }
+
+    /// Forgets what the call was sending or receiving. It keeps one credit.
+    #[inline(never)]
+    pub(crate) fn end(&mut self, lent: &mut Lent<'_>, session: u32, idx: CallIdx) {
+        let way = self.way_of(lent, idx);
+        if let Some(transfer) = lent.calls.end_transfer(idx) {
+            #[cfg(feature = "mutants")]
+            if lent.context.shows(Mutant::AwaitedLost) {
+                lent.calls.spoil_slot(idx, false);
+            }
+            let held = self.at(transfer).held();
+            self.remove(session, transfer);
+            lent.sessions.at_mut(session).return_credits(held - 1);
+            self.pass_turn(lent, session, way);
+        }
+    }
+
+    /// Sends the packet again, or asks for it again.
+    pub(super) fn send_again(&mut self, lent: &mut Lent<'_>, transfer: u32, packet: u32) {
+        match lent.calls.is_sending(self.at(transfer).call) {
+            true => self.send_packet(lent, transfer, packet, true),
+            false => {
+                let mut asked = Asked {
+                    first: packet,
+                    count: 1,
+                    again: true,
+                };
+                self.ask(lent, transfer, &mut asked);
+            }
+        }
+    }
+}
+
+/// A packet that was not known to have arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    /// Its round trip, if it can be trusted (rule S10).
+    pub(super) rtt: Option<Nanos>,
+}

@@ -1,0 +1,200 @@
+//! Large messages alone: calls, one session, a pacer and a context, and no endpoint.
+
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum, ReqType, SessionNum, Token};
+
+use super::*;
+use crate::client::call::{CallOptions, Tag};
+use crate::client::calls::issue::{Started, Wish};
+use crate::session::table::Session;
+use crate::session::terms::Terms;
+use crate::tests::{TERMS, context, open_session};
+use crate::transport::TxSeq;
+
+const DATA_SIZE: u32 = 1000;
+const CREDITS: u32 = 8;
+
+/// A client side with one open session.
+struct Client {
+    transfers: Transfers,
+    calls: Calls,
+    sessions: Sessions,
+    pacer: Pacer,
+    context: Context,
+    session: Session,
+    /// Packets that have left.
+    sent: u64,
+}
+
+impl Client {
+    fn new() -> Self {
+        let terms = Terms {
+            data_size: DATA_SIZE,
+            max_message: 1 << 20,
+            credits: CREDITS,
+            ..TERMS
+        };
+        let (sessions, session) = open_session(&terms);
+        let (mut calls, slots) = (Calls::default(), sessions.at(session.index()).slots());
+        calls.open_slots(slots, terms.first_req, sessions.slot_count(), 1);
+        let context = context(DATA_SIZE);
+        Self {
+            transfers: Transfers::default(),
+            calls,
+            sessions,
+            pacer: Pacer::new(&context.config),
+            context,
+            session,
+            sent: 0,
+        }
+    }
+
+    fn buf(&mut self, len: usize) -> MsgBuf {
+        self.context.pool.alloc(len).expect("memory")
+    }
+
+    fn with<R>(&mut self, run: impl FnOnce(&mut Transfers, &mut Lent<'_>, u32) -> R) -> R {
+        let mut lent = Lent {
+            calls: &mut self.calls,
+            sessions: &mut self.sessions,
+            pacer: &mut self.pacer,
+            context: &mut self.context,
+        };
+        run(&mut self.transfers, &mut lent, self.session.index())
+    }
+
+    /// Issues a call with a request of this many packets, which begins to be sent.
+    fn send(&mut self, packets: u32) -> CallIdx {
+        let size = (packets * DATA_SIZE) as usize;
+        let wish = Wish {
+            session: self.session,
+            req_type: ReqType(1),
+            request: self.buf(size),
+            response: self.buf(8),
+            tag: Tag(1),
+            options: CallOptions::default(),
+        };
+        let issued = self
+            .calls
+            .issue(wish, &mut self.sessions, &mut self.context)
+            .expect("the session is open");
+        let (idx, line) = (issued.id.index_at(), self.sessions.at_mut(0));
+        let started = self
+            .calls
+            .start(idx, line, &mut self.pacer, &mut self.context);
+        let Started::InParts(size) = started else {
+            panic!("{started:?}");
+        };
+        self.with(|transfers, lent, session| {
+            transfers.start(lent, session, idx, size);
+            transfers.send_large(lent);
+        });
+        idx
+    }
+
+    /// The packets that have left since the last look.
+    fn left(&mut self) -> usize {
+        let count = self.context.outbox.items().len();
+        let end = TxSeq(self.sent + count as u64);
+        self.sent = end.0;
+        self.context.outbox.clear(end);
+        count
+    }
+
+    /// CR: all packets before `cumulative` have arrived.
+    fn arrive(&mut self, idx: CallIdx, cumulative: u32) {
+        let header = Header {
+            kind: PacketType::Cr,
+            flags: Flags::NONE,
+            aux: dunlin_wire::Residence::NO_SAMPLE.0,
+            session: SessionNum(0),
+            token: Token(0),
+            size: Header::arrivals(PktNum(cumulative), 0),
+            pkt: PktNum(cumulative - 1),
+            req: self.calls.req_of(idx),
+        };
+        self.with(|transfers, lent, session| {
+            transfers.on_arrivals(lent, session, idx, &header, Bitmap::EMPTY);
+            transfers.send_large(lent);
+        });
+    }
+
+    fn credits(&self) -> u32 {
+        self.sessions.at(0).credits()
+    }
+}
+
+#[test]
+fn a_message_sends_what_credits_allow_and_leaves_some_to_small_ones() {
+    let mut client = Client::new();
+    let idx = client.send(20);
+    assert_eq!(client.left(), 7, "one credit is left to small messages");
+    assert_eq!(client.credits(), 1);
+    client.arrive(idx, 3);
+    assert_eq!(client.left(), 3);
+    for cumulative in [10, 17] {
+        client.arrive(idx, cumulative);
+        client.left();
+    }
+    client.arrive(idx, 20);
+    assert_eq!(client.left(), 0);
+    assert_eq!(client.credits(), CREDITS - 1, "the call keeps one");
+    assert_eq!(client.calls.transfer_of(idx), None);
+    assert_eq!(client.transfers.live(), 0);
+}
+
+#[test]
+fn packets_that_have_not_left_cannot_arrive() {
+    let mut client = Client::new();
+    let idx = client.send(20);
+    client.left();
+    client.arrive(idx, 8);
+    assert_eq!(client.context.stats.counters().drops.packet_number, 1);
+    assert_eq!(client.credits(), 1);
+}
+
+#[test]
+fn a_message_that_ends_gives_its_credits_to_the_next() {
+    let mut client = Client::new();
+    let first = client.send(20);
+    client.left();
+    let second = client.send(20);
+    assert_eq!(client.left(), 1, "what its call has");
+    client.with(|transfers, lent, session| {
+        transfers.end(lent, session, first);
+        transfers.send_large(lent);
+    });
+    assert_eq!(
+        client.left(),
+        5,
+        "all but one for small ones, and one for the first call"
+    );
+    assert_eq!(client.transfers.live(), 1);
+    let credits = client.calls.transfer_of(second);
+    let held = credits.map(|transfer| client.transfers.held(transfer));
+    assert_eq!(held, Some(6));
+}
+
+#[test]
+fn silence_asks_for_the_last_packet_and_then_gives_the_peer_up() {
+    let mut client = Client::new();
+    client.send(3);
+    client.left();
+    let mut asked = 0;
+    for _ in 0..1000 {
+        let due = client.transfers.due_of(0);
+        client.context.moment.advance(due);
+        let failed = client.with(|transfers, lent, _| transfers.check(lent, 0));
+        if failed.is_some() {
+            let waited = client.context.moment.now();
+            assert!(
+                waited >= client.context.config.failure_timeout,
+                "{waited:?}"
+            );
+            assert!(asked >= 3, "{asked}");
+            return;
+        }
+        asked += client.left();
+    }
+    panic!("the peer is never given up");
+}

@@ -1,0 +1,248 @@
+//! Turns of large messages: which of a session's sends next, and how much.
+//!
+//! A window is the session's, for each way, and so is a rate; credits are the session's. The
+//! messages of one way share them in turns of [`QUANTUM`] packets, so that equal messages take
+//! about as long. Called by `transfers/sending.rs` for its queue and when a message
+//! ends, and by `congestion/pacing.rs` when a packet's time has come.
+
+use crate::client::call::CallIdx;
+use crate::congestion::Way;
+use crate::congestion::wheel::Entry;
+use crate::packet::words::HEADER_BYTES;
+use crate::session::table::NONE;
+use crate::time::Nanos;
+use crate::transfer::transfers::{Lent, Transfers};
+
+/// Packets that one message may send, or ask for by one RFR, before another one of the endpoint has
+/// its turn, so that neither fills a queue on its own.
+const TURN: u32 = 16;
+/// Packets that one RFR of a paced session may ask for (design §7).
+const MOST_ASKED_PACED: u32 = 4;
+
+impl Transfers {
+    /// Puts the message into the queue of those that may send.
+    pub(super) fn send_later(&mut self, lent: &mut Lent<'_>, transfer: u32) {
+        if self.queue(transfer) {
+            lent.context.agenda.call_attention();
+        }
+    }
+
+    /// The time for which a message of a paced session has waited is here, if it still waits for
+    /// that.
+    pub(crate) fn on_place(&mut self, lent: &mut Lent<'_>, transfer: u32, at: Nanos) {
+        let message = self.at_mut(transfer);
+        if message.place == Some(at) {
+            message.place = None;
+            if self.take_paced_turn(lent, transfer, true) {
+                self.send_later(lent, transfer);
+            }
+        }
+    }
+
+    /// Gives each message in the queue its turn.
+    pub(crate) fn send_large(&mut self, lent: &mut Lent<'_>) {
+        for _ in 0..self.queue_len() {
+            if let Some(transfer) = self.next_turn()
+                && self.take_turn(lent, transfer)
+            {
+                self.send_later(lent, transfer);
+            }
+        }
+    }
+
+    /// Sends up to [`TURN`] packets of the message. True if more could go at once.
+    fn take_turn(&mut self, lent: &mut Lent<'_>, transfer: u32) -> bool {
+        let (session, way) = self.stream_of(lent, transfer);
+        match lent.sessions.at(session).flow() {
+            NONE if self.has_free_credit(lent, session) || self.at(transfer).has_lost() => {
+                self.take_window_turn(lent, session, way, u32::MAX)
+            }
+            // What its own credit allows takes nothing from the others.
+            NONE => {
+                self.send_in_turn(lent, transfer, 1);
+                false
+            }
+            _ => self.take_paced_turn(lent, transfer, false),
+        }
+    }
+
+    /// Session and way of a large message.
+    pub(super) fn stream_of(&self, lent: &Lent<'_>, transfer: u32) -> (u32, Way) {
+        let idx = self.at(transfer).call;
+        (lent.calls.session_of(idx), self.way_of(lent, idx))
+    }
+
+    /// Sends packets of the message's session whose time has come, and takes a place for the next
+    /// one. `placed`: the first has had its place. True if more could go at once.
+    fn take_paced_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, placed: bool) -> bool {
+        let (session, way) = self.stream_of(lent, transfer);
+        let flow = lent.sessions.at(session).flow();
+        match lent.pacer.window(flow, way) {
+            Some(window) => self.take_window_turn(lent, session, way, window),
+            None if lent.pacer.is_free(flow, way) => {
+                self.take_window_turn(lent, session, way, u32::MAX)
+            }
+            None => self.take_rate_turn(lent, transfer, placed),
+        }
+    }
+
+    /// Sends what the rate allows. The place of a message is for any of its session and way.
+    fn take_rate_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, mut placed: bool) -> bool {
+        let (session, way) = self.stream_of(lent, transfer);
+        let flow = lent.sessions.at(session).flow();
+        let mut sent = 0;
+        while sent < TURN && self.at(transfer).place.is_none() {
+            let Some((packet, again)) = self.at(transfer).next_to_send() else {
+                break;
+            };
+            if !again && !self.has_credit(lent, transfer) {
+                break;
+            }
+            let idx = self.at(transfer).call;
+            let bytes = self.bytes_of(lent, idx, packet);
+            if !placed && self.wait_for_place(lent, transfer, packet, bytes) {
+                break;
+            }
+            placed = false;
+            let most = match way {
+                Way::Out => 1,
+                Way::Back => MOST_ASKED_PACED,
+            };
+            let next = self.survey(lent, session, way).next.unwrap_or(transfer);
+            let count = self.send_in_turn(lent, next, most);
+            let more = bytes.saturating_mul(count.saturating_sub(1));
+            lent.pacer.charge(flow, way, more);
+            sent += count;
+            if count == 0 {
+                break;
+            }
+        }
+        sent >= TURN
+    }
+
+    /// Sends what the window allows. True if more could go at once.
+    fn take_window_turn(
+        &mut self,
+        lent: &mut Lent<'_>,
+        session: u32,
+        way: Way,
+        window: u32,
+    ) -> bool {
+        let mut sent = 0;
+        while sent < TURN {
+            let Survey { in_flight, next } = self.survey(lent, session, way);
+            let Some(next) = next else {
+                return false;
+            };
+            let most = match window.saturating_sub(in_flight) {
+                // A lost packet may go: what is in flight beside it may be lost as well.
+                0 => u32::from(sent == 0 && self.at(next).has_lost()),
+                room => room.min(TURN - sent),
+            };
+            let count = self.send_in_turn(lent, next, most);
+            if count == 0 {
+                return false;
+            }
+            sent += count;
+        }
+        true
+    }
+
+    /// Sends up to `most` packets of the message, and no more than what is left of its turn.
+    fn send_in_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, most: u32) -> u32 {
+        let most = most.min(self.at(transfer).turn_left());
+        let sent = self.send_some(lent, transfer, most);
+        self.on_turn(transfer, sent);
+        self.after_turn(lent, transfer, sent);
+        sent
+    }
+
+    /// Packets in flight of the session's messages in one way, and whose turn it is.
+    fn survey(&self, lent: &Lent<'_>, session: u32, way: Way) -> Survey {
+        let slots = lent.sessions.at(session).slots();
+        let mut survey = Survey::default();
+        let mut best = (true, u64::MAX);
+        for idx in lent.calls.in_slots(slots) {
+            let Some(transfer) = lent.calls.transfer_of(idx) else {
+                continue;
+            };
+            if self.way_of(lent, idx) != way {
+                continue;
+            }
+            let entry = self.at(transfer);
+            survey.in_flight += entry.outstanding() - entry.lost();
+            let key = (!entry.has_lost(), entry.turn());
+            if key <= best && self.can_send(lent, transfer) {
+                best = key;
+                survey.next = Some(transfer);
+            }
+        }
+        survey
+    }
+
+    /// The message has a packet to send, and a credit for it.
+    fn can_send(&self, lent: &Lent<'_>, transfer: u32) -> bool {
+        let next = self.at(transfer).next_to_send();
+        next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))
+    }
+
+    /// A message of the session has ended: the next one in its way may send.
+    pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: u32, way: Way) {
+        if let Some(next) = self.survey(lent, session, way).next {
+            self.send_later(lent, next);
+        }
+    }
+
+    /// Lets a packet of the message wait for its time. False: it may leave at once.
+    pub(super) fn wait_for_place(
+        &mut self,
+        lent: &mut Lent<'_>,
+        transfer: u32,
+        packet: u32,
+        bytes: u32,
+    ) -> bool {
+        let (session, way) = self.stream_of(lent, transfer);
+        let line = lent.sessions.at_mut(session);
+        let Some(at) = lent.pacer.take_place(line, way, bytes, lent.context) else {
+            return false;
+        };
+        let message = self.at_mut(transfer);
+        message.place = Some(at);
+        let idx = message.call;
+        let entry = Entry {
+            session: line.handle(session),
+            req: lent.calls.req_of(idx),
+            packet,
+            at,
+        };
+        lent.pacer.wait(entry, lent.context);
+        true
+    }
+
+    /// Bytes that a packet of the message takes on the wire: its own, or those that an RFR for it
+    /// asks for.
+    pub(super) fn bytes_of(&self, lent: &Lent<'_>, idx: CallIdx, packet: u32) -> u32 {
+        let line = lent.sessions.at(lent.calls.session_of(idx));
+        let data_size = line.terms().data_size;
+        let size = lent.calls.bytes_under_way(idx);
+        let rest = size.saturating_sub(packet.saturating_mul(data_size));
+        rest.min(data_size) + HEADER_BYTES
+    }
+
+    /// The way of the call's large message.
+    pub(super) fn way_of(&self, lent: &Lent<'_>, idx: CallIdx) -> Way {
+        match lent.calls.is_receiving(idx) {
+            true => Way::Back,
+            false => Way::Out,
+        }
+    }
+}
+
+/// The large messages of a session in one way.
+#[derive(Default)]
+struct Survey {
+    /// Their packets that have left, and neither arrived nor are lost.
+    in_flight: u32,
+    /// The one whose turn it is, of those that have something to send.
+    next: Option<u32>,
+}

@@ -1,0 +1,38 @@
+//! Which packets are excused, and for how long.
+
+use super::*;
+
+const PATIENCE: Nanos = Nanos(100);
+
+fn answered(sent: u64, now: u64) -> Word {
+    let mut word = Word::default();
+    word.on_answer(Nanos(sent), Nanos(now));
+    word
+}
+
+#[test]
+fn a_packet_is_excused_while_others_are_answered_that_left_no_later() {
+    let word = answered(1_000, 1_500);
+    assert_eq!(word.excuses(Nanos(1_000), PATIENCE), Some(Nanos(1_600)));
+    assert_eq!(word.excuses(Nanos(951), PATIENCE), Some(Nanos(1_600)));
+}
+
+#[test]
+fn a_packet_is_not_excused_once_another_is_answered_that_left_half_the_patience_later() {
+    let mut word = answered(1_000, 1_500);
+    assert_eq!(word.excuses(Nanos(950), PATIENCE), None);
+    // What left earlier does not take that back.
+    word.on_answer(Nanos(900), Nanos(1_600));
+    assert_eq!(word.excuses(Nanos(950), PATIENCE), None);
+}
+
+#[test]
+fn who_asks_lets_the_others_wait_until_there_is_an_answer() {
+    let mut word = answered(1_000, 1_500);
+    word.on_ask(Nanos(2_000));
+    assert_eq!(word.asks(), 1);
+    assert_eq!(word.excuses(Nanos(1_000), PATIENCE), Some(Nanos(2_100)));
+    word.on_answer(Nanos(1_000), Nanos(2_050));
+    assert_eq!(word.asks(), 0);
+    assert_eq!(word.excuses(Nanos(1_000), PATIENCE), Some(Nanos(2_150)));
+}

@@ -1,0 +1,15 @@
+//! Proofs that an RPC allocates nothing once its endpoint is set up, over any transport: each kind
+//! of call runs until everything has grown as far as it grows, and then 10 000 times more while the
+//! allocator counts. A test installs [`crate::counting::Counting`] and calls
+//! [`prove_every_kind`](crate::prove_every_kind).
+
+pub mod kinds;
+mod lossy;
+mod memory;
+mod proof;
+mod world;
+
+pub use lossy::{Lossy, LossyTx};
+pub use memory::{Memory, MemoryRx, MemoryTx};
+pub use proof::prove;
+pub use world::{App, World};

@@ -1,0 +1,161 @@
+//! One round of calls of every kind. Each returns when the round's calls have completed; what they
+//! leave behind (responses that are held, timers) may go on into the next round.
+
+use dunlin_core::Nanos;
+use dunlin_core::transport::Transport;
+use dunlin_wire::ReqType;
+
+use super::world::*;
+
+/// Calls of a round in most kinds: the window of a session.
+const ROUND: usize = 8;
+
+fn round<T: Transport>(world: &mut World<T>, req_type: ReqType, calls: usize) {
+    for _ in 0..calls {
+        world.call(req_type, None);
+    }
+    world.settle();
+}
+
+/// Answered in the handler.
+pub fn dispatch<T: Transport>(world: &mut World<T>) {
+    round(world, ECHO, ROUND);
+}
+
+/// Answered when a timer fires.
+pub fn deferred<T: Transport>(world: &mut World<T>) {
+    round(world, LATER, ROUND);
+}
+
+/// Answered after the server has called back.
+pub fn nested<T: Transport>(world: &mut World<T>) {
+    round(world, NESTED, ROUND);
+}
+
+/// Two types and a dispatch handler in one burst, so that the batches have to be gathered.
+pub fn batch<T: Transport>(world: &mut World<T>) {
+    for _ in 0..ROUND {
+        world.call(BATCH, None);
+        world.call(ECHO, None);
+        world.call(BATCH_LATER, None);
+    }
+    world.settle();
+}
+
+/// Answered by a worker.
+pub fn background<T: Transport>(world: &mut World<T>) {
+    round(world, BACKGROUND, ROUND);
+}
+
+/// Rejected, of no known type, and never answered.
+pub fn errors<T: Transport>(world: &mut World<T>) {
+    for _ in 0..4 {
+        world.call(REJECT, None);
+        world.call(UNKNOWN, None);
+        world.call(DROP, None);
+    }
+    world.settle();
+}
+
+/// Handlers that take long, and then others.
+pub fn slow<T: Transport>(world: &mut World<T>) {
+    round(world, SLOW, ROUND);
+    round(world, ECHO, ROUND);
+}
+
+/// The window is full, the rest waits.
+pub fn backlog<T: Transport>(world: &mut World<T>) {
+    round(world, ECHO, 200);
+}
+
+/// The handler keeps the request beyond its deadline, and learns that it was cancelled.
+pub fn deadlines<T: Transport>(world: &mut World<T>) {
+    for _ in 0..ROUND {
+        world.call(HOLD, Some(Nanos::from_micros(500)));
+        world.call(ECHO, Some(Nanos::from_millis(500)));
+    }
+    world.pass(Nanos::from_millis(1));
+    answer_held(world);
+    world.settle();
+}
+
+/// In flight, in the backlog, in the server's hands.
+pub fn cancels<T: Transport>(world: &mut World<T>) {
+    let window = 8 * world.sessions.len();
+    for turn in 0..window + ROUND {
+        let req_type = if turn % 2 == 0 { HOLD } else { ECHO };
+        let call = world.call(req_type, None);
+        if turn % 3 == 0 {
+            world.step();
+        }
+        if turn % 4 != 1 {
+            world.client.cx().cancel(call);
+        }
+    }
+    world.exchange();
+    answer_held(world);
+    world.settle();
+    // What waited has been sent only now.
+    answer_held(world);
+    world.settle();
+}
+
+/// The server's slots are taken for as long as users cancel what waits behind them.
+pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
+    for _ in 0..8 * world.sessions.len() {
+        world.call(HOLD, None);
+    }
+    world.exchange();
+    for _ in 0..1000 {
+        let waiting = world.call(ECHO, None);
+        world.client.cx().cancel(waiting);
+        world.step();
+    }
+    answer_held(world);
+    world.settle();
+}
+
+/// A long handler, whose clients ask how it is doing.
+pub fn probes<T: Transport>(world: &mut World<T>) {
+    for _ in 0..ROUND {
+        world.call(HOLD, None);
+    }
+    world.pass(Nanos::from_millis(50));
+    answer_held(world);
+    world.settle();
+}
+
+/// Every seventh packet is lost.
+pub fn losses<T: Transport>(world: &mut World<T>) {
+    world.loss.set(7);
+    for req_type in [ECHO, LATER, NESTED, BATCH, BACKGROUND] {
+        for _ in 0..2 {
+            world.call(req_type, None);
+        }
+    }
+    for _ in 0..4 {
+        let call = world.call(ECHO, None);
+        world.step();
+        world.client.cx().cancel(call);
+    }
+    world.settle();
+    world.loss.set(0);
+}
+
+/// Between two rounds the server gives back every response that it has held.
+pub fn holds<T: Transport>(world: &mut World<T>) {
+    for req_type in [ECHO, LATER, BATCH, BACKGROUND] {
+        for _ in 0..4 {
+            world.call(req_type, None);
+        }
+    }
+    world.settle();
+    world.pass(Nanos::from_millis(5));
+}
+
+fn answer_held<T: Transport>(world: &mut World<T>) {
+    let (app, mut cx) = world.server.with();
+    while let Some(held) = app.held.pop() {
+        held.reply_bytes(&mut cx, &[1; SIZE]);
+    }
+}

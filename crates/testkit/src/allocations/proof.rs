@@ -1,0 +1,68 @@
+//! The proof: ten thousand calls, and not one allocation.
+
+use dunlin_core::transport::Transport;
+
+use super::world::World;
+use crate::counting;
+
+/// Calls after which everything has grown as far as it grows.
+const WARM_UP: u64 = 3_000;
+/// Calls that are counted.
+const CALLS: u64 = 10_000;
+
+/// Runs rounds of calls, and fails if one of them allocates after the warm-up.
+pub fn prove<T: Transport>(world: &mut World<T>, round: fn(&mut World<T>)) {
+    run_until(world, WARM_UP, round);
+    let mut count = 0;
+    let start = world.client.app().completed;
+    while world.client.app().completed < start + CALLS {
+        count += counting::allocations_in(|| round(world));
+        assert_eq!(
+            count,
+            0,
+            "the first came from\n{}",
+            counting::first_allocation()
+        );
+    }
+}
+
+fn run_until<T: Transport>(world: &mut World<T>, calls: u64, round: fn(&mut World<T>)) {
+    let start = world.client.app().completed;
+    while world.client.app().completed < start + calls {
+        round(world);
+    }
+}
+
+/// A test for every kind of call, over the transport of the function `$world`, which takes a number
+/// of sessions.
+#[macro_export]
+macro_rules! prove_every_kind {
+    ($world:ident) => {
+        $crate::prove_every_kind! {
+            $world: dispatch, deferred, nested, batch, background, errors, slow, backlog, deadlines,
+            cancels, cancels_behind_a_full_window, probes, losses, holds
+        }
+    };
+    ($world:ident: $($kind:ident),*) => {
+        $(
+            #[test]
+            fn $kind() {
+                $crate::allocations::prove(&mut $world(3), $crate::allocations::kinds::$kind);
+            }
+        )*
+
+        /// The proofs are worth something only if the counter counts and the calls succeed.
+        #[test]
+        fn an_allocation_is_seen() {
+            use $crate::counting;
+            let one = counting::allocations_in(|| drop(std::hint::black_box(Box::new(1))));
+            assert_eq!(one, 1);
+            assert!(counting::first_allocation().contains("an_allocation_is_seen"));
+            let mut world = $world(2);
+            $crate::allocations::kinds::dispatch(&mut world);
+            $crate::allocations::kinds::nested(&mut world);
+            assert_eq!(world.client.app().succeeded, 16);
+            assert_eq!(world.server.app().succeeded, 8);
+        }
+    };
+}

@@ -1,0 +1,38 @@
+//! Time that a test moves.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use dunlin_core::{Clock, Nanos};
+
+/// The clock of every endpoint of a test. Clones show the same time.
+#[derive(Clone, Debug, Default)]
+pub struct StepClock(Rc<Cell<Nanos>>);
+
+impl StepClock {
+    /// A clock that shows `now`.
+    pub fn at(now: Nanos) -> Self {
+        Self(Rc::new(Cell::new(now)))
+    }
+
+    /// The time that it shows.
+    pub fn read(&self) -> Nanos {
+        self.0.get()
+    }
+
+    /// Sets it.
+    pub fn set(&self, now: Nanos) {
+        self.0.set(now);
+    }
+
+    /// Sets it forward.
+    pub fn pass(&self, span: Nanos) {
+        self.0.set(self.0.get() + span);
+    }
+}
+
+impl Clock for StepClock {
+    fn now(&mut self) -> Nanos {
+        self.read()
+    }
+}

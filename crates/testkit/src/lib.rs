@@ -1,0 +1,34 @@
+//! Endpoints in one thread with a clock, a network and workers that a test moves; used by
+//! integration tests and fuzz targets alone.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`clock`], [`workers`] | time and background jobs that a test moves |
+//! | [`session`], [`packet`] | sessions without a control plane; bytes of packets |
+//! | [`wire`], [`pair`] | two endpoints, and frames between them that a test can take and change |
+//! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
+//! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
+//! | [`network`] | two network namespaces of the kernel, with a link between them |
+//!
+//! Invariant: nothing here reads a clock or draws a number that its caller did not seed.
+
+pub mod allocations;
+pub mod clock;
+pub mod counting;
+pub mod life;
+pub mod network;
+pub mod packet;
+pub mod pair;
+pub mod session;
+pub mod wire;
+pub mod workers;
+
+/// Says why a test does not run here. Where everything must run, that is a failure.
+///
+/// # Panics
+/// If `DUNLIN_NO_SKIP` is 1.
+pub fn skip(why: &str) {
+    let allowed = std::env::var_os("DUNLIN_NO_SKIP").is_none_or(|value| value != "1");
+    assert!(allowed, "DUNLIN_NO_SKIP is set, and: {why}");
+    println!("skipped: {why}");
+}

@@ -1,0 +1,221 @@
+//! Two endpoints whose promises must hold, whatever packets, users, faults and clocks do: property
+//! tests and the fuzz target in `fuzz/` run them. And two variants of an endpoint that must have
+//! everything in common that can be seen.
+//!
+//! The input is a list of steps. Each is one byte that says what, and bytes that say which. The
+//! checkers look on all the time; then the faults end, and everything must complete and be given
+//! back.
+//!
+//! Header bytes of real packets are changed too, so that tokens are right. Who knows the token of
+//! a session may end its calls or answer them wrongly, and the checkers allow that for sessions
+//! that were attacked so: `taint` in `life/ledger.rs`.
+
+mod host;
+mod ledger;
+mod letter;
+mod net;
+mod record;
+mod world;
+
+use dunlin_core::{Bypasses, Config, Nanos, Scheme, SessionOptions};
+use dunlin_wire::ReqNum;
+
+use dunlin_core::config::MAX_WINDOW;
+use letter::Mode;
+use net::DATA_SIZE;
+use record::Recorder;
+use world::{Order, World};
+
+const WINDOWS: [u32; 4] = [1, 2, 8, MAX_WINDOW];
+
+/// Request numbers that start here wrap soon: with the largest window, in the second round.
+const WRAP_SOON: u32 = MAX_WINDOW.wrapping_neg();
+
+/// Spans by which the clock is set forward: from less than anything to more than everything.
+const SPANS: [Nanos; 8] = [
+    Nanos(1),
+    Nanos::from_micros(3),
+    Nanos::from_micros(60),
+    Nanos::from_micros(300),
+    Nanos::from_millis(2),
+    Nanos::from_millis(9),
+    Nanos::from_millis(40),
+    Nanos::from_millis(300),
+];
+
+/// Lives through the steps that the bytes tell, and panics if a promise of the endpoint is broken.
+pub fn endpoint(bytes: &[u8]) {
+    live(bytes, host::config(), &Recorder::default());
+}
+
+/// Lives through the steps once with each of two variants of an endpoint that must not differ, and
+/// panics at the first difference: in the packets, in what users get and in which order, in
+/// counters, histograms, msgbufs and sessions. One has the general path alone, or no lanes.
+pub fn variants(bytes: &[u8]) {
+    let usual = host::config().bypasses;
+    for bypasses in [
+        Bypasses {
+            common: false,
+            ..usual
+        },
+        Bypasses {
+            lanes: false,
+            ..usual
+        },
+    ] {
+        let other = Config {
+            bypasses,
+            ..host::config()
+        };
+        if let Some(difference) = compare(bytes, [other, host::config()]) {
+            panic!("{difference}");
+        }
+    }
+}
+
+/// The first difference between the lives of two configurations.
+fn compare(bytes: &[u8], configs: [Config; 2]) -> Option<String> {
+    let [first, second] = configs.map(|config| {
+        let record = Recorder::on();
+        live(bytes, config, &record);
+        record.take()
+    });
+    record::difference(&first, &second)
+}
+
+fn live(bytes: &[u8], config: Config, record: &Recorder) {
+    let mut input = Input(bytes);
+    let setup = input.byte();
+    let options = SessionOptions {
+        window: WINDOWS[usize::from(setup % 4)],
+        credits: 1 + u32::from(setup >> 4),
+        ..SessionOptions::DEFAULT
+    };
+    let second = input.byte();
+    let config = Config {
+        backlog: 1 + u32::from(second % 16),
+        scheme: Some(Scheme::ALL[usize::from(second >> 4 & 3)]),
+        bypasses: Bypasses {
+            limiter: second & 64 == 0,
+            ..config.bypasses
+        },
+        first_req: ReqNum(if setup & 4 != 0 { WRAP_SOON } else { 0 }),
+        ..config
+    };
+    let mut world = World::new(options, &config, record.clone());
+    while !input.0.is_empty() {
+        step(&mut world, &mut input);
+        world.check();
+        world.note_standing();
+    }
+    world.finish();
+}
+
+/// What is left of the input; zeros follow its end.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn byte(&mut self) -> u8 {
+        match self.0.split_first() {
+            Some((first, rest)) => {
+                self.0 = rest;
+                *first
+            }
+            None => 0,
+        }
+    }
+
+    fn index(&mut self) -> usize {
+        usize::from(self.byte())
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let (taken, rest) = self.0.split_at(len.min(self.0.len()));
+        self.0 = rest;
+        taken.to_vec()
+    }
+}
+
+/// One step. The lower half of the byte says what, a bit of the upper half which host.
+fn step(world: &mut World, input: &mut Input<'_>) {
+    let what = input.byte();
+    let host = usize::from(what >> 7);
+    match what & 0x1F {
+        0..=5 => call(world, host, input),
+        6 => world.cancel(host, input.index()),
+        7..=10 => world.run(host),
+        11 => world.run_once(host),
+        12..=15 => world.exchange(),
+        16 | 17 => world.deliver(host, input.index()),
+        18 => world.lose(host, input.index()),
+        19 => world.duplicate(host, input.index()),
+        20 => world.pack(host),
+        21 => world.lose_all(host),
+        22 | 23 => mutate(world, host, input),
+        24 => inject(world, host, input),
+        25..=27 => world.pass(SPANS[input.index() % SPANS.len()]),
+        28 => world.run_jobs(host, input.index()),
+        29 => hold(world, host, input),
+        30 => world.set_stuck(host, input.byte() % 2 == 1),
+        _ => session(world, host, input),
+    }
+}
+
+fn call(world: &mut World, host: usize, input: &mut Input<'_>) {
+    let (kind, size, rest) = (input.byte(), input.byte(), input.byte());
+    let deadline = (rest & 8 != 0).then(|| SPANS[usize::from(rest % 8)]);
+    // Up to sixteen packets.
+    let [scale, answer_scale] = [64, 128].map(|bit| if rest & bit != 0 { 8_u16 } else { 1 });
+    let double = if rest & 16 != 0 { 2 } else { 1 };
+    world.call(
+        host,
+        &Order {
+            session: usize::from(kind >> 6),
+            kind: kind % 8,
+            mode: Mode::from_byte(kind >> 3),
+            len: usize::from(u16::from(size) * scale),
+            answer_len: u16::from(size) * double * answer_scale,
+            room: if rest & 32 != 0 {
+                16
+            } else {
+                16 * DATA_SIZE as usize
+            },
+            deadline,
+        },
+    );
+}
+
+/// A copy of a real packet with up to two other header bytes.
+fn mutate(world: &mut World, host: usize, input: &mut Input<'_>) {
+    let (which, to) = (input.index(), input.index() % 4);
+    let changes = [(); 2].map(|()| (input.index(), input.byte()));
+    // Mostly to where the packet was going; now and then back to its sender.
+    let to = if to == 0 { host } else { 1 - host };
+    world.mutate(host, which, to, changes);
+}
+
+fn inject(world: &mut World, host: usize, input: &mut Input<'_>) {
+    let len = input.index();
+    let bytes = input.bytes(len % 64);
+    world.inject(host, bytes);
+}
+
+fn hold(world: &mut World, host: usize, input: &mut Input<'_>) {
+    let which = input.byte();
+    world.answer_held(host, usize::from(which >> 1), which & 1 == 0);
+}
+
+fn session(world: &mut World, host: usize, input: &mut Input<'_>) {
+    let what = input.byte();
+    let which = usize::from(what >> 4);
+    match what % 8 {
+        0 | 1 => world.connect(host),
+        2 | 3 => world.complete_opening(),
+        4 => world.disconnect(host, which),
+        5 | 6 => world.deliver_control(),
+        _ => world.call_again(host, which),
+    }
+}
+
+#[cfg(test)]
+mod tests;

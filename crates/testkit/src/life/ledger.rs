@@ -1,0 +1,313 @@
+//! The checkers' book: every call with what became of it, every session with who attacked it.
+//!
+//! Always: a handler runs at most once for a call, and a call completes exactly once, with its
+//! request unchanged. On sessions that nobody attacked who knew a token, answers are the right
+//! ones and errors have a reason.
+
+use dunlin_core::{Done, Nanos, RpcError, Session};
+use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
+
+use super::letter::{LETTER_LEN, Letter, Mode, write_answer};
+use super::net::{DATA_SIZE, MAX_MESSAGE, REFERRED_LEN};
+use super::record::{Fact, Recorder};
+
+/// One session, seen from both hosts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    pub(super) sessions: [Session; 2],
+    pub(super) tokens: [Token; 2],
+    /// Somebody who knew a token sent what the hosts did not.
+    tainted: bool,
+}
+
+/// What a call is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) issuer: usize,
+    pub(super) pair: usize,
+    pub(super) kind: u8,
+    pub(super) mode: Mode,
+    pub(super) len: usize,
+    pub(super) answer_len: u16,
+    /// Bytes that the response buffer holds.
+    pub(super) room: usize,
+    pub(super) deadline: Nanos,
+}
+
+/// What has become of a call.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    terms: Terms,
+    runs: u32,
+    /// Its handler has let go of it.
+    answered: bool,
+    cancelled: bool,
+    completed: bool,
+    /// Its request was also sent under another number.
+    forged: bool,
+}
+
+#[derive(Default, Debug)]
+pub(super) struct Ledger {
+    pub(super) pairs: Vec<Pair>,
+    pub(super) record: Recorder,
+    calls: Vec<Entry>,
+}
+
+impl Ledger {
+    pub(super) fn new(record: Recorder) -> Self {
+        Self {
+            record,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn add_pair(&mut self, sessions: [Session; 2], tokens: [Token; 2]) {
+        self.pairs.push(Pair {
+            sessions,
+            tokens,
+            tainted: false,
+        });
+    }
+
+    pub(super) fn pair_of(&self, host: usize, session: Session) -> Option<usize> {
+        self.pairs
+            .iter()
+            .position(|pair| pair.sessions[host] == session)
+    }
+
+    /// Enters a call and returns its number.
+    pub(super) fn add_call(&mut self, terms: Terms) -> u32 {
+        self.calls.push(Entry {
+            terms,
+            runs: 0,
+            answered: false,
+            cancelled: false,
+            completed: false,
+            forged: false,
+        });
+        u32::try_from(self.calls.len() - 1).expect("an input has few steps")
+    }
+
+    /// The call was refused: no completion is to come.
+    pub(super) fn refuse(&mut self, id: u32) {
+        self.calls[id as usize].completed = true;
+    }
+
+    /// The user has cancelled the call.
+    pub(super) fn cancel(&mut self, id: u32) {
+        self.calls[id as usize].cancelled = true;
+    }
+
+    pub(super) fn letter(&self, id: u32) -> Letter {
+        let terms = &self.calls[id as usize].terms;
+        Letter {
+            id,
+            mode: terms.mode,
+            answer_len: terms.answer_len,
+        }
+    }
+
+    /// Bytes that no host has sent are about to arrive.
+    pub(super) fn taint(&mut self, bytes: &[u8]) {
+        let mut is_known = false;
+        for pair in &mut self.pairs {
+            let knows = |token: &Token| bytes.windows(4).any(|part| part == token.0.to_le_bytes());
+            if pair.tokens.iter().any(knows) {
+                pair.tainted = true;
+                is_known = true;
+            }
+        }
+        let data = bytes.get(dunlin_wire::HEADER_LEN..).unwrap_or_default();
+        if is_known
+            && let Some(letter) = Letter::read(data)
+            && let Some(call) = self.calls.get_mut(letter.id as usize)
+        {
+            call.forged = true;
+        }
+    }
+
+    /// Like [`Self::taint`], for a copy of `real` with another header: a copy that keeps the
+    /// request's name cannot make its handler run again.
+    pub(super) fn taint_copy(&mut self, real: &[u8], copy: &[u8]) {
+        let forged: Vec<bool> = self.calls.iter().map(|call| call.forged).collect();
+        self.taint(copy);
+        if request_name(real).is_some() && request_name(real) == request_name(copy) {
+            for (call, forged) in self.calls.iter_mut().zip(forged) {
+                call.forged = forged;
+            }
+        }
+    }
+
+    /// For checks inside of handlers, whose panics an endpoint survives: what is broken while the
+    /// book is open ends the run.
+    pub(super) fn demand(&self, holds: bool, what: &str) {
+        assert!(holds, "{what}");
+    }
+
+    fn any_tainted(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.tainted)
+    }
+
+    /// A handler runs at `host`. Returns what it is to do.
+    pub(super) fn on_run(&mut self, host: usize, data: &[u8]) -> Letter {
+        self.record.note(|| Fact::Ran(host, data.to_vec()));
+        let nothing = Letter {
+            id: u32::MAX,
+            mode: Mode::Reply,
+            answer_len: 0,
+        };
+        let Some(letter) = Letter::read(data) else {
+            let is_short = data.len() < LETTER_LEN;
+            assert!(
+                is_short || self.any_tainted(),
+                "a request arrived that nobody sent"
+            );
+            return nothing;
+        };
+        let any_tainted = self.any_tainted();
+        let Some(call) = self.calls.get_mut(letter.id as usize) else {
+            assert!(any_tainted, "a request arrived that nobody sent");
+            return nothing;
+        };
+        call.runs += 1;
+        call.answered |= !is_kept(&call.terms);
+        if call.forged {
+            return letter;
+        }
+        assert_ne!(
+            call.terms.issuer, host,
+            "a request ran at the host that issued it"
+        );
+        assert_eq!(call.runs, 1, "a handler ran twice for call {}", letter.id);
+        let mut sent = vec![0; call.terms.len];
+        let pair = call.terms.pair;
+        self.letter(letter.id).write(&mut sent);
+        assert!(
+            self.pairs[pair].tainted || sent == data,
+            "a request was garbled"
+        );
+        letter
+    }
+
+    /// A request that was kept is answered or dropped.
+    pub(super) fn on_answer(&mut self, letter: Letter) {
+        if let Some(call) = self.calls.get_mut(letter.id as usize) {
+            call.answered = true;
+        }
+    }
+
+    /// The call ends at its issuer. `open`: its session still does.
+    pub(super) fn on_done(&mut self, host: usize, done: &Done, now: Nanos, open: bool) {
+        self.record.note_end(host, done, now);
+        let id = u32::try_from(done.tag.0).expect("tags are numbers of calls");
+        let letter = self.letter(id);
+        let call = &mut self.calls[id as usize];
+        assert_eq!(
+            call.terms.issuer, host,
+            "a completion came to the wrong host"
+        );
+        assert!(!call.completed, "call {id} completed twice");
+        call.completed = true;
+        let call = *call;
+        let mut sent = vec![0; call.terms.len];
+        letter.write(&mut sent);
+        assert_eq!(done.request.data(), sent, "a request came back changed");
+        if !self.pairs[call.terms.pair].tainted {
+            let reason = judge(id, &call, done, now, open);
+            assert_eq!(
+                reason,
+                Ok(()),
+                "call {id} ended in {:?}: {call:?}",
+                done.result
+            );
+        }
+    }
+
+    /// All calls that have not ended belong to sessions that were attacked with the right token,
+    /// and one of them has more than one packet. A forged CR or a wrong size hangs such a call, and
+    /// with it those that wait for its slot: a known fault, which random steps find now and then.
+    pub(super) fn may_hang(&self) -> bool {
+        let open = || self.calls.iter().filter(|call| !call.completed);
+        let is_large = |terms: &Terms| terms.len.max(terms.answer_len.into()) > DATA_SIZE as usize;
+        open().any(|call| is_large(&call.terms))
+            && open().all(|call| self.pairs[call.terms.pair].tainted)
+    }
+
+    /// Every call has had its end.
+    pub(super) fn assert_all_completed(&self) {
+        for (id, call) in self.calls.iter().enumerate() {
+            assert!(call.completed, "call {id} never completed: {call:?}");
+        }
+    }
+}
+
+/// A handler keeps the request beyond its own end.
+fn is_kept(terms: &Terms) -> bool {
+    use super::host::{BACKGROUND, NESTED};
+    terms.kind == NESTED || terms.mode == Mode::Hold && terms.kind != BACKGROUND
+}
+
+/// Session, token and number of a packet, if it is a request.
+fn request_name(bytes: &[u8]) -> Option<(SessionNum, Token, u32)> {
+    let header = Header::decode(bytes).ok()?;
+    (header.kind == PacketType::Req).then_some((header.session, header.token, header.req.0))
+}
+
+/// Whether a call may end like this on a session that nobody attacked.
+fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(), &'static str> {
+    let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
+    match done.result {
+        Ok(()) => {
+            // A request that is too short to say something is answered with nothing.
+            let says = call.terms.len >= LETTER_LEN;
+            let len = if says {
+                usize::from(call.terms.answer_len)
+            } else {
+                0
+            };
+            let mut expected = vec![0; len];
+            write_answer(id, &mut expected);
+            need(done.response.data() == expected, "the answer is wrong")?;
+            need(!says || call.runs != 0, "no handler ran")
+        }
+        Err(RpcError::DeadlinePassed) => {
+            need(call.terms.deadline <= now, "the deadline is to come")
+        }
+        Err(RpcError::Cancelled) => need(call.cancelled, "nobody cancelled"),
+        Err(RpcError::PeerFailed | RpcError::SessionClosed(_)) => need(!open, "it is open"),
+        Err(RpcError::ResponseTooLarge { size }) => need(
+            size == u32::from(call.terms.answer_len) && size as usize > call.terms.room,
+            "the response fits",
+        ),
+        Err(RpcError::Rejected(code)) => need(may_reject(call, code), "no reason to reject"),
+    }
+}
+
+fn may_reject(call: &Entry, code: ErrorCode) -> bool {
+    use super::host::{BACKGROUND, BATCH, NESTED, REJECTED, kind_is_known};
+    match code {
+        ErrorCode::UNKNOWN_TYPE => !kind_is_known(call.terms.kind),
+        ErrorCode::RESPONSE_TOO_LARGE => {
+            let has_limit = matches!(call.terms.kind, BACKGROUND | BATCH);
+            let limit = if has_limit { DATA_SIZE } else { MAX_MESSAGE };
+            u32::from(call.terms.answer_len) > limit
+        }
+        // Of what is put together, the sender may stop, or the budget may be used up.
+        ErrorCode::OVERLOADED => {
+            matches!(call.terms.kind, BACKGROUND | NESTED) || call.terms.len >= REFERRED_LEN
+        }
+        // A panic ends all items of its batch.
+        ErrorCode::HANDLER_FAILED => {
+            call.terms.kind == BATCH
+                || matches!(
+                    call.terms.mode,
+                    Mode::Silent | Mode::Panic | Mode::Drop | Mode::Hold
+                )
+        }
+        // Not while the handler keeps the request.
+        ErrorCode::RESPONSE_GONE => call.answered || call.runs == 0,
+        REJECTED => call.terms.mode == Mode::Reject || call.terms.kind == NESTED,
+        _ => false,
+    }
+}

@@ -1,0 +1,461 @@
+//! Two hosts, the frames between them, a control plane that takes its time, and what can be done
+//! to all of it. Every step of an input is one call; none of them can be wrong.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::host::{Host, SharedLedger, req_type};
+use super::ledger::{Ledger, Terms};
+use super::letter::{LETTER_LEN, Mode, write_answer};
+use super::net::{Datagram, PEER};
+use super::record::{Fact, Recorder};
+use crate::clock::StepClock;
+use dunlin_core::{
+    CallOptions, CloseReason, Config, Nanos, Session, SessionOffer, SessionOptions, Tag,
+};
+
+/// Sessions that live at the same time.
+const SESSIONS: usize = 3;
+/// Rounds without faults within which everything comes to its end.
+const ROUNDS: usize = 20_000;
+
+/// What a call is to be.
+pub(super) struct Order {
+    pub(super) session: usize,
+    pub(super) kind: u8,
+    pub(super) mode: Mode,
+    pub(super) len: usize,
+    pub(super) answer_len: u16,
+    pub(super) room: usize,
+    pub(super) deadline: Option<Nanos>,
+}
+
+pub(super) struct World {
+    clock: StepClock,
+    ledger: SharedLedger,
+    hosts: [Host; 2],
+    options: SessionOptions,
+    record: Recorder,
+    /// Sessions whose opener has not heard of the answer.
+    opening: VecDeque<(usize, Session, SessionOffer)>,
+    /// Sessions whose host has not heard of the end.
+    closing: VecDeque<(usize, Session)>,
+}
+
+impl World {
+    pub(super) fn new(options: SessionOptions, config: &Config, record: Recorder) -> Self {
+        let clock = StepClock::at(Nanos(1_000_000));
+        let ledger = SharedLedger::new(Ledger::new(record.clone()).into());
+        let hosts = [0, 1].map(|me| Host::new(me, &ledger, &clock, config.clone()));
+        let mut world = Self {
+            clock,
+            ledger,
+            hosts,
+            options,
+            record,
+            opening: VecDeque::new(),
+            closing: VecDeque::new(),
+        };
+        world.connect(0);
+        world.complete_opening();
+        world
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.read()
+    }
+
+    fn sessions(&self, host: usize) -> Vec<Session> {
+        self.hosts[host].rpc.sessions().collect()
+    }
+
+    pub(super) fn connect(&mut self, opener: usize) {
+        if self
+            .hosts
+            .iter()
+            .any(|host| host.rpc.session_count() >= SESSIONS)
+        {
+            return;
+        }
+        let rpc = &mut self.hosts[opener].rpc;
+        let session = rpc.lifecycle().open(&self.options).expect("there is room");
+        let offer = rpc
+            .lifecycle()
+            .offer_of(session)
+            .expect("it was just opened");
+        let other = &mut self.hosts[1 - opener].rpc;
+        let (accepted, answer) = other
+            .lifecycle()
+            .accept(PEER, &offer)
+            .expect("a good offer");
+        let mut sessions = [session, accepted];
+        let mut tokens = [offer.token, answer.token];
+        if opener == 1 {
+            sessions.reverse();
+            tokens.reverse();
+        }
+        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+        ledger.add_pair(sessions, tokens);
+        self.opening.push_back((opener, session, answer));
+    }
+
+    pub(super) fn complete_opening(&mut self) {
+        if let Some((host, session, answer)) = self.opening.pop_front() {
+            // It may have been closed in the meantime.
+            let _ended = self.hosts[host]
+                .rpc
+                .lifecycle()
+                .opened(session, PEER, &answer);
+        }
+    }
+
+    pub(super) fn disconnect(&mut self, host: usize, which: usize) {
+        let sessions = self.sessions(host);
+        if !sessions.is_empty() {
+            self.hosts[host]
+                .rpc
+                .disconnect(sessions[which % sessions.len()]);
+        }
+    }
+
+    pub(super) fn deliver_control(&mut self) {
+        if let Some((host, session)) = self.closing.pop_front() {
+            self.hosts[host]
+                .rpc
+                .lifecycle()
+                .close(session, CloseReason::Disconnected);
+        }
+    }
+
+    pub(super) fn call_again(&mut self, host: usize, times: usize) {
+        self.hosts[host].rpc.app_mut().again += times;
+    }
+
+    pub(super) fn call(&mut self, host: usize, order: &Order) {
+        let sessions = self.sessions(host);
+        if sessions.is_empty() {
+            return;
+        }
+        let session = sessions[order.session % sessions.len()];
+        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+        let pair = ledger
+            .pair_of(host, session)
+            .expect("every session is in the book");
+        let rpc = &mut self.hosts[host].rpc;
+        let (mut request, response) = match (rpc.buf(order.len), rpc.buf(order.room)) {
+            (Ok(request), Ok(response)) => (request, response),
+            // The pool is used up.
+            _ => return,
+        };
+        let short = order.len < LETTER_LEN;
+        let id = ledger.add_call(Terms {
+            issuer: host,
+            pair,
+            kind: order.kind,
+            mode: order.mode,
+            len: order.len,
+            answer_len: if short { 0 } else { order.answer_len },
+            room: response.capacity(),
+            deadline: order.deadline.map_or(Nanos::MAX, |span| self.now() + span),
+        });
+        ledger.letter(id).write(request.data_mut());
+        let (tag, options) = (
+            Tag(u64::from(id)),
+            CallOptions {
+                deadline: order.deadline,
+            },
+        );
+        let rpc = &mut self.hosts[host].rpc;
+        match rpc.call_with(
+            session,
+            req_type(order.kind),
+            request,
+            response,
+            tag,
+            options,
+        ) {
+            Ok(call) => rpc.app_mut().calls.push((call, id)),
+            Err(refused) => {
+                let why = refused.kind;
+                self.record
+                    .note(|| Fact::Told(host, format!("call {id} is refused: {why:?}")));
+                ledger.refuse(id);
+                rpc.cx().recycle([refused.request, refused.response]);
+            }
+        }
+    }
+
+    pub(super) fn cancel(&mut self, host: usize, which: usize) {
+        let (app, mut cx) = self.hosts[host].rpc.with();
+        if app.calls.is_empty() {
+            return;
+        }
+        let (call, id) = app.calls[which % app.calls.len()];
+        let could = cx.cancel(call);
+        self.record
+            .note(|| Fact::Told(host, format!("call {id} is cancelled: {could}")));
+        if could {
+            let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+            ledger.cancel(id);
+        }
+    }
+
+    pub(super) fn run_once(&mut self, host: usize) {
+        self.hosts[host].rpc.run_once();
+    }
+
+    /// Runs a host until it has looked at the clock, which idle iterations do every 64th time.
+    pub(super) fn run(&mut self, host: usize) {
+        for _ in 0..65 {
+            let progress = self.hosts[host].rpc.run_once();
+            if !progress.busy && self.hosts[host].rpc.next_wakeup() > self.now() {
+                return;
+            }
+        }
+    }
+
+    /// Everything arrives, and both hosts run.
+    pub(super) fn exchange(&mut self) {
+        for host in [0, 1] {
+            let flight = std::mem::take(&mut self.hosts[host].out.borrow_mut().flight);
+            self.hosts[1 - host].inbox.borrow_mut().extend(flight);
+        }
+        self.run(0);
+        self.run(1);
+    }
+
+    fn take_flight(&mut self, from: usize, which: usize) -> Option<Datagram> {
+        let flight = &mut self.hosts[from].out.borrow_mut().flight;
+        let len = flight.len();
+        (len != 0).then(|| flight.remove(which % len))
+    }
+
+    fn arrive(&mut self, at: usize, datagram: Datagram) {
+        self.hosts[at].inbox.borrow_mut().push_back(datagram);
+    }
+
+    pub(super) fn deliver(&mut self, from: usize, which: usize) {
+        if let Some(mut datagram) = self.take_flight(from, which) {
+            datagram.congestion = which >= 128;
+            self.arrive(1 - from, datagram);
+        }
+    }
+
+    pub(super) fn lose(&mut self, from: usize, which: usize) {
+        let _lost = self.take_flight(from, which);
+    }
+
+    pub(super) fn lose_all(&mut self, from: usize) {
+        self.hosts[from].out.borrow_mut().flight.clear();
+    }
+
+    /// A frame that was sent some time ago arrives, perhaps again.
+    pub(super) fn duplicate(&mut self, from: usize, which: usize) {
+        if let Some(bytes) = self.sent(from, which) {
+            let congestion = false;
+            self.arrive(1 - from, Datagram { bytes, congestion });
+        }
+    }
+
+    /// All packets on their way arrive in one frame (rule W11).
+    pub(super) fn pack(&mut self, from: usize) {
+        let flight = std::mem::take(&mut self.hosts[from].out.borrow_mut().flight);
+        let bytes: Vec<u8> = flight
+            .into_iter()
+            .flat_map(|datagram| datagram.bytes)
+            .collect();
+        if !bytes.is_empty() {
+            let congestion = false;
+            self.arrive(1 - from, Datagram { bytes, congestion });
+        }
+    }
+
+    fn sent(&self, from: usize, which: usize) -> Option<Vec<u8>> {
+        let out = self.hosts[from].out.borrow();
+        let len = out.history.len();
+        (len != 0).then(|| out.history[which % len].clone())
+    }
+
+    /// A copy of a frame arrives at `to`, with other header bytes.
+    pub(super) fn mutate(
+        &mut self,
+        from: usize,
+        which: usize,
+        to: usize,
+        changes: [(usize, u8); 2],
+    ) {
+        let Some(real) = self.sent(from, which) else {
+            return;
+        };
+        let mut bytes = real.clone();
+        for (place, change) in changes {
+            bytes[place % dunlin_wire::HEADER_LEN] ^= change;
+        }
+        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+        ledger.taint_copy(&real, &bytes);
+        drop(ledger);
+        let congestion = false;
+        self.arrive(to, Datagram { bytes, congestion });
+    }
+
+    /// Bytes arrive that nobody sent.
+    pub(super) fn inject(&mut self, to: usize, bytes: Vec<u8>) {
+        let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
+        ledger.taint(&bytes);
+        drop(ledger);
+        let congestion = false;
+        self.arrive(to, Datagram { bytes, congestion });
+    }
+
+    pub(super) fn pass(&mut self, span: Nanos) {
+        self.clock.pass(span);
+    }
+
+    pub(super) fn run_jobs(&mut self, host: usize, which: usize) {
+        self.hosts[host].jobs.run(which);
+    }
+
+    pub(super) fn answer_held(&mut self, host: usize, which: usize, reply: bool) {
+        let (app, mut cx) = self.hosts[host].rpc.with();
+        if app.held.is_empty() {
+            return;
+        }
+        let (held, letter) = app.held.swap_remove(which % app.held.len());
+        app.ledger().on_answer(letter);
+        if reply {
+            held.reply(&mut cx, usize::from(letter.answer_len), |out| {
+                write_answer(letter.id, out);
+            });
+        }
+    }
+
+    pub(super) fn set_stuck(&mut self, host: usize, stuck: bool) {
+        let mut out = self.hosts[host].out.borrow_mut();
+        out.stuck = stuck;
+        if !stuck {
+            out.catch_up();
+        }
+    }
+
+    /// After every step: credits are conserved, and the control plane hears what has ended.
+    pub(super) fn check(&mut self) {
+        for me in [0, 1] {
+            let rpc = &mut self.hosts[me].rpc;
+            let mut receiving = 0;
+            for session in rpc.sessions() {
+                let info = rpc.session_info(session).expect("it is alive");
+                assert_eq!(
+                    info.credits + info.credits_held,
+                    info.credit_limit,
+                    "{info:?}"
+                );
+                assert!(info.in_flight <= info.window, "{info:?}");
+                receiving += info.receiving;
+            }
+            assert_eq!(receiving, rpc.receiving(), "the budgets do not add up");
+            let ledger = self.ledger.lock().expect("a failed checker ends the run");
+            while let Some(closed) = rpc.lifecycle().take_closed() {
+                self.record.note(|| Fact::Told(me, format!("{closed:?}")));
+                let pair = ledger
+                    .pair_of(me, closed.session)
+                    .expect("it is in the book");
+                if closed.tell {
+                    self.closing
+                        .push_back((1 - me, ledger.pairs[pair].sessions[1 - me]));
+                }
+            }
+        }
+    }
+
+    /// Records what both hosts count and hold after a step.
+    pub(super) fn note_standing(&mut self) {
+        for (me, host) in self.hosts.iter_mut().enumerate() {
+            self.record.note_standing(me, || host.standing());
+        }
+    }
+
+    /// Records all sessions and everything that was measured.
+    fn note_state(&self) {
+        for (me, host) in self.hosts.iter().enumerate() {
+            let rpc = &host.rpc;
+            for session in rpc.sessions() {
+                let info = rpc.session_info(session);
+                self.record.note(|| Fact::Told(me, format!("{info:?}")));
+            }
+            let measured = rpc.histograms();
+            self.record.note(|| Fact::Told(me, format!("{measured:?}")));
+        }
+    }
+
+    /// The faults end. Everything completes, and everything is given back.
+    pub(super) fn finish(mut self) {
+        self.note_state();
+        for host in [0, 1] {
+            self.set_stuck(host, false);
+            let (app, mut cx) = self.hosts[host].rpc.with();
+            app.hurry(&mut cx);
+        }
+        for _ in 0..ROUNDS {
+            self.settle();
+            self.note_standing();
+            let due = self.hosts.each_ref().map(|host| host.rpc.next_wakeup());
+            match due[0].min(due[1]) {
+                Nanos::MAX => {
+                    self.note_state();
+                    return self.assert_clean();
+                }
+                due => self.clock.set(self.clock.read().max(due)),
+            }
+        }
+        let calls = Arc::clone(&self.ledger);
+        let calls = calls.lock().expect("a failed checker ends the run");
+        if calls.may_hang() {
+            return;
+        }
+        calls.assert_all_completed();
+        panic!("all calls have completed, but the endpoints do not come to rest");
+    }
+
+    /// Whatever can happen at this time happens.
+    fn settle(&mut self) {
+        loop {
+            self.exchange();
+            for host in [0, 1] {
+                self.run_jobs(host, 0);
+                self.answer_held(host, 0, true);
+            }
+            self.complete_opening();
+            self.deliver_control();
+            self.check();
+            if self.is_still() {
+                return;
+            }
+        }
+    }
+
+    fn is_still(&self) -> bool {
+        let is_still = |host: &Host| {
+            let app = host.rpc.app();
+            host.inbox.borrow().is_empty()
+                && host.out.borrow().flight.is_empty()
+                && app.held.is_empty()
+                && host.jobs.is_idle()
+                && host.rpc.next_wakeup() > self.now()
+        };
+        self.opening.is_empty() && self.closing.is_empty() && self.hosts.iter().all(is_still)
+    }
+
+    fn assert_clean(&mut self) {
+        let ledger: &SharedLedger = &Arc::clone(&self.ledger);
+        let ledger = ledger.lock().expect("a failed checker ends the run");
+        ledger.assert_all_completed();
+        for host in &mut self.hosts {
+            for session in host.rpc.sessions().collect::<Vec<_>>() {
+                let info = host.rpc.session_info(session).expect("it is alive");
+                assert_eq!((info.in_flight, info.backlog), (0, 0), "{info:?}");
+            }
+            assert_eq!(host.rpc.pool_use().1, 0, "msgbufs are missing");
+            assert_eq!(host.rpc.receiving(), 0, "a budget does not come back");
+        }
+    }
+}

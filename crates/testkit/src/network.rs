@@ -1,0 +1,139 @@
+//! A network of a test's own: two network namespaces with a link between them, which can have
+//! another MTU, lose packets or go down. It needs root and `ip`.
+//!
+//! Invariant: the namespaces are named after this process, and go when the [`Network`] is dropped.
+
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::skip;
+
+/// One end of the link, which is its device `link0`.
+#[derive(Clone, Debug)]
+pub struct Host {
+    name: String,
+    /// Its IPv4 address.
+    pub address: &'static str,
+    /// Its IPv6 address.
+    pub address_6: &'static str,
+}
+
+/// Both ends.
+#[derive(Debug)]
+pub struct Network {
+    /// One end.
+    pub left: Host,
+    /// The other end.
+    pub right: Host,
+}
+
+impl Network {
+    /// `None`, after saying why, if this machine does not let us.
+    pub fn new() -> Option<Self> {
+        // SAFETY: asks for a number.
+        if unsafe { libc::geteuid() } != 0 {
+            skip("network namespaces need root");
+            return None;
+        }
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let host = |side, address, address_6| Host {
+            name: format!("dunlin-{}-{number}-{side}", std::process::id()),
+            address,
+            address_6,
+        };
+        let network = Self {
+            left: host("l", "10.79.0.1", "fd79::1"),
+            right: host("r", "10.79.0.2", "fd79::2"),
+        };
+        match network.build() {
+            Ok(()) => Some(network),
+            Err(why) => {
+                skip(&why);
+                None
+            }
+        }
+    }
+
+    fn build(&self) -> Result<(), String> {
+        let (left, right) = (&self.left.name, &self.right.name);
+        ip(&format!("netns add {left}"))?;
+        ip(&format!("netns add {right}"))?;
+        ip(&format!(
+            "-n {left} link add link0 type veth peer name link0 netns {right}"
+        ))?;
+        for host in [&self.left, &self.right] {
+            host.ip(&format!("addr add {}/24 dev link0", host.address))?;
+            host.ip(&format!("addr add {}/64 dev link0 nodad", host.address_6))?;
+            host.ip("link set link0 up")?;
+            host.ip("link set lo up")?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for host in [&self.left, &self.right] {
+            // A namespace that was never made cannot be deleted, and that is all right.
+            let _ = ip(&format!("netns del {}", host.name));
+        }
+    }
+}
+
+impl Host {
+    /// Changes something about the host's network.
+    ///
+    /// # Errors
+    /// What `ip` has said.
+    pub fn ip(&self, arguments: &str) -> Result<(), String> {
+        ip(&format!("-n {} {arguments}", self.name)).map(|_| ())
+    }
+
+    /// Packets that this end of the link has sent.
+    ///
+    /// # Panics
+    /// If the kernel does not say.
+    pub fn sent_packets(&self) -> u64 {
+        let path = "/sys/class/net/link0/statistics/tx_packets";
+        let text = ip(&format!("netns exec {} cat {path}", self.name)).expect("the link is there");
+        text.trim().parse().expect("a number")
+    }
+
+    /// Moves the calling thread here, with all threads and processes that it starts from now on.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn enter(&self) {
+        let file = std::fs::File::open(format!("/run/netns/{}", self.name)).expect("it was made");
+        // SAFETY: a live descriptor of a network namespace; it concerns this thread alone.
+        let entered = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
+        assert_eq!(entered, 0, "{}", std::io::Error::last_os_error());
+    }
+
+    /// Runs `task` here, in a thread of its own.
+    pub fn run<R: Send>(&self, task: impl FnOnce() -> R + Send) -> R {
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                self.enter();
+                task()
+            });
+            match inside.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+}
+
+/// Its output, or what it complains of.
+fn ip(arguments: &str) -> Result<String, String> {
+    let output = Command::new("ip").args(arguments.split(' ')).output();
+    let output = output.map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("ip {arguments}: {why}"))
+}

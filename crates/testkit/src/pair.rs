@@ -1,0 +1,379 @@
+//! Two endpoints with a session between them, and handlers of every kind. Frames move and time
+//! passes when the test says so.
+
+use std::ops::Deref;
+
+use dunlin_core::{
+    BackgroundRequest, CallId, CallOptions, Config, Cx, DeferredRequest, Done, Nanos, Request, Rpc,
+    RpcError, Session, SessionEvent, SessionOffer, SessionOptions, Tag, TimerToken, Workers,
+};
+use dunlin_wire::{ErrorCode, Header, ReqType};
+
+use crate::clock::StepClock;
+use crate::session::connect;
+pub use crate::session::options;
+use crate::wire::{End, Wire};
+pub use crate::wire::{References, deliver, kinds, take};
+use crate::workers::StepWorkers;
+
+/// Data bytes of a packet.
+pub const DATA_SIZE: u32 = Wire::DATA_SIZE;
+/// Answered with its own data.
+pub const ECHO: ReqType = ReqType(1);
+/// Kept in [`App::held`].
+pub const HOLD: ReqType = ReqType(2);
+/// Its handler panics.
+pub const PANIC: ReqType = ReqType(3);
+/// Its handler returns without an answer.
+pub const SILENT: ReqType = ReqType(4);
+/// Answered by a worker with its own data, unless that names something else to do.
+pub const BACKGROUND: ReqType = ReqType(5);
+/// Answered in batches with its own data, unless that names something else to do.
+pub const BATCH: ReqType = ReqType(6);
+/// Rejected with 42.
+pub const REJECT: ReqType = ReqType(7);
+/// Answered after an [`ECHO`] to the client.
+pub const CALL_BACK: ReqType = ReqType(8);
+/// The tag of calls that handlers make.
+pub const NESTED: Tag = Tag(u64::MAX);
+/// No handler is registered for it.
+pub const UNKNOWN: ReqType = ReqType(999);
+
+/// The user's state of an endpoint: everything that its functions got.
+#[derive(Debug, Default)]
+pub struct App {
+    /// The clock of both endpoints.
+    pub clock: StepClock,
+    /// The data of requests.
+    pub ran: Vec<Vec<u8>>,
+    /// Requests that wait for an answer.
+    pub held: Vec<DeferredRequest>,
+    /// Calls that have ended, and their responses.
+    pub done: Vec<(Tag, Result<Vec<u8>, RpcError>)>,
+    /// Events of sessions.
+    pub events: Vec<SessionEvent>,
+    /// Timers that have fired.
+    pub timers: Vec<TimerToken>,
+    /// Requests whose client does not wait any more.
+    pub given_up: usize,
+    /// The lengths of batches.
+    pub batches: Vec<usize>,
+}
+
+/// An endpoint of a pair.
+pub type TestRpc = Rpc<Wire, StepClock, App>;
+
+/// An endpoint, with the handles of its end of the wire.
+#[derive(Debug)]
+pub struct Host {
+    /// The endpoint.
+    pub rpc: TestRpc,
+    /// Its workers.
+    pub workers: StepWorkers,
+    end: End,
+}
+
+impl Deref for Host {
+    type Target = End;
+
+    fn deref(&self) -> &End {
+        &self.end
+    }
+}
+
+impl Host {
+    /// Opens a session, which waits for an answer.
+    ///
+    /// # Panics
+    /// If there is no room.
+    pub fn open(&mut self, options: &SessionOptions) -> Session {
+        self.rpc.lifecycle().open(options).expect("there is room")
+    }
+}
+
+/// Both endpoints.
+#[derive(Debug)]
+pub struct Pair {
+    /// The clock of both.
+    pub clock: StepClock,
+    /// The endpoint that has opened the session.
+    pub client: Host,
+    /// The other one.
+    pub server: Host,
+    /// The session at the client.
+    pub session: Session,
+    /// The session at the server.
+    pub back: Session,
+}
+
+fn echo(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
+    app.ran.push(req.data().to_vec());
+    let data = req.data();
+    req.reply(cx, data.len(), |out| out.copy_from_slice(data));
+}
+
+fn host(clock: &StepClock, config: Config, seed: u64) -> Host {
+    let config = Config {
+        readable_buffers: true,
+        ..config
+    };
+    let end = End::default();
+    let workers = StepWorkers::new(4);
+    let app = App {
+        clock: clock.clone(),
+        ..App::default()
+    };
+    let shared: Box<dyn Workers> = Box::new(workers.clone());
+    let mut rpc: TestRpc = Rpc::new(
+        app,
+        clock.clone(),
+        end.halves(clock),
+        config,
+        seed,
+        Some(shared),
+    )
+    .expect("the options are in range");
+    register(&mut rpc);
+    Host { rpc, workers, end }
+}
+
+fn register(rpc: &mut TestRpc) {
+    rpc.on(ECHO, echo);
+    rpc.on(HOLD, |app, req, cx| {
+        app.ran.push(req.data().to_vec());
+        app.held.push(req.defer(cx));
+    });
+    rpc.on(PANIC, |app, req, _| {
+        app.ran.push(req.data().to_vec());
+        panic!("a handler that panics");
+    });
+    rpc.on(SILENT, |app, req, _| app.ran.push(req.data().to_vec()));
+    rpc.on(REJECT, |_, req, cx| {
+        req.reject(cx, ErrorCode::application(42))
+    });
+    rpc.on(CALL_BACK, |app, req, cx| {
+        let body = cx.copy(req.data()).expect("there is memory");
+        let answer = cx.buf(64).expect("there is memory");
+        let session = req.session();
+        app.held.push(req.defer(cx));
+        cx.call(session, ECHO, body, answer, NESTED)
+            .expect("the backlog has room");
+    });
+    rpc.on_background(BACKGROUND, 512, |req: BackgroundRequest<'_>| {
+        match req.data() {
+            b"panic" => panic!("a background handler that panics"),
+            b"large" => assert!(req.reply(100_000, |_, _| {}).is_err()),
+            b"drop" => {}
+            data => {
+                let len = data.len();
+                req.reply(len, |data, out| out.copy_from_slice(data))
+                    .expect("it fits");
+            }
+        }
+    });
+    rpc.on_batch(BATCH, |app, mut batch, _| {
+        app.batches.push(batch.len());
+        for item in batch.iter_mut() {
+            let data = item.data();
+            app.ran.push(data.to_vec());
+            match data {
+                b"none" => {}
+                b"reject" => item.reject(ErrorCode::application(1)),
+                b"panic" => panic!("a batch handler that panics"),
+                _ => item
+                    .reply(data.len(), |out| out.copy_from_slice(data))
+                    .expect("it fits"),
+            }
+        }
+    });
+    rpc.on_completion(|app, done: Done, cx| {
+        let result = done.result.map(|()| done.response.data().to_vec());
+        if done.tag == NESTED {
+            let held = app
+                .held
+                .pop()
+                .expect("the request that called back is held");
+            held.reply_bytes(cx, done.response.data());
+        }
+        app.done.push((done.tag, result));
+        cx.recycle([done.request, done.response]);
+    });
+    rpc.on_session(|app, event, _| app.events.push(event));
+    rpc.on_timer(|app, token, _| app.timers.push(token));
+    rpc.on_given_up(|app, ticket, cx| {
+        assert!(cx.is_cancelled(ticket));
+        app.given_up += 1;
+    });
+}
+
+#[expect(
+    clippy::missing_panics_doc,
+    clippy::new_without_default,
+    reason = "a test says what it expects by failing"
+)]
+impl Pair {
+    /// A pair with default options.
+    pub fn new() -> Self {
+        Self::with(Config::default(), SessionOptions::default())
+    }
+
+    /// A pair of endpoints with `config` whose session has `options`.
+    pub fn with(config: Config, options: SessionOptions) -> Self {
+        let clock = StepClock::at(Nanos(1_000_000));
+        let mut client = host(&clock, config.clone(), 1);
+        let mut server = host(&clock, config, 2);
+        let [session, back] = connect(&mut client.rpc, &mut server.rpc, [Wire::PEER; 2], &options);
+        let mut pair = Self {
+            clock,
+            client,
+            server,
+            session,
+            back,
+        };
+        pair.run();
+        pair
+    }
+
+    /// The server accepts a session that the client opens. Returns the server's name for it, and
+    /// the answer, which the client has not got.
+    pub fn accept(&mut self, session: Session) -> (Session, SessionOffer) {
+        let offer = self.client.rpc.lifecycle().offer_of(session);
+        let accepted = self
+            .server
+            .rpc
+            .lifecycle()
+            .accept(Wire::PEER, &offer.expect("it is opening"));
+        accepted.expect("a good offer")
+    }
+
+    /// The same, and the client gets the answer. Returns the server's name for the session.
+    pub fn complete(&mut self, session: Session) -> Session {
+        let (back, answer) = self.accept(session);
+        self.client
+            .rpc
+            .lifecycle()
+            .opened(session, Wire::PEER, &answer)
+            .expect("a good answer");
+        back
+    }
+
+    /// Issues a call at the client.
+    pub fn call(&mut self, req_type: ReqType, data: &[u8], tag: u64) -> CallId {
+        self.call_for(req_type, data, tag, None)
+    }
+
+    /// The same with a deadline.
+    pub fn call_for(
+        &mut self,
+        req_type: ReqType,
+        data: &[u8],
+        tag: u64,
+        deadline: Option<Nanos>,
+    ) -> CallId {
+        let rpc = &mut self.client.rpc;
+        let mut request = rpc.buf(data.len()).expect("there is memory");
+        request.data_mut().copy_from_slice(data);
+        let response = rpc.buf(1024).expect("there is memory");
+        let options = CallOptions { deadline };
+        rpc.call_with(self.session, req_type, request, response, Tag(tag), options)
+            .expect("the backlog has room")
+    }
+
+    /// Runs both hosts once and delivers what they sent, until nothing moves.
+    pub fn run(&mut self) {
+        for _ in 0..100 {
+            self.step_client();
+            self.step_server();
+            let moved = deliver(&self.client.out, &self.server.inbox)
+                + deliver(&self.server.out, &self.client.inbox);
+            if moved == 0 {
+                return;
+            }
+        }
+        panic!("packets go back and forth without end");
+    }
+
+    /// Runs the client.
+    pub fn step_client(&mut self) {
+        step(&mut self.client.rpc);
+    }
+
+    /// Runs the server.
+    pub fn step_server(&mut self) {
+        step(&mut self.server.rpc);
+    }
+
+    /// Lets time pass in steps of at most 100 µs, running both hosts.
+    pub fn pass(&mut self, span: Nanos) {
+        let end = self.clock.read() + span;
+        while self.clock.read() < end {
+            self.clock
+                .set((self.clock.read() + Nanos(100_000)).min(end));
+            self.run();
+        }
+    }
+
+    /// Lets time pass at the client, whose packets are lost.
+    pub fn pass_alone(&mut self, span: Nanos) -> Vec<Header> {
+        let end = self.clock.read() + span;
+        let mut lost = Vec::new();
+        while self.clock.read() < end {
+            self.clock
+                .set((self.clock.read() + Nanos(100_000)).min(end));
+            self.step_client();
+            lost.extend(take(&self.client.out));
+        }
+        lost
+    }
+
+    /// Lets time pass at the client; what it sends waits for the server.
+    pub fn pass_at_client(&mut self, span: Nanos) {
+        let end = self.clock.read() + span;
+        while self.clock.read() < end {
+            self.clock
+                .set((self.clock.read() + Nanos(100_000)).min(end));
+            self.step_client();
+            deliver(&self.client.out, &self.server.inbox);
+        }
+    }
+
+    /// Calls of the client that have ended.
+    pub fn done(&self) -> &[(Tag, Result<Vec<u8>, RpcError>)] {
+        &self.client.rpc.app().done
+    }
+
+    /// Requests that the server has handled.
+    pub fn ran(&self) -> usize {
+        self.server.rpc.app().ran.len()
+    }
+
+    /// Runs the background jobs of the server.
+    pub fn run_jobs(&mut self) {
+        self.server.workers.run_all();
+    }
+
+    /// After everything: no call, no msgbuf, no credit is missing.
+    pub fn assert_clean(&mut self) {
+        // Three seconds, in large steps: every test does this.
+        for _ in 0..600 {
+            self.clock.pass(Nanos::from_millis(5));
+            self.run();
+        }
+        for host in [&mut self.client, &mut self.server] {
+            for session in host.rpc.sessions().collect::<Vec<_>>() {
+                let info = host.rpc.session_info(session).expect("it is alive");
+                assert_eq!((info.in_flight, info.backlog), (0, 0));
+                assert_eq!(info.credits, info.credit_limit);
+            }
+            assert_eq!(host.rpc.pool_use().1, 0, "msgbufs are missing");
+            assert_eq!(host.rpc.next_wakeup(), Nanos::MAX);
+        }
+    }
+}
+
+/// Runs one endpoint often enough to see due timers, which idle iterations check every 64th time.
+fn step(rpc: &mut TestRpc) {
+    for _ in 0..65 {
+        rpc.run_once();
+    }
+}

@@ -1,0 +1,34 @@
+//! Sessions between two endpoints of one thread, without a control plane.
+
+use dunlin_core::transport::{PeerId, Transport};
+use dunlin_core::{Clock, Rpc, Session, SessionOptions};
+
+/// Options of a session with `window` slots and `credits` credits.
+pub const fn options(window: u32, credits: u32) -> SessionOptions {
+    SessionOptions {
+        window,
+        credits,
+        ..SessionOptions::DEFAULT
+    }
+}
+
+/// Opens a session from `client` to `server`; `peers` are the client's name for the server, and
+/// the server's for the client. Returns the session as each of them knows it.
+///
+/// # Panics
+/// If one of them refuses.
+pub fn connect<T: Transport, C: Clock, A, B>(
+    client: &mut Rpc<T, C, A>,
+    server: &mut Rpc<T, C, B>,
+    peers: [PeerId; 2],
+    options: &SessionOptions,
+) -> [Session; 2] {
+    let mut near = client.lifecycle();
+    let session = near.open(options).expect("there is room");
+    let offer = near.offer_of(session).expect("it is opening");
+    let accepted = server.lifecycle().accept(peers[1], &offer);
+    let (back, answer) = accepted.expect("a good offer");
+    near.opened(session, peers[0], &answer)
+        .expect("a good answer");
+    [session, back]
+}

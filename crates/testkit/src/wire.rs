@@ -1,0 +1,191 @@
+//! A transport between two endpoints whose frames lie in the open, where a test delivers, takes or
+//! changes them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::AtomicU32;
+
+use dunlin_core::transport::{
+    Frame, Halves, Limits, Path, PeerId, RX_BURST, Rx, Transport, Tx, TxItem, TxSeq,
+};
+use dunlin_core::{Nanos, Scheme};
+use dunlin_msgbuf::PeerBytes;
+use dunlin_wire::{Header, PacketType};
+
+use crate::clock::StepClock;
+use crate::packet::{bytes_of, front_of};
+
+/// Frames, in their order.
+pub type Queue = Rc<RefCell<VecDeque<Vec<u8>>>>;
+
+/// The pair of types.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire;
+
+impl Wire {
+    /// The name of each endpoint for the other one.
+    pub const PEER: PeerId = PeerId(7);
+    /// Data bytes of a packet.
+    pub const DATA_SIZE: u32 = 1024;
+}
+
+impl Transport for Wire {
+    type Rx = WireRx;
+    type Tx = WireTx;
+}
+
+/// The handles of one end, by which a test moves it; clones move the same end.
+#[derive(Clone, Debug, Default)]
+pub struct End {
+    /// Frames that it has sent.
+    pub out: Queue,
+    /// Frames that it is about to receive.
+    pub inbox: Queue,
+    /// While set, nothing is done: the transport still reads every msgbuf.
+    pub stuck: Rc<Cell<bool>>,
+    /// The place of the data of frames that it receives.
+    pub references: Rc<Cell<References>>,
+    /// While set, the network marks frames that are delivered to it.
+    pub congestion: Rc<Cell<bool>>,
+    /// Nanoseconds that it takes to send a packet.
+    pub cost_ns: Rc<Cell<u64>>,
+}
+
+impl End {
+    /// The transport of this end.
+    pub fn halves(&self, clock: &StepClock) -> Halves<WireRx, WireTx> {
+        Halves {
+            rx: WireRx {
+                end: self.clone(),
+                burst: Vec::new(),
+                generation: AtomicU32::new(1),
+            },
+            tx: WireTx {
+                end: self.clone(),
+                taken: 0,
+                done: 0,
+                clock: clock.clone(),
+            },
+            limits: Limits {
+                data_size: Wire::DATA_SIZE,
+                rx_queue: 1024,
+                line_rate: 1 << 30,
+            },
+        }
+    }
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct WireRx {
+    end: End,
+    burst: Vec<Vec<u8>>,
+    /// Of the data that the other side has lent.
+    generation: AtomicU32,
+}
+
+/// The place of the data of packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum References {
+    /// The packets.
+    #[default]
+    None,
+    /// The memory of the sender.
+    All,
+    /// The same, and the sender has taken it back.
+    Revoked,
+}
+
+impl Rx for WireRx {
+    fn burst(&mut self) -> usize {
+        let mut queue = self.end.inbox.borrow_mut();
+        let count = queue.len().min(RX_BURST);
+        self.burst = queue.drain(..count).collect();
+        count
+    }
+
+    fn frame(&self, index: usize) -> Frame<'_> {
+        let bytes = &self.burst[index];
+        let lent = match self.end.references.get() {
+            References::None => {
+                let congestion = self.end.congestion.get();
+                return Frame {
+                    congestion,
+                    ..Frame::new(bytes)
+                };
+            }
+            References::All => 1,
+            References::Revoked => 3,
+        };
+        let (front, data) = bytes.split_at(front_of(bytes).expect("an endpoint sent it"));
+        let mut frame = Frame::new(front);
+        if !data.is_empty() {
+            frame.elsewhere = Some(PeerBytes::of(data, &self.generation, lent));
+        }
+        frame
+    }
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct WireTx {
+    end: End,
+    taken: u64,
+    done: u64,
+    clock: StepClock,
+}
+
+impl Tx for WireTx {
+    fn burst(&mut self, items: &[TxItem]) -> TxSeq {
+        for item in items {
+            assert_eq!(item.peer, Wire::PEER);
+            self.end.out.borrow_mut().push_back(bytes_of(item));
+        }
+        self.taken += items.len() as u64;
+        let cost_ns = self.end.cost_ns.get() * items.len() as u64;
+        self.clock.pass(Nanos(cost_ns));
+        TxSeq(self.taken)
+    }
+
+    fn done(&mut self) -> TxSeq {
+        if !self.end.stuck.get() {
+            self.done = self.taken;
+        }
+        TxSeq(self.done)
+    }
+
+    fn path(&self, _peer: PeerId) -> Option<Path> {
+        Some(Path {
+            line_rate: 1 << 30,
+            base_rtt: Nanos::ZERO,
+            scheme: Scheme::None,
+        })
+    }
+
+    fn flush(&mut self) {}
+}
+
+/// Delivers everything, and returns how many frames that was.
+pub fn deliver(from: &Queue, to: &Queue) -> usize {
+    let moved = from.borrow().len();
+    to.borrow_mut().extend(from.borrow_mut().drain(..));
+    moved
+}
+
+/// Takes the packets that a host has sent off the wire.
+///
+/// # Panics
+/// If one is no packet.
+pub fn take(queue: &Queue) -> Vec<Header> {
+    queue
+        .borrow_mut()
+        .drain(..)
+        .map(|bytes| Header::decode(&bytes).expect("an endpoint sent it"))
+        .collect()
+}
+
+/// The kinds of packets.
+pub fn kinds(headers: &[Header]) -> Vec<PacketType> {
+    headers.iter().map(|header| header.kind).collect()
+}
