@@ -20,4 +20,5 @@ dunlin_core::mutants! {
         OfferedTogether = "offered-together",
     }
     differences {}
+    breaches {}
 }

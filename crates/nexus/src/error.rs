@@ -1,6 +1,7 @@
 //! How starting a nexus or an endpoint, or connecting, can fail. Slow path: the messages say what
 //! to do about it.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
@@ -8,10 +9,9 @@ use dunlin_control::{AddError, ConnectFailure};
 use dunlin_core::ConfigError;
 
 /// Why a nexus could not be started.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum NexusError {
     /// The address is not one.
-    #[error("{address:?} is not a host and a port: {source}")]
     Address {
         /// What was given.
         address: String,
@@ -19,7 +19,6 @@ pub enum NexusError {
         source: io::Error,
     },
     /// The port, and those behind it, are taken or not allowed.
-    #[error("cannot listen at {address}: {source}; {}", advice(source))]
     Listen {
         /// The last address that was tried.
         address: SocketAddr,
@@ -27,8 +26,39 @@ pub enum NexusError {
         source: io::Error,
     },
     /// The system has no thread or descriptor left.
-    #[error("the system refused what a nexus needs: {0}")]
-    Os(#[from] io::Error),
+    Os(io::Error),
+}
+
+impl fmt::Display for NexusError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address { address, source } => {
+                write!(f, "{address:?} is not a host and a port: {source}")
+            }
+            Self::Listen { address, source } => write!(
+                f,
+                "cannot listen at {address}: {source}; {}",
+                advice(source)
+            ),
+            Self::Os(error) => write!(f, "the system refused what a nexus needs: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NexusError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Address { source, .. } => Some(source),
+            Self::Listen { source, .. } => Some(source),
+            Self::Os(error) => Some(error),
+        }
+    }
+}
+
+impl From<io::Error> for NexusError {
+    fn from(error: io::Error) -> Self {
+        Self::Os(error)
+    }
 }
 
 /// What to do about an address at which nobody can listen.
@@ -41,38 +71,110 @@ fn advice(refused: &io::Error) -> &'static str {
 }
 
 /// Why an endpoint could not be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum EndpointError {
     /// The transport could not be opened.
-    #[error("the transport cannot be opened: {0}")]
     Transport(Box<dyn std::error::Error + Send + Sync>),
     /// The index is taken.
-    #[error("{0}; leave the index out, or choose another")]
-    Index(#[from] AddError),
+    Index(AddError),
     /// An option is out of range.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
+    Config(ConfigError),
     /// The system has no descriptor left.
-    #[error("the system refused what an endpoint needs: {0}")]
-    Os(#[from] io::Error),
+    Os(io::Error),
     /// The control thread has ended, which happens only if it panicked.
-    #[error("the nexus has ended")]
     NexusGone,
 }
 
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transport(error) => write!(f, "the transport cannot be opened: {error}"),
+            Self::Index(error) => write!(f, "{error}; leave the index out, or choose another"),
+            Self::Config(error) => error.fmt(f),
+            Self::Os(error) => write!(f, "the system refused what an endpoint needs: {error}"),
+            Self::NexusGone => f.write_str("the nexus has ended"),
+        }
+    }
+}
+
+impl std::error::Error for EndpointError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Index(error) => Some(error),
+            Self::Config(error) => error.source(),
+            Self::Os(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<AddError> for EndpointError {
+    fn from(error: AddError) -> Self {
+        Self::Index(error)
+    }
+}
+
+impl From<ConfigError> for EndpointError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<io::Error> for EndpointError {
+    fn from(error: io::Error) -> Self {
+        Self::Os(error)
+    }
+}
+
 /// Why a session could not be made.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum ConnectError {
     /// The address is not one.
-    #[error("the server's address cannot be resolved: {0}")]
-    Address(#[from] io::Error),
+    Address(io::Error),
     /// This endpoint cannot have the session.
-    #[error(transparent)]
-    Open(#[from] dunlin_core::OpenError),
+    Open(dunlin_core::OpenError),
     /// The other side, or the way to it, did not allow the session.
-    #[error(transparent)]
-    Failed(#[from] ConnectFailure),
+    Failed(ConnectFailure),
     /// The session was closed while it was connecting.
-    #[error("the session was closed before it was connected")]
     Closed,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(error) => write!(f, "the server's address cannot be resolved: {error}"),
+            Self::Open(error) => error.fmt(f),
+            Self::Failed(error) => error.fmt(f),
+            Self::Closed => f.write_str("the session was closed before it was connected"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Address(error) => Some(error),
+            Self::Open(error) => error.source(),
+            Self::Failed(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for ConnectError {
+    fn from(error: io::Error) -> Self {
+        Self::Address(error)
+    }
+}
+
+impl From<dunlin_core::OpenError> for ConnectError {
+    fn from(error: dunlin_core::OpenError) -> Self {
+        Self::Open(error)
+    }
+}
+
+impl From<ConnectFailure> for ConnectError {
+    fn from(error: ConnectFailure) -> Self {
+        Self::Failed(error)
+    }
 }

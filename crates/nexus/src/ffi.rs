@@ -1,12 +1,9 @@
 //! The system calls that the standard library does not have: epoll and eventfd here, sockets in
-//! `ffi/socket.rs`, memory files in `ffi/memory.rs`. All other unsafe code of this crate is in
-//! `clock.rs` and
-//! `insight/tap.rs`.
+//! `ffi/socket.rs`. All other unsafe code of this crate is in `clock.rs` and `publisher/tap.rs`.
 //!
 //! Invariant: every descriptor that comes out of here is owned, so it is closed exactly once, and
 //! none is inherited by a child program.
 
-pub(crate) mod memory;
 pub(crate) mod socket;
 
 use std::io;

@@ -15,16 +15,15 @@ use std::time::Duration;
 
 use dunlin_control::{HeartbeatConfig, Identity, Plane, PlaneConfig, PlaneCounters};
 use dunlin_core::{Job, Nanos};
+use dunlin_insight::Snapshot;
+use dunlin_insight::writer::Page;
 use dunlin_wire::control::{BootId, Incarnation};
 
-use crate::endpoint::{Endpoint, EndpointBuilder};
-use crate::error::{EndpointError, NexusError};
+use crate::error::NexusError;
 use crate::ffi;
-use crate::insight::Snapshot;
-use crate::insight::page::Page;
 use crate::mailbox::{Mailbox, Request};
+use crate::publisher::names;
 use crate::reactor::Reactor;
-use crate::transports::Open;
 use crate::workers::{Pool, WorkerOptions};
 
 /// The port that a nexus listens on unless told otherwise.
@@ -164,7 +163,7 @@ impl NexusBuilder {
         let requests = Arc::new(Mailbox::new()?);
         let pool = Pool::new(self.workers)?;
         // A process that cannot be seen works as well as any.
-        let page = (!self.hidden).then(|| Page::new(address).ok().map(Arc::new));
+        let page = (!self.hidden).then(|| Page::new(address, &names()).ok().map(Arc::new));
         let page = page.flatten();
         let reactor = Reactor::new(plane, tcp, unix, Arc::clone(&requests), page.clone())?;
         let thread = std::thread::Builder::new()
@@ -238,19 +237,6 @@ impl Nexus {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.inner.address
-    }
-
-    /// An endpoint with default options, for the thread that calls `run_once` on it.
-    ///
-    /// # Errors
-    /// See [`EndpointError`].
-    pub fn endpoint<T: Open, App>(&self, app: App) -> Result<Endpoint<T, App>, EndpointError> {
-        self.endpoint_builder().build(app)
-    }
-
-    /// An endpoint with options.
-    pub fn endpoint_builder<T: Open>(&self) -> EndpointBuilder<T> {
-        EndpointBuilder::new(self.clone())
     }
 
     /// What the control plane has counted. `None` if the control thread has panicked.

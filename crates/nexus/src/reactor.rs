@@ -14,13 +14,14 @@ use std::sync::Arc;
 
 use dunlin_control::{Action, Event, LinkId, Plane, PlaneCounters, Target};
 use dunlin_core::{Clock, Nanos};
+use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT};
 
 use crate::clock::TscClock;
 use crate::events;
 use crate::ffi::{Epoll, Events, Interest, Ready, socket};
-use crate::insight::page::Page;
 use crate::mailbox::{Mailbox, Request};
+use crate::publisher::values;
 use crate::stream::{Broken, Stream};
 
 const BELL: u64 = 0;
@@ -119,7 +120,7 @@ impl Reactor {
     fn publish(&mut self) {
         let counters = *self.plane.counters();
         if let Some(page) = self.page.as_ref().filter(|_| self.shown != Some(counters)) {
-            page.write_nexus(&counters);
+            page.write_nexus(values(&counters.named()));
             self.shown = Some(counters);
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use dunlin_core::{Done, Tag};
-use dunlin_nexus::{Endpoint, Nexus};
+use dunlin_nexus::{Nexus, Rpc};
 use dunlin_transport::shm::Shm;
 use dunlin_wire::ReqType;
 use tracing::field::{Field, Visit};
@@ -75,9 +75,9 @@ fn a_subscriber_hears_what_happens() {
     tracing::subscriber::set_global_default(Ear).unwrap();
     let here = Nexus::bind("127.0.0.1:0").unwrap();
     let there = Nexus::builder().workers(1).bind("127.0.0.1:0").unwrap();
-    let mut server: Endpoint<Shm, ()> = there.endpoint(()).unwrap();
+    let mut server: Rpc<Shm, ()> = there.endpoint(()).unwrap();
     server.on_background(PANIC, 0, |_| panic!("as intended"));
-    let mut client: Endpoint<Shm, Vec<Done>> = here.endpoint(Vec::new()).unwrap();
+    let mut client: Rpc<Shm, Vec<Done>> = here.endpoint(Vec::new()).unwrap();
     client.on_completion(|app, done, _| app.push(done));
     hear(Level::INFO, "nexus listens", || {});
 

@@ -42,16 +42,13 @@ pub(super) struct Server {
 impl Server {
     /// Starts a server at a port, or at any.
     pub(super) fn start<T: Named>(port: u16) -> Self {
-        let this = Command::new(std::env::current_exe().unwrap());
-        Self::spawn(this, format!("server {} 127.0.0.1:{port}", T::NAME))
+        Self::start_at::<T>(&format!("127.0.0.1:{port}"))
     }
 
-    /// Starts a server in a network namespace.
-    pub(super) fn start_in<T: Named>(namespace: &str, address: &str) -> Self {
-        let mut ip = Command::new("ip");
-        ip.args(["netns", "exec", namespace])
-            .arg(std::env::current_exe().unwrap());
-        Self::spawn(ip, format!("server {} {address}", T::NAME))
+    /// Starts a server at an address.
+    pub(super) fn start_at<T: Named>(address: &str) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("server {} {address}", T::NAME))
     }
 
     /// Starts a client that keeps asking the server at this address for what never comes.

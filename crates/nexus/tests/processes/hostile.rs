@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use dunlin_control::PlaneCounters;
-use dunlin_core::Session;
-use dunlin_nexus::{Endpoint, Nexus};
+use dunlin_core::{Rng, Session};
+use dunlin_nexus::{Nexus, Rpc};
 use dunlin_transport::udp::Udp;
 use dunlin_wire::control::{
     AttemptId, BootId, Features, GoodbyeReason, Hello, Incarnation, Lookup, MAX_FRAME, Message,
@@ -18,7 +18,7 @@ use super::{App, REVERSE, endpoint, exchange};
 /// A server in another process and a client whose session must not notice anything.
 struct Scene {
     server: Server,
-    rpc: Endpoint<Udp, App>,
+    rpc: Rpc<Udp, App>,
     session: Session,
 }
 
@@ -88,14 +88,11 @@ fn rest(mut stream: TcpStream) -> Vec<u8> {
 #[test]
 fn garbage_closes_its_connection_and_no_other() {
     let mut scene = Scene::new();
-    let mut seed = 7_u64;
+    let mut rng = Rng::new(7);
     for length in [1, 3, 4, 5, 17, 300, 5_000] {
         let mut stream = connect(scene.address());
         let bytes: Vec<u8> = (0..length)
-            .map(|_| {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                seed.to_be_bytes()[0]
-            })
+            .map(|_| rng.next_u64().to_be_bytes()[0])
             .collect();
         stream.write_all(&bytes).unwrap();
         rest(stream);

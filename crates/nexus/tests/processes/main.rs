@@ -15,7 +15,7 @@ mod sessions;
 use std::time::{Duration, Instant};
 
 use dunlin_core::{CallErrorKind, Done, RpcError, Session, SessionEvent, Tag};
-use dunlin_nexus::{Endpoint, Nexus, Open};
+use dunlin_nexus::{Nexus, Open, Rpc};
 use dunlin_wire::ReqType;
 
 /// Answers the request's bytes in reverse.
@@ -30,17 +30,17 @@ const NEVER: ReqType = ReqType(3);
 struct App {
     events: Vec<SessionEvent>,
     done: Vec<Done>,
-    held: Vec<dunlin_core::Held>,
+    held: Vec<dunlin_core::DeferredRequest>,
 }
 
 /// An endpoint that serves all of the types above and remembers what it hears.
-fn endpoint<T: Open>(nexus: &Nexus) -> Endpoint<T, App> {
+fn endpoint<T: Open>(nexus: &Nexus) -> Rpc<T, App> {
     let mut rpc = nexus.endpoint(App::default()).unwrap();
     serve_all(&mut rpc);
     rpc
 }
 
-fn serve_all<T: Open>(rpc: &mut Endpoint<T, App>) {
+fn serve_all<T: Open>(rpc: &mut Rpc<T, App>) {
     rpc.on(REVERSE, |_, request, cx| {
         let data = request.data();
         request.reply(cx, data.len(), |out| {
@@ -62,7 +62,7 @@ fn serve_all<T: Open>(rpc: &mut Endpoint<T, App>) {
     rpc.on_session(|app, event, _| app.events.push(event));
 }
 
-fn issue<T: Open>(rpc: &mut Endpoint<T, App>, session: Session, kind: ReqType, text: &[u8]) {
+fn issue<T: Open>(rpc: &mut Rpc<T, App>, session: Session, kind: ReqType, text: &[u8]) {
     let mut request = rpc.buf(text.len()).unwrap();
     request.data_mut().copy_from_slice(text);
     let response = rpc.buf(64).unwrap();
@@ -74,10 +74,10 @@ fn issue<T: Open>(rpc: &mut Endpoint<T, App>, session: Session, kind: ReqType, t
 
 /// Runs until `done` says so; panics if that takes longer than `limit`.
 fn run_within<T: Open>(
-    rpc: &mut Endpoint<T, App>,
+    rpc: &mut Rpc<T, App>,
     limit: Duration,
     what: &str,
-    mut done: impl FnMut(&mut Endpoint<T, App>) -> bool,
+    mut done: impl FnMut(&mut Rpc<T, App>) -> bool,
 ) -> Duration {
     let start = Instant::now();
     while !done(rpc) {
@@ -88,7 +88,7 @@ fn run_within<T: Open>(
 }
 
 /// One RPC; panics if it does not succeed.
-fn exchange<T: Open>(rpc: &mut Endpoint<T, App>, session: Session, kind: ReqType) {
+fn exchange<T: Open>(rpc: &mut Rpc<T, App>, session: Session, kind: ReqType) {
     issue(rpc, session, kind, b"stressed");
     let done = finish(rpc, Duration::from_secs(5));
     assert_eq!(done.result, Ok(()));
@@ -96,7 +96,7 @@ fn exchange<T: Open>(rpc: &mut Endpoint<T, App>, session: Session, kind: ReqType
 }
 
 /// The end of the only call under way.
-fn finish<T: Open>(rpc: &mut Endpoint<T, App>, limit: Duration) -> Done {
+fn finish<T: Open>(rpc: &mut Rpc<T, App>, limit: Duration) -> Done {
     run_within(rpc, limit, "an RPC", |rpc| !rpc.app().done.is_empty());
     rpc.app_mut().done.pop().unwrap()
 }

@@ -1,0 +1,131 @@
+//! Where what lies in the memory file of a nexus. Everything is a little-endian 64-bit word.
+//!
+//! ```text
+//! header, 32 words   magic, version, where the rest is, process
+//! text               one line each: what values there are, in order; address, program
+//! nexus block        sequence word, time, values of `nexus`
+//! endpoint blocks    sequence word, state, index, transport, times, the values of `counters`,
+//!                    `drops`, `transport` and `gauges`, histograms, sessions
+//! trace              what those who want a trace write, and how many packets were traced
+//! ring               slots: number, time, who, length, first bytes
+//! ```
+//! The text makes the file describe itself: a reader of another release shows values that it does
+//! not know, and misses none that it expects. A block whose sequence word is odd is being written.
+
+/// "DUNLINST".
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"DUNLINST");
+/// Of the header and of what blocks are made of. Names may come and go without a new one.
+pub(crate) const VERSION: u64 = 1;
+
+/// Bytes of a word.
+pub(crate) const WORD: usize = 8;
+/// Words of the header.
+pub(crate) const HEADER: usize = 32;
+
+/// Places of the header, as words.
+pub(crate) mod header {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const VERSION: usize = 1;
+    /// Of the whole file, in bytes, as all lengths and places.
+    pub(crate) const LENGTH: usize = 2;
+    pub(crate) const TEXT: usize = 3;
+    pub(crate) const TEXT_LEN: usize = 4;
+    pub(crate) const NEXUS: usize = 5;
+    pub(crate) const BLOCKS: usize = 6;
+    pub(crate) const BLOCK_LEN: usize = 7;
+    /// Blocks that there are, and that were ever used: the others are empty.
+    pub(crate) const BLOCK_COUNT: usize = 8;
+    pub(crate) const BLOCKS_USED: usize = 9;
+    pub(crate) const PID: usize = 10;
+    /// Nanoseconds since 1970.
+    pub(crate) const STARTED: usize = 11;
+    /// What those who want a trace write.
+    pub(crate) const TRACE: usize = 12;
+    /// The ring of packets: its place, how many slots, how long each is.
+    pub(crate) const RING: usize = 13;
+    pub(crate) const SLOTS: usize = 14;
+    pub(crate) const SLOT_LEN: usize = 15;
+}
+
+/// Places of a block, as words.
+pub(crate) mod block {
+    pub(crate) const SEQUENCE: usize = 0;
+    /// Nanoseconds since 1970 at which it was written; 0: nothing is here.
+    pub(crate) const WRITTEN: usize = 1;
+    /// Words before the values of the nexus.
+    pub(crate) const NEXUS_HEAD: usize = 2;
+    pub(crate) const INDEX: usize = 2;
+    /// Up to eight letters.
+    pub(crate) const TRANSPORT: usize = 3;
+    /// The same moment on the endpoint's own clock, in nanoseconds.
+    pub(crate) const CLOCK: usize = 4;
+    /// Rows of the table of sessions that are filled.
+    pub(crate) const ROWS: usize = 5;
+    /// Words before the values of an endpoint.
+    pub(crate) const HEAD: usize = 8;
+}
+
+/// Places where those who want a trace write, as words.
+pub(crate) mod trace {
+    /// Changes a few times a second while a trace is wanted; 0: none is.
+    pub(crate) const WORD: usize = 0;
+    /// Which endpoint.
+    pub(crate) const ENDPOINT: usize = 1;
+    /// Every endpoint.
+    pub(crate) const ALL: u64 = u64::MAX;
+    /// Bytes to keep of each packet.
+    pub(crate) const KEEP: usize = 2;
+    /// Packets that were ever written, in a cache line of its own.
+    pub(crate) const WRITTEN: usize = 8;
+    /// Words of all of it.
+    pub(crate) const WORDS: usize = 16;
+}
+
+/// Places of a slot of the ring, as words.
+pub(crate) mod slot {
+    /// Number of the packet and one; 0 while it is written.
+    pub(crate) const NUMBER: usize = 0;
+    /// Nanoseconds since 1970.
+    pub(crate) const AT: usize = 1;
+    /// Index of the endpoint, the bits below, and the place of a reason in `drops` and one.
+    pub(crate) const BITS: usize = 2;
+    pub(crate) const SENT: u64 = 1 << 16;
+    pub(crate) const CONGESTION: u64 = 1 << 17;
+    pub(crate) const HAS_PEER: u64 = 1 << 18;
+    pub(crate) const REASON_SHIFT: u32 = 24;
+    pub(crate) const PEER: usize = 3;
+    /// Bytes of the packet, and how many of them are here.
+    pub(crate) const LEN: usize = 4;
+    pub(crate) const KEPT: usize = 5;
+    /// Words before the bytes.
+    pub(crate) const HEAD: usize = 6;
+    /// Words of all of it.
+    pub(crate) const WORDS: usize = 42;
+    /// Bytes of a packet that have room.
+    pub(crate) const ROOM: usize = (WORDS - HEAD) * size_of::<u64>();
+}
+
+/// The keys of the text.
+pub(crate) mod key {
+    pub(crate) const PROGRAM: &str = "program";
+    pub(crate) const ADDRESS: &str = "address";
+    pub(crate) const RELEASE: &str = "release";
+    pub(crate) const NEXUS: &str = "nexus";
+    pub(crate) const COUNTERS: &str = "counters";
+    pub(crate) const DROPS: &str = "drops";
+    pub(crate) const TRANSPORT: &str = "transport";
+    pub(crate) const GAUGES: &str = "gauges";
+    pub(crate) const HISTOGRAMS: &str = "histograms";
+    /// Buckets of a histogram, and the smallest value of each.
+    pub(crate) const BUCKETS: &str = "buckets";
+    /// Columns of the table of sessions.
+    pub(crate) const SESSIONS: &str = "sessions";
+    /// Rows of it.
+    pub(crate) const ROWS: &str = "rows";
+}
+
+/// Rows of the table of sessions: the busiest sessions of an endpoint.
+pub const ROWS: usize = 32;
+
+/// The name under which the system shows the file (`/proc/PID/fd`).
+pub(crate) const NAME: &std::ffi::CStr = c"dunlin-insight";

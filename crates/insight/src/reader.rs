@@ -1,0 +1,17 @@
+//! The side that reads: a process of this host or of another one, at a moment or packet by packet.
+//! Nothing here trusts what stands in a file.
+
+mod find;
+mod histogram;
+mod remote;
+mod snapshot;
+mod source;
+mod text;
+mod trace;
+
+pub use find::{FindError, Found, all, of_process};
+pub use histogram::Histogram;
+pub use remote::Remote;
+pub use snapshot::{Endpoint, Group, SessionRow, Snapshot, Values};
+pub use source::{ReadError, Source};
+pub use trace::{Packet, Trace, TraceError};

@@ -1,0 +1,134 @@
+//! The counters files of the processes of this host: memory files, found by their name among the
+//! descriptors of a process. A file is there exactly as long as its process, so none is ever stale.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::source::read_head;
+use crate::layout::{NAME, header};
+
+/// A counters file.
+#[derive(Debug)]
+pub struct Found {
+    /// Whose it is.
+    pub pid: u32,
+    /// The file, open for reading.
+    pub file: File,
+    /// Where it was found.
+    pub path: PathBuf,
+}
+
+/// Why a process's counters cannot be had.
+#[derive(Debug)]
+pub enum FindError {
+    /// There is none with this number.
+    NoProcess(u32),
+    /// It belongs to somebody else.
+    Forbidden(u32),
+    /// It has no nexus, or one that does not show itself.
+    Nothing(u32),
+    /// Something else.
+    Io {
+        /// Which.
+        pid: u32,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for FindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProcess(value) => write!(f, "there is no process {value}"),
+            Self::Forbidden(value) => write!(
+                f,
+                "process {value} belongs to another user, or has more rights than this one; try as \
+                 root"
+            ),
+            Self::Nothing(value) => write!(
+                f,
+                "process {value} shows no counters: it has no nexus, or was told to hide"
+            ),
+            Self::Io { pid, source } => write!(
+                f,
+                "the descriptors of process {pid} cannot be listed: {source}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The counters files of a process, one for each nexus that it has.
+///
+/// # Errors
+/// There is no such process, it may not be looked at, or it shows nothing.
+pub fn of_process(pid: u32) -> Result<Vec<Found>, FindError> {
+    let files = files_of(pid).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => FindError::NoProcess(pid),
+        io::ErrorKind::PermissionDenied => FindError::Forbidden(pid),
+        _ => FindError::Io { pid, source },
+    })?;
+    match files.is_empty() {
+        true => Err(FindError::Nothing(pid)),
+        false => Ok(files),
+    }
+}
+
+/// Those of all processes that this user may look at, in order of their numbers.
+pub fn all() -> Vec<Found> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let mut pids: Vec<u32> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    // A process that ends meanwhile, or belongs to somebody else, has none.
+    pids.into_iter()
+        .flat_map(|pid| files_of(pid).unwrap_or_default())
+        .collect()
+}
+
+fn files_of(pid: u32) -> io::Result<Vec<Found>> {
+    let name = NAME.to_str().unwrap_or_default();
+    let link = format!("/memfd:{name} (deleted)");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        let path = entry?.path();
+        let is_one = fs::read_link(&path).is_ok_and(|target| target == Path::new(&link));
+        if let (true, Ok(mut file)) = (is_one, File::open(&path))
+            && is_of(&mut file, pid)
+        {
+            found.push(Found { pid, file, path });
+        }
+    }
+    Ok(found)
+}
+
+/// False if the process has only opened, or inherited, the file of another: whoever reads one has
+/// it among its descriptors as well. A file that cannot be understood is not judged.
+fn is_of(file: &mut File, pid: u32) -> bool {
+    match (read_head(file), own_number(pid)) {
+        (Ok(head), Some(own)) => head[header::PID] == own,
+        _ => true,
+    }
+}
+
+/// The number by which a process knows itself, in a container another one than outside.
+fn own_number(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().last()?.parse().ok()
+}

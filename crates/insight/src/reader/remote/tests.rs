@@ -1,0 +1,22 @@
+//! An answer that is not that of a nexus is an error.
+
+use std::net::TcpListener;
+
+use super::*;
+
+#[test]
+fn what_is_no_nexus_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+    });
+    let error = Remote::connect(&address).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+    other.join().unwrap();
+    // No process listens there any more.
+    assert!(Remote::connect(&address).is_err());
+}

@@ -1,0 +1,267 @@
+//! The side that reads: what a process showed at a moment, from bytes that may be anything.
+//!
+//! Invariants: nothing that stands in the file leads to a panic, to a read outside of it, or to
+//! more memory than its limits here allow; a block is taken only if it did not change while it was
+//! read. Called by the command line tool; its tests give it broken files.
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::histogram::Histogram;
+use super::source::{ReadError, Source, read_head, words};
+use super::text::Text;
+use crate::layout::{WORD, block, header};
+use crate::place::{self, Whereabouts};
+
+/// Most bytes of a block.
+const MAX_BLOCK: u64 = 1 << 20;
+/// Most blocks.
+const MAX_BLOCKS: u64 = 1 << 16;
+/// Readings of a block before it counts as one that is never whole.
+const TRIES: usize = 64;
+
+/// Named numbers, in the order in which the process has them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Values(Vec<(String, u64)>);
+
+/// One row of the table of sessions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionRow {
+    /// What there is to say about it in numbers.
+    pub numbers: Values,
+    /// Where its other side is.
+    pub place: Whereabouts,
+}
+
+/// What a process showed at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Its number where it runs.
+    pub pid: u64,
+    /// When its nexus began, in nanoseconds since 1970.
+    pub started_ns: u64,
+    /// Name of the program.
+    pub program: String,
+    /// Where its nexus listens.
+    pub address: String,
+    /// Release of the library that it was built with.
+    pub release: String,
+    /// What its control plane has counted; empty if it has not run yet.
+    pub nexus: Values,
+    /// Its endpoints, in order of their indices.
+    pub endpoints: Vec<Endpoint>,
+    /// The reasons for drops, in the order in which packets of a trace name them.
+    pub drop_reasons: Vec<String>,
+}
+
+/// The groups of an endpoint's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// What core has counted.
+    Counters,
+    /// Packets that were dropped, by reason.
+    Drops,
+    /// What the transport has counted.
+    Transport,
+    /// Numbers that may fall.
+    Gauges,
+}
+
+/// What an endpoint showed at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    /// Its index in the nexus.
+    pub index: u64,
+    /// The name of its transport.
+    pub transport: String,
+    /// When it wrote this, in nanoseconds since 1970.
+    pub written_ns: u64,
+    /// The same moment on its own clock.
+    pub clock_ns: u64,
+    /// What core has counted since the start.
+    pub counters: Values,
+    /// Packets that were dropped, by reason.
+    pub drops: Values,
+    /// What the transport has counted.
+    pub transport_counters: Values,
+    /// Numbers that may fall.
+    pub gauges: Values,
+    /// Times in nanoseconds, by name.
+    pub histograms: Vec<(String, Histogram)>,
+    /// The busiest sessions, the busiest first.
+    pub sessions: Vec<SessionRow>,
+}
+
+impl Values {
+    /// Each with its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+
+    /// The value of this name; 0 if there is none.
+    pub fn get(&self, name: &str) -> u64 {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map_or(0, |(_, value)| *value)
+    }
+
+    /// All together.
+    pub fn total(&self) -> u64 {
+        self.0
+            .iter()
+            .fold(0, |sum, (_, value)| sum.saturating_add(*value))
+    }
+
+    fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
+        Self(names.iter().cloned().zip(values).collect())
+    }
+}
+
+impl SessionRow {
+    /// A release that does not know the place has no columns for it: it is not known then.
+    fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
+        let mut numbers = Values::new(names, values);
+        let place = Whereabouts::of_words(place::COLUMNS.map(|column| numbers.get(column)));
+        numbers
+            .0
+            .retain(|(name, _)| !place::COLUMNS.contains(&name.as_str()));
+        Self { numbers, place }
+    }
+
+    /// The number of this name; 0 if there is none.
+    pub fn get(&self, name: &str) -> u64 {
+        self.numbers.get(name)
+    }
+}
+
+impl Endpoint {
+    /// One of its groups.
+    pub const fn group(&self, group: Group) -> &Values {
+        match group {
+            Group::Counters => &self.counters,
+            Group::Drops => &self.drops,
+            Group::Transport => &self.transport_counters,
+            Group::Gauges => &self.gauges,
+        }
+    }
+
+    /// The histogram of this name.
+    pub fn histogram(&self, name: &str) -> Option<&Histogram> {
+        let found = self.histograms.iter().find(|(known, _)| known == name);
+        found.map(|(_, histogram)| histogram)
+    }
+}
+
+impl Snapshot {
+    /// Reads what a process shows.
+    ///
+    /// # Errors
+    /// It shows nothing that can be understood.
+    pub fn read(source: &mut dyn Source) -> Result<Self, ReadError> {
+        let head = read_head(source)?;
+        let text = Text::read(source, head[header::TEXT], head[header::TEXT_LEN])?;
+        let nexus = whole_block(
+            source,
+            head[header::NEXUS],
+            block::NEXUS_HEAD + text.nexus.len(),
+        )?;
+        let written = nexus[block::WRITTEN] != 0;
+        let values = nexus.into_iter().skip(block::NEXUS_HEAD);
+        let names: &[String] = if written { &text.nexus } else { &[] };
+        let mut snapshot = Self {
+            pid: head[header::PID],
+            started_ns: head[header::STARTED],
+            nexus: Values::new(names, &mut values.into_iter()),
+            endpoints: Vec::new(),
+            drop_reasons: text.drops.clone(),
+            program: text.program.clone(),
+            address: text.address.clone(),
+            release: text.release.clone(),
+        };
+        snapshot.read_endpoints(source, &head, &text)?;
+        Ok(snapshot)
+    }
+
+    fn read_endpoints(
+        &mut self,
+        source: &mut dyn Source,
+        head: &[u64],
+        text: &Text,
+    ) -> Result<(), ReadError> {
+        let len = head[header::BLOCK_LEN];
+        let (used, count) = (head[header::BLOCKS_USED], head[header::BLOCK_COUNT]);
+        if used > count || count > MAX_BLOCKS || len > MAX_BLOCK {
+            return Err(ReadError::Damaged("too many or too long blocks"));
+        }
+        let words = text.block_words();
+        if (words * WORD) as u64 > len {
+            return Err(ReadError::Damaged(
+                "its blocks are shorter than their content",
+            ));
+        }
+        for number in 0..used {
+            let start = head[header::BLOCKS]
+                .checked_add(number * len)
+                .ok_or(ReadError::Damaged("its blocks lie nowhere"))?;
+            let block = whole_block(source, start, words)?;
+            if block[block::WRITTEN] != 0 {
+                self.endpoints.push(Endpoint::new(&block, text));
+            }
+        }
+        self.endpoints.sort_by_key(|endpoint| endpoint.index);
+        Ok(())
+    }
+}
+
+impl Endpoint {
+    /// `words`: as many as the text says.
+    fn new(words: &[u64], text: &Text) -> Self {
+        let transport = words[block::TRANSPORT].to_le_bytes();
+        let rows = usize::try_from(words[block::ROWS]).unwrap_or(usize::MAX);
+        let mut values = words.iter().copied().skip(block::HEAD);
+        let values = &mut values;
+        Self {
+            index: words[block::INDEX],
+            transport: transport
+                .iter()
+                .filter(|byte| byte.is_ascii_alphanumeric())
+                .map(|byte| char::from(*byte))
+                .collect(),
+            written_ns: words[block::WRITTEN],
+            clock_ns: words[block::CLOCK],
+            counters: Values::new(&text.counters, values),
+            drops: Values::new(&text.drops, values),
+            transport_counters: Values::new(&text.transport, values),
+            gauges: Values::new(&text.gauges, values),
+            histograms: text
+                .histograms
+                .iter()
+                .map(|name| (name.clone(), Histogram::take(&text.buckets, values)))
+                .collect(),
+            sessions: (0..rows.min(text.rows))
+                .map(|_| SessionRow::new(&text.sessions, values))
+                .collect(),
+        }
+    }
+}
+
+/// A block that did not change while it was read.
+fn whole_block(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u64>, ReadError> {
+    for tries in 0..TRIES {
+        let before = words(source, start, 1)?[block::SEQUENCE];
+        if before.is_multiple_of(2) {
+            fence(Ordering::Acquire);
+            let block = words(source, start, len)?;
+            fence(Ordering::Acquire);
+            if words(source, start, 1)?[block::SEQUENCE] == before {
+                return Ok(block);
+            }
+        }
+        // Writing takes a few microseconds, unless the writer does not get a processor.
+        if tries > TRIES / 2 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    Err(ReadError::Unfinished)
+}
+
+#[cfg(test)]
+mod tests;

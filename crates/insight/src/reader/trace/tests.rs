@@ -1,0 +1,128 @@
+//! A trace has the packets that an endpoint records, in order, and no longer than wanted.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::writer::{Change, Names, Page, Passed, Recorder, Switch};
+
+/// A page, and its file as others find it.
+fn page() -> (Arc<Page>, Found) {
+    let names = Names {
+        drops: vec!["short", "version"],
+        ..Names::default()
+    };
+    let page = Page::new("127.0.0.1:31850".parse().unwrap(), &names);
+    let page = Arc::new(page.unwrap());
+    let file = page.file().try_clone().unwrap();
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    let pid = std::process::id();
+    let path = path.into();
+    (page, Found { pid, file, path })
+}
+
+fn taken(trace: &mut Trace) -> Vec<Packet> {
+    let mut packets = Vec::new();
+    while trace.take(|packet| packets.push(packet)).unwrap() > 0 {}
+    packets
+}
+
+fn receive(recorder: &Recorder, bytes: &[u8], dropped: Option<usize>) {
+    let passed = Passed {
+        at_ns: 1_000,
+        peer: Some(7),
+        dropped,
+        len: bytes.len(),
+        ..Passed::default()
+    };
+    recorder.record(&passed, [bytes, &[]]);
+}
+
+#[test]
+fn what_comes_and_goes_is_in_the_trace() {
+    let (page, found) = page();
+    let mut trace = Trace::begin(&found, None, 64).unwrap();
+    let recorder = Recorder::new(Arc::clone(&page), 3, 64);
+    receive(&recorder, &[5; 100], Some(1));
+    let sent = Passed {
+        at_ns: 2_000,
+        sent: true,
+        peer: Some(8),
+        len: 56,
+        ..Passed::default()
+    };
+    recorder.record(&sent, [&[1; 24], &[9; 32]]);
+    let packets = taken(&mut trace);
+    let [came, went] = &packets[..] else {
+        panic!("{packets:?}")
+    };
+    assert_eq!((came.endpoint, came.sent, came.peer), (3, false, Some(7)));
+    assert_eq!((came.len, &came.bytes[..]), (100, &[5; 64][..]));
+    assert_eq!(came.dropped.as_deref(), Some("version"));
+    assert_eq!((went.sent, went.peer, went.len), (true, Some(8), 56));
+    assert_eq!(went.bytes, [[1; 24].as_slice(), &[9; 32]].concat());
+    assert_eq!(went.at_ns - came.at_ns, 1_000);
+    assert_eq!(went.dropped, None);
+}
+
+#[test]
+fn what_was_overwritten_is_counted_and_not_shown() {
+    let (page, found) = page();
+    let mut trace = Trace::begin(&found, None, 24).unwrap();
+    let recorder = Recorder::new(Arc::clone(&page), 0, 24);
+    let all = trace.slots + 1_000;
+    for number in 0..all {
+        receive(&recorder, &number.to_le_bytes(), None);
+    }
+    let packets = taken(&mut trace);
+    assert_eq!(packets.len() as u64 + trace.lost(), all);
+    assert_eq!(trace.lost(), 1_000 + MARGIN);
+    let numbers = packets.iter().zip(trace.lost()..);
+    assert!(
+        numbers
+            .into_iter()
+            .all(|(p, number)| p.bytes == number.to_le_bytes())
+    );
+}
+
+#[test]
+fn an_endpoint_is_traced_as_long_as_somebody_asks() {
+    let (page, found) = page();
+    let mut switch = Switch::default();
+    let mut look = |at_ms: u64| match switch.look(&page, 3, at_ms * 1_000_000) {
+        Change::Nothing => "nothing".to_owned(),
+        Change::Begin(keep) => format!("begin {keep}"),
+        Change::End => "end".to_owned(),
+    };
+    assert_eq!(look(0), "nothing");
+    let other = Trace::begin(&found, Some(4), 40).unwrap();
+    assert_eq!(look(100), "nothing", "another endpoint is traced");
+    drop(other);
+    let mut trace = Trace::begin(&found, Some(3), 40).unwrap();
+    assert_eq!(look(200), "begin 40");
+    trace.still_wanted().unwrap();
+    assert_eq!(look(2_100), "nothing");
+    assert_eq!(look(4_000), "nothing");
+    assert_eq!(look(4_100), "end", "nobody has asked for two seconds");
+    trace.still_wanted().unwrap();
+    assert_eq!(look(4_200), "begin 40");
+    drop(trace);
+    assert_eq!(look(4_300), "end");
+}
+
+#[test]
+fn two_cannot_trace_at_the_same_time() {
+    let (_page, found) = page();
+    let mut first = Trace::begin(&found, None, 40).unwrap();
+    let second = std::thread::scope(|scope| {
+        let second = scope.spawn(|| Trace::begin(&found, None, 40));
+        while !second.is_finished() {
+            first.still_wanted().unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        second.join().unwrap()
+    });
+    assert!(matches!(second, Err(TraceError::Busy)));
+    // Whoever died without a word is not waited for.
+    std::mem::forget(first);
+    assert!(Trace::begin(&found, None, 40).is_ok());
+}

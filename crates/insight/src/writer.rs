@@ -1,0 +1,10 @@
+//! The side that writes. A nexus makes a [`Page`]; each of its endpoints has a [`Block`] in it,
+//! and a [`Recorder`] while a reader wants its packets.
+
+mod page;
+mod recorder;
+
+pub use crate::layout::ROWS;
+pub use crate::values::{Gauges, Row};
+pub use page::{Block, Head, Names, Page, Writing, unix_now};
+pub use recorder::{Change, Passed, Recorder, Switch};

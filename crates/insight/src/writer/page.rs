@@ -1,0 +1,349 @@
+//! The side that writes: the memory file of a nexus, with one block for each of its endpoints.
+//!
+//! Invariants: a block has one writer, the thread of its endpoint (the control thread for that of
+//! the nexus); its sequence word is odd while it writes, so a reader finds out that it saw a part.
+//! The writer believes nothing that readers write into the file, except a wish that `recorder.rs`
+//! checks.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::ffi::SharedWords;
+use crate::layout::{self, block, header, key, slot, trace};
+use crate::values::{Gauges, Row};
+
+/// Bytes of the text, more than the names need.
+const TEXT_LEN: usize = 8 << 10;
+/// Endpoints of a nexus that can be seen at the same time. Blocks that are not used take no memory.
+const BLOCKS: usize = 1024;
+/// Packets that the ring holds. It takes memory only when something is traced.
+const SLOTS: usize = 1 << 15;
+
+/// The names of the values that are written, in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Names {
+    /// Counters of the control plane.
+    pub nexus: Vec<&'static str>,
+    /// Counters of an endpoint.
+    pub counters: Vec<&'static str>,
+    /// Reasons for which an endpoint drops packets.
+    pub drops: Vec<&'static str>,
+    /// Counters of its transport.
+    pub transport: Vec<&'static str>,
+    /// Histograms of an endpoint.
+    pub histograms: Vec<&'static str>,
+    /// The smallest value of each bucket of a histogram, rising.
+    pub buckets: Vec<u64>,
+}
+
+/// The file of one nexus.
+#[derive(Debug)]
+pub struct Page {
+    memory: SharedWords,
+    nexus_values: usize,
+    block_words: usize,
+    nexus: usize,
+    blocks: usize,
+    trace: usize,
+    /// Whose block is taken.
+    taken: Mutex<Vec<bool>>,
+    /// Sequence word of the nexus's block, which its control thread writes.
+    nexus_sequence: AtomicU64,
+}
+
+/// The block of one endpoint, for its thread. Dropping it leaves it empty for the next one.
+#[derive(Debug)]
+pub struct Block {
+    page: Arc<Page>,
+    number: usize,
+    sequence: u64,
+}
+
+/// How the block of an endpoint begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head<'a> {
+    /// The endpoint's index in its nexus.
+    pub index: u16,
+    /// The name of its transport, of which eight letters are kept.
+    pub transport: &'a str,
+    /// The time now on its own clock, in nanoseconds.
+    pub clock_ns: u64,
+    /// Rows of sessions that follow.
+    pub rows: usize,
+}
+
+/// A block that is being written: first its values in the order of their [`Names`], then gauges,
+/// histograms and rows.
+#[must_use = "a block that is not finished cannot be read"]
+#[derive(Debug)]
+pub struct Writing<'a> {
+    words: &'a [AtomicU64],
+    at: usize,
+    sequence: u64,
+}
+
+impl Page {
+    /// The file of the nexus at this address.
+    ///
+    /// # Errors
+    /// The system has no memory files, or no room for one.
+    pub fn new(address: SocketAddr, names: &Names) -> io::Result<Self> {
+        let text = text(address, names);
+        assert!(text.len() <= TEXT_LEN, "the names have no room");
+        let nexus_values = names.nexus.len();
+        let nexus = layout::HEADER + TEXT_LEN / layout::WORD;
+        let blocks = (nexus + block::NEXUS_HEAD + nexus_values).next_multiple_of(8);
+        let block_words = block_words(names);
+        let trace = blocks + block_words * BLOCKS;
+        let ring = trace + trace::WORDS;
+        let len = ring + SLOTS * slot::WORDS;
+        let page = Self {
+            memory: SharedWords::new(layout::NAME, len)?,
+            nexus_values,
+            block_words,
+            nexus,
+            blocks,
+            trace,
+            taken: Mutex::default(),
+            nexus_sequence: AtomicU64::new(0),
+        };
+        let bytes = |words: usize| (words * layout::WORD) as u64;
+        for (chunk, place) in text.as_bytes().chunks(layout::WORD).zip(layout::HEADER..) {
+            let mut word = [0; layout::WORD];
+            word[..chunk.len()].copy_from_slice(chunk);
+            page.put(place, u64::from_le_bytes(word));
+        }
+        page.put(header::VERSION, layout::VERSION);
+        page.put(header::LENGTH, bytes(len));
+        page.put(header::TEXT, bytes(layout::HEADER));
+        page.put(header::TEXT_LEN, text.len() as u64);
+        page.put(header::NEXUS, bytes(nexus));
+        page.put(header::BLOCKS, bytes(blocks));
+        page.put(header::BLOCK_LEN, bytes(block_words));
+        page.put(header::BLOCK_COUNT, BLOCKS as u64);
+        page.put(header::TRACE, bytes(trace));
+        page.put(header::RING, bytes(ring));
+        page.put(header::SLOTS, SLOTS as u64);
+        page.put(header::SLOT_LEN, bytes(slot::WORDS));
+        page.put(header::PID, u64::from(std::process::id()));
+        page.put(header::STARTED, unix_now());
+        page.put(header::MAGIC, layout::MAGIC);
+        Ok(page)
+    }
+
+    /// A block for an endpoint; `None` if 1024 endpoints have one.
+    pub fn block(self: &Arc<Self>) -> Option<Block> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = taken.iter().position(|taken| !taken);
+        let number = number.or_else(|| {
+            (taken.len() < BLOCKS).then(|| {
+                taken.push(false);
+                taken.len() - 1
+            })
+        })?;
+        taken[number] = true;
+        self.put(header::BLOCKS_USED, taken.len() as u64);
+        let place = self.place_of(number) + block::SEQUENCE;
+        let sequence = u64::from_le(self.memory.words()[place].load(Ordering::Relaxed));
+        Some(Block {
+            page: Arc::clone(self),
+            number,
+            // Whoever had it may have ended in the middle.
+            sequence: sequence.next_multiple_of(2),
+        })
+    }
+
+    /// What the control plane has counted. Called by the control thread alone.
+    pub fn write_nexus(&self, values: impl IntoIterator<Item = u64>) {
+        let sequence = self.nexus_sequence.load(Ordering::Relaxed);
+        self.nexus_sequence.store(sequence + 2, Ordering::Relaxed);
+        let end = self.nexus + block::NEXUS_HEAD + self.nexus_values;
+        let mut out = Writing::begin(&self.memory.words()[self.nexus..end], sequence);
+        out.put(unix_now());
+        out.values(values);
+        out.finish();
+    }
+
+    /// Copies what is at a place of the file, and says how many bytes there are.
+    pub fn read(&self, offset: u64, out: &mut [u8]) -> usize {
+        use std::os::unix::fs::FileExt;
+        self.memory.file().read_at(out, offset).unwrap_or(0)
+    }
+
+    /// The file, to be read as others read it.
+    pub const fn file(&self) -> &std::fs::File {
+        self.memory.file()
+    }
+
+    /// Whether a trace is wanted, of whom, and how much of each packet.
+    pub(super) fn trace_words(&self) -> [u64; 3] {
+        [trace::WORD, trace::ENDPOINT, trace::KEEP].map(|place| {
+            u64::from_le(self.memory.words()[self.trace + place].load(Ordering::Relaxed))
+        })
+    }
+
+    /// The number of the next packet of the trace, and where it belongs.
+    pub(super) fn next_slot(&self) -> (u64, &[AtomicU64]) {
+        let words = &self.memory.words()[self.trace..];
+        let number = words[trace::WRITTEN].fetch_add(1, Ordering::Relaxed);
+        let ring = &words[trace::WORDS..];
+        let slot = usize::try_from(number % SLOTS as u64).unwrap_or(0);
+        let at = slot * slot::WORDS;
+        (number, &ring[at..at + slot::WORDS])
+    }
+
+    fn put(&self, place: usize, value: u64) {
+        self.memory.words()[place].store(value.to_le(), Ordering::Release);
+    }
+
+    fn place_of(&self, number: usize) -> usize {
+        self.blocks + number * self.block_words
+    }
+}
+
+impl Block {
+    /// Where it belongs.
+    pub const fn page(&self) -> &Arc<Page> {
+        &self.page
+    }
+
+    /// Begins to write all of it.
+    pub fn write(&mut self, head: &Head<'_>) -> Writing<'_> {
+        let mut transport = [0; layout::WORD];
+        for (to, from) in transport.iter_mut().zip(head.transport.bytes()) {
+            *to = from;
+        }
+        let mut out = self.begin();
+        out.values([
+            unix_now(),
+            head.index.into(),
+            u64::from_le_bytes(transport),
+            head.clock_ns,
+            head.rows as u64,
+        ]);
+        out.at = block::HEAD;
+        out
+    }
+
+    fn begin(&mut self) -> Writing<'_> {
+        let start = self.page.place_of(self.number);
+        let words = &self.page.memory.words()[start..start + self.page.block_words];
+        let sequence = self.sequence;
+        self.sequence += 2;
+        Writing::begin(words, sequence)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let mut out = self.begin();
+        out.put(0);
+        out.finish();
+        let mut taken = self
+            .page
+            .taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        taken[self.number] = false;
+    }
+}
+
+impl<'a> Writing<'a> {
+    fn begin(words: &'a [AtomicU64], sequence: u64) -> Self {
+        words[block::SEQUENCE].store((sequence + 1).to_le(), Ordering::Relaxed);
+        fence(Ordering::Release);
+        Self {
+            words,
+            at: block::SEQUENCE + 1,
+            sequence,
+        }
+    }
+
+    /// The next words.
+    #[inline]
+    pub fn values(&mut self, values: impl IntoIterator<Item = u64>) {
+        for value in values {
+            self.put(value);
+        }
+    }
+
+    /// The next words: the gauges.
+    pub fn gauges(&mut self, gauges: &Gauges) {
+        self.values(gauges.words());
+    }
+
+    /// The next words: a histogram, with the sum of its times and a count for each bucket.
+    pub fn histogram(&mut self, sum_ns: u64, counts: &[u64]) {
+        self.put(sum_ns);
+        self.values(counts.iter().copied());
+    }
+
+    /// The next words: a session.
+    pub fn row(&mut self, row: &Row) {
+        self.values(row.words());
+    }
+
+    #[inline]
+    fn put(&mut self, value: u64) {
+        self.words[self.at].store(value.to_le(), Ordering::Relaxed);
+        self.at += 1;
+    }
+
+    /// From now on it can be read.
+    pub fn finish(self) {
+        let whole = (self.sequence + 2).to_le();
+        self.words[block::SEQUENCE].store(whole, Ordering::Release);
+    }
+}
+
+/// Nanoseconds since 1970.
+pub fn unix_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+fn block_words(names: &Names) -> usize {
+    let values =
+        names.counters.len() + names.drops.len() + names.transport.len() + Gauges::NAMES.len();
+    let histograms = names.histograms.len() * (1 + names.buckets.len());
+    let rows = layout::ROWS * Row::NAMES.len();
+    (block::HEAD + values + histograms + rows).next_multiple_of(8)
+}
+
+/// The lines that say what the file has.
+fn text(address: SocketAddr, names: &Names) -> String {
+    let program = std::env::current_exe().ok();
+    let program = program
+        .as_deref()
+        .and_then(|path| path.file_name())
+        .map_or("?".into(), |name| name.to_string_lossy());
+    let program: String = program
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(64)
+        .collect();
+    let buckets: Vec<String> = names.buckets.iter().map(u64::to_string).collect();
+    let lines = [
+        (key::PROGRAM, program),
+        (key::ADDRESS, address.to_string()),
+        (key::RELEASE, env!("CARGO_PKG_VERSION").into()),
+        (key::NEXUS, names.nexus.join(" ")),
+        (key::COUNTERS, names.counters.join(" ")),
+        (key::DROPS, names.drops.join(" ")),
+        (key::TRANSPORT, names.transport.join(" ")),
+        (key::GAUGES, Gauges::NAMES.join(" ")),
+        (key::HISTOGRAMS, names.histograms.join(" ")),
+        (key::BUCKETS, buckets.join(" ")),
+        (key::SESSIONS, Row::NAMES.join(" ")),
+        (key::ROWS, layout::ROWS.to_string()),
+    ];
+    lines
+        .iter()
+        .map(|(key, value)| format!("{key} {value}\n"))
+        .collect()
+}

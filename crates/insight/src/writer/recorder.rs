@@ -1,0 +1,132 @@
+//! The side that writes traces: packets of an endpoint, into a ring in the memory file of its
+//! nexus, as long as a reader asks for them there.
+//!
+//! A reader that wants a trace writes a word that it changes a few times a second; an endpoint
+//! looks at it when it publishes. If the word stays as it is, the reader has died, and the trace
+//! ends. Invariants: a slot's first word is its packet's number plus one, and 0 while it is
+//! written; a reader's wish is brought within limits before it is used.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use super::page::Page;
+use crate::layout::{WORD, slot, trace};
+
+/// A word that does not change for this long was left by a reader that has died.
+const LEASE_NS: u64 = 2_000_000_000;
+
+/// Whether an endpoint is to be traced.
+#[derive(Debug, Default)]
+pub struct Switch {
+    word: u64,
+    changed_ns: u64,
+    on: bool,
+}
+
+/// What an endpoint is to do about its trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Go on as before.
+    Nothing,
+    /// Begin, and keep this many bytes of each packet.
+    Begin(usize),
+    /// End.
+    End,
+}
+
+/// Writes the packets of an endpoint.
+#[derive(Debug)]
+pub struct Recorder {
+    page: Arc<Page>,
+    index: u16,
+    keep: usize,
+}
+
+/// A packet that was sent or received, but for its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Passed {
+    /// When, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// It was sent, not received.
+    pub sent: bool,
+    /// The network had marked it "congestion experienced".
+    pub congestion: bool,
+    /// The other side, as the endpoint's transport knows it.
+    pub peer: Option<u32>,
+    /// The reason for which it was dropped, by its place among those of the file.
+    pub dropped: Option<usize>,
+    /// How long it was.
+    pub len: usize,
+}
+
+impl Switch {
+    /// Looks at what readers ask for. `now_ns` is a time of any clock that does not stop.
+    pub fn look(&mut self, page: &Page, index: u16, now_ns: u64) -> Change {
+        let [word, endpoint, keep] = page.trace_words();
+        if word != self.word {
+            self.word = word;
+            self.changed_ns = now_ns;
+        }
+        let wanted = word != 0 && (endpoint == trace::ALL || endpoint == u64::from(index));
+        let on = wanted && now_ns.saturating_sub(self.changed_ns) < LEASE_NS;
+        let was = std::mem::replace(&mut self.on, on);
+        match (was, on) {
+            (false, true) => Change::Begin(usize::try_from(keep).unwrap_or(usize::MAX)),
+            (true, false) => Change::End,
+            _ => Change::Nothing,
+        }
+    }
+}
+
+impl Recorder {
+    /// Keeps the first `keep` bytes of each packet of the endpoint with this index.
+    pub fn new(page: Arc<Page>, index: u16, keep: usize) -> Self {
+        Self {
+            page,
+            index,
+            keep: keep.min(slot::ROOM),
+        }
+    }
+
+    /// Writes one packet, whose bytes are in two pieces.
+    pub fn record(&self, passed: &Passed, pieces: [&[u8]; 2]) {
+        let mut kept = [0; slot::ROOM];
+        let mut len = 0;
+        for piece in pieces {
+            let take = piece.len().min(self.keep - len);
+            kept[len..len + take].copy_from_slice(&piece[..take]);
+            len += take;
+        }
+        let (number, words) = self.page.next_slot();
+        words[slot::NUMBER].store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let put = |place: usize, value: u64| words[place].store(value.to_le(), Ordering::Relaxed);
+        put(slot::AT, passed.at_ns);
+        put(slot::BITS, passed.bits() | u64::from(self.index));
+        put(slot::PEER, passed.peer.map_or(0, u64::from));
+        put(slot::LEN, passed.len as u64);
+        put(slot::KEPT, len as u64);
+        for (chunk, place) in kept[..len.next_multiple_of(WORD)]
+            .chunks_exact(WORD)
+            .zip(slot::HEAD..)
+        {
+            let chunk = chunk.try_into().expect("a chunk is as long as asked for");
+            put(place, u64::from_le_bytes(chunk));
+        }
+        words[slot::NUMBER].store((number + 1).to_le(), Ordering::Release);
+    }
+}
+
+impl Passed {
+    fn bits(&self) -> u64 {
+        let flags = [
+            (self.sent, slot::SENT),
+            (self.congestion, slot::CONGESTION),
+            (self.peer.is_some(), slot::HAS_PEER),
+        ];
+        let set = flags.iter().filter(|(is_set, _)| *is_set);
+        let flags = set.fold(0, |bits, (_, flag)| bits | flag);
+        let reason = self.dropped.map_or(0, |reason| reason as u64 + 1);
+        flags | reason << slot::REASON_SHIFT
+    }
+}

@@ -1,0 +1,187 @@
+//! What an endpoint writes into its block: everything that it counts, ten times a second, and
+//! before it blocks. It takes a few microseconds, whatever the number of sessions: of these a few
+//! are looked at each time, in turn, and the busiest that were seen are in the table.
+
+mod tap;
+
+use std::sync::Arc;
+
+use dunlin_control::PlaneCounters;
+use dunlin_core::transport::PeerId;
+use dunlin_core::{Counters, Drops, Histogram, Histograms, Nanos, Rpc, Session, SessionInfo};
+use dunlin_insight::Whereabouts;
+use dunlin_insight::writer::{Block, Change, Gauges, Head, Names, ROWS, Recorder, Row, Switch};
+use dunlin_transport::counters::Counters as TransportCounters;
+use dunlin_wire::SessionNum;
+
+use crate::clock::TscClock;
+use crate::events;
+use crate::transports::Open;
+use tap::Recording;
+
+/// Time between two publications of a busy endpoint.
+const INTERVAL: Nanos = Nanos::from_millis(100);
+/// Sessions that are looked at in one.
+const LOOKS: usize = 64;
+
+/// Publishes one endpoint.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    block: Option<Block>,
+    /// Handlers that had panicked when it published last.
+    panics: u64,
+    /// Whether its packets are wanted.
+    switch: Switch,
+    /// The endpoint is to publish from then on.
+    due: Nanos,
+    /// The next session to look at.
+    next: SessionNum,
+    /// The busiest first; has room for those that are looked at as well.
+    listed: Vec<(Session, SessionInfo)>,
+}
+
+impl Publisher {
+    /// `None`: the endpoint cannot be seen.
+    pub(crate) fn new(block: Option<Block>) -> Self {
+        Self {
+            due: Nanos::ZERO,
+            block,
+            panics: 0,
+            switch: Switch::default(),
+            next: SessionNum(0),
+            listed: Vec::with_capacity(ROWS + LOOKS),
+        }
+    }
+
+    /// It is time.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+        now >= self.due
+    }
+
+    /// Writes how the endpoint stands. `places`: where the peers are.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn publish<T: Open, App>(
+        &mut self,
+        rpc: &mut Rpc<T, TscClock, App>,
+        index: u16,
+        places: impl Fn(PeerId) -> Whereabouts,
+    ) {
+        let now = rpc.now();
+        self.due = now + INTERVAL;
+        let panics = rpc.counters().handler_panics;
+        if panics > self.panics {
+            self.panics = panics;
+            events::on_panics(index, panics);
+        }
+        if self.block.is_none() {
+            return;
+        }
+        self.choose(rpc);
+        let (pool_bytes, pool_buffers) = rpc.pool_use();
+        let (rx, tx) = rpc.lifecycle().halves_mut();
+        let transport = T::counters(rx, tx);
+        let rows = self.listed.len().min(ROWS);
+        let Some(block) = &mut self.block else { return };
+        let mut out = block.write(&Head {
+            index,
+            transport: T::LABEL,
+            clock_ns: now.0,
+            rows,
+        });
+        out.values(values(&rpc.counters().named()));
+        out.values(values(&rpc.counters().drops.named()));
+        out.values(values(&transport.named()));
+        out.gauges(&Gauges {
+            sessions: rpc.session_count() as u64,
+            calls: rpc.call_count() as u64,
+            pool_bytes: pool_bytes as u64,
+            pool_buffers: pool_buffers as u64,
+            receiving_bytes: rpc.receiving(),
+        });
+        for (_, histogram) in rpc.histograms().named() {
+            out.histogram(histogram.sum_ns(), histogram.buckets());
+        }
+        for (session, info) in &self.listed[..rows] {
+            out.row(&row(*session, info, places(info.peer)));
+        }
+        out.finish();
+        let page = block.page();
+        match self.switch.look(page, index, now.0) {
+            Change::Nothing => {}
+            Change::Begin(keep) => {
+                let recorder = Recorder::new(Arc::clone(page), index, keep);
+                rpc.set_tap(Some(Box::new(Recording::new(recorder, now))));
+            }
+            Change::End => rpc.set_tap(None),
+        }
+    }
+
+    /// Looks at a few more sessions, and keeps the busiest of them and of those that it has.
+    fn choose<T: Open, App>(&mut self, rpc: &Rpc<T, TscClock, App>) {
+        self.listed.truncate(ROWS);
+        self.listed.retain_mut(|(session, info)| {
+            let fresh = rpc.session_info(*session);
+            fresh.is_some_and(|fresh| {
+                *info = fresh;
+                true
+            })
+        });
+        let listed = self.listed.len();
+        let mut last = None;
+        for session in rpc.sessions_from(self.next).take(LOOKS) {
+            last = Some(session.number().0);
+            let is_new = !self.listed[..listed].iter().any(|(s, _)| *s == session);
+            if let (true, Some(info)) = (is_new, rpc.session_info(session)) {
+                self.listed.push((session, info));
+            }
+        }
+        self.next = SessionNum(last.map_or(0, |last| last + 1));
+        // Without room of its own: this must not allocate.
+        self.listed.sort_unstable_by_key(|(session, info)| {
+            let busy = info.in_flight + info.backlog;
+            (std::cmp::Reverse(busy), session.number().0)
+        });
+    }
+}
+
+/// The names of everything that a nexus and its endpoints count.
+pub(crate) fn names() -> Names {
+    let buckets = 0..Histogram::BUCKETS;
+    Names {
+        nexus: names_of(&PlaneCounters::default().named()),
+        counters: names_of(&Counters::default().named()),
+        drops: names_of(&Drops::default().named()),
+        transport: names_of(&TransportCounters::default().named()),
+        histograms: names_of(&Histograms::default().named()),
+        buckets: buckets.map(Histogram::smallest_ns).collect(),
+    }
+}
+
+fn names_of<V>(named: &[(&'static str, V)]) -> Vec<&'static str> {
+    named.iter().map(|(name, _)| *name).collect()
+}
+
+/// Values without their names, which the file has once.
+pub(crate) fn values(named: &[(&'static str, u64)]) -> impl Iterator<Item = u64> {
+    named.iter().map(|(_, value)| *value)
+}
+
+fn row(session: Session, info: &SessionInfo, place: Whereabouts) -> Row {
+    Row {
+        number: session.number().0,
+        peer: info.peer.0,
+        remote: info.remote.0,
+        accepted: info.accepted,
+        window: info.window,
+        in_flight: info.in_flight,
+        backlog: info.backlog,
+        credits: info.credits,
+        credit_limit: info.credit_limit,
+        rtt_ns: info.rtt.map_or(0, |time| time.0),
+        rtt_min_ns: info.rtt_min.map_or(0, |time| time.0),
+        rate: info.rate.map_or(0, |rate| rate.0),
+        place,
+    }
+}

@@ -1,0 +1,340 @@
+//! The endpoint as a user has it: core's `Rpc` with the real clock, connected to the nexus, and
+//! with a thread that blocks when there is nothing to do.
+//!
+//! One iteration: what the control thread and the workers have for it, core's iteration, what has
+//! ended, and perhaps a block. While packets flow, all of this costs one relaxed load, one look at
+//! an empty queue, one counter and one comparison. How it is made is in
+//! `rpc/builder.rs`, handlers and calls in `rpc/engine.rs`, the handshakes of sessions in
+//! `rpc/handshakes.rs`.
+
+mod builder;
+mod engine;
+mod handshakes;
+mod offers;
+
+pub use builder::EndpointBuilder;
+
+use std::net::ToSocketAddrs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use dunlin_control::{ConnectFailure, Event, Wish};
+use dunlin_core::{Closed, Nanos, Progress, Rpc as Engine, Session, SessionOptions};
+use dunlin_transport::connect::Arm;
+use dunlin_transport::counters::Counters;
+use dunlin_wire::control::EndpointIndex;
+
+use crate::clock::TscClock;
+use crate::error::ConnectError;
+use crate::events::on_wrong_stage;
+use crate::idle::{MIN_BLOCK, Sleeper};
+use crate::mailbox::{Mailbox, Request};
+use crate::nexus::Nexus;
+use crate::publisher::Publisher;
+use crate::transports::Open;
+use handshakes::{Handshakes, Ways};
+use offers::place_of;
+
+/// Addresses of one server that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// How to make a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConnectOptions {
+    /// Index of the endpoint in its nexus; `None`: whichever the nexus likes.
+    pub endpoint: Option<u16>,
+    /// How long to try. The server may start within this time.
+    pub patience: Duration,
+    /// Window and credits.
+    pub session: SessionOptions,
+}
+
+impl Default for ConnectOptions {
+    /// The first endpoint, within five seconds.
+    fn default() -> Self {
+        Self {
+            endpoint: Some(0),
+            patience: Duration::from_secs(5),
+            session: SessionOptions::default(),
+        }
+    }
+}
+
+/// An endpoint over transport `T`, with the user's state `App`: everything that one thread serves
+/// and calls. Handlers are registered on it by request type, calls are issued on sessions, and
+/// nothing happens but in [`Self::run_once`].
+///
+/// ```
+/// use dunlin_core::{Done, Tag};
+/// use dunlin_nexus::{Nexus, Rpc};
+/// use dunlin_transport::shm::Shm;
+/// use dunlin_wire::ReqType;
+///
+/// const REVERSE: ReqType = ReqType(1);
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let nexus = Nexus::bind("127.0.0.1:0")?;
+/// let mut rpc: Rpc<Shm, Option<Done>> = nexus.endpoint(None)?;
+/// rpc.on(REVERSE, |_, request, cx| {
+///     let answer: Vec<u8> = request.data().iter().rev().copied().collect();
+///     request.reply_bytes(cx, &answer);
+/// });
+/// rpc.on_completion(|last, done, _| *last = Some(done));
+///
+/// // An endpoint may call itself.
+/// let session = rpc.connect_blocking(nexus.address())?;
+/// let (request, response) = (rpc.cx().copy(b"hello")?, rpc.buf(64)?);
+/// rpc.call(session, REVERSE, request, response, Tag(0))?;
+/// rpc.run_until(|rpc| rpc.app().is_some());
+/// let done = rpc.app_mut().take().expect("the loop waited for it");
+/// assert_eq!(done.response.data(), b"olleh");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Rpc<T: Open, App> {
+    engine: Engine<T, TscClock, App>,
+    sleeper: Sleeper,
+    events: Arc<Mailbox<Event<OwnedFd>>>,
+    requests: Arc<Mailbox<Request>>,
+    handshakes: Handshakes,
+    index: EndpointIndex,
+    publisher: Publisher,
+    /// Last: the control thread ends after everything above is gone.
+    nexus: Nexus,
+}
+
+impl<T: Open, App> Rpc<T, App> {
+    /// The index by which others connect to this endpoint.
+    pub const fn index(&self) -> u16 {
+        self.index.0
+    }
+
+    /// The nexus that it belongs to.
+    pub const fn nexus(&self) -> &Nexus {
+        &self.nexus
+    }
+
+    /// What the transport has counted.
+    pub fn transport_counters(&mut self) -> Counters {
+        let (rx, tx) = self.engine.lifecycle().halves_mut();
+        T::counters(rx, tx)
+    }
+
+    /// One iteration of the event loop. It blocks only if the endpoint is idle, and only as long
+    /// as nothing comes and nothing is due.
+    #[inline]
+    pub fn run_once(&mut self) -> Progress {
+        self.iterate(|_| Nanos::MAX)
+    }
+
+    /// One iteration that blocks until `limit` at the latest, a time of [`Rpc::now`]. It is asked
+    /// when nothing is left but to block; with [`Nanos::ZERO`] the iteration does not.
+    #[inline]
+    pub fn iterate(&mut self, limit: impl FnOnce(&App) -> Nanos) -> Progress {
+        if self.events.doorbell.is_rung() {
+            self.on_rung();
+        }
+        let progress = self.engine.run_once();
+        while let Some(closed) = self.engine.lifecycle().take_closed() {
+            self.on_ended(&closed);
+        }
+        if self.publisher.is_due(self.engine.last_now()) {
+            self.publish();
+        }
+        if progress.frames != 0 {
+            self.sleeper.on_activity();
+        } else if self.sleeper.on_quiet(|| self.engine.now()) {
+            let limit = limit(self.engine.app());
+            self.sleep(limit);
+        }
+        progress
+    }
+
+    /// Runs until `done` says so. It is asked after every iteration.
+    pub fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        while !done(self) {
+            self.run_once();
+        }
+    }
+
+    /// Runs for so long.
+    pub fn run_for(&mut self, span: Duration) {
+        let end = self.engine.now() + span.into();
+        while self.engine.now() < end {
+            self.iterate(|_| end);
+        }
+    }
+
+    /// Begins to make a session with the first endpoint of the nexus at `address`, and returns at
+    /// once: calls on the session wait until it is connected. `on_session` hears what becomes of
+    /// it. A host name is looked up first, which may take its time.
+    ///
+    /// # Errors
+    /// The address cannot be resolved, or this endpoint has too many sessions.
+    pub fn connect(&mut self, address: impl ToSocketAddrs) -> Result<Session, ConnectError> {
+        self.connect_with(address, &ConnectOptions::default())
+    }
+
+    /// Like [`Self::connect`], with options.
+    ///
+    /// # Errors
+    /// As for [`Self::connect`], and options out of range.
+    pub fn connect_with(
+        &mut self,
+        address: impl ToSocketAddrs,
+        options: &ConnectOptions,
+    ) -> Result<Session, ConnectError> {
+        let to = address.to_socket_addrs()?.take(MAX_ADDRESSES).collect();
+        let deadline = self.engine.now() + options.patience.into();
+        let target = options.endpoint.map_or(EndpointIndex::ANY, EndpointIndex);
+        let wish = Wish {
+            to,
+            target,
+            deadline,
+        };
+        let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
+        let (engine, options) = (&mut self.engine, &options.session);
+        Ok(self.handshakes.connect(engine, ways, options, wish, now)?)
+    }
+
+    /// Makes a session and waits for it.
+    ///
+    /// # Errors
+    /// As for [`Self::connect`] and [`Self::wait_connected`].
+    pub fn connect_blocking(
+        &mut self,
+        address: impl ToSocketAddrs,
+    ) -> Result<Session, ConnectError> {
+        let session = self.connect(address)?;
+        self.wait_connected(session)?;
+        Ok(session)
+    }
+
+    /// Runs the event loop until the session is connected or has failed.
+    ///
+    /// # Errors
+    /// Why it failed; or `Closed`, if it had ended before or its failure is long ago.
+    pub fn wait_connected(&mut self, session: Session) -> Result<(), ConnectError> {
+        loop {
+            match self.engine.session_info(session) {
+                Some(info) if info.open => return Ok(()),
+                Some(_) => self.run_once(),
+                None => {
+                    return Err(self
+                        .failure(session)
+                        .map_or(ConnectError::Closed, Into::into));
+                }
+            };
+        }
+    }
+
+    /// Why a session could not be connected, if it is one of the last few that could not.
+    pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
+        self.handshakes.failure(session)
+    }
+
+    /// Wakes the thread of this endpoint, from any thread, if it sleeps in an iteration or waits
+    /// for the descriptor.
+    pub fn waker(&self) -> Waker {
+        Arc::clone(&self.events.doorbell).into()
+    }
+
+    /// Prepares a wait outside of the endpoint, beside another event loop: until the descriptor
+    /// ([`AsFd`]) is readable, and not longer than the span that this returns. `None`: there is
+    /// something to do already. Behind the wait comes [`Self::unpark`], before any other use.
+    pub fn park(&mut self) -> Option<Duration> {
+        let span = self.engine.next_wakeup().since(self.engine.now());
+        if span == Nanos::ZERO {
+            return None;
+        }
+        self.publish();
+        let (rx, tx) = self.engine.lifecycle().halves_mut();
+        if T::arm(rx, tx) == Arm::Wait && self.sleeper.park() {
+            return Some(span.into());
+        }
+        self.unpark();
+        None
+    }
+
+    /// Ends what [`Self::park`] began, whatever came.
+    pub fn unpark(&mut self) {
+        self.sleeper.unpark();
+        let (rx, tx) = self.engine.lifecycle().halves_mut();
+        T::disarm(rx, tx);
+    }
+
+    /// Shows how it stands.
+    #[cold]
+    fn publish(&mut self) {
+        let places = |peer| place_of(self.handshakes.whereabouts(peer));
+        self.publisher
+            .publish(&mut self.engine, self.index.0, places);
+    }
+
+    #[cold]
+    fn on_rung(&mut self) {
+        self.sleeper.on_activity();
+        self.events.doorbell.take();
+        while let Some(event) = self.events.receive() {
+            let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
+            if let Err(wrong) = self.handshakes.hear(&mut self.engine, ways, event, now) {
+                on_wrong_stage(&wrong);
+            }
+        }
+    }
+
+    /// A session has ended at this side, for whatever reason.
+    #[cold]
+    fn on_ended(&mut self, closed: &Closed) {
+        let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
+        self.handshakes.end(&mut self.engine, ways, closed, now);
+    }
+
+    /// Blocks, if nothing is due soon and nothing comes at the last moment.
+    #[cold]
+    fn sleep(&mut self, limit: Nanos) {
+        let span = self
+            .engine
+            .next_wakeup()
+            .min(limit)
+            .since(self.engine.now());
+        if span < MIN_BLOCK {
+            return;
+        }
+        self.publish();
+        let (rx, tx) = self.engine.lifecycle().halves_mut();
+        if T::arm(rx, tx) == Arm::Wait {
+            self.sleeper.block(span);
+        }
+        // What has come shows in the next iteration; if nothing has, the next block follows soon.
+        T::disarm(rx, tx);
+    }
+}
+
+impl<T: Open, App> AsFd for Rpc<T, App> {
+    /// Readable when something has come for an endpoint that is parked.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.sleeper.as_fd()
+    }
+}
+
+impl<T: Open, App> std::fmt::Debug for Rpc<T, App> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rpc")
+            .field("index", &self.index)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Open, App> Drop for Rpc<T, App> {
+    /// Sends what is queued; the other sides of its sessions are told.
+    fn drop(&mut self) {
+        self.engine.flush();
+        self.requests.send(Request::Remove(self.index));
+    }
+}
+
+#[cfg(test)]
+mod tests;

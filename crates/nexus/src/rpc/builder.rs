@@ -1,0 +1,144 @@
+//! How an endpoint is made: its options, and its place in the nexus. Called by the user's program,
+//! through [`Nexus::endpoint_builder`].
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use dunlin_control::Event;
+use dunlin_core::{Config, Rpc as Engine, Workers};
+use dunlin_insight::Whereabouts;
+use dunlin_insight::writer::Page;
+use dunlin_wire::control::{EndpointIndex, EndpointUid};
+
+use super::Rpc;
+use super::handshakes::Handshakes;
+use crate::clock::TscClock;
+use crate::error::EndpointError;
+use crate::ffi;
+use crate::idle::{Idle, Sleeper};
+use crate::mailbox::{Mailbox, Request};
+use crate::nexus::{Nexus, random};
+use crate::publisher::Publisher;
+use crate::transports::Open;
+
+/// How to make an endpoint.
+#[derive(Debug)]
+pub struct EndpointBuilder<T: Open> {
+    nexus: Nexus,
+    index: Option<u16>,
+    idle: Idle,
+    config: Config,
+    transport: T::Options,
+}
+
+impl Nexus {
+    /// An endpoint with default options, for the thread that calls `run_once` on it.
+    ///
+    /// # Errors
+    /// See [`EndpointError`].
+    pub fn endpoint<T: Open, App>(&self, app: App) -> Result<Rpc<T, App>, EndpointError> {
+        self.endpoint_builder().build(app)
+    }
+
+    /// An endpoint with options.
+    pub fn endpoint_builder<T: Open>(&self) -> EndpointBuilder<T> {
+        EndpointBuilder::new(self.clone())
+    }
+}
+
+impl<T: Open> EndpointBuilder<T> {
+    pub(crate) fn new(nexus: Nexus) -> Self {
+        let config = Config {
+            failure_timeout: nexus.failure_timeout(),
+            ..Config::default()
+        };
+        let transport = T::defaults(nexus.address().ip(), nexus.advertised());
+        Self {
+            nexus,
+            index: None,
+            idle: Idle::default(),
+            config,
+            transport,
+        }
+    }
+
+    /// The endpoint's index in its nexus, by which others connect to it. Without one it gets the
+    /// lowest that is free.
+    #[must_use]
+    pub const fn index(mut self, index: u16) -> Self {
+        self.index = Some(index);
+        self
+    }
+
+    /// What its thread does while nothing comes.
+    #[must_use]
+    pub const fn idle(mut self, idle: Idle) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Changes the options of the endpoint itself.
+    #[must_use]
+    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Changes the options of the transport.
+    #[must_use]
+    pub fn transport(mut self, change: impl FnOnce(&mut T::Options)) -> Self {
+        change(&mut self.transport);
+        self
+    }
+
+    /// Makes the endpoint.
+    ///
+    /// # Errors
+    /// See [`EndpointError`].
+    pub fn build<App>(self, app: App) -> Result<Rpc<T, App>, EndpointError> {
+        self.config.check()?;
+        let halves = T::open_halves(self.transport).map_err(EndpointError::Transport)?;
+        let events = Arc::new(Mailbox::new()?);
+        let mut fds = Vec::new();
+        T::fds(&halves.rx, &halves.tx, &mut fds);
+        let sleeper = Sleeper::new(self.idle, Arc::clone(&events.doorbell), &fds)?;
+        let workers = self.nexus.pool().handle(Arc::clone(&events.doorbell));
+        let workers = workers.map(|handle| Box::new(handle) as Box<dyn Workers>);
+        let clock = TscClock::new();
+        let mut engine = Engine::new(app, clock, halves, self.config, random()?, workers)?;
+        engine.set_waker(Arc::clone(&events.doorbell).into());
+        let index = register(&self.nexus, self.index, &events)?;
+        let mut publisher = Publisher::new(self.nexus.page().and_then(Page::block));
+        publisher.publish(&mut engine, index.0, |_| Whereabouts::default());
+        Ok(Rpc {
+            engine,
+            sleeper,
+            events,
+            requests: Arc::clone(self.nexus.requests()),
+            handshakes: Handshakes::new(index),
+            index,
+            publisher,
+            nexus: self.nexus,
+        })
+    }
+}
+
+/// Makes the endpoint known to the control thread.
+fn register(
+    nexus: &Nexus,
+    index: Option<u16>,
+    events: &Arc<Mailbox<Event<OwnedFd>>>,
+) -> Result<EndpointIndex, EndpointError> {
+    let (answer, added) = sync_channel(1);
+    nexus.requests().send(Request::Add {
+        index: index.map(EndpointIndex),
+        uid: EndpointUid(ffi::random_bytes()?),
+        events: Arc::clone(events),
+        answer,
+    });
+    // The control thread answers at once; if it has panicked, nobody does.
+    let added = added.recv_timeout(Duration::from_secs(10));
+    Ok(added.map_err(|_| EndpointError::NexusGone)??)
+}

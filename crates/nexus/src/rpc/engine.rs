@@ -1,0 +1,325 @@
+//! Handlers, calls and counters: the protocol of `dunlin_core`, for the user. Everything here is
+//! one step of a pointer; functions of the control plane are left out.
+
+use dunlin_core::{
+    BackgroundRequest, BatchFn, Bypasses, CallError, CallId, CallOptions, CompletionFn,
+    CongestionControl, Counters, Cx, DispatchFn, GivenUpFn, Histograms, Nanos, Register,
+    Rpc as Engine, Scheme, Session, SessionFn, SessionInfo, Tag, TimerFn,
+};
+use dunlin_msgbuf::{AllocError, MsgBuf};
+use dunlin_wire::ReqType;
+
+use super::Rpc;
+use crate::clock::TscClock;
+use crate::transports::Open;
+
+/// Handlers and functions of the user.
+impl<T: Open, App> Rpc<T, App> {
+    /// Registers a handler that runs in this thread, between two packets. Use it for what takes up
+    /// to a few hundred nanoseconds (eRPC §3.2).
+    ///
+    /// ```
+    /// # use dunlin_nexus::Rpc;
+    /// # use dunlin_transport::shm::Shm;
+    /// # use dunlin_wire::ReqType;
+    /// fn serve(rpc: &mut Rpc<Shm, u64>) {
+    ///     rpc.on(ReqType(1), |requests, request, cx| {
+    ///         *requests += 1;
+    ///         request.reply_bytes(cx, &requests.to_le_bytes());
+    ///     });
+    /// }
+    /// ```
+    #[inline]
+    pub fn on(&mut self, req_type: ReqType, run: DispatchFn<App>) {
+        self.engine.on(req_type, run);
+    }
+
+    /// Registers a handler that gets all requests of its type in an RX burst at once. Responses may
+    /// have as many bytes as a packet.
+    ///
+    /// ```
+    /// # use dunlin_nexus::Rpc;
+    /// # use dunlin_transport::shm::Shm;
+    /// # use dunlin_wire::ReqType;
+    /// fn serve(rpc: &mut Rpc<Shm, ()>) {
+    ///     rpc.on_batch(ReqType(2), |(), mut batch, _| {
+    ///         for item in batch.iter_mut() {
+    ///             let sum = item.data().iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    ///             // One byte fits into any packet.
+    ///             let _ = item.reply(1, |out| out[0] = sum);
+    ///         }
+    ///     });
+    /// }
+    /// ```
+    #[inline]
+    pub fn on_batch(&mut self, req_type: ReqType, run: BatchFn<App>) {
+        self.engine.on_batch(req_type, run);
+    }
+
+    /// Like [`Self::on_batch`], with room for responses of `max_response` bytes, which saves memory
+    /// if they are small.
+    #[inline]
+    pub fn on_batch_up_to(&mut self, req_type: ReqType, max_response: usize, run: BatchFn<App>) {
+        self.engine.on_batch_up_to(req_type, max_response, run);
+    }
+
+    /// Registers a handler that worker threads run
+    /// ([`NexusBuilder::workers`](crate::NexusBuilder::workers)), with room for responses of
+    /// `max_response` bytes. Without workers its requests are rejected as overloaded.
+    #[inline]
+    pub fn on_background(
+        &mut self,
+        req_type: ReqType,
+        max_response: usize,
+        run: impl Fn(BackgroundRequest<'_>) + Send + Sync + 'static,
+    ) {
+        self.engine.on_background(req_type, max_response, run);
+    }
+
+    /// Sets the continuation: it gets every call's end. Without one, msgbufs go to the pool.
+    #[inline]
+    pub fn on_completion(&mut self, run: CompletionFn<App>) {
+        self.engine.on_completion(run);
+    }
+
+    /// Sets the function that gets the sessions that open and close, on both sides.
+    #[inline]
+    pub fn on_session(&mut self, run: SessionFn<App>) {
+        self.engine.on_session(run);
+    }
+
+    /// Sets the function that gets requests that outlive their handler and whose client waits no
+    /// longer: it has cancelled, or its deadline has passed, or the session has closed. Each must
+    /// be answered or abandoned nevertheless.
+    #[inline]
+    pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
+        self.engine.on_given_up(run);
+    }
+
+    /// Sets the function that timers call ([`Cx::timer`]).
+    #[inline]
+    pub fn on_timer(&mut self, run: TimerFn<App>) {
+        self.engine.on_timer(run);
+    }
+}
+
+/// State of the user, msgbufs and calls.
+impl<T: Open, App> Rpc<T, App> {
+    /// The user's state.
+    #[inline]
+    pub fn app(&self) -> &App {
+        self.engine.app()
+    }
+
+    /// The user's state, to change it.
+    #[inline]
+    pub fn app_mut(&mut self) -> &mut App {
+        self.engine.app_mut()
+    }
+
+    /// The argument of handlers, for use outside of them. Packets leave with the next iteration.
+    #[inline]
+    pub fn cx(&mut self) -> Cx<'_> {
+        self.engine.cx()
+    }
+
+    /// The user's state and the argument of handlers, together.
+    ///
+    /// ```
+    /// # use dunlin_core::{Session, Tag};
+    /// # use dunlin_nexus::Rpc;
+    /// # use dunlin_transport::shm::Shm;
+    /// # use dunlin_wire::ReqType;
+    /// /// Issues everything that waits in the state.
+    /// fn issue(rpc: &mut Rpc<Shm, Vec<Vec<u8>>>, session: Session) {
+    ///     let (waiting, mut cx) = rpc.with();
+    ///     for bytes in waiting.drain(..) {
+    ///         let (Ok(request), Ok(response)) = (cx.copy(&bytes), cx.buf(64)) else { return };
+    ///         let _ = cx.call(session, ReqType(1), request, response, Tag(0));
+    ///     }
+    /// }
+    /// ```
+    #[inline]
+    pub fn with(&mut self) -> (&mut App, Cx<'_>) {
+        self.engine.with()
+    }
+
+    /// Like [`Self::cx`], without another look at the clock: for further uses right after one.
+    #[inline]
+    pub fn cx_again(&mut self) -> Cx<'_> {
+        self.engine.cx_again()
+    }
+
+    /// A msgbuf of `len` bytes, whose content is arbitrary.
+    ///
+    /// # Errors
+    /// If the pool's memory is used up.
+    #[inline]
+    pub fn buf(&mut self, len: usize) -> Result<MsgBuf, AllocError> {
+        self.engine.buf(len)
+    }
+
+    /// Issues a request; see [`Cx::call`]. Its end comes to the function of
+    /// [`Self::on_completion`], with `tag` and both msgbufs.
+    ///
+    /// # Errors
+    /// As for [`Cx::call`].
+    #[inline]
+    pub fn call(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+    ) -> Result<CallId, CallError> {
+        self.engine.call(session, req_type, request, response, tag)
+    }
+
+    /// Issues a request with options; see [`Cx::call`].
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use dunlin_core::{CallOptions, Session, Tag};
+    /// # use dunlin_msgbuf::MsgBuf;
+    /// # use dunlin_nexus::Rpc;
+    /// # use dunlin_transport::shm::Shm;
+    /// # use dunlin_wire::ReqType;
+    /// /// Issues a request that ends within a millisecond, answered or not.
+    /// fn ask(rpc: &mut Rpc<Shm, ()>, session: Session, bufs: [MsgBuf; 2]) {
+    ///     let [request, response] = bufs;
+    ///     let deadline = Some(Duration::from_millis(1).into());
+    ///     let options = CallOptions { deadline };
+    ///     let _ = rpc.call_with(session, ReqType(1), request, response, Tag(0), options);
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Cx::call`].
+    #[inline]
+    pub fn call_with(
+        &mut self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        tag: Tag,
+        options: CallOptions,
+    ) -> Result<CallId, CallError> {
+        self.engine
+            .call_with(session, req_type, request, response, tag, options)
+    }
+}
+
+/// Sessions, and how they are paced.
+impl<T: Open, App> Rpc<T, App> {
+    /// The state of a session; `None` if it has ended.
+    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+        self.engine.session_info(session)
+    }
+
+    /// Sessions that are connecting or open.
+    pub fn sessions(&self) -> impl Iterator<Item = Session> + '_ {
+        self.engine.sessions()
+    }
+
+    /// How many sessions are connecting or open.
+    pub fn session_count(&self) -> usize {
+        self.engine.session_count()
+    }
+
+    /// Ends a session. Its calls end with an error; the other side gets to know. False if it had
+    /// ended.
+    pub fn disconnect(&mut self, session: Session) -> bool {
+        self.engine.disconnect(session)
+    }
+
+    /// Changes the congestion control of the requests that this side issues on a session. It starts
+    /// at line rate, knowing nothing. False if the session has ended.
+    pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> bool {
+        self.engine.set_scheme(session, scheme)
+    }
+
+    /// Gives a session a congestion control scheme of the user's own; [`Self::set_scheme`] is for
+    /// those that there are. False if the session has ended.
+    pub fn set_own_scheme(&mut self, session: Session, scheme: Box<dyn CongestionControl>) -> bool {
+        self.engine.control(session, scheme)
+    }
+
+    /// Leaves these steps out from now on, for sessions without congestion (eRPC §5.2.2).
+    pub fn set_bypasses(&mut self, bypasses: Bypasses) {
+        self.engine.set_bypasses(bypasses);
+    }
+
+    /// The steps that are left out now.
+    pub fn bypasses(&self) -> Bypasses {
+        self.engine.bypasses()
+    }
+}
+
+/// Time, and what was counted.
+impl<T: Open, App> Rpc<T, App> {
+    /// The time now, from the endpoint's clock.
+    #[inline]
+    pub fn now(&mut self) -> Nanos {
+        self.engine.now()
+    }
+
+    /// The time of the latest iteration that read the clock. Costs nothing.
+    #[inline]
+    pub fn last_now(&self) -> Nanos {
+        self.engine.last_now()
+    }
+
+    /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
+    pub fn next_wakeup(&self) -> Nanos {
+        self.engine.next_wakeup()
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        self.engine.counters()
+    }
+
+    /// What was measured so far.
+    pub fn histograms(&self) -> &Histograms {
+        self.engine.histograms()
+    }
+
+    /// Calls that have not ended, those included that wait and those that were cancelled and await
+    /// the server's word.
+    pub fn call_count(&self) -> usize {
+        self.engine.call_count()
+    }
+
+    /// Hands every round trip that was measured since to `each`, without the time in the server.
+    /// The first call begins to keep them. For measurements, which want more than the average of
+    /// [`SessionInfo::rtt`].
+    pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
+        self.engine.take_rtts(each);
+    }
+
+    /// Bytes of large requests of all sessions that are there in part (rule S14).
+    pub fn receiving(&self) -> u64 {
+        self.engine.receiving()
+    }
+
+    /// Bytes of msgbufs that are in use, their headers included, and how many there are.
+    pub fn pool_use(&mut self) -> (usize, usize) {
+        self.engine.pool_use()
+    }
+}
+
+impl<T: Open, App> Rpc<T, App> {
+    /// The protocol itself, for experiments that change more of it than a user can.
+    #[doc(hidden)]
+    pub fn engine_mut(&mut self) -> &mut Engine<T, TscClock, App> {
+        &mut self.engine
+    }
+}
+
+impl<T: Open, App> Register<App> for Rpc<T, App> {
+    fn register(&mut self, req_type: ReqType, run: DispatchFn<App>) {
+        self.on(req_type, run);
+    }
+}

@@ -1,0 +1,59 @@
+//! What the control plane and the transports call the same things: who the peer is, its offers, and
+//! why it could not be met. Pure; called by `handshakes.rs` and `rpc.rs`.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use dunlin_control::{PeerIdentity, TransportOffer, TransportOffers};
+use dunlin_insight::Whereabouts;
+use dunlin_transport::connect::{ConnectError, Offer, PeerInfo};
+use dunlin_wire::control::{EndpointIndex, RefuseCode};
+
+use crate::transports::Open;
+
+/// The other endpoint, as transports are told of it.
+pub(super) fn info_of(peer: &PeerIdentity) -> PeerInfo {
+    PeerInfo {
+        endpoint: peer.endpoint,
+        same_host: peer.same_host,
+        same_process: peer.same_process,
+        local: peer.local,
+    }
+}
+
+/// Where the other endpoint is, for a reader of what this process shows.
+pub(super) fn place_of((nexus, index): (Option<SocketAddr>, Option<EndpointIndex>)) -> Whereabouts {
+    Whereabouts {
+        nexus,
+        endpoint: index.map(|index| index.0),
+    }
+}
+
+/// A transport's offer, or answer, as messages carry it.
+pub(super) fn wrapped<T: Open>(offer: Offer) -> TransportOffers<OwnedFd> {
+    let parts = T::parts(offer).into_iter();
+    let wrapped = parts.map(|(kind, Offer { bytes, fds })| TransportOffer { kind, bytes, fds });
+    wrapped.collect()
+}
+
+/// What this transport can read of an offer, or of an answer.
+///
+/// # Errors
+/// `Unreachable` if it can read nothing of it, `Sizes` if it is too much.
+pub(super) fn unwrapped<T: Open>(
+    transports: TransportOffers<OwnedFd>,
+) -> Result<Offer, ConnectError> {
+    let parts = transports.into_iter();
+    let parts = parts.map(|TransportOffer { kind, bytes, fds }| (kind, Offer { bytes, fds }));
+    T::whole(parts.collect())
+}
+
+/// How the other side, or the user, is told of a transport's error.
+pub(super) fn code_of(error: &ConnectError) -> RefuseCode {
+    match error {
+        ConnectError::Unreachable => RefuseCode::NoCommonTransport,
+        ConnectError::TooManyPeers => RefuseCode::TooManySessions,
+        ConnectError::Gone | ConnectError::Os(_) => RefuseCode::Busy,
+        _ => RefuseCode::BadParameters,
+    }
+}
