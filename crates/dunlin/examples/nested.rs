@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dunlin::{Auto, Done, ErrorCode, Held, Nexus, ReqType, Rpc, Session, Tag};
+use dunlin::{Auto, DeferredRequest, Done, ErrorCode, Nexus, ReqType, Rpc, Session, Tag};
 
 const PUT: ReqType = ReqType(1);
 const REPLICATE: ReqType = ReqType(2);
@@ -18,7 +18,7 @@ struct Front {
     /// Set before the first request can come.
     storage: Option<Session>,
     /// Requests that wait for the storage, by the tag of the nested call.
-    waiting: HashMap<u64, Held>,
+    waiting: HashMap<u64, DeferredRequest>,
     next_tag: u64,
 }
 

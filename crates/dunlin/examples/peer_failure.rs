@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dunlin::{Auto, Done, Held, Nexus, ReqType, Rpc, RpcError, Session, SessionEvent, Tag};
+use dunlin::{
+    Auto, DeferredRequest, Done, Nexus, ReqType, Rpc, RpcError, Session, SessionEvent, Tag,
+};
 
 const ECHO: ReqType = ReqType(1);
 /// Never answered: a request that is under way when the server dies.
@@ -95,7 +97,7 @@ fn wait_for(rpc: &mut Rpc<Auto, Client>, count: usize) -> anyhow::Result<Vec<Don
 fn serve(address: SocketAddr) -> anyhow::Result<()> {
     // The address is the server's name: another port would be another server.
     let nexus = Nexus::builder().exact_port(true).bind(address)?;
-    let mut rpc: Rpc<Auto, Vec<Held>> = nexus.endpoint(Vec::new())?;
+    let mut rpc: Rpc<Auto, Vec<DeferredRequest>> = nexus.endpoint(Vec::new())?;
     rpc.on(ECHO, |_, request, cx| {
         let data = request.data();
         request.reply_bytes(cx, data);

@@ -43,32 +43,37 @@
 //! # }
 //! ```
 
-// But for one file, which says why.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 #[cfg(doctest)]
 mod book;
-mod local;
-pub mod settings;
 
-pub use local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, Tasks};
+pub use dunlin_local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, Tasks};
 
-pub use settings::Settings;
+/// Every option that an operator tunes, from a file, from the environment, and from the program.
+#[cfg(feature = "settings")]
+pub use dunlin_settings as settings;
+#[cfg(feature = "settings")]
+pub use dunlin_settings::Settings;
 
 /// Typed services: the attribute's traits, codecs, and errors.
 pub use dunlin_service as service;
-pub use dunlin_service::{Error as AsyncError, service};
+pub use dunlin_service::Error as AsyncError;
+#[cfg(feature = "service")]
+pub use dunlin_service::service;
 
 pub use dunlin_control::{AddError, ConnectFailure, HeartbeatConfig, PlaneConfig, PlaneCounters};
 pub use dunlin_core::config::MAX_BATCH;
 pub use dunlin_core::{
     BackgroundRequest, Batch, BatchFn, BatchItem, Bypasses, BytesPerSec, CallError, CallErrorKind,
     CallId, CallOptions, Clock, CloseReason, CompletionFn, Config, ConfigError, CongestionControl,
-    Counters, Cx, DispatchFn, Done, Drops, GivenUpFn, Held, Nanos, OpenError, Progress, Request,
-    Rng, RpcError, Sample, Scheme, Session, SessionEvent, SessionFn, SessionInfo, SessionOptions,
-    Tag, Ticket, TimerFn, TimerToken,
+    Counters, Cx, DeferredRequest, DispatchFn, Done, Drops, GivenUpFn, Nanos, OpenError, Progress,
+    Request, Rng, RpcError, Sample, Scheme, Session, SessionEvent, SessionFn, SessionInfo,
+    SessionOptions, Tag, Ticket, TimerFn, TimerToken,
 };
 pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
+#[doc(inline)]
+pub use dunlin_nexus::Rpc;
 pub use dunlin_nexus::{
     ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, Nexus,
     NexusBuilder, NexusError, Open, TscClock, WorkerOptions,
@@ -86,7 +91,3 @@ pub mod transport {
     pub use dunlin_transport::shm::{OpenError as ShmOpenError, Options as ShmOptions};
     pub use dunlin_transport::udp::{Ecn, Options as UdpOptions};
 }
-
-/// An endpoint: everything that one thread serves and calls. It derefs to the protocol engine of
-/// `dunlin-core`, where `on`, `call` and their like are.
-pub type Rpc<T, App> = dunlin_nexus::Endpoint<T, App>;

@@ -9,8 +9,8 @@ use dunlin::transport::{AutoOptions, Counters as TransportCounters, Ecn, ShmOpti
 use dunlin::{
     AddError, AllocError, Auto, BackgroundRequest, Batch, BatchFn, BatchItem, BytesPerSec,
     CallError, CallErrorKind, CallId, CallOptions, CompletionFn, Config, ConfigError,
-    CongestionControl, ConnectError, ConnectFailure, ConnectOptions, Counters, Cx, DispatchFn,
-    Done, EndpointBuilder, EndpointError, Held, Idle, MAX_BATCH, MsgBuf, Nanos, Nexus,
+    CongestionControl, ConnectError, ConnectFailure, ConnectOptions, Counters, Cx, DeferredRequest,
+    DispatchFn, Done, EndpointBuilder, EndpointError, Idle, MAX_BATCH, MsgBuf, Nanos, Nexus,
     NexusBuilder, NexusError, Open, PlaneCounters, Progress, RefuseCode, ReqType, Request, Rng,
     Rpc, Sample, Session, SessionEvent, SessionFn, SessionInfo, Shm, Tag, TimerFn, TimerToken,
     TooLong, WorkerOptions,
@@ -22,7 +22,7 @@ const SLOW: ReqType = ReqType(3);
 
 #[derive(Default)]
 struct App {
-    held: Vec<Held>,
+    held: Vec<DeferredRequest>,
     done: Vec<Done>,
     events: Vec<SessionEvent>,
     ticks: u64,
@@ -183,7 +183,7 @@ fn a_program_names_all_that_it_uses() {
     let session = session.inspect_err(|error| assert!(!is_for_the_operator(error)));
     let session = session.unwrap();
     rpc.wait_connected(session).unwrap();
-    assert!(rpc.control(session, Box::new(Free)));
+    assert!(rpc.set_own_scheme(session, Box::new(Free)));
     let pair = bufs(&mut rpc).unwrap();
     let id: CallId = issue(&mut rpc, session, pair).unwrap();
     let _ = id;

@@ -52,7 +52,8 @@ fn the_book_begins_with_the_examples_as_they_are() {
 #[test]
 fn the_readme_shows_the_two_commands() {
     let shown = blocks(&page("README.md"), "sh").concat();
-    for command in ["cargo run --release -- bench", "cargo test --workspace"] {
+    let bench = "cargo run --release --no-default-features -- bench";
+    for command in [bench, "cargo test --workspace"] {
         assert!(shown.lines().any(|line| line == command), "{command}");
     }
 }

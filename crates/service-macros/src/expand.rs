@@ -174,7 +174,7 @@ fn poll_server(service: &Service) -> TokenStream {
         let function = &method.name;
         let marker = &method.marker;
         quote! {
-            #krate::poll::register::<#marker, T, C, Self>(rpc, |app, request, cx| {
+            #krate::poll::register::<#marker, R, Self>(rpc, |app, request, cx| {
                 #krate::poll::serve::<#marker, Self>(app, request, cx, Self::#function);
             });
         }
@@ -185,9 +185,8 @@ fn poll_server(service: &Service) -> TokenStream {
             #(#functions)*
 
             /// Registers all methods with an endpoint.
-            fn register<T: #krate::core::Transport, C: #krate::core::Clock>(
-                rpc: &mut #krate::core::Rpc<T, C, Self>,
-            ) where
+            fn register<R: #krate::core::Register<Self>>(rpc: &mut R)
+            where
                 Self: Sized,
             {
                 #(#registered)*

@@ -6,7 +6,8 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{
     Attribute, Error, FnArg, GenericArgument, Ident, ItemTrait, LitInt, Pat, Path, PathArguments,
-    Result, ReturnType, Signature, Token, TraitItem, TraitItemFn, Type, Visibility, parse_quote,
+    Result, ReturnType, Safety, Signature, Token, TraitItem, TraitItemFn, Type, Visibility,
+    parse_quote,
 };
 
 /// Numbers above stand for methods with metadata.
@@ -62,7 +63,7 @@ impl Service {
         let item: ItemTrait = syn::parse2(item)?;
         let generics = &item.generics;
         absent(item.unsafety, "a service is never `unsafe`")?;
-        absent(item.auto_token, "a service is no auto trait")?;
+        absent(item.modifiers.auto_token, "a service is no auto trait")?;
         absent(generics.params.first(), "a service has no parameters")?;
         absent(
             generics.where_clause.as_ref(),
@@ -248,7 +249,12 @@ fn plain(signature: &Signature) -> Result<()> {
         signature.asyncness,
         "write `fn` alone: servers implement it as `async fn` or, of the poll API, as `fn`",
     )?;
-    absent(signature.unsafety, "a method is never `unsafe`")?;
+    let safety = match &signature.safety {
+        Safety::Unsafe(word) => Some(word.to_token_stream()),
+        Safety::Safe(word) => Some(word.to_token_stream()),
+        Safety::Default => None,
+    };
+    absent(safety, "a method is never `unsafe`, nor `safe`")?;
     absent(signature.constness, "a method is never `const`")?;
     absent(signature.abi.as_ref(), "a method has no ABI")?;
     absent(generics.params.first(), "a method has no parameters")?;

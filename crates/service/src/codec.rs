@@ -1,8 +1,11 @@
-//! Between values and bytes: [`Codec`], for a fixed layout, postcard, and protocol buffers. For
-//! another format, write a type and implement the trait for it.
+//! Between values and bytes: [`Codec`], for a fixed layout, postcard, and protocol buffers, each
+//! with a feature of its name. For another format, write a type and implement the trait for it.
 
+#[cfg(feature = "fixed")]
 pub(crate) mod fixed;
+#[cfg(feature = "postcard")]
 pub(crate) mod postcard;
+#[cfg(feature = "prost")]
 pub(crate) mod prost;
 
 use std::fmt;

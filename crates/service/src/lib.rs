@@ -47,10 +47,14 @@ mod method;
 mod outcome;
 pub mod poll;
 
+#[cfg(feature = "fixed")]
 pub use codec::fixed::{Fixed, Growing, Grown};
+#[cfg(feature = "postcard")]
 pub use codec::postcard::Postcard;
+#[cfg(feature = "prost")]
 pub use codec::prost::Prost;
 pub use codec::{Codec, DecodeError, EncodeError};
+#[cfg(feature = "service")]
 pub use dunlin_service_macros::service;
 pub use error::{Error, Failure, NotSent};
 pub use frame::{Context, META};
@@ -60,10 +64,7 @@ pub use outcome::{Fallible, Outcome, Plain, ValueOf};
 
 /// What the code that the attribute makes needs of the crates below.
 pub mod core {
-    pub use dunlin_core::{
-        CallId, CallOptions, Clock, Cx, Done, Nanos, Request, Rpc, Session, Tag,
-        transport::Transport,
-    };
+    pub use dunlin_core::{CallId, CallOptions, Cx, Done, Nanos, Register, Request, Session, Tag};
     pub use dunlin_msgbuf::MsgBuf;
     pub use dunlin_wire::{ErrorCode, ReqType};
 }

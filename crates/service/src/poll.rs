@@ -4,8 +4,8 @@
 use std::convert::Infallible;
 
 use dunlin_core::{
-    CallError, CallErrorKind, CallId, CallOptions, Clock, Cx, Done, Held, Request, Rpc, Session,
-    Tag, transport::Transport,
+    CallError, CallErrorKind, CallId, CallOptions, Cx, DeferredRequest, DispatchFn, Done, Register,
+    Request, Session, Tag,
 };
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
@@ -23,12 +23,9 @@ pub type Response<'a, M> = Result<
 >;
 
 /// Registers a handler for a method: without, and with metadata.
-pub fn register<M: Method, T: Transport, C: Clock, App>(
-    rpc: &mut Rpc<T, C, App>,
-    run: dunlin_core::DispatchFn<App>,
-) {
+pub fn register<M: Method, R: Register<App>, App>(rpc: &mut R, run: DispatchFn<App>) {
     for req_type in M::types() {
-        rpc.on(req_type, run);
+        rpc.register(req_type, run);
     }
 }
 
@@ -64,10 +61,10 @@ pub fn reply<M: Method>(request: Request<'_>, cx: &mut Cx<'_>, value: &ValueOf<M
 }
 
 /// Answers a request that was kept, with what its method returned.
-pub fn reply_held<M: Method>(held: Held, cx: &mut Cx<'_>, value: &ValueOf<M>) {
+pub fn reply_deferred<M: Method>(deferred: DeferredRequest, cx: &mut Cx<'_>, value: &ValueOf<M>) {
     match M::Outcome::size(value) {
-        Ok(len) => held.reply(cx, len, |out| M::Outcome::encode(value, out)),
-        Err(_) => held.reject(cx, ErrorCode::HANDLER_FAILED),
+        Ok(len) => deferred.reply(cx, len, |out| M::Outcome::encode(value, out)),
+        Err(_) => deferred.reject(cx, ErrorCode::HANDLER_FAILED),
     }
 }
 

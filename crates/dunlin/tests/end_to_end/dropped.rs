@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use dunlin::{Auto, ErrorCode, Held, Nexus, Rpc, RpcError, Shm, Udp};
+use dunlin::{Auto, DeferredRequest, ErrorCode, Nexus, Rpc, RpcError, Shm, Udp};
 
 use crate::Named;
 use crate::client::{Client, PATIENCE};
@@ -19,10 +19,14 @@ const NO_PROBES: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 9;
 
 /// A server thread that gives every request away.
-fn give_away<T: Named>(nexus: Nexus, held: Sender<Held>, stop: Arc<AtomicBool>) -> JoinHandle<()> {
+fn give_away<T: Named>(
+    nexus: Nexus,
+    held: Sender<DeferredRequest>,
+    stop: Arc<AtomicBool>,
+) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let builder = nexus.endpoint_builder::<T>();
-        let mut rpc: Rpc<T, Sender<Held>> = builder.build(held).unwrap();
+        let mut rpc: Rpc<T, Sender<DeferredRequest>> = builder.build(held).unwrap();
         rpc.on(HOLD, |held, request, cx| {
             let _ = held.send(request.defer(cx));
         });
@@ -31,7 +35,7 @@ fn give_away<T: Named>(nexus: Nexus, held: Sender<Held>, stop: Arc<AtomicBool>) 
 }
 
 /// A thread that drops what it gets once the server sleeps, and says when it did.
-fn drop_later(held: Receiver<Held>, dropped: Sender<Instant>) -> JoinHandle<()> {
+fn drop_later(held: Receiver<DeferredRequest>, dropped: Sender<Instant>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for held in held {
             std::thread::sleep(ASLEEP);

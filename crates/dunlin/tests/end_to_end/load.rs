@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use dunlin::{Auto, Cx, Done, Nexus, ReqType, Shm, Tag, Udp};
+use dunlin::{Auto, Cx, Done, Nexus, ReqType, Rng, Shm, Tag, Udp};
 
 use crate::Named;
 use crate::client::Client;
@@ -63,13 +63,10 @@ fn killed_clients<T: Named>() {
     stays.exchange(session);
     let before = stays.stats_at_rest(session);
     // From the start of the process to some time after its sessions are busy.
-    let mut random = 0x5EED_u64;
+    let mut rng = Rng::new(0x5EED);
     let mut exchanges = 0;
     for _ in 0..kills() {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        let life = Duration::from_micros((random >> 33) % 60_000);
+        let life = Duration::from_micros(rng.below(60_000).into());
         let victim = Process::load::<T>(server.address);
         exchanges += stays.exchange_for(session, life);
         drop(victim);

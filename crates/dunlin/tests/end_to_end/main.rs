@@ -13,7 +13,6 @@ mod edge;
 mod failure;
 mod idle;
 mod load;
-mod namespace;
 mod network;
 mod nonsense;
 mod options;
@@ -52,13 +51,6 @@ impl Named for Auto {
     fn set_udp_port(options: &mut Self::Options, port: u16) {
         options.udp.port = port;
     }
-}
-
-/// Says why a test does not run here. Where everything must run, that is a failure.
-fn skip(why: &str) {
-    let allowed = std::env::var_os("DUNLIN_NO_SKIP").is_none_or(|value| value != "1");
-    assert!(allowed, "DUNLIN_NO_SKIP is set, and: {why}");
-    println!("skipped: {why}");
 }
 
 #[test]

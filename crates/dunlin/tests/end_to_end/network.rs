@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant};
 
 use dunlin::{Auto, Udp};
+use dunlin_testkit::network::{Host, Network};
 
 use crate::Named;
 use crate::client::{Client, FAILURE, MARGIN, PATIENCE, assert_peer_failed};
-use crate::namespace::{Host, Network};
 use crate::process::Server;
 use crate::server::HOLD;
 

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use dunlin::{Auto, Udp};
+use dunlin::{Auto, Rng, Udp};
 
 use crate::Named;
 use crate::client::Client;
@@ -17,36 +17,28 @@ const DATAGRAMS: u32 = 10_000;
 /// Datagrams between two RPCs.
 const BURST: u32 = 20;
 
-/// Numbers that look random and are the same in every run.
-struct Random(u64);
+fn byte(rng: &mut Rng, bound: u32) -> u8 {
+    u8::try_from(rng.below(bound)).unwrap()
+}
 
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
+/// Bytes without sense, as many as this.
+fn noise(rng: &mut Rng, length: u32) -> Vec<u8> {
+    (0..length).map(|_| byte(rng, 256)).collect()
+}
 
-    fn byte(&mut self) -> u8 {
-        u8::try_from(self.below(256)).unwrap()
+/// Bytes without sense, or a header that is right but for its token and a few bits.
+fn datagram(rng: &mut Rng) -> Vec<u8> {
+    let length = rng.below(200);
+    let mut bytes = noise(rng, length);
+    if length >= 24 && rng.below(2) == 0 {
+        let kind = byte(rng, 6);
+        // Version 1, no flags, MARK, one of the first sessions; token and numbers stay random.
+        bytes[..8].copy_from_slice(&[1 << 4 | kind, 0, 1, 0, 0, 0, 0, 0]);
+        bytes[4] = byte(rng, 3);
+        bytes[12..24].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes[20] = byte(rng, 256);
     }
-
-    /// Bytes without sense, or a header that is right but for its token and a few bits.
-    fn datagram(&mut self) -> Vec<u8> {
-        let length = self.below(200);
-        let mut bytes: Vec<u8> = (0..length).map(|_| self.byte()).collect();
-        if length >= 24 && self.below(2) == 0 {
-            let kind = u8::try_from(self.below(6)).unwrap();
-            // Version 1, no flags, MARK, one of the first sessions; token and numbers stay random.
-            bytes[..8].copy_from_slice(&[1 << 4 | kind, 0, 1, 0, 0, 0, 0, 0]);
-            bytes[4] = u8::try_from(self.below(3)).unwrap();
-            bytes[12..24].copy_from_slice(&[8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-            bytes[20] = self.byte();
-        }
-        bytes
-    }
+    bytes
 }
 
 /// Sees every UDP datagram that this host receives. It needs root.
@@ -57,7 +49,7 @@ impl Listener {
         // SAFETY: asks for a socket; the result is checked.
         let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_UDP) };
         if socket < 0 {
-            crate::skip("listening to what others receive needs root");
+            dunlin_testkit::skip("listening to what others receive needs root");
             return None;
         }
         // SAFETY: a descriptor that the system has just given to us alone.
@@ -96,9 +88,9 @@ fn datagrams<T: Named>() {
     let mut client = Client::<T>::at("127.0.0.1:0", ports[1]);
     let session = client.connect(server.address);
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let mut random = Random(41);
+    let mut rng = Rng::new(41);
     for number in 0..DATAGRAMS {
-        let data = random.datagram();
+        let data = datagram(&mut rng);
         for port in ports {
             stranger.send_to(&data, ("127.0.0.1", port)).unwrap();
         }
@@ -173,9 +165,9 @@ fn control_port<T: Named>() {
     let server = Server::start::<T>("127.0.0.1:0");
     let mut client = Client::<T>::new();
     let session = client.connect(server.address);
-    let mut random = Random(42);
+    let mut rng = Rng::new(42);
     for _ in 0..300 {
-        send_nonsense(server.address, &mut random);
+        send_nonsense(server.address, &mut rng);
         client.exchange(session);
     }
     let fresh = client.connect(server.address);
@@ -184,11 +176,12 @@ fn control_port<T: Named>() {
 }
 
 /// A connection that says nothing sensible; some wait for what comes back, others just leave.
-fn send_nonsense(to: SocketAddr, random: &mut Random) {
+fn send_nonsense(to: SocketAddr, rng: &mut Rng) {
     let mut stream = TcpStream::connect(to).unwrap();
     let timeout = Duration::from_millis(1);
     stream.set_read_timeout(Some(timeout)).unwrap();
-    let bytes: Vec<u8> = (0..random.below(400)).map(|_| random.byte()).collect();
+    let length = rng.below(400);
+    let bytes = noise(rng, length);
     // The server may close while we speak.
     let _ = stream.write_all(&bytes);
     let _ = stream.read(&mut [0; 64]);

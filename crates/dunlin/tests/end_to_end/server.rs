@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-use dunlin::{ErrorCode, Held, Nexus, ReqType, Rpc, SessionEvent};
+use dunlin::{DeferredRequest, ErrorCode, Nexus, ReqType, Rpc, SessionEvent};
 
 use crate::Named;
 use crate::process::say;
@@ -80,7 +80,7 @@ impl Stats {
 #[derive(Default)]
 struct App {
     seen: HashSet<u64>,
-    held: Vec<Held>,
+    held: Vec<DeferredRequest>,
     events: Vec<SessionEvent>,
     stats: Stats,
 }

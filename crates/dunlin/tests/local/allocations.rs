@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use dunlin::{Caller, Session};
 
-use crate::counting::{allocations_in, first_allocation};
 use crate::{ECHO, local};
+use dunlin_testkit::counting::{allocations_in, first_allocation};
 
 const WARM_UP: usize = 2_000;
 const CALLS: usize = 10_000;

@@ -5,8 +5,6 @@
 
 mod allocations;
 mod calls;
-#[path = "../../../core/tests/allocations/counting.rs"]
-mod counting;
 mod handlers;
 mod outside;
 mod timers;
@@ -15,10 +13,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dunlin::{Local, Nexus, ReqType, Session, Shm, Tasks};
+use dunlin_testkit::counting::Counting;
 use futures::channel::oneshot;
 
 #[global_allocator]
-static ALLOCATOR: counting::Counting = counting::Counting;
+static ALLOCATOR: Counting = Counting;
 
 const ECHO: ReqType = ReqType(1);
 const NEVER: ReqType = ReqType(2);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use dunlin::{CallOptions, Caller, Cx, Local, MsgBuf, Nexus, Rpc, Session, Shm, Tag, Tasks};
 use zerocopy::little_endian::U64;
 
-use crate::counting::{allocations_in, first_allocation};
 use crate::{
     Asynchronous, KvClient, KvPoll, KvServer, KvStub, KvSum, PATIENCE, Pair, Polled, pair,
 };
+use dunlin_testkit::counting::{allocations_in, first_allocation};
 
 const WARM_UP: u64 = 2_000;
 const CALLS: u64 = 10_000;
@@ -67,7 +67,7 @@ fn typed_calls_of_the_poll_api_allocate_nothing() {
             left: 0,
         })
         .unwrap();
-    dunlin::service::poll::register::<KvSum, _, _, _>(&mut rpc, |app, request, cx| {
+    dunlin::service::poll::register::<KvSum, _, _>(&mut rpc, |app, request, cx| {
         let sum = |app: &mut Both, pair: &Pair, cx: &mut Cx<'_>, context| {
             app.server.sum(pair, cx, context)
         };

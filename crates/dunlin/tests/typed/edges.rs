@@ -73,7 +73,7 @@ fn on_shout((): &mut (), request: Request<'_>, cx: &mut Cx<'_>) {
     let (text, _) = poll::open::<KvShout>(&request, cx).unwrap();
     let text = Text::to_owned(text);
     let held = request.defer(cx);
-    poll::reply_held::<KvShout>(held, cx, &crate::shouted(&text));
+    poll::reply_deferred::<KvShout>(held, cx, &crate::shouted(&text));
 }
 
 #[test]

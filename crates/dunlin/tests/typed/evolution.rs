@@ -121,7 +121,7 @@ const ITEM2: Item2 = Item2 {
 
 fn with_old(task: impl FnOnce(Local<Shm>, Session)) {
     beside(
-        |nexus, stopped| serve_app(nexus, stopped, OldApp, |rpc| OldPoll::register(rpc)),
+        |nexus, stopped| serve_app(nexus, stopped, OldApp, OldPoll::register),
         |address| {
             let (local, session) = connect(address);
             task(local, session);
@@ -131,7 +131,7 @@ fn with_old(task: impl FnOnce(Local<Shm>, Session)) {
 
 fn with_new(task: impl FnOnce(Local<Shm>, Session)) {
     beside(
-        |nexus, stopped| serve_app(nexus, stopped, NewApp, |rpc| NewPoll::register(rpc)),
+        |nexus, stopped| serve_app(nexus, stopped, NewApp, NewPoll::register),
         |address| {
             let (local, session) = connect(address);
             task(local, session);

@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod allocations;
-#[path = "../../../core/tests/allocations/counting.rs"]
-mod counting;
 mod edges;
 mod evolution;
 mod wrong;
@@ -20,13 +18,14 @@ use dunlin::{
     AsyncError, Caller, Cx, Done, Local, Nanos, Nexus, Rpc, RpcError, Session, Shm, Tag, Tasks,
     service,
 };
+use dunlin_testkit::counting::Counting;
 use futures::channel::oneshot;
 use serde::{Deserialize, Serialize};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 #[global_allocator]
-static ALLOCATOR: counting::Counting = counting::Counting;
+static ALLOCATOR: Counting = Counting;
 
 /// Nothing takes so long.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,0 +1,12 @@
+//! Nor can it be doubled first.
+
+use dunlin::{Cx, DeferredRequest};
+
+fn answer(deferred: DeferredRequest, cx: &mut Cx<'_>) {
+    deferred.clone().reply_bytes(cx, b"once");
+    deferred.reply_bytes(cx, b"twice");
+}
+
+fn main() {
+    let _ = answer;
+}

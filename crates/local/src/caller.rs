@@ -1,0 +1,162 @@
+//! What a future does with its endpoint: [`Caller`]. It is a handle of a few bytes, to be cloned
+//! into whatever needs it on this thread.
+
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use dunlin_core::{CallOptions, Nanos, Session, SessionInfo};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_service::{Error, Link};
+use dunlin_wire::ReqType;
+
+use crate::call::{Call, Reply};
+use crate::failed::Failed;
+use crate::sleep::Sleep;
+use crate::state::State;
+
+/// The endpoint of a [`Local`](crate::Local), for futures of its thread. Their operations take
+/// effect at once; packets leave when the future has returned.
+#[derive(Clone)]
+pub struct Caller {
+    state: Rc<State>,
+}
+
+impl Caller {
+    pub(super) const fn new(state: Rc<State>) -> Self {
+        Self { state }
+    }
+
+    /// Calls: awaiting it gives the response or an error, and the msgbufs. Dropping it cancels.
+    #[inline]
+    pub fn call(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Call {
+        Call::new(Rc::clone(&self.state), session, req_type, request)
+    }
+
+    /// Calls, and leaves it at that: nobody hears how it ends.
+    ///
+    /// # Errors
+    /// If the call is refused; with the request.
+    pub fn notify(
+        &self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+    ) -> Result<(), Failed> {
+        self.call(session, req_type, request).room(0).notify()
+    }
+
+    /// A msgbuf of `len` bytes, whose content is arbitrary.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn buf(&self, len: usize) -> Result<MsgBuf, Error> {
+        Ok(self
+            .state
+            .with(|cx| cx.buf(len))
+            .ok_or(Error::Unavailable)??)
+    }
+
+    /// A msgbuf with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn copy(&self, bytes: &[u8]) -> Result<MsgBuf, Error> {
+        Ok(self
+            .state
+            .with(|cx| cx.copy(bytes))
+            .ok_or(Error::Unavailable)??)
+    }
+
+    /// Gives msgbufs back to the pool, faster than dropping them.
+    pub fn recycle(&self, bufs: impl IntoIterator<Item = MsgBuf>) {
+        // Without an endpoint they are dropped.
+        let bufs = bufs.into_iter();
+        self.state.with(|cx| cx.recycle(bufs));
+    }
+
+    /// The time now, on the endpoint's clock; for futures that are polled together, the same.
+    pub fn now(&self) -> Nanos {
+        self.state.with(|cx| cx.now()).unwrap_or(Nanos::MAX)
+    }
+
+    /// Waits so long.
+    pub fn sleep(&self, span: Duration) -> Sleep {
+        self.sleep_until(self.now() + span.into())
+    }
+
+    /// Waits until then, a time of [`Self::now`].
+    pub fn sleep_until(&self, at: Nanos) -> Sleep {
+        Sleep::new(Rc::clone(&self.state), at)
+    }
+
+    /// Runs another future beside this one. It takes an allocation; its end is not reported.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        let state = &self.state;
+        state.spawned.borrow_mut().push(Box::pin(future));
+        if !state.lent.is_there() {
+            state.disturb();
+        }
+    }
+
+    /// The state of a session; `None` if it has ended.
+    pub fn session_info(&self, session: Session) -> Option<SessionInfo> {
+        self.state.with(|cx| cx.session_info(session)).flatten()
+    }
+
+    /// Waits until a session is connected. Calls need not wait for that: they queue.
+    ///
+    /// # Errors
+    /// If the session ends first.
+    pub async fn connected(&self, session: Session) -> Result<(), Error> {
+        std::future::poll_fn(|context| match self.session_info(session) {
+            Some(info) if info.open => Poll::Ready(Ok(())),
+            Some(_) => {
+                self.state.wait_for_sessions(context);
+                Poll::Pending
+            }
+            None => Poll::Ready(Err(Error::NoSession)),
+        })
+        .await
+    }
+
+    /// Ends a session. Its calls end with an error; the other side is told. False if it had ended.
+    pub fn disconnect(&self, session: Session) -> bool {
+        self.state
+            .with(|cx| cx.disconnect(session))
+            .unwrap_or(false)
+    }
+}
+
+impl Link for Caller {
+    type Call = Call;
+    type Reply = Reply;
+    type Failed = Failed;
+
+    fn buf(&self, len: usize) -> Result<MsgBuf, Error> {
+        self.buf(len)
+    }
+
+    fn begin(
+        &self,
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        room: usize,
+        options: CallOptions,
+    ) -> Call {
+        self.call(session, req_type, request)
+            .room(room)
+            .options(options)
+    }
+
+    fn notify(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Result<(), Failed> {
+        self.notify(session, req_type, request)
+    }
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,65 @@
+//! The asynchronous face: an endpoint, and the futures that one thread runs on it. No
+//! runtime is needed, [`Local::block_on`] drives both; beside a runtime, [`Local::turn`] and the
+//! endpoint's descriptor do.
+//!
+//! ```
+//! use std::time::Duration;
+//! use dunlin_local::{Local, Tasks};
+//! use dunlin_nexus::Nexus;
+//! use dunlin_transport::shm::Shm;
+//! use dunlin_wire::ReqType;
+//!
+//! const DOUBLE: ReqType = ReqType(1);
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let nexus = Nexus::bind("127.0.0.1:0")?;
+//! let mut local = Local::new(nexus.endpoint::<Shm, _>(Tasks::default())?);
+//! local.serve(DOUBLE, |request, _| async move {
+//!     let doubled: Vec<u8> = request.data().iter().map(|byte| 2 * byte).collect();
+//!     request.reply(doubled)
+//! });
+//! // An endpoint may call itself.
+//! let session = local.connect(nexus.address())?;
+//! let reply = local.block_on(|cx| async move {
+//!     let request = cx.copy(&[1, 2, 3])?;
+//!     Ok::<_, dunlin_service::Error>(cx.call(session, DOUBLE, request)
+//!         .deadline(Duration::from_secs(5)).await?)
+//! })?;
+//! assert_eq!(reply.data(), [2, 4, 6]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! One round: an iteration of the endpoint, whose handlers and continuations poll the future that
+//! waits for what came, with the endpoint lent to it (`tasks.rs`); then, with the endpoint at rest,
+//! whoever was woken otherwise is polled (`executor.rs`). What they issue then leaves with the next
+//! iteration.
+
+// But for `lent.rs`.
+#![deny(unsafe_code)]
+
+mod call;
+mod caller;
+mod calls;
+mod executor;
+mod failed;
+#[expect(unsafe_code, reason = "a poll has no parameter for the endpoint")]
+mod lent;
+mod local;
+mod ready;
+mod request;
+mod sleep;
+mod spawn;
+mod state;
+mod task;
+mod tasks;
+mod timers;
+mod wake;
+
+pub use call::{Call, Reply};
+pub use caller::Caller;
+pub use failed::Failed;
+pub use local::Local;
+pub use request::OwnedRequest;
+pub use sleep::Sleep;
+pub use tasks::Tasks;

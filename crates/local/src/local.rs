@@ -1,0 +1,271 @@
+//! The endpoint with its futures, and the rounds that run both.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::ToSocketAddrs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use dunlin_core::{Counters, Cx, Nanos, Session};
+use dunlin_nexus::{ConnectError, ConnectOptions, Open, Rpc};
+use dunlin_service::{AsyncService, Error, META};
+use dunlin_wire::ReqType;
+
+use crate::caller::Caller;
+use crate::request::OwnedRequest;
+use crate::spawn::Serving;
+use crate::state::{Port, State};
+use crate::task::MAIN;
+use crate::tasks::{self, Tasks};
+
+/// Iterations for which a `Local` that is dropped waits for its calls to end.
+const LAST_ITERATIONS: usize = 1000;
+
+/// An endpoint until its `Local` is dropped.
+struct Hub<T: Open>(RefCell<Option<Rpc<T, Tasks>>>);
+
+/// An endpoint with the futures of its thread.
+pub struct Local<T: Open> {
+    hub: Rc<Hub<T>>,
+    state: Rc<State>,
+}
+
+impl<T: Open> Port for Hub<T> {
+    fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool {
+        let Ok(mut endpoint) = self.0.try_borrow_mut() else {
+            return false;
+        };
+        let Some(endpoint) = endpoint.as_mut() else {
+            return false;
+        };
+        run(&mut endpoint.cx());
+        true
+    }
+}
+
+impl<T: Open> Local<T> {
+    /// Takes over an endpoint: `Local::new(nexus.endpoint(Tasks::default())?)`.
+    pub fn new(mut endpoint: Rpc<T, Tasks>) -> Self {
+        endpoint.on_completion(tasks::on_done);
+        endpoint.on_timer(tasks::on_timer);
+        endpoint.on_session(tasks::on_session);
+        endpoint.on_given_up(tasks::on_given_up);
+        let doorbell = endpoint.waker();
+        let Tasks { state, executor } = endpoint.app_mut();
+        let state = Rc::clone(state);
+        executor.set_up(&state);
+        state.remote.set_doorbell(doorbell);
+        let hub = Rc::new(Hub(RefCell::new(Some(endpoint))));
+        let port: Weak<dyn Port> = Rc::<Hub<T>>::downgrade(&hub);
+        let _ = state.port.set(port);
+        Self { hub, state }
+    }
+
+    /// The endpoint, for futures.
+    pub fn caller(&self) -> Caller {
+        Caller::new(Rc::clone(&self.state))
+    }
+
+    /// Registers an asynchronous handler: called for each request of this type, its future runs
+    /// until it ends. If that is with an error, or the request is dropped, or the handler panics,
+    /// the client gets an error.
+    ///
+    /// If the client cancels the request, or its deadline passes, or its session closes, the future
+    /// is dropped where it waits, and with it the calls that it waits for. What must run to its end
+    /// is spawned ([`Caller::spawn`]).
+    pub fn serve<H, F>(&mut self, req_type: ReqType, handler: H)
+    where
+        H: FnMut(OwnedRequest, Caller) -> F + 'static,
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
+        self.endpoint(|endpoint| {
+            let handlers = Box::new(Serving::new(handler));
+            endpoint.app_mut().executor.serve(req_type, handlers);
+            endpoint.on(req_type, tasks::on_arrival);
+        });
+    }
+
+    /// Serves a typed service: all its methods, each request as a future. `KvServer(service)` of
+    /// the attribute `service` is one.
+    pub fn serve_typed<S: AsyncService<OwnedRequest>>(&mut self, service: S) {
+        let service = Rc::new(service);
+        for number in S::METHODS {
+            for req_type in [*number, *number | META] {
+                let service = Rc::clone(&service);
+                self.serve(ReqType(req_type), move |request, _| {
+                    Rc::clone(&service).answer(request)
+                });
+            }
+        }
+    }
+
+    /// Runs a future until it ends, and with it everything that was spawned and is served. While
+    /// nothing happens, the thread blocks as the endpoint's `Idle` says.
+    pub fn block_on<F: Future>(&mut self, begin: impl FnOnce(Caller) -> F) -> F::Output {
+        let mut main = pin!(begin(self.caller()));
+        let mut output = None;
+        self.state.ready.borrow_mut().push(MAIN);
+        loop {
+            self.round(Nanos::MAX, |context| {
+                if let Poll::Ready(value) = main.as_mut().poll(context) {
+                    output = Some(value);
+                }
+            });
+            if let Some(output) = output {
+                return output;
+            }
+        }
+    }
+
+    /// One round, which does not block: for a thread that has its own loop. True if it did
+    /// something.
+    pub fn turn(&mut self) -> bool {
+        self.round(Nanos::ZERO, |_| {})
+    }
+
+    /// Prepares a wait outside: until the descriptor is readable, `driver` is woken, and not longer
+    /// than the span that this returns. `None`: there is something to do already. Behind the wait
+    /// comes [`Self::unpark`].
+    pub fn park(&mut self, driver: &Waker) -> Option<Duration> {
+        if !self.state.is_idle() {
+            return None;
+        }
+        *self.state.driver.borrow_mut() = Some(driver.clone());
+        self.endpoint(Rpc::park)
+    }
+
+    /// A descriptor that becomes readable when something comes for a parked endpoint.
+    ///
+    /// # Errors
+    /// If the process has as many descriptors as it may.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.endpoint(|endpoint| endpoint.as_fd().try_clone_to_owned())
+    }
+
+    /// Ends what [`Self::park`] began, whatever came.
+    pub fn unpark(&mut self) {
+        *self.state.driver.borrow_mut() = None;
+        self.endpoint(Rpc::unpark);
+    }
+
+    /// Begins to make a session; see [`Rpc::connect`]. [`Caller::connected`] waits for it.
+    ///
+    /// # Errors
+    /// As for [`Rpc::connect`].
+    pub fn connect(&mut self, address: impl ToSocketAddrs) -> Result<Session, ConnectError> {
+        self.connect_with(address, &ConnectOptions::default())
+    }
+
+    /// Like [`Self::connect`], with options.
+    ///
+    /// # Errors
+    /// As for [`Rpc::connect_with`].
+    pub fn connect_with(
+        &mut self,
+        address: impl ToSocketAddrs,
+        options: &ConnectOptions,
+    ) -> Result<Session, ConnectError> {
+        self.endpoint(|endpoint| endpoint.connect_with(address, options))
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> Counters {
+        self.endpoint(|endpoint| *endpoint.counters())
+    }
+
+    /// Looks at the endpoint for what this has no function for: counters of the transport, options
+    /// of a session. Its functions (`on_completion` and so on) belong to the `Local`.
+    pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
+        self.endpoint(look)
+    }
+
+    /// Futures of handlers and spawned ones that ended with a panic.
+    pub fn panics(&self) -> u64 {
+        self.state.panics.get()
+    }
+
+    /// Bytes of msgbufs that are in use, and how many there are.
+    pub fn pool_use(&self) -> (usize, usize) {
+        self.endpoint(|endpoint| endpoint.pool_use())
+    }
+
+    /// Timers that are kept, those of dropped futures included.
+    pub fn timers(&self) -> usize {
+        self.state.timers.borrow().len()
+    }
+
+    /// The index by which others connect to this endpoint.
+    pub fn index(&self) -> u16 {
+        self.endpoint(|endpoint| endpoint.index())
+    }
+
+    fn endpoint<R>(&self, run: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
+        let mut endpoint = self.hub.0.borrow_mut();
+        run(endpoint.as_mut().expect("the endpoint stays until the end"))
+    }
+
+    /// See the file. `main` polls the future of `block_on`.
+    fn round(&mut self, limit: Nanos, main: impl FnOnce(&mut Context<'_>)) -> bool {
+        let progress = self.endpoint(|endpoint| {
+            endpoint.iterate(|tasks| match tasks.state.is_idle() {
+                true => limit,
+                false => Nanos::ZERO,
+            })
+        });
+        if self.state.is_idle() {
+            return progress.busy;
+        }
+        self.state.wake_others();
+        self.endpoint(|endpoint| {
+            let (tasks, mut cx) = endpoint.with();
+            tasks.poll_ready(&mut cx, main);
+        });
+        true
+    }
+
+    /// Drops all futures that this has; their requests are answered with an error, their calls
+    /// cancelled.
+    fn drop_futures(&mut self) {
+        let spawned = self.state.spawned.take();
+        self.endpoint(|endpoint| {
+            let (tasks, mut cx) = endpoint.with();
+            let executor = std::mem::take(&mut tasks.executor);
+            self.state.lent.lend(&mut cx, || drop((executor, spawned)));
+        });
+    }
+}
+
+impl<T: Open> Drop for Local<T> {
+    /// Ends all sessions and calls. Futures elsewhere that wait for a call get an error.
+    fn drop(&mut self) {
+        self.drop_futures();
+        self.endpoint(|endpoint| {
+            let sessions: Vec<_> = endpoint.sessions().collect();
+            for session in sessions {
+                endpoint.disconnect(session);
+            }
+        });
+        for _ in 0..LAST_ITERATIONS {
+            self.endpoint(|endpoint| endpoint.iterate(|_| Nanos::ZERO));
+            if self.state.calls.borrow().pending() == 0 {
+                break;
+            }
+        }
+        // Timers and sessions never end now, so whoever waits for one looks.
+        self.state.wake_all();
+        let endpoint = self.hub.0.borrow_mut().take();
+        self.state.wake_others();
+        drop(endpoint);
+    }
+}
+
+impl<T: Open> std::fmt::Debug for Local<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Local")
+            .field("panics", &self.state.panics)
+            .finish_non_exhaustive()
+    }
+}

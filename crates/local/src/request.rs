@@ -1,0 +1,207 @@
+//! A request as an asynchronous handler has it: with a copy of its bytes, for as long as it likes.
+
+use std::rc::Rc;
+
+use dunlin_core::{Nanos, Request, Session, Ticket};
+use dunlin_msgbuf::MsgBuf;
+use dunlin_service::{Error, Incoming};
+use dunlin_wire::{ErrorCode, ReqType};
+
+use crate::state::State;
+
+const HERE: &str = "only what consumes a request takes its endpoint";
+
+/// A request that belongs to its handler. It is answered once; dropped without an answer, it
+/// answers [`ErrorCode::HANDLER_FAILED`].
+#[must_use = "dropping it answers the client with an error"]
+pub struct OwnedRequest {
+    /// Until it is answered, as the next two.
+    state: Option<Rc<State>>,
+    req_type: ReqType,
+    session: Session,
+    ticket: Option<Ticket>,
+    body: Option<MsgBuf>,
+}
+
+impl OwnedRequest {
+    #[inline]
+    pub(super) fn new(
+        state: Rc<State>,
+        request: &Request<'_>,
+        ticket: Ticket,
+        body: MsgBuf,
+    ) -> Self {
+        Self {
+            state: Some(state),
+            req_type: request.req_type(),
+            session: request.session(),
+            ticket: Some(ticket),
+            body: Some(body),
+        }
+    }
+
+    /// The request's bytes.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        self.body.as_ref().map_or(&[], MsgBuf::data)
+    }
+
+    /// The type that the client gave.
+    pub const fn req_type(&self) -> ReqType {
+        self.req_type
+    }
+
+    /// The session that it came on. The handler may call back on it.
+    pub const fn session(&self) -> Session {
+        self.session
+    }
+
+    /// A msgbuf with a copy of the request's bytes, to pass them on.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn to_buf(&self) -> Result<MsgBuf, Error> {
+        let copied = self.state().with(|cx| cx.copy(self.data()));
+        Ok(copied.ok_or(Error::Unavailable)??)
+    }
+
+    /// Takes the msgbuf with the request's bytes, to pass them on without a copy. From here on the
+    /// request has no bytes.
+    ///
+    /// # Errors
+    /// If it was taken before.
+    pub fn take_buf(&mut self) -> Result<MsgBuf, Error> {
+        self.body.take().ok_or(Error::Unavailable)
+    }
+
+    /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
+    pub fn is_cancelled(&self) -> bool {
+        let asked = self
+            .state()
+            .with(|cx| self.ticket.is_none_or(|ticket| cx.is_cancelled(ticket)));
+        asked.unwrap_or(true)
+    }
+
+    /// Answers with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// If the endpoint is gone.
+    #[inline]
+    pub fn reply(self, bytes: impl AsRef<[u8]>) -> Result<(), Error> {
+        let bytes = bytes.as_ref();
+        self.reply_with(bytes.len(), |out| out.copy_from_slice(bytes))
+    }
+
+    /// Answers with `len` bytes, which `write` fills; it must not use the endpoint itself.
+    ///
+    /// # Errors
+    /// If the endpoint is gone.
+    #[inline]
+    pub fn reply_with(mut self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
+        let Self {
+            state,
+            ticket,
+            body,
+            ..
+        } = &mut self;
+        let state = state.as_deref().expect(HERE);
+        let replied = state.with(|cx| {
+            if let Some(ticket) = *ticket {
+                cx.reply(ticket, len, write);
+            }
+            // Not before: if `write` panics, dropping this answers.
+            *ticket = None;
+            if let Some(body) = body.take() {
+                cx.recycle([body]);
+            }
+        });
+        if replied.is_none() {
+            return Err(Error::Unavailable);
+        }
+        drop(self.state.take());
+        // Nothing is left in it that could leak, and the way out of here is short.
+        std::mem::forget(self);
+        Ok(())
+    }
+
+    /// Answers with an error code.
+    ///
+    /// # Errors
+    /// If the endpoint is gone.
+    pub fn reject(mut self, code: ErrorCode) -> Result<(), Error> {
+        let ticket = self.ticket.take();
+        let rejected = self.state().with(|cx| {
+            if let Some(ticket) = ticket {
+                cx.reject(ticket, code);
+            }
+        });
+        rejected.ok_or(Error::Unavailable)
+    }
+}
+
+impl OwnedRequest {
+    fn state(&self) -> &State {
+        self.state.as_deref().expect(HERE)
+    }
+
+    /// Answers with an error, if it was not answered, and gives the msgbuf back.
+    #[cold]
+    fn abandon(&mut self) {
+        let (ticket, body) = (self.ticket.take(), self.body.take());
+        let told = self.state().with(|cx| {
+            cx.recycle(body);
+            if let Some(ticket) = ticket {
+                cx.abandon(ticket);
+            }
+        });
+        if let (None, Some(ticket)) = (told, ticket) {
+            // Within an operation of the endpoint: later.
+            self.state().abandoned.borrow_mut().push(ticket);
+        }
+    }
+}
+
+impl Drop for OwnedRequest {
+    #[inline]
+    fn drop(&mut self) {
+        if self.ticket.is_some() || self.body.is_some() {
+            self.abandon();
+        }
+    }
+}
+
+impl Incoming for OwnedRequest {
+    fn data(&self) -> &[u8] {
+        self.data()
+    }
+
+    fn req_type(&self) -> ReqType {
+        self.req_type
+    }
+
+    fn session(&self) -> Session {
+        self.session
+    }
+
+    fn now(&self) -> Nanos {
+        self.state().with(|cx| cx.now()).unwrap_or(Nanos::MAX)
+    }
+
+    fn reply(self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<(), Error> {
+        self.reply_with(len, write)
+    }
+
+    fn reject(self, code: ErrorCode) -> Result<(), Error> {
+        self.reject(code)
+    }
+}
+
+impl std::fmt::Debug for OwnedRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OwnedRequest")
+            .field("req_type", &self.req_type)
+            .field("session", &self.session)
+            .field("bytes", &self.data().len())
+            .finish_non_exhaustive()
+    }
+}

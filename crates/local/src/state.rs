@@ -1,0 +1,153 @@
+//! What futures and their executor share, on one thread: calls that wait for their end, timers,
+//! tasks to poll, and the way to the endpoint. No code of the user runs while one of these cells
+//! is borrowed.
+//!
+//! While a future is polled, the endpoint is lent to it (`lent.rs`): a step of a pointer. At other
+//! times, as in [`Local::caller`](crate::Local::caller) outside a poll, it is found through the
+//! `Local`. Either way every operation takes effect at once; packets leave with the iteration that
+//! runs, or the next.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Weak;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use dunlin_core::{Cx, Nanos, Ticket};
+use dunlin_service::Error;
+
+use crate::calls::Calls;
+use crate::lent::Lent;
+use crate::ready::{Ready, Remote};
+use crate::task::Spawned;
+use crate::timers::Timers;
+use crate::wake::{Current, WakeBy};
+
+/// An endpoint that is at rest.
+pub(super) trait Port {
+    /// Uses it, with a new look at the clock. False if it is gone, or in use up the stack.
+    fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool;
+}
+
+/// See the file.
+#[derive(Default)]
+pub(super) struct State {
+    /// The endpoint, while futures are polled.
+    pub(super) lent: Lent,
+    /// And at other times.
+    pub(super) port: OnceCell<Weak<dyn Port>>,
+    pub(super) calls: RefCell<Calls>,
+    pub(super) timers: RefCell<Timers>,
+    pub(super) ready: RefCell<Ready>,
+    pub(super) remote: Arc<Remote>,
+    /// Requests that were dropped while the endpoint was in use.
+    pub(super) abandoned: RefCell<Vec<Ticket>>,
+    /// Futures that were spawned and not yet taken over.
+    pub(super) spawned: RefCell<Vec<Spawned>>,
+    /// Wakers that are not ours: they run code of others, so they wait until the iteration ends.
+    others: RefCell<Vec<Waker>>,
+    /// Who waits for a session to open or close.
+    sessions: RefCell<Vec<WakeBy>>,
+    /// The task that was polled last.
+    pub(super) current: Current,
+    /// Why the call was refused that was issued last.
+    pub(super) refused: Cell<Option<Error>>,
+    /// Whoever runs this face beside other things, and waits.
+    pub(super) driver: RefCell<Option<Waker>>,
+    /// Futures that panicked.
+    pub(super) panics: Cell<u64>,
+}
+
+impl State {
+    /// Uses the endpoint; `None` if it is gone, or in use further up the stack.
+    #[inline]
+    pub(super) fn with<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
+        match self.lent.is_there() {
+            true => self.lent.with(run),
+            false => self.with_port(run),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn with_port<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
+        let port = self.port.get().and_then(Weak::upgrade)?;
+        let (mut run, mut result) = (Some(run), None);
+        if port.with(&mut |cx| result = run.take().map(|run| run(cx))) {
+            self.disturb();
+        }
+        result
+    }
+
+    /// Nothing waits for a future to be polled.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.ready.borrow().is_empty()
+            && self.others.borrow().is_empty()
+            && self.spawned.borrow().is_empty()
+            && self.abandoned.borrow().is_empty()
+            && !self.remote.any()
+    }
+
+    /// Keeps the reason of a call that is refused, for its future; false.
+    #[cold]
+    pub(super) fn refuse(&self, error: Error) -> bool {
+        self.refused.set(Some(error));
+        false
+    }
+
+    /// Whoever waits for something of ours is polled soon.
+    #[inline]
+    pub(super) fn wake(&self, whom: WakeBy) {
+        match whom {
+            WakeBy::Nobody => {}
+            WakeBy::Task(task) => self.ready.borrow_mut().push(task),
+            WakeBy::Waker(waker) => self.others.borrow_mut().push(waker),
+        }
+    }
+
+    /// Wakes those whose wakers are not ours.
+    pub(super) fn wake_others(&self) {
+        loop {
+            let waker = self.others.borrow_mut().pop();
+            let Some(waker) = waker else { return };
+            waker.wake();
+        }
+    }
+
+    /// Tells whoever drives this face from outside that there is something to do.
+    pub(super) fn disturb(&self) {
+        let driver = self.driver.borrow_mut().take();
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// The endpoint goes away: whoever waits for a timer or a session is woken to see it.
+    pub(super) fn wake_all(&self) {
+        while let Some(whom) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
+            self.wake(whom);
+        }
+        self.wake_for_sessions();
+    }
+
+    /// A session has opened or closed: whoever waits for that looks whether it is theirs.
+    pub(super) fn wake_for_sessions(&self) {
+        for whom in self.sessions.borrow_mut().drain(..) {
+            self.wake(whom);
+        }
+    }
+
+    pub(super) fn wait_for_sessions(&self, context: &Context<'_>) {
+        let mut whom = WakeBy::Nobody;
+        whom.note(&self.current, context);
+        self.sessions.borrow_mut().push(whom);
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("panics", &self.panics)
+            .finish_non_exhaustive()
+    }
+}

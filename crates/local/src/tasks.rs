@@ -1,0 +1,89 @@
+//! What the endpoint of a `Local` has as its state, and the functions that it calls: they poll the
+//! future that waits for what has come right there, within the iteration.
+
+use std::rc::Rc;
+use std::task::Context;
+
+use dunlin_core::{Cx, Done, Request, SessionEvent, Ticket, TimerToken};
+use dunlin_wire::ErrorCode;
+
+use crate::executor::Executor;
+use crate::request::OwnedRequest;
+use crate::state::State;
+use crate::task::MAIN;
+use crate::wake::WakeBy;
+
+/// What an endpoint of the asynchronous face has as its state: `nexus.endpoint(Tasks::default())`.
+/// Give that to [`Local::new`](crate::Local::new).
+#[derive(Default)]
+pub struct Tasks {
+    pub(super) state: Rc<State>,
+    pub(super) executor: Executor,
+}
+
+impl Tasks {
+    /// Polls whoever was woken otherwise than by what has come; `main` polls the future of
+    /// `block_on`.
+    pub(super) fn poll_ready(&mut self, cx: &mut Cx<'_>, main: impl FnOnce(&mut Context<'_>)) {
+        let Self { state, executor } = self;
+        for ticket in state.abandoned.borrow_mut().drain(..) {
+            cx.abandon(ticket);
+        }
+        // What these spawn waits for the next round.
+        for future in state.spawned.take() {
+            executor.adopt(future, state, cx);
+        }
+        if executor.poll_ready(state, cx) {
+            executor.poll_main(state, cx, main);
+        }
+    }
+}
+
+/// The handler of all types that are served: makes the request's future, and polls it. What is
+/// answered by then was never anything else than a request of a dispatch handler.
+pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
+    let Tasks { state, executor } = tasks;
+    let Ok(body) = cx.copy(request.data()) else {
+        return request.reject(cx, ErrorCode::OVERLOADED);
+    };
+    let ticket = request.ticket(cx);
+    let owned = OwnedRequest::new(Rc::clone(state), &request, ticket, body);
+    executor.begin(owned, ticket, state, cx);
+    request.keep(cx);
+}
+
+/// Nobody waits for this request: its handler's future goes.
+pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
+    tasks.executor.give_up(ticket, &tasks.state, cx);
+}
+
+/// The continuation: the call that has ended is told to its future.
+pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
+    let Tasks { state, executor } = tasks;
+    let whom = state.calls.borrow_mut().end(done, cx);
+    match whom {
+        WakeBy::Task(task) if task != MAIN => executor.poll(task, state, cx),
+        _ => state.wake(whom),
+    }
+}
+
+pub(super) fn on_timer(tasks: &mut Tasks, _: TimerToken, cx: &mut Cx<'_>) {
+    let state = &tasks.state;
+    let mut timers = state.timers.borrow_mut();
+    while let Some(whom) = timers.pop_due(cx.now()) {
+        state.wake(whom);
+    }
+    timers.arm(cx);
+}
+
+pub(super) fn on_session(tasks: &mut Tasks, _: SessionEvent, _: &mut Cx<'_>) {
+    tasks.state.wake_for_sessions();
+}
+
+impl std::fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tasks")
+            .field("tasks", &self.executor.tasks())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,172 @@
+//! How settings reach the builders of nexus, endpoints and sessions.
+//!
+//! Invariant: only what somebody has set is written. What a builder knows better, such as the
+//! address of its nexus, stays as it is.
+
+use dunlin_core::{Config, ConfigError};
+use dunlin_nexus::{ConnectOptions, EndpointBuilder, Idle, Nexus, NexusBuilder, NexusError, Open};
+use dunlin_transport::auto::{Auto, Options as AutoOptions};
+use dunlin_transport::shm::{Options as ShmOptions, Shm};
+use dunlin_transport::udp::{Options as UdpOptions, Udp};
+
+use crate::Settings;
+use crate::error::{Problem, Source};
+use crate::options::NexusOptions;
+use crate::setting::{Lens, Place};
+
+/// A transport whose options settings can change.
+pub trait Configurable: Open {
+    /// Writes what is set into the options of an endpoint.
+    fn configure(settings: &Settings, options: &mut Self::Options);
+}
+
+impl Configurable for Shm {
+    fn configure(settings: &Settings, options: &mut ShmOptions) {
+        settings.fill(options, |place| match place {
+            Place::Shm(lens) => Some(lens),
+            _ => None,
+        });
+    }
+}
+
+impl Configurable for Udp {
+    fn configure(settings: &Settings, options: &mut UdpOptions) {
+        settings.fill(options, |place| match place {
+            Place::Udp(lens) => Some(lens),
+            _ => None,
+        });
+    }
+}
+
+impl Configurable for Auto {
+    fn configure(settings: &Settings, options: &mut AutoOptions) {
+        Shm::configure(settings, &mut options.shm);
+        Udp::configure(settings, &mut options.udp);
+    }
+}
+
+impl Settings {
+    /// A nexus with these settings; what the builder is told afterwards has priority.
+    #[must_use]
+    pub fn nexus(&self) -> NexusBuilder {
+        let options = self.nexus_options();
+        let builder = Nexus::builder()
+            .exact_port(options.exact_port)
+            .without_unix(options.without_unix)
+            .hidden(options.hidden)
+            .limits(options.plane)
+            .worker_options(options.workers);
+        match options.advertise {
+            Some(ip) => builder.advertise(ip),
+            None => builder,
+        }
+    }
+
+    /// Where the nexus is to listen: `nexus.listen`.
+    #[must_use]
+    pub fn listen(&self) -> String {
+        self.nexus_options().listen
+    }
+
+    /// Starts a nexus with these settings at `nexus.listen`.
+    ///
+    /// # Errors
+    /// As for [`NexusBuilder::bind`].
+    pub fn bind(&self) -> Result<Nexus, NexusError> {
+        self.nexus().bind(self.listen())
+    }
+
+    /// An endpoint with these settings; what the builder is told afterwards has priority.
+    #[must_use]
+    pub fn endpoint<T: Configurable>(&self, nexus: &Nexus) -> EndpointBuilder<T> {
+        let builder = nexus
+            .endpoint_builder::<T>()
+            .config(|config| self.fill_endpoint(config))
+            .transport(|options| T::configure(self, options));
+        match self.find("endpoint.idle") {
+            None => builder,
+            Some(_) => builder.idle(self.idle()),
+        }
+    }
+
+    /// How sessions are made: the options of `session`.
+    #[must_use]
+    pub fn connect_options(&self) -> ConnectOptions {
+        let mut options = ConnectOptions::default();
+        self.fill(&mut options, |place| match place {
+            Place::Session(lens) => Some(lens),
+            _ => None,
+        });
+        options
+    }
+
+    /// What a thread does while its endpoint has nothing to do: `endpoint.idle`.
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        let mut idle = Idle::default();
+        self.fill(&mut idle, |place| match place {
+            Place::Idle(lens) => Some(lens),
+            _ => None,
+        });
+        idle
+    }
+
+    fn nexus_options(&self) -> NexusOptions {
+        let mut options = NexusOptions::default();
+        self.fill(&mut options, |place| match place {
+            Place::Nexus(lens) => Some(lens),
+            _ => None,
+        });
+        options
+    }
+
+    fn fill_endpoint(&self, config: &mut Config) {
+        self.fill(config, |place| match place {
+            Place::Endpoint(lens) => Some(lens),
+            _ => None,
+        });
+    }
+
+    fn fill<S>(&self, options: &mut S, pick: impl Fn(Place) -> Option<Lens<S>>) {
+        for set in &self.set {
+            if let Some(lens) = pick(set.setting.place) {
+                let written = lens(options).write(&set.value);
+                // A row whose range its field does not hold is found by a test.
+                debug_assert!(written.is_ok(), "{set:?}");
+            }
+        }
+    }
+
+    /// What is wrong with the options of an endpoint together.
+    pub(super) fn check_endpoint(&self) -> Option<Problem> {
+        let mut config = Config {
+            failure_timeout: self.nexus_options().plane.heartbeat.timeout,
+            ..Config::default()
+        };
+        self.fill_endpoint(&mut config);
+        let error = config.check().err()?;
+        let involved: &[&str] = match error {
+            ConfigError::Wheel { .. } => &["endpoint.wheel_slot", "endpoint.wheel_horizon"],
+            ConfigError::ResponseHold { .. } => &[
+                "endpoint.response_hold",
+                "endpoint.rto_floor",
+                "endpoint.rto_initial",
+                "endpoint.probe_max",
+                "endpoint.failure_timeout",
+                "nexus.heartbeat.timeout",
+            ],
+            _ => &[],
+        };
+        let mut set = involved.iter().filter_map(|name| self.find(name));
+        let source = set.next().map_or(Source::Default, |set| set.source.clone());
+        let also: Vec<String> = set.map(|set| self.place(set.setting)).collect();
+        let also = match also.is_empty() {
+            true => String::new(),
+            false => format!("; together with {}", also.join(", ")),
+        };
+        Some(Problem {
+            source,
+            what: format!("{error}{also}"),
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! The options of a nexus as one struct with fields, which its builder has not.
+
+use std::net::IpAddr;
+
+use dunlin_control::PlaneConfig;
+use dunlin_nexus::{DEFAULT_PORT, WorkerOptions};
+
+/// Options of a [`NexusBuilder`](dunlin_nexus::NexusBuilder), and where it is to listen.
+#[derive(Clone, Debug)]
+pub(super) struct NexusOptions {
+    pub(super) listen: String,
+    pub(super) exact_port: bool,
+    pub(super) without_unix: bool,
+    pub(super) hidden: bool,
+    pub(super) advertise: Option<IpAddr>,
+    pub(super) plane: PlaneConfig,
+    pub(super) workers: WorkerOptions,
+}
+
+impl Default for NexusOptions {
+    fn default() -> Self {
+        Self {
+            listen: format!("127.0.0.1:{DEFAULT_PORT}"),
+            exact_port: false,
+            without_unix: false,
+            hidden: false,
+            advertise: None,
+            plane: PlaneConfig::default(),
+            workers: WorkerOptions::default(),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What a row of the table says about an option: its name, unit, range and meaning.
+//!
+//! Invariant: everything here is constant; `tests.rs` compares it with the option structs. Read
+//! by `settings.rs`, by `dunlin config`, and by whoever writes about options.
+
+use std::ops::RangeInclusive;
+
+use dunlin_core::Config;
+use dunlin_nexus::{ConnectOptions, Idle};
+use dunlin_transport::shm::Options as ShmOptions;
+use dunlin_transport::udp::Options as UdpOptions;
+
+use crate::field::Field;
+use crate::options::NexusOptions;
+use crate::value::Value;
+
+/// One option that an operator can set.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub(super) name: &'static str,
+    pub(super) unit: Unit,
+    pub(super) numbers: Numbers,
+    /// What it may be instead of a number. The first stands for `None`, if the field has that.
+    pub(super) words: &'static [&'static str],
+    pub(super) meaning: &'static str,
+    /// The option whose value it has unless it is set itself.
+    pub(super) follows: Option<&'static str>,
+    pub(super) place: Place,
+}
+
+/// What a value is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unit {
+    /// On or off.
+    Switch,
+    /// One of the words.
+    Word,
+    /// A plain number.
+    Count,
+    /// Nanoseconds of a plain number, and of one in the field.
+    Time { plain: u64, field: u64 },
+    /// Bytes.
+    Bytes,
+    /// Bytes per second.
+    Rate,
+    /// An IP address.
+    Ip,
+    /// A host or IP address, and a port.
+    Address,
+}
+
+/// Numbers that a field may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Numbers {
+    pub(super) least: u64,
+    pub(super) most: u64,
+    pub(super) shape: Shape,
+}
+
+/// Which of the numbers between the smallest and the largest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shape {
+    Any,
+    PowerOfTwo,
+    MultipleOf(u64),
+}
+
+/// A field of a struct of options.
+pub(super) type Lens<S> = fn(&mut S) -> &mut dyn Field;
+
+/// Where an option lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    Nexus(Lens<NexusOptions>),
+    Endpoint(Lens<Config>),
+    Idle(Lens<Idle>),
+    Shm(Lens<ShmOptions>),
+    Udp(Lens<UdpOptions>),
+    Session(Lens<ConnectOptions>),
+}
+
+/// Plain numbers are nanoseconds.
+pub(super) const NANOS: Unit = time(1);
+/// Plain numbers are microseconds.
+pub(super) const MICROS: Unit = time(US);
+/// Plain numbers are milliseconds.
+pub(super) const MILLIS: Unit = time(MS);
+/// Plain numbers are seconds.
+pub(super) const SECONDS: Unit = time(S);
+
+/// A microsecond, a millisecond, a second and an hour in nanoseconds.
+pub(super) const US: u64 = 1_000;
+pub(super) const MS: u64 = 1_000_000;
+pub(super) const S: u64 = 1_000_000_000;
+pub(super) const HOUR: u64 = 3_600 * S;
+
+const fn time(plain: u64) -> Unit {
+    Unit::Time { plain, field: 1 }
+}
+
+impl Setting {
+    /// The name by which files and [`Settings::with`](crate::Settings::with) know it, such as
+    /// `endpoint.rto_floor`.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The environment variable that sets it, such as `DUNLIN_ENDPOINT_RTO_FLOOR`.
+    pub fn variable(&self) -> String {
+        format!("DUNLIN_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// What it does, in one sentence.
+    pub const fn meaning(&self) -> &'static str {
+        self.meaning
+    }
+
+    /// What a plain number counts; empty for what is no number.
+    pub const fn unit(&self) -> &'static str {
+        match self.unit {
+            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address => "",
+            Unit::Count => "count",
+            Unit::Bytes => "B",
+            Unit::Rate => "B/s",
+            Unit::Time { plain, .. } => match plain {
+                1 => "ns",
+                US => "us",
+                MS => "ms",
+                _ => "s",
+            },
+        }
+    }
+
+    /// The option whose value it has unless it is set itself, if there is one.
+    pub const fn follows(&self) -> Option<&'static str> {
+        self.follows
+    }
+
+    /// The value of an option that is not set.
+    pub(super) fn default_value(&self) -> Value {
+        match self.place {
+            Place::Nexus(lens) => lens(&mut NexusOptions::default()).read(),
+            Place::Endpoint(lens) => lens(&mut Config::default()).read(),
+            Place::Idle(lens) => lens(&mut Idle::default()).read(),
+            Place::Shm(lens) => lens(&mut ShmOptions::default()).read(),
+            Place::Udp(lens) => lens(&mut UdpOptions::default()).read(),
+            Place::Session(lens) => lens(&mut ConnectOptions::default()).read(),
+        }
+    }
+
+    /// A row of which nothing but its name, unit and field is special.
+    pub(super) const fn new(
+        name: &'static str,
+        unit: Unit,
+        place: Place,
+        meaning: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            unit,
+            numbers: Numbers {
+                least: 0,
+                most: 0,
+                shape: Shape::Any,
+            },
+            words: &[],
+            meaning,
+            follows: None,
+            place,
+        }
+    }
+
+    /// Which numbers it may be.
+    pub(super) const fn within(mut self, range: RangeInclusive<u64>) -> Self {
+        self.numbers.least = *range.start();
+        self.numbers.most = *range.end();
+        self
+    }
+
+    pub(super) const fn shape(mut self, shape: Shape) -> Self {
+        self.numbers.shape = shape;
+        self
+    }
+
+    pub(super) const fn words(mut self, words: &'static [&'static str]) -> Self {
+        self.words = words;
+        self
+    }
+
+    pub(super) const fn follow(mut self, name: &'static str) -> Self {
+        self.follows = Some(name);
+        self
+    }
+}
+
+impl Numbers {
+    pub(super) const fn has(&self, number: u64) -> bool {
+        let fits = match self.shape {
+            Shape::Any => true,
+            Shape::PowerOfTwo => number.is_power_of_two(),
+            Shape::MultipleOf(step) => number.is_multiple_of(step),
+        };
+        self.least <= number && number <= self.most && fits
+    }
+
+    /// The one that is nearest to a number; the smaller of two.
+    pub(super) fn nearest(&self, number: u64) -> u64 {
+        let number = number.clamp(self.least, self.most);
+        let (below, above) = match self.shape {
+            Shape::Any => (number, Some(number)),
+            Shape::PowerOfTwo => (
+                number.checked_ilog2().map_or(0, |bit| 1 << bit),
+                number.checked_next_power_of_two(),
+            ),
+            Shape::MultipleOf(step) => {
+                let below = number - number % step;
+                (below, below.checked_add(step))
+            }
+        };
+        let above = above.filter(|above| self.has(*above));
+        let is_nearer = |above: &u64| !self.has(below) || above - number < number - below;
+        above.filter(is_nearer).unwrap_or(below)
+    }
+}

@@ -1,0 +1,166 @@
+//! The table has a row for every field of every option struct, and each row sets its field and no
+//! other. Fields are found by how the structs print themselves, private ones and those of inner
+//! structs too: one that is added to a struct and has no row fails here.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use dunlin_nexus::{EndpointBuilder, Nexus};
+use dunlin_transport::auto::Auto;
+
+use crate::setting::{Setting, Unit};
+use crate::value::Value;
+use crate::{Settings, table};
+
+/// Fields under the name that rows have, with how they print themselves.
+type Fields = BTreeMap<String, String>;
+
+/// Fields that are no options of an operator, and why.
+const NO_OPTIONS: [&str; 2] = [
+    // Which of its nexus's endpoints it is: the program that makes several knows.
+    "builder.index",
+    // A planted bug, for tests of the simulator's checkers.
+    "endpoint.mutant",
+];
+
+/// What a struct's field is called where the name of the row is another one.
+const RENAMED: [(&str, &str); 9] = [
+    ("builder.config.", "endpoint."),
+    ("builder.idle", "endpoint.idle"),
+    ("builder.transport.shm.", "shm."),
+    ("builder.transport.udp.", "udp."),
+    ("nexus.plane.", "nexus."),
+    ("connect.session.", "session."),
+    ("connect.", "session."),
+    ("_bytes", ""),
+    ("_us", ""),
+];
+
+/// Rows whose names end like a unit, as their fields do.
+const KEEPS_ITS_END: [&str; 1] = ["endpoint.pool_bytes"];
+
+/// All fields of a struct that prints itself, each on a line or, of a list, on several.
+fn fields(name: &str, value: &impl Debug) -> Fields {
+    let printed = format!("{value:#?}");
+    let mut fields = Fields::new();
+    let mut path = vec![name.to_owned()];
+    let mut lines = printed.lines().skip(1);
+    while let Some(line) = lines.next() {
+        let depth = (line.len() - line.trim_start().len()) / 4;
+        let Some((field, value)) = line.trim().split_once(": ") else {
+            continue;
+        };
+        path.truncate(depth);
+        path.push(field.to_owned());
+        let is_struct = value.ends_with(" {") && value != "Adaptive {";
+        if is_struct {
+            continue;
+        }
+        let mut value = value.to_owned();
+        if value.ends_with(['{', '(']) {
+            // A number with a name, or an `Option`: it ends where the field began.
+            let end = " ".repeat(depth * 4);
+            for line in lines.by_ref() {
+                value += line.trim();
+                if line.starts_with(&end) && !line[end.len()..].starts_with(' ') {
+                    break;
+                }
+            }
+        }
+        fields.insert(row_name(&path.join(".")), value);
+    }
+    fields
+}
+
+fn row_name(path: &str) -> String {
+    RENAMED.iter().fold(path.to_owned(), |name, (from, to)| {
+        let is_end = from.starts_with('_');
+        if is_end && name.ends_with(from) && !KEEPS_ITS_END.contains(&&*name) {
+            return name.strip_suffix(from).unwrap_or_default().to_owned();
+        }
+        match name.strip_prefix(from) {
+            Some(rest) if !is_end => format!("{to}{rest}"),
+            _ => name,
+        }
+    })
+}
+
+/// Everything that the builders have been told.
+fn told(settings: &Settings, nexus: &Nexus) -> Fields {
+    let builder: EndpointBuilder<Auto> = settings.endpoint(nexus);
+    let mut all = fields("builder", &builder);
+    // The nexus itself is no option of the endpoint.
+    all.retain(|name, _| !name.starts_with("builder.nexus"));
+    all.extend(fields("nexus", &settings.nexus()));
+    all.extend(fields("connect", &settings.connect_options()));
+    all.insert("nexus.listen".to_owned(), settings.listen());
+    all.retain(|name, _| !NO_OPTIONS.contains(&&**name));
+    all
+}
+
+/// A value of the row that is not its default.
+fn other_value(setting: &Setting) -> String {
+    let default = setting.default_value();
+    let candidates = match setting.unit {
+        Unit::Switch => vec![Value::Switch(true), Value::Switch(false)],
+        Unit::Ip => vec![Value::Ip([10, 1, 2, 3].into())],
+        Unit::Address => vec![Value::Text("localhost:7".to_owned())],
+        Unit::Word => setting
+            .words
+            .iter()
+            .rev()
+            .map(|word| Value::Word(word))
+            .collect(),
+        _ => [setting.numbers.least, setting.numbers.most]
+            .map(Value::Number)
+            .into(),
+    };
+    let other = candidates.into_iter().find(|value| *value != default);
+    setting.show(&other.expect("every option can have two values"))
+}
+
+#[test]
+fn every_field_has_a_row_and_every_row_a_field() {
+    let settings = Settings::default();
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let told = told(&settings, &nexus);
+    let fields: Vec<&str> = told.keys().map(String::as_str).collect();
+    let mut rows: Vec<&str> = table::all().map(Setting::name).collect();
+    rows.sort_unstable();
+    assert_eq!(rows, fields);
+    let mut variables: Vec<String> = table::all().map(Setting::variable).collect();
+    variables.sort_unstable();
+    variables.dedup();
+    assert_eq!(variables.len(), rows.len(), "two options have one variable");
+}
+
+#[test]
+fn a_row_sets_its_field_and_no_other() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let before = told(&Settings::default(), &nexus);
+    for setting in table::all() {
+        let value = other_value(setting);
+        let settings = Settings::default().with(setting.name, &value).unwrap();
+        let after = told(&settings, &nexus);
+        let differs = |name: &&String| before.get(*name) != after.get(*name);
+        let changed: Vec<&String> = before.keys().filter(differs).collect();
+        assert_eq!(changed, [setting.name], "{} = {value}", setting.name);
+        assert_eq!(settings.get(setting.name).unwrap().value, value);
+    }
+}
+
+#[test]
+fn a_field_holds_the_ends_of_its_range() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    for setting in table::all() {
+        for number in [setting.numbers.least, setting.numbers.most] {
+            if setting.unit().is_empty() {
+                continue;
+            }
+            let text = setting.show(&Value::Number(number));
+            let settings = Settings::default().with(setting.name, &text).unwrap();
+            // A value that does not fit its field fails an assertion here.
+            drop(told(&settings, &nexus));
+        }
+    }
+}

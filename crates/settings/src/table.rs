@@ -1,0 +1,40 @@
+//! The registry: every option that an operator tunes, one row each. Names are those of the fields,
+//! without the unit that a field's name may end in.
+//!
+//! Invariant, kept by `tests.rs`: every field of the option structs has a row here, and a row sets
+//! its field and nothing else. A new field without a row fails that test. Ranges are those that
+//! the option structs accept. Read by everything in `settings`, and by `dunlin config`.
+
+mod endpoint;
+mod nexus;
+mod transports;
+
+use crate::setting::Setting;
+
+/// The rows, by group.
+pub(super) const GROUPS: [&[Setting]; 5] = [
+    nexus::NEXUS,
+    endpoint::ENDPOINT,
+    transports::SHM,
+    transports::UDP,
+    endpoint::SESSION,
+];
+
+/// Pairs of options of which the first must not be more than the second.
+pub(super) const NOT_MORE_THAN: [(&str, &str); 4] = [
+    // Who has said hello must not lose its place to those who have not.
+    ("nexus.max_half_open", "nexus.max_links"),
+    // One connection must not be able to fill an endpoint's queue alone.
+    (
+        "nexus.max_pending_per_link",
+        "nexus.max_pending_per_endpoint",
+    ),
+    // All look-ups of a connection may become requests at the other side.
+    ("nexus.max_lookups", "nexus.max_pending_per_link"),
+    ("nexus.backoff_min", "nexus.backoff_max"),
+];
+
+/// Every row.
+pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
+    GROUPS.into_iter().flatten()
+}

@@ -1,0 +1,175 @@
+//! Rows of the transports. `Auto` has those of both.
+
+use dunlin_core::transport::MAX_INLINE;
+use dunlin_transport::shm::Options as ShmOptions;
+use dunlin_transport::udp::{MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options as UdpOptions};
+
+use crate::setting::{Lens, MICROS, Place, Setting, Shape, US, Unit};
+
+const fn shm(
+    name: &'static str,
+    unit: Unit,
+    lens: Lens<ShmOptions>,
+    meaning: &'static str,
+) -> Setting {
+    Setting::new(name, unit, Place::Shm(lens), meaning)
+}
+
+const fn udp(
+    name: &'static str,
+    unit: Unit,
+    lens: Lens<UdpOptions>,
+    meaning: &'static str,
+) -> Setting {
+    Setting::new(name, unit, Place::Udp(lens), meaning)
+}
+
+pub(super) const SHM: &[Setting] = &[
+    shm(
+        "shm.data_size",
+        Unit::Bytes,
+        |shm| &mut shm.data_size,
+        "most data in one packet; two endpoints use the smaller of theirs",
+    )
+    .within(1..=1 << 20),
+    shm(
+        "shm.cells",
+        Unit::Count,
+        |shm| &mut shm.cells,
+        "cells of 64 bytes in each ring; a pair of endpoints takes 128 bytes a cell",
+    )
+    .within(64..=65_536)
+    .shape(Shape::PowerOfTwo),
+    shm(
+        "shm.max_peers",
+        Unit::Count,
+        |shm| &mut shm.max_peers,
+        "most peers of an endpoint; each needs descriptors",
+    )
+    .within(1..=4096),
+    shm(
+        "shm.trust_peer",
+        Unit::Switch,
+        |shm| &mut shm.trust_peer,
+        "do not copy packets before they are validated, though other processes can change them",
+    ),
+    shm(
+        "shm.by_reference",
+        Unit::Bytes,
+        |shm| &mut shm.by_reference,
+        "data of so many bytes or more is copied once, from the sender's memory",
+    )
+    .within(0..=1 << 30),
+];
+
+pub(super) const UDP: &[Setting] = &[
+    udp("udp.ip", Unit::Ip, |udp| &mut udp.ip, "address to bind").follow("nexus.listen"),
+    udp(
+        "udp.port",
+        Unit::Count,
+        |udp| &mut udp.port,
+        "port to bind, for programs with one endpoint; 0: the system chooses",
+    )
+    .within(0..=0xffff),
+    udp(
+        "udp.advertise",
+        Unit::Ip,
+        |udp| &mut udp.advertise,
+        "address that peers are told, if it is to be another than the bound one",
+    )
+    .words(&["none"])
+    .follow("nexus.advertise"),
+    udp(
+        "udp.data_size",
+        Unit::Bytes,
+        |udp| &mut udp.data_size,
+        "most data in one packet; two endpoints use the smaller of theirs",
+    )
+    .within(1..=MAX_DATAGRAM_BYTES as u64 - MAX_INLINE as u64),
+    udp(
+        "udp.loopback_data_size",
+        Unit::Bytes,
+        |udp| &mut udp.loopback_data_size,
+        "the same for peers at a loopback address, as far as receive buffers have room",
+    )
+    .within(1..=MAX_DATAGRAM_BYTES as u64 - MAX_INLINE as u64),
+    udp(
+        "udp.datagram",
+        Unit::Bytes,
+        |udp| &mut udp.datagram_bytes,
+        "datagrams that hold several packets; `auto`: what fits the link",
+    )
+    .within(MIN_DATAGRAM_BYTES as u64..=MAX_DATAGRAM_BYTES as u64)
+    .words(&["auto"]),
+    udp(
+        "udp.pack",
+        Unit::Switch,
+        |udp| &mut udp.pack,
+        "several packets to one peer share a datagram",
+    ),
+    udp(
+        "udp.gso",
+        Unit::Switch,
+        |udp| &mut udp.gso,
+        "several datagrams to one peer are handed to the kernel as one (UDP_SEGMENT)",
+    ),
+    udp(
+        "udp.gro",
+        Unit::Switch,
+        |udp| &mut udp.gro,
+        "several datagrams may be received as one (UDP_GRO)",
+    ),
+    udp(
+        "udp.ecn",
+        Unit::Word,
+        |udp| &mut udp.ecn,
+        "whether congestion marks of the network are read; `auto`: unless bound to loopback",
+    )
+    .words(&["auto", "on", "off"]),
+    udp(
+        "udp.busy_poll",
+        // The kernel counts in microseconds, and so does the field.
+        Unit::Time {
+            plain: US,
+            field: US,
+        },
+        |udp| &mut udp.busy_poll_us,
+        "how long the kernel polls the device when nothing waits (SO_BUSY_POLL); 0: not",
+    )
+    .within(0..=1_000_000),
+    udp(
+        "udp.rcvbuf",
+        Unit::Bytes,
+        |udp| &mut udp.rcvbuf_bytes,
+        "receive buffer to ask for; the kernel may grant less (net.core.rmem_max)",
+    )
+    .within(4096..=1 << 30),
+    udp(
+        "udp.sndbuf",
+        Unit::Bytes,
+        |udp| &mut udp.sndbuf_bytes,
+        "send buffer to ask for; the kernel may grant less (net.core.wmem_max)",
+    )
+    .within(4096..=1 << 30),
+    udp(
+        "udp.line_rate",
+        Unit::Rate,
+        |udp| &mut udp.line_rate,
+        "rate of the link, from which congestion control starts and which it never exceeds",
+    )
+    .within(1_000_000..=1_000_000_000_000),
+    udp(
+        "udp.base_rtt",
+        MICROS,
+        |udp| &mut udp.base_rtt,
+        "round trip through the empty network, if it is known; 0: sessions measure it",
+    )
+    .within(0..=1_000_000_000),
+    udp(
+        "udp.max_peers",
+        Unit::Count,
+        |udp| &mut udp.max_peers,
+        "most peers at a time",
+    )
+    .within(1..=1 << 20),
+];

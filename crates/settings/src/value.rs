@@ -1,0 +1,17 @@
+//! A value of an option, whatever the type of its field. `field.rs` reads and writes it, `text.rs`
+//! parses and shows it.
+
+use std::net::IpAddr;
+
+/// A value, in the unit of its field.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Value {
+    Switch(bool),
+    Number(u64),
+    /// One of the row's words.
+    Word(&'static str),
+    Ip(IpAddr),
+    Text(String),
+    /// `None`, which the row's first word stands for.
+    Unset,
+}
