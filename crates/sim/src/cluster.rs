@@ -7,12 +7,18 @@
 mod app;
 mod commands;
 mod control;
+pub mod differential;
+mod fact;
 mod handlers;
 mod judge;
 mod ledger;
 mod message;
+pub mod mutants;
 mod node;
 mod pacing;
+mod panics;
+pub mod plan;
+pub mod run;
 mod ways;
 mod workers;
 
@@ -23,10 +29,10 @@ pub use ledger::{Counts, Phase};
 pub use message::Kind;
 pub use node::RpcNode;
 
-use crate::differential::record::Recorder;
-use crate::net::NetHandle;
-use crate::plan::{NEVER_FORGET, Plan};
-use crate::rng::Rng;
+use crate::cluster::plan::{NEVER_FORGET, Plan};
+use crate::world::net::NetHandle;
+use crate::world::record::Recorder;
+use crate::world::rng::Rng;
 use crate::world::{Cluster, ProcessId};
 use ledger::{Allowed, Shared};
 

@@ -8,46 +8,26 @@
 //! the command line and by tests.
 
 mod build;
+pub mod bulk;
 mod check;
+mod definition;
 mod load;
 mod node;
 mod report;
+mod session;
 mod stats;
+pub mod sweep;
 
 pub use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
 pub use check::Wrong;
+pub use definition::Scenario;
 pub use load::{Arrivals, Load, Partners};
 pub use report::{Client, LoadReport, Point, Quantiles, Report, Stage};
 
-use crate::net::{FaultRates, NetConfig, NetHandle};
+use crate::world::net::NetHandle;
 use build::Endpoints;
 use report::Series;
-
-/// One run.
-#[derive(Clone, Debug)]
-pub struct Scenario {
-    /// From which all randomness follows.
-    pub seed: u64,
-    /// When the run ends.
-    pub end: Nanos,
-    /// What happens before is reported apart.
-    pub warm_up: Nanos,
-    /// How many hosts there are.
-    pub hosts: usize,
-    /// How they are connected, and what moving frames costs their threads.
-    pub net: NetConfig,
-    /// What an RPC costs a thread beside its packets, at each side.
-    pub rpc_cost: Nanos,
-    /// What goes wrong with frames.
-    pub faults: FaultRates,
-    /// Options of every endpoint.
-    pub endpoint: Config,
-    /// Who calls whom.
-    pub loads: Vec<Load>,
-    /// Time between two points of the series over time.
-    pub sample_every: Nanos,
-}
 
 /// Runs a scenario. `go_on` is told the time now and then, and says whether to go on; the report
 /// is of what was done until then.

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dunlin_core::Scheme;
-use dunlin_sim::sweep::{Case, Family, Grid, Row, cases};
+use dunlin_sim::scenario::Wrong;
+use dunlin_sim::scenario::sweep::{Alone, Case, Family, Grid, Row, cases};
 
 const USAGE: &str = "\
 Runs simulated networks under congestion control, and says where it is not as it must be.
@@ -143,15 +144,21 @@ fn run(arguments: &Arguments) -> bool {
         }
     };
     let (next, out) = (AtomicUsize::new(0), Mutex::new(Output::new(points.len())));
+    let groups = groups(points);
+    let alone = Alone::default();
     let work = || {
-        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let seeds = arguments.from..arguments.from + arguments.seeds;
-            let rows = seeds.map(|seed| Case { seed, ..*point }.run(arguments.scheme));
-            let rows: Result<Vec<Row>, _> = rows.collect();
-            let mut out = out.lock().expect("no thread panics while it prints");
-            match rows {
-                Ok(rows) => out.add(&rows, arguments),
-                Err(why) => out.fail(point, &why.to_string()),
+        while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut before = Vec::new();
+            for point in group {
+                let rows = rows(point, &before, arguments, &alone);
+                let mut out = out.lock().expect("no thread panics while it prints");
+                match rows {
+                    Ok(rows) => {
+                        out.add(&rows, arguments);
+                        before = rows;
+                    }
+                    Err(why) => out.fail(point, &why.to_string()),
+                }
             }
         }
     };
@@ -163,6 +170,36 @@ fn run(arguments: &Arguments) -> bool {
     let out = out.into_inner().expect("all threads have ended");
     eprintln!("{} points, {} not as they must be", out.done, out.faulty);
     out.faulty == 0
+}
+
+/// Points that differ in switch memory alone, each with the least of it first.
+fn groups(mut points: Vec<Case>) -> Vec<Vec<Case>> {
+    let but_memory = |case: &Case| Case {
+        buffer_kb: 0,
+        ..*case
+    };
+    points.sort_by_key(|case| (but_memory(case), case.buffer_kb));
+    let same = |left: &Case, right: &Case| but_memory(left) == but_memory(right);
+    points.chunk_by(same).map(<[Case]>::to_vec).collect()
+}
+
+/// All seeds of a point. `before`: those of the same point with less switch memory.
+fn rows(
+    point: &Case,
+    before: &[Row],
+    arguments: &Arguments,
+    alone: &Alone,
+) -> Result<Vec<Row>, Wrong> {
+    let seeds = arguments.from..arguments.from + arguments.seeds;
+    let row = |seed| {
+        let case = Case { seed, ..*point };
+        let mut known = before.iter();
+        match known.find_map(|row| row.with_more_memory(case)) {
+            Some(row) => Ok(row),
+            None => case.run(arguments.scheme, alone),
+        }
+    };
+    seeds.map(row).collect()
 }
 
 struct Output {

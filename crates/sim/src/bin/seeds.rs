@@ -20,6 +20,7 @@ usage: seeds [--differential] [--count N | --minutes M | --seed N | --mutants] [
   --minutes M    run seeds for M minutes
   --seed N       run one seed, twice if it fails: the second time for its trace
   --mutants      for each planted bug, run up to --count seeds (default 2000) until it is found
+                 (and for each planted breach of a law, which nothing else may find in 100 seeds)
   --differential run each seed with two variants and compare everything that can be seen;
                  with --mutant, plant it in the second one; with --mutants, run up to --count
                  seeds (default 500) until each planted difference is found
@@ -111,7 +112,10 @@ fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
 
 fn mutant(name: &str) -> Result<Mutant, String> {
     Mutant::from_name(name).ok_or_else(|| {
-        let all = Mutant::all().into_iter().chain(Mutant::differences());
+        let all = Mutant::all()
+            .into_iter()
+            .chain(Mutant::differences())
+            .chain(Mutant::breaches());
         let names: Vec<_> = all.map(Mutant::name).collect();
         match names.is_empty() {
             true => "this build has no planted bugs; build with --features mutants".to_owned(),
@@ -127,6 +131,7 @@ fn run_one(arguments: &Arguments, seed: u64) -> bool {
     let options = Options {
         mutant: arguments.mutant,
         trace: false,
+        ..Options::default()
     };
     match run_seed(seed, options) {
         Ok(report) => {
@@ -148,6 +153,7 @@ fn run_many(arguments: &Arguments) -> bool {
     let options = Options {
         mutant: arguments.mutant,
         trace: false,
+        ..Options::default()
     };
     let start = Instant::now();
     let mut told = start;
@@ -223,6 +229,7 @@ fn run_mutants(arguments: &Arguments) -> bool {
         let options = Options {
             mutant: Some(mutant),
             trace: false,
+            ..Options::default()
         };
         let seeds = arguments.from..arguments.from.saturating_add(count);
         let found = seeds
@@ -231,7 +238,43 @@ fn run_mutants(arguments: &Arguments) -> bool {
         all_found &= found.is_some();
         print_mutant(mutant, found.as_deref(), arguments);
     }
-    all_found
+    all_found & check_laws(arguments)
+}
+
+/// Seeds in which no other checker may find a breach of a law.
+const LAWLESS_SEEDS: u64 = 100;
+
+/// Each planted breach of a law is found by the endpoints' own checks, and by nothing else.
+fn check_laws(arguments: &Arguments) -> bool {
+    if arguments.mutant.is_some() {
+        return true;
+    }
+    let mut all_alone = true;
+    for mutant in Mutant::breaches() {
+        let find = |lawless, count| {
+            let options = Options {
+                mutant: Some(mutant),
+                lawless,
+                ..Options::default()
+            };
+            let seeds = arguments.from..arguments.from.saturating_add(count);
+            let mut runs = seeds.into_iter().map(|seed| run_seed(seed, options));
+            runs.find_map(Result::err)
+        };
+        let found = find(false, arguments.count.unwrap_or(MUTANT_SEEDS));
+        let otherwise = find(true, LAWLESS_SEEDS);
+        let said = ["broken law", "Inconsistent("];
+        let is_law = |failure: &Failure| said.iter().any(|said| failure.what.contains(said));
+        all_alone &= otherwise.is_none() && found.as_deref().is_some_and(is_law);
+        print_mutant(mutant, found.as_deref(), arguments);
+        if let Some(otherwise) = otherwise {
+            println!(
+                "  found without laws too, by seed {}: {}",
+                otherwise.seed, otherwise.what
+            );
+        }
+    }
+    all_alone
 }
 
 fn print_mutant(mutant: Mutant, found: Option<&Failure>, arguments: &Arguments) {

@@ -8,19 +8,20 @@
 use std::collections::BTreeMap;
 
 use dunlin_core::{
-    CallId, CallOptions, Cx, Done, Held, Nanos, Session, SessionEvent, Tag, Ticket, TimerToken,
+    CallId, CallOptions, CloseReason, Cx, DeferredRequest, Done, Nanos, Session, SessionEvent, Tag,
+    Ticket, TimerToken,
 };
 use dunlin_msgbuf::MsgBuf;
 
+use super::fact::EndpointFact;
 use super::ledger::{Issue, NESTED_FAILED, Phase, Shared};
 use super::message::{Ask, Kind, PREFIX};
-use crate::clock::SimClock;
-use crate::differential::fact::Fact;
-use crate::net::PortId;
-use crate::net::channels::port_of;
-use crate::plan::Workload;
-use crate::rng::{Ppm, Rng};
+use crate::cluster::plan::Workload;
 use crate::world::ProcessId;
+use crate::world::clock::SimClock;
+use crate::world::net::PortId;
+use crate::world::net::channels::port_of;
+use crate::world::rng::{Ppm, Rng};
 
 /// All user state of one process.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ pub(super) struct Known {
 
 #[derive(Debug)]
 struct Kept {
-    held: Held,
+    held: DeferredRequest,
     ask: Ask,
 }
 
@@ -166,18 +167,18 @@ impl App {
     }
 
     /// Records what the application gets or does, if the run is compared.
-    pub(super) fn note(&self, cx: &Cx<'_>, fact: &Fact<'_>) {
+    pub(super) fn note(&self, cx: &Cx<'_>, fact: &EndpointFact<'_>) {
         self.shared.record().note(cx.now(), self.id.port, fact);
     }
 
     /// The client of a kept request does not wait any more. It is answered nevertheless.
     pub(super) fn on_given_up(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
-        self.note(cx, &Fact::GivenUp(ticket.index()));
+        self.note(cx, &EndpointFact::GivenUp(ticket.index()));
     }
 
     /// A timer fires.
     pub(super) fn on_timer(&mut self, token: TimerToken, cx: &mut Cx<'_>) {
-        self.note(cx, &Fact::Timer(token.0));
+        self.note(cx, &EndpointFact::Timer(token.0));
         let argument = token.0 & ((1 << 56) - 1);
         let alarm = Alarm::ALL
             .iter()
@@ -188,16 +189,16 @@ impl App {
             Some(Alarm::Cancel) => self.on_cancel(argument, cx),
             Some(Alarm::Answer) => self.answer(key, true, cx),
             Some(Alarm::Lose) => drop(self.take(key)),
-            None => self
-                .shared
-                .lock()
-                .violate("a timer fires that nobody set".to_owned()),
+            None => {
+                let what = "a timer fires that was not set".to_owned();
+                self.shared.lock().violate(what);
+            }
         }
     }
 
     /// A call has ended.
     pub(super) fn on_completion(&mut self, done: Done, cx: &mut Cx<'_>) {
-        self.note(cx, &Fact::Completes(&done));
+        self.note(cx, &EndpointFact::Completes(&done));
         let call = done.tag.0;
         self.cancellable.remove(&call);
         {
@@ -224,7 +225,13 @@ impl App {
 
     /// A session has come or gone.
     pub(super) fn on_session(&mut self, event: SessionEvent, cx: &mut Cx<'_>) {
-        self.note(cx, &Fact::Session(event));
+        self.note(cx, &EndpointFact::Session(event));
+        if let SessionEvent::Closed { session, reason } = event
+            && let CloseReason::Inconsistent(law) = reason
+        {
+            let law = format!("{session:?} ends by a broken law: {law}");
+            self.shared.lock().violate(law);
+        }
         let session = match event {
             SessionEvent::Closed { session, .. } => session,
             SessionEvent::Connected(_) => return,
@@ -240,15 +247,10 @@ impl App {
                 });
             }
         };
-        let Some(at) = self
-            .sessions
-            .iter()
-            .position(|known| known.session == session)
-        else {
-            return self
-                .shared
-                .lock()
-                .violate("an unknown session has closed".to_owned());
+        let ended = |known: &Known| known.session == session;
+        let Some(at) = self.sessions.iter().position(ended) else {
+            let what = "an unknown session has closed".to_owned();
+            return self.shared.lock().violate(what);
         };
         let known = self.sessions.remove(at);
         if known.ours {
@@ -258,18 +260,13 @@ impl App {
     }
 
     /// Keeps a request until `answer` or `take`.
-    pub(super) fn keep(&mut self, held: Held, ask: Ask) -> usize {
-        let kept = Some(Kept { held, ask });
-        match self.free.pop() {
-            Some(key) => {
-                self.held[key] = kept;
-                key
-            }
-            None => {
-                self.held.push(kept);
-                self.held.len() - 1
-            }
-        }
+    pub(super) fn keep(&mut self, held: DeferredRequest, ask: Ask) -> usize {
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.held.push(None);
+            self.held.len() - 1
+        });
+        self.held[key] = Some(Kept { held, ask });
+        key
     }
 
     /// Checks that a session's kept requests are no more than its slots: a slot has at most one
@@ -378,7 +375,7 @@ impl App {
         };
         // A call whose completion is on its way cannot be cancelled any more.
         let could = cx.cancel(id);
-        self.note(cx, &Fact::Cancels { call, could });
+        self.note(cx, &EndpointFact::Cancels { call, could });
         if could {
             self.shared.lock().cancel(call);
         }
@@ -437,7 +434,7 @@ impl App {
             options,
         );
         let refused = taken.as_ref().err().map(|refused| refused.kind);
-        self.note(cx, &Fact::Calls { call, refused });
+        self.note(cx, &EndpointFact::Calls { call, refused });
         match taken {
             Ok(id) => {
                 self.on_taken(call, id, parent, cx);

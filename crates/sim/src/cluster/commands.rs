@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use dunlin_control::{Command, Ticket};
 use dunlin_core::Nanos;
 
-use crate::net::Fd;
-use crate::rng::Rng;
+use crate::world::net::Fd;
+use crate::world::rng::Rng;
 
 /// Longest time until the control thread gets to a command.
 const DELAY: Nanos = Nanos::from_micros(50);

@@ -18,11 +18,11 @@ use super::app::Known;
 use super::handlers::Endpoint;
 use super::judge::Judge;
 use super::ways::Ways;
-use crate::net::Fd;
-use crate::net::channels::Pending;
-use crate::net::{HostId, PortId};
-use crate::plan::{Handshakes, Plan};
-use crate::rng::Rng;
+use crate::cluster::plan::{Handshakes, Plan};
+use crate::world::net::Fd;
+use crate::world::net::channels::Pending;
+use crate::world::net::{HostId, PortId};
+use crate::world::rng::Rng;
 use crate::world::{ProcessId, StreamEvent, StreamRequest};
 
 /// The control plane of one process.
@@ -79,7 +79,9 @@ impl Control {
         let mut handshake = Handshake::new(index);
         #[cfg(feature = "mutants")]
         {
-            let mutant = plan.mutant.and_then(crate::mutants::Mutant::in_control);
+            let mutant = plan
+                .mutant
+                .and_then(crate::cluster::mutants::Mutant::in_control);
             plane.plant(mutant);
             handshake.plant(mutant);
         }

@@ -8,11 +8,11 @@ use std::panic::resume_unwind;
 use dunlin_core::{BackgroundRequest, Batch, BatchItem, Cx, Nanos, Request, Rpc, Session};
 
 use super::app::App;
+use super::fact::EndpointFact;
 use super::ledger::{GARBAGE, REJECTED, Shared};
 use super::message::{Ask, Kind};
-use crate::clock::SimClock;
-use crate::differential::fact::Fact;
-use crate::net::{PortId, SimTransport};
+use crate::world::clock::SimClock;
+use crate::world::net::{PortId, SimTransport};
 
 /// The endpoint of a simulated process.
 pub(super) type Endpoint = Rpc<SimTransport, SimClock, App>;
@@ -55,7 +55,7 @@ pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, room: 
 
 /// Records that a handler gets a request.
 fn note(app: &App, cx: &Cx<'_>, kind: Kind, session: Session, request: &[u8]) {
-    let fact = Fact::Handles {
+    let fact = EndpointFact::Handles {
         session: Some(session),
         kind,
         request,
@@ -218,7 +218,7 @@ fn answer_item(item: BatchItem<'_>, ask: Option<Ask>, app: &App) {
 }
 
 fn on_background(shared: &Shared, port: PortId, kind: Kind, req: BackgroundRequest<'_>) {
-    let fact = Fact::Handles {
+    let fact = EndpointFact::Handles {
         session: None,
         kind,
         request: req.data(),

@@ -9,8 +9,8 @@ use dunlin_wire::control::{EndpointUid, RefuseCode};
 use dunlin_wire::{SessionNum, Token};
 
 use super::handlers::Endpoint;
-use crate::net::PortId;
-use crate::plan::Plan;
+use crate::cluster::plan::Plan;
+use crate::world::net::PortId;
 
 /// A connect is over so long after its deadline at the latest: handlers compute meanwhile.
 const SLACK: Nanos = Nanos::from_millis(100);

@@ -13,9 +13,9 @@ use dunlin_core::{Nanos, RpcError};
 use dunlin_wire::ErrorCode;
 
 use super::message::Kind;
-use crate::differential::record::Recorder;
-use crate::net::PortId;
 use crate::world::ProcessId;
+use crate::world::net::PortId;
+use crate::world::record::Recorder;
 use judge::Call;
 
 mod judge;

@@ -10,15 +10,15 @@ use dunlin_wire::control::Message;
 
 use super::app::App;
 use super::control::Control;
+use super::fact::{EndpointFact, Standing};
 use super::handlers::{Endpoint, register};
 use super::ledger::{Phase, Shared};
 use super::pacing::Whim;
 use super::workers::SimWorkers;
-use crate::clock::SimClock;
-use crate::differential::fact::{Fact, Standing};
-use crate::net::{NetHandle, PortId, SimTransport};
-use crate::plan::Plan;
-use crate::rng::Rng;
+use crate::cluster::plan::Plan;
+use crate::world::clock::SimClock;
+use crate::world::net::{NetHandle, PortId, SimTransport};
+use crate::world::rng::Rng;
 use crate::world::{Node, ProcessId, StreamEvent, StreamRequest};
 
 /// A process.
@@ -272,7 +272,7 @@ impl RpcNode {
             calls: self.rpc.call_count(),
         };
         let (at, port) = (self.clock.read(), self.rpc.app().id.port);
-        record.note(at, port, &Fact::Iteration(progress, standing));
+        record.note(at, port, &EndpointFact::Iteration(progress, standing));
     }
 
     /// All that can be seen of the endpoint, at the end of a phase or of the process.
@@ -284,9 +284,9 @@ impl RpcNode {
         let (at, port) = (self.clock.read(), self.rpc.app().id.port);
         let sessions = self.rpc.sessions();
         for info in sessions.filter_map(|session| self.rpc.session_info(session)) {
-            record.note(at, port, &Fact::SessionIs(&info));
+            record.note(at, port, &EndpointFact::SessionIs(&info));
         }
-        record.note(at, port, &Fact::Measured(self.rpc.histograms()));
+        record.note(at, port, &EndpointFact::Measured(self.rpc.histograms()));
     }
 }
 
@@ -335,7 +335,7 @@ impl Node for RpcNode {
         let port = self.rpc.app().id.port;
         let now = self.net.borrow().now();
         let record = self.shared.record();
-        record.note(now, port, &Fact::Control(&event));
+        record.note(now, port, &event);
         self.net
             .borrow_mut()
             .note(|| format!("control    {}: {}", port.0, describe_event(&event)));

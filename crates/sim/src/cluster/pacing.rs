@@ -3,7 +3,7 @@
 
 use dunlin_core::{BytesPerSec, CongestionControl, Nanos, Sample};
 
-use crate::rng::Rng;
+use crate::world::rng::Rng;
 
 /// A scheme with a will of its own.
 #[derive(Debug)]

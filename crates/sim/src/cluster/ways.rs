@@ -6,9 +6,9 @@ use dunlin_core::transport::PeerId;
 use dunlin_wire::control::RefuseCode;
 
 use super::commands::Commands;
-use crate::net::channels::Pending;
-use crate::net::{Fd, SimTransport};
-use crate::rng::{Ppm, Rng};
+use crate::world::net::channels::Pending;
+use crate::world::net::{Fd, SimTransport};
+use crate::world::rng::{Ppm, Rng};
 
 /// Completions between two channels that go: more in a row could exhaust a session's retries.
 const SPARED: u32 = 100;

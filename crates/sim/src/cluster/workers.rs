@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunlin_core::{Job, Nanos, Workers};
 
-use crate::rng::Rng;
+use crate::world::rng::Rng;
 
 /// The workers of one endpoint. Clones are the same workers.
 #[derive(Clone, Debug)]

@@ -3,16 +3,16 @@
 //! Invariant: endpoints are made load by load, host by host; nobody has itself for a partner.
 //! Called by `scenario`.
 
-use dunlin_core::transport::PeerId;
-use dunlin_core::{Nanos, SessionOptions};
+use dunlin_core::Nanos;
 
 use super::check::Wrong;
 use super::node::{Members, Role};
+use super::session::connect;
 use super::stats::{Latencies, SharedStats, Stats};
 use super::{Load, Partners, Scenario};
-use crate::net::{HostId, Net, NetCounters, NetHandle, PortId, Traffic};
-use crate::rng::Rng;
-use crate::trace::Trace;
+use crate::world::net::{HostId, Net, NetCounters, NetHandle, PortId, Traffic};
+use crate::world::rng::Rng;
+use crate::world::trace::Trace;
 use crate::world::{Act, World};
 
 /// The endpoints of a scenario, in their world.
@@ -99,16 +99,13 @@ impl Endpoints {
     }
 
     fn must_open(&mut self, client: usize, server: usize, load: &Load) -> Result<(), Wrong> {
-        self.open(PortId(client), PortId(server), &load.session)
-            .ok_or_else(|| Wrong::new("hosts", "there is no memory for its sessions"))
-    }
-
-    fn open(&mut self, client: PortId, server: PortId, options: &SessionOptions) -> Option<()> {
-        let (session, offer) = self.world.node(client)?.open(options)?;
-        let answer = self.world.node(server)?.accept(peer(client), &offer)?;
-        self.world
-            .node(client)?
-            .opened(session, peer(server), &answer)
+        let ports = [client, server].map(PortId);
+        let session = connect(&mut self.world, ports, &load.session)
+            .ok_or_else(|| Wrong::new("hosts", "there is no memory for its sessions"))?;
+        if let Some(node) = self.world.node(ports[0]) {
+            node.add_session(session);
+        }
+        Ok(())
     }
 
     fn begin(&mut self, scenario: &Scenario, seeds: &mut Rng) -> Result<(), Wrong> {
@@ -212,10 +209,6 @@ fn pairs(clients: &[usize], mut circle: Vec<usize>, rng: &mut Rng) -> Vec<(usize
         (*client, own.map_or(after(turn), |own| after(own + 1)))
     };
     clients.iter().enumerate().map(partner).collect()
-}
-
-fn peer(port: PortId) -> PeerId {
-    PeerId(u32::try_from(port.0).expect("a scenario has fewer than 2^32 endpoints"))
 }
 
 #[cfg(test)]

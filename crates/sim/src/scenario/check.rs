@@ -7,8 +7,8 @@
 use dunlin_core::Nanos;
 
 use super::{Load, Partners, Scenario};
-use crate::net::NetConfig;
-use crate::rng::Ppm;
+use crate::world::net::NetConfig;
+use crate::world::rng::Ppm;
 
 /// Why a scenario does not run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -85,7 +85,7 @@ impl Scenario {
             return Err(Wrong::new("load", "there is none; nothing would happen"));
         }
         for (index, load) in self.loads.iter().enumerate() {
-            let fault = load.fault(self);
+            let fault = load.fault(self.hosts, &self.endpoint, self.end);
             if let Some((key, what)) = fault {
                 return Err(Wrong::new(&format!("load.{index}.{key}"), what));
             }

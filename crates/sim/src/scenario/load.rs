@@ -6,8 +6,6 @@ use std::ops::Range;
 
 use dunlin_core::{Config, Nanos, SessionOptions};
 
-use super::Scenario;
-
 /// Clients that keep servers busy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
@@ -88,12 +86,12 @@ const MOST_ARRIVALS: u128 = 1 << 32;
 type Fault = (&'static str, String);
 
 impl Load {
-    /// What is wrong with it in this scenario.
-    pub(super) fn fault(&self, scenario: &Scenario) -> Option<Fault> {
-        self.fault_of_hosts(scenario.hosts)
-            .or_else(|| self.fault_of_session(&scenario.endpoint))
-            .or_else(|| self.fault_of_messages(&scenario.endpoint))
-            .or_else(|| self.fault_of_times(scenario.end))
+    /// The first key that does not fit a scenario of `hosts` hosts with these options and this end.
+    pub(super) fn fault(&self, hosts: usize, endpoint: &Config, end: Nanos) -> Option<Fault> {
+        self.fault_of_hosts(hosts)
+            .or_else(|| self.fault_of_session(endpoint))
+            .or_else(|| self.fault_of_messages(endpoint))
+            .or_else(|| self.fault_of_times(end))
     }
 
     fn fault_of_hosts(&self, all: usize) -> Option<Fault> {

@@ -6,18 +6,16 @@
 
 use std::collections::VecDeque;
 
-use dunlin_core::transport::PeerId;
-use dunlin_core::{
-    Counters, Cx, Done, Nanos, Request, Rpc, Session, SessionOffer, SessionOptions, Tag, TimerToken,
-};
+use dunlin_core::{Counters, Cx, Done, Nanos, Request, Rpc, Session, Tag, TimerToken};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
+use super::session::Process;
 use super::stats::{Latencies, SharedStats};
 use super::{Arrivals, Load, Scenario};
-use crate::clock::SimClock;
-use crate::net::{NetHandle, SimTransport};
-use crate::rng::Rng;
+use crate::world::clock::SimClock;
+use crate::world::net::{NetHandle, SimTransport};
+use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId};
 
 const CALL: ReqType = ReqType(1);
@@ -54,7 +52,7 @@ pub(super) struct Member {
     ran: Nanos,
 }
 
-struct App {
+pub(super) struct App {
     load: Load,
     stats: SharedStats,
     clock: SimClock,
@@ -274,24 +272,18 @@ fn last_word(bytes: &[u8]) -> u64 {
         .map_or(0, |word| u64::from_le_bytes(*word))
 }
 
+impl Process for Member {
+    type App = App;
+
+    fn rpc(&mut self) -> &mut Rpc<SimTransport, SimClock, App> {
+        &mut self.rpc
+    }
+}
+
 impl Member {
-    pub(super) fn open(&mut self, options: &SessionOptions) -> Option<(Session, SessionOffer)> {
-        let session = self.rpc.lifecycle().open(options).ok()?;
+    /// The process has opened a session.
+    pub(super) fn add_session(&mut self, session: Session) {
         self.rpc.app_mut().sessions.push(session);
-        Some((session, self.rpc.lifecycle().offer_of(session)?))
-    }
-
-    pub(super) fn accept(&mut self, peer: PeerId, offer: &SessionOffer) -> Option<SessionOffer> {
-        Some(self.rpc.lifecycle().accept(peer, offer).ok()?.1)
-    }
-
-    pub(super) fn opened(
-        &mut self,
-        session: Session,
-        peer: PeerId,
-        answer: &SessionOffer,
-    ) -> Option<()> {
-        self.rpc.lifecycle().opened(session, peer, answer).ok()
     }
 
     /// Makes the operations of a client, which begin at `start`. `None` without memory for them.

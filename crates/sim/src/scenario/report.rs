@@ -8,7 +8,7 @@ use hdrhistogram::{Counter, Histogram};
 use super::Scenario;
 use super::build::{Counted, Endpoints, Snapshot};
 use super::stats::{Latencies, SharedStats, StageStats};
-use crate::net::NetCounters;
+use crate::world::net::NetCounters;
 
 /// One run.
 #[derive(Clone, PartialEq, Debug)]

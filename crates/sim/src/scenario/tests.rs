@@ -3,7 +3,7 @@
 use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
 use super::{Arrivals, Load, Partners, Report, Scenario, run};
-use crate::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
+use crate::world::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 
 const MILLI: u64 = 1_000_000;
 

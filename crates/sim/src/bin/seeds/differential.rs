@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use dunlin_sim::Mutant;
-use dunlin_sim::differential::{
+use dunlin_sim::cluster::differential::{
     COMPARISONS, Comparison, Difference, Same, Shares, Unlike, compare_seed,
 };
 
@@ -82,7 +82,7 @@ fn print_shares(comparison: &Comparison, shares: &[Option<Shares>; 2]) -> bool {
     for (variant, shares) in comparison.sides.iter().zip(shares) {
         let Some(shares) = shares else { continue };
         eprintln!("{:?} used its path: {shares}", variant.name);
-        if let Err(why) = shares.judge() {
+        if let Err(why) = shares.judge(variant.least) {
             eprintln!("{:?} proves nothing: {why}", variant.name);
             enough = false;
         }

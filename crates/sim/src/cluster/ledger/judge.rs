@@ -7,8 +7,8 @@ use dunlin_wire::ErrorCode;
 
 use super::{Allowed, NESTED_FAILED, Phase, REJECTED};
 use crate::cluster::message::{Kind, is_answer_of};
-use crate::net::PortId;
 use crate::world::ProcessId;
+use crate::world::net::PortId;
 
 /// One call, from its issue on.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use dunlin_wire::ErrorCode;
 
 use super::{Allowed, Issue, Ledger, Phase, Shared};
 use crate::cluster::message::{Kind, answer_of};
-use crate::differential::record::Recorder;
-use crate::net::PortId;
 use crate::world::ProcessId;
+use crate::world::net::PortId;
+use crate::world::record::Recorder;
 
 const CALLER: ProcessId = ProcessId {
     port: PortId(0),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::pairs;
-use crate::rng::Rng;
+use crate::world::rng::Rng;
 
 #[test]
 fn each_server_has_a_client_of_its_own_and_nobody_itself() {

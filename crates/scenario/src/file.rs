@@ -1,0 +1,352 @@
+//! Scenario files: what stands in one, in the units that people write, and the scenario that it
+//! means. Every key has a default but those of a load that say who calls whom.
+
+mod idle;
+mod load;
+
+use dunlin_sim::scenario::{Config, Load, Nanos, Scenario, SessionOptions, Wrong};
+use dunlin_sim::world::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
+use dunlin_sim::world::rng::Ppm;
+use load::LoadSection;
+use serde::Deserialize;
+
+/// A scenario file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    /// What the report calls it.
+    pub(crate) name: String,
+    seed: u64,
+    /// What happens before is reported apart.
+    warm_up_ms: f64,
+    end_ms: f64,
+    /// Time between two points of the series over time.
+    sample_us: f64,
+    network: Network,
+    switch: Switch,
+    cpu: Cpu,
+    endpoint: Endpoint,
+    faults: Faults,
+    load: Vec<LoadSection>,
+    /// Keys, and the values that each of them takes; every combination is a run.
+    pub(crate) sweep: toml::Table,
+}
+
+/// Hosts and cables.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Network {
+    hosts: usize,
+    gbps: f64,
+    cable_ns: u64,
+    /// Data bytes of a packet, without its header.
+    packet_bytes: u32,
+    /// What a frame takes on a cable beside ours: Ethernet, IP, UDP, checksum, preamble, gap.
+    overhead_bytes: u32,
+    /// Frames that an endpoint's RX queue holds.
+    rx_queue: u32,
+    /// What the NIC of a host holds.
+    nic_kb: f64,
+    /// Its treatment of frames that it has no room for.
+    nic: Nic,
+    /// Whether hosts know the round trip of an empty network.
+    base_rtt: BaseRtt,
+    /// From the hand-over to the NIC to the reading of memory.
+    dma_ns: u64,
+    racks: usize,
+    /// Hosts in a row that hang on the same rack.
+    neighbours: usize,
+    spines: usize,
+    /// Cables from each rack to each spine.
+    uplinks: usize,
+    uplink_gbps: f64,
+}
+
+/// A NIC's treatment of frames that it has no room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Nic {
+    /// They wait in the queues of their endpoints.
+    #[default]
+    Waits,
+    /// They are lost.
+    Drops,
+}
+
+/// Whether hosts know the round trip of an empty network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum BaseRtt {
+    /// As a NIC that knows its fabric.
+    #[default]
+    Told,
+    /// The smallest that they have seen.
+    Measured,
+}
+
+/// Every switch.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Switch {
+    buffer_kb: f64,
+    /// How many times what is free of that one queue may take.
+    alpha: f64,
+    latency_ns: u64,
+    /// Queue length above which frames are marked, more and more often.
+    mark_from_kb: f64,
+    /// Queue length above which all frames are marked.
+    mark_all_kb: f64,
+    /// How often just below that.
+    mark_percent: f64,
+}
+
+/// What work costs a thread.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Cpu {
+    iteration_ns: u64,
+    /// For a packet, sent or received.
+    packet_ns: u64,
+    /// For an RPC, at each side.
+    rpc_ns: u64,
+    /// For 1024 bytes of data.
+    kilobyte_ns: u64,
+}
+
+/// Options of endpoints and sessions.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Endpoint {
+    /// The congestion control scheme.
+    cc: String,
+    credits: u32,
+    window: u32,
+    rto_floor_us: u64,
+    rto_initial_us: u64,
+}
+
+/// How many of a million frames suffer.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Faults {
+    loss_ppm: u32,
+    /// A burst of losses begins, which takes the frames to one host.
+    burst_ppm: u32,
+    /// So many frames at most.
+    burst_frames: u32,
+    duplicate_ppm: u32,
+    reorder_ppm: u32,
+    /// By how much a frame is late, at most.
+    reorder_us: u64,
+    /// The port of a switch stops for a while.
+    spike_ppm: u32,
+    spike_us: u64,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self {
+            name: "scenario".to_owned(),
+            seed: 1,
+            warm_up_ms: 5.0,
+            end_ms: 20.0,
+            sample_us: 100.0,
+            network: Network::default(),
+            switch: Switch::default(),
+            cpu: Cpu::default(),
+            endpoint: Endpoint::default(),
+            faults: Faults::default(),
+            load: Vec::new(),
+            sweep: toml::Table::new(),
+        }
+    }
+}
+
+impl Default for Network {
+    /// The cables of the paper's CX4 cluster, on one switch.
+    fn default() -> Self {
+        Self {
+            hosts: 2,
+            gbps: 25.0,
+            cable_ns: 300,
+            packet_bytes: 1024,
+            overhead_bytes: 66,
+            rx_queue: 4096,
+            nic_kb: 1024.0,
+            nic: Nic::default(),
+            base_rtt: BaseRtt::default(),
+            dma_ns: 800,
+            racks: 1,
+            neighbours: 1,
+            spines: 1,
+            uplinks: 1,
+            uplink_gbps: 100.0,
+        }
+    }
+}
+
+impl Default for Switch {
+    /// 12 MB, of which one queue may take eight ninths; no marks.
+    fn default() -> Self {
+        Self {
+            buffer_kb: 12.0 * 1024.0,
+            alpha: 8.0,
+            latency_ns: 300,
+            mark_from_kb: f64::INFINITY,
+            mark_all_kb: f64::INFINITY,
+            mark_percent: 100.0,
+        }
+    }
+}
+
+impl Default for Cpu {
+    /// What makes a thread of the CX4 cluster issue 4.96 million RPCs a second (eRPC, figure 4).
+    fn default() -> Self {
+        Self {
+            iteration_ns: 20,
+            packet_ns: 30,
+            rpc_ns: 31,
+            kilobyte_ns: 100,
+        }
+    }
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        let session = SessionOptions::default();
+        Self {
+            cc: "none".to_owned(),
+            credits: session.credits,
+            window: session.window,
+            rto_floor_us: 5_000,
+            rto_initial_us: 20_000,
+        }
+    }
+}
+
+impl File {
+    /// The scenario that it means. Whether that can run is for [`Scenario::check`] to say.
+    ///
+    /// # Errors
+    /// A key whose value means nothing.
+    pub(crate) fn scenario(&self) -> Result<Scenario, Wrong> {
+        if !(0.0..=100.0).contains(&self.switch.mark_percent) {
+            let what = "must be from 0 to 100";
+            return Err(Wrong::new("switch.mark_percent", what));
+        }
+        self.refuse_idle_keys()?;
+        Ok(Scenario {
+            seed: self.seed,
+            end: Nanos(amount("end_ms", self.end_ms * 1e6)?),
+            warm_up: Nanos(amount("warm_up_ms", self.warm_up_ms * 1e6)?),
+            hosts: self.network.hosts,
+            net: self.network()?,
+            rpc_cost: Nanos(self.cpu.rpc_ns),
+            faults: self.faults.rates(),
+            endpoint: self.endpoint.config(),
+            loads: self.loads()?,
+            sample_every: Nanos(amount("sample_us", self.sample_us * 1e3)?),
+        })
+    }
+
+    fn loads(&self) -> Result<Vec<Load>, Wrong> {
+        let loads = self.load.iter().enumerate();
+        loads
+            .map(|(index, load)| load.load(index, self.network.hosts, &self.endpoint))
+            .collect()
+    }
+
+    fn network(&self) -> Result<NetConfig, Wrong> {
+        let (network, switch) = (&self.network, &self.switch);
+        Ok(NetConfig {
+            line_rate: bytes_per_second("network.gbps", network.gbps)?,
+            cable: Nanos(network.cable_ns),
+            nic_bytes: amount("network.nic_kb", network.nic_kb * 1024.0)?,
+            nic_waits: network.nic == Nic::Waits,
+            tells_base_rtt: network.base_rtt == BaseRtt::Told,
+            fabric: Fabric {
+                racks: network.racks,
+                neighbours: network.neighbours,
+                spines: network.spines,
+                uplinks: network.uplinks,
+                uplink_rate: bytes_per_second("network.uplink_gbps", network.uplink_gbps)?,
+                buffer_bytes: amount("switch.buffer_kb", switch.buffer_kb * 1024.0)?,
+                alpha: switch.alpha,
+                marking: Marking {
+                    from: amount("switch.mark_from_kb", switch.mark_from_kb * 1024.0)?,
+                    to: amount("switch.mark_all_kb", switch.mark_all_kb * 1024.0)?,
+                    most: ppm(amount("switch.mark_percent", switch.mark_percent * 1e4)?),
+                },
+                latency: Nanos(switch.latency_ns),
+            },
+            frame_overhead: network.overhead_bytes,
+            rx_queue: network.rx_queue,
+            data_size: network.packet_bytes,
+            frame_bytes: 0,
+            dma: (Nanos(network.dma_ns), Nanos(network.dma_ns)),
+            cpu: CpuCosts {
+                iteration: Nanos(self.cpu.iteration_ns),
+                packet: Nanos(self.cpu.packet_ns),
+                kilobyte: Nanos(self.cpu.kilobyte_ns),
+            },
+            ..NetConfig::default()
+        })
+    }
+}
+
+impl Endpoint {
+    fn config(&self) -> Config {
+        Config {
+            rto_floor: Nanos::from_micros(self.rto_floor_us),
+            rto_initial: Nanos::from_micros(self.rto_initial_us),
+            hugepages: false,
+            readable_buffers: true,
+            max_sessions: 1 << 20,
+            pool_bytes: 1 << 40,
+            receive_budget: 1 << 40,
+            session_receive_budget: 1 << 40,
+            ..Config::default()
+        }
+    }
+}
+
+impl Faults {
+    fn rates(&self) -> FaultRates {
+        FaultRates {
+            loss: Ppm(self.loss_ppm),
+            burst: Ppm(self.burst_ppm),
+            burst_frames: self.burst_frames,
+            duplicate: Ppm(self.duplicate_ppm),
+            reorder: Ppm(self.reorder_ppm),
+            reorder_by: Nanos::from_micros(self.reorder_us),
+            evenly: true,
+            spike: Ppm(self.spike_ppm),
+            spike_by: Nanos::from_micros(self.spike_us),
+            ..FaultRates::NONE
+        }
+    }
+}
+
+fn bytes_per_second(key: &str, gbps: f64) -> Result<u64, Wrong> {
+    amount(key, gbps * 1e9 / 8.0)
+}
+
+fn ppm(n: u64) -> Ppm {
+    Ppm(u32::try_from(n).unwrap_or(u32::MAX).min(Ppm::ALWAYS.0))
+}
+
+/// The nearest whole number, the greatest for what is beyond.
+///
+/// # Errors
+/// It is negative, or no number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "such a conversion saturates, as it should"
+)]
+fn amount(key: &str, number: f64) -> Result<u64, Wrong> {
+    match number >= 0.0 {
+        true => Ok(number.round() as u64),
+        false => Err(Wrong::new(key, "must be a number that is 0 or more")),
+    }
+}

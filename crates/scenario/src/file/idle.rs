@@ -1,0 +1,158 @@
+//! Keys of a scenario file that have no effect, because another key is missing: a file that sets
+//! one means something that would not happen, so it is refused.
+
+use dunlin_sim::scenario::Wrong;
+
+use super::load::LoadSection;
+use super::{Endpoint, File, Network, Switch};
+
+impl File {
+    /// # Errors
+    /// The first key that differs from its default and changes nothing.
+    pub(super) fn refuse_idle_keys(&self) -> Result<(), Wrong> {
+        self.refuse_idle_network()?;
+        self.refuse_idle_faults()?;
+        self.refuse_idle_endpoint()?;
+        for (index, load) in self.load.iter().enumerate() {
+            load.refuse_idle(index)?;
+        }
+        Ok(())
+    }
+
+    fn refuse_idle_network(&self) -> Result<(), Wrong> {
+        let (network, usual) = (&self.network, Network::default());
+        let one_rack = network.racks == 1;
+        for (key, is_set) in [
+            ("neighbours", network.neighbours != usual.neighbours),
+            ("spines", network.spines != usual.spines),
+            ("uplinks", network.uplinks != usual.uplinks),
+            (
+                "uplink_gbps",
+                differ(network.uplink_gbps, usual.uplink_gbps),
+            ),
+        ] {
+            idle(
+                &format!("network.{key}"),
+                one_rack && is_set,
+                "network.racks",
+            )?;
+        }
+        let (switch, usual) = (&self.switch, Switch::default());
+        let never_marks = switch.mark_from_kb.is_infinite();
+        for (key, is_set) in [
+            ("mark_all_kb", differ(switch.mark_all_kb, usual.mark_all_kb)),
+            (
+                "mark_percent",
+                differ(switch.mark_percent, usual.mark_percent),
+            ),
+        ] {
+            idle(
+                &format!("switch.{key}"),
+                never_marks && is_set,
+                "switch.mark_from_kb",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn refuse_idle_faults(&self) -> Result<(), Wrong> {
+        let faults = &self.faults;
+        let late = faults.reorder_ppm != 0 || faults.duplicate_ppm != 0;
+        for (key, is_set, needed, is_there) in [
+            (
+                "burst_ppm",
+                faults.burst_ppm != 0,
+                "burst_frames",
+                faults.burst_frames != 0,
+            ),
+            (
+                "burst_frames",
+                faults.burst_frames != 0,
+                "burst_ppm",
+                faults.burst_ppm != 0,
+            ),
+            (
+                "reorder_ppm",
+                faults.reorder_ppm != 0,
+                "reorder_us",
+                faults.reorder_us != 0,
+            ),
+            ("reorder_us", faults.reorder_us != 0, "reorder_ppm", late),
+            (
+                "spike_ppm",
+                faults.spike_ppm != 0,
+                "spike_us",
+                faults.spike_us != 0,
+            ),
+            (
+                "spike_us",
+                faults.spike_us != 0,
+                "spike_ppm",
+                faults.spike_ppm != 0,
+            ),
+        ] {
+            let needed = format!("faults.{needed}");
+            idle(&format!("faults.{key}"), is_set && !is_there, &needed)?;
+        }
+        Ok(())
+    }
+
+    /// A key that every load sets for itself has no effect among the endpoints.
+    fn refuse_idle_endpoint(&self) -> Result<(), Wrong> {
+        let (endpoint, usual) = (&self.endpoint, Endpoint::default());
+        let all =
+            |own: fn(&LoadSection) -> bool| !self.load.is_empty() && self.load.iter().all(own);
+        for (key, is_set, every_load) in [
+            ("cc", endpoint.cc != usual.cc, all(|load| load.cc.is_some())),
+            (
+                "credits",
+                endpoint.credits != usual.credits,
+                all(|load| load.credits.is_some()),
+            ),
+            (
+                "window",
+                endpoint.window != usual.window,
+                all(|load| load.window.is_some()),
+            ),
+        ] {
+            if is_set && every_load {
+                let what = "has no effect, because every load has its own; leave one of them out";
+                return Err(Wrong::new(&format!("endpoint.{key}"), what));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LoadSection {
+    fn refuse_idle(&self, index: usize) -> Result<(), Wrong> {
+        for (key, is_set) in [
+            ("batch", self.batch.is_some()),
+            ("think_us", self.think_us.is_some()),
+        ] {
+            if is_set && self.rate_per_s.is_some() {
+                let what = "has no effect with rate_per_s, by which requests arrive whatever has \
+                            ended; leave one of them out";
+                return Err(Wrong::new(&format!("load.{index}.{key}"), what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Errors
+/// The key is idle.
+fn idle(key: &str, is_idle: bool, needed: &str) -> Result<(), Wrong> {
+    match is_idle {
+        true => {
+            let what = format!("has no effect without {needed}; set that too, or leave this out");
+            Err(Wrong::new(key, what))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Both were written or are defaults: nothing was computed that could be off by a rounding.
+fn differ(value: f64, usual: f64) -> bool {
+    value.to_bits() != usual.to_bits()
+}

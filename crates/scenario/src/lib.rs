@@ -1,0 +1,16 @@
+//! Scenario files of the simulator (`scenarios/hello.toml` explains every key): [`Source`] reads
+//! one, changes keys in it and makes its runs, [`run`] makes one of them, and [`text`] says what
+//! came of it.
+//!
+//! Used by `dunlin sim`, and by the experiments of `dunlin bench` that are simulated.
+#![forbid(unsafe_code)]
+
+mod file;
+mod progress;
+mod run;
+mod source;
+mod text;
+
+pub use run::{Done, run};
+pub use source::{Source, Variant};
+pub use text::{losses, micros, text, title};

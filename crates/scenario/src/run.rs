@@ -1,0 +1,39 @@
+//! One run of a scenario file.
+
+use dunlin_sim::scenario::{self, Report};
+use dunlin_sim::world::net::Capture;
+use harness::signal;
+
+use crate::progress::Progress;
+use crate::source::Variant;
+use crate::text::title;
+
+/// One run that was made.
+pub struct Done {
+    /// The run that was asked for.
+    pub variant: Variant,
+    /// Its results.
+    pub report: Report,
+}
+
+/// Runs one variant of a file, with progress on the standard error. `capture` gets its frames.
+///
+/// # Errors
+/// The run broke an invariant.
+pub fn run(variant: Variant, capture: Option<Capture>) -> anyhow::Result<Done> {
+    let scenario = &variant.scenario;
+    let mut progress = Progress::start(&title(&variant), scenario.end);
+    let report = scenario::run_on(
+        scenario,
+        |net| {
+            if let Some(capture) = capture {
+                net.borrow_mut().capture(capture);
+            }
+        },
+        |at| {
+            progress.reached(at);
+            signal::check().is_ok()
+        },
+    )?;
+    Ok(Done { variant, report })
+}

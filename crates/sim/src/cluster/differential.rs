@@ -1,0 +1,251 @@
+//! One seed, run twice with two variants of an endpoint that must not differ in anything that can
+//! be seen: the packets and their times, what the application gets and in which order, counters,
+//! histograms, msgbufs, and the state of sessions.
+//!
+//! Both runs only digest their facts (`world/record.rs`), at nearly the speed of a run that is not
+//! compared. If a digest differs, both are run again, and the facts around the first different one
+//! are kept in words. The first variant is the specification: if it alone breaks a promise, the
+//! seed has failed, and nothing is compared.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `report.rs` | the first difference, for a reader |
+//! | `shares.rs` | whether a variant's own path was taken often enough |
+//!
+//! Called by `bin/seeds` and by tests.
+
+mod report;
+mod shares;
+
+use std::fmt;
+use std::ops::Range;
+
+pub use report::{Difference, Side};
+pub use shares::{Shares, Taken, TakesPath};
+
+use crate::cluster::mutants::Mutant;
+use crate::cluster::plan::Plan;
+use crate::cluster::run::{Failure, Options, Report, run_recorded};
+use crate::world::record::{Recorded, Recorder};
+
+/// One of the two things that are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// Its name in a report.
+    pub name: &'static str,
+    /// Makes the plan of a seed that of this variant.
+    pub prepare: fn(&mut Plan),
+    /// How many packets took the path that only this variant has, if it has one.
+    pub path: Option<TakesPath>,
+    /// Percent of them that must have taken it in seeds without loss.
+    pub least: u64,
+}
+
+/// The path that is the specification of every other.
+const GENERAL: Variant = Variant {
+    name: "general",
+    prepare: |_| {},
+    path: None,
+    least: 95,
+};
+
+/// Two variants that must not differ.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison {
+    /// Its name.
+    pub name: &'static str,
+    /// The specification, and what is held to it.
+    pub sides: [Variant; 2],
+}
+
+/// The general path against itself: what differs then is the simulator's fault, or that of a
+/// planted difference.
+pub const REPEATED: Comparison = Comparison {
+    name: "repeated",
+    sides: [
+        GENERAL,
+        Variant {
+            name: "general, again",
+            ..GENERAL
+        },
+    ],
+};
+
+/// The general path, which is the specification, against the common path beside it.
+pub const COMMON: Comparison = Comparison {
+    name: "common path",
+    sides: [
+        Variant {
+            name: "general path",
+            prepare: |plan| plan.endpoint.bypasses.common = false,
+            ..GENERAL
+        },
+        Variant {
+            name: "common path",
+            prepare: |plan| plan.endpoint.bypasses.common = true,
+            path: Some(|counters| Taken {
+                packets: counters.rx_plain,
+                of: counters.rx_plain + counters.rx_declined,
+            }),
+            ..GENERAL
+        },
+    ],
+};
+
+/// Short packets in the queue, as all others, against those that are staged.
+pub const LANES: Comparison = Comparison {
+    name: "lanes",
+    sides: [
+        Variant {
+            name: "queue",
+            prepare: |plan| plan.endpoint.bypasses.lanes = false,
+            ..GENERAL
+        },
+        Variant {
+            name: "lanes",
+            prepare: |plan| plan.endpoint.bypasses.lanes = true,
+            path: Some(|counters| Taken {
+                packets: counters.tx_staged,
+                of: counters.tx_staged + counters.tx_unstaged,
+            }),
+            // Those that follow a longer message in their iteration are queued.
+            least: 60,
+        },
+    ],
+};
+
+/// All comparisons.
+pub const COMPARISONS: &[Comparison] = &[REPEATED, COMMON, LANES];
+
+/// Two runs that were the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Same {
+    /// The report of both.
+    pub report: Report,
+    /// How many facts were compared.
+    pub facts: usize,
+    /// The packets that took each variant's own path.
+    pub taken: [Option<Taken>; 2],
+}
+
+/// Two runs that cannot be called the same.
+#[derive(Clone, Debug)]
+pub enum Unlike {
+    /// The specification itself breaks a promise.
+    Failed(Box<Failure>),
+    /// They differ.
+    Differs(Box<Difference>),
+}
+
+impl fmt::Display for Unlike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(failure) => failure.fmt(f),
+            Self::Differs(difference) => difference.fmt(f),
+        }
+    }
+}
+
+/// Facts before the first different one that are kept in words, and those from it on.
+const BEFORE: usize = 12;
+const AFTER: usize = 4;
+
+/// Runs a seed with both variants of a comparison. `mutant` is planted in the second one.
+///
+/// # Errors
+/// If a promise is broken, or the runs differ.
+pub fn compare_seed(
+    seed: u64,
+    comparison: &Comparison,
+    mutant: Option<Mutant>,
+) -> Result<Same, Unlike> {
+    let mutants = [None, mutant];
+    let runs = [0, 1].map(|side| run(seed, &comparison.sides[side], mutants[side], 0..0));
+    let [(first_result, first), (second_result, second)] = &runs;
+    let report = match first_result {
+        Ok(report) => *report,
+        Err(failure) => return Err(Unlike::Failed(failure.clone())),
+    };
+    let different = first_difference(&first.after, &second.after);
+    let Some(at) = different else {
+        return Ok(Same {
+            report,
+            facts: first.after.len(),
+            taken: [0, 1].map(|side| taken(&comparison.sides[side], &runs[side].1)),
+        });
+    };
+    let kept = at.saturating_sub(BEFORE)..at + AFTER;
+    let sides = [0, 1].map(|side| {
+        let variant = &comparison.sides[side];
+        let (_, again) = run(seed, variant, mutants[side], kept.clone());
+        Side {
+            name: variant.name,
+            repeats: runs[side].1.after == again.after,
+            lines: again.lines,
+        }
+    });
+    Err(Unlike::Differs(Box::new(Difference {
+        seed,
+        comparison: comparison.name,
+        mutant,
+        fact: at,
+        before: at - kept.start,
+        failure: second_result
+            .as_ref()
+            .err()
+            .map(|failure| failure.what.clone()),
+        hosts: hosts_of(&comparison.sides[0], seed),
+        sides,
+    })))
+}
+
+fn run(
+    seed: u64,
+    variant: &Variant,
+    mutant: Option<Mutant>,
+    kept: Range<usize>,
+) -> (Result<Report, Box<Failure>>, Recorded) {
+    let recorder = Recorder::new(kept);
+    let options = Options {
+        mutant,
+        trace: false,
+        ..Options::default()
+    };
+    let result = run_recorded(seed, plan_of(variant, seed), options, &recorder);
+    (result, recorder.take())
+}
+
+/// The packets that took the path of a variant that has one, in all processes.
+fn taken(variant: &Variant, record: &Recorded) -> Option<Taken> {
+    let path = variant.path?;
+    let mut taken = Taken::default();
+    for counters in &record.ended {
+        taken += path(counters);
+    }
+    Some(taken)
+}
+
+fn plan_of(variant: &Variant, seed: u64) -> Plan {
+    let mut plan = Plan::draw(seed);
+    (variant.prepare)(&mut plan);
+    plan
+}
+
+/// The host of each port.
+fn hosts_of(variant: &Variant, seed: u64) -> Vec<usize> {
+    let hosts = plan_of(variant, seed).hosts;
+    let ports = hosts.iter().enumerate();
+    ports
+        .flat_map(|(host, processes)| std::iter::repeat_n(host, *processes))
+        .collect()
+}
+
+/// The first fact after which the digests differ; that after the last one if one run is longer.
+fn first_difference(first: &[u64], second: &[u64]) -> Option<usize> {
+    let shorter = first.len().min(second.len());
+    let different = (0..shorter).find(|&at| first[at] != second[at]);
+    different.or((first.len() != second.len()).then_some(shorter))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! How much of the work a path has done: a comparison of two paths proves nothing if one of them
+//! is hardly taken.
+//!
+//! Invariant: only a variant that says how to count its path is judged. Filled by `differential`
+//! and `bin/seeds`.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use dunlin_core::Counters;
+
+use crate::world::net::NetCounters;
+
+/// Reads from an endpoint's counters how many packets took a path.
+pub type TakesPath = fn(&Counters) -> Taken;
+
+/// Packets that took a path, of those that it is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// Packets on the path.
+    pub packets: u64,
+    /// Packets that could have been on it: small ones, whatever happened to them.
+    pub of: u64,
+}
+
+impl AddAssign for Taken {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.of += other.of;
+    }
+}
+
+impl Taken {
+    fn is_at_least(self, percent: u64) -> bool {
+        self.packets * 100 >= self.of * percent && self.of != 0
+    }
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = self.packets * 1000 / self.of.max(1);
+        write!(
+            f,
+            "{}.{} % of {} packets",
+            tenths / 10,
+            tenths % 10,
+            self.of
+        )
+    }
+}
+
+/// The share of a path over many seeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Shares {
+    /// In the seeds whose network lost, doubled, changed and delayed nothing.
+    pub sound: Taken,
+    /// In all seeds.
+    pub all: Taken,
+}
+
+/// Percent of the packets that take the path in all seeds.
+const LEAST: u64 = 50;
+
+impl Shares {
+    /// Adds a seed.
+    pub fn add(&mut self, taken: Taken, frames: &NetCounters) {
+        self.all += taken;
+        if is_sound(frames) {
+            self.sound += taken;
+        }
+    }
+
+    /// # Errors
+    /// If the path was taken by too few packets for the comparison to prove anything.
+    pub fn judge(&self, sound: u64) -> Result<(), String> {
+        let all = LEAST;
+        if !self.sound.is_at_least(sound) {
+            let what = self.sound;
+            return Err(format!(
+                "{what} took the path in seeds without loss; {sound} % are needed"
+            ));
+        }
+        if !self.all.is_at_least(all) {
+            let what = self.all;
+            return Err(format!(
+                "{what} took the path in all seeds; {all} % are needed"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Shares {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sound, all } = self;
+        write!(f, "{sound} without loss, {all} in all seeds")
+    }
+}
+
+/// Every frame has arrived once, as it was and in its order.
+fn is_sound(frames: &NetCounters) -> bool {
+    let NetCounters {
+        sent: _,
+        delivered: _,
+        delivered_bytes: _,
+        duplicated,
+        reordered,
+        damaged,
+        hostile,
+        lost,
+        checksum,
+        cut,
+        queue_full,
+        nic_full,
+        rx_full,
+        nobody,
+    } = *frames;
+    let faults = [
+        duplicated, reordered, damaged, hostile, lost, checksum, cut, queue_full, nic_full,
+        rx_full, nobody,
+    ];
+    faults.iter().all(|count| *count == 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,425 @@
+//! What one seed is: hosts, network, faults, attacks, endpoints and their work.
+//!
+//! Invariant: a plan follows from its seed alone. Drawn so that small windows, few credits, short
+//! time-outs and late frames meet often: a fault that needs three rare things at once is rare
+//! otherwise. Called by `run`.
+
+use dunlin_core::{Bypasses, Check, Config, Nanos, Scheme};
+use dunlin_wire::ReqNum;
+
+use crate::cluster::Kind;
+use crate::cluster::mutants::Mutant;
+use crate::world::Act;
+use crate::world::hostile::Attack;
+use crate::world::net::{Fabric, FaultRates, HostId, Marking, NetConfig, PortId};
+use crate::world::packets;
+use crate::world::rng::{Ppm, Rng};
+
+mod sizes;
+
+pub use sizes::Sizes;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Processes per host.
+    pub hosts: Vec<usize>,
+    /// The network.
+    pub net: NetConfig,
+    /// How often frames suffer, until `chaos_end`.
+    pub rates: FaultRates,
+    /// What happens to hosts, processes and cables, and when.
+    pub acts: Vec<(Nanos, Act)>,
+    /// Hostile frames.
+    pub attacks: Vec<(Nanos, Attack)>,
+    /// Somebody with the tokens forges packets: only safety of memory, liveness of resources and
+    /// exactly one completion can be asked for.
+    pub insider: bool,
+    /// The endpoints.
+    pub endpoint: Config,
+    /// How long a session may take to be made.
+    pub patience: Nanos,
+    /// How long a control connection without sessions is kept.
+    pub linger: Nanos,
+    /// Processes of one host use a UNIX socket.
+    pub unix: bool,
+    /// How often handshakes suffer, until `chaos_end` or to the end.
+    pub handshakes: Handshakes,
+    /// A planted bug of the control plane.
+    pub mutant: Option<Mutant>,
+    /// Memory, sessions, budgets or credits may run out, which is then no failure.
+    pub tight: bool,
+    /// Processes keep nearly all of their memory away from everybody.
+    pub hoards: bool,
+    /// Sessions are paced by a scheme that changes its mind at random.
+    pub paced: bool,
+    /// What processes do.
+    pub workload: Workload,
+    /// When the faults end.
+    pub chaos_end: Nanos,
+}
+
+/// What the processes of a run do.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Calls that each process issues under faults, nested ones not counted.
+    pub calls: u32,
+    /// Calls that each process issues over the sound network.
+    pub calm_calls: u32,
+    /// Calls issued at the same time, at most.
+    pub burst: u64,
+    /// Time between two bursts, at most.
+    pub gap: Nanos,
+    /// How long requests and responses are.
+    pub sizes: Sizes,
+    /// Kinds of requests; more frequent ones stand here several times.
+    pub kinds: Vec<Kind>,
+    /// How many calls have a deadline, and the longest.
+    pub deadlines: (Ppm, Nanos),
+    /// How many calls are cancelled, and the longest time until then.
+    pub cancels: (Ppm, Nanos),
+    /// How often a process disconnects a session, per burst.
+    pub disconnects: Ppm,
+    /// Windows that sessions ask for.
+    pub windows: Vec<u32>,
+    /// Credits that sessions ask for.
+    pub credits: Vec<u32>,
+    /// Sessions that a process opens to each other one.
+    pub sessions: u64,
+    /// Longest time that a slow handler computes, a kept request waits, a worker takes.
+    pub slow: (Nanos, Nanos, Nanos),
+    /// Jobs that the workers of a process take.
+    pub worker_queue: usize,
+}
+
+/// How often a handshake suffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handshakes {
+    /// A grant is lost with its connection, which breaks as it arrives; until `chaos_end`.
+    pub lost: Ppm,
+    /// A grant arrives twice.
+    pub doubled: Ppm,
+    /// The connection breaks right after a grant, because the peer restarts, and what the peer
+    /// shared with this side is gone; until `chaos_end`.
+    pub restarted: Ppm,
+    /// A channel is gone between the grant and its completion.
+    pub gone: Ppm,
+}
+
+impl Handshakes {
+    const NONE: Self = Self {
+        lost: Ppm::NEVER,
+        doubled: Ppm::NEVER,
+        restarted: Ppm::NEVER,
+        gone: Ppm::NEVER,
+    };
+
+    fn draw(rng: &mut Rng) -> Self {
+        let mut often = || *rng.pick(&[Ppm::NEVER, Ppm::percent(5), Ppm::percent(30)]);
+        Self {
+            lost: often(),
+            doubled: often(),
+            restarted: often(),
+            gone: often(),
+        }
+    }
+}
+
+/// Makes the stream of what concerns handshakes.
+const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
+/// Sessions to each other process, where there are more than may have offers under way.
+const CROWD: u64 = 40;
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let rng = &mut rng;
+        // What concerns handshakes has a stream of its own: what else a seed draws does not change.
+        let mut own = Rng::new(seed ^ HANDSHAKES);
+        let together = own.one_in(4);
+        let crowd = together && own.one_in(4);
+        let mut hosts = draw_hosts(rng);
+        if together {
+            let count = if crowd { 1 } else { hosts.len() - 1 };
+            hosts = vec![2; count];
+        }
+        let chaos_end = Nanos(rng.log_between(5_000_000, 60_000_000));
+        let insider = rng.one_in(24);
+        let calm_weather = rng.one_in(16);
+        let tight = rng.one_in(4);
+        let rates = if calm_weather {
+            FaultRates::NONE
+        } else {
+            FaultRates::draw(rng)
+        };
+        let net = draw_net(rng);
+        let data_size = u64::from(net.data_size);
+        let mut plan = Self {
+            net,
+            rates,
+            acts: if calm_weather {
+                Vec::new()
+            } else {
+                draw_acts(rng, &hosts, chaos_end)
+            },
+            attacks: draw_attacks(rng, chaos_end, insider),
+            insider,
+            endpoint: draw_endpoint(rng, tight),
+            patience: Nanos(rng.log_between(2_000_000, 1_000_000_000)),
+            linger: Nanos(rng.log_between(500_000, 1_000_000_000)),
+            unix: rng.one_in(2) || together,
+            handshakes: match calm_weather {
+                true => Handshakes::NONE,
+                false => Handshakes::draw(&mut own),
+            },
+            mutant: None,
+            tight,
+            hoards: tight && rng.one_in(2),
+            paced: rng.one_in(4),
+            workload: Workload::draw(rng, data_size),
+            chaos_end,
+            hosts,
+        };
+        if crowd {
+            plan.workload.sessions = CROWD;
+            plan.endpoint.max_sessions = plan.endpoint.max_sessions.max(256);
+        } else if rng.one_in(if calm_weather { 1 } else { 3 }) {
+            plan.hasten(rng);
+        }
+        plan
+    }
+
+    /// Makes it a run of many short echoes in quick succession, as most endpoints spend their
+    /// lives: what the common path is made for. Faults, acts and attacks stay as they are.
+    fn hasten(&mut self, rng: &mut Rng) {
+        self.endpoint.bypasses = Bypasses::default();
+        self.paced = false;
+        if rng.one_in(2) {
+            self.endpoint.scheme = Some(Scheme::None);
+        }
+        let work = &mut self.workload;
+        work.calls = u32::try_from(rng.between(200, 400)).unwrap_or(400);
+        work.burst = *rng.pick(&[8, 30]);
+        work.gap = Nanos(rng.log_between(500, 20_000));
+        work.sizes.small = work.sizes.small.min(work.sizes.data_size);
+        work.sizes.large = *rng.pick(&[Ppm::NEVER, Ppm::NEVER, Ppm(20_000)]);
+        work.sizes.huge = 0;
+        work.kinds = vec![Kind::Echo; 24];
+        work.kinds.push(Kind::Empty);
+        work.kinds.push(*rng.pick(&Kind::ALL));
+        work.windows = vec![*rng.pick(&[1, 8, 16, 64])];
+        work.credits = vec![*rng.pick(&[8, 32, 256])];
+    }
+
+    /// All processes.
+    pub fn processes(&self) -> usize {
+        self.hosts.iter().sum()
+    }
+}
+
+fn draw_hosts(rng: &mut Rng) -> Vec<usize> {
+    let count = *rng.pick(&[2, 2, 2, 3, 3, 4]);
+    (0..count)
+        .map(|_| if rng.one_in(5) { 2 } else { 1 })
+        .collect()
+}
+
+fn draw_net(rng: &mut Rng) -> NetConfig {
+    let mut net = NetConfig {
+        line_rate: *rng.pick(&[125_000_000, 1_250_000_000, 12_500_000_000]),
+        cable: Nanos(rng.log_between(100, 20_000)),
+        nic_bytes: rng.log_between(20_000, 1 << 20),
+        fabric: draw_fabric(rng),
+        rx_queue: *rng.pick(&[8, 64, 1024, 1024]),
+        data_size: *rng.pick(&[64, 200, 1024, 1440]),
+        frame_bytes: *rng.pick(&[0, 300, 1472, 4096]),
+        dma: (Nanos(100), Nanos(rng.log_between(200, 100_000))),
+        // Packets that pass the checksum though they are damaged have a wrong token.
+        reach: 8..12,
+        describe: packets::describe,
+        ..NetConfig::default()
+    };
+    net.cpu.iteration = Nanos(rng.between(50, 500));
+    net
+}
+
+/// One switch in half of the seeds, else two tiers whose spine is slower or faster than the hosts'
+/// cables, with little memory or much.
+fn draw_fabric(rng: &mut Rng) -> Fabric {
+    let from = rng.log_between(1_000, 100_000);
+    let tiers = rng.one_in(2);
+    Fabric {
+        racks: if tiers { 2 } else { 1 },
+        neighbours: 1,
+        spines: *rng.pick(&[1, 1, 2, 3]),
+        uplinks: *rng.pick(&[1, 1, 2]),
+        uplink_rate: *rng.pick(&[125_000_000, 1_250_000_000, 12_500_000_000]),
+        buffer_bytes: rng.log_between(20_000, 2 << 20),
+        alpha: *rng.pick(&[0.5, 1.0, 8.0, f64::INFINITY]),
+        marking: Marking {
+            from,
+            to: from * rng.between(1, 4),
+            most: Ppm::percent(20),
+        },
+        latency: Nanos(rng.log_between(1, 1_000)),
+    }
+}
+
+/// A `response_hold` that no run lives to see the end of.
+pub const NEVER_FORGET: Nanos = Nanos::from_secs(60);
+
+fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
+    let micros =
+        |rng: &mut Rng, low: u64, high: u64| Nanos::from_micros(rng.log_between(low, high));
+    let budget = |rng: &mut Rng, usual: u64| match tight {
+        true => rng.log_between(200, 200_000),
+        false => usual,
+    };
+    let usual = Config::default();
+    let max_sessions = if tight { rng.between(1, 8) } else { 64 };
+    Config {
+        max_sessions: usize::try_from(max_sessions).unwrap_or(64),
+        strict_credits: tight && rng.one_in(2),
+        backlog: *rng.pick(&[1, 2, 8, 64, 1024]),
+        rto_floor: micros(rng, 20, 5_000),
+        rto_initial: micros(rng, 50, 10_000),
+        ack_delay: micros(rng, 10, 1_000),
+        response_hold: if rng.one_in(3) {
+            NEVER_FORGET
+        } else {
+            micros(rng, 200, 100_000)
+        },
+        failure_timeout: micros(rng, 20_000, 200_000),
+        scan_interval: micros(rng, 50, 500),
+        probe_max: micros(rng, 500, 20_000),
+        max_message: *rng.pick(&[usual.max_message, usual.max_message, 100_000, 3_000]),
+        receive_budget: budget(rng, usual.receive_budget),
+        session_receive_budget: budget(rng, usual.session_receive_budget),
+        pool_bytes: if tight { 1 << 20 } else { 64 << 20 },
+        hugepages: false,
+        readable_buffers: true,
+        check: Check::Event,
+        first_req: draw_first_req(rng),
+        scheme: Some(*rng.pick(&Scheme::ALL)),
+        bypasses: Bypasses {
+            timely: rng.one_in(2),
+            limiter: rng.one_in(2),
+            // Off, there is no common path.
+            clock: !rng.one_in(4),
+            ..Bypasses::default()
+        },
+        // A horizon from shorter than a packet takes to longer than the run needs.
+        wheel_slot: Nanos(rng.log_between(50, 20_000)),
+        wheel_horizon: Nanos(rng.log_between(40_000, 200_000)),
+        ..usual
+    }
+}
+
+/// In half of the seeds the counters wrap during the run (design §13).
+fn draw_first_req(rng: &mut Rng) -> ReqNum {
+    if rng.one_in(2) {
+        return ReqNum(0);
+    }
+    // A multiple of the largest window at most 128 below the wrap, or half way round, where a
+    // signed comparison goes wrong.
+    ReqNum(*rng.pick(&[
+        0_u32.wrapping_sub(64),
+        0_u32.wrapping_sub(128),
+        (1 << 31) - 64,
+    ]))
+}
+
+fn draw_attacks(rng: &mut Rng, chaos_end: Nanos, insider: bool) -> Vec<(Nanos, Attack)> {
+    let count = *rng.pick(&[0, 0, 5, 20, 60]);
+    let count = if insider { 40 } else { count };
+    (0..count)
+        .map(|_| {
+            let at = Nanos(rng.below(chaos_end.0));
+            let harmless = *rng.pick(&Attack::HARMLESS);
+            let attack = if insider && rng.one_in(2) {
+                Attack::Insider
+            } else {
+                harmless
+            };
+            (at, attack)
+        })
+        .collect()
+}
+
+/// Pauses, crashes, cuts: each begins and ends before the faults do, or with them.
+fn draw_acts(rng: &mut Rng, hosts: &[usize], chaos_end: Nanos) -> Vec<(Nanos, Act)> {
+    let mut acts = Vec::new();
+    let ports = hosts.iter().sum::<usize>();
+    for _ in 0..*rng.pick(&[0, 0, 1, 1, 2, 4]) {
+        let start = Nanos(rng.below(chaos_end.0));
+        let end = start + Nanos(rng.log_between(100_000, 40_000_000));
+        let host = HostId(rng.index(hosts.len()));
+        let other = HostId(rng.index(hosts.len()));
+        let port = PortId(rng.index(ports));
+        let (begin, over) = match rng.below(6) {
+            0 => (Act::Pause(host), Act::Resume(host)),
+            1 => (Act::Unplug(host), Act::Plug(host)),
+            2 => (Act::Block(host, other), Act::Unblock(host, other)),
+            3 => (Act::Exit(port), Act::Boot(port)),
+            _ => (Act::Crash(port), Act::Boot(port)),
+        };
+        acts.push((start, begin));
+        acts.push((end.min(chaos_end), over));
+    }
+    acts
+}
+
+impl Workload {
+    fn draw(rng: &mut Rng, data_size: u64) -> Self {
+        let one_or_few = |rng: &mut Rng, tiny: &[u32], any: &[u32]| match rng.below(3) {
+            0 => vec![*rng.pick(tiny)],
+            1 => vec![*rng.pick(any)],
+            _ => any.to_vec(),
+        };
+        Self {
+            calls: u32::try_from(rng.between(20, 80)).unwrap_or(80),
+            calm_calls: 10,
+            burst: *rng.pick(&[1, 3, 8, 30]),
+            gap: Nanos(rng.log_between(2_000, 1_000_000)),
+            sizes: Sizes::draw(rng, data_size),
+            kinds: draw_kinds(rng),
+            deadlines: (
+                *rng.pick(&RARE_TO_COMMON),
+                Nanos(rng.log_between(5_000, 20_000_000)),
+            ),
+            cancels: (
+                *rng.pick(&RARE_TO_COMMON),
+                Nanos(rng.log_between(100, 5_000_000)),
+            ),
+            disconnects: *rng.pick(&[Ppm::NEVER, Ppm::percent(1), Ppm::percent(5)]),
+            windows: one_or_few(rng, &[1, 2], &[1, 2, 4, 8, 16, 64]),
+            credits: one_or_few(rng, &[1, 2], &[1, 2, 3, 8, 32, 256]),
+            sessions: *rng.pick(&[1, 1, 2]),
+            slow: (
+                Nanos(rng.log_between(1_000, 2_000_000)),
+                Nanos(rng.log_between(1_000, 20_000_000)),
+                Nanos(rng.log_between(1_000, 5_000_000)),
+            ),
+            worker_queue: *rng.pick(&[1, 4, 64, 64]),
+        }
+    }
+}
+
+const RARE_TO_COMMON: [Ppm; 4] = [Ppm::NEVER, Ppm(20_000), Ppm::percent(10), Ppm::percent(40)];
+
+/// All kinds, or a few of them, so that some runs are dominated by one.
+fn draw_kinds(rng: &mut Rng) -> Vec<Kind> {
+    if rng.one_in(3) {
+        return (0..rng.between(1, 3))
+            .map(|_| *rng.pick(&Kind::ALL))
+            .collect();
+    }
+    let mut kinds = Kind::ALL.to_vec();
+    kinds.extend([Kind::Echo; 6]);
+    kinds.extend([Kind::Nested, Kind::Background, Kind::Batch, Kind::Later]);
+    kinds
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! How long the messages of a run are: mostly small, some of about a whole number of packets, and a
+//! few that have more packets than a sender may be ahead (rule W7).
+//!
+//! Invariant: the sizes follow from the process's stream of random numbers. Called by `plan` and by
+//! the processes.
+
+use crate::world::rng::{Ppm, Rng};
+
+/// How far a sender may be ahead of the first packet that has not arrived, in packets (rule W7).
+const MAX_AHEAD: u64 = 256;
+/// Most packets of a message.
+const MOST_PACKETS: u64 = 330;
+/// One in so many messages is huge, until there have been enough.
+const HUGE_EVERY: u64 = 20;
+/// Packets of the longest answer that batch and background handlers have room for.
+const ANSWER_PACKETS: u64 = 4;
+
+/// The sizes of a process's messages, in bytes.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    /// Data bytes per packet.
+    pub data_size: u64,
+    /// Small messages are this long at most.
+    pub small: u64,
+    /// How many messages are of a whole number of packets, or a byte more or less.
+    pub large: Ppm,
+    /// Packets of these, at most.
+    pub packets: u64,
+    /// How many messages of more packets than a sender may be ahead are still to come.
+    pub huge: u32,
+}
+
+impl Sizes {
+    /// Sizes for a run with `data_size` bytes per packet.
+    pub fn draw(rng: &mut Rng, data_size: u64) -> Self {
+        // Huge messages of many bytes take long to fill and to check.
+        let huge = if data_size <= 200 {
+            *rng.pick(&[0, 0, 1, 2])
+        } else {
+            u32::from(rng.one_in(16))
+        };
+        Self {
+            data_size,
+            small: *rng.pick(&[16, 40, 100, 600, 1500]),
+            large: *rng.pick(&[Ppm::NEVER, Ppm(20_000), Ppm::percent(10), Ppm::percent(30)]),
+            packets: *rng.pick(&[2, 4, 16, 60]),
+            huge,
+        }
+    }
+
+    /// The longest answer that batch and background handlers have room for.
+    pub fn room(&self) -> u64 {
+        self.small.max(ANSWER_PACKETS * self.data_size + 1)
+    }
+
+    /// The length of the next message, at least `least`.
+    pub fn next(&mut self, rng: &mut Rng, least: u64) -> u32 {
+        let len = self.draw_len(rng, least).max(least);
+        u32::try_from(len).unwrap_or(u32::MAX)
+    }
+
+    fn draw_len(&mut self, rng: &mut Rng, least: u64) -> u64 {
+        let packets = if self.huge > 0 && rng.one_in(HUGE_EVERY) {
+            self.huge -= 1;
+            rng.between(MAX_AHEAD + 1, MOST_PACKETS)
+        } else if rng.chance(self.large) {
+            rng.log_between(1, self.packets)
+        } else {
+            return rng.between(least, self.small.max(least));
+        };
+        packets * self.data_size + rng.between(0, 2) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Whole runs: they are sound, they are what their seed says, and planted bugs are found.
+
+use super::{Failure, Options, run_seed};
+
+#[test]
+fn seeds_run_without_a_failure() {
+    let mut totals = [0_u64; 6];
+    for seed in 1..=40 {
+        let report = run_seed(seed, Options::default()).unwrap_or_else(|bad| panic!("{bad}"));
+        let calls = report.calls;
+        let ends = [
+            calls.succeeded,
+            calls.rejected,
+            calls.expired,
+            calls.cancelled,
+            calls.failed,
+            calls.refused,
+        ];
+        for (total, end) in totals.iter_mut().zip(ends) {
+            *total += end;
+        }
+    }
+    // A workload in which some way to end never happens would not test it.
+    assert!(totals.iter().all(|total| *total > 10), "{totals:?}");
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let run = |seed| run_seed(seed, Options::default()).unwrap();
+    let (first, again) = (run(3), run(3));
+    assert_eq!(first, again);
+    assert_ne!(first.digest, run(4).digest);
+}
+
+#[test]
+fn a_trace_does_not_change_the_run() {
+    let traced = run_seed(
+        5,
+        Options {
+            trace: true,
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    assert_eq!(traced, run_seed(5, Options::default()).unwrap());
+}
+
+#[test]
+fn a_failure_names_the_command_that_replays_it() {
+    let failure = Failure {
+        seed: 17,
+        mutant: None,
+        what: "something".to_owned(),
+        trace: "one\ntwo\nthree".to_owned(),
+    };
+    assert_eq!(failure.replay(), "cargo xtask seeds --seed 17");
+    assert!(failure.to_string().ends_with("cargo xtask seeds --seed 17"));
+    assert_eq!(failure.last_lines(2).collect::<Vec<_>>(), ["two", "three"]);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn every_planted_bug_is_found() {
+    use crate::cluster::mutants::Mutant;
+    let mutants = Mutant::all();
+    assert!(mutants.len() >= 12, "the issue asks for twelve");
+    for mutant in mutants {
+        let options = Options {
+            mutant: Some(mutant),
+            trace: false,
+            ..Options::default()
+        };
+        let found = (1..=2000).find_map(|seed| run_seed(seed, options).err());
+        let failure = found.unwrap_or_else(|| panic!("{} is not found", mutant.name()));
+        let replay = failure.replay();
+        assert!(replay.contains(mutant.name()), "{replay}");
+        assert!(
+            !failure.trace.is_empty(),
+            "{} fails without a trace",
+            mutant.name()
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! How fast large messages go from one host to another while packets are lost or late, and how
+//! long small requests take beside them: the experiment behind `dunlin bench loss`, `reorder` and
+//! `mixed` (design §14; eRPC §6.4, table 4).
+//!
+//! Invariant: a report follows from its [`Bulk`] alone. Every packet's data is stamped, the server
+//! checks every stamp and answers a function of them, and the client checks that. Called by the
+//! command line and by tests.
+
+mod endpoint;
+
+use dunlin_core::{Nanos, Session, SessionOptions};
+
+use crate::scenario::session;
+use crate::world::net::{CpuCosts, Fabric, FaultRates, Marking, Net, NetConfig, PortId};
+use crate::world::rng::{Ppm, Rng};
+use crate::world::trace::Trace;
+use crate::world::{Act, World};
+use endpoint::{Bulky, Ended, Pair};
+
+/// One run of the experiment.
+#[derive(Clone, Debug)]
+pub struct Bulk {
+    /// From which all else follows.
+    pub seed: u64,
+    /// How many packets are lost, in both directions.
+    pub loss: Ppm,
+    /// How many packets are late, in both directions.
+    pub reorder: Ppm,
+    /// By how much, at most; every lateness up to that is as likely.
+    pub reorder_by: Nanos,
+    /// Rate of the links in bytes per second.
+    pub line_rate: u64,
+    /// Round trip of a full packet and its answer over idle links.
+    pub round_trip: Nanos,
+    /// Data bytes per packet.
+    pub data_size: u32,
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a response.
+    pub answer_bytes: u32,
+    /// Requests under way at the same time.
+    pub in_flight: u32,
+    /// Credits of the session.
+    pub credits: u32,
+    /// Requests in all; more if the small ones take longer, unless there are none.
+    pub requests: u32,
+    /// Requests of one packet on the same session, one after the other.
+    pub small_requests: u32,
+}
+
+impl Default for Bulk {
+    /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet. The credits
+    /// are three times what the link holds: with more, every repair waits behind the sender's own
+    /// queue, and the 256 packets that it may be ahead (rule W7) are used up meanwhile.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            loss: Ppm::NEVER,
+            reorder: Ppm::NEVER,
+            reorder_by: Nanos::from_micros(100),
+            line_rate: 12_500_000_000,
+            round_trip: Nanos::from_micros(6),
+            data_size: 4096,
+            request_bytes: 8 << 20,
+            answer_bytes: 32,
+            in_flight: 1,
+            credits: 64,
+            requests: 16,
+            small_requests: 0,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BulkReport {
+    /// Bytes of large requests and their responses per second, in 10⁹ bits.
+    pub gbps: f64,
+    /// Median and 99th percentile of the round trips of small requests; 0 if there are none.
+    pub small_rtt: [Nanos; 2],
+    /// Packets of large requests that the client had to send at least.
+    pub packets: u64,
+    /// Frames lost, in both directions.
+    pub lost: u64,
+    /// Frames that were late.
+    pub reordered: u64,
+    /// Frames dropped by full queues.
+    pub overflown: u64,
+    /// Packets that the client sent again.
+    pub retransmissions: u64,
+    /// From the first request to the last response.
+    pub took: Nanos,
+}
+
+/// A run that takes longer in virtual time is stuck.
+const LIMIT: Nanos = Nanos::from_secs(600);
+const STEP: Nanos = Nanos::from_millis(10);
+const CLIENT: PortId = PortId(0);
+const SERVER: PortId = PortId(1);
+/// A burst is read from memory after this time.
+const DMA: Nanos = Nanos(200);
+
+/// Runs the experiment.
+///
+/// # Errors
+/// What went wrong, in words: a stamp or a response is not what it should be, a request failed, or
+/// the requests do not end.
+pub fn run(bulk: &Bulk) -> Result<BulkReport, String> {
+    let net = Net::new(bulk.network(), bulk.seed, Trace::new(false));
+    let mut world = World::new(&net, Pair::new(bulk), !bulk.seed);
+    for port in [CLIENT, SERVER] {
+        let host = world.add_host();
+        world.add_port(host);
+        world.act(Act::Boot(port));
+    }
+    let session = connect(&mut world, bulk).ok_or("the endpoints do not take the session")?;
+    net.borrow_mut().set_rates(bulk.rates());
+    let start = world.now();
+    on(&mut world, CLIENT, |node| node.begin(session, bulk))?;
+    world.poke(CLIENT);
+    while on(&mut world, CLIENT, |node| node.left())? != 0 {
+        let end = world.now() + STEP;
+        world.run_until(end);
+        let failure = on(&mut world, CLIENT, |node| node.failure())?
+            .or(on(&mut world, SERVER, |node| node.failure())?)
+            .or(net.borrow().violation().map(str::to_owned));
+        if let Some(what) = failure {
+            return Err(what);
+        }
+        if world.now().since(start) > LIMIT {
+            return Err("the requests do not end".to_owned());
+        }
+    }
+    let Ended {
+        requests,
+        last_end,
+        small_rtt,
+        retransmissions,
+    } = on(&mut world, CLIENT, |node| node.result())?;
+    let counters = net.borrow().counters;
+    let took = last_end.since(start);
+    Ok(BulkReport {
+        gbps: bulk.gbps(requests, took),
+        small_rtt,
+        packets: u64::from(requests) * u64::from(bulk.packets()),
+        lost: counters.lost,
+        reordered: counters.reordered,
+        overflown: counters.queue_full + counters.nic_full + counters.rx_full,
+        retransmissions,
+        took,
+    })
+}
+
+fn on<R>(
+    world: &mut World<Pair>,
+    port: PortId,
+    body: impl FnOnce(&mut Bulky) -> R,
+) -> Result<R, String> {
+    let node = world.node(port).ok_or("a process has ended")?;
+    Ok(body(node))
+}
+
+/// Makes the session without a control plane.
+fn connect(world: &mut World<Pair>, bulk: &Bulk) -> Option<Session> {
+    let options = SessionOptions {
+        credits: bulk.credits,
+        ..SessionOptions::default()
+    };
+    session::connect(world, [CLIENT, SERVER], &options)
+}
+
+impl Bulk {
+    /// Packets of a request.
+    pub fn packets(&self) -> u32 {
+        self.request_bytes.div_ceil(self.data_size).max(1)
+    }
+
+    fn rates(&self) -> FaultRates {
+        FaultRates {
+            loss: self.loss,
+            reorder: self.reorder,
+            reorder_by: self.reorder_by,
+            evenly: true,
+            ..FaultRates::NONE
+        }
+    }
+
+    /// Queues that hold all of a session's credits, so that what is lost is lost on purpose, and
+    /// processors that are faster than the links.
+    fn network(&self) -> NetConfig {
+        let queue_bytes = u64::from(self.credits) * 2 * u64::from(self.data_size + 64);
+        // A packet crosses two cables, its answer two more; both are read from memory, and the
+        // packet is sent twice: by its host and by the switch.
+        let packet = u64::from(self.data_size) * 1_000_000_000 / self.line_rate.max(1);
+        let cables = self.round_trip.since(DMA.times(2) + Nanos(2 * packet));
+        NetConfig {
+            line_rate: self.line_rate,
+            cable: Nanos(cables.0 / 4),
+            nic_bytes: queue_bytes,
+            fabric: Fabric {
+                buffer_bytes: queue_bytes,
+                marking: Marking::NEVER,
+                ..Fabric::default()
+            },
+            rx_queue: 4096,
+            data_size: self.data_size,
+            frame_bytes: 0,
+            dma: (DMA, DMA),
+            cpu: CpuCosts {
+                iteration: Nanos(20),
+                packet: Nanos(20),
+                kilobyte: Nanos(20),
+            },
+            ..NetConfig::default()
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people to read")]
+    fn gbps(&self, requests: u32, took: Nanos) -> f64 {
+        let bytes = u64::from(self.request_bytes) + u64::from(self.answer_bytes);
+        let bits = u64::from(requests) * bytes * 8;
+        bits as f64 / took.0.max(1) as f64
+    }
+
+    /// The stamps of a request: one for each packet, from a stream of its own.
+    fn stamps(&self, request: u64) -> impl Iterator<Item = u64> {
+        let mut rng = Rng::new(self.seed ^ request << 20);
+        (0..self.packets()).map(move |_| rng.next_u64())
+    }
+}
+
+#[cfg(test)]
+mod tests;

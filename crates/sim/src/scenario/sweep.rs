@@ -1,0 +1,214 @@
+//! The sweep that default congestion control must pass: many senders to one host, one that joins
+//! late, frames lost at random, two bottlenecks in a row, and echoes in both directions, over a
+//! grid of rates, round trips, buffers and numbers of senders.
+//!
+//! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] gives what was measured,
+//! and [`Row::faults`] says what of it is not as it must be. Invariant: a row follows from its case
+//! and scheme alone. Called by the program `control` and by tests.
+
+mod cases;
+mod limits;
+mod scenes;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+
+use dunlin_core::{Nanos, Scheme};
+
+use crate::scenario::{Report, Wrong, run};
+pub use cases::{Grid, cases};
+
+/// The traffic of the hosts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Family {
+    /// Requests of 1 MB to one host, all begun together.
+    Incast,
+    /// The same, and one more sender 5 ms later.
+    Late,
+    /// The same as incast, while one of a thousand frames is lost.
+    Loss,
+    /// Groups of senders over an uplink and a host's cable, or one of both.
+    Two,
+    /// Echoes of 64 KB with one host.
+    Echo,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Incast, Self::Late, Self::Loss, Self::Two, Self::Echo];
+
+    /// As it is written in options and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Incast => "incast",
+            Self::Late => "late",
+            Self::Loss => "loss",
+            Self::Two => "two",
+            Self::Echo => "echo",
+        }
+    }
+}
+
+/// One run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Case {
+    /// The traffic of its hosts.
+    pub family: Family,
+    /// Rate of every cable in Gb/s.
+    pub gbps: u32,
+    /// Round trip of an empty network in µs.
+    pub rtt_us: u32,
+    /// Memory of a switch.
+    pub buffer_kb: u32,
+    /// Hosts that send; of [`Family::Two`], in each group.
+    pub senders: usize,
+    /// Requests that each has under way.
+    pub in_flight: u32,
+    /// From which all randomness follows.
+    pub seed: u64,
+}
+
+impl fmt::Display for Case {
+    /// As the program takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{},{},{},{},{},{}",
+            self.family.name(),
+            self.gbps,
+            self.rtt_us,
+            self.buffer_kb,
+            self.senders,
+            self.in_flight
+        )
+    }
+}
+
+/// The result of a run. Shares are of what the cables, credits and requests in flight allow.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Row {
+    /// Which run.
+    pub case: Case,
+    /// Of [`Family::Late`] what the late one got, of [`Family::Two`] the least of all, else what
+    /// all got together (of echoes, in the direction that got less).
+    pub share: f64,
+    /// Jain's index, of the worse direction.
+    pub jain: f64,
+    /// Packets sent again in the first 5 ms, as a part of all.
+    pub resent_first: f64,
+    /// The same after that.
+    pub resent: f64,
+    /// Frames that switches and NICs had no room for.
+    pub dropped: u64,
+    /// A number that any change of the run changes.
+    pub digest: u64,
+}
+
+/// Time after the last beginning from which on the network is to be in order.
+const SETTLE: Nanos = Nanos::from_millis(5);
+
+/// Rates of one sender alone, without control: each of them is run once.
+#[derive(Debug, Default)]
+pub struct Alone(Mutex<BTreeMap<Case, f64>>);
+
+impl Alone {
+    /// The rate of one sender, with the rest as in this case but for switch memory and seed, which
+    /// do not change it.
+    fn rate(&self, case: Case) -> Result<f64, Wrong> {
+        let case = Case {
+            senders: 1,
+            buffer_kb: 2000,
+            seed: 1,
+            ..case
+        };
+        let mut known = self.0.lock().expect("a run that panics ends the sweep");
+        if let Some(rate) = known.get(&case) {
+            return Ok(*rate);
+        }
+        let report = run(&case.scenario(Scheme::None), |_| true)?;
+        let rate = report.loads[0].steady.gbps_across;
+        known.insert(case, rate);
+        Ok(rate)
+    }
+}
+
+impl Row {
+    /// The row of the same case with more switch memory, if it follows from this one: where no
+    /// frame lacked room, more of it changes nothing.
+    pub fn with_more_memory(&self, case: Case) -> Option<Self> {
+        let same = Case {
+            buffer_kb: self.case.buffer_kb,
+            ..case
+        };
+        let follows = same == self.case && case.buffer_kb >= same.buffer_kb && self.dropped == 0;
+        follows.then_some(Self { case, ..*self })
+    }
+}
+
+impl Case {
+    /// Runs it with all sessions under `scheme`.
+    ///
+    /// # Errors
+    /// A broken invariant of the library or the simulator.
+    pub fn run(&self, scheme: Scheme, alone: &Alone) -> Result<Row, Wrong> {
+        let report = run(&self.scenario(scheme), |_| true)?;
+        let (share, jain) = self.shares(&report, alone)?;
+        let loads = || report.loads.iter();
+        let share_of = |packets: u64, resent: u64| ratio(resent, packets);
+        Ok(Row {
+            case: *self,
+            share,
+            jain,
+            resent_first: share_of(
+                loads().map(|load| load.opening.packets).sum(),
+                loads().map(|load| load.opening.resent).sum(),
+            ),
+            resent: share_of(
+                loads().map(|load| load.steady.packets).sum(),
+                loads().map(|load| load.steady.resent).sum(),
+            ),
+            dropped: report
+                .frames
+                .iter()
+                .map(|it| it.queue_full + it.nic_full + it.rx_full)
+                .sum(),
+            digest: report.digest,
+        })
+    }
+
+    fn shares(&self, report: &Report, alone: &Alone) -> Result<(f64, f64), Wrong> {
+        let first = &report.loads[0].steady;
+        Ok(match self.family {
+            Family::Incast | Family::Loss => {
+                (first.gbps_across / self.possible(alone)?, first.jain)
+            }
+            Family::Late => {
+                let late = &report.loads[1].steady;
+                (late.gbps_across / self.fair(alone)?, first.jain)
+            }
+            Family::Two => {
+                let clients = report.loads.iter().flat_map(|load| &load.steady.clients);
+                let least = clients.map(|client| client.gbps_across);
+                let least = least.fold(f64::INFINITY, f64::min);
+                (least / self.fair(alone)?, 1.0)
+            }
+            Family::Echo => {
+                let less = first.gbps_across.min(first.gbps_back);
+                let jain = first.jain.min(first.jain_back);
+                (less / self.possible_echoes(alone)?, jain)
+            }
+        })
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of packets are far below 2^53"
+)]
+fn ratio(part: u64, all: u64) -> f64 {
+    part as f64 / all.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests;

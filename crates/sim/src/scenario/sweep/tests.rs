@@ -1,0 +1,86 @@
+//! Points of the sweep that take milliseconds, and what it finds of other schemes.
+
+use dunlin_core::Scheme;
+
+use super::{Alone, Case, Family, Grid, cases};
+
+fn case(family: Family, gbps: u32, senders: usize) -> Case {
+    Case {
+        family,
+        gbps,
+        rtt_us: 6,
+        buffer_kb: 100,
+        senders,
+        in_flight: 1,
+        seed: 1,
+    }
+}
+
+#[test]
+fn swift_is_as_it_must_be_at_small_points() {
+    let alone = Alone::default();
+    for (family, gbps, senders) in [
+        (Family::Incast, 10, 30),
+        (Family::Incast, 25, 2),
+        (Family::Late, 25, 3),
+        (Family::Loss, 25, 2),
+        (Family::Two, 10, 2),
+        (Family::Echo, 100, 3),
+    ] {
+        let case = case(family, gbps, senders);
+        let row = case.run(Scheme::Swift, &alone).unwrap();
+        assert!(row.faults().is_empty(), "{case}: {row:?}");
+        assert_eq!(
+            case.run(Scheme::Swift, &alone).unwrap(),
+            row,
+            "a case is a run"
+        );
+    }
+}
+
+#[test]
+fn what_other_schemes_do_wrong_is_found() {
+    let alone = Alone::default();
+    let faults = |scheme, family, senders| {
+        let row = case(family, 10, senders).run(scheme, &alone).unwrap();
+        row.faults()
+    };
+    assert!(faults(Scheme::Timely, Family::Incast, 2).contains(&"share"));
+    assert!(faults(Scheme::Timely, Family::Incast, 30).contains(&"jain"));
+    let lost = faults(Scheme::None, Family::Incast, 30);
+    assert!(lost.contains(&"resent") && lost.contains(&"resent_first"));
+}
+
+#[test]
+fn every_family_has_points_in_both_grids() {
+    for family in Family::ALL {
+        let [short, whole] = [Grid::Short, Grid::Whole].map(|grid| cases(family, grid, 7).len());
+        assert!(short > 0 && whole > 4 * short, "{short} and {whole}");
+        assert!(
+            cases(family, Grid::Short, 7)
+                .iter()
+                .all(|case| case.seed == 7)
+        );
+    }
+}
+
+#[test]
+fn a_row_stands_for_more_memory_if_nothing_was_dropped() {
+    let alone = Alone::default();
+    let small = case(Family::Echo, 10, 3);
+    let large = Case {
+        buffer_kb: 500,
+        ..small
+    };
+    let row = small.run(Scheme::Swift, &alone).unwrap();
+    let run = large.run(Scheme::Swift, &alone).unwrap();
+    assert_eq!(row.with_more_memory(large), Some(run));
+    assert_eq!(run.with_more_memory(small), None, "that is less");
+    let full = case(Family::Incast, 10, 30);
+    let dropped = full.run(Scheme::None, &alone).unwrap();
+    let more = Case {
+        buffer_kb: 500,
+        ..full
+    };
+    assert_eq!(dropped.with_more_memory(more), None);
+}

@@ -1,0 +1,367 @@
+//! The world: processes on the ports of a network, run when something happens to them, in virtual
+//! time; their control plane; pauses, crashes and restarts (design §13).
+//!
+//! A process is one [`Node`] on one port. It runs when a frame or a control message arrives, when
+//! its own wake-up is due, and never while its last iteration still costs time or its host is
+//! paused. Invariant: one set of seeds is one run. Knows nothing of the protocol. Called by
+//! scenarios.
+
+mod act;
+mod control;
+mod node;
+mod streams;
+
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+
+use crate::world::clock::SimClock;
+use crate::world::net::{Happening, HostId, NetHandle, PortId};
+use crate::world::rng::Rng;
+pub use act::Act;
+pub use node::{Cluster, Node, ProcessId, StreamEvent, StreamRequest};
+use streams::{Lane, Streams};
+
+/// The world and its processes.
+pub struct World<C: Cluster> {
+    /// Makes the processes, and is asked what the scenario wants to know.
+    pub cluster: C,
+    net: NetHandle,
+    ports: Vec<Process<C::Node>>,
+    paused: Vec<bool>,
+    streams: Streams,
+    due: Vec<Due>,
+    free: Vec<usize>,
+    requests: Vec<StreamRequest>,
+    asked: Option<u64>,
+    iterations: u64,
+}
+
+#[derive(Debug)]
+struct Process<N> {
+    node: Option<N>,
+    life: u32,
+    host: HostId,
+    clock: SimClock,
+    /// Its last iteration costs time until then.
+    busy_until: Nanos,
+    /// When it will run, and a number that makes an earlier plan void.
+    planned: Nanos,
+    ticket: u64,
+    /// The same for its control thread.
+    tick_planned: Nanos,
+    tick_ticket: u64,
+    /// Iterations in a row after which it wanted to run at once though nothing had arrived.
+    restless: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Run(PortId, u64),
+    Tick(PortId, u64),
+    Lane(Lane),
+    Act(Act),
+}
+
+/// An endpoint that wants to run at once so many times in a row burns a core for nothing.
+const RESTLESS_LIMIT: u32 = 1000;
+/// Time between iterations of an endpoint that spins: it doubles with each one in a row.
+const SPIN: Nanos = Nanos(200);
+const SPIN_DOUBLINGS: u32 = 8;
+/// Time after which a process that waits for its transport to be done notices it at the latest.
+const SENT: Nanos = Nanos::from_micros(1);
+/// Cache lines of a process that are asked for when it is about to run.
+const HOT_LINES: usize = 24;
+
+impl<C: Cluster> World<C> {
+    /// A world on `net` whose control plane draws its delays from `seed`.
+    pub fn new(net: &NetHandle, cluster: C, seed: u64) -> Self {
+        Self {
+            cluster,
+            net: Rc::clone(net),
+            ports: Vec::new(),
+            paused: Vec::new(),
+            streams: Streams::new(Rng::new(seed)),
+            due: Vec::new(),
+            free: Vec::new(),
+            requests: Vec::new(),
+            asked: None,
+            iterations: 0,
+        }
+    }
+
+    /// Adds a host.
+    pub fn add_host(&mut self) -> HostId {
+        self.paused.push(false);
+        self.net.borrow_mut().add_host()
+    }
+
+    /// Adds a port to `host`; [`Act::Boot`] starts a process there.
+    pub fn add_port(&mut self, host: HostId) -> PortId {
+        let port = self.net.borrow_mut().add_port(host);
+        self.ports.push(Process {
+            node: None,
+            life: 0,
+            host,
+            clock: self.net.borrow().clock(port),
+            busy_until: Nanos::ZERO,
+            planned: Nanos::MAX,
+            ticket: 0,
+            tick_planned: Nanos::MAX,
+            tick_ticket: 0,
+            restless: 0,
+        });
+        port
+    }
+
+    /// The process on `port`, if one lives.
+    pub fn node(&mut self, port: PortId) -> Option<&mut C::Node> {
+        self.ports[port.0].node.as_mut()
+    }
+
+    /// Which process of its port lives or has lived last, from 1.
+    pub fn life(&self, port: PortId) -> u32 {
+        self.ports[port.0].life
+    }
+
+    /// The number of ports.
+    pub fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Iterations of event loops so far.
+    pub fn iterations(&self) -> u64 {
+        self.iterations
+    }
+
+    /// The network.
+    pub fn net(&self) -> &NetHandle {
+        &self.net
+    }
+
+    /// The time.
+    pub fn now(&self) -> Nanos {
+        self.net.borrow().now()
+    }
+
+    /// Does `act` at time `at`.
+    pub fn at(&mut self, at: Nanos, act: Act) {
+        self.plan(at, Due::Act(act));
+    }
+
+    /// Runs the process on `port` as soon as it can: its user wants something of it.
+    pub fn poke(&mut self, port: PortId) {
+        let now = self.now();
+        self.plan_run(port, now);
+    }
+
+    /// Lets the world run until `end`, until the scenario is asked something (the number of the
+    /// [`Act::Ask`] is returned), or until an invariant is broken (`None`, before `end`).
+    pub fn run_until(&mut self, end: Nanos) -> Option<u64> {
+        loop {
+            let happening = {
+                let mut net = self.net.borrow_mut();
+                if net.violation().is_some() {
+                    return None;
+                }
+                net.step(end)?
+            };
+            match happening {
+                Happening::Arrived(port) => self.on_arrival(port),
+                Happening::Sent(port) => self.on_sent(port),
+                Happening::Due(number) => self.on_due(number),
+            }
+            if let Some(number) = self.asked.take() {
+                return Some(number);
+            }
+        }
+    }
+
+    /// Does `act` now.
+    pub fn act(&mut self, act: Act) {
+        let net = Rc::clone(&self.net);
+        net.borrow_mut().note(|| format!("{act:?}"));
+        net.borrow().record.note_world(self.now(), &act);
+        match act {
+            Act::Pause(host) => self.paused[host.0] = true,
+            Act::Resume(host) => self.resume(host),
+            Act::Crash(port) => self.crash(port),
+            Act::Exit(port) => self.exit(port),
+            Act::Boot(port) => self.boot(port),
+            Act::Block(from, to) => self.net.borrow_mut().set_blocked(from, to, true),
+            Act::Unblock(from, to) => self.net.borrow_mut().set_blocked(from, to, false),
+            Act::Unplug(host) => self.net.borrow_mut().set_connected(host, false),
+            Act::Plug(host) => self.net.borrow_mut().set_connected(host, true),
+            Act::Heal => self.heal(),
+            Act::Ask(number) => self.asked = Some(number),
+        }
+    }
+
+    fn heal(&mut self) {
+        self.net.borrow_mut().heal();
+        for host in 0..self.paused.len() {
+            self.resume(HostId(host));
+        }
+        for port in 0..self.ports.len() {
+            self.boot(PortId(port));
+        }
+    }
+
+    fn resume(&mut self, host: HostId) {
+        self.paused[host.0] = false;
+        for port in 0..self.ports.len() {
+            if self.ports[port].host == host {
+                self.poke(PortId(port));
+                self.plan_tick(PortId(port), Nanos::ZERO);
+            }
+        }
+    }
+
+    fn crash(&mut self, port: PortId) {
+        let Some(node) = self.ports[port.0].node.as_mut() else {
+            return;
+        };
+        node.on_end();
+        let process = self.process(port);
+        self.cluster.on_end(process);
+        // The NIC forgets the process first: what its memory held is gone without a trace.
+        self.net.borrow_mut().kill(port);
+        self.ports[port.0].node = None;
+        self.close_streams(process);
+    }
+
+    fn exit(&mut self, port: PortId) {
+        let Some(node) = self.ports[port.0].node.as_mut() else {
+            return;
+        };
+        node.on_exit();
+        node.on_end();
+        self.collect(port);
+        let process = self.process(port);
+        self.cluster.on_end(process);
+        self.ports[port.0].node = None;
+        // What the process has not waited for is read now, out of memory that it has given back.
+        self.net.borrow_mut().drain(port);
+        self.net.borrow_mut().kill(port);
+        self.close_streams(process);
+    }
+
+    fn close_streams(&mut self, process: ProcessId) {
+        for name in self.streams.of(process) {
+            let plan = self.streams.close(process, name, self.now());
+            self.plan_lane(plan);
+        }
+    }
+
+    fn boot(&mut self, port: PortId) {
+        if self.ports[port.0].node.is_some() {
+            return;
+        }
+        let process = &mut self.ports[port.0];
+        process.life += 1;
+        process.busy_until = Nanos::ZERO;
+        let id = ProcessId {
+            port,
+            life: process.life,
+        };
+        process.node = Some(self.cluster.boot(&self.net, id));
+        self.poke(port);
+    }
+
+    fn on_arrival(&mut self, port: PortId) {
+        self.ports[port.0].restless = 0;
+        self.poke(port);
+    }
+
+    /// An endpoint that spins may spin for this: see [`Self::run`]. What waits for it is memory to
+    /// be given back, for which the next frame may well be early enough.
+    fn on_sent(&mut self, port: PortId) {
+        if self.ports[port.0].restless > 0 {
+            let soon = self.now() + SENT;
+            self.plan_run(port, soon);
+        }
+    }
+
+    fn on_due(&mut self, number: u64) {
+        let at = usize::try_from(number).expect("it was an index");
+        self.free.push(at);
+        match self.due[at] {
+            Due::Run(port, ticket) if self.ports[port.0].ticket == ticket => self.run(port),
+            Due::Run(..) => {}
+            Due::Tick(port, ticket) if self.ports[port.0].tick_ticket == ticket => self.tick(port),
+            Due::Tick(..) => {}
+            Due::Lane(lane) => self.deliver(lane),
+            Due::Act(act) => self.act(act),
+        }
+    }
+
+    /// One iteration of the process on `port`.
+    ///
+    /// A process that wants to run again at once spins until the transport is done with something.
+    /// It is run when that happens; iterations in between would change nothing, so only few of
+    /// them are simulated.
+    fn run(&mut self, port: PortId) {
+        let process = &mut self.ports[port.0];
+        process.planned = Nanos::MAX;
+        let Some(node) = process
+            .node
+            .as_mut()
+            .filter(|_| !self.paused[process.host.0])
+        else {
+            return;
+        };
+        node.run_once();
+        self.iterations += 1;
+        let next = node.next_wakeup();
+        let now = self.net.borrow().now();
+        process.busy_until = now + process.clock.settle() + self.net.borrow().iteration_cost();
+        process.restless = if next > now { 0 } else { process.restless + 1 };
+        if process.restless > RESTLESS_LIMIT {
+            let what = format!("port {} wants to run at once, for ever", port.0);
+            self.net.borrow_mut().violate(what);
+        }
+        // If the transport has something to do, the process hears of it when that is done.
+        let doublings = match self.net.borrow().is_sending(port) {
+            true => SPIN_DOUBLINGS,
+            false => process.restless.min(SPIN_DOUBLINGS),
+        };
+        let spin = SPIN.times(1 << doublings);
+        let waits = self.net.borrow().waiting(port) != 0;
+        let next = if waits { now } else { next.max(now + spin) };
+        self.plan_run(port, next);
+        self.collect(port);
+    }
+
+    fn plan_run(&mut self, port: PortId, at: Nanos) {
+        let process = &mut self.ports[port.0];
+        let at = at.max(process.busy_until).max(self.net.borrow().now());
+        if at >= process.planned {
+            return;
+        }
+        dunlin_msgbuf::prefetch_lines(process, HOT_LINES);
+        process.planned = at;
+        process.ticket += 1;
+        let ticket = process.ticket;
+        self.plan(at, Due::Run(port, ticket));
+    }
+
+    fn plan(&mut self, at: Nanos, due: Due) {
+        if at == Nanos::MAX {
+            return;
+        }
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.due[number] = due;
+                number
+            }
+            None => {
+                self.due.push(due);
+                self.due.len() - 1
+            }
+        };
+        self.net.borrow_mut().schedule(at, number as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Acts on the world from outside: pauses, crashes, cuts. Planned by a run, done by `hosts`.
+
+use crate::world::net::{HostId, PortId};
+use crate::world::record::{Fact, See};
+
+/// What can be done to the world at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// No process of the host runs from now on; frames and messages pile up.
+    Pause(HostId),
+    /// They run again.
+    Resume(HostId),
+    /// The process dies; its peers' control connections break.
+    Crash(PortId),
+    /// The process ends in order.
+    Exit(PortId),
+    /// A new process starts on the port.
+    Boot(PortId),
+    /// Frames and messages in this direction get lost and wait, respectively.
+    Block(HostId, HostId),
+    /// That is over.
+    Unblock(HostId, HostId),
+    /// The host's cable is pulled.
+    Unplug(HostId),
+    /// It is put back.
+    Plug(HostId),
+    /// Every fault is over and every process runs.
+    Heal,
+    /// The scenario wants to be asked; the number is its own.
+    Ask(u64),
+}
+
+impl Fact for Act {
+    fn show(&self, see: &mut impl See) {
+        see.kind("act");
+        see.text("act", format_args!("{self:?}"));
+    }
+
+    fn words(&self) -> String {
+        format!("{self:?}")
+    }
+}

@@ -1,0 +1,116 @@
+//! What a simulated process is to the world, and how both talk.
+//!
+//! Implemented by scenarios, called by `world`.
+
+use dunlin_core::Nanos;
+
+use crate::world::net::{Fd, NetHandle, PortId};
+use crate::world::record::{Fact, See};
+
+/// Which process: the `life`-th (from 1) on its port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ProcessId {
+    /// Where it runs.
+    pub port: PortId,
+    /// How many processes have run there, itself included.
+    pub life: u32,
+}
+
+/// What a process hears of its control connections, by the names that it gave them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StreamEvent {
+    /// A connection that it asked for is there.
+    Dialled(u64),
+    /// A message came, with descriptors.
+    Frame(u64, Vec<u8>, Vec<Fd>),
+    /// A connection is gone, or could not be made.
+    Closed(u64),
+}
+
+impl Fact for StreamEvent {
+    fn show(&self, see: &mut impl See) {
+        see.kind("control");
+        match self {
+            Self::Frame(name, frame, _) => {
+                see.number("connection", *name);
+                see.bytes("message", frame);
+            }
+            event => see.text("event", format_args!("{event:?}")),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Frame(name, frame, _) => {
+                format!("control message of {} bytes on {name}", frame.len())
+            }
+            other => format!("control {other:?}"),
+        }
+    }
+}
+
+/// What a process wants of its control connections.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StreamRequest {
+    /// Connect to whoever listens on the port. `local`: by a way that needs no cable.
+    Dial {
+        /// The name from now on.
+        name: u64,
+        /// Where to.
+        to: PortId,
+        /// Both are on one host.
+        local: bool,
+    },
+    /// Send a message, with descriptors if the connection carries them.
+    Send(u64, Vec<u8>, Vec<Fd>),
+    /// Close.
+    Close(u64),
+}
+
+/// A simulated process: a thread with an event loop, and one for the control plane, which does
+/// nothing and refuses everybody unless it is given something to do.
+pub trait Node {
+    /// One iteration of its event loop.
+    fn run_once(&mut self);
+
+    /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
+    fn next_wakeup(&mut self) -> Nanos;
+
+    /// The control thread runs because its time has come.
+    fn on_tick(&mut self) {}
+
+    /// When the control thread wants to run if nothing arrives.
+    fn next_tick(&mut self) -> Nanos {
+        Nanos::MAX
+    }
+
+    /// Another process connects: the name of the connection from now on; `None` to refuse.
+    /// `local`: both are on one host, and the connection carries descriptors.
+    fn on_incoming(&mut self, _local: bool) -> Option<u64> {
+        None
+    }
+
+    /// The control thread hears of a connection.
+    fn on_stream(&mut self, _event: StreamEvent) {}
+
+    /// It is to end in order, now.
+    fn on_exit(&mut self) {}
+
+    /// It ends now, in whatever way: the last moment to read what it has counted.
+    fn on_end(&mut self) {}
+
+    /// Moves out what it wants of its connections.
+    fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
+}
+
+/// Who makes the processes.
+pub trait Cluster {
+    /// The processes.
+    type Node: Node;
+
+    /// Starts a process.
+    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
+
+    /// A process ends, in one way or another.
+    fn on_end(&mut self, process: ProcessId);
+}

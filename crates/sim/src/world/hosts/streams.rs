@@ -1,0 +1,177 @@
+//! The control plane's connections: in order, reliable, late, and broken by a crash, as TCP is.
+//!
+//! A connection whose direction has no path holds back what was sent, and goes on when the path is
+//! back. Invariant: what one end sends arrives at the other in order, or the other learns that the
+//! connection is gone; nothing arrives at an end after that. Called by `world`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dunlin_core::Nanos;
+
+use crate::world::ProcessId;
+use crate::world::net::{Fd, PortId};
+use crate::world::rng::Rng;
+
+/// What travels from one end to the other.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A request for a connection, to whoever listens.
+    Dial,
+    /// The request was accepted.
+    Dialled,
+    /// A message, and the descriptors that go with it.
+    Frame(Vec<u8>, Vec<Fd>),
+    /// The end.
+    Gone,
+}
+
+/// One direction of a connection, towards one of its ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lane(usize);
+
+/// Something to be looked at later: the first item of the lane is due then.
+pub(super) type Plan = Option<(Lane, Nanos)>;
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Streams {
+    ends: Vec<End>,
+    named: BTreeMap<(ProcessId, u64), Lane>,
+    rng: Rng,
+}
+
+/// One end, with what is under way to it. Ends lie in pairs.
+#[derive(Debug)]
+struct End {
+    port: PortId,
+    /// The process, and what it calls the connection; `None` before the beginning and after the
+    /// end.
+    owner: Option<(ProcessId, u64)>,
+    /// Both ends are on one host, and no cable is between them.
+    local: bool,
+    items: VecDeque<(Nanos, Item)>,
+    last: Nanos,
+}
+
+/// Range of the time that a message needs: a kernel's TCP within a rack, with its wake-ups.
+const DELAY: (u64, u64) = (10_000, 400_000);
+/// A connection without a path tries again after this time.
+const RETRY: Nanos = Nanos::from_millis(1);
+
+impl Lane {
+    /// The other direction.
+    const fn back(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+}
+
+impl Streams {
+    pub(super) fn new(rng: Rng) -> Self {
+        Self {
+            ends: Vec::new(),
+            named: BTreeMap::new(),
+            rng,
+        }
+    }
+
+    /// A process asks for a connection, which it calls `name`.
+    pub(super) fn dial(
+        &mut self,
+        from: ProcessId,
+        name: u64,
+        to: PortId,
+        local: bool,
+        now: Nanos,
+    ) -> Plan {
+        let near = Lane(self.ends.len());
+        let end = |port, owner| End {
+            port,
+            owner,
+            local,
+            items: VecDeque::new(),
+            last: Nanos::ZERO,
+        };
+        self.ends.push(end(from.port, Some((from, name))));
+        self.ends.push(end(to, None));
+        self.named.insert((from, name), near);
+        self.push(near.back(), Item::Dial, now)
+    }
+
+    /// A process sends over a connection; if that is gone, nothing happens.
+    pub(super) fn send(
+        &mut self,
+        from: ProcessId,
+        name: u64,
+        (frame, fds): (Vec<u8>, Vec<Fd>),
+        now: Nanos,
+    ) -> Plan {
+        let near = self.named.get(&(from, name)).copied()?;
+        self.push(near.back(), Item::Frame(frame, fds), now)
+    }
+
+    /// A process closes a connection. It hears nothing of it any more.
+    pub(super) fn close(&mut self, from: ProcessId, name: u64, now: Nanos) -> Plan {
+        let near = self.forget((from, name))?;
+        self.push(near.back(), Item::Gone, now)
+    }
+
+    /// Who listened for a connection takes it, and calls it `name`.
+    pub(super) fn accept(&mut self, lane: Lane, by: ProcessId, name: u64, now: Nanos) -> Plan {
+        self.ends[lane.0].owner = Some((by, name));
+        self.named.insert((by, name), lane);
+        self.push(lane.back(), Item::Dialled, now)
+    }
+
+    /// Nobody takes the connection that arrived over this lane.
+    pub(super) fn refuse(&mut self, lane: Lane, now: Nanos) -> Plan {
+        self.push(lane.back(), Item::Gone, now)
+    }
+
+    /// The connections of a process, by their names.
+    pub(super) fn of(&self, process: ProcessId) -> Vec<u64> {
+        let all = (process, 0)..=(process, u64::MAX);
+        self.named.range(all).map(|((_, name), _)| *name).collect()
+    }
+
+    /// From where to where a lane goes, and whether it needs no cable.
+    pub(super) fn route(&self, lane: Lane) -> (PortId, PortId, bool) {
+        let to = &self.ends[lane.0];
+        (self.ends[lane.back().0].port, to.port, to.local)
+    }
+
+    /// Who is at the end of the lane, and what he calls the connection.
+    pub(super) fn owner(&self, lane: Lane) -> Option<(ProcessId, u64)> {
+        self.ends[lane.0].owner
+    }
+
+    /// The end has heard that the connection is gone.
+    pub(super) fn drop_end(&mut self, lane: Lane) {
+        if let Some(owner) = self.ends[lane.0].owner {
+            self.forget(owner);
+        }
+    }
+
+    /// Takes the first item if there is a path; says when the lane is to be looked at next.
+    pub(super) fn take(&mut self, lane: Lane, open: bool, now: Nanos) -> (Option<Item>, Plan) {
+        if !open {
+            return (None, Some((lane, now + RETRY)));
+        }
+        let items = &mut self.ends[lane.0].items;
+        let item = items.pop_front().map(|(_, item)| item);
+        (item, items.front().map(|(due, _)| (lane, (*due).max(now))))
+    }
+
+    fn forget(&mut self, owner: (ProcessId, u64)) -> Option<Lane> {
+        let near = self.named.remove(&owner)?;
+        self.ends[near.0].owner = None;
+        Some(near)
+    }
+
+    fn push(&mut self, lane: Lane, item: Item, now: Nanos) -> Plan {
+        let delay = Nanos(self.rng.log_between(DELAY.0, DELAY.1));
+        let end = &mut self.ends[lane.0];
+        end.last = end.last.max(now + delay);
+        end.items.push_back((end.last, item));
+        (end.items.len() == 1).then_some((lane, end.last))
+    }
+}

@@ -1,0 +1,331 @@
+//! The network: hosts on one switch or on racks of a two-tier fabric, ports (the NIC queues of one
+//! endpoint) on the hosts, frames under way, and what goes wrong with them (design §12, §13).
+//!
+//! A frame's path: the endpoint's burst; DMA, some time later, in order; the NIC and the host's
+//! cable; the switch of its rack, where faults strike; perhaps a spine switch and that of another
+//! rack, all of which have bounded memory; the port's bounded RX queue. Invariant: nothing here
+//! reads a frame. Called by `world`, which runs the endpoints, and through [`SimRx`] and [`SimTx`]
+//! by the endpoints themselves.
+
+mod address;
+mod capture;
+pub(crate) mod channels;
+mod config;
+mod counters;
+mod descriptors;
+mod fabric;
+mod fact;
+mod faults;
+mod frames;
+mod path;
+mod port;
+mod queue;
+mod transport;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use dunlin_core::Nanos;
+
+pub use address::{HostId, PortId};
+pub use capture::{Capture, Captured};
+pub use config::{CpuCosts, NetConfig};
+pub use counters::NetCounters;
+pub use descriptors::Fd;
+pub use fabric::Fabric;
+pub use faults::FaultRates;
+pub use port::Traffic;
+pub use queue::Marking;
+pub use transport::{SimRx, SimTransport, SimTx};
+
+use crate::world::clock::SimClock;
+use crate::world::events::EventQueue;
+use crate::world::hostile::Tap;
+use crate::world::record::Recorder;
+use crate::world::rng::Rng;
+use crate::world::trace::Trace;
+use fabric::Wiring;
+use frames::{FrameId, Frames};
+use port::Port;
+
+/// What the world must react to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// A frame lies in the RX queue of this port.
+    Arrived(PortId),
+    /// The transport is done with a burst of this port.
+    Sent(PortId),
+    /// A time that the world asked for has come; the number is the world's.
+    Due(u64),
+}
+
+/// The network, shared by the world and by all halves of transports.
+pub type NetHandle = Rc<RefCell<Net>>;
+
+/// State of the network.
+#[derive(Debug)]
+pub struct Net {
+    config: NetConfig,
+    time: Rc<Cell<Nanos>>,
+    events: EventQueue<Event>,
+    rng: Rng,
+    rates: FaultRates,
+    wiring: Wiring,
+    frames: Frames,
+    hosts: Vec<Host>,
+    ports: Vec<Port>,
+    blocked: BTreeSet<(HostId, HostId)>,
+    tap: Tap,
+    capture: Option<Capture>,
+    /// Buffers of frames that are gone, for those to come.
+    spare: Vec<Vec<u8>>,
+    /// Descriptors that are open, in processes and under way between them.
+    descriptors: Rc<Cell<u64>>,
+    /// What happened so far.
+    pub counters: NetCounters,
+    /// What happened last.
+    pub trace: Trace,
+    /// Where a run that is compared is recorded.
+    pub(crate) record: Recorder,
+    violation: Option<String>,
+    digest: u64,
+}
+
+#[derive(Debug)]
+struct Host {
+    connected: bool,
+    /// Ports with frames that the NIC has no room for, in the order of their turns.
+    waiting: VecDeque<PortId>,
+    /// Frames to it that the burst of losses which has begun still takes.
+    losing: u32,
+}
+
+#[derive(Debug)]
+enum Event {
+    /// The first burst of a port is read, unless its process has died.
+    Dma(u32, u32),
+    /// The NIC of a host has room again.
+    Room(HostId),
+    /// A frame is at the end of a cable.
+    Arrive(FrameId),
+    /// A frame is at its host, by whatever way.
+    Deliver(FrameId),
+    Due(u64),
+}
+
+impl Net {
+    /// A network without hosts.
+    pub fn new(config: NetConfig, seed: u64, trace: Trace) -> NetHandle {
+        Rc::new(RefCell::new(Self {
+            wiring: Wiring::new(config.fabric.clone(), config.cable),
+            frames: Frames::default(),
+            config,
+            time: Rc::default(),
+            events: EventQueue::default(),
+            rng: Rng::new(seed),
+            rates: FaultRates::NONE,
+            hosts: Vec::new(),
+            ports: Vec::new(),
+            blocked: BTreeSet::new(),
+            tap: Tap::default(),
+            capture: None,
+            spare: Vec::new(),
+            descriptors: Rc::default(),
+            counters: NetCounters::default(),
+            trace,
+            record: Recorder::default(),
+            violation: None,
+            digest: 0,
+        }))
+    }
+
+    /// Descriptors that are open, in processes and under way between them.
+    pub(crate) fn descriptors(&self) -> u64 {
+        self.descriptors.get()
+    }
+
+    /// Adds a host and its cable.
+    pub fn add_host(&mut self) -> HostId {
+        let config = &self.config;
+        self.hosts.push(Host {
+            connected: true,
+            waiting: VecDeque::new(),
+            losing: 0,
+        });
+        self.wiring
+            .add_host(config.line_rate, config.cable, config.nic_bytes)
+    }
+
+    /// Adds a port to `host`. Nobody listens on it before [`SimTransport::open`].
+    pub fn add_port(&mut self, host: HostId) -> PortId {
+        self.ports
+            .push(Port::new(host, SimClock::new(Rc::clone(&self.time))));
+        PortId(self.ports.len() - 1)
+    }
+
+    /// The time of the world.
+    pub fn now(&self) -> Nanos {
+        self.time.get()
+    }
+
+    /// What an iteration of an event loop costs at least.
+    pub fn iteration_cost(&self) -> Nanos {
+        self.config.cpu.iteration
+    }
+
+    /// The clock of the thread behind `port`.
+    pub fn clock(&self, port: PortId) -> SimClock {
+        self.ports[port.0].clock.clone()
+    }
+
+    /// The host of `port`.
+    pub fn host_of(&self, port: PortId) -> HostId {
+        self.ports[port.0].host
+    }
+
+    /// What `port` has sent and received.
+    pub fn traffic(&self, port: PortId) -> Traffic {
+        self.ports[port.0].traffic
+    }
+
+    /// Bytes in the longest queue and in the fullest memory of any switch.
+    pub fn fullest(&mut self) -> (u64, u64) {
+        self.wiring.fullest(self.time.get())
+    }
+
+    /// Some of what `port` handed over has not been read out of its memory.
+    pub fn is_sending(&self, port: PortId) -> bool {
+        self.ports[port.0].is_sending()
+    }
+
+    /// Frames that wait in the RX queue of `port`.
+    pub fn waiting(&self, port: PortId) -> usize {
+        self.ports[port.0].rx.len()
+    }
+
+    /// Sets how often faults strike from now on.
+    pub fn set_rates(&mut self, rates: FaultRates) {
+        self.rates = rates;
+    }
+
+    /// Pulls the cable of `host` or puts it back.
+    pub fn set_connected(&mut self, host: HostId, connected: bool) {
+        self.hosts[host.0].connected = connected;
+    }
+
+    /// Drops everything that `from` sends to `to`, in this direction only, or stops doing so.
+    pub fn set_blocked(&mut self, from: HostId, to: HostId, blocked: bool) {
+        if blocked {
+            self.blocked.insert((from, to));
+        } else {
+            self.blocked.remove(&(from, to));
+        }
+    }
+
+    /// True if a frame from `from` has a way to `to` now.
+    pub fn has_path(&self, from: HostId, to: HostId) -> bool {
+        let connected = self.hosts[from.0].connected && self.hosts[to.0].connected;
+        connected && !self.blocked.contains(&(from, to))
+    }
+
+    /// Ends every fault that lasts: the network is sound from now on.
+    pub fn heal(&mut self) {
+        self.rates = FaultRates::NONE;
+        self.blocked.clear();
+        let now = self.time.get();
+        for host in &mut self.hosts {
+            host.connected = true;
+            host.losing = 0;
+        }
+        self.wiring.end_stalls(now);
+    }
+
+    /// The process behind `port` dies: its queues are gone, what it was sending too.
+    pub fn kill(&mut self, port: PortId) {
+        self.ports[port.0].kill();
+    }
+
+    /// Reads everything that `port` is sending out of its memory, now.
+    pub fn drain(&mut self, port: PortId) {
+        self.read_bursts(port, Nanos::MAX);
+    }
+
+    /// Asks for [`Happening::Due`] at `at`.
+    pub fn schedule(&mut self, at: Nanos, number: u64) {
+        self.events.push(at, Event::Due(number));
+    }
+
+    /// Moves the time on until something happens that the world must react to. `None` if nothing
+    /// does until `end`; the time is `end` then.
+    pub fn step(&mut self, end: Nanos) -> Option<Happening> {
+        loop {
+            let frames = &self.frames;
+            let next = self.events.pop_until(end, |event| match event {
+                Event::Arrive(id) | Event::Deliver(id) => frames.prefetch(*id),
+                Event::Dma(..) | Event::Room(_) | Event::Due(_) => {}
+            });
+            let Some((at, event)) = next else {
+                self.time.set(self.time.get().max(end));
+                return None;
+            };
+            self.time.set(at);
+            let happening = match event {
+                Event::Dma(port, life) => self.on_dma(PortId(port as usize), life),
+                Event::Room(host) => self.on_room(host),
+                Event::Arrive(id) => self.on_arrival(id),
+                Event::Deliver(id) => self.deliver(id),
+                Event::Due(number) => Some(Happening::Due(number)),
+            };
+            if happening.is_some() {
+                return happening;
+            }
+        }
+    }
+
+    /// Puts a frame on the wire towards `to` that no endpoint sent.
+    pub fn inject(&mut self, to: PortId, bytes: &[u8]) {
+        self.counters.hostile += 1;
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(bytes);
+        let id = self.frame(to, to, copy, 0);
+        self.events.push(self.now(), Event::Deliver(id));
+    }
+
+    /// Shows every frame that arrives to `capture`.
+    pub fn capture(&mut self, capture: Capture) {
+        self.capture = Some(capture);
+    }
+
+    /// What somebody who listens at the switch has recorded.
+    pub fn tap(&mut self) -> &mut Tap {
+        &mut self.tap
+    }
+
+    /// Records that an invariant was broken. The first report counts.
+    pub fn violate(&mut self, what: String) {
+        let now = self.now();
+        self.trace.note(now, || format!("VIOLATION {what}"));
+        self.violation.get_or_insert(what);
+    }
+
+    /// The first broken invariant.
+    pub fn violation(&self) -> Option<&str> {
+        self.violation.as_deref()
+    }
+
+    /// A number that follows from what was delivered to whom and when.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Adds a line to the trace at the present time.
+    pub fn note(&mut self, what: impl FnOnce() -> String) {
+        let now = self.time.get();
+        self.trace.note(now, what);
+    }
+}
+
+#[cfg(test)]
+mod tests;

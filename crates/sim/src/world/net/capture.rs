@@ -1,0 +1,49 @@
+//! Frames that arrive, shown to whoever wants to record them. Called by `path`.
+
+use std::fmt;
+
+use dunlin_core::Nanos;
+
+use crate::world::net::PortId;
+use crate::world::net::frames::Frame;
+
+/// A frame that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// When.
+    pub at: Nanos,
+    /// Whence.
+    pub from: PortId,
+    /// Where.
+    pub to: PortId,
+    /// What an endpoint sees of it.
+    pub bytes: &'a [u8],
+    /// It bears a congestion mark.
+    pub congestion: bool,
+}
+
+/// Whoever wants to see frames.
+pub struct Capture(Box<dyn FnMut(&Captured<'_>)>);
+
+impl Capture {
+    /// Calls `see` for every frame.
+    pub fn new(see: impl FnMut(&Captured<'_>) + 'static) -> Self {
+        Self(Box::new(see))
+    }
+
+    pub(super) fn show(&mut self, frame: &Frame, at: Nanos) {
+        self.0(&Captured {
+            at,
+            from: frame.from,
+            to: frame.to,
+            bytes: &frame.bytes,
+            congestion: frame.congestion,
+        });
+    }
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Capture")
+    }
+}

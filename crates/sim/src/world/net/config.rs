@@ -1,0 +1,80 @@
+//! The make of a network: rates, delays, memory, and what moving frames costs a thread.
+//!
+//! Called by `net` and its parts, filled by plans, scenarios and tests.
+
+use std::ops::Range;
+
+use dunlin_core::Nanos;
+
+use super::fabric::Fabric;
+
+/// What the network is made of. Times are in nanoseconds, rates in bytes per second.
+#[derive(Clone, Debug)]
+pub struct NetConfig {
+    /// Rate of the cable of every host.
+    pub line_rate: u64,
+    /// Time that a bit needs from one end of a cable to the other.
+    pub cable: Nanos,
+    /// Bytes that wait at most in a NIC.
+    pub nic_bytes: u64,
+    /// What finds no room there waits in its endpoint's queue until there is, host by host in
+    /// turns, as with a real NIC. If not, it is dropped.
+    pub nic_waits: bool,
+    /// Hosts are told the round trip of an empty network. If not, they measure it.
+    pub tells_base_rtt: bool,
+    /// The switches.
+    pub fabric: Fabric,
+    /// Bytes that a frame takes on a cable beside its own: headers below ours, checksum, gap.
+    pub frame_overhead: u32,
+    /// Frames that a port holds for its endpoint.
+    pub rx_queue: u32,
+    /// Most data bytes in one packet.
+    pub data_size: u32,
+    /// Packets to the same port from one burst share a frame of up to so many bytes.
+    pub frame_bytes: usize,
+    /// A burst is read from memory after this time at the earliest and at the latest.
+    pub dma: (Nanos, Nanos),
+    /// What moving frames costs the endpoint's thread.
+    pub cpu: CpuCosts,
+    /// Bytes of a frame that damage may hit unnoticed; see `faults::damage`.
+    pub reach: Range<usize>,
+    /// How a frame looks in the trace: the network itself cannot read it.
+    pub describe: fn(&[u8]) -> String,
+}
+
+/// What an endpoint's thread pays.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuCosts {
+    /// For an iteration of its event loop.
+    pub iteration: Nanos,
+    /// For each packet or frame, sent or received.
+    pub packet: Nanos,
+    /// For 1024 bytes received or sent.
+    pub kilobyte: Nanos,
+}
+
+impl Default for NetConfig {
+    /// A rack at 10 Gb/s with 1 µs between any two hosts.
+    fn default() -> Self {
+        Self {
+            line_rate: 1_250_000_000,
+            cable: Nanos(500),
+            nic_bytes: 1 << 20,
+            nic_waits: false,
+            tells_base_rtt: true,
+            fabric: Fabric::default(),
+            frame_overhead: 0,
+            rx_queue: 1024,
+            data_size: 1024,
+            frame_bytes: 1472,
+            dma: (Nanos(200), Nanos(2000)),
+            cpu: CpuCosts {
+                iteration: Nanos(50),
+                packet: Nanos(50),
+                kilobyte: Nanos(100),
+            },
+            reach: 0..0,
+            describe: |bytes| format!("{} bytes", bytes.len()),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Counters of frames, by how they ended. Counted by `path`.
+
+/// What happened to all frames of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetCounters {
+    /// Frames that left a NIC.
+    pub sent: u64,
+    /// Frames that reached an RX queue, second copies and hostile ones included.
+    pub delivered: u64,
+    /// Bytes of them that came out of msgbufs.
+    pub delivered_bytes: u64,
+    /// Second copies.
+    pub duplicated: u64,
+    /// Frames taken out of their order.
+    pub reordered: u64,
+    /// Damaged frames that were delivered.
+    pub damaged: u64,
+    /// Frames that somebody else put on the wire.
+    pub hostile: u64,
+    /// Lost by the loss rate.
+    pub lost: u64,
+    /// Dropped for a wrong checksum.
+    pub checksum: u64,
+    /// Dropped at a cable that is down or a direction that is blocked.
+    pub cut: u64,
+    /// Dropped by a switch whose memory was full, or of which the queue had its share.
+    pub queue_full: u64,
+    /// Dropped by a NIC whose memory was full.
+    pub nic_full: u64,
+    /// Dropped by a full RX queue.
+    pub rx_full: u64,
+    /// Sent to a port where no process listens.
+    pub nobody: u64,
+}
+
+impl NetCounters {
+    /// What happened since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            sent: self.sent - earlier.sent,
+            delivered: self.delivered - earlier.delivered,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            duplicated: self.duplicated - earlier.duplicated,
+            reordered: self.reordered - earlier.reordered,
+            damaged: self.damaged - earlier.damaged,
+            hostile: self.hostile - earlier.hostile,
+            lost: self.lost - earlier.lost,
+            checksum: self.checksum - earlier.checksum,
+            cut: self.cut - earlier.cut,
+            queue_full: self.queue_full - earlier.queue_full,
+            nic_full: self.nic_full - earlier.nic_full,
+            rx_full: self.rx_full - earlier.rx_full,
+            nobody: self.nobody - earlier.nobody,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The queues of one endpoint at its NIC: what it received and what it is sending.
+//!
+//! Invariant: bursts are read from memory in their order, later than they were handed over, and
+//! `done` moves only then. A msgbuf that is no longer what it was when it was handed over is
+//! reported: the endpoint released it before done (design §12). Called by `net` and `transport`.
+
+use std::collections::VecDeque;
+
+use dunlin_core::Nanos;
+use dunlin_core::transport::{TxItem, TxSeq};
+use dunlin_msgbuf::regions;
+use dunlin_wire::{HEADER_LEN, Header};
+
+use crate::world::clock::SimClock;
+use crate::world::net::channels::port_of;
+use crate::world::net::{HostId, PortId};
+
+/// One endpoint's NIC queues.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) host: HostId,
+    pub(super) clock: SimClock,
+    /// A process listens here.
+    pub(super) alive: bool,
+    /// Counts the processes that have listened here, so that events of dead ones are ignored.
+    pub(super) life: u32,
+    /// Frames for the endpoint, with their congestion marks.
+    pub(super) rx: VecDeque<(Vec<u8>, bool)>,
+    tx: VecDeque<Pending>,
+    /// Items handed over by the present process.
+    handed: TxSeq,
+    /// Items read from memory.
+    pub(super) done: TxSeq,
+    /// When the last burst handed over will be read.
+    last_dma: Nanos,
+    pub(super) traffic: Traffic,
+}
+
+/// Frames that a port has sent and received. Bytes are those of messages, without headers and
+/// extensions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Traffic {
+    /// Frames that left its memory, and their bytes.
+    pub sent: u64,
+    /// The same in bytes.
+    pub sent_bytes: u64,
+    /// Bytes of them that reached the RX queue of another port.
+    pub delivered_bytes: u64,
+    /// Frames that reached its own RX queue.
+    pub received: u64,
+    /// The same in bytes.
+    pub received_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Pending {
+    item: TxItem,
+    due: Nanos,
+    /// It goes into the same frame as the item before it.
+    joins: bool,
+}
+
+/// A frame as it leaves the host.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) to: PortId,
+    pub(super) bytes: Vec<u8>,
+    /// How many of them are data of messages.
+    pub(super) data: u32,
+    /// Msgbufs that had changed before they were read.
+    pub(super) problems: Vec<String>,
+}
+
+impl Port {
+    pub(super) fn new(host: HostId, clock: SimClock) -> Self {
+        Self {
+            host,
+            clock,
+            alive: false,
+            life: 0,
+            rx: VecDeque::new(),
+            tx: VecDeque::new(),
+            handed: TxSeq(0),
+            done: TxSeq(0),
+            last_dma: Nanos::ZERO,
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// A new process listens here.
+    pub(super) fn start(&mut self) {
+        self.kill();
+        self.alive = true;
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.alive = false;
+        self.life += 1;
+        self.rx.clear();
+        self.tx.clear();
+        self.handed = TxSeq(0);
+        self.done = TxSeq(0);
+    }
+
+    /// Something handed over has not been read yet.
+    pub(super) fn is_sending(&self) -> bool {
+        !self.tx.is_empty()
+    }
+
+    /// The next frame could be read now.
+    pub(super) fn is_due(&self, now: Nanos) -> bool {
+        self.tx.front().is_some_and(|pending| pending.due <= now)
+    }
+
+    /// Takes a burst over, to be read at `due` or after what was handed over before. Returns the
+    /// position after it and when it will be read.
+    pub(super) fn hand_over(
+        &mut self,
+        items: &[TxItem],
+        due: Nanos,
+        frame_bytes: usize,
+    ) -> (TxSeq, Nanos) {
+        self.last_dma = self.last_dma.max(due);
+        let mut room: Option<(u32, usize)> = None;
+        for item in items {
+            let len = packet_len(item);
+            let joins = matches!(room, Some((to, left)) if to == item.peer.0 && len <= left);
+            let left = match room {
+                Some((_, left)) if joins => left - len,
+                _ => frame_bytes.saturating_sub(len),
+            };
+            room = Some((item.peer.0, left));
+            self.tx.push_back(Pending {
+                item: *item,
+                due: self.last_dma,
+                joins,
+            });
+        }
+        self.handed.0 += items.len() as u64;
+        (self.handed, self.last_dma)
+    }
+
+    /// Reads the next frame that is due by `until` into `bytes`.
+    pub(super) fn next_frame(&mut self, until: Nanos, mut bytes: Vec<u8>) -> Option<Outgoing> {
+        let first = self.tx.front().filter(|pending| pending.due <= until)?;
+        let to = PortId(port_of(first.item.peer));
+        bytes.clear();
+        let mut out = Outgoing {
+            to,
+            bytes,
+            data: 0,
+            problems: Vec::new(),
+        };
+        let mut take = true;
+        while take && let Some(pending) = self.tx.pop_front() {
+            out.append(&pending.item);
+            self.done.0 += 1;
+            take = self
+                .tx
+                .front()
+                .is_some_and(|next| next.joins && next.due <= until);
+        }
+        Some(out)
+    }
+}
+
+impl Outgoing {
+    fn append(&mut self, item: &TxItem) {
+        self.bytes
+            .extend_from_slice(&item.inline[..item.inline_len as usize]);
+        self.data += u32::try_from(data_len(item)).unwrap_or(u32::MAX);
+        if item.data.is_empty() {
+            return;
+        }
+        if let Err(why) = regions::read(item.data, &mut self.bytes) {
+            self.problems
+                .push(format!("msgbuf released before done: {why}"));
+        }
+    }
+}
+
+/// Bytes of a message in a packet, wherever they lie: short ones stand after the header.
+pub(super) fn data_len(item: &TxItem) -> usize {
+    let inline = &item.inline[..item.inline_len as usize];
+    let front =
+        Header::decode(inline).map_or(HEADER_LEN, |header| HEADER_LEN + header.extension_len());
+    inline.len().saturating_sub(front) + item.data.len()
+}
+
+fn packet_len(item: &TxItem) -> usize {
+    item.inline_len as usize + item.data.len()
+}

@@ -1,0 +1,209 @@
+//! A queue with the cable behind it, and the memory that several queues share.
+//!
+//! When a frame comes it is known when it will have left, because nothing overtakes it: no event is
+//! needed for that. Invariants: frames leave in the order in which they came, one at a time, at the
+//! cable's rate; a frame takes room in the queue and in its memory until its last bit has left.
+//! What has left is noticed when it matters. Called by `fabric`.
+
+use std::collections::VecDeque;
+
+use dunlin_core::Nanos;
+
+use crate::world::net::frames::End;
+use crate::world::rng::{Ppm, Rng};
+
+/// When frames are marked "congestion experienced", by the length of the queue that they meet:
+/// never below `from`, always above `to`, and between them more and more often, up to `most` (RED
+/// as DCQCN uses it: Kmin, Kmax, Pmax). With `from == to` it is a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Marking {
+    /// Bytes up to which no frame is marked.
+    pub from: u64,
+    /// Bytes above which every frame is marked.
+    pub to: u64,
+    /// How often a frame is marked just below that.
+    pub most: Ppm,
+}
+
+impl Marking {
+    /// No frame is ever marked.
+    pub const NEVER: Self = Self::step(u64::MAX);
+
+    /// Every frame that meets a queue of more than `at` bytes is marked.
+    pub const fn step(at: u64) -> Self {
+        Self {
+            from: at,
+            to: at,
+            most: Ppm::ALWAYS,
+        }
+    }
+
+    /// Whether a frame that meets a queue of `bytes` is marked.
+    fn marks(&self, bytes: u64, rng: &mut Rng) -> bool {
+        if bytes <= self.from || bytes > self.to {
+            return bytes > self.to;
+        }
+        let share = u128::from(self.most.0) * u128::from(bytes - self.from);
+        let ppm = share / u128::from(self.to - self.from);
+        rng.chance(Ppm(u32::try_from(ppm).unwrap_or(Ppm::ALWAYS.0)))
+    }
+}
+
+/// The packet memory of a switch or a NIC.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    capacity: u64,
+    /// A queue may take so many times what is free (Choudhury and Hahne, "Dynamic queue length
+    /// thresholds for shared-memory packet switches").
+    alpha: f64,
+    /// Bytes in use, and those of frames whose having left nobody has noticed.
+    used: u64,
+}
+
+impl Memory {
+    pub(super) fn new(capacity: u64, alpha: f64) -> Self {
+        Self {
+            capacity,
+            alpha,
+            used: 0,
+        }
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Room for `more` bytes in a queue that has `queued`.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the bytes of a switch are far below 2^53"
+    )]
+    fn admits(&self, queued: u64, more: u64) -> bool {
+        let free = self.capacity - self.used;
+        more <= free && (queued + more) as f64 <= self.alpha * free as f64
+    }
+}
+
+/// What a queue is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cable {
+    /// Bytes per second.
+    pub(super) rate: u64,
+    /// From the last bit at this end to the frame's being dealt with at the other.
+    pub(super) delay: Nanos,
+    /// Where it goes.
+    pub(super) end: End,
+}
+
+/// A queue and its cable.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    /// Time to send a byte, in picoseconds, so that 100 Gb/s (80 ps) is exact.
+    byte_ps: u64,
+    delay: Nanos,
+    pub(super) end: End,
+    /// Which memory the frames lie in.
+    pub(super) memory: usize,
+    /// When each frame will have left, and what it takes.
+    frames: VecDeque<(Nanos, u64)>,
+    /// Bytes of all these.
+    bytes: u64,
+    /// When the cable is free, in picoseconds.
+    free_ps: u64,
+}
+
+/// The memory has no room for the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Full;
+
+impl Queue {
+    pub(super) fn new(cable: Cable, memory: usize) -> Self {
+        Self {
+            byte_ps: 1_000_000_000_000 / cable.rate.max(1),
+            delay: cable.delay,
+            end: cable.end,
+            memory,
+            frames: VecDeque::new(),
+            bytes: 0,
+            free_ps: 0,
+        }
+    }
+
+    /// Bytes that had not left when that was noticed last.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Notices what has left.
+    pub(super) fn settle(&mut self, memory: &mut Memory, now: Nanos) {
+        while let Some(&(gone, size)) = self.frames.front()
+            && gone <= now
+        {
+            self.frames.pop_front();
+            self.bytes -= size;
+            memory.used -= size;
+        }
+    }
+
+    /// Puts a frame at the end, if the memory, as far as it is known, has room for it. Returns when
+    /// the frame is at the other end of the cable.
+    pub(super) fn push(
+        &mut self,
+        size: u64,
+        memory: &mut Memory,
+        now: Nanos,
+    ) -> Result<Nanos, Full> {
+        self.settle(memory, now);
+        if !memory.admits(self.bytes, size) {
+            return Err(Full);
+        }
+        memory.used += size;
+        self.bytes += size;
+        // One frame follows the other to the picosecond, though events are at whole nanoseconds.
+        let start = match self.free_ps.div_ceil(1000) >= now.0 {
+            true => self.free_ps,
+            false => now.0.saturating_mul(1000),
+        };
+        self.free_ps = start.saturating_add(size * self.byte_ps);
+        let gone = Nanos(self.free_ps.div_ceil(1000));
+        self.frames.push_back((gone, size));
+        Ok(gone + self.delay)
+    }
+
+    /// When the memory, of which this queue is the only user, will have room for `size` bytes.
+    pub(super) fn room_at(&mut self, size: u64, memory: &mut Memory, now: Nanos) -> Nanos {
+        self.settle(memory, now);
+        let mut free = memory.capacity.saturating_sub(memory.used);
+        let mut at = now;
+        for &(gone, leaves) in &self.frames {
+            if free >= size {
+                break;
+            }
+            free += leaves;
+            at = gone;
+        }
+        at
+    }
+
+    /// Sends nothing for `span`: everything behind is late together.
+    pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
+        let free = self.free_ps.max(now.0.saturating_mul(1000));
+        self.free_ps = free.saturating_add(span.0.saturating_mul(1000));
+    }
+
+    /// Frames from now on do not wait for those before; what has been queued comes when it comes.
+    pub(super) fn end_stall(&mut self, memory: &mut Memory, now: Nanos) {
+        self.free_ps = self.free_ps.min(now.0.saturating_mul(1000));
+        memory.used -= self.bytes;
+        self.bytes = 0;
+        self.frames.clear();
+    }
+
+    /// Whether a frame that comes now is marked.
+    pub(super) fn marks(&self, marking: &Marking, rng: &mut Rng) -> bool {
+        marking.marks(self.bytes, rng)
+    }
+}
+
+#[cfg(test)]
+mod tests;
