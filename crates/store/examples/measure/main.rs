@@ -1,0 +1,96 @@
+//! Measures the table by itself:
+//! `cargo run --release -p dunlin-store --example measure -- ` and one of these; without any, rates
+//! of a small table.
+//!
+//! ```text
+//! rates [GIB] [store|cache]   gets, batched and not, beside random cache lines
+//! memory                      bytes an item in store mode; items lost and RSS in cache mode
+//! hits SOCKET MIB             hit ratios beside a memcached on a UNIX socket; -: alone
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod hits;
+mod lines;
+mod memory;
+mod rates;
+mod workload;
+
+use std::process::ExitCode;
+
+use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
+
+/// The table that is measured without arguments.
+const SMALL_GIB: f64 = 0.01;
+
+/// The time of every call: nothing expires here.
+const NOW: Seconds = Seconds(1);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let gib = |word: &str| word.parse().ok();
+    let result = match words[..] {
+        [] => rates::run(SMALL_GIB, Mode::Store),
+        ["rates"] => rates::run(1.0, Mode::Store),
+        ["rates", size] => gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Store)),
+        ["rates", size, "cache"] => {
+            gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Cache))
+        }
+        ["rates", size, "store"] => {
+            gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Store))
+        }
+        ["memory"] => memory::run(),
+        ["hits", socket, mib] => mib
+            .parse()
+            .map_or_else(|_| usage(), |mib| hits::run(socket, mib)),
+        _ => usage(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn usage() -> Outcome {
+    Err("rates [GIB] [store|cache], memory, or hits SOCKET MIB".into())
+}
+
+/// A table with all of its memory touched.
+fn table(memory: usize, mode: Mode) -> Result<Table, Box<dyn std::error::Error>> {
+    let mut region = Region::new(memory)?;
+    region.touch(|_| ());
+    let config = Config {
+        mode,
+        seed: Seed::new([0x5eed, 1]),
+        first_version: 1,
+    };
+    Ok(Table::new(region, config)?)
+}
+
+/// Processor time of `work`: on a busy machine, a wall clock would count other programs too. The
+/// kernel brings it up to date a few hundred times a second, so `work` takes a tenth of one.
+fn seconds(work: impl FnOnce()) -> f64 {
+    let begin = processor_seconds();
+    work();
+    processor_seconds() - begin
+}
+
+fn processor_seconds() -> f64 {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = times
+        .split_whitespace()
+        .next()
+        .and_then(|time| time.parse::<f64>().ok());
+    nanoseconds.expect("the kernel counts processor time") / 1e9
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

@@ -1,0 +1,411 @@
+//! Runs operations on a table and on its model, and finds the first difference.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use super::model::{Model, Thing};
+use super::operation::{Condition, Content, Operation, key_bytes};
+use crate::{
+    Config, Cursor, Delta, Item, Key, Mode, Reason, Region, SLICE, Seconds, Table, Verb, Version,
+    Write, WriteError,
+};
+
+/// How table and model differ, in words.
+pub(super) type Difference = String;
+
+/// An item that the table has reported as gone.
+type Gone = (Vec<u8>, u64, Reason);
+
+#[derive(Debug)]
+pub(super) struct Driver {
+    pub(super) table: Table,
+    model: Model,
+    now: Seconds,
+    gone: Arc<Mutex<Vec<Gone>>>,
+    explicit: u64,
+    versions: BTreeSet<u64>,
+}
+
+/// Fails with the two sides unless they are the same.
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, table: T, model: T) -> Result<(), Difference> {
+    if table == model {
+        return Ok(());
+    }
+    Err(format!(
+        "{what}: the table has {table:?}, the model {model:?}"
+    ))
+}
+
+impl Driver {
+    pub(super) fn new(memory: usize, config: Config) -> Self {
+        let region = Region::new(memory).expect("it is small");
+        let mut table = Table::new(region, config).expect("it is large enough");
+        let gone = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&gone);
+        table.watch(move |departure| {
+            let key = departure.key.to_vec();
+            let mut seen = seen.lock().expect("nothing panics with it");
+            seen.push((key, departure.version.0, departure.reason));
+        });
+        Self {
+            table,
+            model: Model::new(100),
+            now: Seconds(100),
+            gone,
+            explicit: 1 << 60,
+            versions: BTreeSet::new(),
+        }
+    }
+
+    /// Runs all operations, then looks at every item of both sides.
+    pub(super) fn run(&mut self, operations: &[Operation]) -> Result<(), Difference> {
+        for (number, operation) in operations.iter().enumerate() {
+            let done = self.step(operation);
+            done.map_err(|difference| format!("{number} {operation:?}: {difference}"))?;
+        }
+        self.compare_all()?;
+        self.table.audit()
+    }
+
+    fn step(&mut self, operation: &Operation) -> Result<(), Difference> {
+        match operation {
+            Operation::Get(key) => self.get(&key_bytes(*key)),
+            Operation::Write { .. } => self.write(operation),
+            Operation::Delete(key, condition) => self.delete(&key_bytes(*key), *condition),
+            Operation::Touch(key, lasts) => self.touch(&key_bytes(*key), *lasts),
+            Operation::Count(key, up, by) => {
+                let delta = if *up {
+                    Delta::Up(*by)
+                } else {
+                    Delta::Down(*by)
+                };
+                self.count(&key_bytes(*key), delta)
+            }
+            Operation::Invalidate(key, condition, lasts) => {
+                self.invalidate(&key_bytes(*key), *condition, *lasts)
+            }
+            Operation::Claim(key) => self.claim(&key_bytes(*key)),
+            Operation::Flush(delay) => {
+                let at = self.now.0 + delay;
+                self.table.flush(Seconds(at), self.now);
+                self.model.flush(at);
+                self.take_gone(None)
+            }
+            Operation::Sweep(buckets) => {
+                self.table.sweep(*buckets, self.now);
+                self.take_gone(None)
+            }
+            Operation::Wait(seconds) => {
+                self.now.0 += seconds;
+                self.model.wait(*seconds);
+                Ok(())
+            }
+            Operation::Ahead(from) => {
+                let bytes: Vec<Vec<u8>> = (*from..from.saturating_add(40)).map(key_bytes).collect();
+                let keys: Vec<Key<'_>> = bytes.iter().map(|key| self.key(key)).collect();
+                self.table.ahead(&keys);
+                Ok(())
+            }
+            Operation::Slices(key, other) => self.slices(&key_bytes(*key), *other),
+            Operation::GetBatch(from, count) => self.get_batch(*from, *count),
+        }
+    }
+
+    fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        self.table.key(bytes).expect("it has 1 to 250 bytes")
+    }
+
+    fn get(&mut self, bytes: &[u8]) -> Result<(), Difference> {
+        let key = self.key(bytes);
+        let item = self.table.get(&key, self.now).map(|item| thing(&item));
+        self.take_gone(None)?;
+        same("item", item, self.seen(bytes))?;
+        self.model.read(bytes);
+        Ok(())
+    }
+
+    fn get_batch(&mut self, from: u16, count: u16) -> Result<(), Difference> {
+        let bytes: Vec<Vec<u8>> = (from..from.saturating_add(count)).map(key_bytes).collect();
+        let keys: Vec<Key<'_>> = bytes.iter().map(|key| self.key(key)).collect();
+        let mut items = Vec::new();
+        self.table.get_batch(&keys, self.now, |number, item| {
+            items.push((number, item.map(|item| thing(&item))));
+        });
+        self.take_gone(None)?;
+        same("items of a batch", items.len(), keys.len())?;
+        for (at, (number, item)) in items.into_iter().enumerate() {
+            same("number in a batch", number, at)?;
+            same("item of a batch", item, self.seen(&bytes[at]))?;
+            self.model.read(&bytes[at]);
+        }
+        Ok(())
+    }
+
+    /// The slices of a value are of one write, whatever is written between them.
+    fn slices(&mut self, bytes: &[u8], other: u16) -> Result<(), Difference> {
+        let mut out = vec![0; SLICE];
+        let first = self.table.get(&self.key(bytes), self.now).and_then(|item| {
+            let copied = item.value().copy_from(0, &mut out);
+            out.truncate(copied);
+            item.stamp()
+        });
+        self.take_gone(None)?;
+        let expected = self.model.get(bytes).map(|thing| thing.value.clone());
+        self.model.read(bytes);
+        self.write(&Operation::Write {
+            key: other,
+            verb: Verb::Set,
+            content: Content::Bytes {
+                len: SLICE + 5000,
+                from: out.first().map_or(0, |first| first.wrapping_add(1)),
+            },
+            flags: 0,
+            lasts: None,
+            condition: Condition::None,
+            stale_if_older: false,
+            is_explicit: false,
+        })?;
+        let (Some(stamp), Some(expected)) = (first, expected) else {
+            return Ok(());
+        };
+        let key = self.key(bytes);
+        while out.len() < expected.len() {
+            let from = out.len();
+            out.resize(from + SLICE, 0);
+            let slice = &mut out[from..];
+            let Some(copied) = self.table.read_slice(&key, stamp, from, slice, self.now) else {
+                return Ok(());
+            };
+            out.truncate(from + copied);
+        }
+        same("slices", out == expected, true)
+    }
+
+    /// The model's item, in the form in which the table's is compared.
+    fn seen(&self, key: &[u8]) -> Option<Thing> {
+        let flushes = 0;
+        self.model.get(key).map(|thing| Thing {
+            flushes,
+            ..thing.clone()
+        })
+    }
+
+    fn version(&self, key: &[u8], condition: Condition) -> Option<Version> {
+        let current = self.model.get(key).map_or(77, |thing| thing.version);
+        match condition {
+            Condition::None => None,
+            Condition::Current => Some(Version(current)),
+            Condition::Older => Some(Version(current.wrapping_sub(1))),
+            Condition::Wrong => Some(Version(u64::MAX / 3)),
+        }
+    }
+
+    fn write(&mut self, operation: &Operation) -> Result<(), Difference> {
+        let Operation::Write {
+            key: number,
+            verb,
+            content,
+            flags,
+            lasts,
+            condition,
+            stale_if_older,
+            is_explicit,
+        } = operation
+        else {
+            return Ok(());
+        };
+        let (bytes, value) = (key_bytes(*number), content.bytes());
+        self.explicit += u64::from(*is_explicit);
+        let write = Write {
+            verb: *verb,
+            value: &value,
+            flags: *flags,
+            expiry: lasts.map(|lasts| Seconds(self.now.0 + lasts)),
+            if_version: self.version(&bytes, *condition),
+            stale_if_older: *stale_if_older,
+            version: is_explicit.then_some(Version(self.explicit)),
+        };
+        let before = self.model.get(&bytes).cloned();
+        let key = self.key(&bytes);
+        let written = self.table.write(&key, &write, self.now);
+        let expected = self.model.judge(&bytes, &write);
+        match (written, expected) {
+            (Ok(version), Ok(thing)) => {
+                let is_joined = matches!(verb, crate::Verb::Append | crate::Verb::Prepend);
+                if let (Some(asked), false) = (write.version, is_joined) {
+                    same("version", version, asked)?;
+                }
+                self.take_gone(before.as_ref().map(|old| (bytes.as_slice(), old.version)))?;
+                let version = self.new_version(version)?;
+                self.model.put(&bytes, Thing { version, ..thing });
+                self.take_new_gone()
+            }
+            (Err(WriteError::NoMemory), Ok(_)) if self.table.mode() == Mode::Store => {
+                self.take_gone(None)
+            }
+            (Err(WriteError::TooLong), Ok(thing)) if thing.value.len() > 4 * 1024 => {
+                self.take_gone(None)
+            }
+            (written, expected) => {
+                self.take_gone(None)?;
+                same("write", written.map(|_| ()), expected.map(|_| ()))
+            }
+        }
+    }
+
+    /// No two writes have one version.
+    fn new_version(&mut self, version: Version) -> Result<u64, Difference> {
+        same("a new version", self.versions.insert(version.0), true)?;
+        Ok(version.0)
+    }
+
+    fn delete(&mut self, bytes: &[u8], condition: Condition) -> Result<(), Difference> {
+        let version = self.version(bytes, condition);
+        let key = self.key(bytes);
+        let deleted = self.table.delete(&key, version, self.now);
+        self.take_gone(None)?;
+        let expected = self.model.delete(bytes, version.map(|version| version.0));
+        same("delete", deleted, expected)
+    }
+
+    fn touch(&mut self, bytes: &[u8], lasts: Option<u32>) -> Result<(), Difference> {
+        let expiry = lasts.map(|lasts| Seconds(self.now.0 + lasts));
+        let key = self.key(bytes);
+        let touched = self.table.touch(&key, expiry, self.now);
+        self.take_gone(None)?;
+        let expected = self.model.touch(bytes, expiry.map_or(0, |at| at.0));
+        same("touch", touched, expected)
+    }
+
+    fn count(&mut self, bytes: &[u8], delta: Delta) -> Result<(), Difference> {
+        let before = self.model.get(bytes).cloned();
+        let key = self.key(bytes);
+        let counted = self.table.count(&key, delta, None, self.now);
+        let expected = self.model.counted(bytes, delta);
+        match (counted, expected) {
+            (Ok((number, version)), Ok((wanted, thing))) => {
+                same("number", number, wanted)?;
+                self.take_gone(before.as_ref().map(|old| (bytes, old.version)))?;
+                let version = self.new_version(version)?;
+                // A write of its own, which resets what is known about reads.
+                let thing = Thing { version, ..thing };
+                self.model.put(bytes, thing);
+                self.take_new_gone()
+            }
+            (Err(crate::CounterError::NoMemory), Ok(_)) => self.take_gone(None),
+            (counted, expected) => {
+                self.take_gone(None)?;
+                same("count", counted.map(|_| ()), expected.map(|_| ()))
+            }
+        }
+    }
+
+    fn invalidate(
+        &mut self,
+        bytes: &[u8],
+        condition: Condition,
+        lasts: Option<u32>,
+    ) -> Result<(), Difference> {
+        let version = self.version(bytes, condition);
+        let expiry = lasts.map(|lasts| self.now.0 + lasts);
+        let key = self.key(bytes);
+        let done = self
+            .table
+            .invalidate(&key, version, expiry.map(Seconds), self.now);
+        self.take_gone(None)?;
+        let expected = self
+            .model
+            .invalidated(bytes, version.map(|version| version.0), expiry);
+        same(
+            "invalidate",
+            done.map(|_| ()),
+            expected.as_ref().map(|_| ()).map_err(|why| *why),
+        )?;
+        if let (Ok(version), Ok(thing)) = (done, expected) {
+            let version = self.new_version(version)?;
+            self.model.put(bytes, Thing { version, ..thing });
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, bytes: &[u8]) -> Result<(), Difference> {
+        let key = self.key(bytes);
+        let claimed = self.table.claim(&key, self.now);
+        self.take_gone(None)?;
+        same("claim", claimed, self.model.claim(bytes))
+    }
+
+    /// Holds what has left against what may. `rewritten` is the key that an operation has written,
+    /// and the version that it had before: that item may leave for the new one.
+    fn take_gone(&mut self, rewritten: Option<(&[u8], u64)>) -> Result<(), Difference> {
+        let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
+        for (key, version, reason) in gone {
+            let thing = self.model.any(&key);
+            let Some(thing) = thing.filter(|thing| thing.version == version) else {
+                if rewritten.is_none_or(|(written, _)| written != key.as_slice()) {
+                    return Err(format!("{key:?} left as {reason:?}, and was not there"));
+                }
+                continue;
+            };
+            let may = match reason {
+                Reason::Expired => self.model.is_expired(thing),
+                Reason::Flushed => self.model.is_flushed(thing),
+                Reason::Evicted | Reason::Crowded => self.table.mode() == Mode::Cache,
+            };
+            if !may {
+                return Err(format!("{key:?} left as {reason:?}: {thing:?}"));
+            }
+            self.model.forget(&key);
+        }
+        Ok(())
+    }
+
+    /// After a write has happened nothing more leaves.
+    fn take_new_gone(&mut self) -> Result<(), Difference> {
+        let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
+        same("departures after a write", gone, Vec::new())
+    }
+
+    /// Compares all items, found by their keys and by a scan.
+    fn compare_all(&mut self) -> Result<(), Difference> {
+        let all: Vec<(Vec<u8>, Thing)> = {
+            let all = self.model.all();
+            all.map(|(key, _)| (key.clone(), self.seen(key).expect("it is there")))
+                .collect()
+        };
+        for (bytes, expected) in &all {
+            let key = self.key(bytes);
+            let item = self.table.peek(&key, self.now).map(|item| thing(&item));
+            same(
+                &format!("at the end, {bytes:?}"),
+                item.as_ref(),
+                Some(expected),
+            )?;
+        }
+        let mut scanned = Vec::new();
+        let mut cursor = Some(Cursor::default());
+        while let Some(at) = cursor {
+            cursor = self.table.scan(at, 3, self.now, |item| {
+                scanned.push((item.key().to_vec(), thing(&item)));
+            });
+        }
+        scanned.sort_by(|one, other| one.0.cmp(&other.0));
+        same("scan", scanned.len(), all.len())?;
+        same("scan", scanned == all, true)
+    }
+}
+
+/// An item of the table in the model's form.
+fn thing(item: &Item<'_>) -> Thing {
+    Thing {
+        value: item.value().to_vec(),
+        flags: item.flags(),
+        expiry: item.expiry().map_or(0, |at| at.0),
+        version: item.version().0,
+        last_access: item.last_access().0,
+        was_read: item.was_read(),
+        is_stale: item.is_stale(),
+        is_claimed: item.is_claimed(),
+        flushes: 0,
+    }
+}

@@ -1,0 +1,48 @@
+//! Each planted bug is found by the runs that are held against the model.
+
+use proptest::test_runner::{Config as RunnerConfig, RngAlgorithm, TestRng, TestRunner};
+
+use super::driver::Driver;
+use super::tests::{config, operations};
+use crate::Mode;
+use crate::mutant::Mutant;
+
+/// Runs until one fails.
+const RUNS: u32 = 100;
+
+/// True if some run, of those that a fixed seed gives, differs from its model.
+fn is_found(mutant: Option<Mutant>, mode: Mode, memory: usize, longest: usize) -> bool {
+    let options = RunnerConfig {
+        cases: RUNS,
+        max_shrink_iters: 0,
+        failure_persistence: None,
+        ..RunnerConfig::default()
+    };
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(options, random);
+    let run = runner.run(&operations(longest), |operations| {
+        let mut driver = Driver::new(memory, config(mode));
+        if let Some(mutant) = mutant {
+            driver.table.plant(mutant);
+        }
+        let result = driver.run(&operations);
+        result.map_err(proptest::test_runner::TestCaseError::fail)
+    });
+    run.is_err()
+}
+
+fn is_found_anywhere(mutant: Option<Mutant>) -> bool {
+    is_found(mutant, Mode::Cache, 64 << 10, 3000)
+        || is_found(mutant, Mode::Store, 256 << 10, 30_000)
+        || is_found(mutant, Mode::Cache, 1 << 20, 100_000)
+}
+
+#[test]
+fn every_planted_bug_is_found_and_nothing_else() {
+    assert!(!is_found_anywhere(None));
+    let unseen: Vec<Mutant> = Mutant::ALL
+        .into_iter()
+        .filter(|mutant| !is_found_anywhere(Some(*mutant)))
+        .collect();
+    assert!(unseen.is_empty(), "{unseen:?} were not found");
+}

@@ -1,0 +1,50 @@
+//! Runs of random operations.
+
+use proptest::prelude::*;
+
+use super::driver::Driver;
+use super::operation::{Operation, operation};
+use crate::{Config, Mode, Seed};
+
+pub(super) fn config(mode: Mode) -> Config {
+    Config {
+        mode,
+        seed: Seed::new([3, 5]),
+        first_version: u64::MAX - 300,
+    }
+}
+
+fn check(mode: Mode, memory: usize, operations: &[Operation]) -> Result<(), TestCaseError> {
+    let mut driver = Driver::new(memory, config(mode));
+    driver.run(operations).map_err(TestCaseError::fail)
+}
+
+/// Few keys meet each other often; many fill memory.
+pub(super) fn operations(longest: usize) -> impl Strategy<Value = Vec<Operation>> {
+    prop_oneof![Just(20_u16), Just(400), Just(4000)]
+        .prop_flat_map(move |keys| proptest::collection::vec(operation(keys, longest), 1..1500))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_small_cache_is_like_its_model(operations in operations(3000)) {
+        check(Mode::Cache, 64 << 10, &operations)?;
+    }
+
+    #[test]
+    fn a_cache_is_like_its_model(operations in operations(100_000)) {
+        check(Mode::Cache, 1 << 20, &operations)?;
+    }
+
+    #[test]
+    fn a_small_store_is_like_its_model(operations in operations(30_000)) {
+        check(Mode::Store, 256 << 10, &operations)?;
+    }
+
+    #[test]
+    fn a_store_is_like_its_model(operations in operations(300_000)) {
+        check(Mode::Store, 8 << 20, &operations)?;
+    }
+}

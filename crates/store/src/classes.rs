@@ -1,0 +1,170 @@
+//! The memory of the store mode: pages of 16 KiB from the start of the region upwards, each for
+//! items of one size class, or for 16 KiB of one long value.
+//!
+//! Invariants: the pages of a class are full but for the last one, because an item that leaves is
+//! replaced by the last item of its class. So no class keeps more than one page that it does not
+//! need, whatever was deleted or overwritten before, and there are no lists of free slots. Pages
+//! that nothing uses are in one list, but the topmost used page is never free: what is above it is
+//! the index's to take.
+//!
+//! The first word of a page is its link, plus one: to the page before it in its class, or to the
+//! next free page; of a free page it has [`FREE`], and its second word links back.
+
+mod pages;
+
+use crate::index::Place;
+use crate::memory::{Region, STEP};
+
+use pages::Pages;
+
+/// Bytes of a page that a value has for itself.
+pub(crate) const CHUNK: usize = STEP - LINK;
+
+/// The largest slot: two to a page.
+pub(crate) const MAX_SLOT: usize = CHUNK / 2 / 8 * 8;
+
+/// Every multiple of eight up to here is a class.
+const FINE: usize = 256;
+
+/// Above, a class is at least an eighth larger than the one before.
+const COARSE_RATIO: usize = 8;
+
+/// The link at the start of a page.
+const LINK: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Classes {
+    pages: Pages,
+    classes: Vec<Class>,
+}
+
+/// The items of one size.
+#[derive(Debug)]
+struct Class {
+    /// Bytes an item.
+    slot: usize,
+    /// Where the next item goes, if this page has room.
+    last: Option<u32>,
+    /// Items in that page.
+    used: usize,
+}
+
+/// An item that has taken the place of one that was freed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Moved {
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+}
+
+impl Classes {
+    pub(crate) fn new() -> Self {
+        let classes = slot_sizes().into_iter().map(|slot| Class {
+            slot,
+            last: None,
+            used: 0,
+        });
+        Self {
+            pages: Pages::new(),
+            classes: classes.collect(),
+        }
+    }
+
+    /// Bytes of the pages in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.used() * STEP
+    }
+
+    /// The first byte above all pages.
+    pub(crate) fn top(&self) -> usize {
+        self.pages.top()
+    }
+
+    /// True if items of both sizes have slots of one size.
+    pub(crate) fn is_same(&self, one: usize, other: usize) -> bool {
+        self.class(one) == self.class(other)
+    }
+
+    /// A slot for an item of `size` bytes, unless all memory below `limit` is used up.
+    pub(crate) fn take(&mut self, memory: &mut Region, size: usize, limit: usize) -> Option<Place> {
+        let number = self.class(size);
+        let class = &mut self.classes[number];
+        let per_page = CHUNK / class.slot;
+        let last = match class.last {
+            Some(last) if class.used < per_page => last,
+            before => {
+                let fresh = self.pages.take(memory, limit)?;
+                self.pages.link(memory, fresh, before);
+                class.last = Some(fresh);
+                class.used = 0;
+                fresh
+            }
+        };
+        class.used += 1;
+        Some(slot_at(last, class.slot, class.used - 1))
+    }
+
+    /// Frees the slot of an item of `size` bytes, and moves the last item of its class there.
+    pub(crate) fn free(&mut self, memory: &mut Region, hole: Place, size: usize) -> Option<Moved> {
+        let number = self.class(size);
+        let class = &mut self.classes[number];
+        let page = class.last.expect("a class with items has a page");
+        let last = slot_at(page, class.slot, class.used - 1);
+        let moved = (last != hole).then_some(Moved {
+            from: last,
+            to: hole,
+        });
+        if moved.is_some() {
+            let from = last.byte();
+            memory.copy_within(from..from + class.slot, hole.byte());
+        }
+        class.used -= 1;
+        if class.used == 0 {
+            class.last = self.pages.linked(memory, page);
+            class.used = CHUNK / class.slot;
+            self.pages.give(memory, page);
+        }
+        moved
+    }
+
+    /// A page for a part of a value, unless all memory below `limit` is used up.
+    pub(crate) fn take_page(&mut self, memory: &mut Region, limit: usize) -> Option<u32> {
+        self.pages.take(memory, limit)
+    }
+
+    pub(crate) fn free_page(&mut self, memory: &mut Region, page: u32) {
+        self.pages.give(memory, page);
+    }
+
+    /// The number of the smallest class that holds `size` bytes.
+    #[inline]
+    fn class(&self, size: usize) -> usize {
+        if size <= FINE {
+            return size.div_ceil(8) - 1;
+        }
+        self.classes.partition_point(|class| class.slot < size)
+    }
+}
+
+/// The sizes of all classes, in order.
+fn slot_sizes() -> Vec<usize> {
+    let mut sizes: Vec<usize> = (8..=FINE).step_by(8).collect();
+    let mut coarse = vec![MAX_SLOT];
+    for per_page in 3..CHUNK / FINE {
+        let slot = CHUNK / per_page / 8 * 8;
+        let above = *coarse.last().expect("it begins with the largest");
+        if slot + slot / COARSE_RATIO <= above && slot > FINE {
+            coarse.push(slot);
+        }
+    }
+    coarse.reverse();
+    sizes.extend(coarse);
+    sizes
+}
+
+#[inline]
+fn slot_at(page: u32, slot: usize, number: usize) -> Place {
+    Place::at(page as usize * STEP + LINK + number * slot)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Every limit of a table, and how they depend on each other.
+
+/// The longest key, in bytes: memcached's limit.
+pub const MAX_KEY: usize = 250;
+
+/// The longest value, in bytes.
+pub const MAX_VALUE: usize = 1 << 20;
+
+/// The most bytes that one call copies; longer values are read and written in slices.
+pub const SLICE: usize = 64 * 1024;
+
+/// The least memory for a table, in bytes.
+pub const MIN_MEMORY: usize = 64 * 1024;
+
+/// Buckets that one operation moves at most while the index grows.
+pub const MOST_SPLITS: usize = 8;
+
+/// Items that one write moves ahead at most before the oldest leaves all the same, and their bytes.
+pub(crate) const MOST_MOVES: usize = 16;
+pub(crate) const MOST_MOVED_BYTES: usize = SLICE;
+
+/// Keys that [`Table::ahead`](crate::Table::ahead) looks at together: their lines, three a key,
+/// stay in a first-level cache of 32 KiB.
+pub const BATCH: usize = 32;
+
+/// Memory for each bucket that the index has at the start: a 64th of the region.
+pub(crate) const BYTES_PER_FIRST_BUCKET: usize = 4096;
+
+/// The index takes at most this part of the region.
+pub(crate) const INDEX_SHARE: usize = 2;
+
+/// Which promise a table keeps when its memory is used up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// The oldest items leave: a write never fails for lack of memory.
+    Cache,
+    /// Nothing leaves: a write that finds no memory fails, and changes nothing.
+    Store,
+}
+
+/// How a table is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The promise that it keeps.
+    pub mode: Mode,
+    /// The secret of the hash that chooses buckets.
+    pub seed: crate::Seed,
+    /// The version that the first write gets. A server that restarts gives one that it has never
+    /// used, such as the time in nanoseconds, or a client's compare-and-set could hit another item.
+    pub first_version: u64,
+}
+
+const _: () = {
+    assert!(MAX_KEY <= u8::MAX as usize);
+    assert!(SLICE < MAX_VALUE);
+    assert!(MIN_MEMORY >= 2 * crate::memory::STEP);
+    // The first index leaves the rest of the smallest region to items.
+    assert!(MIN_MEMORY / BYTES_PER_FIRST_BUCKET * 512 / 7 < MIN_MEMORY / INDEX_SHARE);
+};

@@ -1,0 +1,230 @@
+//! The index: which item has which key, in buckets of one cache line, grown a bucket at a time.
+//!
+//! It lies at the end of the region and grows downwards. Its lines come in groups of eight: seven
+//! are buckets, the eighth goes to whichever bucket needs a second line. It grows by linear hashing
+//! (Litwin, VLDB 1980): one bucket is split at a time, in order, so growth never pauses and never
+//! needs a second index; and because a tag has the bits of the hash that the next splits ask for, a
+//! split reads no item.
+//!
+//! Invariants: bucket `b` is line `b + b / 7`; the chains are dense (`chain.rs`); a line is in
+//! exactly one chain, or among the spares, or a bucket that does not exist yet and is zero. The
+//! index knows no keys: its callers compare them. It never takes memory by itself: the table asks
+//! [`Index::needs_group`], and makes room below [`Index::bottom`] first.
+
+mod chain;
+mod entry;
+mod growth;
+
+use crate::memory::Region;
+
+pub(crate) use chain::{Line, Slot};
+pub(crate) use entry::{Entry, PLACE_BITS, Place};
+
+use chain::SLOTS;
+use entry::TAG_BITS;
+
+/// Buckets of a group; one line more is for chains.
+const GROUP_BUCKETS: u64 = 7;
+
+/// The step by which the index grows, in bytes.
+pub(crate) const GROUP: usize = 512;
+
+/// Entries a bucket, on average, above which the index grows. Of the load that linear hashing
+/// leaves on buckets that are not split yet, 10 to 18 % overflow at 5; where the spare lines are
+/// too few for that, the index grows earlier.
+const LOAD: u64 = 5;
+
+/// A chain needs another line, and there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// The end of the region.
+    end: usize,
+    /// Buckets at the start are two to this power; the tag begins at this bit of the hash.
+    first_bits: u32,
+    /// All buckets below two to this power exist.
+    level: u32,
+    /// Buckets below this one are split at this level.
+    split: u64,
+    groups: u64,
+    spare: Option<Line>,
+    spares: u64,
+    entries: u64,
+    /// The entries of a bucket while it is split. Long enough for any chain of random keys.
+    moving: Vec<Entry>,
+}
+
+impl Index {
+    /// An index of `1 << bits` buckets at the end of a region that is zero there.
+    pub(crate) fn new(memory: &mut Region, bits: u32) -> Self {
+        let mut index = Self {
+            end: memory.len(),
+            first_bits: bits,
+            level: bits,
+            split: 0,
+            groups: 0,
+            spare: None,
+            spares: 0,
+            entries: 0,
+            moving: Vec::with_capacity(512),
+        };
+        while index.groups * GROUP_BUCKETS < 1 << bits {
+            index.add_group(memory);
+        }
+        index
+    }
+
+    /// The first byte of the index.
+    pub(crate) fn bottom(&self) -> usize {
+        self.end - self.bytes()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(self.groups).expect("the index is in memory") * GROUP
+    }
+
+    pub(crate) fn buckets(&self) -> u64 {
+        (1 << self.level) + self.split
+    }
+
+    /// The bucket of a key's hash.
+    #[inline]
+    pub(crate) fn bucket(&self, hash: u64) -> u64 {
+        let low = hash & ((2 << self.level) - 1);
+        if low < self.buckets() {
+            low
+        } else {
+            hash & ((1 << self.level) - 1)
+        }
+    }
+
+    #[inline]
+    fn tag(&self, hash: u64) -> u64 {
+        hash >> self.first_bits & ((1 << TAG_BITS) - 1)
+    }
+
+    /// The line with which a bucket begins.
+    #[inline]
+    fn first(bucket: u64) -> Line {
+        let line = bucket + bucket / GROUP_BUCKETS;
+        Line(u32::try_from(line).expect("a table has fewer than 2^32 lines"))
+    }
+
+    /// Asks the processor for the line of a key's bucket.
+    #[inline]
+    pub(crate) fn prefetch(&self, memory: &Region, hash: u64) {
+        memory.prefetch(self.byte(Self::first(self.bucket(hash))));
+    }
+
+    /// Where the items lie whose tag is that of `hash`, in the first line of its bucket.
+    #[inline]
+    pub(crate) fn likely_places(&self, memory: &Region, hash: u64, mut see: impl FnMut(Place)) {
+        let line = self.line(memory, Self::first(self.bucket(hash)));
+        let mut matches = matching(&line, self.tag(hash));
+        while matches != 0 {
+            see(Entry::from_word(line[matches.trailing_zeros() as usize]).place());
+            matches &= matches - 1;
+        }
+    }
+
+    /// Finds the entry of an item: the first with the tag of `hash` of which `is_it` says yes.
+    #[inline]
+    pub(crate) fn find(
+        &self,
+        memory: &Region,
+        hash: u64,
+        mut is_it: impl FnMut(Entry) -> bool,
+    ) -> Option<(Slot, Entry)> {
+        let tag = self.tag(hash);
+        let mut at = Self::first(self.bucket(hash));
+        loop {
+            let line = self.line(memory, at);
+            let mut matches = matching(&line, tag);
+            while matches != 0 {
+                let slot = matches.trailing_zeros() as usize;
+                let entry = Entry::from_word(line[slot]);
+                if is_it(entry) {
+                    return Some((Slot { line: at, slot }, entry));
+                }
+                matches &= matches - 1;
+            }
+            at = Self::next(&line)?;
+        }
+    }
+
+    /// True if an entry for `hash` has a place in its chain.
+    pub(crate) fn has_room(&self, memory: &Region, hash: u64) -> bool {
+        self.spare.is_some() || self.last(memory, Self::first(self.bucket(hash))).2 < SLOTS
+    }
+
+    /// Adds an entry for an item of which there is none.
+    pub(crate) fn insert(
+        &mut self,
+        memory: &mut Region,
+        hash: u64,
+        place: Place,
+        expires: bool,
+    ) -> Result<(), Full> {
+        let entry = Entry::new(place, self.tag(hash), expires);
+        self.push(memory, Self::first(self.bucket(hash)), entry)?;
+        self.entries += 1;
+        Ok(())
+    }
+
+    /// Takes an entry out that was found for `hash`. Other slots of the chain change.
+    pub(crate) fn remove(&mut self, memory: &mut Region, hash: u64, at: Slot) {
+        self.remove_from(memory, self.bucket(hash), at);
+    }
+
+    /// As [`Index::remove`], of a bucket.
+    pub(crate) fn remove_from(&mut self, memory: &mut Region, bucket: u64, at: Slot) {
+        self.pull(memory, Self::first(bucket), at);
+        self.entries -= 1;
+    }
+
+    /// The entry number `place` of a bucket, counted along its chain.
+    pub(crate) fn entry_of(
+        &self,
+        memory: &Region,
+        bucket: u64,
+        place: usize,
+    ) -> Option<(Slot, Entry)> {
+        let mut at = Self::first(bucket);
+        for _ in 0..place / SLOTS {
+            at = Self::next(&self.line(memory, at))?;
+        }
+        let slot = Slot {
+            line: at,
+            slot: place % SLOTS,
+        };
+        let entry = self.entry(memory, slot);
+        (!entry.is_empty()).then_some((slot, entry))
+    }
+
+    /// True if the bucket has seen `epoch` flushes.
+    #[inline]
+    pub(crate) fn is_fresh(&self, memory: &Region, bucket: u64, epoch: u32) -> bool {
+        self.epoch(memory, Self::first(bucket)) == epoch
+    }
+
+    /// Records that the bucket, which is empty, has seen `epoch` flushes.
+    pub(crate) fn refresh(&self, memory: &mut Region, bucket: u64, epoch: u32) {
+        self.set_epoch(memory, Self::first(bucket), epoch);
+    }
+}
+
+/// Which slots of a line have the tag, as bits. All seven are compared, because a jump that depends
+/// on where the match is would be mispredicted most of the time.
+#[inline]
+fn matching(line: &[u64; 8], tag: u64) -> u32 {
+    let mut matches = 0;
+    for (slot, word) in line[..SLOTS].iter().enumerate() {
+        matches |= u32::from(Entry::from_word(*word).has_tag(tag)) << slot;
+    }
+    matches
+}
+
+#[cfg(test)]
+mod tests;

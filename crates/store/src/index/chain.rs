@@ -1,0 +1,154 @@
+//! The lines of the index, and the chains that they form.
+//!
+//! A line has seven entries and a header: the next line of its chain (lower half; 0 is none), and,
+//! in the first line of a chain, how many flushes the bucket has seen (upper half).
+//!
+//! Invariant: a chain is dense. Its entries fill it from the front, only its last line has empty
+//! slots, and only a chain of one line is empty. So a search ends at the first empty slot, and a
+//! removal puts the last entry into the hole.
+
+use super::{Entry, Full, Index};
+use crate::memory::Region;
+
+/// Entries of a line.
+pub(super) const SLOTS: usize = 7;
+
+/// Where the header stands.
+const HEADER: usize = 7;
+
+/// A line's number, counted from the end of the region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Line(pub(super) u32);
+
+/// A slot of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slot {
+    pub(super) line: Line,
+    pub(super) slot: usize,
+}
+
+impl Index {
+    /// The byte at which a line begins.
+    #[inline]
+    pub(super) fn byte(&self, line: Line) -> usize {
+        self.end - 64 * (line.0 as usize + 1)
+    }
+
+    #[inline]
+    pub(super) fn line(&self, memory: &Region, line: Line) -> [u64; 8] {
+        memory.line(self.byte(line))
+    }
+
+    #[inline]
+    pub(super) fn next(line: &[u64; 8]) -> Option<Line> {
+        // Its lower half is the link.
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the upper half is another field"
+        )]
+        let link = line[HEADER] as u32;
+        link.checked_sub(1).map(Line)
+    }
+
+    pub(super) fn set_next(&self, memory: &mut Region, line: Line, next: Option<Line>) {
+        let at = self.byte(line) + 8 * HEADER;
+        let link = next.map_or(0, |next| u64::from(next.0) + 1);
+        let header = memory.word(at) >> 32 << 32 | link;
+        memory.set_word(at, header);
+    }
+
+    /// How many flushes the bucket has seen.
+    #[inline]
+    pub(super) fn epoch(&self, memory: &Region, first: Line) -> u32 {
+        let header = memory.word(self.byte(first) + 8 * HEADER);
+        (header >> 32) as u32
+    }
+
+    pub(super) fn set_epoch(&self, memory: &mut Region, first: Line, epoch: u32) {
+        let at = self.byte(first) + 8 * HEADER;
+        let link = memory.word(at) & u64::from(u32::MAX);
+        memory.set_word(at, u64::from(epoch) << 32 | link);
+    }
+
+    /// The entry in a slot.
+    pub(crate) fn entry(&self, memory: &Region, at: Slot) -> Entry {
+        Entry::from_word(memory.word(self.byte(at.line) + 8 * at.slot))
+    }
+
+    /// Writes a slot that holds an entry, or that comes after the last entry of its chain.
+    #[inline]
+    pub(crate) fn set_entry(&self, memory: &mut Region, at: Slot, entry: Entry) {
+        memory.set_word(self.byte(at.line) + 8 * at.slot, entry.word());
+    }
+
+    /// The last line of a chain, the one before it, and how many entries the last one has.
+    pub(super) fn last(&self, memory: &Region, first: Line) -> (Line, Option<Line>, usize) {
+        let (mut at, mut before) = (first, None);
+        loop {
+            let line = self.line(memory, at);
+            match Self::next(&line) {
+                Some(next) => (before, at) = (Some(at), next),
+                None => {
+                    let used = line[..SLOTS].iter().take_while(|word| **word != 0);
+                    return (at, before, used.count());
+                }
+            }
+        }
+    }
+
+    /// Puts an entry at the end of a chain.
+    pub(super) fn push(
+        &mut self,
+        memory: &mut Region,
+        first: Line,
+        entry: Entry,
+    ) -> Result<(), Full> {
+        let (mut line, _, mut slot) = self.last(memory, first);
+        if slot == SLOTS {
+            let fresh = self.take_spare(memory).ok_or(Full)?;
+            self.set_next(memory, line, Some(fresh));
+            (line, slot) = (fresh, 0);
+        }
+        self.set_entry(memory, Slot { line, slot }, entry);
+        Ok(())
+    }
+
+    /// Takes an entry out of the chain that begins with `first`.
+    pub(super) fn pull(&mut self, memory: &mut Region, first: Line, hole: Slot) {
+        let (line, before, used) = self.last(memory, first);
+        let last = Slot {
+            line,
+            slot: used - 1,
+        };
+        let entry = self.entry(memory, last);
+        self.set_entry(memory, hole, entry);
+        self.set_entry(memory, last, Entry::EMPTY);
+        if let (1, Some(before)) = (used, before) {
+            self.set_next(memory, before, None);
+            self.give_spare(memory, line);
+        }
+    }
+
+    /// A line for a chain that is full, empty and without a next one.
+    fn take_spare(&mut self, memory: &mut Region) -> Option<Line> {
+        let spare = self.spare?;
+        let line = self.line(memory, spare);
+        self.spare = Self::next(&line);
+        self.spares -= 1;
+        self.clear(memory, spare);
+        Some(spare)
+    }
+
+    /// Takes back a line that no chain uses.
+    pub(super) fn give_spare(&mut self, memory: &mut Region, line: Line) {
+        self.clear(memory, line);
+        self.set_next(memory, line, self.spare);
+        self.spare = Some(line);
+        self.spares += 1;
+    }
+
+    pub(super) fn clear(&self, memory: &mut Region, line: Line) {
+        let at = self.byte(line);
+        memory[at..at + 64].fill(0);
+    }
+}

@@ -1,0 +1,280 @@
+//! An item as it lies in memory, in both modes.
+//!
+//! ```text
+//! word 0   version
+//! word 1   expiry (0: never), last access            in seconds
+//! word 2   flags (32), length of the key (8), of the value (21), marks (3)
+//! word 3   stamp: only of values above a slice
+//! then     key, numbers of the pages that hold the value's beginning (4 bytes each), rest of it
+//! ```
+//!
+//! Only long values of the store mode are cut into pages. Where each part is follows from the two
+//! lengths and the mode, so [`Shape`] computes it. A stamp is the number of one write of this
+//! table: two reads that see the same stamp see bytes of one write.
+
+use crate::classes::{CHUNK, MAX_SLOT};
+use crate::config::{Mode, SLICE};
+use crate::index::Place;
+use crate::memory::{Region, STEP};
+
+/// Bytes before the key.
+const HEADER: usize = 24;
+
+/// The most bytes of a cut value that stay with the key: the longest key and list leave so much
+/// room.
+const TAIL: usize = 7600;
+
+/// Seconds on a clock that the caller chooses; a table only compares and subtracts them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Seconds(pub u32);
+
+/// The number of a write, by which a client recognises an item that it has read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Version(pub u64);
+
+/// Tells the writes of a long value apart: a table never gives one twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stamp(u64);
+
+/// Marks of an item.
+pub(crate) mod mark {
+    /// It was read since it was written.
+    pub(crate) const READ: u8 = 1;
+    /// Its writer has said that it is out of date.
+    pub(crate) const STALE: u8 = 2;
+    /// Some client is about to write a new one.
+    pub(crate) const CLAIMED: u8 = 4;
+}
+
+/// All about an item but its key and value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    pub(crate) version: u64,
+    /// 0: never.
+    pub(crate) expiry: u32,
+    pub(crate) last_access: u32,
+    pub(crate) flags: u32,
+    pub(crate) key_len: u8,
+    pub(crate) value_len: u32,
+    pub(crate) marks: u8,
+}
+
+/// Where the parts of an item are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    pub(crate) key_at: usize,
+    /// Where the numbers of pages are.
+    pub(crate) list_at: usize,
+    /// How many pages hold the value's beginning.
+    pub(crate) chunks: usize,
+    /// Where the rest of the value is, and how long.
+    pub(crate) tail_at: usize,
+    pub(crate) tail_len: usize,
+    /// All bytes at the item's place: a multiple of eight.
+    pub(crate) size: usize,
+}
+
+impl Header {
+    #[inline]
+    pub(crate) fn read(memory: &Region, place: Place) -> Self {
+        let at = place.byte();
+        let (times, lengths) = (memory.word(at + 8), memory.word(at + 16));
+        #[expect(clippy::cast_possible_truncation, reason = "fields of a word")]
+        Self {
+            version: memory.word(at),
+            expiry: times as u32,
+            last_access: (times >> 32) as u32,
+            flags: lengths as u32,
+            key_len: (lengths >> 32) as u8,
+            value_len: (lengths >> 40) as u32 & 0x1f_ffff,
+            marks: (lengths >> 61) as u8,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn write(&self, memory: &mut Region, place: Place) {
+        let at = place.byte();
+        let times = u64::from(self.expiry) | u64::from(self.last_access) << 32;
+        let lengths = u64::from(self.flags)
+            | u64::from(self.key_len) << 32
+            | u64::from(self.value_len) << 40
+            | u64::from(self.marks) << 61;
+        memory.set_word(at, self.version);
+        memory.set_word(at + 8, times);
+        memory.set_word(at + 16, lengths);
+    }
+
+    #[inline]
+    pub(crate) fn is_expired(&self, now: Seconds) -> bool {
+        self.expiry != 0 && self.expiry <= now.0
+    }
+
+    #[inline]
+    pub(crate) fn shape(&self, mode: Mode) -> Shape {
+        Shape::new(self.key_len.into(), self.value_len as usize, mode)
+    }
+
+    /// The stamp of a value that is longer than a slice.
+    #[inline]
+    pub(crate) fn stamp(&self, memory: &Region, place: Place) -> Option<Stamp> {
+        let is_long = self.value_len as usize > SLICE;
+        is_long.then(|| Stamp(memory.word(place.byte() + HEADER)))
+    }
+
+    /// The key of the item at `place`.
+    #[inline]
+    pub(crate) fn key<'a>(&self, memory: &'a Region, place: Place) -> &'a [u8] {
+        let at = place.byte() + key_offset(self.value_len as usize);
+        &memory[at..at + usize::from(self.key_len)]
+    }
+}
+
+impl Shape {
+    #[inline]
+    pub(crate) fn new(key_len: usize, value_len: usize, mode: Mode) -> Self {
+        let key_at = key_offset(value_len);
+        let list_at = key_at + key_len;
+        let whole = list_at + value_len;
+        if mode == Mode::Cache || whole <= MAX_SLOT {
+            return Self {
+                key_at,
+                list_at,
+                chunks: 0,
+                tail_at: list_at,
+                tail_len: value_len,
+                size: whole.next_multiple_of(8),
+            };
+        }
+        Self::cut(key_at, list_at, value_len)
+    }
+
+    /// The shape of a value of which a part lies in pages of its own.
+    #[cold]
+    fn cut(key_at: usize, list_at: usize, value_len: usize) -> Self {
+        let chunks = value_len.saturating_sub(TAIL).div_ceil(CHUNK).max(1);
+        let tail_at = list_at + 4 * chunks;
+        let tail_len = value_len.saturating_sub(chunks * CHUNK);
+        Self {
+            key_at,
+            list_at,
+            chunks,
+            tail_at,
+            tail_len,
+            size: (tail_at + tail_len).next_multiple_of(8),
+        }
+    }
+}
+
+/// A value where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a> {
+    memory: &'a Region,
+    list: &'a [u8],
+    tail: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Value<'a> {
+    #[inline]
+    pub(crate) fn read(memory: &'a Region, place: Place, header: &Header, mode: Mode) -> Self {
+        let shape = header.shape(mode);
+        let at = place.byte();
+        Self {
+            memory,
+            list: &memory[at + shape.list_at..at + shape.list_at + 4 * shape.chunks],
+            tail: &memory[at + shape.tail_at..at + shape.tail_at + shape.tail_len],
+            len: header.value_len as usize,
+        }
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if it has no bytes.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its bytes in order. Values of up to 7 KiB, and all values of a cache, are in one part.
+    pub fn parts(&self) -> impl Iterator<Item = &'a [u8]> {
+        let memory = self.memory;
+        let (pages, _) = self.list.as_chunks::<4>();
+        let in_pages = self.len - self.tail.len();
+        let chunk = move |(number, page): (usize, &[u8; 4])| {
+            let at = chunk_at(u32::from_le_bytes(*page));
+            &memory[at..at + CHUNK.min(in_pages - number * CHUNK)]
+        };
+        let chunks = pages.iter().enumerate().map(chunk);
+        chunks.chain(std::iter::once(self.tail))
+    }
+
+    /// Copies the bytes from `from` on to `out`, as many as both have, and returns how many.
+    pub fn copy_from(&self, from: usize, out: &mut [u8]) -> usize {
+        let (mut skip, mut done) = (from, 0);
+        for part in self.parts() {
+            let part = &part[skip.min(part.len())..];
+            skip = skip.saturating_sub(CHUNK);
+            let copied = part.len().min(out.len() - done);
+            out[done..done + copied].copy_from_slice(&part[..copied]);
+            done += copied;
+        }
+        done
+    }
+
+    /// Appends all bytes to `out`.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        self.parts().for_each(|part| out.extend_from_slice(part));
+    }
+
+    /// The bytes, copied.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.len);
+        self.append_to(&mut bytes);
+        bytes
+    }
+
+    /// The bytes where they lie, if they are in one part.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> Option<&'a [u8]> {
+        self.list.is_empty().then_some(self.tail)
+    }
+}
+
+impl PartialEq<[u8]> for Value<'_> {
+    fn eq(&self, other: &[u8]) -> bool {
+        let mut rest = other;
+        let is_prefix = self.parts().all(|part| {
+            let found = rest.strip_prefix(part);
+            rest = found.unwrap_or_default();
+            found.is_some()
+        });
+        is_prefix && rest.is_empty()
+    }
+}
+
+/// Where the bytes of a page that a value has for itself begin.
+#[inline]
+pub(crate) fn chunk_at(page: u32) -> usize {
+    page as usize * STEP + 8
+}
+
+/// The key follows the header, or the stamp.
+#[inline]
+fn key_offset(value_len: usize) -> usize {
+    HEADER + 8 * usize::from(value_len > SLICE)
+}
+
+const _: () = {
+    use crate::config::{MAX_KEY, MAX_VALUE};
+    assert!(MAX_VALUE < 1 << 21);
+    assert!(HEADER + 8 + MAX_KEY + 4 * MAX_VALUE.div_ceil(CHUNK) + TAIL + 7 <= MAX_SLOT);
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! The memory of the cache mode: a circular log from the start of the region up to the index.
+//!
+//! Items are appended at the head; when there is no room, the oldest one, at the tail, leaves. The
+//! log knows where items begin, not what they are: the table asks [`Log::step`], lets the oldest
+//! item leave, and asks again.
+//!
+//! Invariants: before the first wrap, and whenever the tail has passed the end, there is one lap:
+//! items from [`START`] to the head. Otherwise there are two: newer items from [`START`] to the
+//! head, older ones from the tail to the end of their lap, and nothing between. Items are never cut
+//! by the end. No byte at or above the limit is used; the limit only falls, and what is above is
+//! the index's.
+
+/// Where the first item lies; a place of 0 would look like an empty slot in a picture of memory.
+pub(crate) const START: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Log {
+    head: usize,
+    /// The tail, and the end of its lap.
+    older: Option<Older>,
+    limit: usize,
+    /// Bytes that have been appended, and bytes of them that have left: names of places that do not
+    /// come again.
+    appended: u64,
+    left: u64,
+    laps: u64,
+}
+
+/// The items of the lap before.
+#[derive(Clone, Copy, Debug)]
+struct Older {
+    tail: usize,
+    end: usize,
+}
+
+/// The next thing to do before an item can be appended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Nothing.
+    Append,
+    /// The item at this byte leaves, or moves ahead.
+    Leave(usize),
+}
+
+impl Log {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            head: START,
+            older: None,
+            limit,
+            appended: 0,
+            left: 0,
+            laps: 0,
+        }
+    }
+
+    /// The largest item that the log takes: with three of them, one can be read while the next one
+    /// replaces it.
+    pub(crate) fn most_item(&self) -> usize {
+        (self.limit - START) / 4
+    }
+
+    /// Bytes below the limit.
+    pub(crate) fn bytes(&self) -> usize {
+        self.limit
+    }
+
+    /// How often the head has come back to the start.
+    pub(crate) fn laps(&self) -> u64 {
+        self.laps
+    }
+
+    /// Bytes between the oldest item and the end, if the log has wrapped.
+    pub(crate) fn to_end(&self) -> Option<usize> {
+        self.older.map(|older| self.limit - older.tail)
+    }
+
+    /// How far an item is from leaving: the least is the oldest.
+    pub(crate) fn distance(&self, at: usize) -> usize {
+        match self.older {
+            Some(older) if at >= older.tail => at - older.tail,
+            _ => at + self.limit,
+        }
+    }
+
+    /// Whether an item of `len` bytes fits now; otherwise, which item is in the way.
+    #[inline]
+    pub(crate) fn step(&mut self, len: usize) -> Step {
+        loop {
+            match self.older {
+                Some(older) if self.head + len <= older.tail => return Step::Append,
+                Some(older) => return Step::Leave(older.tail),
+                None if self.head + len <= self.limit => return Step::Append,
+                None => self.wrap(),
+            }
+        }
+    }
+
+    fn wrap(&mut self) {
+        let (tail, end) = (START, self.head);
+        // An empty lap has no items that could leave.
+        self.older = (tail < end).then_some(Older { tail, end });
+        self.head = START;
+        self.laps += 1;
+    }
+
+    /// Makes an item of `len` bytes, which fits, the newest, and returns where it lies.
+    #[inline]
+    pub(crate) fn append(&mut self, len: usize) -> usize {
+        let at = self.head;
+        self.head += len;
+        self.appended += len as u64;
+        at
+    }
+
+    /// Lets the oldest item, which has `len` bytes, leave.
+    #[inline]
+    pub(crate) fn leave(&mut self, len: usize) {
+        let older = self.older.as_mut().expect("the table was given its place");
+        older.tail += len;
+        self.left += len as u64;
+        if older.tail >= older.end {
+            self.older = None;
+        }
+    }
+
+    /// Where the oldest item is, of those that leave before the head comes to the start again.
+    pub(crate) fn oldest(&self) -> Option<usize> {
+        self.older.map(|older| older.tail)
+    }
+
+    /// Gives up the last `len` bytes, or as many of them as the newest lap leaves. There is only
+    /// that one.
+    pub(crate) fn give_end(&mut self, len: usize) {
+        debug_assert!(self.older.is_none());
+        self.limit = self.head.max(self.limit.saturating_sub(len));
+    }
+
+    /// Gives up the memory from `to` on, unless there are items.
+    pub(crate) fn lower_limit(&mut self, to: usize) -> bool {
+        let used = self.older.map_or(self.head, |older| older.end);
+        let may = used <= to;
+        if may {
+            self.limit = self.limit.min(to);
+        }
+        may
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! The one region of memory that a table lives in: mapped, touched, and read as words.
+//!
+//! Invariants: the length is a multiple of [`STEP`]; the region is zeroed when it is made; it
+//! belongs to one table, so nothing else reads or writes it. All positions in it are byte offsets;
+//! an offset beyond the end is a bug of this crate and panics.
+
+use std::io;
+use std::ops::{Deref, DerefMut};
+
+/// The smallest piece that memory is given in: a page of the store mode.
+pub(crate) const STEP: usize = 16 * 1024;
+
+/// How often [`Region::touch`] reports, in bytes.
+const REPORT: usize = 64 << 20;
+
+/// The least that the processor maps.
+const SMALL_PAGE: usize = 4096;
+
+/// Miri has no huge pages, and maps what it is asked to map too slowly.
+#[cfg(miri)]
+type Bytes = Vec<u8>;
+#[cfg(not(miri))]
+type Bytes = memmap2::MmapMut;
+
+/// Memory for one table.
+///
+/// ```
+/// let mut region = dunlin_store::Region::new(1 << 20)?;
+/// region.touch(|done| println!("{done} bytes are ours"));
+/// assert_eq!(region.len(), 1 << 20);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Region {
+    bytes: Bytes,
+}
+
+impl Region {
+    /// Maps at least `len` bytes, on huge pages if the kernel has any.
+    ///
+    /// # Errors
+    /// Those of `mmap`; and of kind `InvalidInput` if `len` is 0 or cannot be rounded up.
+    pub fn new(len: usize) -> io::Result<Self> {
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let len = len.checked_next_multiple_of(STEP).ok_or_else(invalid)?;
+        if len == 0 {
+            return Err(invalid());
+        }
+        Ok(Self { bytes: map(len)? })
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "it never is")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Writes to each page once, so that the table does not wait for the kernel later. Calls
+    /// `progress` now and then, and at the end, with the number of bytes that are done.
+    pub fn touch(&mut self, mut progress: impl FnMut(usize)) {
+        let mut done = 0;
+        for piece in self.bytes.chunks_mut(REPORT) {
+            for page in piece.chunks_mut(SMALL_PAGE) {
+                page[0] = 0;
+            }
+            done += piece.len();
+            progress(done);
+        }
+    }
+
+    /// The eight bytes at `at`.
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        let bytes = self.bytes[at..at + 8].as_chunks::<8>().0[0];
+        u64::from_le_bytes(bytes)
+    }
+
+    #[inline]
+    pub(crate) fn set_word(&mut self, at: usize, word: u64) {
+        self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
+
+    /// The cache line at `at`, as words.
+    #[inline]
+    pub(crate) fn line(&self, at: usize) -> [u64; 8] {
+        let (words, _) = self.bytes[at..at + 64].as_chunks::<8>();
+        std::array::from_fn(|place| u64::from_le_bytes(words[place]))
+    }
+
+    /// Asks the processor for the cache line that holds `at`, which must lie in the region.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: usize) {
+        gopt::prefetch_now(&raw const self.bytes[at], gopt::T0);
+    }
+}
+
+impl Deref for Region {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Region {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+/// Pages that the administrator has set aside; else ordinary ones, which the kernel may join.
+#[cfg(not(miri))]
+fn map(len: usize) -> io::Result<Bytes> {
+    use memmap2::MmapOptions;
+    const HUGE_PAGE_BITS: u8 = 21;
+    if len.is_multiple_of(1 << HUGE_PAGE_BITS) {
+        let huge = MmapOptions::new()
+            .len(len)
+            .huge(Some(HUGE_PAGE_BITS))
+            .map_anon();
+        if let Ok(bytes) = huge {
+            return Ok(bytes);
+        }
+    }
+    let bytes = MmapOptions::new().len(len).map_anon()?;
+    #[cfg(target_os = "linux")]
+    let _ = bytes.advise(memmap2::Advice::HugePage);
+    Ok(bytes)
+}
+
+#[cfg(miri)]
+fn map(len: usize) -> io::Result<Bytes> {
+    Ok(vec![0; len])
+}

@@ -1,0 +1,43 @@
+//! Planted bugs, which the runs beside the model must find. Without the feature `mutants` there are
+//! none, and the compiler drops the questions.
+
+/// A bug.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mutant {
+    /// Every get misses.
+    Miss,
+    /// A write stops in the middle of its value.
+    HalfWrite,
+    /// An item leaves the log, and its entry stays.
+    LateEntry,
+    /// A long value is read although it was overwritten meanwhile.
+    MixedSlices,
+    /// A compare-and-set does not compare.
+    LostCompare,
+    /// An item that has expired is returned.
+    Expired,
+    /// An item moves to another slot, and its entry does not follow.
+    LostMove,
+    /// An item is moved ahead in the log, and its entry does not follow.
+    LostMoveAhead,
+    /// A flush forgets nothing.
+    LostFlush,
+    /// Two writes get one version.
+    OldVersion,
+}
+
+#[cfg(all(test, feature = "mutants"))]
+impl Mutant {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Miss,
+        Self::HalfWrite,
+        Self::LateEntry,
+        Self::MixedSlices,
+        Self::LostCompare,
+        Self::Expired,
+        Self::LostMove,
+        Self::LostMoveAhead,
+        Self::LostFlush,
+        Self::OldVersion,
+    ];
+}

@@ -1,0 +1,31 @@
+//! The table: the calls of its users, one file for each kind. The steps that all of them have in
+//! common are in `body.rs`.
+//!
+//! The modes differ where an item gets its memory (`room.rs`) and gives it back; no other file asks
+//! which one it is.
+
+#[cfg(test)]
+mod audit;
+mod batch;
+mod body;
+mod counter;
+mod departure;
+mod key;
+mod read;
+mod room;
+mod scan;
+mod stats;
+mod sweep;
+mod write;
+
+pub use body::{SizeError, Table};
+pub use counter::{CounterError, Delta};
+pub use departure::{Departure, Reason};
+pub use key::Key;
+pub use read::Item;
+pub use scan::Cursor;
+pub use stats::Stats;
+pub use write::{DeleteError, Verb, Write, WriteError};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Batches: what the next operations will need is on its way while others are looked at.
+//!
+//! Looking ahead only asks for cache lines. The operations then run one after the other, in order,
+//! so a get after a set of the same key sees it whatever the batch looks like; MICA's own batches,
+//! which look all keys up first, miss it.
+
+use crate::config::BATCH;
+use crate::item::Seconds;
+use crate::table::body::Table;
+use crate::table::key::Key;
+use crate::table::read::Item;
+
+impl Table {
+    /// Brings the buckets and items of up to [`BATCH`] keys into the cache, all at the same time
+    /// (HERD §4.1.1; G-Opt §3). Whatever is done with these keys next does not wait for memory.
+    pub fn ahead(&self, keys: &[Key<'_>]) {
+        let keys = &keys[..keys.len().min(BATCH)];
+        gopt::Batch::<BATCH>::new().for_each(keys, |key| self.look_ahead(key.hash()), |_, ()| ());
+    }
+
+    /// The items of any number of keys, in order, each with the number of its key.
+    pub fn get_batch(
+        &mut self,
+        keys: &[Key<'_>],
+        now: Seconds,
+        mut see: impl FnMut(usize, Option<Item<'_>>),
+    ) {
+        for (batch, keys) in keys.chunks(BATCH).enumerate() {
+            self.ahead(keys);
+            for (number, key) in keys.iter().enumerate() {
+                see(batch * BATCH + number, self.get(key, now));
+            }
+        }
+    }
+
+    /// Asks for a key's bucket, lets the others do so, and asks for the items that it may be.
+    #[inline]
+    async fn look_ahead(&self, hash: u64) {
+        self.index.prefetch(&self.memory, hash);
+        gopt::switch().await;
+        self.index.likely_places(&self.memory, hash, |place| {
+            self.memory.prefetch(place.byte());
+            // Items of up to 120 bytes lie in two lines, or begin in the middle of the first.
+            self.memory.prefetch(place.byte() + 64);
+        });
+    }
+}

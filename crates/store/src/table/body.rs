@@ -1,0 +1,313 @@
+//! The parts of a table, and the steps that all calls have in common.
+//!
+//! Invariants: each entry of the index names an item that lies whole in the log or in the slots,
+//! and whose key has the entry's bucket and tag; no two entries have one key; in the store mode
+//! each item in a slot has an entry. So an item that leaves the log is alive exactly if an entry
+//! names its place, and there are no entries to check when memory is used again.
+
+use std::fmt;
+
+use super::departure::{Departure, Reason, Watcher};
+use super::key::Key;
+use super::stats::Stats;
+use crate::classes::{Classes, Moved};
+use crate::config::{BYTES_PER_FIRST_BUCKET, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode};
+use crate::hash::Seed;
+use crate::index::{Entry, Index, PLACE_BITS, Place, Slot};
+use crate::item::{Header, Seconds, Version};
+use crate::log::Log;
+use crate::memory::Region;
+use crate::mutant::Mutant;
+
+/// Keys and values in one region of memory.
+#[derive(Debug)]
+pub struct Table {
+    pub(super) memory: Region,
+    pub(super) index: Index,
+    pub(super) storage: Storage,
+    pub(super) mode: Mode,
+    pub(super) seed: Seed,
+    pub(super) next_version: u64,
+    pub(super) next_stamp: u64,
+    /// How many flushes there were; a bucket that has seen fewer is emptied when it is next used.
+    pub(super) epoch: u32,
+    flush_at: Option<Seconds>,
+    /// The bucket that the sweep visits next.
+    pub(super) swept: u64,
+    pub(super) stats: Stats,
+    /// Values while they are put together. Allocated once.
+    pub(super) joined: Vec<u8>,
+    watcher: Watcher,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+/// Where items get their memory.
+#[derive(Debug)]
+pub(super) enum Storage {
+    Log(Log),
+    Classes(Classes),
+}
+
+/// The region is smaller than a table can be, or larger than its entries can address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SizeError {
+    /// Its length in bytes.
+    pub len: usize,
+}
+
+/// An item that was found.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub(super) slot: Slot,
+    pub(super) entry: Entry,
+    pub(super) header: Header,
+}
+
+impl Table {
+    /// A table in `memory`, which is zero: as [`Region::new`] makes it.
+    ///
+    /// # Errors
+    /// [`SizeError`] if the region has less than [`MIN_MEMORY`] or more than 8 TiB.
+    pub fn new(mut memory: Region, config: Config) -> Result<Self, SizeError> {
+        let len = memory.len();
+        if len < MIN_MEMORY || len as u64 > 8 << PLACE_BITS {
+            return Err(SizeError { len });
+        }
+        let bits = (len / BYTES_PER_FIRST_BUCKET).ilog2();
+        let index = Index::new(&mut memory, bits);
+        let storage = match config.mode {
+            Mode::Cache => Storage::Log(Log::new(index.bottom())),
+            Mode::Store => Storage::Classes(Classes::new()),
+        };
+        Ok(Self {
+            memory,
+            index,
+            storage,
+            mode: config.mode,
+            seed: config.seed,
+            next_version: config.first_version,
+            next_stamp: 0,
+            epoch: 0,
+            flush_at: None,
+            swept: 0,
+            stats: Stats::default(),
+            joined: Vec::with_capacity(MAX_VALUE),
+            watcher: Watcher::default(),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        })
+    }
+
+    /// Plants a bug.
+    #[cfg(all(test, feature = "mutants"))]
+    pub(crate) fn plant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
+    }
+
+    /// True if this bug is planted.
+    #[inline]
+    #[cfg_attr(
+        not(feature = "mutants"),
+        expect(clippy::unused_self, reason = "none is")
+    )]
+    pub(super) fn has(&self, mutant: Mutant) -> bool {
+        #[cfg(feature = "mutants")]
+        let is_planted = self.mutant == Some(mutant);
+        #[cfg(not(feature = "mutants"))]
+        let is_planted = {
+            let _ = mutant;
+            false
+        };
+        is_planted
+    }
+
+    /// Which promise it keeps.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Hashes a key with the table's secret; `None` unless it has 1 to [`MAX_KEY`] bytes. Only this
+    /// table finds anything with it.
+    #[inline]
+    #[must_use]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Option<Key<'a>> {
+        let is_key = !bytes.is_empty() && bytes.len() <= MAX_KEY;
+        is_key.then(|| Key::new(bytes, self.seed.hash(bytes)))
+    }
+
+    /// Shows every item that leaves by itself to `see`, before it is gone. An item that is deleted
+    /// or overwritten does not leave by itself.
+    pub fn watch(&mut self, see: impl FnMut(Departure<'_>) + Send + 'static) {
+        self.watcher = Watcher::new(see);
+    }
+
+    /// The figures now.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let (items, laps) = match &self.storage {
+            Storage::Log(log) => (log.bytes(), log.laps()),
+            Storage::Classes(classes) => (classes.bytes(), 0),
+        };
+        let index = self.index.bytes() as u64;
+        Stats {
+            buckets: self.index.buckets(),
+            index_bytes: index,
+            used_bytes: index + items as u64,
+            laps,
+            ..self.stats
+        }
+    }
+
+    /// Forgets all items that were written before `at`, which takes no time now: each bucket is
+    /// emptied when it is next used or swept. A flush that is not due yet is replaced.
+    pub fn flush(&mut self, at: Seconds, now: Seconds) {
+        self.settle(now);
+        self.flush_at = Some(at);
+        self.settle(now);
+    }
+
+    /// Lets a flush happen that is due.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Seconds) {
+        if self.flush_at.is_some_and(|at| at <= now) {
+            self.flush_at = None;
+            if !self.has(Mutant::LostFlush) {
+                self.epoch = self.epoch.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Finds a key's item, after what is due for its bucket. An item that has expired is gone.
+    #[inline]
+    pub(super) fn find(&mut self, key: &Key<'_>, now: Seconds) -> Option<Found> {
+        self.settle(now);
+        let bucket = self.index.bucket(key.hash());
+        if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
+            self.empty_bucket(bucket);
+        }
+        let found = self.look_up(key)?;
+        if found.header.is_expired(now) && !self.has(Mutant::Expired) {
+            self.remove(key.hash(), &found, Some(Reason::Expired));
+            return None;
+        }
+        Some(found)
+    }
+
+    /// Finds a key's item without changing anything.
+    #[inline]
+    pub(super) fn look_up(&self, key: &Key<'_>) -> Option<Found> {
+        let mut header = None;
+        let is_it = |entry: Entry| {
+            let read = Header::read(&self.memory, entry.place());
+            let is_it = usize::from(read.key_len) == key.bytes().len()
+                && read.key(&self.memory, entry.place()) == key.bytes();
+            header = Some(read);
+            is_it
+        };
+        let (slot, entry) = self.index.find(&self.memory, key.hash(), is_it)?;
+        let header = header.expect("the item was compared");
+        Some(Found {
+            slot,
+            entry,
+            header,
+        })
+    }
+
+    /// Removes an item. With a reason, it leaves by itself, and the watcher learns of it.
+    pub(super) fn remove(&mut self, hash: u64, found: &Found, reason: Option<Reason>) {
+        self.report(found, reason);
+        self.index.remove(&mut self.memory, hash, found.slot);
+        self.release(found.entry.place(), &found.header);
+    }
+
+    /// Counts and reports an item that is about to go.
+    pub(super) fn report(&mut self, found: &Found, reason: Option<Reason>) {
+        let header = &found.header;
+        self.stats.on_gone(header, reason);
+        if let Some(reason) = reason {
+            let departure = Departure {
+                key: header.key(&self.memory, found.entry.place()),
+                version: Version(header.version),
+                reason,
+            };
+            self.watcher.see(departure);
+        }
+    }
+
+    /// Empties a bucket that has not seen all flushes.
+    #[cold]
+    pub(super) fn empty_bucket(&mut self, bucket: u64) {
+        while let Some((slot, entry)) = self.index.entry_of(&self.memory, bucket, 0) {
+            let header = Header::read(&self.memory, entry.place());
+            let found = Found {
+                slot,
+                entry,
+                header,
+            };
+            self.report(&found, Some(Reason::Flushed));
+            self.index.remove_from(&mut self.memory, bucket, slot);
+            self.release(entry.place(), &header);
+        }
+        self.index.refresh(&mut self.memory, bucket, self.epoch);
+    }
+
+    /// Gives the memory of an item back that has no entry any more.
+    pub(super) fn release(&mut self, place: Place, header: &Header) {
+        let shape = header.shape(self.mode);
+        // The log takes its bytes back when the tail passes them.
+        let Storage::Classes(classes) = &mut self.storage else {
+            return;
+        };
+        for number in 0..shape.chunks {
+            let page = page_of(&self.memory, place.byte() + shape.list_at, number);
+            classes.free_page(&mut self.memory, page);
+        }
+        if let Some(moved) = classes.free(&mut self.memory, place, shape.size) {
+            self.follow(moved);
+        }
+    }
+
+    /// Lets the entry of an item that has moved name its new place.
+    fn follow(&mut self, moved: Moved) {
+        if self.has(Mutant::LostMove) {
+            return;
+        }
+        let header = Header::read(&self.memory, moved.to);
+        let hash = self.seed.hash(header.key(&self.memory, moved.to));
+        let is_it = |entry: Entry| entry.place() == moved.from;
+        let found = self.index.find(&self.memory, hash, is_it);
+        let (slot, entry) = found.expect("each item in a slot has an entry");
+        let entry = entry.moved_to(moved.to);
+        self.index.set_entry(&mut self.memory, slot, entry);
+    }
+
+    /// The number of the next write. 0 is none, so the one after the last is 1.
+    pub(super) fn take_version(&mut self) -> u64 {
+        let version = self.next_version;
+        if self.has(Mutant::OldVersion) && version.is_multiple_of(16) {
+            return version.wrapping_sub(1);
+        }
+        self.next_version = version.wrapping_add(1).max(1);
+        version
+    }
+}
+
+/// Page `number` of the list at `list`.
+pub(super) fn page_of(memory: &Region, list: usize, number: usize) -> u32 {
+    let at = list + 4 * number;
+    u32::from_le_bytes(memory[at..at + 4].as_chunks::<4>().0[0])
+}
+
+impl fmt::Display for SizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { len } = self;
+        write!(
+            f,
+            "a table needs {MIN_MEMORY} bytes to 8 TiB, and the region has {len}"
+        )
+    }
+}
+
+impl std::error::Error for SizeError {}

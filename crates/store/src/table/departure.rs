@@ -1,0 +1,54 @@
+//! Items that leave by themselves: the events that a checker of histories needs, without which a
+//! miss would look like a lost write.
+
+use std::fmt;
+
+use crate::item::Version;
+
+/// Why an item left that no client deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The log needed its memory, and it was the oldest.
+    Evicted,
+    /// The index had no memory for another entry in its chain, and it was the oldest there.
+    Crowded,
+    /// Its time was up.
+    Expired,
+    /// A flush has forgotten it.
+    Flushed,
+}
+
+/// An item that leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Departure<'a> {
+    /// Its key.
+    pub key: &'a [u8],
+    /// Its version.
+    pub version: Version,
+    /// Why it leaves.
+    pub reason: Reason,
+}
+
+type See = dyn FnMut(Departure<'_>) + Send;
+
+/// The function that sees departures, if there is one.
+#[derive(Default)]
+pub(super) struct Watcher(Option<Box<See>>);
+
+impl Watcher {
+    pub(super) fn new(see: impl FnMut(Departure<'_>) + Send + 'static) -> Self {
+        Self(Some(Box::new(see)))
+    }
+
+    pub(super) fn see(&mut self, departure: Departure<'_>) {
+        if let Some(see) = &mut self.0 {
+            see(departure);
+        }
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watcher({})", self.0.is_some())
+    }
+}

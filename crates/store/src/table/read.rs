@@ -1,0 +1,157 @@
+//! Reading an item.
+
+use crate::config::{Mode, SLICE};
+use crate::index::Place;
+use crate::item::{Header, Seconds, Stamp, Value, Version, mark};
+use crate::memory::Region;
+use crate::mutant::Mutant;
+use crate::table::body::{Found, Table};
+use crate::table::key::Key;
+
+/// An item where it lies.
+#[derive(Clone, Copy)]
+pub struct Item<'a> {
+    memory: &'a Region,
+    place: Place,
+    header: Header,
+    mode: Mode,
+}
+
+impl<'a> Item<'a> {
+    /// The key that it was written with.
+    #[must_use]
+    pub fn key(&self) -> &'a [u8] {
+        self.header.key(self.memory, self.place)
+    }
+
+    /// Its value.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> Value<'a> {
+        Value::read(self.memory, self.place, &self.header, self.mode)
+    }
+
+    /// For a value longer than a [`SLICE`](crate::SLICE): the write that it is of, for
+    /// [`Table::read_slice`].
+    #[must_use]
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.header.stamp(self.memory, self.place)
+    }
+
+    /// The writer's flags, which mean nothing to the table.
+    #[must_use]
+    pub const fn flags(&self) -> u32 {
+        self.header.flags
+    }
+
+    /// The number of its last write.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        Version(self.header.version)
+    }
+
+    /// When it expires, if it does.
+    #[must_use]
+    pub fn expiry(&self) -> Option<Seconds> {
+        (self.header.expiry != 0).then_some(Seconds(self.header.expiry))
+    }
+
+    /// When it was read before this get, or written.
+    #[must_use]
+    pub const fn last_access(&self) -> Seconds {
+        Seconds(self.header.last_access)
+    }
+
+    /// True if it was read before this get, since it was written.
+    #[must_use]
+    pub const fn was_read(&self) -> bool {
+        self.header.marks & mark::READ != 0
+    }
+
+    /// True if it was invalidated and not written since.
+    #[must_use]
+    pub const fn is_stale(&self) -> bool {
+        self.header.marks & mark::STALE != 0
+    }
+
+    /// True if some client has claimed to write it anew ([`Table::claim`]).
+    #[must_use]
+    pub const fn is_claimed(&self) -> bool {
+        self.header.marks & mark::CLAIMED != 0
+    }
+}
+
+impl std::fmt::Debug for Item<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = self.key().escape_ascii().to_string();
+        f.debug_struct("Item")
+            .field("key", &key)
+            .field("version", &self.version())
+            .field("value_len", &self.value().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    /// The item of a key, if there is one. It counts as read.
+    #[inline]
+    pub fn get(&mut self, key: &Key<'_>, now: Seconds) -> Option<Item<'_>> {
+        self.stats.gets += 1;
+        let found = self.find(key, now).filter(|_| !self.has(Mutant::Miss))?;
+        self.stats.hits += 1;
+        self.mark_read(&found, now);
+        Some(self.item(&found))
+    }
+
+    /// The item of a key, if there is one. It does not count as read.
+    pub fn peek(&mut self, key: &Key<'_>, now: Seconds) -> Option<Item<'_>> {
+        let found = self.find(key, now)?;
+        Some(self.item(&found))
+    }
+
+    /// Copies bytes of a long value from `from` on to `out`, at most [`SLICE`] of them, and returns
+    /// how many; `None` if the value of `stamp` is not there any more. Between two slices the table
+    /// does whatever else it is asked; the slices are of one value, or the last one is `None`.
+    pub fn read_slice(
+        &mut self,
+        key: &Key<'_>,
+        stamp: Stamp,
+        from: usize,
+        out: &mut [u8],
+        now: Seconds,
+    ) -> Option<usize> {
+        let found = self.find(key, now)?;
+        let item = self.item(&found);
+        let is_same = item.stamp() == Some(stamp) || self.has(Mutant::MixedSlices);
+        let len = out.len().min(SLICE);
+        is_same.then(|| item.value().copy_from(from, &mut out[..len]))
+    }
+
+    #[inline]
+    pub(super) fn item(&self, found: &Found) -> Item<'_> {
+        Item {
+            memory: &self.memory,
+            place: found.entry.place(),
+            header: found.header,
+            mode: self.mode,
+        }
+    }
+
+    /// Records a read. What is recorded already is not written again, because a line that is only
+    /// read need not go back to memory.
+    #[inline]
+    fn mark_read(&mut self, found: &Found, now: Seconds) {
+        let entry = found.entry.warmer();
+        if self.mode == Mode::Cache && entry != found.entry {
+            self.index.set_entry(&mut self.memory, found.slot, entry);
+        }
+        let header = Header {
+            last_access: now.0,
+            marks: found.header.marks | mark::READ,
+            ..found.header
+        };
+        if header != found.header {
+            header.write(&mut self.memory, found.entry.place());
+        }
+    }
+}

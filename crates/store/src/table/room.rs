@@ -1,0 +1,385 @@
+//! Where a value is put: in its old place, in the log, or in a slot; and which items leave for it.
+
+use crate::classes::CHUNK;
+use crate::config::{INDEX_SHARE, MOST_MOVED_BYTES, MOST_MOVES, MOST_SPLITS, Mode};
+use crate::index::{Entry, GROUP, Place};
+use crate::item::{Header, Seconds, Shape, Version, chunk_at};
+use crate::log::Step;
+use crate::mutant::Mutant;
+use crate::table::body::{Found, Storage, Table, page_of};
+use crate::table::departure::Reason;
+use crate::table::key::Key;
+use crate::table::write::WriteError;
+
+/// The part of the log that goes to the index at most in one lap.
+const CEDED_SHARE: usize = 16;
+
+/// The items that a write may still move ahead.
+struct Budget {
+    items: usize,
+    bytes: usize,
+}
+
+impl Table {
+    /// Writes an item; `found` is the one that has the key now. The header's version and length are
+    /// set here.
+    pub(super) fn put(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        header: Header,
+        (value, version): (&[u8], Option<Version>),
+        now: Seconds,
+    ) -> Result<Version, WriteError> {
+        let value_len = u32::try_from(value.len()).expect("a value has at most 1 MiB");
+        let mut header = Header {
+            value_len,
+            ..header
+        };
+        let shape = header.shape(self.mode);
+        // The table's own version is taken only by a write that happens.
+        let mut number = |table: &mut Self| {
+            header.version = version.map_or_else(|| table.take_version(), |version| version.0);
+            header
+        };
+        if let Some(found) = found
+            && self.fits_in_place(&found.header, &shape)
+        {
+            let header = number(self);
+            self.fill(found.entry.place(), &header, key.bytes(), value);
+            let entry = found.entry.expiring(header.expiry != 0).warmer();
+            self.index.set_entry(&mut self.memory, found.slot, entry);
+            self.stats.on_rewritten(&found.header, &header);
+            return Ok(Version(header.version));
+        }
+        let (found, place) = self.take_place(key, found, &shape, now)?;
+        let header = number(self);
+        self.fill(place, &header, key.bytes(), value);
+        self.enter(key, found, place, &header);
+        Ok(Version(header.version))
+    }
+
+    /// True if a value of that shape can be written over an item.
+    fn fits_in_place(&self, old: &Header, shape: &Shape) -> bool {
+        let old = old.shape(self.mode);
+        match &self.storage {
+            Storage::Log(_) => old.size == shape.size,
+            Storage::Classes(classes) => {
+                old.chunks + shape.chunks == 0 && classes.is_same(old.size, shape.size)
+            }
+        }
+    }
+
+    /// Memory for an item of that shape, and the item that has its key then.
+    fn take_place(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        shape: &Shape,
+        now: Seconds,
+    ) -> Result<(Option<Found>, Place), WriteError> {
+        if self.mode == Mode::Cache {
+            return self.take_log(key, found, shape, now);
+        }
+        if found.is_none() {
+            self.make_index_room(key.hash())?;
+        }
+        let place = self.take_slot(shape).ok_or(WriteError::NoMemory)?;
+        Ok((found, place))
+    }
+
+    /// Gives a new item its entry, which is the old item's if there is one.
+    fn enter(&mut self, key: &Key<'_>, found: Option<Found>, place: Place, header: &Header) {
+        let expires = header.expiry != 0;
+        match found {
+            Some(old) => {
+                let entry = old.entry.moved_to(place).expiring(expires);
+                self.index.set_entry(&mut self.memory, old.slot, entry);
+                self.release(old.entry.place(), &old.header);
+                self.stats.on_rewritten(&old.header, header);
+            }
+            None => {
+                let entered = self
+                    .index
+                    .insert(&mut self.memory, key.hash(), place, expires);
+                entered.expect("there is room in the chain");
+                self.stats.on_new(header);
+            }
+        }
+    }
+
+    /// Writes an item's bytes. The list of pages is there.
+    fn fill(&mut self, place: Place, header: &Header, key: &[u8], value: &[u8]) {
+        let shape = header.shape(self.mode);
+        let at = place.byte();
+        if self.has(Mutant::HalfWrite) && shape.chunks == 0 && value.len() > 40 {
+            let half = shape.tail_at + value.len() / 2;
+            self.memory[at + shape.tail_at..at + half].copy_from_slice(&value[..value.len() / 2]);
+            header.write(&mut self.memory, place);
+            self.memory[at + shape.key_at..at + shape.list_at].copy_from_slice(key);
+            return;
+        }
+        header.write(&mut self.memory, place);
+        if shape.key_at > Shape::new(0, 0, self.mode).key_at {
+            self.next_stamp += 1;
+            self.memory.set_word(at + shape.key_at - 8, self.next_stamp);
+        }
+        self.memory[at + shape.key_at..at + shape.list_at].copy_from_slice(key);
+        let (cut, tail) = value.split_at(value.len() - shape.tail_len);
+        self.memory[at + shape.tail_at..at + shape.tail_at + tail.len()].copy_from_slice(tail);
+        for (number, chunk) in cut.chunks(CHUNK).enumerate() {
+            let to = chunk_at(page_of(&self.memory, at + shape.list_at, number));
+            self.memory[to..to + chunk.len()].copy_from_slice(chunk);
+        }
+    }
+
+    /// A slot and pages, with the list of pages written; or nothing at all.
+    fn take_slot(&mut self, shape: &Shape) -> Option<Place> {
+        let Storage::Classes(classes) = &mut self.storage else {
+            return None;
+        };
+        let limit = self.index.bottom();
+        let place = classes.take(&mut self.memory, shape.size, limit)?;
+        let list = place.byte() + shape.list_at;
+        for number in 0..shape.chunks {
+            let Some(page) = classes.take_page(&mut self.memory, limit) else {
+                for taken in 0..number {
+                    let page = page_of(&self.memory, list, taken);
+                    classes.free_page(&mut self.memory, page);
+                }
+                // It is the last of its class, so no other item moves.
+                classes.free(&mut self.memory, place, shape.size);
+                return None;
+            };
+            let at = list + 4 * number;
+            self.memory[at..at + 4].copy_from_slice(&page.to_le_bytes());
+        }
+        Some(place)
+    }
+
+    /// Appends to the log, after the oldest items have left.
+    fn take_log(
+        &mut self,
+        key: &Key<'_>,
+        found: Option<Found>,
+        shape: &Shape,
+        now: Seconds,
+    ) -> Result<(Option<Found>, Place), WriteError> {
+        let Storage::Log(log) = &self.storage else {
+            return Err(WriteError::NoMemory);
+        };
+        if shape.size > log.most_item() {
+            return Err(WriteError::TooLong);
+        }
+        // First the index, which may take memory from the log.
+        if found.is_none() {
+            self.make_index_room(key.hash())?;
+        }
+        self.make_log_room(shape.size, now);
+        // The item that had the key may have moved; or left, and with it its entry.
+        let found = self.look_up(key);
+        let Storage::Log(log) = &mut self.storage else {
+            return Err(WriteError::NoMemory);
+        };
+        Ok((found, Place::at(log.append(shape.size))))
+    }
+
+    /// Lets the oldest items leave until `len` bytes fit.
+    fn make_log_room(&mut self, len: usize, now: Seconds) {
+        let mut budget = Budget {
+            items: MOST_MOVES,
+            bytes: MOST_MOVED_BYTES,
+        };
+        self.cede_end(&mut budget, now);
+        while let Storage::Log(log) = &mut self.storage
+            && let Step::Leave(at) = log.step(len)
+        {
+            self.oldest_leaves(at, &mut budget, now);
+        }
+    }
+
+    /// The oldest item leaves, or moves ahead if it was read (MICA: approximate LRU).
+    fn oldest_leaves(&mut self, at: usize, budget: &mut Budget, now: Seconds) {
+        let place = Place::at(at);
+        let header = Header::read(&self.memory, place);
+        let size = header.shape(self.mode).size;
+        let hash = self.seed.hash(header.key(&self.memory, place));
+        let is_it = |entry: Entry| entry.place() == place;
+        let alive = self.index.find(&self.memory, hash, is_it);
+        if let Some((slot, entry)) = alive
+            && !self.has(Mutant::LateEntry)
+        {
+            let found = Found {
+                slot,
+                entry,
+                header,
+            };
+            let reads = self.reads_to_stay(size);
+            if entry.heat() >= reads && budget.allows(size) && self.lasts(&found, hash, now) {
+                self.move_ahead(&found, size, reads);
+                return;
+            }
+            self.evict(&found, hash, now);
+        }
+        self.log_leaves(size);
+    }
+
+    /// How often an item must have been read in a lap to stay for another one. One that takes the
+    /// memory of many must be worth more gets.
+    fn reads_to_stay(&self, size: usize) -> u64 {
+        let items = self.stats.items.max(1);
+        let mean = self.memory.len() as u64 / items;
+        let size = size as u64;
+        1 + u64::from(size > 2 * mean) + u64::from(size > 6 * mean)
+    }
+
+    /// True if an item has neither expired nor been forgotten.
+    fn lasts(&self, found: &Found, hash: u64, now: Seconds) -> bool {
+        let bucket = self.index.bucket(hash);
+        !found.header.is_expired(now) && self.index.is_fresh(&self.memory, bucket, self.epoch)
+    }
+
+    /// Removes the oldest item for the reason that it has.
+    fn evict(&mut self, found: &Found, hash: u64, now: Seconds) {
+        let bucket = self.index.bucket(hash);
+        if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
+            self.empty_bucket(bucket);
+            return;
+        }
+        let reason = match found.header.is_expired(now) {
+            true => Reason::Expired,
+            false => Reason::Evicted,
+        };
+        self.remove(hash, found, Some(reason));
+    }
+
+    fn log_leaves(&mut self, size: usize) {
+        if let Storage::Log(log) = &mut self.storage {
+            log.leave(size);
+        }
+    }
+
+    /// Copies the oldest item to the head, and takes off the reads that this has cost.
+    fn move_ahead(&mut self, found: &Found, size: usize, reads: u64) {
+        let Storage::Log(log) = &mut self.storage else {
+            return;
+        };
+        let from = found.entry.place().byte();
+        log.leave(size);
+        // There is room: the head is below the tail, or the lap before was used up.
+        let to = log.append(size);
+        self.memory.copy_within(from..from + size, to);
+        let entry = found.entry.moved_to(Place::at(to)).cooled_by(reads);
+        if !self.has(Mutant::LostMoveAhead) {
+            self.index.set_entry(&mut self.memory, found.slot, entry);
+        }
+        self.stats.moved_ahead += 1;
+    }
+
+    /// Gives the end of the log to the index, if that is too small, when the tail is near: items
+    /// there are the oldest, so they leave in their order, a few for each write.
+    fn cede_end(&mut self, budget: &mut Budget, now: Seconds) {
+        for _ in 0..MOST_MOVES {
+            let missing = self.missing_index_bytes();
+            let Storage::Log(log) = &mut self.storage else {
+                return;
+            };
+            let wanted = missing.min(log.bytes() / CEDED_SHARE);
+            match (log.to_end(), log.oldest()) {
+                (Some(to_end), Some(oldest)) if to_end <= wanted => {
+                    self.oldest_leaves(oldest, budget, now);
+                    if let Storage::Log(log) = &mut self.storage
+                        && log.oldest().is_none()
+                    {
+                        log.give_end(wanted);
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// By how much the index is smaller than it should be, if it may grow.
+    fn missing_index_bytes(&self) -> usize {
+        let most = self.memory.len() / INDEX_SHARE;
+        let missing = usize::try_from(self.index.deficit()).expect("it is less than memory");
+        (missing * GROUP).min(most.saturating_sub(self.index.bytes()))
+    }
+
+    /// Sees to it that an entry for `hash` has a place in its chain.
+    fn make_index_room(&mut self, hash: u64) -> Result<(), WriteError> {
+        self.grow();
+        if self.index.has_room(&self.memory, hash) {
+            return Ok(());
+        }
+        if self.mode == Mode::Store {
+            return Err(WriteError::NoMemory);
+        }
+        self.crowd_out(hash);
+        Ok(())
+    }
+
+    /// Splits a few buckets, if there are too many entries.
+    fn grow(&mut self) {
+        let mut splits = 0;
+        while splits < MOST_SPLITS && self.index.wants_growth() {
+            if self.index.needs_group() && !self.add_group() {
+                break;
+            }
+            let bucket = self.index.next_split();
+            if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
+                self.empty_bucket(bucket);
+            }
+            self.index.split(&mut self.memory, self.epoch);
+            splits += 1;
+        }
+        self.stats.splits += splits as u64;
+        self.stats.most_splits = self.stats.most_splits.max(splits as u64);
+    }
+
+    /// Gives the index the memory below it, if no item is there.
+    fn add_group(&mut self) -> bool {
+        if self.index.bytes() + GROUP > self.memory.len() / INDEX_SHARE {
+            return false;
+        }
+        let bottom = self.index.bottom() - GROUP;
+        let is_free = match &mut self.storage {
+            Storage::Log(log) => log.lower_limit(bottom),
+            Storage::Classes(classes) => classes.top() <= bottom,
+        };
+        if is_free {
+            self.index.add_group(&mut self.memory);
+        }
+        is_free
+    }
+
+    /// Removes the oldest item of a chain that has no room.
+    fn crowd_out(&mut self, hash: u64) {
+        let Storage::Log(log) = &self.storage else {
+            return;
+        };
+        let bucket = self.index.bucket(hash);
+        let entries = (0..).map_while(|at| self.index.entry_of(&self.memory, bucket, at));
+        let oldest = entries.min_by_key(|(_, entry)| log.distance(entry.place().byte()));
+        let (slot, entry) = oldest.expect("a full chain has entries");
+        let header = Header::read(&self.memory, entry.place());
+        let found = Found {
+            slot,
+            entry,
+            header,
+        };
+        self.remove(hash, &found, Some(Reason::Crowded));
+    }
+}
+
+impl Budget {
+    /// True if another item of `size` bytes may move, which is then counted.
+    fn allows(&mut self, size: usize) -> bool {
+        let may = self.items > 0 && self.bytes >= size;
+        if may {
+            self.items -= 1;
+            self.bytes -= size;
+        }
+        may
+    }
+}

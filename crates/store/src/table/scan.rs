@@ -1,0 +1,46 @@
+//! Visiting all items, a few buckets at a time, while others read and write.
+
+use crate::item::{Header, Seconds};
+use crate::table::body::{Found, Table};
+use crate::table::read::Item;
+
+/// How far a scan has come.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Cursor(u64);
+
+impl Table {
+    /// Shows the items of the next `buckets` buckets to `see`, which count as not read, and returns
+    /// where to go on; `None` at the end. A scan begins with `Cursor::default()`.
+    ///
+    /// A scan sees each item that is there from its beginning to its end. Items that come or go
+    /// meanwhile may be seen or not; and if the index grows, some items are seen twice, because
+    /// growth moves them to later buckets, never to earlier ones.
+    pub fn scan(
+        &mut self,
+        cursor: Cursor,
+        buckets: usize,
+        now: Seconds,
+        mut see: impl FnMut(Item<'_>),
+    ) -> Option<Cursor> {
+        self.settle(now);
+        let end = self.index.buckets().min(cursor.0 + buckets as u64);
+        for bucket in cursor.0..end {
+            if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
+                continue;
+            }
+            let entries = (0..).map_while(|at| self.index.entry_of(&self.memory, bucket, at));
+            for (slot, entry) in entries {
+                let header = Header::read(&self.memory, entry.place());
+                let found = Found {
+                    slot,
+                    entry,
+                    header,
+                };
+                if !header.is_expired(now) {
+                    see(self.item(&found));
+                }
+            }
+        }
+        (end < self.index.buckets()).then_some(Cursor(end))
+    }
+}

@@ -1,0 +1,70 @@
+//! A table's figures.
+
+use crate::item::Header;
+use crate::table::departure::Reason;
+
+/// Figures of a table. Those without a word about time count since it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Stats {
+    /// Items now. Those that have expired, or that a flush has forgotten, count until they are
+    /// found.
+    pub items: u64,
+    /// Bytes of their keys and values now.
+    pub item_bytes: u64,
+    /// Gets.
+    pub gets: u64,
+    /// Gets that have found an item.
+    pub hits: u64,
+    /// Items that were written, in full or in part.
+    pub writes: u64,
+    /// Items that left because the log needed their memory.
+    pub evicted: u64,
+    /// Items that left because the index had no memory for their entry.
+    pub crowded: u64,
+    /// Items that have expired and are gone.
+    pub expired: u64,
+    /// Items that a flush has forgotten and that are gone.
+    pub flushed: u64,
+    /// Items that were moved ahead in the log.
+    pub moved_ahead: u64,
+    /// Buckets that growth has split.
+    pub splits: u64,
+    /// The most that one call has split.
+    pub most_splits: u64,
+    /// Buckets now.
+    pub buckets: u64,
+    /// Bytes of the index now.
+    pub index_bytes: u64,
+    /// Bytes of the region that index and items use now. All of it in cache mode.
+    pub used_bytes: u64,
+    /// How often the log has wrapped.
+    pub laps: u64,
+}
+
+impl Stats {
+    pub(super) fn on_new(&mut self, header: &Header) {
+        self.items += 1;
+        self.item_bytes += bytes(header);
+    }
+
+    pub(super) fn on_gone(&mut self, header: &Header, reason: Option<Reason>) {
+        self.items -= 1;
+        self.item_bytes -= bytes(header);
+        match reason {
+            None => {}
+            Some(Reason::Evicted) => self.evicted += 1,
+            Some(Reason::Crowded) => self.crowded += 1,
+            Some(Reason::Expired) => self.expired += 1,
+            Some(Reason::Flushed) => self.flushed += 1,
+        }
+    }
+
+    pub(super) fn on_rewritten(&mut self, old: &Header, new: &Header) {
+        self.item_bytes -= bytes(old);
+        self.item_bytes += bytes(new);
+    }
+}
+
+fn bytes(header: &Header) -> u64 {
+    u64::from(header.key_len) + u64::from(header.value_len)
+}

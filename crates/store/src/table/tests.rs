@@ -1,0 +1,162 @@
+//! The promises of a table, each by itself. `crate::check` compares it with a model.
+
+use crate::{
+    Config, MAX_VALUE, MOST_SPLITS, Mode, Region, Seconds, Seed, Table, Write, WriteError,
+};
+
+const NOW: Seconds = Seconds(1000);
+
+fn table(mode: Mode, memory: usize) -> Table {
+    let seed = Seed::new([11, 12]);
+    let first_version = 1;
+    let config = Config {
+        mode,
+        seed,
+        first_version,
+    };
+    Table::new(Region::new(memory).unwrap(), config).unwrap()
+}
+
+fn name(number: u32) -> Vec<u8> {
+    format!("key {number:012}").into_bytes()
+}
+
+fn set(table: &mut Table, number: u32, value: &[u8]) -> Result<(), WriteError> {
+    let bytes = name(number);
+    let key = table.key(&bytes).unwrap();
+    table.write(&key, &Write::set(value), NOW).map(|_| ())
+}
+
+fn has(table: &mut Table, number: u32) -> bool {
+    let bytes = name(number);
+    let key = table.key(&bytes).unwrap();
+    table.get(&key, NOW).is_some()
+}
+
+#[test]
+fn a_cache_never_runs_out_of_memory_and_the_oldest_leave() {
+    let mut table = table(Mode::Cache, 1 << 20);
+    for number in 0..60_000 {
+        set(&mut table, number, &[7; 32]).unwrap();
+    }
+    let stats = table.stats();
+    assert!(stats.laps >= 4, "{stats:?}");
+    let newest = u32::try_from(stats.items * 9 / 10).unwrap();
+    let lost = (60_000 - newest..60_000)
+        .filter(|number| !has(&mut table, *number))
+        .count();
+    assert!(lost <= 10, "{lost} of {newest} have left before older ones");
+    assert!(!has(&mut table, 60_000 - 2 * newest));
+}
+
+#[test]
+fn a_cache_loses_nothing_before_its_log_wraps() {
+    let mut table = table(Mode::Cache, 8 << 20);
+    let mut number = 0;
+    while table.stats().laps == 0 {
+        set(&mut table, number, &[7; 32]).unwrap();
+        number += 1;
+    }
+    let lost = (0..number - 1)
+        .filter(|number| !has(&mut table, *number))
+        .count();
+    let stats = table.stats();
+    assert_eq!(stats.crowded, 0);
+    assert!(number > 80_000, "{number} items of 72 bytes in 8 MiB");
+    // The write that has wrapped the log has let the first item leave.
+    assert!(lost <= 2, "{lost} of {number} are lost");
+}
+
+#[test]
+fn items_that_are_read_stay_and_the_others_leave() {
+    let mut table = table(Mode::Cache, 1 << 20);
+    for number in 0..100_000 {
+        set(&mut table, number, &[7; 32]).unwrap();
+        // Each of ten keys is read every hundred writes, far more often than the log wraps.
+        if number % 10 == 0 {
+            assert!(has(&mut table, number / 10 % 10) || number < 100);
+        }
+    }
+    let stats = table.stats();
+    assert!(stats.laps > 4 && stats.moved_ahead >= 40, "{stats:?}");
+}
+
+#[test]
+fn a_store_loses_nothing_and_says_when_it_is_full() {
+    let mut table = table(Mode::Store, 4 << 20);
+    let mut number = 0;
+    while set(&mut table, number, &[7; 32]).is_ok() {
+        number += 1;
+    }
+    assert_eq!(set(&mut table, number, &[7; 32]), Err(WriteError::NoMemory));
+    let bytes_an_item = (4 << 20) / number;
+    assert!(bytes_an_item <= 96, "{bytes_an_item} bytes an item");
+    assert!((0..number).all(|number| has(&mut table, number)));
+    // What is there can still be written over and deleted, and that makes room.
+    set(&mut table, 5, &[8; 32]).unwrap();
+    let bytes = name(6);
+    let key = table.key(&bytes).unwrap();
+    table.delete(&key, None, NOW).unwrap();
+    set(&mut table, number, &[7; 32]).unwrap();
+    table.audit().unwrap();
+}
+
+#[test]
+fn growth_moves_a_few_buckets_in_one_call() {
+    for mode in [Mode::Cache, Mode::Store] {
+        let mut table = table(mode, 16 << 20);
+        for number in 0..150_000 {
+            set(&mut table, number, &[7; 32]).unwrap();
+        }
+        let stats = table.stats();
+        assert!(stats.splits > 20_000, "{stats:?}");
+        assert!(stats.most_splits <= MOST_SPLITS as u64, "{stats:?}");
+    }
+}
+
+#[test]
+fn values_of_all_lengths_come_back() {
+    for mode in [Mode::Cache, Mode::Store] {
+        let mut table = table(mode, 16 << 20);
+        for len in [0, 1, 7, 8000, 8200, 16_384, 70_000, 500_000, MAX_VALUE] {
+            let value: Vec<u8> = (0..=252).cycle().take(len).collect();
+            set(&mut table, 1, &value).unwrap();
+            let bytes = name(1);
+            let key = table.key(&bytes).unwrap();
+            assert!(
+                *table.get(&key, NOW).unwrap().value().to_vec() == *value,
+                "{len}"
+            );
+        }
+        let value = vec![0; MAX_VALUE + 1];
+        assert_eq!(set(&mut table, 1, &value), Err(WriteError::TooLong));
+        table.audit().unwrap();
+    }
+}
+
+/// Keys that a client has chosen for one value of the public hash are random to the table.
+#[test]
+fn keys_aimed_at_one_routing_value_make_no_long_chain() {
+    let keys = if cfg!(miri) { 50 } else { 100_000 };
+    let longest = |aimed: bool| {
+        let mut table = table(Mode::Store, 32 << 20);
+        let mut number = 0_u64;
+        for _ in 0..keys {
+            // 2^7 partitions: a client finds such a key in 128 tries.
+            number += 1;
+            while aimed && crate::route(&number.to_le_bytes()) >> 57 != 5 {
+                number += 1;
+            }
+            let bytes = number.to_le_bytes();
+            let key = table.key(&bytes).unwrap();
+            table.write(&key, &Write::set(b""), NOW).unwrap();
+        }
+        let lengths = (0..table.index_buckets()).map(|bucket| table.items_of(bucket).len());
+        lengths.max().unwrap()
+    };
+    let (random, aimed) = (longest(false), longest(true));
+    assert!(
+        aimed <= random + 4,
+        "{aimed} in a chain, {random} of random keys"
+    );
+}

@@ -1,0 +1,322 @@
+//! Writing an item: which writes happen, and what is then written.
+
+use std::fmt;
+
+use crate::config::MAX_VALUE;
+use crate::item::{Header, Seconds, Version, mark};
+use crate::mutant::Mutant;
+use crate::table::body::{Found, Table};
+use crate::table::key::Key;
+
+/// Buckets that a write sweeps when it finds no memory, before it tries once more.
+const RESCUE: usize = 64;
+
+/// When a write happens, and what it does with a value that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// Always; the value is replaced.
+    Set,
+    /// Only if there is no item.
+    Add,
+    /// Only if there is an item; its value is replaced.
+    Replace,
+    /// Only if there is an item; the bytes come after its value. It keeps flags and expiry.
+    Append,
+    /// Only if there is an item; the bytes come before its value. It keeps flags and expiry.
+    Prepend,
+}
+
+/// A write.
+///
+/// ```
+/// use dunlin_store::{Seconds, Verb, Version, Write};
+/// let write = Write { flags: 7, expiry: Some(Seconds(60)), ..Write::set(b"value") };
+/// let only_if_unchanged = Write { if_version: Some(Version(12)), ..write };
+/// assert_eq!(only_if_unchanged.verb, Verb::Set);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Write<'a> {
+    /// When it happens, and what it does.
+    pub verb: Verb,
+    /// Up to [`MAX_VALUE`] bytes.
+    pub value: &'a [u8],
+    /// Kept with the item.
+    pub flags: u32,
+    /// When the item is gone; `None`: never. Second 0 counts as second 1.
+    pub expiry: Option<Seconds>,
+    /// Only if there is an item with this version: compare-and-set.
+    pub if_version: Option<Version>,
+    /// If the item's version is above `if_version`, writes all the same, and marks the item as
+    /// stale.
+    pub stale_if_older: bool,
+    /// The item's version; `None`: the table's next one.
+    pub version: Option<Version>,
+}
+
+/// Why a write did not happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteError {
+    /// [`Verb::Add`], and there is an item.
+    Present,
+    /// There is no item, and the write asks for one.
+    Absent,
+    /// The item has another version.
+    VersionDiffers,
+    /// The value would be longer than [`MAX_VALUE`], or than a quarter of a cache.
+    TooLong,
+    /// All memory is used. Never in cache mode.
+    NoMemory,
+}
+
+/// Why nothing was deleted or changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeleteError {
+    /// There is no item.
+    Absent,
+    /// The item has another version.
+    VersionDiffers,
+}
+
+impl<'a> Write<'a> {
+    /// Sets a value, without flags, for ever.
+    #[must_use]
+    pub const fn set(value: &'a [u8]) -> Self {
+        Self {
+            verb: Verb::Set,
+            value,
+            flags: 0,
+            expiry: None,
+            if_version: None,
+            stale_if_older: false,
+            version: None,
+        }
+    }
+}
+
+impl Table {
+    /// Writes an item and returns its version.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the item is then as before.
+    pub fn write(
+        &mut self,
+        key: &Key<'_>,
+        write: &Write<'_>,
+        now: Seconds,
+    ) -> Result<Version, WriteError> {
+        let result = self.try_write(key, write, now);
+        // What a flush has forgotten, or what has expired, may still have its memory.
+        if result == Err(WriteError::NoMemory) && self.sweep(RESCUE, now) > 0 {
+            return self.try_write(key, write, now);
+        }
+        result
+    }
+
+    fn try_write(
+        &mut self,
+        key: &Key<'_>,
+        write: &Write<'_>,
+        now: Seconds,
+    ) -> Result<Version, WriteError> {
+        if write.value.len() > MAX_VALUE {
+            return Err(WriteError::TooLong);
+        }
+        let found = self.find(key, now);
+        let marks = match judge(found.as_ref(), write) {
+            Err(WriteError::VersionDiffers) if self.has(Mutant::LostCompare) => 0,
+            judged => judged?,
+        };
+        let header = Header {
+            version: 0,
+            expiry: expiry_word(write.expiry),
+            last_access: now.0,
+            flags: write.flags,
+            key_len: u8::try_from(key.bytes().len()).expect("a key has at most 250 bytes"),
+            value_len: 0,
+            marks,
+        };
+        let version = match (write.verb, found) {
+            (Verb::Append, Some(found)) => {
+                self.join(&found, key, header, [&[], write.value], now)?
+            }
+            (Verb::Prepend, Some(found)) => {
+                self.join(&found, key, header, [write.value, &[]], now)?
+            }
+            _ => self.put(key, found, header, (write.value, write.version), now)?,
+        };
+        self.stats.writes += 1;
+        Ok(version)
+    }
+
+    /// Writes the old value between two pieces.
+    fn join(
+        &mut self,
+        found: &Found,
+        key: &Key<'_>,
+        header: Header,
+        [before, after]: [&[u8]; 2],
+        now: Seconds,
+    ) -> Result<Version, WriteError> {
+        let old = self.item(found).value();
+        if before.len() + old.len() + after.len() > MAX_VALUE {
+            return Err(WriteError::TooLong);
+        }
+        let mut joined = std::mem::take(&mut self.joined);
+        joined.clear();
+        joined.extend_from_slice(before);
+        self.item(found).value().append_to(&mut joined);
+        joined.extend_from_slice(after);
+        let header = Header {
+            expiry: found.header.expiry,
+            flags: found.header.flags,
+            ..header
+        };
+        let version = self.put(key, Some(*found), header, (&joined, None), now);
+        self.joined = joined;
+        version
+    }
+
+    /// Deletes an item, if it has that version or any.
+    ///
+    /// # Errors
+    /// [`DeleteError`]; the item, if there is one, is then as before.
+    pub fn delete(
+        &mut self,
+        key: &Key<'_>,
+        if_version: Option<Version>,
+        now: Seconds,
+    ) -> Result<(), DeleteError> {
+        let found = self.find_version(key, if_version, now)?;
+        self.remove(key.hash(), &found, None);
+        Ok(())
+    }
+
+    /// Marks an item as stale, if it has that version or any, gives it a new version, lets another
+    /// client claim it, and changes when it expires, if `expiry` is given.
+    ///
+    /// # Errors
+    /// [`DeleteError`]; the item, if there is one, is then as before.
+    pub fn invalidate(
+        &mut self,
+        key: &Key<'_>,
+        if_version: Option<Version>,
+        expiry: Option<Seconds>,
+        now: Seconds,
+    ) -> Result<Version, DeleteError> {
+        let found = self.find_version(key, if_version, now)?;
+        let version = self.take_version();
+        let header = Header {
+            version,
+            marks: found.header.marks & !mark::CLAIMED | mark::STALE,
+            expiry: expiry.map_or(found.header.expiry, |at| expiry_word(Some(at))),
+            ..found.header
+        };
+        self.change(&found, header);
+        Ok(Version(version))
+    }
+
+    /// Claims to write an item anew. True for the first caller after it was written or invalidated;
+    /// false for later ones, and if there is no item.
+    pub fn claim(&mut self, key: &Key<'_>, now: Seconds) -> bool {
+        let unclaimed = |found: &Found| found.header.marks & mark::CLAIMED == 0;
+        let Some(found) = self.find(key, now).filter(unclaimed) else {
+            return false;
+        };
+        let marks = found.header.marks | mark::CLAIMED;
+        let header = Header {
+            marks,
+            ..found.header
+        };
+        self.change(&found, header);
+        true
+    }
+
+    /// Changes when an item expires. It keeps its version. False if there is none.
+    pub fn touch(&mut self, key: &Key<'_>, expiry: Option<Seconds>, now: Seconds) -> bool {
+        let Some(found) = self.find(key, now) else {
+            return false;
+        };
+        let header = Header {
+            expiry: expiry_word(expiry),
+            last_access: now.0,
+            ..found.header
+        };
+        self.change(&found, header);
+        true
+    }
+
+    /// Finds an item if it has that version, or any.
+    fn find_version(
+        &mut self,
+        key: &Key<'_>,
+        if_version: Option<Version>,
+        now: Seconds,
+    ) -> Result<Found, DeleteError> {
+        let found = self.find(key, now).ok_or(DeleteError::Absent)?;
+        if if_version.is_some_and(|version| version.0 != found.header.version) {
+            return Err(DeleteError::VersionDiffers);
+        }
+        Ok(found)
+    }
+
+    /// Changes what is known about an item, but for its lengths.
+    pub(super) fn change(&mut self, found: &Found, header: Header) {
+        let entry = found.entry.expiring(header.expiry != 0);
+        if entry != found.entry {
+            self.index.set_entry(&mut self.memory, found.slot, entry);
+        }
+        header.write(&mut self.memory, found.entry.place());
+    }
+}
+
+/// Whether a write happens, and the marks that the item then has.
+fn judge(found: Option<&Found>, write: &Write<'_>) -> Result<u8, WriteError> {
+    let is_conditional = write.if_version.is_some();
+    let needs_item = is_conditional || !matches!(write.verb, Verb::Set | Verb::Add);
+    match found {
+        None if needs_item => return Err(WriteError::Absent),
+        None => return Ok(0),
+        Some(_) if write.verb == Verb::Add => return Err(WriteError::Present),
+        Some(_) => {}
+    }
+    let (Some(found), Some(version)) = (found, write.if_version) else {
+        return Ok(0);
+    };
+    if version.0 == found.header.version {
+        return Ok(0);
+    }
+    if write.stale_if_older && version.0 < found.header.version {
+        return Ok(mark::STALE);
+    }
+    Err(WriteError::VersionDiffers)
+}
+
+/// An expiry as it lies in memory.
+fn expiry_word(expiry: Option<Seconds>) -> u32 {
+    expiry.map_or(0, |at| at.0.max(1))
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Present => "there is an item with this key",
+            Self::Absent => "there is no item with this key",
+            Self::VersionDiffers => "the item has another version",
+            Self::TooLong => "the value is too long",
+            Self::NoMemory => "all memory is used",
+        })
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+impl fmt::Display for DeleteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Absent => "there is no item with this key",
+            Self::VersionDiffers => "the item has another version",
+        })
+    }
+}
+
+impl std::error::Error for DeleteError {}
