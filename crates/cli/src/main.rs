@@ -1,28 +1,17 @@
 //! The dunlin command. Exit codes: 0, it did what was asked; 1, it failed; 2, it was asked for
 //! something that it does not know; 130, Ctrl-C stopped it.
+#![forbid(unsafe_code)]
 
 mod bench;
-mod config;
-mod echo;
-mod echo_server;
-mod headers;
-mod info;
+#[cfg(feature = "full")]
+mod commands;
 mod misuse;
-mod options;
-mod ping;
 mod report;
-mod role;
 mod say;
-mod sim;
-mod stats;
-mod sys;
-mod top;
-mod trace;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dunlin::settings::SettingsError;
 use harness::process::{self, RoleArgs};
 use harness::{machine, signal};
 
@@ -61,25 +50,13 @@ enum Command {
     Bench(bench::Args),
     /// Draws results as a page, beside what the papers have published
     Report(report::Args),
-    /// Lists every option with its value, source, unit, range and meaning
-    Config(config::Args),
-    /// Answers every request with its own bytes
-    EchoServer(echo_server::Args),
-    /// Times round trips to a server
-    Ping(ping::Args),
-    /// What this machine offers, and what to do about what it lacks
-    Info(info::Args),
-    /// Runs a scenario in the simulator
-    Sim(sim::Args),
-    /// Shows what a running process counts and measures
-    Stats(stats::Args),
-    /// Shows a running process on the terminal, refreshed
-    Top(top::Args),
-    /// Shows the packets of a running process, or writes them for Wireshark
-    Trace(trace::Args),
+    /// All others, which measuring does not need.
+    #[cfg(feature = "full")]
+    #[command(flatten)]
+    Other(commands::Command),
     /// One process of an experiment; started by `bench` alone
     #[command(name = process::SUBCOMMAND, hide = true)]
-    Role(RoleArgs<role::Role>),
+    Role(RoleArgs),
     /// Measures one case for another dunlin; started by `bench compare` alone
     #[command(name = bench::SUBCOMMAND, hide = true)]
     Measure(bench::MeasureArgs),
@@ -93,15 +70,9 @@ fn main() -> ExitCode {
     let outcome = match Args::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => report::run(&args),
-        Command::Config(args) => config::run(&args),
-        Command::EchoServer(args) => echo_server::run(&args),
-        Command::Ping(args) => ping::run(&args),
-        Command::Info(args) => info::run(&args),
-        Command::Sim(args) => sim::run(&args),
-        Command::Stats(args) => stats::run(&args),
-        Command::Top(args) => top::run(&args),
-        Command::Trace(args) => trace::run(&args),
-        Command::Role(args) => process::run_role(args),
+        #[cfg(feature = "full")]
+        Command::Other(command) => commands::run(command),
+        Command::Role(args) => process::run_role(&args, dunlin_bench::experiments::roles()),
         Command::Measure(args) => bench::measure_one(&args),
     };
     match outcome {
@@ -109,10 +80,19 @@ fn main() -> ExitCode {
         Err(error) if error.is::<signal::Interrupted>() => ExitCode::from(STOPPED),
         Err(error) => {
             eprintln!("dunlin: {}", say::with_causes(&error));
-            if error.is::<SettingsError>() || error.is::<Misuse>() {
-                return ExitCode::from(USAGE);
+            match is_misuse(&error) {
+                true => ExitCode::from(USAGE),
+                false => ExitCode::FAILURE,
             }
-            ExitCode::FAILURE
         }
     }
+}
+
+/// True if the command was asked for something that cannot be.
+fn is_misuse(error: &anyhow::Error) -> bool {
+    #[cfg(feature = "full")]
+    if error.is::<dunlin::settings::SettingsError>() {
+        return true;
+    }
+    error.is::<Misuse>()
 }

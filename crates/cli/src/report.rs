@@ -4,7 +4,6 @@
 
 mod page;
 mod read;
-mod sections;
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use crate::bench::{self, plot};
+use dunlin_bench::experiments;
+
+use crate::bench;
 use harness::draw;
 use harness::row::Row;
 
@@ -84,10 +85,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn summary(rows: &[Row]) -> String {
-    let has = |section: &&sections::Section| rows.iter().any(|row| section.has(row));
-    let sections = sections::ALL.iter().filter(has).count();
+    let sections = experiments::with_section().filter(|it| rows.iter().any(|row| it.owns(row)));
     let invalid = rows.iter().filter(|row| !row.valid).count();
-    let all = sections::ALL.len();
+    let (sections, all) = (sections.count(), experiments::with_section().count());
     format!(
         "{} rows, {invalid} of them invalid, in {sections} of {all} sections",
         rows.len()
@@ -96,8 +96,8 @@ fn summary(rows: &[Row]) -> String {
 
 /// The first chart of each experiment, which says most; of one experiment all of them.
 fn charts(rows: &[Row]) -> Vec<draw::Picture> {
-    let experiments = sections::ALL.iter().flat_map(|section| section.experiments);
-    let mut charts: Vec<Vec<draw::Picture>> = experiments.map(|it| plot::of(it, rows)).collect();
+    let mut charts: Vec<Vec<draw::Picture>> =
+        experiments::ALL.iter().map(|it| it.charts(rows)).collect();
     charts.retain(|charts| !charts.is_empty());
     if charts.len() > 1 {
         charts.iter_mut().for_each(|charts| charts.truncate(1));

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use dunlin_bench::experiments;
+use dunlin_bench::harness::case::Case;
+use dunlin_bench::harness::selection::Selection;
+use dunlin_bench::harness::transport::Transport;
 
-use super::case::Case;
 use super::compare::contract::{self, Answer, Figure, Request};
-use super::experiment::{Experiment, Transport};
-use super::selection::{CasesOf, Selection};
 use crate::say;
 use harness::machine::Origin;
 use harness::{seat, sys};
@@ -26,13 +27,13 @@ pub(crate) struct MeasureArgs {
 ///
 /// # Errors
 /// The arguments are no request, or measuring failed.
-pub(super) fn run(args: &MeasureArgs, cases: CasesOf) -> anyhow::Result<()> {
+pub(super) fn run(args: &MeasureArgs) -> anyhow::Result<()> {
     sys::die_with_parent()?;
     let request = Request::parse(&args.words)?;
     if request.realtime {
         seat::use_realtime();
     }
-    let answer = match find(&request, cases) {
+    let answer = match find(&request)? {
         Some(case) => measure(case, request.seconds)?,
         None => Answer {
             unsupported: Some("this build has no such case".to_owned()),
@@ -43,15 +44,18 @@ pub(super) fn run(args: &MeasureArgs, cases: CasesOf) -> anyhow::Result<()> {
 }
 
 /// The case with exactly these parameters.
-fn find(request: &Request, cases: CasesOf) -> Option<Case> {
-    let experiment = Experiment::from_str(&request.experiment, false).ok()?;
+fn find(request: &Request) -> anyhow::Result<Option<Case>> {
+    let experiment = experiments::find(&request.experiment).filter(|it| it.is_compared);
+    let Some(experiment) = experiment else {
+        return Ok(None);
+    };
     let transport = Transport::from_str(&request.transport, false).ok();
     let size = request.params.get("size").and_then(|it| it.parse().ok());
-    let cases = cases(experiment, &Selection::one(transport, size));
+    let cases = experiment.cases(&Selection::one(transport, size))?;
     let is_meant = |case: &Case| {
         case.transport() == request.transport && contract::params(case.params()) == request.params
     };
-    cases.into_iter().find(is_meant)
+    Ok(cases.into_iter().find(is_meant))
 }
 
 fn measure(mut case: Case, seconds: f64) -> anyhow::Result<Answer> {

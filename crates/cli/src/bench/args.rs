@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use dunlin_bench::harness::experiment::Experiment;
+use dunlin_bench::harness::selection::Selection;
 
 use super::compare;
-use super::experiment::{Experiment, seconds};
-use super::selection::Selection;
+use super::named::Named;
 use harness::output::Target;
 
 const EXAMPLES: &str = "\
@@ -58,9 +59,10 @@ pub(crate) struct Args {
     #[arg(
         value_name = "NAME",
         default_value = "summary",
-        hide_default_value = true
+        hide_default_value = true,
+        value_parser = Named::parser()
     )]
-    pub(super) experiment: Experiment,
+    pub(super) experiment: Named,
     #[command(flatten)]
     pub(super) selection: Selection,
     /// How long all rounds together take, about; cases that take longer are left out
@@ -106,39 +108,38 @@ impl Args {
     /// # Errors
     /// Which option the experiment does not have.
     pub(super) fn check(&self) -> Result<(), clap::Error> {
-        let Some(refusal) = self.selection.refusal(self.experiment) else {
+        let Some(refusal) = self.experiment.refusal(&self.selection) else {
             return Ok(());
         };
         Err(crate::Args::command().error(ErrorKind::ArgumentConflict, refusal))
     }
 
-    /// The experiments behind the name.
-    pub(super) fn experiments(&self) -> Vec<Experiment> {
-        match self.experiment {
-            Experiment::All => Experiment::EACH.to_vec(),
-            one => vec![one],
-        }
-    }
-
     /// Rounds of an experiment. One seed of a long simulation says nearly the same as another.
-    pub(super) fn runs(&self, experiment: Experiment) -> u32 {
-        let usual = match experiment {
-            Experiment::Incast | Experiment::IncastBackground | Experiment::Cluster => 1,
-            Experiment::Factors => 11,
-            _ => 5,
-        };
-        self.runs.unwrap_or(usual)
+    pub(super) fn runs(&self, experiment: &Experiment) -> u32 {
+        self.runs.unwrap_or(experiment.usual_runs)
     }
 
     /// How long an experiment takes: what was given, of which each of several has its share.
-    pub(super) fn budget(&self, experiment: Experiment) -> Duration {
-        let usual = experiment.usual_budget();
+    pub(super) fn budget(&self, experiment: &Experiment) -> Duration {
+        let usual = experiment.usual_time;
         match self.seconds {
             None => usual,
             Some(seconds) => {
-                let all = self.experiments().into_iter().map(Experiment::usual_budget);
+                let all = self.experiment.experiments().map(|it| it.usual_time);
                 seconds.mul_f64(usual.as_secs_f64() / all.sum::<Duration>().as_secs_f64())
             }
         }
     }
+}
+
+/// A span of time.
+///
+/// # Errors
+/// It is no number, or too small or too large.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if !(0.0..=86_400.0).contains(&number) || number == 0.0 {
+        return Err("not between 0 and 86400".to_owned());
+    }
+    Ok(Duration::from_secs_f64(number))
 }

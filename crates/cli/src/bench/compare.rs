@@ -12,10 +12,9 @@ mod tally;
 pub(crate) use args::Args;
 
 use anyhow::{Context, ensure};
+use dunlin_bench::baselines::ping::Ping;
+use dunlin_bench::harness::case::Case;
 
-use super::case::Case;
-use super::ping::Ping;
-use super::selection::CasesOf;
 use crate::misuse::Misuse;
 use contract::Request;
 use harness::output::Output;
@@ -46,7 +45,7 @@ struct Comparison<'a> {
 /// # Errors
 /// [`signal::Interrupted`], after what was measured so far has been written; or a program could
 /// not be started, failed, hung, or did not keep the contract; or the rows cannot be written.
-pub(super) fn run(args: &Args, cases: CasesOf) -> anyhow::Result<()> {
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     args.refusal()
         .map_or(Ok(()), |refusal| Err(Misuse(refusal)))?;
     signal::watch()?;
@@ -57,7 +56,7 @@ pub(super) fn run(args: &Args, cases: CasesOf) -> anyhow::Result<()> {
     let cpus = seats.client.cpu.zip(seats.server.cpu);
     let (client, server) = cpus.context("comparing needs two processors, and here is one")?;
     let mut output = Output::open(args.json.as_ref(), None)?;
-    let mut compared = cases_of(args, cases)?;
+    let mut compared = cases_of(args)?;
     let mut notes = Notes::default();
     let comparison = Comparison {
         args,
@@ -71,13 +70,12 @@ pub(super) fn run(args: &Args, cases: CasesOf) -> anyhow::Result<()> {
 }
 
 /// All cases of the experiments that depend on the machine.
-fn cases_of(args: &Args, cases: CasesOf) -> anyhow::Result<Vec<Compared>> {
+fn cases_of(args: &Args) -> anyhow::Result<Vec<Compared>> {
     let mut all: Vec<Case> = Vec::new();
-    for &experiment in &args.experiments {
-        all.extend(cases(experiment, &args.selection));
+    for experiment in args.experiments.iter().flat_map(|it| it.experiments()) {
+        all.extend(experiment.cases(&args.selection)?);
     }
     all.retain(Case::is_timed);
-    args.selection.keep(&mut all);
     let none = || Misuse("none of the experiments has such a case".to_owned());
     ensure!(!all.is_empty(), none());
     let compared = all.into_iter().map(|case| Compared {

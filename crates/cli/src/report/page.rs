@@ -5,8 +5,8 @@ mod tables;
 
 use std::fmt::Write as _;
 
-use super::sections::{self, Section};
-use crate::bench::plot;
+use dunlin_bench::experiments;
+use dunlin_bench::harness::experiment::{Experiment, Section};
 use harness::draw::{self, escape};
 use harness::machine::Origin;
 use harness::row::Row;
@@ -14,11 +14,16 @@ use harness::row::Row;
 /// The looks of the page around the charts.
 const STYLE: &str = include_str!("page/page.css");
 
+/// A part of the page: an experiment that has a section.
+struct Part {
+    experiment: &'static Experiment,
+    section: Section,
+}
+
 /// The whole page.
 pub(super) fn render(rows: &[Row], alarms: &[String]) -> String {
-    let has_rows = |section: &&Section| rows.iter().any(|row| section.has(row));
-    let (measured, missing): (Vec<&Section>, Vec<&Section>) =
-        sections::ALL.iter().partition(|it| has_rows(it));
+    let has_rows = |part: &Part| rows.iter().any(|row| part.experiment.owns(row));
+    let (measured, missing): (Vec<Part>, Vec<Part>) = parts().partition(has_rows);
     let mut out = String::new();
     out += "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -32,26 +37,15 @@ pub(super) fn render(rows: &[Row], alarms: &[String]) -> String {
     head(&mut out, rows, &measured);
     out += "<main>\n";
     figures::tiles(&mut out, rows);
-    for section in measured {
-        part(&mut out, section, rows);
+    for part in measured {
+        part.render(&mut out, rows);
     }
     notes(&mut out, &missing, alarms);
     out += "</main>\n</body>\n</html>\n";
     out
 }
 
-impl Section {
-    pub(in crate::report) fn has(&self, row: &Row) -> bool {
-        self.experiments.contains(&&*row.experiment)
-    }
-
-    /// Where links lead.
-    fn id(&self) -> &'static str {
-        self.experiments[0]
-    }
-}
-
-fn head(out: &mut String, rows: &[Row], measured: &[&Section]) {
+fn head(out: &mut String, rows: &[Row], measured: &[Part]) {
     *out += "<header>\n<h1>Dunlin, measured</h1>\n\
              <p class=\"lead\">Each figure is a median, beside its baseline: what the same machine \
              did at the same time without the library. The ratio of the two is what counts.</p>\n";
@@ -90,8 +84,13 @@ fn head(out: &mut String, rows: &[Row], measured: &[&Section]) {
         );
     }
     *out += "<nav>\n";
-    for section in measured {
-        let _ = writeln!(out, "<a href=\"#{}\">{}</a>", section.id(), section.title);
+    for Part {
+        experiment,
+        section,
+    } in measured
+    {
+        let (id, title) = (experiment.row_name(), section.title);
+        let _ = writeln!(out, "<a href=\"#{id}\">{title}</a>");
     }
     *out += "</nav>\n<p class=\"how\">Dots are medians, the strokes through them reach from the \
              smallest to the largest round. Dashed lines are baselines. Diamonds are figures that \
@@ -110,42 +109,62 @@ fn origins(rows: &[Row]) -> Vec<&Origin> {
     origins
 }
 
-fn part(out: &mut String, section: &Section, rows: &[Row]) {
-    let own: Vec<&Row> = rows.iter().filter(|row| section.has(row)).collect();
-    let _ = writeln!(
-        out,
-        "<section id=\"{}\">\n<h2>{}</h2>\n<p>{}</p>",
-        section.id(),
-        section.title,
-        section.says
-    );
-    let charts = section.experiments.iter();
-    let charts: Vec<_> = charts
-        .flat_map(|experiment| plot::of(experiment, rows))
-        .collect();
-    if !charts.is_empty() {
-        *out += "<div class=\"charts\">\n";
-        for chart in charts {
-            let _ = writeln!(out, "<figure>\n{}</figure>", chart.svg());
+/// All parts, in order.
+fn parts() -> impl Iterator<Item = Part> {
+    let part = |experiment: &'static Experiment| {
+        let section = experiment.section?;
+        Some(Part {
+            experiment,
+            section,
+        })
+    };
+    experiments::ALL.iter().filter_map(part)
+}
+
+impl Part {
+    fn render(&self, out: &mut String, rows: &[Row]) {
+        let Self {
+            experiment,
+            section,
+        } = self;
+        let own: Vec<&Row> = rows.iter().filter(|row| experiment.owns(row)).collect();
+        let _ = writeln!(
+            out,
+            "<section id=\"{}\">\n<h2>{}</h2>\n<p>{}</p>",
+            experiment.row_name(),
+            section.title,
+            section.text
+        );
+        let charts = experiment.charts(rows);
+        if !charts.is_empty() {
+            *out += "<div class=\"charts\">\n";
+            for chart in charts {
+                let _ = writeln!(out, "<figure>\n{}</figure>", chart.svg());
+            }
+            *out += "</div>\n";
         }
-        *out += "</div>\n";
+        tables::published(out, experiment.published, &own);
+        tables::all(out, &own);
+        let _ = writeln!(
+            out,
+            "<p class=\"again\">Measure it again: <code>{}</code></p>\n</section>",
+            self.command()
+        );
     }
-    tables::published(out, &own);
-    tables::all(out, &own);
-    let _ = writeln!(
-        out,
-        "<p class=\"again\">Measure it again: <code>{}</code></p>\n</section>",
-        section.command
-    );
+
+    /// The command that makes its rows.
+    fn command(&self) -> String {
+        format!("dunlin bench {}", self.experiment.name)
+    }
 }
 
 /// What the page does not have, and what should not have happened.
-fn notes(out: &mut String, missing: &[&Section], alarms: &[String]) {
+fn notes(out: &mut String, missing: &[Part], alarms: &[String]) {
     if !missing.is_empty() {
         *out += "<section id=\"missing\">\n<h2>Not measured</h2>\n<p>There are no rows of these \
                  experiments, so nothing is drawn of them.</p>\n<ul>\n";
-        for section in missing {
-            let (title, command) = (section.title, section.command);
+        for part in missing {
+            let (title, command) = (part.section.title, part.command());
             let _ = writeln!(out, "<li>{title}: <code>{command} --json FILE</code></li>");
         }
         *out += "</ul>\n</section>\n";

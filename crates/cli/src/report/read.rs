@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
-use super::sections;
+use dunlin_bench::experiments;
 use harness::machine::FORMAT;
 use harness::row::Row;
 
@@ -82,12 +82,10 @@ fn row(line: &str) -> anyhow::Result<Row> {
     if experiment == "gopt" {
         bail!("a row of `gopt bench`; `gopt bench --from FILE --svg PICTURE` draws them");
     }
-    if !sections::ALL
-        .iter()
-        .any(|section| section.experiments.contains(&experiment))
-    {
-        let known = sections::ALL.iter().flat_map(|section| section.experiments);
-        let known: Vec<&str> = known.copied().collect();
+    if !experiments::with_section().any(|it| it.owns(&row)) {
+        let known: Vec<&str> = experiments::with_section()
+            .map(|it| it.row_name())
+            .collect();
         bail!(
             "unknown experiment `{experiment}`; known are {}",
             known.join(", ")

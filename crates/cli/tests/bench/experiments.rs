@@ -233,6 +233,7 @@ fn every_factor_is_switched_off_and_on_again() {
         "rate_limiter_bypass",
         "all_three",
         "common_path",
+        "lanes",
         "cells_together",
         "preallocated_responses",
         "zero_copy_requests",

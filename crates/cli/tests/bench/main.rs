@@ -53,13 +53,6 @@ fn run(args: &[&str]) -> Output {
     dunlin(args).output().unwrap()
 }
 
-/// Says why a test does not run here. Where everything must run, that is a failure.
-fn skip(why: &str) {
-    let allowed = std::env::var_os("DUNLIN_NO_SKIP").is_none_or(|value| value != "1");
-    assert!(allowed, "DUNLIN_NO_SKIP is set, and: {why}");
-    println!("skipped: {why}");
-}
-
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }

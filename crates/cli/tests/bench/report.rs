@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use dunlin_testkit::skip;
 use serde_json::{Value, json};
 
 use super::command::signal;
-use super::{alone, dunlin, run, skip, text};
+use super::{alone, dunlin, run, text};
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
 const CHECKS: &str = include_str!("browser.js");

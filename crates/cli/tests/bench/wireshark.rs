@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dunlin_testkit::skip;
 use dunlin_wire::{AckVector, Bitmap, ErrorCode, HEADER_LEN, Header, HeaderError, PacketType};
 use serde_json::Value;
 
-use super::{run, skip, text};
+use super::{run, text};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const VECTORS: &str = include_str!("../../../wire/vectors/packets.txt");

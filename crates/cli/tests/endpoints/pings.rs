@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dunlin::{Auto, Held, Nexus, ReqType, Rpc};
+use dunlin::{Auto, DeferredRequest, Nexus, ReqType, Rpc};
 use serde_json::Value;
 
 use super::{Running, objects, run, text};
@@ -184,7 +184,7 @@ fn a_server_without_an_echo_is_seen_all_the_same() {
 
 #[test]
 fn a_server_that_answers_too_late_is_exit_code_1() {
-    let never = |rpc: &mut Rpc<Auto, Vec<Held>>| {
+    let never = |rpc: &mut Rpc<Auto, Vec<DeferredRequest>>| {
         rpc.on(ECHO, |held, request, cx| held.push(request.defer(cx)));
     };
     let args = ["-c", "2", "-i", "0", "-d", "30 ms"];

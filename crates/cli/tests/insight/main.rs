@@ -209,7 +209,7 @@ fn a_process_elsewhere_that_dies_ends_the_watch() {
 #[test]
 fn a_file_that_goes_with_its_process_ends_the_watch() {
     let mut shown = Shown::start();
-    let found = dunlin_nexus::insight::of_process(shown.0.id()).unwrap();
+    let found = dunlin_insight::of_process(shown.0.id()).unwrap();
     let path = found[0].path.to_str().unwrap().to_owned();
     drop(found);
     let (code, error) = watched_until_death(&mut shown, &path);
@@ -295,7 +295,7 @@ fn what_cannot_be_shown_is_an_error_that_says_why() {
 fn a_saved_file_is_shown_unless_it_is_broken() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let _rpc: Rpc<Shm, ()> = nexus.endpoint(()).unwrap();
-    let found = dunlin_nexus::insight::of_process(std::process::id()).unwrap();
+    let found = dunlin_insight::of_process(std::process::id()).unwrap();
     let folder = std::env::temp_dir().join(format!("dunlin-insight-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let saved = folder.join("saved");

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use dunlin_bench::harness::selection::Selection;
+
 use super::program::Program;
 use super::tally::ENOUGH;
-use crate::bench::experiment::{Experiment, seconds};
-use crate::bench::selection::Selection;
+use crate::bench::args::seconds;
+use crate::bench::named::Named;
 use harness::output::Target;
 
 const EXAMPLES: &str = "\
@@ -40,8 +42,9 @@ measured until then is written in any case.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Experiments to compare
-    #[arg(value_name = "NAME", default_values = ["latency", "rate"])]
-    pub(super) experiments: Vec<Experiment>,
+    #[arg(value_name = "NAME", default_values = ["latency", "rate"],
+        value_parser = Named::parser())]
+    pub(super) experiments: Vec<Named>,
     /// Another build of dunlin, or `peer:` and any program that measures; can be repeated
     #[arg(long, value_name = "PROGRAM", required = true)]
     pub(super) with: Vec<Program>,
@@ -74,11 +77,9 @@ const _: () = assert!(ENOUGH == 7);
 impl Args {
     /// Why this cannot be compared.
     pub(super) fn refusal(&self) -> Option<String> {
-        let mut refusals = self.experiments.iter().map(|&experiment| match experiment {
-            Experiment::All | Experiment::Factors => {
-                Some("all and factors have no cases to compare".to_owned())
-            }
-            one => self.selection.refusal(one),
+        let mut refusals = self.experiments.iter().map(|named| match named {
+            Named::One(one) if one.is_compared => named.refusal(&self.selection),
+            _ => Some("all and factors have no cases to compare".to_owned()),
         });
         refusals.find_map(|it| it)
     }

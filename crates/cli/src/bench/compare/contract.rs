@@ -13,7 +13,7 @@ use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::bench::selection::word;
+use dunlin_bench::harness::selection::word;
 
 /// The hidden subcommand by which a dunlin keeps this contract.
 pub(crate) const SUBCOMMAND: &str = "__measure";

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::Compared;
 use super::program::Program;
 use super::tally::{self, Comparison, Tried, Verdict};
-use crate::bench::selection::word;
+use dunlin_bench::harness::selection::word;
 use harness::figure::figure;
 use harness::machine::{self, Origin};
 use harness::row::Spread;

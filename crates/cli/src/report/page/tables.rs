@@ -2,19 +2,17 @@
 
 use std::fmt::Write as _;
 
+use dunlin_bench::output::papers::{Beside, Published};
 use serde_json::Value;
 
-use crate::bench::papers::{Beside, PUBLISHED, Published};
 use harness::draw::escape;
-use harness::figure::{figure, short};
+use harness::figure::figure;
 use harness::row::Row;
 
-/// Published figures of the experiments of these rows, each with those that measure the same.
-pub(super) fn published(out: &mut String, rows: &[&Row]) {
+/// The published figures of an experiment, each with those of its rows that measure the same.
+pub(super) fn published(out: &mut String, all: &[Published], rows: &[&Row]) {
     // Without any row there is not even a unit for them.
-    let is_of = |it: &&Published| rows.iter().any(|row| row.experiment == it.experiment);
-    let all: Vec<&Published> = PUBLISHED.iter().filter(is_of).collect();
-    if all.is_empty() {
+    if all.is_empty() || rows.is_empty() {
         return;
     }
     *out += "<h3>Beside the papers</h3>\n<div class=\"wide\"><table>\n<thead><tr><th>figure</th>\
@@ -24,18 +22,18 @@ pub(super) fn published(out: &mut String, rows: &[&Row]) {
     for same in all.chunk_by(|a, b| a.label() == b.label()) {
         let mut beside: Vec<&Row> = rows.to_vec();
         beside.retain(|row| same[0].is_beside(row));
-        let beside: Vec<String> = beside.into_iter().map(|row| here(same[0], row)).collect();
+        let beside: Vec<String> = beside.into_iter().map(|row| here(&same[0], row)).collect();
         let here = match beside.is_empty() {
             true => "<span class=\"none\">not measured</span>".to_owned(),
             false => beside.join("<br>"),
         };
         let unit = rows.iter().find(|row| row.metric == same[0].metric);
         let unit = unit.map_or("", |row| &*row.unit);
-        let value = |it: &&Published| match it.beside {
+        let value = |it: &Published| match it.beside {
             Beside::Median => escape(&figure(it.value, unit)),
             Beside::Ratio => format!("{} ×", it.value),
         };
-        let column = |of: &dyn Fn(&&Published) -> String| -> String {
+        let column = |of: &dyn Fn(&Published) -> String| -> String {
             same.iter().map(of).collect::<Vec<_>>().join("<br>")
         };
         let _ = writeln!(
@@ -85,39 +83,6 @@ pub(super) fn all(out: &mut String, rows: &[&Row]) {
         let _ = writeln!(out, "<td>{}</td></tr>", escape(name));
     }
     *out += "</tbody></table></div></details>\n";
-}
-
-impl Published {
-    /// Metric and parameters, for people.
-    pub(in crate::report) fn label(&self) -> String {
-        let params = self.all_params().map(|(name, value)| {
-            let unit = match name {
-                "size" => Some("B"),
-                "loss" => Some("share"),
-                _ => None,
-            };
-            let number = unit.and_then(|unit| Some(short(value.parse().ok()?, unit)));
-            format!("{name} {}", number.unwrap_or(value))
-        });
-        let params: Vec<String> = params.collect();
-        format!("{}, {}", in_words(self.metric), params.join(", "))
-    }
-}
-
-/// A metric of which something is published; rows have the short name.
-fn in_words(metric: &str) -> &str {
-    match metric {
-        "rtt_p50" | "rtt_p50_us" => "round trip, median",
-        "rtt_p99_us" => "round trip, 99th percentile",
-        "latency_p50_us" => "RPC, median",
-        "latency_p99_us" => "RPC, 99th percentile",
-        "latency_p9999_us" => "RPC, 99.99th percentile",
-        "rpc_per_s" => "RPCs per second",
-        "rpc_per_s_per_host" => "RPCs per second and host",
-        "gbps" => "data delivered",
-        "rate_ratio" => "part of the full rate",
-        other => other,
-    }
 }
 
 /// What was measured here.

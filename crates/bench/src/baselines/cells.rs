@@ -1,0 +1,311 @@
+//! The fastest way known from one process to another on a machine: a ring of cells, each one or
+//! more cache lines, with the sequence number inside the cell. The reader waits on the line that
+//! brings the data, so a message costs one cache miss and not two, as it does with separate head
+//! and tail indices.
+//!
+//! Messages that wait to be sent, or were taken out, lie in lines of our own, a [`Burst`].
+//!
+//! Layout of a lane: one line with the number of cells that the reader has given back, then the
+//! cells. A cell begins with the sequence number of the message in it, from 1; 0 is empty.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::sys::Shared;
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
+/// Bytes of the sequence number.
+const SEQUENCE: usize = 8;
+
+/// Processors fetch lines in pairs; what two sides write is kept this far apart.
+const APART: usize = 2 * LINE;
+
+/// Shape of a lane; both ends must use the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// How many messages fit; a power of two, at least 8.
+    pub(crate) cells: usize,
+    /// Bytes of a message, a multiple of 8.
+    pub(crate) size: usize,
+}
+
+impl Shape {
+    /// Cache lines of one cell.
+    pub(crate) const fn lines(self) -> usize {
+        (SEQUENCE + self.size).div_ceil(LINE)
+    }
+
+    /// Bytes of a lane.
+    pub(crate) const fn bytes(self) -> usize {
+        (APART + self.cells * self.lines() * LINE).next_multiple_of(APART)
+    }
+}
+
+/// A cache line of our own.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
+/// Messages in lines of our own, each as it lies in a cell.
+pub(crate) struct Burst {
+    lines: Vec<Line>,
+    shape: Shape,
+    len: usize,
+}
+
+impl Burst {
+    /// An empty one, with room for some messages.
+    pub(crate) fn new(shape: Shape, room: usize) -> Self {
+        Self {
+            lines: vec![Line([0; LINE]); room * shape.lines()],
+            shape,
+            len: 0,
+        }
+    }
+
+    /// How many messages there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// One more message, to be filled. Panics if there is no room.
+    #[inline]
+    pub(crate) fn push(&mut self) -> &mut [u8] {
+        self.len += 1;
+        let size = self.shape.size;
+        let lines = self.shape.lines();
+        let cell = &mut self.lines[(self.len - 1) * lines..self.len * lines];
+        &mut cell.as_mut_bytes()[SEQUENCE..SEQUENCE + size]
+    }
+
+    /// One of the messages. Panics if there are not as many.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> &[u8] {
+        assert!(index < self.len);
+        &self.cell(index).as_bytes()[SEQUENCE..SEQUENCE + self.shape.size]
+    }
+
+    fn cell(&self, index: usize) -> &[Line] {
+        let lines = self.shape.lines();
+        &self.lines[index * lines..(index + 1) * lines]
+    }
+}
+
+/// One end of a lane.
+struct End<'a> {
+    base: NonNull<u8>,
+    shape: Shape,
+    /// Messages written or read so far.
+    count: u64,
+    memory: PhantomData<&'a Shared>,
+}
+
+/// The end that messages go into.
+pub(crate) struct Writer<'a> {
+    end: End<'a>,
+    /// Cells that the reader had given back when this end last looked.
+    given_back: u64,
+}
+
+/// The end that messages come out of.
+pub(crate) struct Reader<'a> {
+    end: End<'a>,
+}
+
+impl<'a> Writer<'a> {
+    /// The writing end of the lane that begins at `offset`.
+    ///
+    /// # Safety
+    /// In all processes that map this memory there is no other writer of the lane, the reader has
+    /// the same offset and shape, and nothing else touches its bytes.
+    pub(crate) unsafe fn new(memory: &'a Shared, offset: usize, shape: Shape) -> Self {
+        Self {
+            end: End::new(memory, offset, shape),
+            given_back: 0,
+        }
+    }
+
+    /// Lets `write` fill the next message, and shows it to the reader. False if the ring is full.
+    #[inline]
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut [u8])) -> bool {
+        let end = &mut self.end;
+        if end.count - self.given_back >= end.shape.cells as u64 {
+            self.given_back = end.given_back().load(Ordering::Acquire);
+            if end.count - self.given_back >= end.shape.cells as u64 {
+                return false;
+            }
+        }
+        let cell = end.cell();
+        // SAFETY: the reader has given this cell back (checked above, with acquire ordering) and
+        // reads it again only when the sequence number says so; there is no other writer.
+        write(unsafe {
+            std::slice::from_raw_parts_mut(cell.add(SEQUENCE).as_ptr(), end.shape.size)
+        });
+        end.count += 1;
+        end.sequence(cell).store(end.count, Ordering::Release);
+        true
+    }
+
+    /// Writes all messages of a burst, from the last to the first, and shows them to the reader. It
+    /// waits for the first, so it takes no line away that is still written. False if there is no
+    /// room for all; the burst is as it was then, and empty otherwise.
+    #[inline]
+    pub(crate) fn write_run(&mut self, burst: &mut Burst) -> bool {
+        let end = &mut self.end;
+        assert!(burst.shape == end.shape, "made for another lane");
+        let after = end.count + burst.len as u64;
+        if after - self.given_back > end.shape.cells as u64 {
+            self.given_back = end.given_back().load(Ordering::Acquire);
+            if after - self.given_back > end.shape.cells as u64 {
+                return false;
+            }
+        }
+        for index in (0..burst.len).rev() {
+            let number = end.count + index as u64;
+            let cell = end.cell_of(number);
+            let message = burst.cell(index);
+            let words = message.len() * LINE / SEQUENCE;
+            let from = message.as_ptr().cast::<u64>();
+            let to = cell.as_ptr().cast::<u64>();
+            for word in 1..words {
+                // SAFETY: both have as many words, aligned; the reader has given this cell back
+                // (checked above, with acquire ordering), and there is no other writer. By words,
+                // because wider loads would wait for the stores that have just filled the line.
+                unsafe { to.add(word).write_volatile(from.add(word).read()) };
+            }
+            end.sequence(cell).store(number + 1, Ordering::Release);
+        }
+        end.count = after;
+        burst.len = 0;
+        true
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// The reading end of the lane that begins at `offset`.
+    ///
+    /// # Safety
+    /// As for [`Writer::new`], with the roles exchanged.
+    pub(crate) unsafe fn new(memory: &'a Shared, offset: usize, shape: Shape) -> Self {
+        Self {
+            end: End::new(memory, offset, shape),
+        }
+    }
+
+    /// What `read` makes of the next message, in place; `None` if there is none.
+    #[inline]
+    pub(crate) fn read<R>(&mut self, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let end = &mut self.end;
+        let cell = end.cell();
+        if end.sequence(cell).load(Ordering::Acquire) != end.count + 1 {
+            return None;
+        }
+        // SAFETY: the sequence number says (with acquire ordering) that the message is complete,
+        // and the writer does not touch the cell before it is given back below.
+        let result = read(unsafe {
+            std::slice::from_raw_parts(cell.add(SEQUENCE).as_ptr(), end.shape.size)
+        });
+        end.give_back(end.count + 1);
+        Some(result)
+    }
+
+    /// Takes the messages that are there, at most `most`, out of the lane into a burst that held
+    /// others before. False if there are none. The lines are fetched side by side.
+    #[inline]
+    pub(crate) fn read_run(&mut self, burst: &mut Burst, most: usize) -> bool {
+        let end = &mut self.end;
+        assert!(burst.shape == end.shape, "made for another lane");
+        let lines = end.shape.lines();
+        let most = most.min(burst.lines.len() / lines);
+        burst.len = 0;
+        while burst.len < most {
+            let number = end.count + burst.len as u64;
+            let cell = end.cell_of(number);
+            if end.sequence(cell).load(Ordering::Acquire) != number + 1 {
+                break;
+            }
+            let to = &mut burst.lines[burst.len * lines..(burst.len + 1) * lines];
+            // SAFETY: a cell has as many lines. The sequence number says (with acquire ordering)
+            // that the message is complete, and the writer does not touch the cell before it is
+            // given back below; of the number itself, both ends make an aligned word.
+            unsafe {
+                to.as_mut_ptr()
+                    .copy_from_nonoverlapping(cell.as_ptr().cast(), lines)
+            };
+            burst.len += 1;
+        }
+        end.give_back(end.count + burst.len as u64);
+        burst.len > 0
+    }
+}
+
+impl<'a> End<'a> {
+    /// Panics if the lane does not lie in the memory: both ends are our own code.
+    fn new(memory: &'a Shared, offset: usize, shape: Shape) -> Self {
+        assert!(
+            shape.cells.is_power_of_two() && shape.cells >= 8,
+            "not a ring: {shape:?}"
+        );
+        assert!(offset.is_multiple_of(APART) && offset + shape.bytes() <= memory.len());
+        // SAFETY: the offset lies inside the mapping, as was just checked.
+        let base = unsafe { memory.base().add(offset) };
+        Self {
+            base,
+            shape,
+            count: 0,
+            memory: PhantomData,
+        }
+    }
+
+    /// The reader is done with all messages before `count`. Giving them back costs the writer a
+    /// miss, so it is done for an eighth of the ring at a time.
+    #[inline]
+    fn give_back(&mut self, count: u64) {
+        let eighth = self.shape.cells as u64 / 8;
+        // The number of cells is a power of two, so this says whether a multiple was passed.
+        if (self.count ^ count) >= eighth {
+            self.given_back().store(count, Ordering::Release);
+        }
+        self.count = count;
+    }
+
+    /// The cell of the next message.
+    #[inline]
+    fn cell(&self) -> NonNull<u8> {
+        self.cell_of(self.count)
+    }
+
+    /// The cell of a message.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "only the low bits are used"
+    )]
+    fn cell_of(&self, number: u64) -> NonNull<u8> {
+        let index = number as usize & (self.shape.cells - 1);
+        // SAFETY: the index is below the number of cells, which lie inside the mapping.
+        unsafe { self.base.add(APART + index * self.shape.lines() * LINE) }
+    }
+
+    #[inline]
+    fn sequence(&self, cell: NonNull<u8>) -> &AtomicU64 {
+        // SAFETY: a cell begins on a cache line inside the mapping, so its first eight bytes are
+        // aligned; both ends use them as an atomic alone.
+        unsafe { AtomicU64::from_ptr(cell.as_ptr().cast()) }
+    }
+
+    #[inline]
+    fn given_back(&self) -> &AtomicU64 {
+        // SAFETY: the lane begins on a cache line inside the mapping, and both ends use its first
+        // eight bytes as an atomic alone.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The experiments: a file for each, or for two that are alike, and one list. A new experiment is a
+//! file here, with its roles in a folder of that name if they are long, and its line in [`ALL`].
+//! Those that the summary is not taken from belong to the feature `full`.
+
+#[cfg(feature = "full")]
+mod bandwidth;
+#[cfg(feature = "full")]
+mod cluster;
+#[cfg(feature = "full")]
+mod faces;
+#[cfg(feature = "full")]
+mod factors;
+mod idle;
+#[cfg(feature = "full")]
+mod incast;
+mod latency;
+#[cfg(feature = "full")]
+mod loss;
+#[cfg(feature = "full")]
+mod mixed;
+mod rate;
+mod raw;
+#[cfg(feature = "full")]
+mod sessions;
+#[cfg(feature = "full")]
+mod slow_handler;
+mod summary;
+
+use harness::draw;
+use harness::process::Role;
+use harness::row::Row;
+
+use crate::harness::experiment::Experiment;
+use crate::output::ratios;
+
+/// All experiments, in the order of the help, of `all` and of the page.
+pub static ALL: &[Experiment] = &[
+    summary::EXPERIMENT,
+    raw::EXPERIMENT,
+    latency::EXPERIMENT,
+    rate::EXPERIMENT,
+    #[cfg(feature = "full")]
+    bandwidth::EXPERIMENT,
+    #[cfg(feature = "full")]
+    loss::LOSS,
+    #[cfg(feature = "full")]
+    loss::REORDER,
+    #[cfg(feature = "full")]
+    mixed::EXPERIMENT,
+    #[cfg(feature = "full")]
+    factors::EXPERIMENT,
+    #[cfg(feature = "full")]
+    incast::EXPERIMENT,
+    #[cfg(feature = "full")]
+    incast::BACKGROUND,
+    #[cfg(feature = "full")]
+    cluster::EXPERIMENT,
+    #[cfg(feature = "full")]
+    sessions::EXPERIMENT,
+    idle::EXPERIMENT,
+    #[cfg(feature = "full")]
+    slow_handler::EXPERIMENT,
+    #[cfg(feature = "full")]
+    faces::EXPERIMENT,
+];
+
+/// The experiment that has this name in commands or in rows.
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    ALL.iter()
+        .find(|it| it.name == name || it.alias == Some(name))
+}
+
+/// Those that have a part of the page.
+pub fn with_section() -> impl Iterator<Item = &'static Experiment> {
+    ALL.iter().filter(|it| it.section.is_some())
+}
+
+/// The roles of all their processes.
+pub fn roles() -> impl Iterator<Item = Role> {
+    ALL.iter().flat_map(|it| it.roles).copied()
+}
+
+/// The lines below a table of these rows.
+pub fn lines(rows: &[Row]) -> Vec<String> {
+    let findings = ALL.iter().flat_map(|it| (it.findings)(rows));
+    ratios::lines(rows).into_iter().chain(findings).collect()
+}
+
+/// A picture of all that can be drawn of these rows.
+pub fn draw(rows: &[Row]) -> String {
+    let mut experiments: Vec<&str> = Vec::new();
+    for row in rows {
+        if !experiments.contains(&&*row.experiment) {
+            experiments.push(&row.experiment);
+        }
+    }
+    let experiments = experiments.into_iter().filter_map(find);
+    let charts: Vec<_> = experiments.flat_map(|it| it.charts(rows)).collect();
+    draw::sheet(&charts, 2)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! `bandwidth`: bytes of requests per second, one or four messages at a time, each answered with
+//! 32 bytes. Beside it what memory copies (shm) or raw datagrams move (udp), and in rows of their
+//! own the same messages over one TCP stream.
+
+pub(crate) mod raw;
+pub(crate) mod tcp;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use dunlin::{ConnectOptions, Cx, Done, MsgBuf, Rpc, Session, Tag};
+use serde::{Deserialize, Serialize};
+
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section};
+use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::harness::subject::side::Side;
+use crate::harness::subject::{ANSWER, Loss, Medium, Report, SINK, Server, Setting, over, server};
+use crate::harness::transport::Transport;
+use crate::harness::{subject, work};
+use crate::output::chart::{Wanted, by_transport, chart};
+use crate::output::papers::{Beside, Param, Published};
+use harness::draw::{Axis, Picture, Scale};
+use harness::process::{Parent, Process, Role};
+use harness::row::Row;
+use harness::seat::Seat;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "bandwidth",
+    about: "Messages of 32 bytes to 1 GiB, one and four at a time, beside copies, datagrams \
+            and TCP",
+    cases: |sweep| Ok(cases(sweep.transports)),
+    roles: &[server::ROLE, SEND, tcp::SEND, tcp::RECEIVE],
+    section: Some(Section {
+        title: "Bandwidth",
+        text: "Large requests with small responses over one session. The baseline of shared memory \
+               is one copy of the same bytes, that of UDP bare datagrams; TCP is measured beside \
+               them. Every cache line is checked at the receiver.",
+    }),
+    charts,
+    published: PUBLISHED,
+    ..Experiment::BASE
+};
+
+/// Figures of the paper.
+const PUBLISHED: &[Published] = &[
+    published(75.0, "eRPC, 100 Gb/s InfiniBand", "eRPC, figure 6"),
+    published(92.0, "the same without the server's copy", "eRPC, §6.4"),
+];
+
+/// Issues large requests.
+pub(crate) const SEND: Role = Role::new("bandwidth", send);
+
+/// Bytes of a request.
+const SIZES: [u32; 6] = [32, 1 << 10, 32 << 10, 1 << 20, 8 << 20, 1 << 30];
+
+/// Messages at a time.
+const INFLIGHT: [u32; 2] = [1, 4];
+
+/// Packets in flight: many are small beside what a copy takes.
+const CREDITS: u32 = 256;
+
+/// Iterations of the event loop between two looks at the time.
+const BLOCK: u32 = 64;
+
+/// How much longer the first messages may take when some of each is lost, on a busy machine.
+const LOSSY: Duration = Duration::from_secs(20);
+
+/// A message that is as large as this takes a while.
+const HUGE: u32 = 256 << 20;
+
+pub(crate) const METRICS: [Metric; 1] = [Metric {
+    name: "gbps",
+    unit: "Gbit/s",
+    against: Against::Baseline(0),
+}];
+
+/// Messages of one size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Messages {
+    pub(crate) size: u32,
+    pub(crate) inflight: u32,
+}
+
+impl Messages {
+    /// What a measurement takes beside its span: messages are not cut short. On a slow machine four
+    /// of a gigabyte each take longer than the usual time, and are left out without `--seconds`.
+    fn overhead(self) -> Duration {
+        let last = if self.size >= HUGE { 4000 } else { 20 };
+        subject::SET_UP + Duration::from_millis(last) * self.inflight
+    }
+
+    /// Gigabits per second, of so many messages.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "messages of a run are far below 2^53"
+    )]
+    pub(crate) fn gbps(self, count: u64, took: Duration) -> f64 {
+        count as f64 * f64::from(self.size) * 8.0 / took.as_secs_f64() / 1e9
+    }
+}
+
+/// Large requests over one session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bandwidth {
+    transport: Transport,
+    messages: Messages,
+    /// What client and server lose on purpose.
+    loss: Option<Loss>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Params {
+    setting: Setting,
+    server: SocketAddr,
+    messages: Messages,
+    span: Duration,
+}
+
+/// Every size over these transports, and over TCP.
+pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for size in SIZES {
+        for inflight in INFLIGHT {
+            let messages = Messages { size, inflight };
+            cases.extend(transports.iter().map(|&it| case(it, messages)));
+            cases.push(tcp::case(messages));
+        }
+    }
+    cases
+}
+
+fn case(transport: Transport, messages: Messages) -> Case {
+    let params = [("size", messages.size), ("inflight", messages.inflight)];
+    let subject = Bandwidth {
+        transport,
+        messages,
+        loss: None,
+    };
+    let case = Case::new("bandwidth", transport.name(), &params, subject);
+    match transport {
+        Transport::Shm | Transport::Auto => case.against(raw::Memory(messages)),
+        Transport::Udp => case.against(raw::Datagrams),
+    }
+}
+
+impl Bandwidth {
+    /// 8 MB requests, one at a time, over udp that loses so many frames in a million.
+    pub(crate) fn of_lossy_udp(per_million: u32) -> Self {
+        let loss = Loss {
+            per_million,
+            seed: 1,
+        };
+        Self {
+            transport: Transport::Udp,
+            messages: Messages {
+                size: 8 << 20,
+                inflight: 1,
+            },
+            loss: Some(loss),
+        }
+    }
+}
+
+impl Probe for Bandwidth {
+    fn name(&self) -> &'static str {
+        "RPC bandwidth"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        self.messages.overhead()
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let (mut client, mut server) = subject::spinning_pair(self.transport);
+        client.largest = self.messages.size;
+        server.largest = self.messages.size;
+        client.loss = self.loss;
+        if let Some(loss) = &mut self.loss {
+            // Each process of each round loses others.
+            loss.seed += 1;
+            server.loss = Some(*loss);
+            loss.seed += 1;
+        }
+        let mut server = Server::start(&server::Params {
+            setting: server,
+            handler: Duration::ZERO,
+        })?;
+        let params = Params {
+            setting: client,
+            server: server.address,
+            messages: self.messages,
+            span,
+        };
+        let mut client = Process::spawn(SEND, Seat::default(), &params)?;
+        let losses = self.loss.map_or(Duration::ZERO, |_| LOSSY);
+        let report: Report = client.receive(patience(span + 4 * self.overhead() + losses))?;
+        Ok(report.measurement(&server.side()?))
+    }
+}
+
+/// The state of the client.
+struct Sender {
+    session: Session,
+    issued: u64,
+    completed: u64,
+    wrong: Option<String>,
+}
+
+impl Sender {
+    fn issue(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
+        work::mark(request.data_mut(), self.issued);
+        let tag = Tag(self.issued);
+        self.issued += 1;
+        if let Err(refused) = cx.call(self.session, SINK, request, response, tag) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+
+    fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
+        let is_right = done.result.is_ok()
+            && done.response.len() == ANSWER
+            && work::is_request(done.response.data(), done.tag.0);
+        if !is_right {
+            self.wrong = Some(format!("request {}: {:?}", done.tag.0, done.result));
+            return;
+        }
+        self.completed += 1;
+        self.issue(done.request, done.response, cx);
+    }
+}
+
+/// The client process.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting, measure(parent, &params))
+}
+
+fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let Messages { size, inflight } = params.messages;
+    let mut rpc: Rpc<T, Option<Sender>> = params.setting.open(None)?;
+    let mut options = ConnectOptions::default();
+    options.session.credits = CREDITS;
+    let session = rpc.connect_with(params.server, &options)?;
+    rpc.wait_connected(session)?;
+    rpc.on_completion(|app, done, cx| {
+        if let Some(sender) = app {
+            sender.on_done(done, cx);
+        }
+    });
+    for _ in 0..inflight {
+        let (request, response) = (rpc.buf(size as usize)?, rpc.buf(ANSWER)?);
+        let (app, mut cx) = rpc.with();
+        let sender = app.get_or_insert(Sender {
+            session,
+            issued: 0,
+            completed: 0,
+            wrong: None,
+        });
+        sender.issue(request, response, &mut cx);
+    }
+    // The first messages of all buffers pay for their memory.
+    run_until(&mut rpc, |sender, _| sender.completed >= inflight.into())?;
+    let begin = Instant::now();
+    let start = run_until(&mut rpc, |_, _| true)?;
+    let last = run_until(&mut rpc, |_, elapsed| elapsed >= params.span)?;
+    // Of few messages, part of one is much: the time ends with a message, as it began.
+    let end = run_until(&mut rpc, |sender, _| sender.completed > last)?;
+    let values = vec![params.messages.gbps(end - start, begin.elapsed())];
+    let side = Side::read(&mut rpc)?;
+    parent.say(&Report { values, side })
+}
+
+/// Runs until the state and the time since now are so; returns how many messages have completed.
+fn run_until<T: Medium>(
+    rpc: &mut Rpc<T, Option<Sender>>,
+    is_over: impl Fn(&Sender, Duration) -> bool,
+) -> anyhow::Result<u64> {
+    let begin = Instant::now();
+    let mut last = (0, Instant::now());
+    loop {
+        let Some(sender) = rpc.app_mut() else {
+            bail!("there is no state");
+        };
+        if let Some(wrong) = sender.wrong.take() {
+            bail!(wrong);
+        }
+        if is_over(sender, begin.elapsed()) {
+            return Ok(sender.completed);
+        }
+        if sender.completed != last.0 {
+            last = (sender.completed, Instant::now());
+        }
+        ensure!(
+            last.1.elapsed() < Duration::from_secs(30),
+            "no message was answered for 30 s"
+        );
+        for _ in 0..BLOCK {
+            rpc.run_once();
+        }
+    }
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let of = |inflight, title: &str| {
+        let wanted = Wanted {
+            metric: "gbps",
+            x: "size",
+            params: &[("inflight", inflight)],
+        };
+        let mut lines = by_transport(rows, wanted);
+        lines.extend(wanted.published(PUBLISHED, Beside::Median));
+        let x = Axis::new("bytes of a request", "B", Scale::Each);
+        let y = Axis::new("data delivered, Gbit/s", "", Scale::Log);
+        chart(title, x, y, lines)
+    };
+    vec![
+        of("1", "Bandwidth, one request at a time"),
+        of("4", "Bandwidth, four requests at a time"),
+    ]
+}
+
+const fn published(gbps: f64, what: &'static str, source: &'static str) -> Published {
+    Published {
+        metric: "gbps",
+        params: [
+            Some(("size", Param::Number(8_388_608.0))),
+            Some(("inflight", Param::Number(1.0))),
+            None,
+        ],
+        beside: Beside::Median,
+        value: gbps,
+        what,
+        source,
+    }
+}

@@ -1,0 +1,61 @@
+//! What bandwidth is compared with, in its unit: a copy of the same bytes, and full datagrams.
+
+use std::time::Duration;
+
+use super::{METRICS, Messages};
+use crate::baselines::copy::Copy;
+use crate::baselines::udp_rate::UdpRate;
+use crate::harness::probe::{Measurement, Metric, Probe};
+
+/// Bytes of a datagram: as much data as a packet of the library has over UDP.
+const DATAGRAM: u16 = 1440;
+
+/// Datagrams that the kernel takes as one: as many as fit into 64 KiB.
+const SEGMENTS: u32 = 45;
+
+/// Copies of messages, between as many buffers as are in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory(pub(super) Messages);
+
+/// Full datagrams one way, with segmentation by the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Datagrams;
+
+impl Probe for Memory {
+    fn name(&self) -> &'static str {
+        "memcpy"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let Messages { size, inflight } = self.0;
+        let pairs = inflight;
+        let mut copied = Copy { size, pairs }.measure(span)?;
+        // From gigabytes.
+        copied.values[0] *= 8.0;
+        Ok(copied)
+    }
+}
+
+impl Probe for Datagrams {
+    fn name(&self) -> &'static str {
+        "raw UDP datagrams"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let mut rate = UdpRate {
+            segments: SEGMENTS,
+            size: DATAGRAM,
+        }
+        .measure(span)?;
+        rate.values[0] *= f64::from(DATAGRAM) * 8.0 / 1e9;
+        Ok(rate)
+    }
+}

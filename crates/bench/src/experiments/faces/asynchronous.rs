@@ -1,0 +1,109 @@
+//! Client and server as futures: a future for each request in flight, and one for each request that
+//! is served.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use anyhow::bail;
+use dunlin::{Caller, Local, MsgBuf, Session, Tasks};
+
+use super::{BLOCK, INFLIGHT, Params, SESSIONS, SIZE, measure};
+use crate::harness::subject::side::Side;
+use crate::harness::subject::{ECHO, Medium, Report, server};
+use crate::harness::work;
+use harness::process::Parent;
+
+/// What the futures of a client share.
+#[derive(Default)]
+struct Client {
+    /// What the next request contains.
+    counter: Cell<u64>,
+    completed: Cell<u64>,
+    wrong: RefCell<Option<String>>,
+}
+
+/// Serves until the parent kills it.
+pub(super) fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let asked = server::listen_to_parent();
+    let endpoint = params.setting.open::<T, _>(Tasks::default())?;
+    let address = endpoint.nexus().address();
+    let mut local = Local::new(endpoint);
+    local.serve(ECHO, |request, _| async move {
+        let mut answer = [0; SIZE];
+        let Some(answer) = answer.get_mut(..request.data().len()) else {
+            return Ok(());
+        };
+        work::answer(request.data(), answer);
+        request.reply(answer)
+    });
+    parent.say(&address)?;
+    loop {
+        local.turn();
+        if asked.load(Ordering::Relaxed) {
+            asked.store(false, Ordering::Relaxed);
+            parent.say(&local.inspect(Side::read)?)?;
+        }
+    }
+}
+
+/// Calls for as long as the parent says, and reports.
+pub(super) fn call<T: Medium>(
+    parent: &Parent,
+    params: &Params,
+    server: SocketAddr,
+) -> anyhow::Result<()> {
+    let mut local = Local::new(params.setting.open::<T, _>(Tasks::default())?);
+    let sessions: Vec<Session> = (0..SESSIONS)
+        .map(|_| local.connect(server))
+        .collect::<Result<_, _>>()?;
+    for &session in &sessions {
+        local.block_on(|cx| async move { cx.connected(session).await })?;
+    }
+    let client = Rc::new(Client::default());
+    let cx = local.caller();
+    for &session in sessions.iter().cycle().take(INFLIGHT) {
+        let bufs = [cx.buf(SIZE)?, cx.buf(SIZE)?];
+        cx.spawn(one_at_a_time(cx.clone(), session, bufs, Rc::clone(&client)));
+    }
+    let values = measure(params.span, || {
+        for _ in 0..BLOCK {
+            local.turn();
+        }
+        match client.wrong.take() {
+            Some(wrong) => bail!(wrong),
+            None => Ok(client.completed.get()),
+        }
+    })?;
+    let side = local.inspect(Side::read)?;
+    parent.say(&Report { values, side })
+}
+
+/// One request after the other; ends at the first that fails.
+async fn one_at_a_time(
+    cx: Caller,
+    session: Session,
+    [mut request, mut response]: [MsgBuf; 2],
+    client: Rc<Client>,
+) {
+    loop {
+        let counter = client.counter.get();
+        client.counter.set(counter.wrapping_add(1));
+        work::fill(request.data_mut(), counter);
+        let reply = match cx.call(session, ECHO, request).response(response).await {
+            Ok(reply) => reply,
+            Err(failed) => {
+                client.wrong.replace(Some(failed.to_string()));
+                return;
+            }
+        };
+        if reply.data().len() != SIZE || !work::is_answer(reply.data(), SIZE, counter) {
+            let wrong = format!("the answer to request {counter} is wrong");
+            client.wrong.replace(Some(wrong));
+            return;
+        }
+        client.completed.set(client.completed.get() + 1);
+        (request, response) = reply.into_bufs();
+    }
+}

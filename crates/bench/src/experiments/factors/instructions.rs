@@ -1,0 +1,176 @@
+//! Instructions of an RPC, of client and server together: with all on, and with each factor off.
+//!
+//! A child under valgrind has both endpoints in one thread and a clock that goes on by the same
+//! time in every turn, so that every run executes the same instructions.
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use dunlin::{Clock, Config, Nanos, SessionOptions, Shm};
+use dunlin_core::transport::{Halves, PeerId};
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::shm::{Options, ShmRx, ShmTx};
+
+use super::{BATCH, Factor, Peer, Rpc, SESSIONS, register, switch, use_sessions};
+use crate::harness::ticks;
+use harness::callgrind::Callgrind;
+use harness::process::{Parent, Process, Role};
+use harness::seat::Seat;
+
+/// Runs RPCs with each of it off, under valgrind.
+pub(crate) const COUNT: Role = Role::new("factors-count", run);
+
+/// RPCs before those that count, while pools fill.
+const WARM_UP: u64 = 300;
+
+/// RPCs that count.
+const RPCS: u64 = 1500;
+
+/// What counts: the calls of [`run_counted`].
+const MEASURED: &str = "run_counted";
+
+/// A turn of one endpoint: with 60 RPCs under way, four million a second.
+const TURN: Nanos = Nanos(7500);
+
+/// Valgrind is about fifty times as slow as the machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// With all on, and then without each factor; `None` if there is no valgrind.
+///
+/// # Errors
+/// [`harness::signal::Interrupted`]; valgrind failed, or wrote something unexpected.
+pub(super) fn count() -> anyhow::Result<Option<Vec<f64>>> {
+    let Some(callgrind) = Callgrind::find()? else {
+        return Ok(None);
+    };
+    let command = callgrind.command(MEASURED)?;
+    let mut process = Process::spawn_by(command, COUNT, Seat::default(), &())?;
+    let rpcs: Vec<u32> = process.receive(PATIENCE)?;
+    process.wait(PATIENCE)?;
+    let counts = callgrind.counts(rpcs.len())?;
+    let per_rpc = counts.into_iter().zip(rpcs);
+    let per_rpc = per_rpc.map(|(count, rpcs)| count / f64::from(rpcs));
+    Ok(Some(per_rpc.collect()))
+}
+
+/// What the process under valgrind does.
+///
+/// # Errors
+/// The system refuses something, or an answer was wrong.
+pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+    parent.receive::<()>()?;
+    let all_on = std::iter::once(None);
+    let mut rpcs = Vec::new();
+    for off in all_on.chain(Factor::ALL.map(Some)) {
+        let mut pair = Pair::connected()?;
+        pair.switch(off)?;
+        pair.run(WARM_UP)?;
+        rpcs.push(u32::try_from(run_counted(&mut pair)?)?);
+    }
+    parent.say(&rpcs)
+}
+
+#[inline(never)]
+fn run_counted(pair: &mut Pair) -> anyhow::Result<u64> {
+    pair.run(RPCS)
+}
+
+/// Time as the pair says. A reading takes as many instructions as that of the real clock.
+struct Turns(Rc<Cell<u64>>);
+
+impl Clock for Turns {
+    #[inline]
+    fn now(&mut self) -> Nanos {
+        black_box(u128::from(ticks::now()).wrapping_mul(1 << 31) >> 32);
+        Nanos(self.0.get())
+    }
+}
+
+struct Pair {
+    client: Rpc<Turns>,
+    server: Rpc<Turns>,
+    time: Rc<Cell<u64>>,
+}
+
+impl Pair {
+    fn connected() -> anyhow::Result<Self> {
+        let time = Rc::new(Cell::new(0));
+        let ((here, to_server), (there, to_client)) = ends()?;
+        let config = Config {
+            hugepages: false,
+            ..Config::default()
+        };
+        let open = |halves, seed| {
+            let clock = Turns(Rc::clone(&time));
+            let mut rpc = Rpc::new(Peer::default(), clock, halves, config.clone(), seed, None)?;
+            register(&mut rpc);
+            anyhow::Ok(rpc)
+        };
+        let (mut client, mut server) = (open(here, 1)?, open(there, 2)?);
+        let mut sessions = Vec::new();
+        for _ in 0..SESSIONS {
+            let session = client.lifecycle().open(&SessionOptions::default())?;
+            let offer = client
+                .lifecycle()
+                .offer_of(session)
+                .context("it is opening")?;
+            let answer = server.lifecycle().accept(to_client, &offer);
+            let (_, answer) = answer.map_err(|why| anyhow!("refused: {why:?}"))?;
+            let opened = client.lifecycle().opened(session, to_server, &answer);
+            opened.map_err(|why| anyhow!("not opened: {why:?}"))?;
+            sessions.push(session);
+        }
+        use_sessions(&mut client, sessions);
+        let (peer, mut cx) = client.with();
+        peer.pipeline.begin(BATCH, u64::MAX, &mut cx)?;
+        Ok(Self {
+            client,
+            server,
+            time,
+        })
+    }
+
+    fn switch(&mut self, off: Option<Factor>) -> anyhow::Result<()> {
+        switch(&mut self.client, off)?;
+        switch(&mut self.server, off)
+    }
+
+    /// Runs until so many RPCs are done, or a few more; returns how many.
+    fn run(&mut self, rpcs: u64) -> anyhow::Result<u64> {
+        let begin = self.client.app_mut().pipeline.completed()?;
+        loop {
+            let done = self.client.app_mut().pipeline.completed()? - begin;
+            if done >= rpcs {
+                return Ok(done);
+            }
+            self.client.run_once();
+            self.time.set(self.time.get() + TURN.0);
+            self.server.run_once();
+            self.time.set(self.time.get() + TURN.0);
+        }
+    }
+}
+
+type End = (Halves<ShmRx, ShmTx>, PeerId);
+
+/// Two ends of a channel as two processes have them.
+fn ends() -> anyhow::Result<(End, End)> {
+    let open = || Shm::open(Options::default());
+    let (mut a, mut b) = (open()?, open()?);
+    let info = |uid| PeerInfo {
+        endpoint: EndpointUid([uid; 16]),
+        same_host: true,
+        same_process: false,
+        local: None,
+    };
+    let refused = || anyhow!("the ends of a channel do not fit each other");
+    let offer = Shm::offer(&mut a.rx, &mut a.tx, &info(2));
+    let (pending, offer) = offer.map_err(|_| refused())?;
+    let answer = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer);
+    let (to_a, answer) = answer.map_err(|_| refused())?;
+    let to_b = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).map_err(|_| refused())?;
+    Ok(((a, to_b), (b, to_a)))
+}

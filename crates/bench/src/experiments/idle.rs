@@ -1,0 +1,322 @@
+//! `idle`: what a server costs while nothing comes, and what the first RPC after a silence costs,
+//! with endpoints that idle as they do by default. The baseline is a raw wake-up over the same
+//! medium, because that is what a sleeping process costs at the least.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use dunlin::Rpc;
+use serde::{Deserialize, Serialize};
+
+use crate::baselines::wake::Wake;
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section};
+use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::harness::subject;
+use crate::harness::subject::exchange::{App, Exchange};
+use crate::harness::subject::pipeline::{Choice, Pipeline};
+use crate::harness::subject::side::Side;
+use crate::harness::subject::{Medium, Report, Server, Setting, over, pipeline, server};
+use crate::harness::transport::Transport;
+use crate::output::chart::{Wanted, bar, bars, by_transport, chart, colour};
+use harness::draw::{Axis, Picture, Scale, zero_based};
+use harness::process::{Parent, Process, Role};
+use harness::row::Row;
+use harness::row::Spread;
+use harness::seat::{Seat, Seats};
+use harness::signal;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "idle",
+    about: "The first RPC after a silence, and processor time of a server without work",
+    cases: |sweep| Ok(cases(sweep.transports)),
+    roles: &[server::ROLE, AFTER_SILENCE, LOAD_THEN_SILENCE],
+    usual_time: Duration::from_secs(200),
+    section: Some(Section {
+        title: "Idling",
+        text: "What it costs to have nothing to do, and how long the first RPC takes after that: \
+               both threads sleep, and the kernel wakes them. The baseline wakes two threads. The \
+               papers' threads poll, and never sleep.",
+    }),
+    charts,
+    ..Experiment::BASE
+};
+
+/// Issues an RPC after a silence.
+pub(crate) const AFTER_SILENCE: Role = Role::new("after-silence", call_after_silence);
+
+/// Loads a server, and then is silent.
+const LOAD_THEN_SILENCE: Role = Role::new("load-then-silence", load_then_silence);
+
+/// Lengths of silence, in milliseconds.
+const SILENCES_MS: [u32; 5] = [1, 10, 100, 1_000, 10_000];
+
+/// Silences of one measurement take about this long together.
+const LISTENING: Duration = Duration::from_millis(400);
+
+/// Most silences of one measurement.
+const MOST_SAMPLES: u32 = 100;
+
+/// RPCs before the first silence.
+const WARM_UP: u32 = 200;
+
+/// Sessions of the server that idles.
+const SESSIONS: u32 = 100;
+
+/// How long the server is under load before it idles.
+const LOAD: Duration = Duration::from_millis(100);
+
+/// How long the idle server is watched.
+const WATCHED: Duration = Duration::from_secs(3);
+
+/// Silence before processor time counts: responses are held for a second.
+const REST: Duration = Duration::from_millis(1_200);
+
+const FIRST: [Metric; 2] = [
+    Metric {
+        name: "rtt_first",
+        unit: "ns",
+        against: Against::Baseline(0),
+    },
+    Metric {
+        name: "retransmissions",
+        unit: "count",
+        against: Against::Nothing,
+    },
+];
+
+const PROCESSOR: [Metric; 1] = [Metric {
+    name: "cpu_percent",
+    unit: "%",
+    against: Against::Nothing,
+}];
+
+/// The first RPC after a silence.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    transport: Transport,
+    silence: Duration,
+    samples: u32,
+}
+
+/// Processor time of a server without work.
+#[derive(Clone, Copy, Debug)]
+struct Processor {
+    transport: Transport,
+    watched: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Params {
+    setting: Setting,
+    server: SocketAddr,
+    silence: Duration,
+    samples: u32,
+}
+
+/// Every silence over these transports, and processor time.
+fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &transport in transports {
+        for silence_ms in SILENCES_MS {
+            cases.push(first(transport, silence_ms));
+        }
+        cases.push(processor(transport, WATCHED));
+    }
+    cases
+}
+
+/// The first RPC after a silence.
+pub(crate) fn first(transport: Transport, silence_ms: u32) -> Case {
+    let silence = Duration::from_millis(silence_ms.into());
+    let most = LISTENING.as_millis() / silence.as_millis().max(1);
+    let samples = u32::try_from(most)
+        .unwrap_or(MOST_SAMPLES)
+        .clamp(1, MOST_SAMPLES);
+    let subject = First {
+        transport,
+        silence,
+        samples,
+    };
+    let params = [("silence_ms", silence_ms)];
+    Case::new("idle", transport.name(), &params, subject).against(Wake {
+        transport,
+        silence,
+        samples,
+    })
+}
+
+/// Processor time of a server without work.
+pub(crate) fn processor(transport: Transport, watched: Duration) -> Case {
+    let subject = Processor { transport, watched };
+    let params = [("sessions", SESSIONS)];
+    Case::new("idle", transport.name(), &params, subject)
+}
+
+impl Probe for First {
+    fn name(&self) -> &'static str {
+        "first RPC after a silence"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &FIRST
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP + self.silence * self.samples
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a few events")]
+    fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
+        let mut server = start_server(self.transport)?;
+        let params = Params {
+            setting: Setting::adaptive(self.transport, Seats::pick().anywhere().client),
+            server: server.address,
+            silence: self.silence,
+            samples: self.samples,
+        };
+        let mut client = Process::spawn(AFTER_SILENCE, Seat::default(), &params)?;
+        let report: Report = client.receive(patience(self.overhead()))?;
+        let server = server.side()?;
+        let retransmissions =
+            report.side.count("retransmissions") + server.count("retransmissions");
+        let mut measurement = report.measurement(&server);
+        measurement.values.push(retransmissions as f64);
+        Ok(measurement)
+    }
+}
+
+impl Probe for Processor {
+    fn name(&self) -> &'static str {
+        "idle server"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &PROCESSOR
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP + LOAD + REST + self.watched
+    }
+
+    fn measure(&mut self, _: Duration) -> anyhow::Result<Measurement> {
+        let mut server = start_server(self.transport)?;
+        let params = Params {
+            setting: Setting::adaptive(self.transport, Seats::pick().anywhere().client),
+            server: server.address,
+            silence: Duration::ZERO,
+            samples: 0,
+        };
+        let mut client = Process::spawn(LOAD_THEN_SILENCE, Seat::default(), &params)?;
+        let report: Report = client.receive(patience(LOAD))?;
+        pause(REST)?;
+        let before = server.side()?;
+        pause(self.watched)?;
+        let after = server.side()?;
+        let used = (after.processor - before.processor).as_secs_f64();
+        let percent = 100.0 * used / (after.at - before.at).as_secs_f64();
+        let mut measurement = report.measurement(&after);
+        measurement.values = vec![percent];
+        Ok(measurement)
+    }
+}
+
+fn start_server(transport: Transport) -> anyhow::Result<Server> {
+    Server::start(&server::Params {
+        setting: Setting::adaptive(transport, Seats::pick().anywhere().server),
+        handler: Duration::ZERO,
+    })
+}
+
+/// Sleeps, but not through Ctrl-C.
+fn pause(span: Duration) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    while begin.elapsed() < span {
+        signal::check()?;
+        let left = span.saturating_sub(begin.elapsed());
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+    Ok(())
+}
+
+/// The client that is silent and then calls.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn call_after_silence(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting, after_silence(parent, &params))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds of a trip are far below 2^53"
+)]
+fn after_silence<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let mut rpc: Rpc<T, App> = params.setting.open(None)?;
+    let session = subject::connect(&mut rpc, params.server, 1)?[0];
+    let mut exchange = Exchange::new(&mut rpc, session)?;
+    for _ in 0..WARM_UP {
+        exchange.trip(&mut rpc)?;
+    }
+    let mut times = Vec::new();
+    for _ in 0..params.samples {
+        rpc.run_for(params.silence);
+        let begin = Instant::now();
+        exchange.trip(&mut rpc)?;
+        times.push(begin.elapsed().as_nanos() as f64);
+    }
+    let median = Spread::of(times.into_iter()).map_or(0.0, |spread| spread.median);
+    let (values, side) = (vec![median], Side::read(&mut rpc)?);
+    parent.say(&Report { values, side })
+}
+
+/// The client that loads the server over many sessions, and then is silent until it is killed.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn load_then_silence(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting, load(parent, &params))
+}
+
+fn load<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let mut rpc: Rpc<T, Pipeline> = params.setting.open(Pipeline::default())?;
+    rpc.on_completion(|pipeline, done, cx| pipeline.on_done(done, cx));
+    let sessions = subject::connect(&mut rpc, params.server, SESSIONS as usize)?;
+    rpc.app_mut().use_sessions(sessions, Choice::default());
+    pipeline::begin(&mut rpc, 1, u64::MAX)?;
+    pipeline::rate(&mut rpc, LOAD)?;
+    pipeline::stop(&mut rpc)?;
+    let (values, side) = (Vec::new(), Side::read(&mut rpc)?);
+    parent.say(&Report { values, side })?;
+    loop {
+        rpc.run_once();
+    }
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let wanted = Wanted {
+        metric: "rtt_first",
+        x: "silence_ms",
+        params: &[],
+    };
+    let x = Axis::new("silence before it, ms", "", Scale::Each);
+    let y = Axis::new("round trip", "ns", Scale::Log);
+    let busy = rows.iter().filter(|row| row.metric == "cpu_percent");
+    let busy = busy.map(|row| bar(row, row.transport.to_string(), colour(&row.transport)));
+    vec![
+        chart(
+            "First RPC after a silence",
+            x,
+            y,
+            by_transport(rows, wanted),
+        ),
+        bars(
+            "Processor time of an idle server with 100 sessions",
+            zero_based("percent of a core", "%"),
+            "",
+            busy.collect(),
+        ),
+    ]
+}

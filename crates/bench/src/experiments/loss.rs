@@ -1,0 +1,208 @@
+//! `loss` and `reorder`: how fast 8 MB requests go while packets are lost or late. In the
+//! simulator: 100 Gb/s, 6 µs, 4096 bytes a packet; a round is a seed. And over udp, whose ends lose
+//! some of the datagrams that come in. The baseline is the same without faults.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use dunlin_sim::scenario::bulk::{self, Bulk};
+use dunlin_sim::world::rng::Ppm;
+use serde_json::Value;
+
+use super::bandwidth::Bandwidth;
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section};
+use crate::harness::probe::{Against, Measurement, Metric, Probe};
+use crate::harness::transport::Transport;
+use crate::output::chart::{Wanted, by_transport, chart};
+use crate::output::papers::{Beside, Param, Published};
+use harness::draw::{Axis, Picture, Scale};
+use harness::row::Row;
+
+pub(super) const LOSS: Experiment = Experiment {
+    name: "loss",
+    about: "8 MB requests over networks that lose packets: a simulated one, and udp on \
+            purpose",
+    cases: |sweep| Ok(loss_cases(sweep.transports)),
+    section: Some(Section {
+        title: "Loss",
+        text: "8 MB requests over a simulated network of 100 Gb/s and 6 µs that loses packets, and \
+               over kernel UDP whose receiver loses datagrams on purpose. The baseline is the same \
+               without losses. The paper resends everything behind a lost packet after 5 ms.",
+    }),
+    charts,
+    published: PUBLISHED,
+    ..Experiment::BASE
+};
+
+/// Figures of the paper.
+const PUBLISHED: &[Published] = &[
+    published(1e-7, 73.0),
+    published(1e-6, 71.0),
+    published(1e-5, 57.0),
+    published(1e-4, 18.0),
+    published(1e-3, 2.5),
+];
+
+pub(super) const REORDER: Experiment = Experiment {
+    name: "reorder",
+    about: "The same over a simulated one that delivers some of them late",
+    cases: |_| Ok(reorder_cases()),
+    usual_time: Duration::from_secs(5),
+    section: Some(Section {
+        title: "Reordering",
+        text: "The same over a simulated network that delivers some packets late. The paper takes \
+               such packets for lost.",
+    }),
+    charts: reorder_charts,
+    ..Experiment::BASE
+};
+
+/// How many in a million packets are lost, and how many requests it takes to lose a hundred in five
+/// rounds.
+const LOSSES: [(u32, u32); 5] = [(0, 10), (10, 1000), (100, 100), (1_000, 20), (10_000, 10)];
+
+/// How many percent of the packets are late, by up to 100 µs.
+const LATE: [u32; 4] = [0, 1, 10, 50];
+
+/// Requests of a round that loses nothing.
+const REQUESTS: u32 = 10;
+
+/// What the simulator takes for a request, about.
+const PER_REQUEST: Duration = Duration::from_millis(2);
+
+const METRICS: [Metric; 2] = [
+    Metric {
+        name: "gbps",
+        unit: "Gbit/s",
+        against: Against::Baseline(0),
+    },
+    Metric {
+        name: "retransmissions",
+        unit: "",
+        against: Against::Own {
+            index: 2,
+            name: "packets lost",
+        },
+    },
+];
+
+/// Requests in the simulator. Rounds have the seeds 1, 2, and so on.
+#[derive(Clone, Debug)]
+struct Simulated {
+    bulk: Bulk,
+    name: &'static str,
+}
+
+/// Every rate of loss, in the simulator, and over udp if it is one of the transports.
+pub(crate) fn loss_cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (per_million, requests) in LOSSES {
+        let bulk = Bulk {
+            loss: Ppm(per_million),
+            requests,
+            ..Bulk::default()
+        };
+        let params = [("loss", Value::from(f64::from(per_million) / 1e6))];
+        cases.push(case("loss", &params, bulk));
+        if transports.contains(&Transport::Udp) {
+            let lossy = Bandwidth::of_lossy_udp;
+            let case = Case::new("loss", "udp", &params, lossy(per_million));
+            cases.push(case.against(lossy(0)));
+        }
+    }
+    cases
+}
+
+/// Every rate of lateness.
+pub(crate) fn reorder_cases() -> Vec<Case> {
+    let case = |percent: u32| {
+        let bulk = Bulk {
+            reorder: Ppm(percent * 10_000),
+            requests: REQUESTS,
+            ..Bulk::default()
+        };
+        case("reorder", &[("percent", Value::from(percent))], bulk)
+    };
+    LATE.into_iter().map(case).collect()
+}
+
+fn case(experiment: &'static str, params: &[(&str, Value)], bulk: Bulk) -> Case {
+    let sound = Bulk {
+        loss: Ppm::NEVER,
+        reorder: Ppm::NEVER,
+        requests: REQUESTS,
+        ..bulk.clone()
+    };
+    let simulated = |bulk, name| Simulated { bulk, name };
+    Case::new(experiment, "sim", params, simulated(bulk, "large requests"))
+        .against(simulated(sound, "without faults"))
+}
+
+impl Probe for Simulated {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        PER_REQUEST * self.bulk.requests
+    }
+
+    /// Virtual time does not pass as the clock does, so the span says nothing here.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
+        let report = bulk::run(&self.bulk).map_err(|wrong| anyhow!(wrong))?;
+        self.bulk.seed += 1;
+        let again = report.retransmissions as f64;
+        Ok(Measurement {
+            values: vec![report.gbps, again, report.lost as f64],
+            alarms: Vec::new(),
+            details: vec![format!("{report:?}")],
+        })
+    }
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let wanted = Wanted {
+        metric: "gbps",
+        x: "loss",
+        params: &[],
+    };
+    let mut lines = by_transport(rows, wanted);
+    lines.extend(wanted.published(PUBLISHED, Beside::Median));
+    vec![chart(
+        "8 MB requests over a network that loses packets",
+        Axis::new("share of packets that are lost", "share", Scale::Each),
+        Axis::new("data delivered, Gbit/s", "", Scale::Linear),
+        lines,
+    )]
+}
+
+const fn published(share: f64, gbps: f64) -> Published {
+    Published {
+        metric: "gbps",
+        params: [Some(("loss", Param::Number(share))), None, None],
+        beside: Beside::Median,
+        value: gbps,
+        what: "eRPC, 100 Gb/s InfiniBand",
+        source: "eRPC, table 4",
+    }
+}
+
+fn reorder_charts(rows: &[&Row]) -> Vec<Picture> {
+    let wanted = Wanted {
+        metric: "gbps",
+        x: "percent",
+        params: &[],
+    };
+    vec![chart(
+        "8 MB requests over a network that delivers packets late",
+        Axis::new("packets that are late by up to 100 µs", "%", Scale::Each),
+        Axis::new("data delivered, Gbit/s", "", Scale::Linear),
+        by_transport(rows, wanted),
+    )]
+}

@@ -1,0 +1,362 @@
+//! `mixed`: round trips of small RPCs, one at a time, while 8 MB messages go over the same session,
+//! as requests or as responses; the baseline is the same without them. In the simulator (100 Gb/s,
+//! 6 µs, 4096 bytes a packet, the usual credits), and between two processes.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{anyhow, bail, ensure};
+use dunlin::{Cx, Done, MsgBuf, Rpc, Session, SessionOptions, Tag};
+use dunlin_sim::scenario::bulk::{self, Bulk};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::harness::case::Case;
+use crate::harness::experiment::{Experiment, Section};
+use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::harness::rtt::Recorder;
+use crate::harness::subject::side::Side;
+use crate::harness::subject::{
+    ANSWER, ECHO, LARGE, Medium, Report, SINK, SOURCE, Server, Setting, over, server,
+};
+use crate::harness::transport::Transport;
+use crate::harness::{rtt, subject, ticks, work};
+use crate::output::chart::{bar, bars, colour, word};
+use harness::draw::{Picture, zero_based};
+use harness::process::{Parent, Process, Role};
+use harness::row::Row;
+use harness::seat::Seat;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "mixed",
+    about: "Small RPCs while 8 MB messages go over the same session",
+    cases: |sweep| Ok(cases(sweep.transports)),
+    roles: &[server::ROLE, CALL],
+    usual_time: Duration::from_secs(30),
+    section: Some(Section {
+        title: "Small beside large",
+        text: "Small RPCs, one at a time, while 8 MB messages go over the same session. The \
+               baseline is the same without them.",
+    }),
+    charts,
+    ..Experiment::BASE
+};
+
+/// Issues small RPCs, and large ones on the same session.
+pub(crate) const CALL: Role = Role::new("mixed", call);
+
+/// Bytes of a small RPC, each way.
+const SMALL: u32 = 32;
+/// Tags of large calls have this bit.
+const IS_LARGE: u64 = 1 << 63;
+/// Small RPCs of a round in the simulator.
+const SIMULATED: u32 = 1_000;
+/// What the simulator takes for them, about.
+const SIMULATING: Duration = Duration::from_millis(80);
+/// Small RPCs that do not count, while caches and buffers get warm.
+const WARM_UP: u64 = 500;
+/// Iterations of the event loop between two looks at the time.
+const BLOCK: u32 = 64;
+
+const METRICS: [Metric; 4] = [
+    rtt::METRICS[0],
+    rtt::METRICS[1],
+    rtt::METRICS[2],
+    Metric {
+        name: "gbps",
+        unit: "Gbit/s",
+        against: Against::Nothing,
+    },
+];
+
+/// The simulator counts no thousandths: every round trip is one of few.
+const SIMULATED_METRICS: [Metric; 3] = [METRICS[0], METRICS[1], METRICS[3]];
+
+/// Which of the large messages are large.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+enum Direction {
+    Request,
+    Response,
+}
+
+/// Large messages beside the small ones, or none.
+type Beside = Option<Direction>;
+
+/// Every direction, in the simulator and over these transports.
+pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (direction, name) in [
+        (Direction::Request, "request"),
+        (Direction::Response, "response"),
+    ] {
+        let params = [("large", Value::from(name))];
+        let simulated = |beside| Simulated { beside, seed: 1 };
+        let case = Case::new("mixed", "sim", &params, simulated(Some(direction)));
+        cases.push(case.against(simulated(None)));
+        cases.extend(transports.iter().map(|&transport| {
+            let real = |beside| Mixed { transport, beside };
+            let case = Case::new("mixed", transport.name(), &params, real(Some(direction)));
+            case.against(real(None))
+        }));
+    }
+    cases
+}
+
+const fn name(beside: Beside) -> &'static str {
+    match beside {
+        Some(_) => "small RPCs beside large messages",
+        None => "without large messages",
+    }
+}
+
+/// In the simulator.
+#[derive(Clone, Copy, Debug)]
+struct Simulated {
+    beside: Beside,
+    seed: u64,
+}
+
+impl Probe for Simulated {
+    fn name(&self) -> &'static str {
+        name(self.beside)
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &SIMULATED_METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        SIMULATING
+    }
+
+    /// Virtual time does not pass as the clock does, so the span says nothing here.
+    #[expect(clippy::cast_precision_loss, reason = "round trips are far below 2^53")]
+    fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
+        let (request_bytes, answer_bytes) = match self.beside {
+            Some(Direction::Response) => (SMALL, LARGE),
+            _ => (LARGE, SMALL),
+        };
+        let bulk = Bulk {
+            seed: self.seed,
+            request_bytes,
+            answer_bytes,
+            credits: SessionOptions::default().credits,
+            requests: u32::from(self.beside.is_some()),
+            small_requests: SIMULATED,
+            ..Bulk::default()
+        };
+        self.seed += 1;
+        let report = bulk::run(&bulk).map_err(|wrong| anyhow!(wrong))?;
+        let [p50, p99] = report.small_rtt.map(|rtt| rtt.0 as f64);
+        Ok(Measurement {
+            details: vec![format!("{report:?}")],
+            ..Measurement::from(vec![p50, p99, report.gbps])
+        })
+    }
+}
+
+/// Between two processes.
+#[derive(Clone, Copy, Debug)]
+struct Mixed {
+    transport: Transport,
+    beside: Beside,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Params {
+    setting: Setting,
+    server: SocketAddr,
+    beside: Beside,
+    span: Duration,
+}
+
+impl Probe for Mixed {
+    fn name(&self) -> &'static str {
+        name(self.beside)
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn overhead(&self) -> Duration {
+        subject::SET_UP + Duration::from_millis(20)
+    }
+
+    fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
+        let (client, server) = subject::spinning_pair(self.transport);
+        let mut server = Server::start(&server::Params {
+            setting: server,
+            handler: Duration::ZERO,
+        })?;
+        let params = Params {
+            setting: client,
+            server: server.address,
+            beside: self.beside,
+            span,
+        };
+        let mut client = Process::spawn(CALL, Seat::default(), &params)?;
+        let report: Report = client.receive(patience(span))?;
+        Ok(report.measurement(&server.side()?))
+    }
+}
+
+/// The state of the client.
+struct Caller {
+    session: Session,
+    beside: Beside,
+    /// Of small and of large calls: the one under way.
+    small: u64,
+    large: u64,
+    recorder: Recorder,
+    begin: u64,
+    wrong: Option<String>,
+}
+
+impl Caller {
+    #[inline]
+    fn issue_small(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
+        self.begin = ticks::now();
+        work::fill(request.data_mut(), self.small);
+        if let Err(refused) = cx.call(self.session, ECHO, request, response, Tag(self.small)) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+
+    fn issue_large(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
+        work::mark(request.data_mut(), self.large);
+        let req_type = match self.beside {
+            Some(Direction::Response) => SOURCE,
+            _ => SINK,
+        };
+        let tag = Tag(self.large | IS_LARGE);
+        if let Err(refused) = cx.call(self.session, req_type, request, response, tag) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+
+    fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
+        let answer = done.response.data();
+        let is_large = done.tag.0 & IS_LARGE != 0;
+        let is_right = done.result.is_ok()
+            && match (is_large, self.beside) {
+                (false, _) => {
+                    answer.len() == SMALL as usize
+                        && work::is_answer(answer, SMALL as usize, self.small)
+                }
+                (true, Some(Direction::Response)) => {
+                    answer.len() == LARGE as usize && work::is_marked(answer, self.large)
+                }
+                (true, _) => answer.len() == ANSWER && work::is_request(answer, self.large),
+            };
+        if !is_right {
+            self.wrong = Some(format!("request {:x}: {:?}", done.tag.0, done.result));
+        } else if is_large {
+            self.large += 1;
+            self.issue_large(done.request, done.response, cx);
+        } else {
+            self.recorder.record(ticks::now().wrapping_sub(self.begin));
+            self.small += 1;
+            self.issue_small(done.request, done.response, cx);
+        }
+    }
+}
+
+/// The client process.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting, measure(parent, &params))
+}
+
+fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let mut rpc: Rpc<T, Option<Caller>> = params.setting.open(None)?;
+    let sessions = subject::connect(&mut rpc, params.server, 1)?;
+    rpc.on_completion(|app, done, cx| {
+        if let Some(caller) = app {
+            caller.on_done(done, cx);
+        }
+    });
+    let small = (rpc.buf(SMALL as usize)?, rpc.buf(SMALL as usize)?);
+    let large = match params.beside {
+        Some(Direction::Request) => Some((rpc.buf(LARGE as usize)?, rpc.buf(ANSWER)?)),
+        Some(Direction::Response) => Some((rpc.buf(ANSWER)?, rpc.buf(LARGE as usize)?)),
+        None => None,
+    };
+    let (app, mut cx) = rpc.with();
+    let caller = app.insert(Caller {
+        session: sessions[0],
+        beside: params.beside,
+        small: 0,
+        large: 0,
+        recorder: Recorder::skipping(WARM_UP),
+        begin: 0,
+        wrong: None,
+    });
+    if let Some((request, response)) = large {
+        caller.issue_large(request, response, &mut cx);
+    }
+    caller.issue_small(small.0, small.1, &mut cx);
+    let begin = Instant::now();
+    let values = run(&mut rpc, params, begin)?;
+    let side = Side::read(&mut rpc)?;
+    parent.say(&Report { values, side })
+}
+
+/// Runs until there are enough round trips; returns the values of [`METRICS`].
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "messages of a run are far below 2^53"
+)]
+fn run<T: Medium>(
+    rpc: &mut Rpc<T, Option<Caller>>,
+    params: &Params,
+    begin: Instant,
+) -> anyhow::Result<Vec<f64>> {
+    let patience = params.span + Duration::from_secs(8);
+    loop {
+        for _ in 0..BLOCK {
+            rpc.run_once();
+        }
+        let Some(caller) = rpc.app_mut() else {
+            bail!("there is no state");
+        };
+        if let Some(wrong) = caller.wrong.take() {
+            bail!(wrong);
+        }
+        let took = begin.elapsed();
+        let met = params.beside.is_none() || caller.large > 0;
+        if caller.recorder.count() > 0 && met && took >= params.span {
+            let bits = caller.large as f64 * f64::from(LARGE) * 8.0;
+            let mut values = caller.recorder.quantiles().to_vec();
+            values.push(bits / took.as_secs_f64() / 1e9);
+            return Ok(values);
+        }
+        ensure!(took < patience, "too little was answered");
+    }
+}
+
+fn charts(rows: &[&Row]) -> Vec<Picture> {
+    let of = |metric, title: &str| {
+        let wanted = rows.iter().filter(|row| row.metric == metric);
+        let all = wanted.map(|row| {
+            let large = word(row, "large").unwrap_or_default();
+            bar(
+                row,
+                format!("{}, large {large}s", row.transport),
+                colour(&row.transport),
+            )
+        });
+        let axis = zero_based("round trip of a 32-byte RPC on the same session", "ns");
+        bars(title, axis, "without large messages", all.collect())
+    };
+    vec![
+        of("rtt_p50", "Small RPCs beside 8 MB messages, median"),
+        of(
+            "rtt_p99",
+            "Small RPCs beside 8 MB messages, 99th percentile",
+        ),
+    ]
+}

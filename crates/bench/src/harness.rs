@@ -1,0 +1,17 @@
+//! Probes of experiments and baselines, cases of them, rounds, and the library under test in
+//! processes of its own.
+
+pub mod case;
+pub mod experiment;
+#[cfg(feature = "full")]
+pub(crate) mod lossy;
+pub mod plan;
+pub mod probe;
+pub(crate) mod rtt;
+#[cfg(feature = "full")]
+pub(crate) mod scenario;
+pub mod selection;
+pub(crate) mod subject;
+pub(crate) mod ticks;
+pub mod transport;
+pub(crate) mod work;

@@ -1,0 +1,271 @@
+//! One case of an experiment: what is measured, beside what, with which parameters, and the rows
+//! that come of its rounds. Made by the experiments, measured by [`super::plan`].
+//!
+//! A ping-pong says before and after each measurement in which state the machine is. The rows of a
+//! case are made of the rounds of one state, that with the most of them.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::probe::{Against, Measurement, Metric, Probe};
+use harness::row::{Row, Spread};
+use harness::state::{State, states, steady};
+
+/// About what a ping-pong takes in all.
+const PING_TAKES: Duration = Duration::from_millis(6);
+
+/// One line of parameters of an experiment, and what was measured for it.
+pub struct Case {
+    experiment: &'static str,
+    transport: &'static str,
+    params: Map<String, Value>,
+    subject: Measured,
+    baseline: Option<Measured>,
+    /// Times of the ping-pongs of each round, in ns; empty where there are none.
+    pings: Vec<Vec<f64>>,
+    alarms: Vec<String>,
+}
+
+/// The ping-pong, or a test's substitute: what it takes now, in ns.
+pub type Pinger<'a> = &'a mut dyn FnMut() -> anyhow::Result<Option<f64>>;
+
+/// The rounds that count.
+struct Counted {
+    rounds: Vec<usize>,
+    state: Option<State>,
+    /// False if no round was measured in one state, so that all of them count.
+    is_steady: bool,
+}
+
+/// A probe and the values of the rounds so far.
+struct Measured {
+    probe: Box<dyn Probe>,
+    rounds: Vec<Vec<f64>>,
+}
+
+impl Case {
+    /// A case without a baseline.
+    pub(crate) fn new<V: Clone + Into<Value>>(
+        experiment: &'static str,
+        transport: &'static str,
+        params: &[(&str, V)],
+        subject: impl Probe + 'static,
+    ) -> Self {
+        let params = params
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.clone().into()))
+            .collect();
+        Self {
+            experiment,
+            transport,
+            params,
+            subject: Measured::new(subject),
+            baseline: None,
+            pings: Vec::new(),
+            alarms: Vec::new(),
+        }
+    }
+
+    /// The same, with a baseline that is measured right before the subject in each round.
+    pub(crate) fn against(mut self, baseline: impl Probe + 'static) -> Self {
+        self.baseline = Some(Measured::new(baseline));
+        self
+    }
+
+    /// The rows of this case: one for each metric; none if no round was completed.
+    pub fn rows(&self) -> Vec<Row> {
+        let counted = self.counted();
+        let metrics = 0..self.subject.probe.metrics().len();
+        metrics
+            .filter_map(|index| self.row(index, &counted))
+            .collect()
+    }
+
+    /// How many rounds were measured, and how many of them count.
+    pub fn rounds(&self) -> [usize; 2] {
+        [self.pings.len(), self.counted().rounds.len()]
+    }
+
+    fn counted(&self) -> Counted {
+        let rounds = self.pings.len();
+        let all = |is_steady| Counted {
+            rounds: (0..rounds).collect(),
+            state: None,
+            is_steady,
+        };
+        if self.pings.iter().all(Vec::is_empty) {
+            return all(true);
+        }
+        let pings: Vec<Option<f64>> = self.pings.iter().map(|it| steady(it)).collect();
+        match states(&pings).into_iter().next() {
+            None => all(false),
+            Some(group) => Counted {
+                state: Some(group.state(rounds)),
+                rounds: group.rounds,
+                is_steady: true,
+            },
+        }
+    }
+
+    /// The name of its experiment.
+    pub fn experiment(&self) -> &'static str {
+        self.experiment
+    }
+
+    /// The transport, as rows name it.
+    pub fn transport(&self) -> &'static str {
+        self.transport
+    }
+
+    /// Its parameters, in order.
+    pub fn params(&self) -> &Map<String, Value> {
+        &self.params
+    }
+
+    /// Faults that its rounds showed, such as retransmissions.
+    pub fn alarms(&self) -> &[String] {
+        &self.alarms
+    }
+
+    fn row(&self, index: usize, counted: &Counted) -> Option<Row> {
+        let metric = self.subject.probe.metrics()[index];
+        let rounds = &counted.rounds[..];
+        let spread = self.subject.spread(index, rounds)?;
+        let judge = self.baseline.as_ref().unwrap_or(&self.subject);
+        let row = Row {
+            transport: self.transport.into(),
+            params: self.params.clone(),
+            runs: rounds.len(),
+            valid: counted.is_steady && judge.is_plausible(rounds),
+            state: counted.state,
+            ..Row::new(self.experiment, (metric.name, metric.unit), spread)
+        };
+        Some(match self.compared(metric.against, rounds) {
+            Some((baseline, name)) => row.against(baseline, name),
+            None => row,
+        })
+    }
+
+    /// The median of what a figure is compared with, and what that is.
+    fn compared(&self, against: Against, rounds: &[usize]) -> Option<(f64, &'static str)> {
+        let (measured, index, name) = match against {
+            Against::Nothing => return None,
+            Against::Own { index, name } => (&self.subject, index, name),
+            Against::Baseline(index) => {
+                let baseline = self.baseline.as_ref()?;
+                (baseline, index, baseline.probe.name())
+            }
+        };
+        Some((measured.spread(index, rounds)?.median, name))
+    }
+
+    /// One round. Returns what was counted in it.
+    pub(crate) fn measure(
+        &mut self,
+        round: u32,
+        span: Duration,
+        ping: Pinger<'_>,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut pings = Vec::new();
+        let is_timed = self.is_timed();
+        let mut ping = || -> anyhow::Result<()> {
+            if is_timed {
+                pings.extend(ping()?);
+            }
+            Ok(())
+        };
+        ping()?;
+        // Both or neither: a baseline without its subject would belong to another round.
+        let mut baseline = None;
+        if let Some(it) = &mut self.baseline {
+            baseline = Some(it.probe.measure(span)?);
+            ping()?;
+        }
+        let subject = self.subject.probe.measure(span)?;
+        ping()?;
+        self.pings.push(pings);
+        self.note_alarms(round, &subject);
+        let details = subject.details.clone();
+        self.subject.rounds.push(subject.values);
+        if let (Some(measured), Some(values)) = (&mut self.baseline, baseline) {
+            measured.rounds.push(values.values);
+        }
+        Ok(details)
+    }
+
+    /// Measures what the case is about, without its baseline.
+    pub fn measure_subject(
+        &mut self,
+        span: Duration,
+    ) -> anyhow::Result<(&'static [Metric], Measurement)> {
+        let probe = &mut self.subject.probe;
+        Ok((probe.metrics(), probe.measure(span)?))
+    }
+
+    /// True if its figures depend on the machine.
+    pub fn is_timed(&self) -> bool {
+        self.subject.probe.is_timed()
+    }
+
+    /// Adds what a reader of the rows must know.
+    pub(crate) fn note(&mut self, alarm: String) {
+        self.alarms.push(alarm);
+    }
+
+    fn note_alarms(&mut self, round: u32, measurement: &Measurement) {
+        if !measurement.alarms.is_empty() {
+            let alarms = measurement.alarms.join("; ");
+            self.note(format!("{}, round {round}: {alarms}", self.label()));
+        }
+    }
+
+    /// How many measurements a round makes.
+    pub(crate) fn measurements(&self) -> u32 {
+        1 + u32::from(self.baseline.is_some())
+    }
+
+    /// About what a round takes beside its spans.
+    pub(crate) fn overhead(&self) -> Duration {
+        let baseline = self.baseline.as_ref().map(|it| it.probe.overhead());
+        let pings = match self.is_timed() {
+            true => PING_TAKES * (1 + self.measurements()),
+            false => Duration::ZERO,
+        };
+        self.subject.probe.overhead() + baseline.unwrap_or_default() + pings
+    }
+
+    /// Its experiment, transport and parameters, for people.
+    pub fn label(&self) -> String {
+        let params = self.params.iter().map(|(name, value)| match value {
+            Value::String(text) => format!(", {name} {text}"),
+            value => format!(", {name} {value}"),
+        });
+        let params: String = params.collect();
+        format!("{} {}{params}", self.experiment, self.transport)
+    }
+}
+
+impl Measured {
+    fn new(probe: impl Probe + 'static) -> Self {
+        Self {
+            probe: Box::new(probe),
+            rounds: Vec::new(),
+        }
+    }
+
+    fn spread(&self, index: usize, rounds: &[usize]) -> Option<Spread> {
+        Spread::of(rounds.iter().map(|&round| self.rounds[round][index]))
+    }
+
+    fn is_plausible(&self, rounds: &[usize]) -> bool {
+        let metrics = 0..self.probe.metrics().len();
+        let medians = metrics.map(|index| self.spread(index, rounds).map(|it| it.median));
+        medians
+            .collect::<Option<Vec<f64>>>()
+            .is_some_and(|it| self.probe.is_plausible(&it))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! An experiment: its cases, the roles of its processes, and its texts and charts. Each is a
+//! constant in a file of [`crate::experiments`].
+
+use std::time::Duration;
+
+use harness::draw::{Kind, Picture};
+use harness::process::Role;
+use harness::row::Row;
+
+use super::case::Case;
+use super::selection::Selection;
+use super::transport::Transport;
+use crate::output::papers::Published;
+
+/// An experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Its name in commands.
+    pub name: &'static str,
+    /// Its name in rows, where that is another one; commands know it as well.
+    pub alias: Option<&'static str>,
+    /// Its line in the help.
+    pub about: &'static str,
+    /// All its cases.
+    pub(crate) cases: fn(&Sweep<'_>) -> anyhow::Result<Vec<Case>>,
+    /// The processes that it starts, but for those that another experiment lists.
+    pub(crate) roles: &'static [Role],
+    /// Transports that it is measured over if none is asked for.
+    pub(crate) transports: &'static [Transport],
+    /// Transports that can be asked for.
+    pub(crate) allowed: &'static [Transport],
+    /// Sizes of messages if none is asked for; empty: it has no choice of sizes.
+    pub(crate) sizes: &'static [u16],
+    /// How long all rounds take if nothing is asked for. Of what is simulated at length, the time
+    /// of all cases for each round.
+    pub usual_time: Duration,
+    /// Rounds, likewise.
+    pub usual_runs: u32,
+    /// True if `all` runs it.
+    pub is_in_all: bool,
+    /// True if another build can measure its cases one by one.
+    pub is_compared: bool,
+    /// Its part of the page; `None` if its rows are in others.
+    pub section: Option<Section>,
+    /// Its charts, of its rows.
+    pub(crate) charts: fn(&[&Row]) -> Vec<Picture>,
+    /// Figures of papers.
+    pub published: &'static [Published],
+    /// Lines below the table that need more than one row.
+    pub findings: fn(&[Row]) -> Vec<String>,
+}
+
+/// A part of the page of results: its title, and what a reader must know to judge the figures.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// Its title.
+    pub title: &'static str,
+    /// Its subject, its baseline, and how the papers measured it.
+    pub text: &'static str,
+}
+
+/// The choices that the cases of an experiment are made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sweep<'a> {
+    pub(crate) transports: &'a [Transport],
+    pub(crate) sizes: &'a [u16],
+}
+
+impl Experiment {
+    /// The base of all others: fields that a constant leaves out.
+    pub(crate) const BASE: Self = Self {
+        name: "",
+        alias: None,
+        about: "",
+        cases: |_| Ok(Vec::new()),
+        roles: &[],
+        transports: &[Transport::Shm, Transport::Udp],
+        allowed: &Transport::ALL,
+        sizes: &[],
+        usual_time: Duration::from_secs(60),
+        usual_runs: 5,
+        is_in_all: true,
+        is_compared: true,
+        section: None,
+        charts: |_| Vec::new(),
+        published: &[],
+        findings: |_| Vec::new(),
+    };
+
+    /// Its name in rows.
+    pub fn row_name(&self) -> &'static str {
+        self.alias.unwrap_or(self.name)
+    }
+
+    /// True if this row is one of its own.
+    pub fn owns(&self, row: &Row) -> bool {
+        row.experiment == self.row_name()
+    }
+
+    /// True if it has a choice of sizes.
+    pub fn is_sized(&self) -> bool {
+        !self.sizes.is_empty()
+    }
+
+    /// Its cases, over the transports and with the sizes that were asked for.
+    ///
+    /// # Errors
+    /// [`harness::signal::Interrupted`]; or something that is counted beforehand could not be.
+    pub fn cases(&self, selection: &Selection) -> anyhow::Result<Vec<Case>> {
+        let sweep = Sweep {
+            transports: &selection.transports(self.transports),
+            sizes: selection.sizes().unwrap_or(self.sizes),
+        };
+        let mut cases = (self.cases)(&sweep)?;
+        selection.keep(&mut cases);
+        Ok(cases)
+    }
+
+    /// Why it cannot be measured over the transports that were asked for.
+    pub fn refusal(&self, selection: &Selection) -> Option<String> {
+        let transports = selection.transports(self.transports);
+        let names: Vec<&str> = self.allowed.iter().map(|it| it.name()).collect();
+        let is_refused = transports.iter().any(|it| !self.allowed.contains(it));
+        is_refused.then(|| format!("{} is measured over {}", self.name, names.join(" and ")))
+    }
+
+    /// Its charts of these rows; those without a line are left out.
+    pub fn charts(&self, rows: &[Row]) -> Vec<Picture> {
+        let rows: Vec<&Row> = rows.iter().filter(|row| self.owns(row)).collect();
+        let has_lines = |picture: &Picture| match picture {
+            Picture::Lines(chart) => chart.lines.iter().any(|line| line.kind == Kind::Measured),
+            Picture::Bars(bars) => !bars.bars.is_empty(),
+        };
+        let charts = (self.charts)(&rows).into_iter();
+        charts.filter(has_lines).collect()
+    }
+}

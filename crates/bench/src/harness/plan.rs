@@ -1,0 +1,89 @@
+//! Rounds. A round measures every case once, its baseline right before it, so that a
+//! disturbance of some seconds falls on one round of many cases and not on all rounds of one, and
+//! so that both sides of a ratio see the same machine.
+
+use std::time::{Duration, Instant};
+
+use super::case::{Case, Pinger};
+use harness::progress::Progress;
+use harness::signal;
+
+/// The shortest measurement: below it start-up effects would count.
+const SHORTEST: Duration = Duration::from_millis(20);
+
+/// How much to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Rounds.
+    pub runs: u32,
+    /// About how long all of them take.
+    pub budget: Duration,
+    /// Show what was counted in each measurement.
+    pub verbose: bool,
+}
+
+/// Takes out the cases whose fixed parts alone would take longer than there is time, and names
+/// them.
+pub fn leave_out(cases: &mut Vec<Case>, plan: Plan) -> Vec<String> {
+    let mut left_out = Vec::new();
+    cases.retain(|case| {
+        let least = case.overhead() * plan.runs;
+        if least > plan.budget {
+            let seconds = least.as_secs_f64();
+            left_out.push(format!("{}: takes {seconds:.0} s", case.label()));
+        }
+        least <= plan.budget
+    });
+    left_out
+}
+
+/// The cases of each experiment apart, so that its rows are there when it is done. All measurements
+/// take the same time.
+pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Case], Plan)> {
+    let overhead =
+        move |cases: &[Case]| plan.runs * cases.iter().map(Case::overhead).sum::<Duration>();
+    let measurements = |cases: &[Case]| cases.iter().map(Case::measurements).sum::<u32>();
+    let left = plan.budget.saturating_sub(overhead(cases));
+    let all = measurements(cases).max(1);
+    let groups = cases.chunk_by_mut(|a, b| a.experiment() == b.experiment());
+    groups.map(move |group| {
+        let budget = overhead(group) + left * measurements(group) / all;
+        (group, Plan { budget, ..plan })
+    })
+}
+
+/// Measures every case in every round, between ping-pongs. What was measured stays in the cases,
+/// also when it ends early.
+///
+/// # Errors
+/// [`signal::Interrupted`]; or the first probe that failed.
+pub fn run(cases: &mut [Case], plan: Plan, ping: Pinger<'_>) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let mut left = plan.runs * cases.iter().map(Case::measurements).sum::<u32>();
+    let mut overhead = plan.runs * cases.iter().map(Case::overhead).sum::<Duration>();
+    let progress = Progress::start(u64::from(left), plan.runs);
+    for round in 1..=plan.runs {
+        for case in cases.iter_mut() {
+            signal::check()?;
+            progress.measuring(round, &case.label());
+            let time = plan.budget.saturating_sub(begin.elapsed() + overhead);
+            let details = case.measure(round, span(time, left), ping)?;
+            if plan.verbose && !details.is_empty() {
+                progress.say(&format!("{}, round {round}", case.label()), &details);
+            }
+            left -= case.measurements();
+            overhead -= case.overhead();
+            progress.advance(u64::from(case.measurements()));
+        }
+        progress.round_done(round);
+    }
+    Ok(())
+}
+
+/// How long one of `left` measurements may take, if all of them have `time`.
+fn span(time: Duration, left: u32) -> Duration {
+    (time / left.max(1)).max(SHORTEST)
+}
+
+#[cfg(test)]
+mod tests;

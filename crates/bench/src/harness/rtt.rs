@@ -1,0 +1,125 @@
+//! Round trips, timed one by one. Raw baselines and experiments use the same recorder, so that
+//! both sides of a ratio contain the same clock reads.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use hdrhistogram::Histogram;
+
+use super::probe::{Against, Metric};
+use super::ticks;
+use super::ticks::Stretch;
+
+/// Round trips before the first that counts.
+const WARM_UP: u64 = 2_000;
+
+/// How many round trips pass between two looks at the time.
+const BLOCK: u64 = 64;
+
+/// What [`Recorder::quantiles`] returns, in order.
+pub(crate) const METRICS: [Metric; 3] = [
+    metric("rtt_p50", 0),
+    metric("rtt_p99", 1),
+    metric("rtt_p999", 2),
+];
+
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+
+const fn metric(name: &'static str, index: usize) -> Metric {
+    Metric {
+        name,
+        unit: "ns",
+        against: Against::Baseline(index),
+    }
+}
+
+/// Durations in ticks, and the clock that gives ticks a length.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    histogram: Histogram<u64>,
+    skip: u64,
+    stretch: Stretch,
+}
+
+impl Recorder {
+    /// Leaves out the first `skip` durations, for caches and branch predictors.
+    pub(crate) fn skipping(skip: u64) -> Self {
+        Self {
+            // Two significant digits would round 400 ns to 2 ns steps; three cost 20 KB more.
+            histogram: Histogram::new_with_bounds(1, 1 << 40, 3).expect("the bounds are in order"),
+            skip,
+            stretch: Stretch::begin(),
+        }
+    }
+
+    /// Leaves out so many round trips that code and data are warm.
+    pub(crate) fn warming_up() -> Self {
+        Self::skipping(WARM_UP)
+    }
+
+    /// One duration.
+    #[inline]
+    pub(crate) fn record(&mut self, ticks: u64) {
+        if self.skip == 0 {
+            self.histogram.saturating_record(ticks);
+        } else {
+            self.skip -= 1;
+        }
+    }
+
+    /// How many durations count so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// One quantile in ns.
+    pub(crate) fn quantile(&self, quantile: f64) -> f64 {
+        self.quantiles_of([quantile])[0]
+    }
+
+    /// Those of [`METRICS`] in ns.
+    pub(crate) fn quantiles(&self) -> [f64; 3] {
+        self.quantiles_of(QUANTILES)
+    }
+
+    /// Quantiles in ns, all with the same length of a tick, so that they keep their order.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "ticks of a round trip are far below 2^53"
+    )]
+    fn quantiles_of<const N: usize>(&self, quantiles: [f64; N]) -> [f64; N] {
+        let ns_per_tick = self.stretch.ns_per_tick();
+        quantiles.map(|quantile| self.histogram.value_at_quantile(quantile) as f64 * ns_per_tick)
+    }
+}
+
+/// Calls `trip` with a fresh counter for `span`, and returns quantiles of its duration in ns. The
+/// cost of one clock read is part of each.
+///
+/// # Errors
+/// A trip said that its answer was wrong.
+pub(crate) fn measure(
+    span: Duration,
+    mut trip: impl FnMut(u64) -> anyhow::Result<bool>,
+) -> anyhow::Result<[f64; 3]> {
+    let mut counter = 0;
+    while counter < WARM_UP {
+        ensure!(trip(counter)?, "the answer to request {counter} is wrong");
+        counter += 1;
+    }
+    let mut recorder = Recorder::skipping(0);
+    let stretch = Stretch::begin();
+    while stretch.elapsed() < span {
+        for _ in 0..BLOCK {
+            let begin = ticks::now();
+            let is_right = trip(counter)?;
+            recorder.record(ticks::now().wrapping_sub(begin));
+            ensure!(is_right, "the answer to request {counter} is wrong");
+            counter += 1;
+        }
+    }
+    Ok(recorder.quantiles())
+}
+
+#[cfg(test)]
+mod tests;

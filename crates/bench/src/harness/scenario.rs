@@ -1,0 +1,93 @@
+//! A shipped scenario with some keys set, as something to measure. A round is a seed.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use toml::Value;
+
+use super::probe::{Measurement, Metric, Probe};
+use dunlin_scenario::{Done, Source};
+use harness::signal;
+
+/// A scenario and what is read off its report.
+pub(crate) struct Simulated {
+    source: Source,
+    metrics: &'static [Metric],
+    values: fn(&Done) -> Vec<f64>,
+    /// About how long a run takes.
+    takes: Duration,
+    seed: i64,
+}
+
+impl Simulated {
+    /// The shipped file `name`, whose text is `text`, with `sets` in place of what it says.
+    ///
+    /// Panics if the file is no scenario, or has no place for a key: a test runs all of them.
+    pub(crate) fn new(name: &str, text: &str, sets: &[(&str, Value)]) -> Self {
+        let shipped = "shipped scenarios can be read";
+        let mut source = Source::parse(name.to_owned(), text.to_owned()).expect(shipped);
+        for (key, value) in sets {
+            source.set_value(key, value.clone()).expect(shipped);
+        }
+        Self {
+            source,
+            metrics: &[],
+            values: |_| Vec::new(),
+            takes: Duration::ZERO,
+            seed: 1,
+        }
+    }
+
+    /// What is read off a report: a value for each metric.
+    pub(crate) fn reading(
+        mut self,
+        metrics: &'static [Metric],
+        values: fn(&Done) -> Vec<f64>,
+    ) -> Self {
+        (self.metrics, self.values) = (metrics, values);
+        self
+    }
+
+    /// About how long a run takes.
+    pub(crate) fn taking(mut self, seconds: u64) -> Self {
+        self.takes = Duration::from_secs(seconds);
+        self
+    }
+}
+
+impl Probe for Simulated {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        self.metrics
+    }
+
+    fn overhead(&self) -> Duration {
+        self.takes
+    }
+
+    fn is_timed(&self) -> bool {
+        false
+    }
+
+    /// Virtual time does not pass as the clock does, so the span says nothing here.
+    fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
+        self.source.set_value("seed", self.seed.into())?;
+        self.seed += 1;
+        let mut variants = self.source.variants()?;
+        let variant = variants.pop().context("a scenario is one run at least")?;
+        let done = dunlin_scenario::run(variant, None)?;
+        // What a signal has cut short is no measurement.
+        signal::check()?;
+        Ok(Measurement {
+            values: (self.values)(&done),
+            alarms: Vec::new(),
+            details: dunlin_scenario::text(&done)
+                .lines()
+                .map(str::to_owned)
+                .collect(),
+        })
+    }
+}

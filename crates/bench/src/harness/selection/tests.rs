@@ -1,0 +1,47 @@
+//! Options choose cases, and what is no choice is refused.
+
+use super::*;
+use crate::experiments;
+use crate::harness::case::Case;
+
+fn params(selection: &Selection, experiment: &str) -> Vec<String> {
+    let experiment = experiments::find(experiment).unwrap();
+    let cases = experiment.cases(selection).unwrap();
+    cases.iter().map(Case::label).collect()
+}
+
+#[test]
+fn only_takes_the_cases_with_the_wanted_values() {
+    let selection = Selection {
+        only: vec![
+            only("batch=3,16").unwrap(),
+            only("pattern=symmetric").unwrap(),
+        ],
+        ..Selection::one(Some(Transport::Shm), Some(8))
+    };
+    let symmetric =
+        |batch| format!("rate shm, batch {batch}, inflight 60, pattern symmetric, size 8");
+    let found = params(&selection, "rate");
+    assert_eq!(found, [symmetric(3), symmetric(16)]);
+    let found = params(&selection, "latency");
+    assert_eq!(found, ["latency shm, size 8"], "it has neither parameter");
+}
+
+#[test]
+fn without_a_choice_there_are_the_usual_sizes() {
+    let selection = Selection::one(Some(Transport::Udp), None);
+    assert_eq!(params(&selection, "latency").len(), 5);
+    let rates = params(&selection, "rate");
+    assert!(rates.iter().all(|it| it.contains("size 32")), "{rates:?}");
+}
+
+#[test]
+fn sizes_that_are_not_filled_word_by_word_are_refused() {
+    for text in ["0", "4", "12", "8200", "x", "-8", "65544"] {
+        assert!(size(text).is_err(), "{text}");
+    }
+    assert_eq!((size("8"), size("1000")), (Ok(8), Ok(1000)));
+    for text in ["batch", "=3", "batch="] {
+        assert!(only(text).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,307 @@
+//! The library under test, as the processes of all experiments use it: one endpoint a process,
+//! opened as a [`Setting`] says. A client connects to what a server listens at, does what its
+//! experiment asks, and reports; the server answers until the parent kills it.
+
+pub(crate) mod exchange;
+pub(crate) mod pipeline;
+pub(crate) mod server;
+pub(crate) mod side;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use dunlin::transport::{AutoOptions, ShmOptions, UdpOptions};
+use dunlin::{Auto, Idle, Nexus, Open, ReqType, Rpc, Session, Shm, Udp};
+use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "full")]
+use super::lossy::{LossyOptions, LossyUdp};
+use super::probe::{Measurement, patience};
+use super::transport::Transport;
+use harness::process::{Parent, Process};
+use harness::seat::{Seat, Seats};
+use side::Side;
+
+/// Answers with a function of the whole request ([`super::work`]), in the dispatch thread.
+pub(crate) const ECHO: ReqType = ReqType(1);
+
+/// The same after a while, in the dispatch thread.
+pub(crate) const SLOW: ReqType = ReqType(2);
+
+/// The same after a while, in a worker thread.
+pub(crate) const SLOW_BACKGROUND: ReqType = ReqType(3);
+
+/// Looks at a large request here and there, and answers with few bytes.
+pub(crate) const SINK: ReqType = ReqType(4);
+
+/// Answers few bytes with a large response, marked as large requests are.
+pub(crate) const SOURCE: ReqType = ReqType(5);
+
+/// Bytes of the answer to a large request.
+pub(crate) const ANSWER: usize = 32;
+
+/// Bytes of a large response.
+pub(crate) const LARGE: u32 = 8 << 20;
+
+/// Starting two processes with an endpoint each, and connecting them.
+pub(crate) const SET_UP: Duration = Duration::from_millis(60);
+
+/// Time after which a connection is given up.
+const STUCK: Duration = Duration::from_secs(10);
+
+/// Sessions that connect at a time.
+const CONNECTING: usize = 256;
+
+/// How a process of an experiment opens its endpoint. What is not here has its default.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Setting {
+    pub(crate) transport: Transport,
+    /// udp: several packets in a datagram, and segmentation by the kernel (GSO, GRO).
+    pub(crate) packing: bool,
+    /// Spin for ever; else as by default: a while, then block.
+    pub(crate) spin: bool,
+    /// The place of the thread with the endpoint. Those of the nexus run anywhere.
+    pub(crate) seat: Seat,
+    /// Smallest retransmission timeout, if not the default.
+    pub(crate) rto_floor: Option<Duration>,
+    /// Threads for background handlers.
+    pub(crate) workers: usize,
+    /// Largest message.
+    pub(crate) largest: u32,
+    /// udp: of the frames that come in, some are lost on purpose.
+    pub(crate) loss: Option<Loss>,
+}
+
+/// How many frames are lost, and which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Loss {
+    pub(crate) per_million: u32,
+    pub(crate) seed: u64,
+}
+
+/// What a client reports.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) values: Vec<f64>,
+    pub(crate) side: Side,
+}
+
+impl Report {
+    /// The same with what both sides counted.
+    pub(crate) fn measurement(self, server: &Side) -> Measurement {
+        let alarms = [self.side.alarm("client"), server.alarm("server")];
+        Measurement {
+            values: self.values,
+            alarms: alarms.into_iter().flatten().collect(),
+            details: vec![self.side.line("client"), server.line("server")],
+        }
+    }
+}
+
+/// A transport with what experiments set of its options.
+pub(crate) trait Medium: Open {
+    /// Switches packing and segmentation.
+    fn pack(options: &mut Self::Options, on: bool);
+
+    /// Lets it lose frames, if it can.
+    fn lose(_options: &mut Self::Options, _loss: Loss) {}
+}
+
+impl Medium for Shm {
+    fn pack(_: &mut ShmOptions, _: bool) {}
+}
+
+impl Medium for Udp {
+    fn pack(options: &mut UdpOptions, on: bool) {
+        (options.pack, options.gso, options.gro) = (on, on, on);
+    }
+}
+
+#[cfg(feature = "full")]
+impl Medium for LossyUdp {
+    fn pack(options: &mut LossyOptions, on: bool) {
+        Udp::pack(&mut options.udp, on);
+    }
+
+    fn lose(options: &mut LossyOptions, loss: Loss) {
+        options.loss = loss;
+    }
+}
+
+impl Medium for Auto {
+    fn pack(options: &mut AutoOptions, on: bool) {
+        Udp::pack(&mut options.udp, on);
+    }
+}
+
+/// Calls a function that is generic over the [`Medium`] for a [`Setting`].
+macro_rules! over {
+    ($setting:expr, $function:ident($($argument:expr),*)) => {{
+        use $crate::harness::transport::Transport;
+        match ($setting.transport, $setting.loss) {
+            (Transport::Shm, _) => $function::<dunlin::Shm>($($argument),*),
+            #[cfg(feature = "full")]
+            (Transport::Udp, Some(_)) => {
+                $function::<$crate::harness::lossy::LossyUdp>($($argument),*)
+            }
+            (Transport::Udp, _) => $function::<dunlin::Udp>($($argument),*),
+            (Transport::Auto, _) => $function::<dunlin::Auto>($($argument),*),
+        }
+    }};
+}
+pub(crate) use over;
+
+impl Setting {
+    /// Endpoints that spin; for latency and rate.
+    pub(crate) fn spinning(transport: Transport, seat: Seat) -> Self {
+        Self {
+            spin: true,
+            ..Self::adaptive(transport, seat)
+        }
+    }
+
+    /// Endpoints as they are by default: they block when nothing comes.
+    pub(crate) fn adaptive(transport: Transport, seat: Seat) -> Self {
+        Self {
+            transport,
+            packing: true,
+            spin: false,
+            seat,
+            rto_floor: None,
+            workers: 0,
+            largest: 0,
+            loss: None,
+        }
+    }
+
+    /// A nexus, and the endpoint of this thread.
+    ///
+    /// # Errors
+    /// The system refuses something.
+    pub(crate) fn open<T: Medium, App>(&self, app: App) -> anyhow::Result<Rpc<T, App>> {
+        // The threads of the nexus are not pinned.
+        self.seat.prepare()?;
+        let mut nexus = Nexus::builder().workers(self.workers);
+        if self.seat.first {
+            // The system takes time away from such processes at once, not in small slices.
+            nexus = nexus.failure_timeout(Duration::from_secs(60));
+        }
+        let nexus = nexus.bind((Ipv4Addr::LOCALHOST, 0))?;
+        self.seat.take()?;
+        let mut builder = nexus
+            .endpoint_builder::<T>()
+            .transport(|options| {
+                T::pack(options, self.packing);
+                if let Some(loss) = self.loss {
+                    T::lose(options, loss);
+                }
+            })
+            .config(|config| {
+                let largest = u64::from(self.largest);
+                if self.largest > config.max_message {
+                    config.max_message = self.largest;
+                    config.session_receive_budget = 8 * largest;
+                    config.receive_budget = 8 * largest;
+                    config.pool_bytes = 8 << 30;
+                }
+                if let Some(floor) = self.rto_floor {
+                    config.rto_floor = floor.into();
+                }
+            });
+        if self.spin {
+            builder = builder.idle(Idle::Spin);
+        }
+        Ok(builder.build(app)?)
+    }
+}
+
+/// A server process, and where it listens.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    process: Process,
+}
+
+impl Server {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub(crate) fn start(params: &server::Params) -> anyhow::Result<Self> {
+        let mut process = Process::spawn(server::ROLE, Seat::default(), params)?;
+        let address = process.receive(patience(Duration::ZERO))?;
+        Ok(Self { address, process })
+    }
+
+    /// What it has counted and used so far.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn side(&mut self) -> anyhow::Result<Side> {
+        self.process.send(&())?;
+        self.process.receive(patience(Duration::ZERO))
+    }
+}
+
+/// Settings of client and server that spin on processors of their own.
+pub(crate) fn spinning_pair(transport: Transport) -> (Setting, Setting) {
+    let seats = Seats::pick();
+    let on = |seat| Setting::spinning(transport, seat);
+    (on(seats.client), on(seats.server))
+}
+
+/// Connects `count` sessions with the endpoint at `server`, many at a time.
+///
+/// # Errors
+/// One of them cannot be connected.
+pub(crate) fn connect<T: Medium, App>(
+    rpc: &mut Rpc<T, App>,
+    server: SocketAddr,
+    count: usize,
+) -> anyhow::Result<Vec<Session>> {
+    let mut sessions = Vec::with_capacity(count);
+    for connected in 0..count {
+        while sessions.len() < count.min(connected + CONNECTING) {
+            sessions.push(rpc.connect(server)?);
+        }
+        wait(rpc, sessions[connected])
+            .with_context(|| format!("session {connected} of {count}"))?;
+    }
+    Ok(sessions)
+}
+
+/// Tells the parent where this endpoint listens, and waits until another has made `count` sessions
+/// with it and issues on them. `accepted` is where those are that were accepted so far.
+///
+/// # Errors
+/// There are more or fewer, or nothing came for as long as connecting may take.
+pub(crate) fn accept<T: Medium, App>(
+    parent: &Parent,
+    rpc: &mut Rpc<T, App>,
+    count: usize,
+    accepted: impl FnOnce(&mut App) -> &mut Vec<Session>,
+) -> anyhow::Result<Vec<Session>> {
+    parent.say(&rpc.nexus().address())?;
+    let begin = Instant::now();
+    rpc.run_until(|rpc| rpc.counters().requests_received > 0 || begin.elapsed() > STUCK);
+    let sessions = std::mem::take(accepted(rpc.app_mut()));
+    let came = sessions.len();
+    ensure!(came == count, "{came} sessions came, not {count}");
+    Ok(sessions)
+}
+
+/// Like [`Rpc::wait_connected`], but it ends also if the control thread is not given time to say
+/// that it cannot connect.
+fn wait<T: Medium, App>(rpc: &mut Rpc<T, App>, session: Session) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    while rpc.session_info(session).is_some_and(|info| !info.open) {
+        rpc.run_once();
+        ensure!(
+            begin.elapsed() < STUCK,
+            "it takes over {} s",
+            STUCK.as_secs()
+        );
+    }
+    Ok(rpc.wait_connected(session)?)
+}

@@ -1,0 +1,307 @@
+//! Many requests in flight, issued in batches from the continuation, over many sessions: the
+//! client half of `rate` and `sessions`.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, ensure};
+use dunlin::{Cx, Done, MsgBuf, Open, Rpc, Session, Tag};
+
+use super::ECHO;
+use crate::harness::work;
+
+/// Iterations of the event loop between two looks at the time.
+const BLOCK: u32 = 64;
+
+/// Bytes of a request and of its response, if nothing else is said.
+pub(crate) const SIZE: u16 = 32;
+
+/// Requests in flight over all sessions.
+pub(crate) const INFLIGHT: usize = 60;
+
+/// How long nothing may complete before a measurement is given up.
+const STUCK: Duration = Duration::from_secs(5);
+
+/// The state of a client with many requests in flight.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    /// Bytes of a request and of its response.
+    size: usize,
+    sessions: Vec<Session>,
+    choice: Choice,
+    /// Requests that are issued together.
+    batch: usize,
+    /// Requests that may still be issued.
+    left: u64,
+    /// Buffers of requests that are not in flight.
+    free: Vec<[MsgBuf; 2]>,
+    /// What the next request contains.
+    counter: u64,
+    completed: u64,
+    wrong: Option<String>,
+}
+
+/// Which session a request goes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Choice {
+    /// The one behind the last one's.
+    InTurn { next: usize },
+    /// Any; the state of a generator of random numbers.
+    Random { state: u64 },
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self::InTurn { next: 0 }
+    }
+}
+
+/// An application that has a pipeline.
+pub(crate) trait HasPipeline {
+    fn pipeline(&mut self) -> &mut Pipeline;
+}
+
+impl HasPipeline for Pipeline {
+    fn pipeline(&mut self) -> &mut Self {
+        self
+    }
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self::of_size(SIZE)
+    }
+}
+
+impl Pipeline {
+    /// One whose requests and responses have `size` bytes.
+    pub(crate) fn of_size(size: u16) -> Self {
+        Self {
+            size: size.into(),
+            sessions: Vec::new(),
+            choice: Choice::default(),
+            batch: 0,
+            left: 0,
+            free: Vec::new(),
+            counter: 0,
+            completed: 0,
+            wrong: None,
+        }
+    }
+
+    /// Uses these sessions from now on.
+    pub(crate) fn use_sessions(&mut self, sessions: Vec<Session>, choice: Choice) {
+        self.sessions = sessions;
+        self.choice = choice;
+    }
+
+    /// Begins to issue: batches of `batch`, `requests` in all.
+    ///
+    /// # Errors
+    /// There is no memory for message buffers.
+    pub(crate) fn begin(
+        &mut self,
+        batch: usize,
+        requests: u64,
+        cx: &mut Cx<'_>,
+    ) -> anyhow::Result<()> {
+        ensure!(!self.sessions.is_empty(), "there are no sessions");
+        (self.batch, self.left) = (batch, requests);
+        while self.free.len() < INFLIGHT {
+            self.free.push([cx.buf(self.size)?, cx.buf(self.size)?]);
+        }
+        self.issue(cx);
+        Ok(())
+    }
+
+    /// The sessions that it uses.
+    pub(crate) fn sessions(&self) -> &[Session] {
+        &self.sessions
+    }
+
+    /// Answers that came so far.
+    ///
+    /// # Errors
+    /// One of them was wrong.
+    pub(crate) fn completed(&mut self) -> anyhow::Result<u64> {
+        match self.wrong.take() {
+            Some(wrong) => bail!(wrong),
+            None => Ok(self.completed),
+        }
+    }
+
+    /// The continuation: checks the answer, and issues the next batch if it is complete.
+    #[inline]
+    pub(crate) fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
+        let answer = done.response.data();
+        let is_right =
+            done.result.is_ok() && answer.len() == self.size && is_answer(answer, done.tag.0);
+        if !is_right {
+            self.on_wrong(&done);
+        }
+        self.completed += 1;
+        self.free.push([done.request, done.response]);
+        if self.free.len() >= self.batch {
+            self.issue(cx);
+        }
+    }
+
+    /// Issues whole batches as long as there are buffers for them, and what is left at the end.
+    fn issue(&mut self, cx: &mut Cx<'_>) {
+        while self.left > 0 && self.free.len() >= self.batch {
+            for _ in 0..self
+                .batch
+                .min(usize::try_from(self.left).unwrap_or(usize::MAX))
+            {
+                self.issue_one(cx);
+            }
+        }
+    }
+
+    #[inline]
+    fn issue_one(&mut self, cx: &mut Cx<'_>) {
+        let Some([mut request, response]) = self.free.pop() else {
+            return;
+        };
+        let counter = self.counter;
+        (self.counter, self.left) = (counter.wrapping_add(1), self.left - 1);
+        work::fill(request.data_mut(), counter);
+        let session = self.sessions[self.choice.next(self.sessions.len())];
+        if let Err(refused) = cx.call(session, ECHO, request, response, Tag(counter)) {
+            self.wrong = Some(refused.to_string());
+        }
+    }
+
+    #[cold]
+    fn on_wrong(&mut self, done: &Done) {
+        self.wrong.get_or_insert_with(|| match done.result {
+            Ok(()) => format!("the answer to request {} is wrong", done.tag.0),
+            Err(error) => format!("request {}: {error}", done.tag.0),
+        });
+    }
+}
+
+impl Choice {
+    /// An index below `count`, which is not 0.
+    #[inline]
+    fn next(&mut self, count: usize) -> usize {
+        match self {
+            Self::InTurn { next } => {
+                let index = *next;
+                *next = if index + 1 == count { 0 } else { index + 1 };
+                index
+            }
+            Self::Random { state } => {
+                // Marsaglia's xorshift; its upper half, scaled to the range.
+                *state ^= *state << 13;
+                *state ^= *state >> 7;
+                *state ^= *state << 17;
+                let wide = (*state >> 32) * count as u64;
+                usize::try_from(wide >> 32).expect("it is below the count")
+            }
+        }
+    }
+}
+
+/// True if these bytes answer a request of as many.
+#[inline]
+fn is_answer(answer: &[u8], counter: u64) -> bool {
+    const USUAL: usize = SIZE as usize;
+    // Of a length that it knows, the compiler checks all words without a loop.
+    match answer.len() {
+        USUAL => work::is_answer(answer, USUAL, counter),
+        size => work::is_answer(answer, size, counter),
+    }
+}
+
+/// Begins to issue: batches of `batch`, `requests` in all.
+///
+/// # Errors
+/// There is no memory for message buffers.
+pub(crate) fn begin<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+    batch: usize,
+    requests: u64,
+) -> anyhow::Result<()> {
+    let (app, mut cx) = rpc.with();
+    app.pipeline().begin(batch, requests, &mut cx)
+}
+
+/// Runs until nothing is left and nothing is in flight.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn finish<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::Result<()> {
+    loop {
+        let pipeline = rpc.app_mut().pipeline();
+        if pipeline.left == 0 && pipeline.free.len() == INFLIGHT {
+            return Ok(());
+        }
+        let before = pipeline.completed;
+        run_block(rpc, STUCK, |pipeline| pipeline.completed > before)?;
+        let completed = rpc.app_mut().pipeline().completed;
+        ensure!(
+            completed > before,
+            "nothing was answered for {} s",
+            STUCK.as_secs()
+        );
+    }
+}
+
+/// Stops to issue, and runs until nothing is in flight.
+///
+/// # Errors
+/// A wrong answer, or none.
+pub(crate) fn stop<T: Open, App: HasPipeline>(rpc: &mut Rpc<T, App>) -> anyhow::Result<()> {
+    rpc.app_mut().pipeline().left = 0;
+    finish(rpc)
+}
+
+/// Completions per second over `span`, of a pipeline that was begun without an end.
+///
+/// # Errors
+/// A wrong answer, or none.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a run are far below 2^53"
+)]
+pub(crate) fn rate<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+    span: Duration,
+) -> anyhow::Result<f64> {
+    let begin = Instant::now();
+    let first = rpc.app_mut().pipeline().completed;
+    run_block(rpc, span, |_| false)?;
+    // On a busy machine the other side may have been away for all of a short span.
+    run_block(rpc, STUCK, |pipeline| pipeline.completed > first)?;
+    let completed = rpc.app_mut().pipeline().completed - first;
+    ensure!(
+        completed > 0,
+        "nothing was answered for {} s",
+        STUCK.as_secs()
+    );
+    Ok(completed as f64 / begin.elapsed().as_secs_f64())
+}
+
+/// Runs the event loop for `span`, or until `is_enough`.
+fn run_block<T: Open, App: HasPipeline>(
+    rpc: &mut Rpc<T, App>,
+    span: Duration,
+    is_enough: impl Fn(&Pipeline) -> bool,
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    loop {
+        for _ in 0..BLOCK {
+            rpc.run_once();
+        }
+        let pipeline = rpc.app_mut().pipeline();
+        if let Some(wrong) = pipeline.wrong.take() {
+            bail!(wrong);
+        }
+        if is_enough(pipeline) || begin.elapsed() >= span {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The passive process of an experiment: it answers, and tells on demand what it has counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use dunlin::{ErrorCode, Rpc};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::side::Side;
+use super::{ANSWER, ECHO, LARGE, Medium, SINK, SLOW, SLOW_BACKGROUND, SOURCE, Setting, over};
+use crate::harness::work;
+use harness::process::{Parent, Role};
+use harness::sys;
+
+/// Serves RPCs.
+pub(crate) const ROLE: Role = Role::new("serve", run);
+
+/// What a server is told.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Params {
+    pub(crate) setting: Setting,
+    /// What its slow handlers take.
+    pub(crate) handler: Duration,
+}
+
+/// Most bytes of a response of a background handler.
+const MAX_RESPONSE: usize = 1024;
+
+/// What slow handlers have taken, in ns; also worker threads write it.
+type Took = Arc<Mutex<Histogram<u64>>>;
+
+struct App {
+    handler: Duration,
+    took: Took,
+}
+
+/// Serves until the parent kills it. Each line from the parent is answered with a [`Side`].
+///
+/// # Errors
+/// The endpoint cannot be opened, or the parent has ended.
+pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
+    let params: Params = parent.receive()?;
+    over!(params.setting, serve(parent, &params))
+}
+
+fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
+    let asked = listen_to_parent();
+    if params.setting.workers > 0 {
+        // Background handlers sleep; worker threads take this over from who starts them.
+        sys::set_exact_timers()?;
+    }
+    let took = Took::new(Mutex::new(Histogram::new_with_bounds(1, 1 << 40, 3)?));
+    let mut rpc: Rpc<T, App> = params.setting.open(App {
+        handler: params.handler,
+        took: Arc::clone(&took),
+    })?;
+    on_echo(&mut rpc);
+    on_large(&mut rpc);
+    rpc.on(SLOW, |app, request, cx| {
+        let begin = Instant::now();
+        while begin.elapsed() < app.handler {
+            std::hint::spin_loop();
+        }
+        record(&app.took, begin);
+        let data = request.data();
+        request.reply(cx, data.len(), |out| work::answer(data, out));
+    });
+    let (handler, taken) = (params.handler, Arc::clone(&took));
+    rpc.on_background(SLOW_BACKGROUND, MAX_RESPONSE, move |request| {
+        let begin = Instant::now();
+        thread::sleep(handler);
+        record(&taken, begin);
+        let len = request.data().len();
+        // A request that is too long is answered with an error by this very call.
+        let _ = request.reply(len, work::answer);
+    });
+    parent.say(&rpc.nexus().address())?;
+    loop {
+        rpc.run_once();
+        if asked.load(Ordering::Relaxed) {
+            asked.store(false, Ordering::Relaxed);
+            let mut side = Side::read(&mut rpc)?;
+            side.handler = median(&took);
+            parent.say(&side)?;
+        }
+    }
+}
+
+/// Registers the handler that answers at once.
+pub(crate) fn on_echo<T: Medium, App>(rpc: &mut Rpc<T, App>) {
+    rpc.on(ECHO, |_, request, cx| {
+        let data = request.data();
+        request.reply(cx, data.len(), |out| work::answer(data, out));
+    });
+}
+
+/// Registers the handlers of large requests, and of those that have large responses.
+fn on_large<T: Medium, App>(rpc: &mut Rpc<T, App>) {
+    rpc.on(SINK, |_, request, cx| {
+        let data = request.data();
+        match work::counter(data).filter(|counter| work::is_marked(data, *counter)) {
+            Some(counter) => request.reply(cx, ANSWER, |out| work::fill(out, counter)),
+            None => request.reject(cx, ErrorCode::application(1)),
+        }
+    });
+    rpc.on(SOURCE, |_, request, cx| {
+        match work::counter(request.data()) {
+            Some(counter) => {
+                request.reply(cx, LARGE as usize, |out| work::mark(out, counter));
+            }
+            None => request.reject(cx, ErrorCode::application(1)),
+        }
+    });
+}
+
+/// A flag that is set when the parent sends a line.
+pub(crate) fn listen_to_parent() -> Arc<AtomicBool> {
+    let asked = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&asked);
+    thread::spawn(move || {
+        while Parent.receive::<()>().is_ok() {
+            flag.store(true, Ordering::Relaxed);
+        }
+    });
+    asked
+}
+
+fn record(took: &Took, begin: Instant) {
+    let ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut histogram = took.lock().unwrap_or_else(PoisonError::into_inner);
+    histogram.saturating_record(ns);
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds of a handler are far below 2^53"
+)]
+fn median(took: &Took) -> Option<f64> {
+    let histogram = took.lock().unwrap_or_else(PoisonError::into_inner);
+    (!histogram.is_empty()).then(|| histogram.value_at_quantile(0.5) as f64)
+}

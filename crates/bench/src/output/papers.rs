@@ -1,0 +1,127 @@
+//! Figures that the papers have published, which reports show next to those measured here. The
+//! authors used several other machines with kernel-bypass NICs, so a figure here is no baseline.
+//!
+//! eRPC: Kalia, Kaminsky, Andersen, "Datacenter RPCs can be General and Fast", NSDI 2019.
+
+use serde_json::Value;
+
+use harness::figure::short;
+use harness::row::Row;
+
+/// A parameter of an experiment, as rows have it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Param {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(&'static str),
+}
+
+/// Those that a row must have, and their values.
+type Params = [Option<(&'static str, Param)>; 3];
+
+/// Which figure of a row it stands beside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Beside {
+    /// The median.
+    Median,
+    /// The ratio to the baseline, which is of the same kind as what the paper compared with.
+    Ratio,
+}
+
+/// A published figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Published {
+    /// The metric, as rows name it.
+    pub metric: &'static str,
+    /// Its parameters.
+    pub params: Params,
+    /// The figure of a row that it is shown with.
+    pub beside: Beside,
+    /// In the unit of the rows.
+    pub value: f64,
+    /// The quantity that was measured, and the machine.
+    pub what: &'static str,
+    /// Paper, and table, figure or section.
+    pub source: &'static str,
+}
+
+use Param::{Number, Word};
+
+impl Published {
+    /// A row of its experiment measures the same, as far as its parameters say.
+    pub fn is_beside(&self, row: &Row) -> bool {
+        row.metric == self.metric
+            && self
+                .params()
+                .all(|(name, param)| param.is(row.params.get(name)))
+    }
+
+    /// A parameter that is a number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.params().find_map(|(it, param)| match param {
+            Number(number) if it == name => Some(number),
+            _ => None,
+        })
+    }
+
+    /// A parameter that is a word.
+    pub fn word(&self, name: &str) -> Option<&'static str> {
+        self.params().find_map(|(it, param)| match param {
+            Word(word) if it == name => Some(word),
+            _ => None,
+        })
+    }
+
+    /// All parameters, as they are written in rows.
+    pub fn all_params(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.params().map(|(name, param)| match param {
+            Number(number) => (name, number.to_string()),
+            Word(word) => (name, word.to_owned()),
+        })
+    }
+
+    /// Metric and parameters, for people.
+    pub fn label(&self) -> String {
+        let params = self.all_params().map(|(name, value)| {
+            let unit = match name {
+                "size" => Some("B"),
+                "loss" => Some("share"),
+                _ => None,
+            };
+            let number = unit.and_then(|unit| Some(short(value.parse().ok()?, unit)));
+            format!("{name} {}", number.unwrap_or(value))
+        });
+        let params: Vec<String> = params.collect();
+        format!("{}, {}", in_words(self.metric), params.join(", "))
+    }
+
+    fn params(&self) -> impl Iterator<Item = (&'static str, Param)> {
+        self.params.into_iter().flatten()
+    }
+}
+
+impl Param {
+    fn is(self, value: Option<&Value>) -> bool {
+        match self {
+            Number(number) => value.and_then(Value::as_f64) == Some(number),
+            Word(word) => value.and_then(Value::as_str) == Some(word),
+        }
+    }
+}
+
+/// A metric of which something is published; rows have the short name.
+fn in_words(metric: &str) -> &str {
+    match metric {
+        "rtt_p50" | "rtt_p50_us" => "round trip, median",
+        "rtt_p99_us" => "round trip, 99th percentile",
+        "latency_p50_us" => "RPC, median",
+        "latency_p99_us" => "RPC, 99th percentile",
+        "latency_p9999_us" => "RPC, 99.99th percentile",
+        "rpc_per_s" => "RPCs per second",
+        "rpc_per_s_per_host" => "RPCs per second and host",
+        "gbps" => "data delivered",
+        "rate_ratio" => "part of the full rate",
+        other => other,
+    }
+}

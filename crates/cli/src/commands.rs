@@ -1,0 +1,52 @@
+//! The commands that do not measure: servers and clients to try, the simulator, and views of
+//! running processes. The feature `full` has them.
+
+mod config;
+mod echo;
+mod echo_server;
+mod headers;
+mod info;
+mod options;
+mod ping;
+mod sim;
+mod stats;
+mod top;
+mod trace;
+
+/// One of them, and its arguments.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Lists every option with its value, source, unit, range and meaning
+    Config(config::Args),
+    /// Answers every request with its own bytes
+    EchoServer(echo_server::Args),
+    /// Times round trips to a server
+    Ping(ping::Args),
+    /// The features of this machine, and how to get those that it lacks
+    Info(info::Args),
+    /// Runs a scenario in the simulator
+    Sim(sim::Args),
+    /// Shows what a running process counts and measures
+    Stats(stats::Args),
+    /// Shows a running process on the terminal, refreshed
+    Top(top::Args),
+    /// Shows the packets of a running process, or writes them for Wireshark
+    Trace(trace::Args),
+}
+
+/// Does it.
+///
+/// # Errors
+/// Those of the command.
+pub(crate) fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Config(args) => config::run(&args),
+        Command::EchoServer(args) => echo_server::run(&args),
+        Command::Ping(args) => ping::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Stats(args) => stats::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Trace(args) => trace::run(&args),
+    }
+}

@@ -1,0 +1,146 @@
+//! Readings in the text format of Prometheus: every counter as a counter, every histogram with
+//! buckets at powers of two, in seconds.
+//!
+//! Names that the process shows are letters, digits and `_` (the reader refuses others), so they
+//! are valid behind the prefix.
+
+use std::fmt::Write;
+
+use dunlin_insight::{Endpoint, Group, Histogram, Snapshot};
+
+/// The groups of an endpoint, with what stands in their metrics' names.
+const COUNTED: [(Group, &str, &str); 2] = [
+    (Group::Counters, "", "Events at an endpoint since its start"),
+    (
+        Group::Transport,
+        "transport_",
+        "What an endpoint's transport has counted",
+    ),
+];
+
+/// All of it. The samples of a metric stand together, as the format wants it.
+pub(super) fn render(snapshots: &[Snapshot]) -> String {
+    let mut text = String::new();
+    let all: Vec<(&Snapshot, &Endpoint)> = snapshots
+        .iter()
+        .flat_map(|snapshot| snapshot.endpoints.iter().map(move |e| (snapshot, e)))
+        .collect();
+    process(&mut text, snapshots);
+    let Some((_, first)) = all.first() else {
+        return text;
+    };
+    for (group, infix, help) in COUNTED {
+        for (name, _) in first.group(group).iter() {
+            let metric = format!("dunlin_{infix}{name}_total");
+            begin(&mut text, &metric, "counter", help);
+            for (snapshot, endpoint) in &all {
+                let value = endpoint.group(group).get(name);
+                sample(&mut text, &metric, &labels(snapshot, endpoint), value);
+            }
+        }
+    }
+    let help = "Packets that were dropped and not answered";
+    begin(&mut text, "dunlin_drops_total", "counter", help);
+    for (snapshot, endpoint) in &all {
+        for (reason, value) in endpoint.drops.iter() {
+            let labels = format!("{},reason=\"{reason}\"", labels(snapshot, endpoint));
+            sample(&mut text, "dunlin_drops_total", &labels, value);
+        }
+    }
+    for (name, _) in first.gauges.iter() {
+        let metric = format!("dunlin_{name}");
+        begin(&mut text, &metric, "gauge", "What an endpoint has now");
+        for (snapshot, endpoint) in &all {
+            let value = endpoint.gauges.get(name);
+            sample(&mut text, &metric, &labels(snapshot, endpoint), value);
+        }
+    }
+    for (name, _) in &first.histograms {
+        let metric = format!("dunlin_{name}_seconds");
+        begin(
+            &mut text,
+            &metric,
+            "histogram",
+            "Times that an endpoint measured",
+        );
+        for (snapshot, endpoint) in &all {
+            if let Some(times) = endpoint.histogram(name) {
+                histogram(&mut text, &metric, &labels(snapshot, endpoint), times);
+            }
+        }
+    }
+    text
+}
+
+fn process(text: &mut String, snapshots: &[Snapshot]) {
+    begin(
+        text,
+        "dunlin_start_time_seconds",
+        "gauge",
+        "When a nexus began",
+    );
+    for snapshot in snapshots {
+        let seconds = snapshot.started_ns as f64 / 1e9;
+        let labels = labels_of(snapshot);
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(text, "dunlin_start_time_seconds{{{labels}}} {seconds:.3}");
+    }
+    let Some(first) = snapshots.first() else {
+        return;
+    };
+    for (name, _) in first.nexus.iter() {
+        let metric = format!("dunlin_nexus_{name}_total");
+        begin(text, &metric, "counter", "What a control plane has counted");
+        for snapshot in snapshots {
+            sample(
+                text,
+                &metric,
+                &labels_of(snapshot),
+                snapshot.nexus.get(name),
+            );
+        }
+    }
+}
+
+fn begin(text: &mut String, metric: &str, kind: &str, help: &str) {
+    let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} {kind}");
+}
+
+fn sample(text: &mut String, metric: &str, labels: &str, value: u64) {
+    let _ = writeln!(text, "{metric}{{{labels}}} {value}");
+}
+
+/// Every bucket, so that they are the same in every reading, and that of infinity.
+fn histogram(text: &mut String, metric: &str, labels: &str, times: &Histogram) {
+    let count = times.count();
+    for (up_to, seen) in times.up_to_powers_of_two() {
+        let seconds = up_to as f64 / 1e9;
+        let _ = writeln!(text, "{metric}_bucket{{{labels},le=\"{seconds}\"}} {seen}");
+    }
+    let _ = writeln!(text, "{metric}_bucket{{{labels},le=\"+Inf\"}} {count}");
+    let sum = times.sum() as f64 / 1e9;
+    let _ = writeln!(text, "{metric}_sum{{{labels}}} {sum}");
+    let _ = writeln!(text, "{metric}_count{{{labels}}} {count}");
+}
+
+fn labels(snapshot: &Snapshot, endpoint: &Endpoint) -> String {
+    format!(
+        "{},endpoint=\"{}\",transport=\"{}\"",
+        labels_of(snapshot),
+        endpoint.index,
+        endpoint.transport
+    )
+}
+
+fn labels_of(snapshot: &Snapshot) -> String {
+    format!(
+        "program=\"{}\",pid=\"{}\",nexus=\"{}\"",
+        escaped(&snapshot.program),
+        snapshot.pid,
+        escaped(&snapshot.address)
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
