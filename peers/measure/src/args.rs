@@ -1,5 +1,5 @@
 //! What the command line can say, and what is wrong with it. The program that builds this one reads
-//! it, too (`crates/peers/src/main.rs`), so that help and mistakes need no minutes of building.
+//! it, too (`peers/src/main.rs`), so that help and mistakes need no minutes of building.
 
 use std::path::PathBuf;
 
