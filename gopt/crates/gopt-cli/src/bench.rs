@@ -18,14 +18,13 @@ mod tables;
 use std::time::Duration;
 
 use anyhow::ensure;
-use clap::ValueEnum;
 use harness::draw;
 use harness::output::{Output, Results};
-use harness::process::{self, Parent, Process};
+use harness::process::{Process, Role};
 use harness::progress::Progress;
 use harness::row::Row;
 use harness::seat::{self, Seats};
-use harness::signal;
+use harness::{signal, table};
 
 use measure::{Job, Made};
 pub(crate) use options::Args;
@@ -41,22 +40,10 @@ const ENOUGH_LINES: u64 = 20_000_000;
 const OVERHEAD_MIB: u64 = 768;
 
 /// The processes of this experiment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Role {
-    /// Makes a table, and measures look-ups in it.
-    Lookups,
-    /// Runs every form of a look-up once, under valgrind.
-    Count,
-}
+pub(crate) const ROLES: [Role; 2] = [LOOKUPS, instructions::COUNT];
 
-impl process::Role for Role {
-    fn run(self, parent: &Parent) -> anyhow::Result<()> {
-        match self {
-            Self::Lookups => measure::run(parent),
-            Self::Count => instructions::run(parent),
-        }
-    }
-}
+/// Makes a table, and measures look-ups in it.
+const LOOKUPS: Role = Role::new("lookups", measure::run);
 
 /// Measures the look-ups that were asked for, or reads what was measured, and writes the rows.
 ///
@@ -77,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         _ => Ok(()),
     };
     let rows = &results.rows;
-    let text = results.text(&shown(rows, args.verbose), lines(rows));
+    let text = table::render(&shown(rows, args.verbose)) + &results.text(lines(rows));
     output.write(rows, &text, || draw::sheet(&chart::charts(rows), 2))?;
     ended
 }
@@ -140,7 +127,7 @@ fn lookup(
     results: &mut Results,
 ) -> anyhow::Result<()> {
     let counted = instructions::count(job)?;
-    let mut process = Process::spawn(Role::Lookups, Seats::pick().client, job)?;
+    let mut process = Process::spawn(LOOKUPS, Seats::pick().client, job)?;
     let made: Made = process.receive(PATIENCE)?;
     progress.say(&describe(job, made), &[]);
     results.alarms.extend(alarms(job, made));

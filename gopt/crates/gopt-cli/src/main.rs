@@ -39,7 +39,7 @@ enum Command {
     Bench(bench::Args),
     /// One process of an experiment; started by `bench` alone
     #[command(name = process::SUBCOMMAND, hide = true)]
-    Role(RoleArgs<bench::Role>),
+    Role(RoleArgs),
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let outcome = match args.command {
         None => translate::run(&args.translate),
         Some(Command::Bench(args)) => bench::run(&args),
-        Some(Command::Role(args)) => process::run_role(args),
+        Some(Command::Role(args)) => process::run_role(&args, bench::ROLES),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,6 +12,9 @@ pub const FORMAT: u32 = 1;
 /// Where a repository has sources of programs.
 const SOURCES: [&str; 2] = [":/crates", ":/gopt"];
 
+/// The profile of cargo that this program is built with.
+pub const PROFILE: &str = env!("HARNESS_PROFILE");
+
 /// What measured something.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +25,7 @@ pub struct Origin {
     pub dunlin: String,
     /// The commit that it was built from, if that can be said for sure.
     pub commit: Option<String>,
-    /// `release` or `debug`.
+    /// The profile of cargo: `release`, `lto` (in one unit), or `debug`.
     pub build: String,
     /// The processor, how many of it, and the kernel.
     pub machine: String,
@@ -44,11 +47,7 @@ impl Origin {
             format: FORMAT,
             dunlin: program()[1].to_owned(),
             commit: commit(),
-            build: if cfg!(debug_assertions) {
-                "debug".to_owned()
-            } else {
-                "release".to_owned()
-            },
+            build: PROFILE.to_owned(),
             machine: machine(),
         })
     }

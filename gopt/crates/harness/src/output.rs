@@ -9,8 +9,8 @@ use std::str::FromStr;
 use anyhow::Context;
 use serde::Serialize;
 
+use crate::machine;
 use crate::row::Row;
-use crate::{machine, table};
 
 /// The argument of `--json`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,9 +75,9 @@ impl Results {
         }
     }
 
-    /// For people: a table of the rows that are `shown`, and these lines below it.
-    pub fn text(&self, shown: &[Row], lines: impl IntoIterator<Item = String>) -> String {
-        let mut text = table::render(shown);
+    /// For people, below the table of rows: these lines, and what a reader must know.
+    pub fn text(&self, lines: impl IntoIterator<Item = String>) -> String {
+        let mut text = String::new();
         for line in lines {
             text += &format!("\n{line}");
         }
@@ -127,6 +127,18 @@ impl Output {
         })
     }
 
+    /// Shows a text at once, to the standard error if the standard output is for JSON.
+    ///
+    /// # Errors
+    /// The reader has closed the other end, or the disk is full.
+    pub fn show(&self, text: &str) -> anyhow::Result<()> {
+        match self.json {
+            Json::Stdout => io::stderr().write_all(text.as_bytes())?,
+            Json::Nowhere | Json::File(_) => io::stdout().write_all(text.as_bytes())?,
+        }
+        Ok(())
+    }
+
     /// Writes everything in every form that was asked for: the rows, this `text` of them, and a
     /// picture that `draw` makes.
     ///
@@ -138,16 +150,11 @@ impl Output {
         text: &str,
         draw: impl FnOnce() -> String,
     ) -> anyhow::Result<()> {
+        self.show(text)?;
         match &mut self.json {
-            Json::Nowhere => io::stdout().write_all(text.as_bytes())?,
-            Json::Stdout => {
-                io::stderr().write_all(text.as_bytes())?;
-                json(rows, &mut io::stdout().lock())?;
-            }
-            Json::File(file) => {
-                io::stdout().write_all(text.as_bytes())?;
-                json(rows, file)?;
-            }
+            Json::Nowhere => {}
+            Json::Stdout => json(rows, &mut io::stdout().lock())?,
+            Json::File(file) => json(rows, file)?,
         }
         if let Some(file) = &mut self.svg {
             file.write_all(draw().as_bytes())?;

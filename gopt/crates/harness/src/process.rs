@@ -41,7 +41,7 @@ pub struct Process {
     child: Child,
     lines: Receiver<String>,
     /// The name of its role.
-    role: String,
+    role: &'static str,
 }
 
 impl Process {
@@ -49,7 +49,7 @@ impl Process {
     ///
     /// # Errors
     /// The system cannot start another process.
-    pub fn spawn<R: Role, P: Serialize>(role: R, seat: Seat, params: &P) -> anyhow::Result<Self> {
+    pub fn spawn<P: Serialize>(role: Role, seat: Seat, params: &P) -> anyhow::Result<Self> {
         Self::spawn_by(Command::new(std::env::current_exe()?), role, seat, params)
     }
 
@@ -57,14 +57,14 @@ impl Process {
     ///
     /// # Errors
     /// The system cannot start another process.
-    pub fn spawn_by<R: Role, P: Serialize>(
+    pub fn spawn_by<P: Serialize>(
         mut command: Command,
-        role: R,
+        role: Role,
         seat: Seat,
         params: &P,
     ) -> anyhow::Result<Self> {
-        let role = role::name(&role);
-        command.arg(SUBCOMMAND).arg(&role);
+        let role = role.name();
+        command.arg(SUBCOMMAND).arg(role);
         if let Some(cpu) = seat.cpu {
             command.arg("--cpu").arg(cpu.to_string());
         }
@@ -134,7 +134,7 @@ impl Process {
     /// # Errors
     /// [`signal::Interrupted`]; or the child failed, ended, took too long, or said nonsense.
     pub fn receive<T: DeserializeOwned>(&mut self, limit: Duration) -> anyhow::Result<T> {
-        let name = &self.role;
+        let name = self.role;
         let deadline = Instant::now() + limit;
         let line = loop {
             signal::check()?;

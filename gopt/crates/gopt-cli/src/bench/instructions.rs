@@ -11,16 +11,18 @@ use gopt_lookups::c::InC;
 use gopt_lookups::random::Random;
 use gopt_lookups::work::{Handled, Handler, Packet, Tight};
 use harness::callgrind::Callgrind;
-use harness::process::{Parent, Process};
+use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
 use serde::{Deserialize, Serialize};
 
-use super::Role;
 use super::automata::{self, Traffic};
 use super::form::{Cell, MEASURED, run_form};
 use super::measure::Job;
 use super::options::Shape;
 use super::tables::{self, Visit};
+
+/// Runs every form of a look-up once, under valgrind.
+pub(super) const COUNT: Role = Role::new("count", run);
 
 /// Size of the table.
 const TABLE_MIB: u32 = 2;
@@ -70,7 +72,7 @@ pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
         ..job.clone()
     };
     let command = callgrind.command(MEASURED)?;
-    let mut process = Process::spawn_by(command, Role::Count, Seat::default(), &job)?;
+    let mut process = Process::spawn_by(command, COUNT, Seat::default(), &job)?;
     let calls: Vec<Call> = process.receive(PATIENCE)?;
     process.wait(PATIENCE)?;
     let counts = callgrind.counts(calls.len())?;

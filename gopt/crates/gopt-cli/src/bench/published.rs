@@ -17,7 +17,7 @@ struct Published {
     lookup: &'static str,
     shape: &'static str,
     ratio: f64,
-    /// What was measured, and on what.
+    /// The quantity that was measured, and the machine.
     what: &'static str,
     source: &'static str,
 }

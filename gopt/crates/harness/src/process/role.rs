@@ -1,7 +1,7 @@
-//! What a child can be started as: each program has an enum of its roles, and one line in its
-//! `main` for the hidden subcommand.
+//! The work that a child can be started for: each program has a list of its roles, and one line in
+//! its `main` for the hidden subcommand.
 
-use clap::ValueEnum;
+use anyhow::Context;
 
 use super::Parent;
 use crate::seat::Seat;
@@ -10,20 +10,32 @@ use crate::sys;
 /// The hidden subcommand that starts a role.
 pub const SUBCOMMAND: &str = "__role";
 
-/// The roles of a program.
-pub trait Role: ValueEnum + Send + Sync + 'static {
-    /// The work of a child, until it is done or the parent ends it.
-    ///
-    /// # Errors
-    /// What went wrong. The parent gets it as text.
-    fn run(self, parent: &Parent) -> anyhow::Result<()>;
+/// The work of a child.
+#[derive(Clone, Copy, Debug)]
+pub struct Role {
+    name: &'static str,
+    run: fn(&Parent) -> anyhow::Result<()>,
+}
+
+impl Role {
+    /// A role of this name, which no other role of the program has. `run` works until it is done or
+    /// the parent ends it; the parent gets its error as text.
+    #[must_use]
+    pub const fn new(name: &'static str, run: fn(&Parent) -> anyhow::Result<()>) -> Self {
+        Self { name, run }
+    }
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
 }
 
 /// Arguments of the hidden subcommand.
 #[derive(Debug, clap::Args)]
-pub struct RoleArgs<R: Role> {
-    #[arg(value_enum)]
-    role: R,
+pub struct RoleArgs {
+    role: String,
     /// The processor to run on.
     #[arg(long)]
     cpu: Option<usize>,
@@ -32,18 +44,15 @@ pub struct RoleArgs<R: Role> {
     first: bool,
 }
 
-/// The role's name on the command line.
-pub(super) fn name<R: Role>(role: &R) -> String {
-    let value = role.to_possible_value();
-    value.map_or_else(String::new, |value| value.get_name().to_owned())
-}
-
 /// The `main` of a child: its role, until it ends or the parent kills it. The parent gets a report
 /// of what goes wrong.
 ///
 /// # Errors
-/// The parent has ended and cannot get that report.
-pub fn run_role<R: Role>(args: RoleArgs<R>) -> anyhow::Result<()> {
+/// There is no such role among `roles`, or the parent has ended and cannot get that report.
+pub fn run_role(args: &RoleArgs, roles: impl IntoIterator<Item = Role>) -> anyhow::Result<()> {
+    let mut roles = roles.into_iter();
+    let role = roles.find(|role| role.name == args.role);
+    let role = role.with_context(|| format!("there is no role `{}`", args.role))?;
     sys::die_with_parent()?;
     let parent = Parent;
     let seat = Seat {
@@ -51,7 +60,7 @@ pub fn run_role<R: Role>(args: RoleArgs<R>) -> anyhow::Result<()> {
         first: args.first,
     };
     let seated = seat.take().map_err(anyhow::Error::from);
-    match seated.and_then(|()| args.role.run(&parent)) {
+    match seated.and_then(|()| (role.run)(&parent)) {
         Ok(()) => Ok(()),
         Err(error) => parent.fail(&error),
     }
