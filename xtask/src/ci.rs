@@ -88,8 +88,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         sh(
             "control",
             10,
-            "cargo run --release --package dunlin-sim --bin control -- --short --threads 2 \
-             --family incast --family late --family loss --family two",
+            "cargo run --release --package dunlin-sim --bin control -- --short --threads 2",
         ),
         sh(
             "differential",
@@ -100,7 +99,12 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         sh(
             "endpoint mutants",
             20,
-            "cargo test -p dunlin-core --features mutants --lib check::",
+            "cargo test -p dunlin-testkit --features mutants --lib life::",
+        ),
+        sh(
+            "store mutants",
+            10,
+            "cargo test -p dunlin-store --features mutants --lib check::",
         ),
         sh("budget", 15, "cargo xtask budget"),
         sh("coverage", 10, "cargo xtask coverage"),

@@ -1,7 +1,7 @@
 //! The coverage of the receive path: which outcomes of its conditions, and which of its regions,
 //! the tests and the fuzz corpora reach. `cargo xtask coverage` builds `dunlin-wire` and
-//! `dunlin-core` with the compiler's own counters, runs their tests, of which some replay the
-//! corpora in `fuzz/`, and fails if less than [`LEAST`] is reached.
+//! `dunlin-core` with the compiler's own counters, runs their tests and those of `dunlin-testkit`,
+//! of which some replay the corpora in `fuzz/`, and fails if less than [`LEAST`] is reached.
 //!
 //! How it is counted stands in `report.rs`. The build is that of the tests, so that what
 //! `debug_assert` looks at counts too; its failing sides are never reached and lower the figure.
@@ -42,13 +42,14 @@ const RECEIVE_PATH: [&str; 18] = [
 ];
 
 /// The tests: those in the crates and those beside them. Examples in comments are not built.
-const TESTS: [&str; 8] = [
+const TESTS: [&str; 9] = [
     "+nightly",
     "test",
     "--quiet",
     "--locked",
     "--package=dunlin-wire",
     "--package=dunlin-core",
+    "--package=dunlin-testkit",
     "--lib",
     "--tests",
 ];

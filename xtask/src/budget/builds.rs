@@ -26,7 +26,7 @@ impl Build {
 
     pub(super) const fn about(self) -> &'static str {
         match self {
-            Self::Measured => "the workspace's release profile: fat LTO, x86-64-v3",
+            Self::Measured => "the workspace's profile `lto`: fat LTO, x86-64-v3",
             Self::Plain => "a program outside the workspace, cargo's default release profile",
         }
     }
@@ -38,17 +38,21 @@ impl Build {
         let target = Path::new(target.context("cargo metadata names no target directory")?);
         let mut cargo = Command::new(env!("CARGO"));
         cargo
-            .args(["build", "--quiet", "--release", "--locked"])
+            .args(["build", "--quiet", "--locked"])
             .current_dir(root);
         let program = match self {
             Self::Measured => {
-                cargo.args(["--package=dunlin-transport", "--example=shm_rpc"]);
-                target.join("release/examples/shm_rpc")
+                cargo.args([
+                    "--profile=lto",
+                    "--package=dunlin-transport",
+                    "--example=shm_rpc",
+                ]);
+                target.join("lto/examples/shm_rpc")
             }
             Self::Plain => {
                 let target = target.join("outside");
                 cargo
-                    .arg("--manifest-path=xtask/outside/Cargo.toml")
+                    .args(["--release", "--manifest-path=xtask/outside/Cargo.toml"])
                     .arg("--target-dir")
                     .arg(&target)
                     // Set, and so put before the flags of `.cargo/config.toml`: a user has neither.

@@ -25,8 +25,8 @@ pub(super) const SCRIPTS: &str =
 /// is checked where `cargo run --release -p peers` builds it, and not run: figures need a machine
 /// that does nothing else.
 pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
-    crates/peers/measure/Cargo.toml && cargo clippy --locked --manifest-path \
-    crates/peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
+    peers/measure/Cargo.toml && cargo clippy --locked --manifest-path \
+    peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
     -- -D warnings";
 
 /// A named shell command.

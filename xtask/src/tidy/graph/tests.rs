@@ -24,10 +24,7 @@ fn findings(packages: &[Package<'_>]) -> Vec<String> {
 #[test]
 fn the_graph_as_designed_passes() {
     let found = findings(&[
-        (
-            "dunlin-wire",
-            &[("zerocopy", None), ("proptest", Some("dev"))],
-        ),
+        ("dunlin-wire", &[("proptest", Some("dev"))]),
         ("dunlin-core", &[("dunlin-wire", None)]),
         ("dunlin-sim", &[("dunlin-core", None), ("rand", None)]),
         ("dunlin-service", &[]),
@@ -62,6 +59,34 @@ fn nothing_may_use_the_command() {
             found,
             [format!("`{}` must not depend on `dunlin-cli`", rule.name)]
         );
+    }
+}
+
+#[test]
+fn codecs_are_compiled_for_a_feature_alone() {
+    let uses = |optional: bool| {
+        let postcard = json!({"name": "postcard", "kind": null, "optional": optional});
+        let service = json!({"name": "dunlin-service", "dependencies": [postcard]});
+        check(&[json!({"packages": [service]})]).unwrap()
+    };
+    assert_eq!(uses(true), []);
+    let [found] = &uses(false)[..] else {
+        panic!("a codec that everyone compiles is not found")
+    };
+    let what = "`dunlin-service` may use `postcard` for a feature alone";
+    assert_eq!(found.what, what);
+}
+
+#[test]
+fn only_tests_may_use_the_crate_for_tests() {
+    let uses = |kind| {
+        let core = ("dunlin-core", &[(FOR_TESTS, kind)][..]);
+        findings(&[core, (FOR_TESTS, &[])])
+    };
+    assert_eq!(uses(Some("dev")), Vec::<String>::new());
+    for kind in [None, Some("build")] {
+        let what = format!("`dunlin-core` may use `{FOR_TESTS}` in tests alone");
+        assert_eq!(uses(kind), [what]);
     }
 }
 
