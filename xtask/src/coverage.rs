@@ -20,25 +20,34 @@ use report::Report;
 const LEAST: f64 = 0.95;
 
 /// What handles packets that come in, from their bytes to the handler or the completion.
-const RECEIVE_PATH: [&str; 18] = [
+const RECEIVE_PATH: [&str; 27] = [
     "crates/wire/src/header.rs",
     "crates/wire/src/extension.rs",
     "crates/wire/src/numbers.rs",
     "crates/wire/src/residence.rs",
     "crates/core/src/packet/receive.rs",
+    "crates/core/src/session/receive.rs",
     "crates/core/src/endpoint/event_loop.rs",
     "crates/core/src/endpoint/plain.rs",
     "crates/core/src/session/line.rs",
     "crates/core/src/session/line/slots.rs",
     "crates/core/src/session/proof.rs",
+    "crates/core/src/handler/arrived.rs",
     "crates/core/src/handler/dispatch.rs",
     "crates/core/src/server/requests.rs",
-    "crates/core/src/transfer/server.rs",
-    "crates/core/src/transfer/arrived.rs",
+    "crates/core/src/server/inbound.rs",
+    "crates/core/src/server/requests/answers.rs",
+    "crates/core/src/server/requests/packets.rs",
+    "crates/core/src/server/requests/plain.rs",
     "crates/core/src/client/calls.rs",
-    "crates/core/src/transfer/client.rs",
+    "crates/core/src/client/calls/answers.rs",
+    "crates/core/src/client/calls/parts.rs",
+    "crates/core/src/client/calls/plain.rs",
     "crates/core/src/transfer/scoreboard.rs",
-    "crates/core/src/transfer/client_response.rs",
+    "crates/core/src/transfer/reassembly.rs",
+    "crates/core/src/transfer/transfers.rs",
+    "crates/core/src/transfer/transfers/receiving.rs",
+    "crates/core/src/transfer/transfers/silence.rs",
 ];
 
 /// The tests: those in the crates and those beside them. Examples in comments are not built.
@@ -169,4 +178,18 @@ fn llvm(tool: &str) -> anyhow::Result<Command> {
         "{tool} is missing: rustup component add --toolchain nightly llvm-tools"
     );
     Ok(Command::new(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// A file that was moved would be noticed only after everything has been built and run.
+    #[test]
+    fn the_receive_path_names_files_that_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for file in super::RECEIVE_PATH {
+            assert!(root.join(file).is_file(), "no such file: {file}");
+        }
+    }
 }

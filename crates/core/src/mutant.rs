@@ -94,6 +94,8 @@ mutants! {
         AwaitedAmidTransfer = "awaited-amid-transfer",
         /// A staged packet counts although its message is not there.
         LaneHalfFilled = "lane-half-filled",
+        /// A short packet that follows a queued one is staged, and leaves before it.
+        LaneOvertakes = "lane-overtakes",
         /// After a panic on the common path, no request fails for it.
         PanicMisattributed = "panic-misattributed",
     }
@@ -110,8 +112,6 @@ mutants! {
         SpareBuffer = "spare-buffer",
         /// A session that is paced still sends short requests on the common path.
         PlainThoughPaced = "plain-though-paced",
-        /// A short packet that follows a queued one is staged, and leaves before it.
-        LaneOvertakes = "lane-overtakes",
         /// Staged packets leave once more with those of the next burst.
         LaneKept = "lane-kept",
         /// A call counts as having taken one nanosecond more.

@@ -157,7 +157,7 @@ impl fmt::Display for Report {
                 }
             }
         }
-        writeln!(f, "{:36} {:^23}  {:^23}", "", "outcomes", "regions")?;
+        writeln!(f, "{:47} {:^23}  {:^23}", "", "outcomes", "regions")?;
         for (name, file) in &self.files {
             writeln!(f, "{name:36} {}  {}", file.outcomes(), file.regions())?;
         }

@@ -81,7 +81,6 @@ fn every_planted_difference_is_found_and_named() {
         (Mutant::OtherByte, "flags: Flags(2)"),
         (Mutant::SpareBuffer, "pool msgbufs: "),
         (Mutant::PlainThoughPaced, ""),
-        (Mutant::LaneOvertakes, ""),
         (Mutant::LaneKept, ""),
         (Mutant::MeasuredLonger, "call: "),
         (Mutant::NotReported, "is given up"),
