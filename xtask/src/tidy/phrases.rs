@@ -24,26 +24,11 @@ const PHRASES: [(&[&str], &str); 12] = [
 
 const ACTOR: &str = "name the actor: peer, reader, caller, kernel, thread";
 
-/// A citation of a document that is not in the tree.
-const DESIGN: &str = "design §";
-
 pub(super) fn check(tree: &Tree, old: &Old) -> Vec<Finding> {
     tree.files
         .iter()
         .flat_map(|file| check_file(file, old))
         .collect()
-}
-
-/// How many lines cite the document that is not in the tree.
-pub(super) fn design_citations(tree: &Tree) -> usize {
-    let count = |file| {
-        let lines = prose::lines(file);
-        lines
-            .iter()
-            .filter(|line| line.text.contains(DESIGN))
-            .count()
-    };
-    tree.files.iter().map(count).sum()
 }
 
 fn check_file(file: &File, old: &Old) -> Vec<Finding> {
@@ -54,11 +39,6 @@ fn check_file(file: &File, old: &Old) -> Vec<Finding> {
     for line in lines.iter().filter(|line| is_new(line.number)) {
         if line.opens_doc && line.text.starts_with("What ") {
             let what = "a doc comment does not open with \"What\": begin with the noun or the verb";
-            findings.push(Finding::new(&file.path, line.number, what));
-        }
-        if line.text.contains(DESIGN) {
-            let what = "cites a design that is not in the tree; cite a rule of docs/protocol.md or \
-                        a page";
             findings.push(Finding::new(&file.path, line.number, what));
         }
     }

@@ -1,6 +1,6 @@
 //! Refused words are found in new lines, wherever they stand, and nowhere else.
 
-use super::{Old, Tree, check, design_citations};
+use super::{Old, Tree, check};
 
 fn found(text: &str, old: &str) -> Vec<(usize, String)> {
     let path = if text.starts_with('#') {
@@ -63,13 +63,4 @@ fn only_the_first_line_of_a_doc_comment_may_not_open_with_what() {
     let found = found(text, "");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].0, 1);
-}
-
-#[test]
-fn citations_of_the_design_are_counted_and_refused_in_new_lines() {
-    let text = "//! One (design §3).\n//! Two (design §4).\n";
-    assert_eq!(design_citations(&Tree::of(&[("a.rs", text)])), 2);
-    let found = found(text, "//! One (design §3).");
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].0, 2);
 }
