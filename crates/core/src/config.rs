@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use dunlin_wire::ReqNum;
 
-use crate::congestion::{Bypasses, Scheme};
 use crate::law::Check;
+use crate::scheme::{Bypasses, Scheme};
 use crate::time::Nanos;
 use crate::transport::RX_BURST;
 

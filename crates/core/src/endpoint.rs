@@ -1,19 +1,13 @@
 //! The endpoint as a whole: `endpoint/event_loop.rs` is one iteration, from top to bottom;
 //! `endpoint/rpc.rs` is what a program holds, `endpoint/lifecycle.rs` what the control plane holds;
-//! `endpoint/core.rs` the parts of both, and `endpoint/client.rs` and `endpoint/server.rs` how
-//! events reach them; `endpoint/scan.rs` and `endpoint/timers.rs` what time does.
+//! `endpoint/plain.rs` is the common path, `endpoint/dispatch.rs` and `endpoint/arrived.rs` run
+//! handlers. `protocol.rs` has the state behind them.
 
-pub(crate) mod agenda;
-mod client;
-pub(crate) mod context;
-pub(crate) mod core;
+mod arrived;
+mod dispatch;
 pub(crate) mod event_loop;
-mod laws;
 pub(crate) mod lifecycle;
-pub(crate) mod moment;
-pub(crate) mod plain;
+mod plain;
+pub(crate) mod register;
 pub(crate) mod rpc;
-pub(crate) mod scan;
-mod server;
-mod sessions;
-pub(crate) mod timers;
+mod tapping;

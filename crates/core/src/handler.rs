@@ -1,11 +1,7 @@
 //! The user's functions: their table, how they run, and what they are given.
 
-pub(crate) mod arrived;
 pub(crate) mod background;
 pub(crate) mod batch;
 pub(crate) mod context;
-pub(crate) mod dispatch;
-pub(crate) mod notices;
-pub(crate) mod register;
 pub(crate) mod request;
 pub(crate) mod table;

@@ -2,7 +2,7 @@
 //!
 //! Each part keeps its own state in order. A law compares what two of them know of the same thing:
 //! credits that a session lacks are those that its calls and transfers hold. The endpoint checks
-//! its laws itself (`endpoint/laws.rs`, [`Check`]), and a broken one ends its sessions, because
+//! its laws itself (`protocol/laws.rs`, [`Check`]), and a broken one ends its sessions, because
 //! none of its answers can be trusted any more. The process goes on.
 
 use std::fmt;

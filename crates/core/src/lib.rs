@@ -7,32 +7,44 @@
 //!
 //! | folder | what it owns |
 //! |---|---|
-//! | `endpoint/` | control flow of an iteration, what a program holds, what time does |
-//! | `handler/` | the user's functions: their table, how they run, what they are given |
+//! | `endpoint/` | control flow of an iteration, what a program holds, how handlers run |
+//! | `handler/` | the user's functions: their table, and what they are given |
+//! | `protocol/` | the parts below as one state, and which event reaches which part |
 //! | `session/` | the session table; opening and closing; round trips |
 //! | `client/` | requests that this side issues |
 //! | `server/` | requests that the other side issues |
 //! | `transfer/` | messages of more than one packet |
+//! | `context/` | the moment, what is due, and what the user and the transport are to get |
 //! | `congestion/` | at what rate a session may send, and packets that wait for their time |
 //! | `packet/` | from bytes to packets of open sessions, and packets on their way out |
 //! | `observe/` | what is counted, measured, and shown to a trace |
+//!
+//! Each folder needs only folders that stand below it: endpoint, handler, protocol, server,
+//! transfer, client, congestion, context, session, packet, observe. All may use the files of the
+//! root: `handle.rs` and `call.rs` name what an endpoint has and what a call is, `scheme.rs` what
+//! congestion control there is.
 //!
 //! `config.rs` has every limit, `transport.rs` and `time.rs` what is asked of a transport and a
 //! clock.
 #![forbid(unsafe_code)]
 
+mod call;
 mod client;
 pub mod config;
 mod congestion;
+mod context;
 mod endpoint;
 mod error;
+mod handle;
 mod handler;
 mod law;
 #[cfg(feature = "mutants")]
 pub mod mutant;
 mod observe;
 mod packet;
+mod protocol;
 mod rng;
+mod scheme;
 mod server;
 mod session;
 mod slab;
@@ -42,25 +54,25 @@ pub mod time;
 mod transfer;
 pub mod transport;
 
-pub use client::call::{CallId, CallOptions, Done, Tag};
+pub use call::{CallOptions, Done, Tag};
 pub use config::{Config, ConfigError, SessionOptions};
-pub use congestion::{Bypasses, BytesPerSec, CongestionControl, Sample, Scheme, UnknownScheme};
+pub use congestion::{CongestionControl, Sample};
 pub use endpoint::event_loop::Progress;
 pub use endpoint::lifecycle::Lifecycle;
+pub use endpoint::register::Register;
 pub use endpoint::rpc::Rpc;
-pub use endpoint::timers::TimerToken;
 pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};
+pub use handle::{CallId, Session, Ticket, TimerToken};
 pub use handler::background::{BackgroundRequest, Job, Workers};
 pub use handler::batch::{Batch, BatchItem};
 pub use handler::context::Cx;
-pub use handler::register::Register;
-pub use handler::request::{DeferredRequest, Request, Ticket};
+pub use handler::request::{DeferredRequest, Request};
 pub use handler::table::{BatchFn, CompletionFn, DispatchFn, GivenUpFn, SessionFn, TimerFn};
 pub use law::{Check, Law};
 pub use observe::counters::{Counters, Drops};
 pub use observe::histogram::{Histogram, Histograms};
 pub use observe::tap::{Seen, Tap};
 pub use rng::Rng;
+pub use scheme::{Bypasses, BytesPerSec, Scheme, UnknownScheme};
 pub use session::lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
-pub use session::table::Session;
 pub use time::{Clock, Nanos};

@@ -3,9 +3,10 @@
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::config::Config;
-use crate::endpoint::context::Context;
+use crate::context::Context;
+use crate::handle::Session;
 use crate::session::lifecycle::SessionOffer;
-use crate::session::table::{Session, Sessions};
+use crate::session::table::Sessions;
 use crate::session::terms::Terms;
 use crate::time::Nanos;
 use crate::transport::{Limits, PeerId};

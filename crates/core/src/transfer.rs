@@ -6,7 +6,7 @@
 //! `scoreboard.rs` knows what of one message has left and arrived, `word.rs` whether the other side
 //! of a session answers.
 //!
-//! `reassembly.rs` is the server's part: it puts large requests together, and `handler/arrived.rs`
+//! `reassembly.rs` is the server's part: it puts large requests together, and `endpoint/arrived.rs`
 //! hands them to their handlers. A large response leaves in `server/requests/parts.rs`, packet by
 //! packet as the client asks for it.
 

@@ -14,7 +14,7 @@ mod lane;
 use dunlin_msgbuf::{BufRef, PeerBytes};
 use dunlin_wire::{HEADER_LEN, MAX_EXTENSION};
 
-use crate::congestion::Scheme;
+use crate::scheme::Scheme;
 use crate::time::Nanos;
 
 pub use lane::{LANE_LINE, LANE_LINES, LANE_PACKET, LANE_WORD, Lane, LanePacket};

@@ -23,27 +23,18 @@ struct Part {
 const PARTS: &[Part] = &[
     Part {
         path: "crates/core/src/client",
-        values: &[
-            "Asked",
-            "CallId",
-            "CallIdx",
-            "CallOptions",
-            "Done",
-            "Issued",
-            "Tag",
-            "Wish",
-        ],
+        values: &["Asked", "Issued", "Wish"],
     },
     Part {
         path: "crates/core/src/congestion/pacer.rs",
         values: &[],
     },
     Part {
-        path: "crates/core/src/endpoint/agenda.rs",
+        path: "crates/core/src/context/agenda.rs",
         values: &[],
     },
     Part {
-        path: "crates/core/src/handler/notices.rs",
+        path: "crates/core/src/context/notices.rs",
         values: &[],
     },
     Part {
@@ -56,7 +47,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         path: "crates/core/src/server",
-        values: &["RequestId", "RequestIdx", "Received", "Partial"],
+        values: &["Received", "Partial"],
     },
     Part {
         path: "crates/core/src/transfer/reassembly.rs",

@@ -31,10 +31,10 @@ mod waiting;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use crate::client::call::{CallId, CallIdx, Tag};
+use crate::call::Tag;
 use crate::client::slot::Slot;
+use crate::handle::{CallId, CallIdx, NONE};
 use crate::packet::words::{high, low};
-use crate::session::table::NONE;
 use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::transport::TxSeq;

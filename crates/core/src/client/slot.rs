@@ -3,8 +3,8 @@
 
 use dunlin_wire::ReqNum;
 
+use crate::handle::NONE;
 use crate::packet::words::{high, low};
-use crate::session::table::NONE;
 
 /// A whole response to the slot's request ends its call.
 const PLAIN: u32 = 0;

@@ -9,7 +9,8 @@ use super::constants::dcqcn::{
     ALPHA_TIMER, BYTE_COUNTER, CNP_INTERVAL, FAST_STEPS, G, HYPER_STEPS, RATE_TIMER, STEP,
     TIMEOUT_CUT,
 };
-use super::{BytesPerSec, CongestionControl, Link, Sample};
+use super::{CongestionControl, Link, Sample};
+use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
 /// Steps of a timer that are made up for at once. After so many the rate is that of the line.

@@ -7,7 +7,8 @@
 use super::dcqcn::Dcqcn;
 use super::swift::Swift;
 use super::timely::Timely;
-use super::{Bypasses, BytesPerSec, CongestionControl, Link, Sample, Scheme};
+use super::{CongestionControl, Link, Sample};
+use crate::scheme::{Bypasses, BytesPerSec, Scheme};
 use crate::time::Nanos;
 
 /// A session's scheme. An enum, so that those of this crate are called directly.

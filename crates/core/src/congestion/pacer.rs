@@ -4,9 +4,10 @@
 use crate::config::Config;
 use crate::congestion::flow::Flow;
 use crate::congestion::wheel::{Entry, Wheel};
-use crate::congestion::{Bypasses, BytesPerSec, Sample, Way};
+use crate::congestion::{Sample, Way};
+use crate::handle::NONE;
+use crate::scheme::{Bypasses, BytesPerSec};
 use crate::session::rtt::SAMPLE_INTERVAL;
-use crate::session::table::NONE;
 use crate::slab::Slab;
 use crate::time::Nanos;
 

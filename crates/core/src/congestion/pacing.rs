@@ -14,11 +14,12 @@
 use crate::congestion::flow::Flow;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::wheel::Entry;
-use crate::congestion::{BytesPerSec, CongestionControl, Link, Sample, Scheme, Way};
-use crate::endpoint::context::Context;
+use crate::congestion::{CongestionControl, Link, Sample, Way};
+use crate::context::Context;
+use crate::handle::NONE;
 use crate::packet::words::HEADER_BYTES;
+use crate::scheme::{BytesPerSec, Scheme};
 use crate::session::line::Line;
-use crate::session::table::NONE;
 use crate::time::Nanos;
 use crate::transport::Path;
 

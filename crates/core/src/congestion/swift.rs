@@ -17,7 +17,8 @@ use super::constants::swift::{
     LEAST_LOSS_CUT, LEAST_WINDOW, MOST_CUT, MOST_STEP, QUEUE, RESET_AFTER, SLACK, SMALL_GAIN,
     SMALL_QUEUE, START_UNTIL, STEEP_UNTIL, TURN,
 };
-use super::{BytesPerSec, CongestionControl, Link, Sample};
+use super::{CongestionControl, Link, Sample};
+use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
 /// Nanoseconds of a second.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::constants::LEAST_RATE_DIVISOR;
 use super::flow::Flow;
 use super::*;
+use crate::scheme::{Bypasses, Scheme, UnknownScheme};
 
 const LINE: u64 = 3_125_000_000;
 

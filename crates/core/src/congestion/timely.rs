@@ -10,7 +10,8 @@ use super::constants::timely::{
     ALPHA, BETA, CROWDED_FROM, EMPTY_BELOW, HYPER_AFTER, HYPER_PART, HYPER_STEPS, STEP,
     T_HIGH_IN_T_LOW, T_LOW, T_LOW_ROUND_TRIPS, TIMEOUT_CUT,
 };
-use super::{BytesPerSec, CongestionControl, Link, Sample};
+use super::{CongestionControl, Link, Sample};
+use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
 /// One session's state.

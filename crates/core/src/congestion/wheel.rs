@@ -16,7 +16,7 @@
 use dunlin_wire::ReqNum;
 
 use crate::config::MAX_WHEEL_SLOTS;
-use crate::session::table::{NONE, Session};
+use crate::handle::{NONE, Session};
 use crate::time::Nanos;
 
 /// Two levels of words have a bit for each slot.

@@ -8,7 +8,7 @@
 //! Ordinary packets take the common path (`endpoint/plain.rs`), all others the general one here.
 //!
 //! Slots never call user code and never see the transport: they push packets and return events, and
-//! the control flow is here and in `handler/dispatch.rs`. The clock is read at the places marked
+//! the control flow is here and in `endpoint/dispatch.rs`. The clock is read at the places marked
 //! CLOCK, around slow handlers, and in every 64th idle iteration; everything below gets the time.
 //!
 //! Nanosecond budget of a 32-byte RPC on shared memory, per side, at 2.1 GHz:
@@ -29,15 +29,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dunlin_wire::{PacketType, peek_session};
 
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
-use crate::endpoint::context::Context;
+use crate::context::Context;
+use crate::endpoint::dispatch::{Dispatched, Place, suspect_slow};
 use crate::endpoint::rpc::{Engine, Rpc};
+use crate::handle::NONE;
 use crate::handler::context::Cx;
-use crate::handler::dispatch::{Dispatched, Place, suspect_slow};
 use crate::handler::table::Handlers;
 use crate::law::Check;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::{Data, Packet};
-use crate::session::table::NONE;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
 

@@ -10,8 +10,8 @@ use dunlin_wire::{SessionNum, Token};
 use crate::config::SessionOptions;
 use crate::endpoint::rpc::Rpc;
 use crate::error::{CloseReason, OpenError};
+use crate::handle::Session;
 use crate::session::lifecycle::{Closed, SessionOffer};
-use crate::session::table::Session;
 use crate::time::Clock;
 use crate::transport::{PeerId, Transport};
 

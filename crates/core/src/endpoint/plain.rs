@@ -17,17 +17,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE, ReqType};
 
-use crate::client::call::{CallId, CallIdx, CallOptions, Done, Tag};
-use crate::endpoint::core::Core;
+use crate::call::{CallOptions, Done, Tag};
+use crate::endpoint::dispatch::{Dispatched, Place};
 use crate::endpoint::rpc::{Engine, Rpc};
+use crate::handle::{CallId, CallIdx, RequestIdx, Session};
 use crate::handler::context::Cx;
-use crate::handler::dispatch::{Dispatched, Place};
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
 use crate::packet::words::{Words, high, low, words_of};
-use crate::server::inbound::RequestIdx;
+use crate::protocol::Core;
 use crate::session::proof::plain_request_type;
-use crate::session::table::Session;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Frame, Rx, Transport, Tx};
 

@@ -9,25 +9,27 @@ use std::sync::Arc;
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ReqType, SessionNum};
 
-use crate::client::call::{CallId, CallOptions, Tag};
+use crate::call::{CallOptions, Tag};
 use crate::config::{Config, ConfigError};
-use crate::congestion::{Bypasses, CongestionControl, Scheme};
-use crate::endpoint::core::Core;
+use crate::congestion::CongestionControl;
+use crate::endpoint::dispatch::{Dispatched, SlowRequest};
 use crate::endpoint::plain::Running;
+use crate::endpoint::tapping::Tapping;
 use crate::error::{CallError, CloseReason};
+use crate::handle::{CallId, Session};
 use crate::handler::background::{BackgroundFn, BackgroundRequest, Workers};
 use crate::handler::batch::BatchEntry;
 use crate::handler::context::Cx;
-use crate::handler::dispatch::{Dispatched, SlowRequest};
 use crate::handler::request::DroppedList;
 use crate::handler::table::{
     BatchFn, CompletionFn, DispatchFn, GivenUpFn, Handler, Handlers, SessionFn, TimerFn,
 };
 use crate::observe::counters::Counters;
 use crate::observe::histogram::Histograms;
-use crate::observe::tap::{Tap, Tapping};
+use crate::observe::tap::Tap;
+use crate::protocol::Core;
+use crate::scheme::{Bypasses, Scheme};
 use crate::session::lifecycle::SessionInfo;
-use crate::session::table::Session;
 use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::server::inbound::RequestId;
+use crate::handle::RequestId;
 
 /// A handler that runs in a worker thread.
 pub(crate) type BackgroundFn = Arc<dyn Fn(BackgroundRequest<'_>) + Send + Sync>;

@@ -7,10 +7,9 @@
 use dunlin_msgbuf::{MsgBuf, TooLong};
 use dunlin_wire::{ErrorCode, ReqType};
 
+use crate::handle::{RequestIdx, Session};
 use crate::handler::context::Cx;
 use crate::handler::request::DeferredRequest;
-use crate::server::inbound::RequestIdx;
-use crate::session::table::Session;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {

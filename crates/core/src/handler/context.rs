@@ -9,15 +9,13 @@ use std::sync::Arc;
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::{ErrorCode, ReqType};
 
-use crate::client::call::{CallId, CallOptions, Tag};
-use crate::endpoint::core::Core;
-use crate::endpoint::timers::TimerToken;
+use crate::call::{CallOptions, Tag};
 use crate::error::{CallError, CloseReason};
-use crate::handler::request::{DeferredRequest, DroppedList, Ticket};
+use crate::handle::{CallId, RequestIdx, Session, Ticket, TimerToken};
+use crate::handler::request::{DeferredRequest, DroppedList};
+use crate::protocol::Core;
 use crate::rng::Rng;
-use crate::server::inbound::RequestIdx;
 use crate::session::lifecycle::SessionInfo;
-use crate::session::table::Session;
 use crate::time::Nanos;
 
 /// The endpoint, as far as a handler may use it.

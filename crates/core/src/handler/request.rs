@@ -10,9 +10,8 @@ use std::task::Waker;
 
 use dunlin_wire::{ErrorCode, ReqType};
 
+use crate::handle::{RequestId, RequestIdx, Session, Ticket};
 use crate::handler::context::Cx;
-use crate::server::inbound::{RequestId, RequestIdx};
-use crate::session::table::Session;
 
 /// A request whose data lies in the RX frame (zero copy, eRPC §4.2.3).
 ///
@@ -86,19 +85,6 @@ impl<'a> Request<'a> {
     /// copied before, if it is needed (`cx.copy(req.data())`).
     pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {
         cx.defer(self.inbound, self.session)
-    }
-}
-
-/// Names a request that was kept without a guard ([`Request::keep`]), for layers that have their
-/// own: whoever loses it leaves the client waiting. One that was answered is recognised.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ticket(pub(crate) RequestId);
-
-impl Ticket {
-    /// A small number that no other unanswered request has, for tables of what is kept.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0.index as usize
     }
 }
 

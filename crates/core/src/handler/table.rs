@@ -5,12 +5,12 @@ use std::fmt;
 
 use dunlin_wire::ReqType;
 
-use crate::client::call::Done;
-use crate::endpoint::timers::TimerToken;
+use crate::call::Done;
+use crate::handle::{Ticket, TimerToken};
 use crate::handler::background::BackgroundFn;
 use crate::handler::batch::Batch;
 use crate::handler::context::Cx;
-use crate::handler::request::{Request, Ticket};
+use crate::handler::request::Request;
 use crate::session::lifecycle::SessionEvent;
 
 /// A handler that runs in the dispatch thread.

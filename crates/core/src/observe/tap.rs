@@ -4,10 +4,6 @@
 //! Called by `endpoint/event_loop.rs`: a frame is shown after it was taken apart, so that it is
 //! known whether something of it was dropped; what is sent, just before the transport gets it.
 
-use dunlin_wire::peek_session;
-
-use crate::endpoint::core::Core;
-use crate::observe::counters::Drops;
 use crate::time::Nanos;
 use crate::transport::{Frame, PeerId, TxItem};
 
@@ -30,40 +26,4 @@ pub struct Seen {
     pub peer: Option<PeerId>,
     /// Why something of it was dropped: a place in [`Drops::named`].
     pub dropped: Option<usize>,
-}
-
-/// A tap and what it has been told.
-pub(crate) struct Tapping {
-    tap: Box<dyn Tap>,
-    /// As they were after the last frame that was shown.
-    drops: Drops,
-}
-
-impl Tapping {
-    pub(crate) fn new(tap: Box<dyn Tap>, drops: Drops) -> Self {
-        Self { tap, drops }
-    }
-
-    #[cold]
-    pub(crate) fn on_frame(&mut self, core: &Core, frame: &Frame<'_>) {
-        let drops = core.context.stats.counters().drops;
-        let (now, before) = (drops.named(), self.drops.named());
-        let dropped = (0..now.len()).find(|&reason| now[reason].1 != before[reason].1);
-        self.drops = drops;
-        let session = peek_session(frame.bytes);
-        let state = session.and_then(|session| core.sessions.get_open(session.0));
-        let seen = Seen {
-            at: core.context.moment.burst_time(),
-            peer: state.map(|state| state.terms().peer),
-            dropped,
-        };
-        self.tap.received(seen, frame);
-    }
-
-    #[cold]
-    pub(crate) fn on_burst(&mut self, at: Nanos, items: &[TxItem]) {
-        for item in items {
-            self.tap.sent(at, item);
-        }
-    }
 }

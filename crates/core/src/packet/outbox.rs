@@ -18,7 +18,8 @@ use std::collections::VecDeque;
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool};
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, HEADER_LEN, Header, Residence};
 
-use crate::client::call::{CallIdx, Done};
+use crate::call::Done;
+use crate::handle::CallIdx;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::observe::stats::Stats;

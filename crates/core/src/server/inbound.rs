@@ -1,21 +1,10 @@
 //! Inbound requests, as other parts know them: their names, a packet that brings one, and
 //! the share of an event that concerns reassembly. Plain values; `requests.rs` has the state.
 
-use dunlin_wire::{Header, ReqNum};
+use dunlin_wire::Header;
 
+use crate::handle::RequestIdx;
 use crate::session::line::Line;
-
-/// Names a request, for handles that outlive the iteration. Stale ones are recognised.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct RequestId {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
-    pub(crate) req: ReqNum,
-}
-
-/// Index of a request in the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RequestIdx(pub(crate) u32);
 
 /// A valid packet from the other side, with its session.
 #[derive(Clone, Copy, Debug)]

@@ -28,7 +28,8 @@ mod slots;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqNum, ReqType};
 
-use crate::server::inbound::{Effect, Partial, RequestId, RequestIdx};
+use crate::handle::{RequestId, RequestIdx};
+use crate::server::inbound::{Effect, Partial};
 use crate::session::terms::Template;
 use crate::slab::Slab;
 use crate::time::Nanos;

@@ -3,9 +3,9 @@
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::config::{MAX_CREDITS, MAX_WINDOW};
-use crate::congestion::{BytesPerSec, Scheme};
 use crate::error::CloseReason;
-use crate::session::table::Session;
+use crate::handle::Session;
+use crate::scheme::{BytesPerSec, Scheme};
 use crate::transport::PeerId;
 
 /// What one side of a session tells the other in the handshake.

@@ -13,12 +13,12 @@ use dunlin_wire::{
     Token,
 };
 
-use crate::congestion::Scheme;
+use crate::handle::{NONE, Session};
 use crate::packet::words::{Words, high, low};
+use crate::scheme::Scheme;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::marks::Marks;
 use crate::session::rtt::Rtt;
-use crate::session::table::{NONE, Session};
 use crate::session::terms::{Template, Terms, largest_message};
 use crate::time::Nanos;
 use crate::transport::PeerId;

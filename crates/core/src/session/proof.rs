@@ -4,9 +4,10 @@
 
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
+use crate::handle::Session;
 use crate::packet::words::{Words, high, low};
 use crate::session::line::Line;
-use crate::session::table::{Session, Sessions};
+use crate::session::table::Sessions;
 use crate::session::terms::Template;
 use crate::time::Nanos;
 use crate::transport::PeerId;

@@ -7,59 +7,13 @@
 use dunlin_wire::{SessionNum, Token};
 
 use crate::error::OpenError;
+use crate::handle::Session;
 use crate::rng::Tokens;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::line::Line;
 use crate::session::terms::Terms;
 use crate::time::Nanos;
 use crate::transport::PeerId;
-
-/// A session as the user names it. Handles of closed sessions are recognised, not reused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Session {
-    /// The index in the upper half, the generation in the lower: one word, because it is moved
-    /// right after it was made, and reading in one piece what was written in two stalls.
-    word: u64,
-}
-
-impl Session {
-    /// A handle that names no session: a placeholder until `connect` has returned one.
-    pub const NONE: Self = Self::new(u32::MAX, 0);
-
-    #[inline]
-    pub(crate) const fn new(index: u32, generation: u32) -> Self {
-        let word = (index as u64) << 32 | generation as u64;
-        Self { word }
-    }
-
-    #[inline]
-    pub(crate) const fn index(self) -> u32 {
-        (self.word >> 32) as u32
-    }
-
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    pub(crate) const fn generation(self) -> u32 {
-        self.word as u32
-    }
-
-    /// This side's number for the session, as packets carry it.
-    pub const fn number(self) -> SessionNum {
-        SessionNum(self.index())
-    }
-}
-
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session")
-            .field("index", &self.index())
-            .field("generation", &self.generation())
-            .finish()
-    }
-}
-
-/// No index: the end of a list, or a slot without call or request.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// All sessions of an endpoint.
 #[derive(Debug)]

@@ -13,7 +13,7 @@
 
 use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
-use crate::client::call::CallIdx;
+use crate::handle::CallIdx;
 use crate::time::Nanos;
 
 /// Words of a set of packets.

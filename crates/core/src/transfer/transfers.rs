@@ -12,10 +12,10 @@ mod turns;
 
 use std::collections::VecDeque;
 
-use crate::client::call::CallIdx;
 use crate::client::calls::Calls;
 use crate::congestion::pacer::Pacer;
-use crate::endpoint::context::Context;
+use crate::context::Context;
+use crate::handle::CallIdx;
 use crate::session::table::Sessions;
 use crate::slab::Slab;
 use crate::time::Nanos;

@@ -3,15 +3,15 @@
 use dunlin_wire::{ErrorCode, Flags, Header, PacketType, Residence};
 
 use super::{CallIdx, CallState, Calls};
-use crate::client::call::Done;
+use crate::call::Done;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::{Sample, Way};
-use crate::endpoint::context::Context;
+use crate::context::Context;
 use crate::error::RpcError;
+use crate::handle::Session;
 use crate::observe::counters::DropReason;
 use crate::session::line::Line;
 use crate::session::rtt::away_limit;
-use crate::session::table::Session;
 use crate::time::Nanos;
 
 /// A call whose answer has come, and that nothing but its completion is left of.

@@ -2,8 +2,8 @@
 //! S6 and S11). Completions are queued for the loop.
 
 use super::{CallIdx, CallState, Calls};
-use crate::client::call::Done;
-use crate::endpoint::context::Context;
+use crate::call::Done;
+use crate::context::Context;
 use crate::error::RpcError;
 use crate::session::line::Line;
 use crate::transport::TxSeq;

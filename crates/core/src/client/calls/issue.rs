@@ -5,15 +5,16 @@ use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, Header, PacketType, ReqType}
 
 use super::plain::{place, put};
 use super::{CallIdx, CallState, Calls, home};
-use crate::client::call::{CallId, CallOptions, Tag};
+use crate::call::{CallOptions, Tag};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::wheel::Entry;
-use crate::endpoint::context::Context;
+use crate::context::Context;
 use crate::error::{CallError, CallErrorKind};
+use crate::handle::{CallId, NONE, Session};
 use crate::packet::words::HEADER_BYTES;
 use crate::session::line::Line;
-use crate::session::table::{NONE, Session, Sessions};
+use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 

@@ -6,7 +6,7 @@ use dunlin_wire::{Flags, PacketType};
 use super::{CallIdx, CallState, Calls};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
-use crate::endpoint::context::Context;
+use crate::context::Context;
 use crate::session::line::Line;
 use crate::session::table::Sessions;
 use crate::time::Nanos;

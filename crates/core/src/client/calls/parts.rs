@@ -6,7 +6,7 @@ use dunlin_wire::{Flags, Header, PacketType, PktNum};
 
 use super::issue::message_size;
 use super::{CallIdx, CallState, Calls};
-use crate::endpoint::context::Context;
+use crate::context::Context;
 use crate::error::RpcError;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;

@@ -4,9 +4,9 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
 use super::{Call, CallIdx, CallState, Calls, home};
-use crate::client::call::{CallId, Done, Tag};
+use crate::call::{Done, Tag};
+use crate::handle::{CallId, Session};
 use crate::packet::outbox::Outbox;
-use crate::session::table::Session;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 

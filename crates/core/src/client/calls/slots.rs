@@ -7,7 +7,7 @@ use dunlin_wire::ReqNum;
 use super::{CallIdx, CallState, Calls};
 use crate::client::slot::Slot;
 #[cfg(feature = "mutants")]
-use crate::endpoint::context::Context;
+use crate::context::Context;
 use crate::session::line::Line;
 
 impl Calls {

@@ -7,12 +7,13 @@ use proptest::prelude::*;
 use super::answers::Answer;
 use super::issue::{Started, Wish};
 use super::*;
-use crate::client::call::{CallOptions, Done};
+use crate::call::{CallOptions, Done};
 use crate::congestion::pacer::Pacer;
-use crate::endpoint::context::Context;
+use crate::context::Context;
 use crate::error::RpcError;
+use crate::handle::Session;
 use crate::session::line::Line;
-use crate::session::table::{Session, Sessions};
+use crate::session::table::Sessions;
 use crate::session::terms::Terms;
 use crate::tests::{TERMS, context, open_session};
 

@@ -1,9 +1,9 @@
 //! The backlog of a session: calls that wait for a slot or a credit, in order.
 
 use super::{CallIdx, CallState, Calls, NO_CALLS};
-use crate::endpoint::context::Context;
+use crate::context::Context;
+use crate::handle::NONE;
 use crate::session::line::Line;
-use crate::session::table::NONE;
 
 impl Calls {
     /// How many calls of the session wait.

@@ -3,8 +3,9 @@
 use dunlin_wire::ReqNum;
 
 use super::*;
-use crate::congestion::{CongestionControl, Link, Scheme};
-use crate::session::table::Session;
+use crate::congestion::{CongestionControl, Link};
+use crate::handle::Session;
+use crate::scheme::Scheme;
 
 /// One byte takes a nanosecond.
 const LINE_RATE: BytesPerSec = BytesPerSec(1_000_000_000);

@@ -3,8 +3,8 @@
 use dunlin_msgbuf::PoolConfig;
 
 use super::*;
-use crate::client::call::Tag;
-use crate::session::table::Session;
+use crate::call::Tag;
+use crate::handle::Session;
 
 fn pool() -> Pool {
     Pool::new(PoolConfig::default()).expect("memory for a pool")

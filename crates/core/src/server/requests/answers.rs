@@ -5,8 +5,8 @@ use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{ErrorCode, Flags, PacketType, Residence};
 
 use super::{Marks, RequestState, Requests};
-use crate::endpoint::context::Context;
-use crate::server::inbound::{RequestId, RequestIdx};
+use crate::context::Context;
+use crate::handle::{RequestId, RequestIdx};
 use crate::session::table::Sessions;
 
 /// Replies and errors.

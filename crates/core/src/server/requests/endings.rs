@@ -7,8 +7,9 @@ use dunlin_wire::ErrorCode;
 
 use super::{Marks, RequestState, Requests};
 use crate::config::{Config, SWEEP_LIMIT, SWEEP_PARTS};
-use crate::endpoint::context::Context;
-use crate::server::inbound::{Effect, RequestIdx};
+use crate::context::Context;
+use crate::handle::RequestIdx;
+use crate::server::inbound::Effect;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 

@@ -5,9 +5,10 @@ use dunlin_msgbuf::BufRef;
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, ReqNum, Residence};
 
 use super::{Marks, RequestState, Requests};
-use crate::endpoint::context::Context;
+use crate::context::Context;
+use crate::handle::RequestIdx;
 use crate::observe::counters::DropReason;
-use crate::server::inbound::{Effect, Received, RequestIdx};
+use crate::server::inbound::{Effect, Received};
 use crate::session::line::Line;
 use crate::session::table::Sessions;
 

@@ -5,9 +5,10 @@ use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, Header, PacketType, PktNum, Residence};
 
 use super::{Marks, RequestState, Requests};
-use crate::endpoint::context::Context;
+use crate::context::Context;
+use crate::handle::RequestIdx;
 use crate::observe::counters::DropReason;
-use crate::server::inbound::{Effect, Large, Partial, Received, RequestIdx};
+use crate::server::inbound::{Effect, Large, Partial, Received};
 use crate::session::table::Sessions;
 use crate::transfer::reassembly::{CreditReturn, Taken};
 use crate::transfer::scoreboard::packets_of;

@@ -2,9 +2,9 @@
 //! (`packets.rs`, `answers.rs`) does too, in fewer steps.
 
 use super::{Marks, RequestState, Requests};
-use crate::endpoint::context::Context;
+use crate::context::Context;
+use crate::handle::RequestIdx;
 use crate::packet::outbox::Outbox;
-use crate::server::inbound::RequestIdx;
 use crate::session::proof::Known;
 
 impl Requests {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use dunlin_wire::ReqNum;
 
 use super::{RequestIdx, RequestState, Requests, Template};
-use crate::session::table::NONE;
+use crate::handle::NONE;
 
 /// A slot. Its entry has the number of the last request that was accepted (rule S2).
 #[derive(Clone, Copy, Debug)]

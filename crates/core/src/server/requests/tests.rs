@@ -7,7 +7,7 @@ use dunlin_wire::{Flags, Header, PacketType, PktNum, SessionNum, Token};
 use proptest::prelude::*;
 
 use super::*;
-use crate::endpoint::context::Context;
+use crate::context::Context;
 use crate::server::inbound::{Large, Received};
 use crate::session::table::Sessions;
 use crate::session::terms::Terms;

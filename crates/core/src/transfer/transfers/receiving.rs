@@ -6,9 +6,9 @@
 
 use dunlin_wire::{Flags, Header, Residence};
 
-use crate::client::call::CallIdx;
 use crate::congestion::{Sample, Way};
 use crate::error::RpcError;
+use crate::handle::CallIdx;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
 use crate::transfer::scoreboard::packets_of;

@@ -3,21 +3,20 @@
 //!
 //! Both are a [`Transfer`](crate::transfer::scoreboard::Transfer): what CRs acknowledge of a
 //! request, and what arrives of a response. Called by `client/calls.rs` for calls that do not fit
-//! into a packet, by the loop for its queue (`drain_queues`), and by `endpoint/scan.rs` when time
+//! into a packet, by the loop for its queue (`drain_queues`), and by `protocol/scan.rs` when time
 //! has passed. Nothing here calls user code.
 
 use dunlin_wire::{Bitmap, Flags, Header};
 
-use crate::client::call::CallIdx;
 use crate::client::calls::parts::Asked;
 use crate::congestion::{Sample, Way};
+use crate::handle::CallIdx;
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::observe::counters::DropReason;
 use crate::session::rtt::away_limit;
 use crate::time::Nanos;
-use crate::transfer::scoreboard::Answered;
-use crate::transfer::scoreboard::packets_of;
+use crate::transfer::scoreboard::{Answered, packets_of};
 use crate::transfer::transfers::{Lent, Transfers};
 
 /// Most credits that large messages leave to small ones.

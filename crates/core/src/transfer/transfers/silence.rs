@@ -3,11 +3,11 @@
 //! A packet is lost if one of its message that left later has arrived, which the scoreboard tells.
 //! Of the last packets it cannot; these are asked after, when the whole session has been silent
 //! for long enough, or has had answers to what left later. Called by `transfers/sending.rs` when
-//! something has come, and by `endpoint/scan.rs` when time has passed.
+//! something has come, and by `protocol/scan.rs` when time has passed.
 
 use dunlin_wire::Token;
 
-use crate::session::table::Session;
+use crate::handle::Session;
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
 

@@ -4,9 +4,9 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum, ReqType, SessionNum, Token};
 
 use super::*;
-use crate::client::call::{CallOptions, Tag};
+use crate::call::{CallOptions, Tag};
 use crate::client::calls::issue::{Started, Wish};
-use crate::session::table::Session;
+use crate::handle::Session;
 use crate::session::terms::Terms;
 use crate::tests::{TERMS, context, open_session};
 use crate::transport::TxSeq;

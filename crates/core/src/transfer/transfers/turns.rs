@@ -5,11 +5,10 @@
 //! about as long. Called by `transfers/sending.rs` for its queue and when a message
 //! ends, and by `congestion/pacing.rs` when a packet's time has come.
 
-use crate::client::call::CallIdx;
 use crate::congestion::Way;
 use crate::congestion::wheel::Entry;
+use crate::handle::{CallIdx, NONE};
 use crate::packet::words::HEADER_BYTES;
-use crate::session::table::NONE;
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
 

@@ -3,11 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::handle::TimerToken;
 use crate::time::Nanos;
-
-/// What the user gives with a timer and gets back when it fires.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct TimerToken(pub u64);
 
 /// Timers in order of time; equal times fire in the order of their tokens.
 #[derive(Debug, Default)]

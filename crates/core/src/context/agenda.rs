@@ -9,8 +9,8 @@
 
 use std::collections::VecDeque;
 
-use crate::endpoint::timers::{TimerToken, Timers};
-use crate::server::inbound::RequestId;
+use crate::context::timers::Timers;
+use crate::handle::{RequestId, TimerToken};
 use crate::time::Nanos;
 
 /// Intervals for which a full RX queue, which may hold the answers, excuses every peer.

@@ -6,14 +6,14 @@
 
 use crate::config::SessionOptions;
 use crate::congestion::Way;
-use crate::endpoint::core::Core;
 use crate::error::{CloseReason, OpenError};
 #[cfg(feature = "mutants")]
-use crate::mutant::Mutant;
-use crate::session::lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
+use crate::handle::NONE;
+use crate::handle::Session;
 #[cfg(feature = "mutants")]
-use crate::session::table::NONE;
-use crate::session::table::Session;
+use crate::mutant::Mutant;
+use crate::protocol::Core;
+use crate::session::lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
 use crate::session::terms::{Terms, largest_message};
 use crate::transport::PeerId;
 

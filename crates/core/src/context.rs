@@ -4,18 +4,22 @@
 //! A part gets it with each event. It holds no session, no call and no request, so a part cannot
 //! reach another one through it.
 
+pub(crate) mod agenda;
+pub(crate) mod moment;
+pub(crate) mod notices;
+pub(crate) mod timers;
+
 use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
 
-use crate::client::call::Done;
+use crate::call::Done;
 use crate::config::{Config, ConfigError};
-use crate::endpoint::agenda::Agenda;
-use crate::endpoint::moment::Moment;
-use crate::handler::notices::Notices;
-use crate::handler::request::Ticket;
+use crate::context::agenda::Agenda;
+use crate::context::moment::Moment;
+use crate::context::notices::Notices;
+use crate::handle::{RequestId, Ticket};
 use crate::observe::stats::Stats;
 use crate::packet::outbox::Outbox;
 use crate::rng::Rng;
-use crate::server::inbound::RequestId;
 use crate::session::lifecycle::SessionEvent;
 use crate::session::line::Line;
 use crate::time::Nanos;

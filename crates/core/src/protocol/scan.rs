@@ -5,9 +5,9 @@
 //! [`SCAN_LIMIT`] calls an interval and a 64th of the held responses, so the cost is small and
 //! nothing can refer to a call that is over.
 
-use crate::client::call::CallIdx;
 use crate::config::SCAN_LIMIT;
-use crate::endpoint::core::Core;
+use crate::handle::CallIdx;
+use crate::protocol::Core;
 use crate::time::Nanos;
 
 impl Core {

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::handler::request::Ticket;
+use crate::handle::Ticket;
 use crate::session::lifecycle::{Closed, SessionEvent};
 
 /// Events that the user and the control plane do not know yet, in order.

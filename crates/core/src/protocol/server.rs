@@ -4,9 +4,10 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{AckVector, ErrorCode, Header};
 
-use crate::endpoint::core::Core;
+use crate::handle::{RequestId, RequestIdx};
 use crate::packet::receive::{Data, Packet};
-use crate::server::inbound::{Effect, Large, Partial, Received, RequestId, RequestIdx};
+use crate::protocol::Core;
+use crate::server::inbound::{Effect, Large, Partial, Received};
 use crate::transfer::reassembly::Taken;
 use crate::transfer::scoreboard::packets_of;
 
@@ -102,7 +103,7 @@ impl Core {
 
     /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
     /// response (rule S13).
-    pub(super) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
+    pub(crate) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
         let line = self.sessions.at(session);
         let received = Received::new(session, line, header, congestion);
         let effect = self
@@ -112,7 +113,7 @@ impl Core {
     }
 
     /// CANCEL: the client does not wait for the response any more (rule S6).
-    pub(super) fn on_cancel(&mut self, session: u32, header: &Header) {
+    pub(crate) fn on_cancel(&mut self, session: u32, header: &Header) {
         let line = self.sessions.at(session);
         let received = Received::new(session, line, header, false);
         let effect = self
@@ -130,7 +131,7 @@ impl Core {
     /// Brings to reassembly what an event at a request asks of it.
     #[cold]
     #[inline(never)]
-    pub(super) fn apply(&mut self, effect: Effect) {
+    pub(crate) fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::None => {}
             Effect::CreditDue(partial) => {
@@ -151,7 +152,7 @@ impl Core {
     }
 
     /// Says what has arrived of the requests that this burst brought packets of (rule S7).
-    pub(super) fn return_credits(&mut self) {
+    pub(crate) fn return_credits(&mut self) {
         while let Some(request) = self.reassembly.pop_pending() {
             let idx = RequestIdx(request);
             // It may have ended, and been followed by another one.
@@ -208,7 +209,7 @@ impl Core {
     }
 
     /// Gives back one part of the responses that were held for long enough (rule S9).
-    pub(super) fn sweep_responses(&mut self) {
+    pub(crate) fn sweep_responses(&mut self) {
         let part = self.requests.sweep_part(&self.context);
         let end = part.end;
         for index in part {

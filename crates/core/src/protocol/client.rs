@@ -4,17 +4,17 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, Header, ReqType};
 
-use crate::client::call::{CallId, CallIdx, CallOptions, Tag};
+use crate::call::{CallOptions, Tag};
 use crate::client::calls::answers::{Answer, Answered};
 use crate::client::calls::issue::{Started, Wish};
 use crate::client::calls::overdue::Overdue;
-use crate::congestion::Bypasses;
 use crate::congestion::Way;
 use crate::congestion::wheel::Entry;
-use crate::endpoint::core::Core;
 use crate::error::{CallError, CloseReason, RpcError};
+use crate::handle::{CallId, CallIdx, Session};
 use crate::packet::receive::{Data, bitmap_of};
-use crate::session::table::Session;
+use crate::protocol::Core;
+use crate::scheme::Bypasses;
 use crate::time::Nanos;
 
 impl Core {

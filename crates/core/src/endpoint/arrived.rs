@@ -5,11 +5,11 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
+use crate::endpoint::dispatch::SlowRequest;
 use crate::endpoint::rpc::Engine;
+use crate::handle::RequestIdx;
 use crate::handler::batch::{Answer, BatchEntry};
-use crate::handler::dispatch::SlowRequest;
 use crate::handler::table::{Entry, Handler};
-use crate::server::inbound::RequestIdx;
 use crate::time::Clock;
 use crate::transfer::reassembly::Arrived;
 use crate::transport::Tx;

@@ -7,16 +7,15 @@ use dunlin_msgbuf::{MsgBuf, Pool};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::config::MAX_BATCH;
-use crate::endpoint::core::Core;
 use crate::endpoint::rpc::{Engine, Rpc};
+use crate::handle::{RequestIdx, Session};
 use crate::handler::background::{Job, JobResult};
 use crate::handler::batch::{Answer, Batch, BatchEntry};
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::{DispatchFn, Entry, Handler, Handlers};
 use crate::packet::receive::Packet;
-use crate::server::inbound::RequestIdx;
-use crate::session::table::Session;
+use crate::protocol::Core;
 use crate::time::Clock;
 use crate::transport::{Rx, Transport, Tx};
 

@@ -1,10 +1,10 @@
 //! The endpoint checks its own laws (`law.rs`): between sessions, calls, requests, transfers,
 //! reassembly and pacer.
 
-use crate::endpoint::core::Core;
 use crate::error::CloseReason;
+use crate::handle::NONE;
 use crate::law::{Check, Law};
-use crate::session::table::NONE;
+use crate::protocol::Core;
 
 /// Frames after which everything is checked ([`Check::Event`]).
 const EVENTS: u32 = 1000;

@@ -1,18 +1,27 @@
 //! The core of an endpoint: all of it but the user's state, the handlers and the transport. It is
 //! made of parts, and of the context that they work with. It is not generic.
 //!
-//! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers.
+//! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
+//! in `protocol/client.rs` for what concerns calls, `protocol/server.rs` for what concerns
+//! requests, `protocol/sessions.rs` for sessions that come and go, `protocol/scan.rs` for what time
+//! does, and `protocol/laws.rs` for laws between parts.
+
+mod client;
+mod laws;
+mod scan;
+mod server;
+mod sessions;
 
 use dunlin_wire::{Header, PacketType};
 
-use crate::client::call::CallIdx;
 use crate::client::calls::Calls;
 use crate::config::{Config, ConfigError};
 use crate::congestion::pacer::Pacer;
-use crate::endpoint::context::Context;
-use crate::endpoint::laws::Laws;
+use crate::context::Context;
+use crate::handle::CallIdx;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Packet;
+use crate::protocol::laws::Laws;
 use crate::server::requests::Requests;
 use crate::session::receive::Found;
 use crate::session::table::Sessions;
@@ -31,7 +40,7 @@ pub(crate) struct Core {
     pub(crate) transfers: Transfers,
     pub(crate) reassembly: Reassembly,
     pub(crate) pacer: Pacer,
-    pub(super) laws: Laws,
+    pub(crate) laws: Laws,
     /// Jobs that worker threads have.
     pub(crate) jobs: usize,
 }
@@ -62,7 +71,7 @@ impl Core {
 
     /// The part for large messages, and what it is lent for an event.
     #[inline]
-    pub(super) fn transfers(&mut self) -> (&mut Transfers, Lent<'_>) {
+    pub(crate) fn transfers(&mut self) -> (&mut Transfers, Lent<'_>) {
         let lent = Lent {
             calls: &mut self.calls,
             sessions: &mut self.sessions,

@@ -1,0 +1,118 @@
+//! The names of what an endpoint has: sessions, calls, requests and timers. Plain values of one or
+//! two words; the tables that they lead into recognise a name whose bearer is gone.
+//!
+//! Every folder uses them, so they need nothing of the crate.
+
+use dunlin_wire::{ReqNum, SessionNum};
+
+/// No index: the end of a list, or a slot without call or request.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A session as the user names it. Handles of closed sessions are recognised, not reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session {
+    /// The index in the upper half, the generation in the lower: one word, because it is moved
+    /// right after it was made, and reading in one piece what was written in two stalls.
+    word: u64,
+}
+
+impl Session {
+    /// A handle that names no session: a placeholder until `connect` has returned one.
+    pub const NONE: Self = Self::new(u32::MAX, 0);
+
+    #[inline]
+    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+        let word = (index as u64) << 32 | generation as u64;
+        Self { word }
+    }
+
+    #[inline]
+    pub(crate) const fn index(self) -> u32 {
+        (self.word >> 32) as u32
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    pub(crate) const fn generation(self) -> u32 {
+        self.word as u32
+    }
+
+    /// This side's number for the session, as packets carry it.
+    pub const fn number(self) -> SessionNum {
+        SessionNum(self.index())
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("index", &self.index())
+            .field("generation", &self.generation())
+            .finish()
+    }
+}
+
+/// Names a call, to cancel it. Identifiers of completed calls are recognised, not reused.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CallId {
+    /// The index in the lower half, the generation in the upper: one word, because it is moved
+    /// right after it was made.
+    word: u64,
+}
+
+impl CallId {
+    #[inline]
+    pub(crate) const fn index_at(self) -> CallIdx {
+        CallIdx(self.index())
+    }
+
+    #[inline]
+    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+        let word = (generation as u64) << 32 | index as u64;
+        Self { word }
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    pub(crate) const fn index(self) -> u32 {
+        self.word as u32
+    }
+
+    #[inline]
+    pub(crate) const fn generation(self) -> u32 {
+        (self.word >> 32) as u32
+    }
+}
+
+/// Index of a call in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct CallIdx(pub(crate) u32);
+
+/// Names a request, for handles that outlive the iteration. Stale ones are recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct RequestId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+    pub(crate) req: ReqNum,
+}
+
+/// Index of a request in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RequestIdx(pub(crate) u32);
+
+/// Names a request that was kept without a guard ([`Request::keep`]), for layers that have their
+/// own: whoever loses it leaves the client waiting. One that was answered is recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ticket(pub(crate) RequestId);
+
+impl Ticket {
+    /// A small number that no other unanswered request has, for tables of what is kept.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0.index as usize
+    }
+}
+
+/// What the user gives with a timer and gets back when it fires.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct TimerToken(pub u64);
