@@ -21,7 +21,8 @@ use clap::Parser;
 
 use crate::args::Args;
 
-/// What a shell expects of a program that Ctrl-C stopped: 128 and the number of the signal.
+/// The exit code that a shell expects of a program that Ctrl-C stopped: 128 and the number of the
+/// signal.
 const STOPPED: u8 = 130;
 
 fn main() -> ExitCode {

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     print: bool,
 }
 
-/// What was counted for one row, and what is allowed.
+/// The count of one row, and its ceiling.
 struct Outcome {
     build: Build,
     row: Row,
@@ -264,7 +264,7 @@ fn say(args: &Args, text: &str) {
     }
 }
 
-/// What is going on, on a terminal only; the next text overwrites it.
+/// Shows the current work, on a terminal only; the next text overwrites it.
 fn progress(text: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {

@@ -16,7 +16,7 @@ use crate::workspaces::{self, FOLDERS};
 /// All steps together should stay below this on two cores; a busy machine is no failure.
 const TOTAL: Duration = Duration::from_secs(30 * 60);
 
-/// What `cargo xtask ci` can be told.
+/// The arguments of `cargo xtask ci`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Runs only the steps whose name begins with this.
@@ -68,7 +68,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     Ok(outcomes.iter().all(|(_, outcome, _)| outcome.is_success()))
 }
 
-/// What runs, in order. A new step is one line. Its limit is for steps that hang: a machine that is
+/// The steps, in order. A new step is one line. Its limit is for steps that hang: a machine that is
 /// three times as slow as usual still passes.
 fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut steps = vec![sh("tidy", 5, "cargo xtask tidy")];
@@ -132,7 +132,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// What every workspace is checked by.
+/// The checks of every workspace.
 fn checks() -> Vec<Step> {
     vec![
         sh("format", 2, "cargo fmt --all --check"),

@@ -19,7 +19,7 @@ use report::Report;
 /// Least part of the outcomes, and of the regions.
 const LEAST: f64 = 0.95;
 
-/// What handles packets that come in, from their bytes to the handler or the completion.
+/// The files that handle packets that come in, from their bytes to the handler or the completion.
 const RECEIVE_PATH: [&str; 27] = [
     "crates/wire/src/header.rs",
     "crates/wire/src/extension.rs",
@@ -63,8 +63,8 @@ const TESTS: [&str; 9] = [
     "--tests",
 ];
 
-/// What runs of them. The random steps of the endpoint take longest and reach what the corpus does,
-/// of which they are the origin; without them a run is like any other.
+/// The tests of them that run. The random steps of the endpoint take longest and reach what the
+/// corpus does, of which they are the origin; without them a run is like any other.
 const FILTER: [&str; 3] = ["--", "--skip", "endpoints_keep_their_promises"];
 
 /// Counters for regions and for both outcomes of each condition. The latter is unstable.
@@ -146,7 +146,7 @@ fn merge(profiles: &Path, home: &Path) -> anyhow::Result<PathBuf> {
     Ok(merged)
 }
 
-/// What every region and every condition of the receive path has counted.
+/// The counts of every region and every condition of the receive path.
 fn export(root: &Path, merged: &Path, programs: &[PathBuf]) -> anyhow::Result<Value> {
     let mut export = llvm("llvm-cov")?;
     export.args(["export", "-format=text", "-instr-profile"]);

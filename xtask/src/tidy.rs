@@ -62,7 +62,7 @@ struct Finding {
     path: String,
     /// Line from 1; 0 if the whole file is meant.
     line: usize,
-    /// What is wrong.
+    /// The violation.
     what: String,
 }
 

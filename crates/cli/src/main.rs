@@ -17,9 +17,10 @@ use harness::{machine, signal};
 
 use misuse::Misuse;
 
-/// What a shell expects of a program that Ctrl-C stopped: 128 and the number of the signal.
+/// The exit code that a shell expects of a program that Ctrl-C stopped: 128 and the number of the
+/// signal.
 const STOPPED: u8 = 130;
-/// What clap exits with when it does not know what it was asked for.
+/// The exit code of clap for arguments that it does not know.
 const USAGE: u8 = 2;
 
 const EXAMPLES: &str = "\

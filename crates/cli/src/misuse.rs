@@ -1,5 +1,5 @@
-//! What was asked for cannot be done the way it was asked: exit code 2, as for an option that is
-//! not known.
+//! A request that cannot be carried out in this way: exit code 2, as for an option that is not
+//! known.
 
 /// Says what was wrong, and what to do instead.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,7 @@ them has are named on the page.
 Exit codes: 0, the page is written; 1, something failed; 2, wrong usage; 130, Ctrl-C, after the
 page of what was measured so far has been written.";
 
-/// What `dunlin report` can be told.
+/// The arguments of `dunlin report`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

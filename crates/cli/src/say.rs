@@ -1,15 +1,15 @@
-//! What commands say: to the standard output, whose reader may have seen enough, and about errors.
+//! Output of commands: to the standard output, whose reader may have seen enough, and about errors.
 //! Used by every command that prints.
 
 use std::io::{self, Write};
 
 use harness::signal::Interrupted;
 
-/// To the standard output, at once: somebody may wait for it behind a pipe.
+/// To the standard output, at once: a reader may wait at the other end of a pipe.
 ///
 /// # Errors
-/// [`Interrupted`] if whoever read it has closed the pipe, as `head` does: that ends a command
-/// like Ctrl-C does, without a word. Otherwise what the system said.
+/// [`Interrupted`] if the reader has closed the pipe, as `head` does: that ends a command like
+/// Ctrl-C does, without a word. Otherwise what the system said.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -33,7 +33,7 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
-/// What stands in blocks of commands, and in code in the text.
+/// Commands in blocks, and code in the text.
 fn shown(page: &str) -> Vec<&str> {
     let mut shown = Vec::new();
     let mut block = None;
@@ -71,7 +71,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     (!stands_for_several).then(|| program.chain(words).collect())
 }
 
-/// What is wrong with a command.
+/// The error in a command.
 fn refusal(line: &str) -> Option<String> {
     let words = arguments(line)?;
     // `dunlin sim` in a sentence is a name; what the command needs stands elsewhere.

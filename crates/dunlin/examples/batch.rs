@@ -99,7 +99,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
         request
             .data_mut()
             .copy_from_slice(&key_of(tag.0).to_le_bytes());
-        // A refusal leaves `ended` short, and the loop below says so.
+        // A refusal leaves `ended` short, and the loop below reports it.
         let _ = cx.call(done.session, LOOK_UP, request, response, tag);
     });
     let options = dunlin::ConnectOptions {

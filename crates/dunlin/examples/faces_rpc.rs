@@ -45,14 +45,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What the client does for the requests in flight.
+/// The client's work for the requests in flight.
 #[inline(never)]
 fn client_turn(mut turn: impl FnMut()) {
     black_box("client");
     turn();
 }
 
-/// What the server does for them.
+/// The server's work for them.
 #[inline(never)]
 fn server_turn(mut turn: impl FnMut()) {
     // Else this is the same function as above, where both sides turn the same way.

@@ -1,4 +1,4 @@
-//! A handler that must ask somebody else before it can answer: it keeps the request, calls, and
+//! A handler that must ask another process before it can answer: it keeps the request, calls, and
 //! answers when the nested call has completed. Meanwhile its thread serves others.
 //!
 //! Three endpoints, a thread each: a client, a front that it talks to, and the storage behind.

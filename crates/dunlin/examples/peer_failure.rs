@@ -84,7 +84,7 @@ fn call(rpc: &mut Rpc<Auto, Client>, session: Session, kind: ReqType) -> anyhow:
     Ok(())
 }
 
-/// Runs until so many calls have ended.
+/// Runs until `count` calls have ended.
 fn wait_for(rpc: &mut Rpc<Auto, Client>, count: usize) -> anyhow::Result<Vec<Done>> {
     let begin = Instant::now();
     while rpc.app().ended.len() < count {

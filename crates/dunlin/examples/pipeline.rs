@@ -91,7 +91,7 @@ fn ask(nexus: &Nexus, server: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All requests once, so many of them at a time.
+/// Issues all requests once, `in_flight` of them at a time.
 fn run(rpc: &mut Rpc<Auto, Client>, session: Session, in_flight: u32) -> anyhow::Result<Duration> {
     *rpc.app_mut() = Client {
         session: Some(session),

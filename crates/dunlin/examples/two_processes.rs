@@ -45,7 +45,7 @@ fn serve() -> anyhow::Result<()> {
     rpc.on(PROCESS_ID, |_, request, cx| {
         request.reply_bytes(cx, &std::process::id().to_le_bytes());
     });
-    // Both sides hear of sessions: here, of clients that come, leave or die.
+    // Both sides get events of sessions: here, of clients that come, leave or die.
     rpc.on_session(|server, event, _| match event {
         SessionEvent::Accepted(_) => {
             server.clients += 1;
@@ -76,7 +76,7 @@ fn ask(server: &str) -> anyhow::Result<()> {
     );
     println!("process {us} was answered by process {them}");
     anyhow::ensure!(us != them, "there should be two processes");
-    // A clean end: the server hears `Disconnected`, and does not have to find out that we died.
+    // A clean end: the server gets `Disconnected`, and does not have to find out that we died.
     rpc.disconnect(session);
     Ok(())
 }

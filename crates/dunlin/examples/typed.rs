@@ -33,11 +33,11 @@ trait Bank {
     #[method(1)]
     fn transfer(transfer: Transfer) -> Result<U64, Missing>;
 
-    /// Who has more than this.
+    /// Names of the users with more than this.
     #[method(2, codec = Postcard)]
     fn richer(amount: u64) -> Vec<u64>;
 
-    /// Nobody waits for this.
+    /// A call without an answer.
     #[notify(3)]
     fn open(account: U64);
 }

@@ -1,5 +1,5 @@
-//! Programs that must not compile (design §11): the types carry the rules of ownership, so that
-//! whoever breaks one is told by the compiler and not by a corrupt message.
+//! Programs that must not compile (design §11): the types carry the rules of ownership, so the
+//! compiler finds a program that breaks one, and not a corrupt message.
 //!
 //! What the compiler says is pinned beside each program. After a change of the toolchain,
 //! `TRYBUILD=overwrite cargo test -p dunlin --test compile_fail` renews it; read the difference.

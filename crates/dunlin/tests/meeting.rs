@@ -1,5 +1,5 @@
-//! Whom an endpoint meets: over which transport, with packets of which size, and at which address
-//! (design §9, §12).
+//! The peers of an endpoint: over which transport, with packets of which size, and at which address
+//! it meets them (design §9, §12).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,7 +21,7 @@ const UDP_DATA: std::ops::RangeInclusive<u32> = 1440..=16_320;
 /// A message of more than one packet over UDP, and of one packet over shared memory.
 const BEYOND_UDP: u32 = 20_000;
 
-/// Nothing takes so long.
+/// Nothing takes this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Client<T> = Rpc<T, Vec<Done>>;
@@ -256,7 +256,7 @@ fn a_nexus_of_every_address_is_reached_by_both_families() {
 fn what_the_operator_advertises_is_what_peers_are_told() {
     let everywhere = Nexus::builder().advertise("127.0.0.9".parse().unwrap());
     let at_one = everywhere.clone();
-    // The socket of the second is not at the address that its peers are told.
+    // The socket of the second is not at the address that its peers get.
     let servers = [
         (everywhere.bind("0.0.0.0:0").unwrap(), true),
         (at_one.bind("127.0.0.1:0").unwrap(), false),

@@ -148,7 +148,7 @@ impl CongestionControl for Free {
     }
 }
 
-/// What went wrong, as a program might tell its operator apart.
+/// The kind of error, as a program might tell its operator apart.
 fn is_for_the_operator(error: &ConnectError) -> bool {
     let ConnectError::Failed(ConnectFailure::Refused(code)) = error else {
         return false;

@@ -1,10 +1,10 @@
-//! What the README and the first page of the book show is what the examples are, and it works.
+//! The README and the first page of the book show the examples as they are, and they work.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// A server and a client have at most so many lines each.
+/// A server and a client have at most this number of lines each.
 const LINES: usize = 20;
 
 fn page(name: &str) -> String {

@@ -39,7 +39,7 @@ pub(crate) mod header {
     pub(crate) const PID: usize = 10;
     /// Nanoseconds since 1970.
     pub(crate) const STARTED: usize = 11;
-    /// What those who want a trace write.
+    /// Words that a process writes that wants a trace.
     pub(crate) const TRACE: usize = 12;
     /// The ring of packets: its place, how many slots, how long each is.
     pub(crate) const RING: usize = 13;
@@ -65,7 +65,7 @@ pub(crate) mod block {
     pub(crate) const HEAD: usize = 8;
 }
 
-/// Places where those who want a trace write, as words.
+/// Places where a process that wants a trace writes, as words.
 pub(crate) mod trace {
     /// Changes a few times a second while a trace is wanted; 0: none is.
     pub(crate) const WORD: usize = 0;

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 pub struct Whereabouts {
     /// Where its nexus listens, as far as this side knows.
     pub nexus: Option<SocketAddr>,
-    /// Its index there. Who was connected to by another process does not know it.
+    /// Its index there. The side that accepted a connection from another process does not know it.
     pub endpoint: Option<u16>,
 }
 
@@ -32,7 +32,7 @@ impl Whereabouts {
         ]
     }
 
-    /// What words say that anybody may have written.
+    /// Reads words that any process may have written.
     pub(crate) fn of_words([high, low, port, endpoint]: [u64; COLUMNS.len()]) -> Self {
         let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
         let port = u16::try_from(port).ok().filter(|port| *port != 0);

@@ -22,7 +22,7 @@ const OVER: &str = "a call was polled after it had ended";
 /// Room for a response, in bytes, if the caller does not say otherwise.
 const ROOM: usize = 4096;
 
-/// What [`Call`] has for a place before it is issued.
+/// The place of a [`Call`] before it is issued.
 const NEW: u32 = u32::MAX;
 
 /// A call that has been made and perhaps issued. Awaiting it gives the response, or an error, and
@@ -90,7 +90,7 @@ impl Call {
         self
     }
 
-    /// Makes room for a response of so many bytes; 4096 without this.
+    /// Makes room for a response of this length; 4096 bytes without this.
     #[inline]
     pub fn room(mut self, bytes: usize) -> Self {
         self.room = bytes;
@@ -113,7 +113,7 @@ impl Call {
         Err(self.refused())
     }
 
-    /// Issues the call for a future that polls with `context`; without one, nobody waits for its
+    /// Issues the call for a future that polls with `context`; without one, no future waits for its
     /// end. False if it is refused: then the msgbufs are where they were.
     #[inline]
     fn issue(&mut self, context: Option<&Context<'_>>) -> bool {
@@ -174,7 +174,7 @@ impl Call {
         ReqType(self.req_type as u16)
     }
 
-    /// The future is dropped before its call has ended, or before it has heard of that.
+    /// The future is dropped before its call has ended, or before it has seen the end.
     #[cold]
     #[inline(never)]
     fn cancel(state: &State, slot: u32) {

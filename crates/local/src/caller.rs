@@ -1,5 +1,5 @@
-//! What a future does with its endpoint: [`Caller`]. It is a handle of a few bytes, to be cloned
-//! into whatever needs it on this thread.
+//! A future's way to its endpoint: [`Caller`]. It is a handle of a few bytes, to be cloned into
+//! whatever needs it on this thread.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -33,7 +33,7 @@ impl Caller {
         Call::new(Rc::clone(&self.state), session, req_type, request)
     }
 
-    /// Calls, and leaves it at that: nobody hears how it ends.
+    /// Calls, and leaves it at that: the result is dropped.
     ///
     /// # Errors
     /// If the call is refused; with the request.
@@ -80,7 +80,7 @@ impl Caller {
         self.state.with(|cx| cx.now()).unwrap_or(Nanos::MAX)
     }
 
-    /// Waits so long.
+    /// Waits for this time.
     pub fn sleep(&self, span: Duration) -> Sleep {
         self.sleep_until(self.now() + span.into())
     }
@@ -120,7 +120,8 @@ impl Caller {
         .await
     }
 
-    /// Ends a session. Its calls end with an error; the other side is told. False if it had ended.
+    /// Ends a session. Its calls end with an error; the other side gets an event. False if it had
+    /// ended.
     pub fn disconnect(&self, session: Session) -> bool {
         self.state
             .with(|cx| cx.disconnect(session))

@@ -191,7 +191,7 @@ impl Executor {
         }
     }
 
-    /// Polls whoever was woken. True if the task of `block_on` is one of them.
+    /// Polls the tasks that were woken. True if the task of `block_on` is one of them.
     pub(super) fn poll_ready(&mut self, state: &State, cx: &mut Cx<'_>) -> bool {
         let mut queue = std::mem::take(&mut self.queue);
         {
@@ -214,7 +214,7 @@ impl Executor {
         is_main_ready
     }
 
-    /// Polls the future of `block_on`, whose panics go to whoever has called that.
+    /// Polls the future of `block_on`, whose panics go to the caller of that.
     pub(super) fn poll_main(
         &mut self,
         state: &State,

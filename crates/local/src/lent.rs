@@ -1,8 +1,8 @@
 //! The endpoint, lent to the futures that are being polled: all unsafe code of the asynchronous
 //! face.
 //!
-//! A poll has no parameter for a [`Cx`], so whoever polls leaves a pointer to it here for as long
-//! as the poll lasts. Whoever uses it takes it out meanwhile, so that there is one user at a time.
+//! A poll has no parameter for a [`Cx`], so the executor leaves a pointer to it here for as long as
+//! the poll lasts. A user takes it out meanwhile, so that there is one at a time.
 //!
 //! Invariant: the pointer is here only within [`Lent::lend`], which has its `Cx` borrowed and does
 //! not use it before the pointer is gone again.
@@ -16,7 +16,7 @@ use dunlin_core::Cx;
 #[derive(Default)]
 pub(super) struct Lent(Cell<Option<NonNull<Cx<'static>>>>);
 
-/// What was taken out of the place; dropping it puts it back, also if a poll panics.
+/// The pointer that was taken out of the place; dropping this puts it back, also if a poll panics.
 struct PutBack<'a> {
     place: &'a Lent,
     content: Option<NonNull<Cx<'static>>>,

@@ -171,7 +171,7 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| endpoint.connect_with(address, options))
     }
 
-    /// What happened so far.
+    /// Counts so far.
     pub fn counters(&self) -> Counters {
         self.endpoint(|endpoint| *endpoint.counters())
     }
@@ -254,7 +254,7 @@ impl<T: Open> Drop for Local<T> {
                 break;
             }
         }
-        // Timers and sessions never end now, so whoever waits for one looks.
+        // Timers and sessions never end now, so the futures that wait for one must look.
         self.state.wake_all();
         let endpoint = self.hub.0.borrow_mut().take();
         self.state.wake_others();

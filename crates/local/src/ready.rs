@@ -21,7 +21,7 @@ pub(super) struct Remote {
     doorbell: OnceLock<Waker>,
 }
 
-/// What the waker of a task points to.
+/// The target of a task's waker.
 #[derive(Debug)]
 pub(super) struct TaskWaker {
     task: u32,
@@ -45,8 +45,8 @@ impl Ready {
         }
     }
 
-    /// Takes what is ready now in exchange for an empty queue: what a task wakes while it is polled
-    /// waits for the next round, so nobody starves the network.
+    /// Takes the tasks that are ready now in exchange for an empty queue: a task that is woken
+    /// during a poll waits for the next round, so the network is not starved.
     pub(super) fn take(&mut self, queue: &mut Vec<u32>) {
         debug_assert!(queue.is_empty());
         std::mem::swap(&mut self.queue, queue);
@@ -64,7 +64,7 @@ impl Remote {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Names who is to be woken with a task.
+    /// Sets the waker that is called together with a task's.
     pub(super) fn set_doorbell(&self, waker: Waker) {
         let _ = self.doorbell.set(waker);
     }
@@ -105,7 +105,7 @@ impl Wake for TaskWaker {
         queue.push(self.task);
         remote.any.store(true, Ordering::Relaxed);
         drop(queue);
-        // Last: who is woken by it looks at `any`.
+        // Last: the thread that it wakes looks at `any`.
         if let Some(doorbell) = remote.doorbell.get() {
             doorbell.wake_by_ref();
         }

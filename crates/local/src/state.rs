@@ -1,6 +1,6 @@
-//! What futures and their executor share, on one thread: calls that wait for their end, timers,
-//! tasks to poll, and the way to the endpoint. No code of the user runs while one of these cells
-//! is borrowed.
+//! State that futures and their executor share, on one thread: calls that wait for their end,
+//! timers, tasks to poll, and the way to the endpoint. No code of the user runs while one of these
+//! cells is borrowed.
 //!
 //! While a future is polled, the endpoint is lent to it (`lent.rs`): a step of a pointer. At other
 //! times, as in [`Local::caller`](crate::Local::caller) outside a poll, it is found through the
@@ -45,13 +45,13 @@ pub(super) struct State {
     pub(super) spawned: RefCell<Vec<Spawned>>,
     /// Wakers that are not ours: they run code of others, so they wait until the iteration ends.
     others: RefCell<Vec<Waker>>,
-    /// Who waits for a session to open or close.
+    /// Futures that wait for a session to open or close.
     sessions: RefCell<Vec<WakeBy>>,
     /// The task that was polled last.
     pub(super) current: Current,
     /// Why the call was refused that was issued last.
     pub(super) refused: Cell<Option<Error>>,
-    /// Whoever runs this face beside other things, and waits.
+    /// The task that runs this face beside other things, and waits.
     pub(super) driver: RefCell<Option<Waker>>,
     /// Futures that panicked.
     pub(super) panics: Cell<u64>,
@@ -95,7 +95,7 @@ impl State {
         false
     }
 
-    /// Whoever waits for something of ours is polled soon.
+    /// A task that waits for something of ours is polled soon.
     #[inline]
     pub(super) fn wake(&self, whom: WakeBy) {
         match whom {
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    /// Tells whoever drives this face from outside that there is something to do.
+    /// Wakes the task that drives this face from outside.
     pub(super) fn disturb(&self) {
         let driver = self.driver.borrow_mut().take();
         if let Some(driver) = driver {
@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// The endpoint goes away: whoever waits for a timer or a session is woken to see it.
+    /// The endpoint goes away: futures that wait for a timer or a session are woken to see it.
     pub(super) fn wake_all(&self) {
         while let Some(whom) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
             self.wake(whom);
@@ -130,7 +130,7 @@ impl State {
         self.wake_for_sessions();
     }
 
-    /// A session has opened or closed: whoever waits for that looks whether it is theirs.
+    /// A session has opened or closed: each future that waits for that looks whether it is its own.
     pub(super) fn wake_for_sessions(&self) {
         for whom in self.sessions.borrow_mut().drain(..) {
             self.wake(whom);

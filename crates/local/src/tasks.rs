@@ -1,5 +1,5 @@
-//! What the endpoint of a `Local` has as its state, and the functions that it calls: they poll the
-//! future that waits for what has come right there, within the iteration.
+//! The state of the endpoint of a `Local`, and the functions that it calls: they poll the future
+//! that waits for what has come right there, within the iteration.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -13,8 +13,8 @@ use crate::state::State;
 use crate::task::MAIN;
 use crate::wake::WakeBy;
 
-/// What an endpoint of the asynchronous face has as its state: `nexus.endpoint(Tasks::default())`.
-/// Give that to [`Local::new`](crate::Local::new).
+/// The state of an endpoint of the asynchronous face: `nexus.endpoint(Tasks::default())`. Give that
+/// to [`Local::new`](crate::Local::new).
 #[derive(Default)]
 pub struct Tasks {
     pub(super) state: Rc<State>,
@@ -22,7 +22,7 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Polls whoever was woken otherwise than by what has come; `main` polls the future of
+    /// Polls tasks that were woken otherwise than by packets; `main` polls the future of
     /// `block_on`.
     pub(super) fn poll_ready(&mut self, cx: &mut Cx<'_>, main: impl FnOnce(&mut Context<'_>)) {
         let Self { state, executor } = self;
@@ -52,12 +52,12 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
     request.keep(cx);
 }
 
-/// Nobody waits for this request: its handler's future goes.
+/// The client gave this request up: its handler's future goes.
 pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
     tasks.executor.give_up(ticket, &tasks.state, cx);
 }
 
-/// The continuation: the call that has ended is told to its future.
+/// The continuation: passes the call that has ended to its future.
 pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
     let whom = state.calls.borrow_mut().end(done, cx);

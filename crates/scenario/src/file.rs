@@ -1,5 +1,5 @@
 //! Scenario files: what stands in one, in the units that people write, and the scenario that it
-//! means. Every key has a default but those of a load that say who calls whom.
+//! means. Every key has a default, except those of a load that name its callers and their partners.
 
 mod idle;
 mod load;
@@ -14,10 +14,10 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct File {
-    /// What the report calls it.
+    /// The scenario's name in the report.
     pub(crate) name: String,
     seed: u64,
-    /// What happens before is reported apart.
+    /// The report shows what happens before this time apart.
     warm_up_ms: f64,
     end_ms: f64,
     /// Time between two points of the series over time.
@@ -41,11 +41,12 @@ struct Network {
     cable_ns: u64,
     /// Data bytes of a packet, without its header.
     packet_bytes: u32,
-    /// What a frame takes on a cable beside ours: Ethernet, IP, UDP, checksum, preamble, gap.
+    /// Bytes that a frame takes on a cable in addition to ours: Ethernet, IP, UDP, checksum,
+    /// preamble, gap.
     overhead_bytes: u32,
     /// Frames that an endpoint's RX queue holds.
     rx_queue: u32,
-    /// What the NIC of a host holds.
+    /// Kilobytes that the NIC of a host holds.
     nic_kb: f64,
     /// Its treatment of frames that it has no room for.
     nic: Nic,
@@ -100,7 +101,7 @@ struct Switch {
     mark_percent: f64,
 }
 
-/// What work costs a thread.
+/// Costs of work, for a thread.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Cpu {
@@ -132,7 +133,7 @@ struct Faults {
     loss_ppm: u32,
     /// A burst of losses begins, which takes the frames to one host.
     burst_ppm: u32,
-    /// So many frames at most.
+    /// Longest burst of lost frames.
     burst_frames: u32,
     duplicate_ppm: u32,
     reorder_ppm: u32,
@@ -200,7 +201,8 @@ impl Default for Switch {
 }
 
 impl Default for Cpu {
-    /// What makes a thread of the CX4 cluster issue 4.96 million RPCs a second (eRPC, figure 4).
+    /// With these costs a thread of the CX4 cluster issues 4.96 million RPCs a second (eRPC, figure
+    /// 4).
     fn default() -> Self {
         Self {
             iteration_ns: 20,

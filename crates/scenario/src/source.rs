@@ -13,19 +13,19 @@ use crate::file::File;
 
 /// A scenario file as it was read.
 pub struct Source {
-    /// What messages call it.
+    /// The file's name in messages.
     name: String,
     text: String,
     table: Table,
-    /// Keys that somebody set, and to what.
+    /// Keys that the command line sets, with their values.
     sets: Vec<(String, Value)>,
 }
 
 /// One run of a file.
 pub struct Variant {
-    /// What the report calls it.
+    /// The scenario's name in the report.
     pub name: String,
-    /// What this run has of its own.
+    /// Parameters that only this run has.
     pub params: Vec<(String, Json)>,
     /// The scenario itself.
     pub scenario: Scenario,
@@ -80,7 +80,7 @@ impl Source {
     /// There is no place for the key.
     pub fn set_value(&mut self, key: &str, value: Value) -> anyhow::Result<()> {
         put(&mut self.table, key, value.clone()).with_context(|| format!("--set {key}"))?;
-        // What somebody sets is not swept any more.
+        // A key that the command line sets is not swept any more.
         if let Some(Value::Table(sweep)) = self.table.get_mut("sweep") {
             sweep.remove(key);
         }
@@ -153,7 +153,7 @@ impl Source {
         })
     }
 
-    /// What is wrong, with the place that says so.
+    /// Adds to an error the key and the line that caused it.
     pub fn blame(&self, wrong: &Wrong, params: &[(String, Value)]) -> anyhow::Error {
         let Wrong::Key { key, what } = wrong else {
             return anyhow!("{wrong}");

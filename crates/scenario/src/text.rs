@@ -8,7 +8,7 @@ use dunlin_sim::world::net::NetCounters;
 use crate::run::Done;
 use crate::source::Variant;
 
-/// What a run is called.
+/// The title of a run.
 pub fn title(variant: &Variant) -> String {
     let params = variant.params.iter();
     let params: Vec<String> = params
@@ -115,7 +115,7 @@ fn extremes(stage: &Stage) -> Option<[&Client; 2]> {
     Some([least, stage.clients.iter().max_by(by_rate)?])
 }
 
-/// What became of frames that did not arrive.
+/// Frames that did not arrive, by cause.
 pub fn losses(frames: &NetCounters) -> [(&'static str, u64); 7] {
     [
         ("lost", frames.lost),

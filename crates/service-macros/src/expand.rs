@@ -117,7 +117,7 @@ fn async_server(service: &Service) -> TokenStream {
     }
 }
 
-/// What the glue of futures does for one number.
+/// The arm of the futures' glue for one number.
 fn answer_arm(service: &Service, method: &Method) -> TokenStream {
     let Service { krate, name, .. } = service;
     let Method {

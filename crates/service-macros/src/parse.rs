@@ -39,19 +39,19 @@ pub(crate) struct Method {
     pub(crate) output: Output,
 }
 
-/// What a method returns, and its own error if it has one.
+/// The result of a method, and its own error if it has one.
 pub(crate) struct Output {
     pub(crate) value: Type,
     pub(crate) error: Option<Type>,
 }
 
-/// What stands in the parentheses of `#[service(...)]`.
+/// The content of the parentheses of `#[service(...)]`.
 struct Options {
     codec: Option<Type>,
     krate: Path,
 }
 
-/// What stands in the parentheses of `#[method(...)]`.
+/// The content of the parentheses of `#[method(...)]`.
 struct Numbered {
     number: LitInt,
     codec: Option<Type>,
@@ -77,7 +77,7 @@ impl Service {
             let method = Method::parse(&item.ident, it, options.codec.as_ref());
             match method.and_then(|it| it.beside(&item.ident, &methods)) {
                 Ok(method) => methods.push(method),
-                // Whoever has made several mistakes hears of all of them.
+                // Several mistakes are all reported.
                 Err(error) => match &mut wrong {
                     Some(wrong) => wrong.combine(error),
                     None => wrong = Some(error),

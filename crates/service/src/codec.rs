@@ -40,7 +40,7 @@ use std::fmt;
 /// assert_eq!(Text::decode(b"word").map(Text::to_owned), Ok("word".to_owned()));
 /// ```
 pub trait Codec<T> {
-    /// What a reader gets: a borrow of the received bytes, or the value.
+    /// The reader's form of a value: a borrow of the received bytes, or the value.
     type View<'a>;
 
     /// Room that a client makes for a response of this type, in bytes, before it knows.

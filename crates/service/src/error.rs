@@ -68,7 +68,8 @@ impl Error {
 }
 
 impl<E> Failure<E> {
-    /// The server may have run the method, and nobody knows: decide whether it may run twice.
+    /// The server may have run the method, and the client cannot know: decide whether it may run
+    /// twice.
     pub const fn is_uncertain(&self) -> bool {
         matches!(
             self,

@@ -4,7 +4,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0 | length of the metadata in bytes, this one included: 8 today, more in later versions |
-//! | 1–3 | 0; who reads passes over them |
+//! | 1–3 | 0; the reader passes over them |
 //! | 4–7 | time that the client still waits when it issues the request, in µs; 0: for ever |
 
 use dunlin_core::{Nanos, Session};
@@ -19,7 +19,7 @@ pub(crate) const LEN: usize = 8;
 
 const _: () = assert!(LEN == 8, "`write` says so");
 
-/// What a handler is told beside the message.
+/// A handler's facts about a request, beside the message.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     /// The session that the request came on.

@@ -34,7 +34,7 @@
 //! | `frame.rs` | metadata in front of a request |
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
-//! | `link.rs` | the same for futures, whoever runs them |
+//! | `link.rs` | the same for futures, on any executor |
 //!
 //! What may change between two versions of a service, and what not, is in `docs/services.md`.
 #![forbid(unsafe_code)]
@@ -62,7 +62,7 @@ pub use link::{AsyncService, Incoming, Link, Unary, answer, notify, open};
 pub use method::{Method, ViewOf};
 pub use outcome::{Fallible, Outcome, Plain, ValueOf};
 
-/// What the code that the attribute makes needs of the crates below.
+/// Names of the crates below for the code that the attribute makes.
 pub mod core {
     pub use dunlin_core::{CallId, CallOptions, Cx, Done, Nanos, Register, Request, Session, Tag};
     pub use dunlin_msgbuf::MsgBuf;

@@ -1,5 +1,5 @@
-//! Typed methods for futures, whoever runs them: what they need of an endpoint is [`Link`], what
-//! they need of a request [`Incoming`].
+//! Typed methods for futures, on any executor: they need [`Link`] of an endpoint and [`Incoming`]
+//! of a request.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -43,7 +43,7 @@ pub trait Link {
         options: CallOptions,
     ) -> Self::Call;
 
-    /// Issues a call whose end nobody waits for.
+    /// Issues a call whose end is not waited for.
     ///
     /// # Errors
     /// If it is refused.
@@ -116,7 +116,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     }
 
     /// Ends the call with an error if no response has come this long after it was issued. The
-    /// server is told.
+    /// server gets it.
     pub fn deadline(mut self, span: Duration) -> Self {
         self.options.deadline = Some(span.into());
         self
@@ -128,7 +128,7 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
         self
     }
 
-    /// Makes room for a response of so many bytes, if it may be larger than what the codec expects
+    /// Makes room for a response of this length, if it may be larger than the codec expects
     /// ([`Codec::ROOM`]). One that does not fit ends the call with `ResponseTooLarge`.
     pub fn room(mut self, bytes: usize) -> Self {
         self.room = bytes;
@@ -167,7 +167,7 @@ impl<L: Link, M: Method> Future for Unary<'_, L, M> {
     }
 }
 
-/// Issues a call whose end nobody waits for.
+/// Issues a call whose end is not waited for.
 ///
 /// # Errors
 /// If the value cannot be encoded, or the call is refused.

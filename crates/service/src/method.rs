@@ -1,4 +1,4 @@
-//! What a method is. The attribute makes one type for each, which is never a value.
+//! A method's types. The attribute makes one type for each, which is never a value.
 
 use dunlin_wire::ReqType;
 
@@ -12,13 +12,13 @@ pub trait Method: Sized + 'static {
     const NUMBER: u16;
     /// Its name, for people.
     const NAME: &'static str;
-    /// Nobody waits for its response, which is empty.
+    /// Its response is empty, and the client does not wait for it.
     const ONE_WAY: bool;
     /// Between its messages and bytes.
     type Codec: Codec<Self::Request>;
-    /// What it is given.
+    /// Its argument.
     type Request;
-    /// What it returns.
+    /// Its result.
     type Outcome: Outcome<Self::Codec>;
 
     /// The request type without, and with metadata.

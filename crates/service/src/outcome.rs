@@ -1,4 +1,4 @@
-//! What a response says. A method that cannot fail answers with its value alone; one that can,
+//! The content of a response. A method that cannot fail answers with its value alone; one that can,
 //! with the value or its own error, and behind them one byte that says which.
 
 use std::convert::Infallible;
@@ -7,11 +7,11 @@ use std::marker::PhantomData;
 use crate::codec::{Codec, DecodeError, EncodeError};
 use crate::method::Method;
 
-/// What a method returns, in a format.
+/// A method's result in a format.
 pub trait Outcome<C> {
-    /// What its handler returns.
+    /// The value that its handler returns.
     type Value;
-    /// What its client sees, borrowed if the codec need not copy.
+    /// The client's view of it, borrowed if the codec need not copy.
     type View<'a>;
     /// The value of success.
     type Success;
@@ -40,7 +40,7 @@ pub trait Outcome<C> {
     fn to_owned(view: Self::View<'_>) -> Self::Success;
 }
 
-/// What the handler of a method returns.
+/// The value that the handler of a method returns.
 pub type ValueOf<M> = <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Value;
 
 /// A value, of a method that cannot fail.

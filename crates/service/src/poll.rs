@@ -16,7 +16,7 @@ use crate::frame::{self, Context, META};
 use crate::method::{Method, ViewOf};
 use crate::outcome::{Outcome, ValueOf};
 
-/// What a client reads of a response.
+/// The client's view of a response.
 pub type Response<'a, M> = Result<
     <<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::View<'a>,
     Failure<<<M as Method>::Outcome as Outcome<<M as Method>::Codec>>::Error>,

@@ -1,6 +1,6 @@
 //! How settings reach the builders of nexus, endpoints and sessions.
 //!
-//! Invariant: only what somebody has set is written. What a builder knows better, such as the
+//! Invariant: only options that are set are written. What a builder knows better, such as the
 //! address of its nexus, stays as it is.
 
 use dunlin_core::{Config, ConfigError};
@@ -46,7 +46,7 @@ impl Configurable for Auto {
 }
 
 impl Settings {
-    /// A nexus with these settings; what the builder is told afterwards has priority.
+    /// A nexus with these settings; later calls of the builder have priority.
     #[must_use]
     pub fn nexus(&self) -> NexusBuilder {
         let options = self.nexus_options();
@@ -76,7 +76,7 @@ impl Settings {
         self.nexus().bind(self.listen())
     }
 
-    /// An endpoint with these settings; what the builder is told afterwards has priority.
+    /// An endpoint with these settings; later calls of the builder have priority.
     #[must_use]
     pub fn endpoint<T: Configurable>(&self, nexus: &Nexus) -> EndpointBuilder<T> {
         let builder = nexus
@@ -100,7 +100,7 @@ impl Settings {
         options
     }
 
-    /// What a thread does while its endpoint has nothing to do: `endpoint.idle`.
+    /// The behaviour of a thread while its endpoint has nothing to do: `endpoint.idle`.
     #[must_use]
     pub fn idle(&self) -> Idle {
         let mut idle = Idle::default();
@@ -137,7 +137,7 @@ impl Settings {
         }
     }
 
-    /// What is wrong with the options of an endpoint together.
+    /// The contradiction between options of an endpoint, if there is one.
     pub(super) fn check_endpoint(&self) -> Option<Problem> {
         let mut config = Config {
             failure_timeout: self.nexus_options().plane.heartbeat.timeout,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// Where a value comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// Nobody has set it.
+    /// It is not set.
     Default,
     /// A file. Lines and columns count from 1, columns in characters.
     File {
@@ -39,7 +39,7 @@ impl fmt::Display for Source {
 pub struct Problem {
     /// Where.
     pub source: Source,
-    /// What, what was expected, and the nearest name if a name is wrong.
+    /// The wrong value, the expected ones, and the nearest name if a name is wrong.
     pub what: String,
 }
 

@@ -17,7 +17,7 @@
 //!
 //! Nothing is loaded unless the program asks for it (`docs/decisions/configuration.md`). What is
 //! wrong is refused with its place, what was expected there, and the nearest name. An option that
-//! nobody has set is not touched: a builder keeps its own default.
+//! is not set is not touched: a builder keeps its own default.
 //!
 //! `settings.rs` is where they come together, `table.rs` the registry, `setting.rs` what a row
 //! says, `text.rs` how values are written, `file.rs` where keys stand in a file, and `apply.rs` how

@@ -1,5 +1,5 @@
-//! Which name somebody meant: the fewest letters that are added, left out, changed, or swapped
-//! with their neighbour.
+//! The name that a user probably meant: the fewest letters that are added, left out, changed, or
+//! swapped with their neighbour.
 
 /// The candidate that is nearest to `wrong`; the first of several. Letters' case does not count.
 pub(super) fn nearest<'a>(

@@ -1,7 +1,7 @@
-//! What a row of the table says about an option: its name, unit, range and meaning.
+//! A row of the table: an option's name, unit, range and meaning.
 //!
-//! Invariant: everything here is constant; `tests.rs` compares it with the option structs. Read
-//! by `settings.rs`, by `dunlin config`, and by whoever writes about options.
+//! Invariant: everything here is constant; `tests.rs` compares it with the option structs. Read by
+//! `settings.rs`, by `dunlin config`, and by the writers of pages about options.
 
 use std::ops::RangeInclusive;
 
@@ -20,7 +20,8 @@ pub struct Setting {
     pub(super) name: &'static str,
     pub(super) unit: Unit,
     pub(super) numbers: Numbers,
-    /// What it may be instead of a number. The first stands for `None`, if the field has that.
+    /// Words that it may be instead of a number. The first stands for `None`, if the field has
+    /// that.
     pub(super) words: &'static [&'static str],
     pub(super) meaning: &'static str,
     /// The option whose value it has unless it is set itself.
@@ -28,7 +29,7 @@ pub struct Setting {
     pub(super) place: Place,
 }
 
-/// What a value is written in.
+/// The unit of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unit {
     /// On or off.
@@ -110,12 +111,12 @@ impl Setting {
         format!("DUNLIN_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// What it does, in one sentence.
+    /// Its effect, in one sentence.
     pub const fn meaning(&self) -> &'static str {
         self.meaning
     }
 
-    /// What a plain number counts; empty for what is no number.
+    /// The unit of a plain number; empty for values that are no numbers.
     pub const fn unit(&self) -> &'static str {
         match self.unit {
             Unit::Switch | Unit::Word | Unit::Ip | Unit::Address => "",

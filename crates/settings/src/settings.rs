@@ -13,20 +13,20 @@ use crate::{file, nearest, table};
 /// The variable that names the file.
 const CONFIG: &str = "DUNLIN_CONFIG";
 
-/// What variables of options begin with.
+/// The first letters of variables of options.
 const PREFIX: &str = "DUNLIN_";
 
 /// Variables of that prefix that are no options: the file, and what tests of this project read.
 const OTHER_VARIABLES: [&str; 4] = [CONFIG, "DUNLIN_NO_SKIP", "DUNLIN_BLESS", "DUNLIN_KILLS"];
 
-/// Options that somebody has set, with where.
+/// Options that are set, with their sources.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// At most one for each row of the table, the one with the highest priority.
     pub(crate) set: Vec<Set>,
 }
 
-/// An option that somebody has set.
+/// An option that is set.
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
     pub(crate) setting: &'static Setting,
@@ -37,13 +37,13 @@ pub(crate) struct Set {
 /// An option, with what it is set to.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What there is to know about it.
+    /// Its row of the table.
     pub setting: &'static Setting,
     /// Its value, as a file may have it.
     pub value: String,
-    /// The value without anybody's doing. An option that follows another shows its default.
+    /// The default. An option that follows another shows its default.
     pub default: String,
-    /// Who has set it.
+    /// The source of the value.
     pub source: Source,
 }
 
@@ -179,11 +179,11 @@ impl Settings {
 
     /// Options that are set, and do not fit together.
     ///
-    /// [`Self::load`] and its like have checked what they loaded; a program that goes on with
-    /// [`Self::with`] may check again. The builders refuse what cannot work in any case.
+    /// [`Self::load`] and [`Self::load_from`] have checked what they loaded; a program that goes on
+    /// with [`Self::with`] may check again. The builders refuse what cannot work in any case.
     ///
     /// # Errors
-    /// Which do not, and who has set them.
+    /// The contradictions, with the sources of the values.
     pub fn check(&self) -> Result<(), SettingsError> {
         let pairs = table::NOT_MORE_THAN.into_iter();
         let mut problems: Vec<Problem> = pairs.filter_map(|pair| self.compare(pair)).collect();
@@ -239,7 +239,7 @@ impl Settings {
         }
     }
 
-    /// The value of an option that nobody has set.
+    /// The value of an option that is not set.
     fn followed(&self, setting: &Setting, default: &str) -> (String, Source) {
         let Some(set) = setting.follows.and_then(|name| self.find(name)) else {
             return (default.to_owned(), Source::Default);
@@ -256,7 +256,7 @@ impl Settings {
         self.set.iter().find(|set| set.setting.name == name)
     }
 
-    /// What is wrong with a pair of [`table::NOT_MORE_THAN`].
+    /// The contradiction in a pair of [`table::NOT_MORE_THAN`], if there is one.
     fn compare(&self, (less, more): (&str, &str)) -> Option<Problem> {
         let [less, more] = [less, more].map(|name| find(name).expect("pairs have rows"));
         let number = |setting: &'static Setting| match self.find(setting.name) {

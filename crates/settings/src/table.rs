@@ -22,7 +22,7 @@ pub(super) const GROUPS: [&[Setting]; 5] = [
 
 /// Pairs of options of which the first must not be more than the second.
 pub(super) const NOT_MORE_THAN: [(&str, &str); 4] = [
-    // Who has said hello must not lose its place to those who have not.
+    // A link whose peer has sent Hello must not lose its place to half-open ones.
     ("nexus.max_half_open", "nexus.max_links"),
     // One connection must not be able to fill an endpoint's queue alone.
     (

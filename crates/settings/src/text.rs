@@ -49,7 +49,7 @@ const ON: [&str; 4] = ["on", "true", "yes", "1"];
 const OFF: [&str; 4] = ["off", "false", "no", "0"];
 
 impl Setting {
-    /// The value that somebody wrote; `None` if it is not one of this option.
+    /// Reads a value; `None` if it is not one of this option.
     pub(super) fn parse(&self, text: &str) -> Option<Value> {
         let text = text.trim();
         if let Some(word) = self.word(text) {
@@ -72,7 +72,7 @@ impl Setting {
         }
     }
 
-    /// The value as somebody would write it.
+    /// The value as a user would write it.
     pub(super) fn show(&self, value: &Value) -> String {
         match value {
             Value::Switch(true) => "on".to_owned(),
@@ -128,13 +128,13 @@ impl Setting {
         }
     }
 
-    /// The word of the row that is nearest to what somebody wrote, if it has any.
+    /// The word of the row that is nearest to the text, if the row has any.
     pub(super) fn nearest_word(&self, text: &str) -> Option<&'static str> {
         crate::nearest::nearest(text, self.words.iter().copied())
     }
 
-    /// What is nearest to a number that somebody wrote, as it is shown; `None` if it is no number
-    /// in a unit of this option.
+    /// The value nearest to a number in the text, as it is shown; `None` if it is no number in a
+    /// unit of this option.
     pub(super) fn nearest_number(&self, text: &str) -> Option<String> {
         if matches!(
             self.unit,
@@ -208,7 +208,7 @@ impl Setting {
         }
     }
 
-    /// What one in the field stands for.
+    /// The amount that one in the field stands for.
     const fn grain(&self) -> u64 {
         match self.unit {
             Unit::Time { field, .. } => field,

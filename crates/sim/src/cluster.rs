@@ -72,7 +72,7 @@ impl RpcCluster {
         }
     }
 
-    /// The part of the run that the processes are told of.
+    /// The part of the run that processes are in.
     pub fn phase(&self) -> Phase {
         self.shared.lock().phase
     }
@@ -94,7 +94,7 @@ impl RpcCluster {
         self.shared.lock().pending()
     }
 
-    /// What calls have not ended, in words.
+    /// Calls that have not ended, in words.
     pub fn stuck(&self) -> String {
         self.shared.lock().stuck()
     }

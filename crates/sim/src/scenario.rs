@@ -29,8 +29,8 @@ use crate::world::net::NetHandle;
 use build::Endpoints;
 use report::Series;
 
-/// Runs a scenario. `go_on` is told the time now and then, and says whether to go on; the report
-/// is of what was done until then.
+/// Runs a scenario. `go_on` gets the time now and then and returns whether to go on; the report
+/// covers the time until then.
 ///
 /// # Errors
 /// What is wrong with the scenario; or a broken invariant, in words.

@@ -20,8 +20,7 @@ use crate::memory::{Region, STEP};
 /// Bytes before the key.
 const HEADER: usize = 24;
 
-/// The most bytes of a cut value that stay with the key: the longest key and list leave so much
-/// room.
+/// The most bytes of a cut value that stay with the key: the longest key and list leave this room.
 const TAIL: usize = 7600;
 
 /// Seconds on a clock that the caller chooses; a table only compares and subtracts them.

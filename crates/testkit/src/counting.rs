@@ -1,4 +1,4 @@
-//! A global allocator that counts what the current thread allocates while it is told to.
+//! A global allocator that counts allocations of the current thread while counting is on.
 //!
 //! Threads of the test harness allocate when they like, so the count belongs to the thread. The
 //! first allocation that is counted leaves its backtrace, which a failed proof prints. Shared with

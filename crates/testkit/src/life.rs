@@ -6,9 +6,9 @@
 //! checkers look on all the time; then the faults end, and everything must complete and be given
 //! back.
 //!
-//! Header bytes of real packets are changed too, so that tokens are right. Who knows the token of
-//! a session may end its calls or answer them wrongly, and the checkers allow that for sessions
-//! that were attacked so: `taint` in `life/ledger.rs`.
+//! Header bytes of real packets are changed too, so that tokens are right. An attacker that knows
+//! the token of a session may end its calls or answer them wrongly, and the checkers allow that for
+//! sessions that were attacked so: `taint` in `life/ledger.rs`.
 
 mod host;
 mod ledger;
@@ -111,7 +111,7 @@ fn live(bytes: &[u8], config: Config, record: &Recorder) {
     world.finish();
 }
 
-/// What is left of the input; zeros follow its end.
+/// The rest of the input; zeros follow its end.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {

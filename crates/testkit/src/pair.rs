@@ -1,5 +1,5 @@
-//! Two endpoints with a session between them, and handlers of every kind. Frames move and time
-//! passes when the test says so.
+//! Two endpoints with a session between them, and handlers of every kind. The test moves frames and
+//! time.
 
 use std::ops::Deref;
 

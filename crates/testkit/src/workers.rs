@@ -1,4 +1,4 @@
-//! Workers of an endpoint whose jobs run when a test says so.
+//! Workers of an endpoint whose jobs run when a test asks for it.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

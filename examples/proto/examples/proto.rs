@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dunlin::service::{Context, Failure, Prost};
 use dunlin::{Auto, Cx, Local, Nexus, Rpc, Tasks, service};
 
-/// What `build.rs` has made of `greeter.proto`.
+/// The code that `build.rs` makes of `greeter.proto`.
 mod messages {
     #![allow(
         missing_docs,
@@ -21,7 +21,7 @@ use messages::{Greeting, Name, Refusal};
 
 #[service(codec = Prost)]
 trait Greeter {
-    /// Greets whoever has a name.
+    /// Greets a user with a name.
     #[method(1)]
     fn greet(name: Name) -> Result<Greeting, Refusal>;
 }

@@ -1,5 +1,5 @@
-//! What the command line can say, and what is wrong with it. The program that builds this one reads
-//! it, too (`peers/src/main.rs`), so that help and mistakes need no minutes of building.
+//! The command line, and the errors in one. The program that builds this one reads it, too
+//! (`peers/src/main.rs`), so that help and mistakes need no minutes of building.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ Exit codes: 0, all were measured; 1, one was not; 2, wrong usage; 130, Ctrl-C.";
 /// Bytes of the largest message: all peers take it, plain UDP included.
 pub(crate) const LARGEST: usize = 64 << 10;
 
-/// What is measured, and where the figures go.
+/// The peers to measure, and the files for the figures.
 #[derive(Debug, Parser)]
 #[command(
     name = "peers",

@@ -20,13 +20,13 @@ use serde::de::DeserializeOwned;
 use crate::args::Name;
 use crate::load::{Load, Order};
 
-/// What a child's command line begins with.
+/// The first word of a child's command line.
 pub(crate) const SUBCOMMAND: &str = "__task";
 
 /// How often a wait looks whether the user pressed Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// What a child does.
+/// The task of a child.
 #[derive(Debug, Parser)]
 pub(crate) struct Task {
     #[command(subcommand)]
@@ -56,7 +56,7 @@ pub(crate) struct Process {
     what: String,
 }
 
-/// What a child does; what it says goes to the parent.
+/// Runs the task of a child, whose output goes to the parent.
 pub(crate) fn run(task: &Task) -> anyhow::Result<ExitCode> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     take_processor(&task.side)?;
@@ -123,7 +123,7 @@ impl Process {
             .context("the child's output is a pipe")?;
         let (said, lines) = mpsc::channel();
         thread::spawn(move || {
-            // The loop ends when the child does, or when nobody listens any more.
+            // The loop ends when the child does, or when the receiver is gone.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if said.send(line).is_err() {
                     break;
@@ -133,7 +133,7 @@ impl Process {
         Ok(Self { child, lines, what })
     }
 
-    /// What the child says, within `limit`; `None`: the user has stopped everything.
+    /// The child's next line, within `limit`; `None`: the user has stopped everything.
     ///
     /// # Errors
     /// The child has ended, says nothing, or says something else.
@@ -175,8 +175,8 @@ impl Drop for Process {
     }
 }
 
-/// Each side has a processor of its own, if there are two: who shares one with whom is not left to
-/// chance.
+/// Each side has a processor of its own, if there are two: it is not left to chance which threads
+/// share one.
 fn take_processor(side: &Side) -> anyhow::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));

@@ -1,5 +1,5 @@
-//! What a client does, whatever it speaks: so many calls in flight, each with work that is checked,
-//! for a span of time, and behind that what was seen.
+//! The work of a client of any peer: a number of calls in flight, each with work that is checked,
+//! for a span of time, and then a report.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const WARM_UP: Duration = Duration::from_millis(100);
 /// Calls between two looks at the clock, less one, if more than one is in flight.
 const MASK: u64 = 31;
 
-/// What a client was asked to do.
+/// Orders for a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) size: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Order {
     pub(crate) server: u32,
 }
 
-/// What a client has seen.
+/// The report of a client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// Round trips, if one call was in flight.
@@ -117,12 +117,12 @@ impl Load {
         self.look()
     }
 
-    /// So many calls are issued again.
+    /// Issues this many calls again.
     pub(crate) fn lose(&mut self, calls: u64) {
         self.lost += calls;
     }
 
-    /// What was seen, once [`Self::next`] has said that there are enough.
+    /// The report, once [`Self::next`] has answered that there are enough.
     pub(crate) fn report(&self) -> Option<Report> {
         self.report
     }

@@ -29,7 +29,8 @@ use crate::args::Args;
 use crate::child::Task;
 use crate::plan::Plan;
 
-/// What a shell expects of a program that Ctrl-C stopped: 128 and the number of the signal.
+/// The exit code that a shell expects of a program that Ctrl-C stopped: 128 and the number of the
+/// signal.
 const STOPPED: u8 = 130;
 
 fn main() -> ExitCode {
@@ -73,7 +74,7 @@ fn measure(args: &Args) -> anyhow::Result<ExitCode> {
             file.write_all(json.as_bytes())?;
             print!("{text}");
         }
-        // Whoever reads the JSON does not want a table in it.
+        // The reader of the JSON does not want a table in it.
         (None, Some(_)) => {
             print!("{json}");
             eprint!("{text}");

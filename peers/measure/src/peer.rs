@@ -1,7 +1,7 @@
 //! The peers: one file each, and what they have in common. A server has one thread and answers
-//! until it is killed; a client has one thread and one connection, and keeps as many calls in
-//! flight as it was told. Each is written as its own documentation shows it, with the options that
-//! make it fast (`docs/peers.md` names them).
+//! until it is killed; a client has one thread and one connection, and keeps the given number of
+//! calls in flight. Each is written as its own documentation shows it, with the options that make
+//! it fast (`docs/peers.md` names them).
 
 mod dunlin;
 mod grpc;

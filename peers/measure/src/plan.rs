@@ -17,7 +17,7 @@ const MANY: usize = 60;
 /// How long a process may take for what is not the measurement.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is to be measured.
+/// The measurements to make.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) peers: Vec<Name>,
@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     pub(crate) span: Duration,
 }
 
-/// What was measured of a peer at a size, with so many calls in flight.
+/// One measurement: a peer, a size and a number of calls in flight.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place {
     pub(crate) size: usize,
@@ -35,11 +35,11 @@ pub(crate) struct Place {
     pub(crate) inflight: usize,
 }
 
-/// What was found.
+/// The results.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
-    /// What went wrong, each once.
+    /// Failures, each once.
     pub(crate) failures: Vec<String>,
     /// Rounds that came to their end.
     pub(crate) rounds: u32,

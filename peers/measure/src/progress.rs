@@ -29,7 +29,7 @@ impl Progress {
         }
     }
 
-    /// What is measured now.
+    /// Shows the measurement that runs now.
     pub(crate) fn measuring(&self, round: u32, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("round {round}: {what}"));

@@ -29,7 +29,7 @@ pub(crate) struct Params {
     pub(crate) inflight: usize,
 }
 
-/// What is read of a report: name, unit, value.
+/// A figure of a report: name, unit, value.
 type Metric = (&'static str, &'static str, fn(&Report) -> f64);
 
 /// With one call in flight.

@@ -54,7 +54,7 @@ fn heading(results: &Results) -> String {
     )
 }
 
-/// What is known of one peer at one size.
+/// A line about one peer at one size.
 fn line(text: &mut String, rows: &[Row]) {
     let find = |metric: &str| rows.iter().find(|row| row.metric == metric);
     let time = |metric| find(metric).map_or_else(|| "-".to_owned(), |row| micros(row.median));

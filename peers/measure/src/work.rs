@@ -1,4 +1,4 @@
-//! What requests and responses contain, so that no measurement is of empty work: every word of a
+//! The content of requests and responses, so that no measurement is of empty work: every word of a
 //! request comes from a fresh counter, the server answers with a function of all of them, and the
 //! client checks every word of the answer. Sizes are multiples of eight bytes.
 

@@ -28,7 +28,8 @@ pub(super) type Cost<T> = [T; 3];
 /// Client and server.
 pub(super) type Sides<T> = [Cost<T>; 2];
 
-/// What an RPC or iteration costs each side. The profile stays in the file `profile`.
+/// Counts the instructions of an RPC or iteration at each side. The profile stays in the file
+/// `profile`.
 pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::Result<Sides<f64>> {
     let mut file = std::ffi::OsString::from("--callgrind-out-file=");
     file.push(profile);
@@ -88,7 +89,7 @@ fn sides(profile: &str) -> anyhow::Result<Sides<u64>> {
     Ok(sides)
 }
 
-/// What stands after `fn=` or `cfn=`.
+/// The name after `fn=` or `cfn=`.
 fn function(line: &str) -> Option<&str> {
     line.strip_prefix("fn=")
         .or_else(|| line.strip_prefix("cfn="))

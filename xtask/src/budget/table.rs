@@ -11,10 +11,10 @@ use super::callgrind::{SIDES, Sides, UNITS};
 /// Where the ceilings stand.
 pub(super) const FILE: &str = "budget.toml";
 
-/// A ceiling that is made of a count is so much above it, as a part of it.
+/// A ceiling that is made of a count is above it by this part of it.
 const MARGIN: f64 = 0.005;
 
-/// A ceiling that is so much above the count could be lowered.
+/// A ceiling that is above the count by more than this part could be lowered.
 const SLACK: f64 = 0.02;
 
 /// A row of the file: most instructions, stores and loads of each side.

@@ -1,5 +1,5 @@
-//! Steps that follow from the tree, so that nobody can forget to add them: every example, every
-//! loom test, every fuzz target, and every command that the README shows.
+//! Steps that follow from the tree, so that none can be forgotten: every example, every loom test,
+//! every fuzz target, and every command that the README shows.
 
 use std::fmt::Display;
 use std::path::Path;

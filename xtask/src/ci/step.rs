@@ -12,8 +12,8 @@ use anyhow::Context;
 /// The exit code of a step that cannot run here, as automake has it.
 const CANNOT_RUN: i32 = 77;
 
-/// Known vulnerabilities need a database from the network. Where it cannot be fetched, the step
-/// says so: the check is about dependencies, and nothing in this tree can mend it.
+/// Known vulnerabilities need a database from the network. Where it cannot be fetched, the step is
+/// skipped: the check is about dependencies, and nothing in this tree can mend it.
 pub(super) const ADVISORIES: &str =
     "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
 
@@ -21,9 +21,9 @@ pub(super) const ADVISORIES: &str =
 pub(super) const SCRIPTS: &str =
     "git ls-files '*.sh' .ci/run | while read -r it; do bash -n \"$it\" || exit 1; done";
 
-/// What Dunlin is measured beside is a workspace of its own, which the other steps do not see. It
-/// is checked where `cargo run --release -p peers` builds it, and not run: figures need a machine
-/// that does nothing else.
+/// The peers that Dunlin is measured beside are a workspace of its own, which the other steps do
+/// not see. It is checked where `cargo run --release -p peers` builds it, and not run: figures need
+/// a machine that does nothing else.
 pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     peers/measure/Cargo.toml && cargo clippy --locked --manifest-path \
     peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
@@ -33,7 +33,7 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) name: String,
-    /// What bash runs, in the root of the workspace.
+    /// The command for bash, in the root of the workspace.
     pub(super) script: String,
     limit: Duration,
     may_skip: bool,

@@ -1,4 +1,4 @@
-//! What of the receive path is reached, from what `llvm-cov export` prints.
+//! The parts of the receive path that tests reach, from the output of `llvm-cov export`.
 //!
 //! Two things are counted, and both must be enough. An *outcome* is one side of a condition: of an
 //! `if`, a `while`, a guard, or one operand of `&&` and `||`. The compiler makes no conditions of
@@ -22,7 +22,7 @@ const CODE: u64 = 0;
 /// A piece of source: line and column of its first byte, and those behind its last.
 type Span = [u64; 4];
 
-/// What one file's places have counted.
+/// The counts of one file's places.
 #[derive(Debug, Default)]
 struct File {
     regions: BTreeMap<Span, u64>,
@@ -30,7 +30,7 @@ struct File {
     conditions: BTreeMap<Span, [u64; 2]>,
 }
 
-/// So many of so many.
+/// A number of places that were reached, out of all.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Share {
     reached: usize,
@@ -141,7 +141,7 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// What is not reached, and below it a table.
+    /// The places that are not reached, and below them a table.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, file) in &self.files {
             for ([line, column, ..], [yes, no]) in &file.conditions {

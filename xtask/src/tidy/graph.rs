@@ -1,5 +1,5 @@
-//! Who may depend on whom (`ARCHITECTURE.md`, "The crate graph"), from `cargo metadata`, and which
-//! crates forbid unsafe code (convention 9).
+//! The crates that each crate may depend on (`ARCHITECTURE.md`, "The crate graph"), from `cargo
+//! metadata`, and which crates forbid unsafe code (convention 9).
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ const UNDER_FACE: &[&str] = &[
 /// Any crate may use it, in its tests alone.
 const FOR_TESTS: &str = "dunlin-testkit";
 
-/// Ours may be used by whom it says here; a crate that is not in the table is a finding.
+/// The crates of ours, with their possible users; a crate that is not in the table is a finding.
 const RULES: &[Rule] = &[
     // What every user compiles has few libraries, so that it compiles soon.
     Rule {

@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// What the prose of a page links to, with the number of the line.
+/// The link targets in the prose of a page, with the number of the line.
 pub(super) fn relative(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let targets = |(number, line)| {
         targets(line)
@@ -54,7 +54,7 @@ fn check_page(tree: &Tree, anchors: &Anchors, page: &File) -> Vec<Finding> {
         if !tree.paths.contains(&path) {
             return Some(format!("no file `{target}`"));
         }
-        // Only pages have headings; in other files an anchor is for whoever shows them.
+        // Only pages have headings; in other files an anchor is for the program that shows them.
         let has_anchor = anchors.get(&path).is_none_or(|it| it.contains(anchor));
         (!anchor.is_empty() && !has_anchor).then(|| format!("no heading `{target}`"))
     };
@@ -73,7 +73,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What a line links to: `[text](target)` or `[name]: target`.
+/// The targets of a line's links: `[text](target)` or `[name]: target`.
 fn targets(line: &str) -> Vec<&str> {
     let mut targets: Vec<&str> = line
         .split("](")

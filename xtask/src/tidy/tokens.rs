@@ -1,6 +1,6 @@
-//! What stands inside a Rust file, as tokens: lengths of functions, macros that mark unfinished
-//! work, `unwrap()` outside tests, tests that do not stand in a file of their own (conventions 1,
-//! 2, 10). Tokens and not syntax trees, because bodies of macros count too.
+//! The tokens of a Rust file: lengths of functions, macros that mark unfinished work, `unwrap()`
+//! outside tests, tests that do not stand in a file of their own (conventions 1, 2, 10). Tokens and
+//! not syntax trees, because bodies of macros count too.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 

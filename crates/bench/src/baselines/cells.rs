@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
         }
         let cell = end.cell();
         // SAFETY: the reader has given this cell back (checked above, with acquire ordering) and
-        // reads it again only when the sequence number says so; there is no other writer.
+        // reads it again only after the sequence number has changed; there is no other writer.
         write(unsafe {
             std::slice::from_raw_parts_mut(cell.add(SEQUENCE).as_ptr(), end.shape.size)
         });
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What `read` makes of the next message, in place; `None` if there is none.
+    /// Calls `read` with the next message, in place; `None` if there is none.
     #[inline]
     pub(crate) fn read<R>(&mut self, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let end = &mut self.end;

@@ -1,4 +1,4 @@
-//! What reading a clock costs: the time stamp counter, and the standard library's.
+//! The cost of reading a clock: the time stamp counter, and the standard library's.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -20,8 +20,8 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// Copies of `size` bytes, in turn between so many pairs of buffers: what is copied again sooner
-/// may still lie in a cache.
+/// Copies of `size` bytes, in turn between several pairs of buffers: bytes that are copied again
+/// sooner may still lie in a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) size: u32,

@@ -1,11 +1,11 @@
-//! What a baseline must reach for its rows to count (design §14). A machine of today reaches all
-//! of it when it is quiet; a figure beyond says that other work took the processors.
+//! The least that a baseline must reach for its rows to count (design §14). A machine of today
+//! reaches all of it when it is quiet; a figure beyond says that other work took the processors.
 
 /// Largest plausible round trip of one cache line between two processes, in ns.
 const SHM_RTT_NS: f64 = 320.0;
 
-/// What each further cache line of a packet may add to that, in ns, both ways together. Lines that
-/// follow the first are fetched side by side, so they cost less than it does.
+/// Time that each further cache line of a packet may add to that, in ns, both ways together. Lines
+/// that follow the first are fetched side by side, so they cost less than it does.
 const SHM_RTT_LINE_NS: f64 = 60.0;
 
 /// Smallest plausible rate of a ring of cache lines, in cells per second.

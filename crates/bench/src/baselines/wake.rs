@@ -1,4 +1,4 @@
-//! What waking a sleeping process costs: a packet after a silence, to a server that sleeps in the
+//! The cost of waking a sleeping process: a packet after a silence, to a server that sleeps in the
 //! kernel, from a client that then spins for the answer.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};

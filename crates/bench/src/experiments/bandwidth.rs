@@ -84,14 +84,15 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// What a measurement takes beside its span: messages are not cut short. On a slow machine four
-    /// of a gigabyte each take longer than the usual time, and are left out without `--seconds`.
+    /// Time that a measurement takes in addition to its span: messages are not cut short. On a slow
+    /// machine four of a gigabyte each take longer than the usual time, and are left out without
+    /// `--seconds`.
     fn overhead(self) -> Duration {
         let last = if self.size >= HUGE { 4000 } else { 20 };
         subject::SET_UP + Duration::from_millis(last) * self.inflight
     }
 
-    /// Gigabits per second, of so many messages.
+    /// Gigabits per second, from a number of messages.
     #[expect(
         clippy::cast_precision_loss,
         reason = "messages of a run are far below 2^53"
@@ -106,7 +107,7 @@ impl Messages {
 pub(crate) struct Bandwidth {
     transport: Transport,
     messages: Messages,
-    /// What client and server lose on purpose.
+    /// Packets that client and server lose on purpose.
     loss: Option<Loss>,
 }
 
@@ -146,7 +147,7 @@ fn case(transport: Transport, messages: Messages) -> Case {
 }
 
 impl Bandwidth {
-    /// 8 MB requests, one at a time, over udp that loses so many frames in a million.
+    /// 8 MB requests, one at a time, over udp that loses `per_million` of a million frames.
     pub(crate) fn of_lossy_udp(per_million: u32) -> Self {
         let loss = Loss {
             per_million,

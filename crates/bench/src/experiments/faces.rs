@@ -100,7 +100,7 @@ struct Faces {
 struct Params {
     setting: Setting,
     face: Face,
-    /// Whom to call; `None`: serve.
+    /// The server to call; `None`: serve.
     server: Option<SocketAddr>,
     span: Duration,
 }

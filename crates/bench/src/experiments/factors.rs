@@ -70,7 +70,7 @@ const SESSIONS: usize = 8;
 /// Requests that are issued together (eRPC, table 3).
 const BATCH: usize = 3;
 
-/// What the others are compared with.
+/// The name of the baseline of all others.
 const BASELINE: &str = "all on";
 
 const RATE: [Metric; 2] = [
@@ -94,7 +94,7 @@ const INSTRUCTIONS: [Metric; 1] = [Metric {
     },
 }];
 
-/// What is switched off.
+/// The switch that is off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Factor {
     /// One reading of the clock serves a burst (eRPC §5.2.2).

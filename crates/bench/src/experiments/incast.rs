@@ -102,7 +102,7 @@ const BACKGROUND_SCENARIO: (&str, &str) = (
 const DEGREES: [u32; 5] = [20, 50, 100, 200, 1000];
 /// Congestion control schemes.
 const SCHEMES: [&str; 4] = ["none", "timely", "dcqcn", "swift"];
-/// Whom the others call: one host each, or any.
+/// Partners of the other hosts: one host each, or any.
 const PARTNERS: [&str; 2] = ["fixed", "drawn"];
 /// About how long a run takes, in seconds.
 const RUN: u64 = 8;

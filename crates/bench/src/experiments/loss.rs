@@ -68,7 +68,7 @@ const LATE: [u32; 4] = [0, 1, 10, 50];
 /// Requests of a round that loses nothing.
 const REQUESTS: u32 = 10;
 
-/// What the simulator takes for a request, about.
+/// Time of a request in the simulator, about.
 const PER_REQUEST: Duration = Duration::from_millis(2);
 
 const METRICS: [Metric; 2] = [

@@ -51,7 +51,7 @@ const SMALL: u32 = 32;
 const IS_LARGE: u64 = 1 << 63;
 /// Small RPCs of a round in the simulator.
 const SIMULATED: u32 = 1_000;
-/// What the simulator takes for them, about.
+/// Time of them in the simulator, about.
 const SIMULATING: Duration = Duration::from_millis(80);
 /// Small RPCs that do not count, while caches and buffers get warm.
 const WARM_UP: u64 = 500;

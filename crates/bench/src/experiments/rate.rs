@@ -74,7 +74,7 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// Who issues requests.
+/// The processes that issue requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pattern {
     /// One side; the other serves.
@@ -97,7 +97,7 @@ pub(crate) struct Rate {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// Whom to connect to; who is told nobody listens, and issues when the other one does.
+    /// The server to connect to; a process without one listens, and issues when the other one does.
     server: Option<SocketAddr>,
     batch: u32,
     size: u16,

@@ -60,7 +60,7 @@ pub(crate) const CALL: Role = Role::new("many-sessions", call);
 /// Sessions of one pair of endpoints.
 const SESSIONS: [u32; 5] = [1, 100, 1_000, 10_000, 20_000];
 
-/// The rate with so many sessions is what the others are compared with.
+/// The rate with this number of sessions is the baseline of the others.
 const COMPARED: u32 = 100;
 
 /// RPCs that each session carries before memory is measured.
@@ -90,7 +90,7 @@ const METRICS: [Metric; 5] = [
     Metric::alone("connects_per_s", "1/s"),
 ];
 
-/// Speed and memory with so many sessions.
+/// Speed and memory with a number of sessions.
 #[derive(Clone, Copy, Debug)]
 struct Sessions {
     transport: Transport,
@@ -112,7 +112,7 @@ struct Params {
     span: Duration,
 }
 
-/// What the client reports before its silence ends.
+/// The client's report before its silence ends.
 #[derive(Debug, Serialize, Deserialize)]
 struct Quiet {
     before: Side,

@@ -45,7 +45,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Issues RPCs whose handlers are slow.
 pub(crate) const CALL: Role = Role::new("slow-handler", call);
 
-/// What the handlers take, in microseconds.
+/// Times that handlers take, in microseconds.
 const HANDLERS_US: [u32; 5] = [1, 10, 100, 1_000, 10_000];
 
 /// Far below what the slowest handlers take.

@@ -22,7 +22,7 @@ use super::subject::Loss;
 #[derive(Debug)]
 pub(crate) struct LossyUdp;
 
-/// What can be set.
+/// The settings.
 #[derive(Debug)]
 pub(crate) struct LossyOptions {
     pub(crate) udp: UdpOptions,

@@ -9,7 +9,7 @@ pub struct Metric {
     pub name: &'static str,
     /// `ns`, `1/s`, `GB/s`, and so on.
     pub unit: &'static str,
-    /// What it is divided by.
+    /// Its baseline.
     pub against: Against,
 }
 
@@ -24,7 +24,7 @@ impl Metric {
     }
 }
 
-/// What a figure is compared with.
+/// The baseline of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Against {
     /// Nothing: it stands for itself.
@@ -40,14 +40,14 @@ pub enum Against {
     },
 }
 
-/// What one measurement found.
+/// The result of one measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
     /// One value for each metric, and behind them those that metrics are compared with.
     pub values: Vec<f64>,
-    /// What should not have happened, and may explain the values.
+    /// Unexpected events that may explain the values.
     pub alarms: Vec<String>,
-    /// What was counted meanwhile, for `--verbose`.
+    /// Counts of the measurement, for `--verbose`.
     pub details: Vec<String>,
 }
 
@@ -62,10 +62,10 @@ impl From<Vec<f64>> for Measurement {
 
 /// Something to measure. Each measurement starts afresh, in processes of its own.
 pub(crate) trait Probe {
-    /// What it is, in a few words.
+    /// Its name, in a few words.
     fn name(&self) -> &'static str;
 
-    /// What [`Probe::measure`] returns, in order.
+    /// The values of [`Probe::measure`], in order.
     fn metrics(&self) -> &'static [Metric];
 
     /// Measures for `span`.

@@ -16,7 +16,7 @@ const WARM_UP: u64 = 2_000;
 /// How many round trips pass between two looks at the time.
 const BLOCK: u64 = 64;
 
-/// What [`Recorder::quantiles`] returns, in order.
+/// The values of [`Recorder::quantiles`], in order.
 pub(crate) const METRICS: [Metric; 3] = [
     metric("rtt_p50", 0),
     metric("rtt_p99", 1),
@@ -52,7 +52,7 @@ impl Recorder {
         }
     }
 
-    /// Leaves out so many round trips that code and data are warm.
+    /// Leaves out the first round trips, until code and data are warm.
     pub(crate) fn warming_up() -> Self {
         Self::skipping(WARM_UP)
     }

@@ -38,7 +38,7 @@ impl Simulated {
         }
     }
 
-    /// What is read off a report: a value for each metric.
+    /// Reads a value for each metric off a report.
     pub(crate) fn reading(
         mut self,
         metrics: &'static [Metric],

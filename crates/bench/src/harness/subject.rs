@@ -80,7 +80,7 @@ pub(crate) struct Loss {
     pub(crate) seed: u64,
 }
 
-/// What a client reports.
+/// The report of a client.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) values: Vec<f64>,
@@ -234,7 +234,7 @@ impl Server {
         Ok(Self { address, process })
     }
 
-    /// What it has counted and used so far.
+    /// Its counts and its use of resources so far.
     ///
     /// # Errors
     /// It has ended.

@@ -1,4 +1,4 @@
-//! What requests and responses contain, so that no measurement is of empty work: the client
+//! The content of requests and responses, so that no measurement is of empty work: the client
 //! writes every word of a request from a fresh counter, the server reads every word and answers
 //! with a function of all of them, and the client checks every word of the answer.
 //!

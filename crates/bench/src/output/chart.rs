@@ -114,7 +114,7 @@ pub(crate) fn measured_line(name: &str, colour: Option<usize>, rows: &[&Row], x:
     line(name, colour, Kind::Measured, rows.iter().filter_map(point))
 }
 
-/// What they were compared with.
+/// The line of their baselines.
 pub(crate) fn baseline_line(colour: Option<usize>, rows: &[&Row], x: &str) -> Line {
     let point = |row: &&Row| Some(Point::at(row.params.get(x)?.as_f64()?, row.baseline?));
     let name = rows.iter().find_map(|row| row.baseline_name.as_deref());

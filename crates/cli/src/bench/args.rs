@@ -1,4 +1,4 @@
-//! What `dunlin bench` can be told, and what its help says.
+//! The arguments of `dunlin bench`, and its help.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,14 +48,14 @@ handler does that waits for a disk, because with two processors they would fight
 
 Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 
-/// What `dunlin bench` can be told.
+/// The arguments of `dunlin bench`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
-    /// What to measure
+    /// Experiments to run
     #[arg(
         value_name = "NAME",
         default_value = "summary",

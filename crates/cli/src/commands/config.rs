@@ -1,5 +1,5 @@
-//! `dunlin config`: every option that an operator tunes, with its value, who set it, its unit,
-//! range and meaning (design §11).
+//! `dunlin config`: every option that an operator tunes, with its value, the source of the value,
+//! its unit, range and meaning (design §11).
 
 use std::fmt::Write as _;
 
@@ -25,7 +25,7 @@ refused with its place. Programs do the same with dunlin::Settings.
 
 Exit codes: 0, all is well; 1, the output cannot be written; 2, an option or the usage is wrong.";
 
-/// What `dunlin config` can be told.
+/// The arguments of `dunlin config`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! What `dunlin echo-server` serves and `dunlin ping` asks for, and the options that they share.
+//! The service of `dunlin echo-server`, which `dunlin ping` calls, and the options that they share.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use dunlin::{ReqType, Settings};
 use crate::commands::options::OptionArgs;
 
 /// The request type that is answered with the request's own bytes. Far from the small numbers that
-/// programs begin with, so that a ping does not run a handler of somebody else's by accident.
+/// programs begin with, so that a ping does not run a handler of another program by accident.
 pub(crate) const ECHO: ReqType = ReqType(0x7ec0);
 
-/// What packets travel over.
+/// The transport of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Over {
     /// Shared memory on one host, UDP otherwise; meets the two others
@@ -32,10 +32,10 @@ impl Over {
     }
 }
 
-/// What both commands can be told about their endpoints.
+/// The arguments of both commands for their endpoints.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
-    /// What packets travel over
+    /// Transport of packets
     #[arg(long, value_enum, value_name = "T", default_value = "auto")]
     pub(crate) transport: Over,
     /// How long a thread looks for packets before it blocks, such as `50 us`; `spin`: for ever

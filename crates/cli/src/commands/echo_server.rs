@@ -29,7 +29,7 @@ It serves request type 0x7ec0, of any size up to `endpoint.max_message`. Endpoin
 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or the usage is wrong.";
 
-/// What `dunlin echo-server` can be told.
+/// The arguments of `dunlin echo-server`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     endpoint: EndpointArgs,
 }
 
-/// What an endpoint has served.
+/// Counts of an endpoint that serves.
 #[derive(Clone, Copy, Debug, Default)]
 struct Served {
     requests: u64,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Who pings must know where, so the port is the one that was asked for or none.
+/// Clients must know the port, so it is the one that was asked for or none.
 fn bind(settings: &Settings) -> anyhow::Result<Nexus> {
     let listen = settings.listen();
     let bound = settings.nexus().exact_port(true).bind(listen.as_str());
@@ -157,7 +157,7 @@ fn echo<T: Configurable>(
         Ok(rpc) => rpc,
         Err(error) => {
             let context = format!("endpoint {index}");
-            // Nobody listens any more if another endpoint has failed before.
+            // The receiver is gone if another endpoint has failed before.
             let _ = ready.send(Err(anyhow!(error).context(context)));
             return Served::default();
         }

@@ -20,7 +20,7 @@ Lines with `!` say what could be better, and below it how. Nothing is changed by
 
 Exit codes: 0, it was shown; 1, no transport works here; 2, wrong usage.";
 
-/// What `dunlin info` can be told.
+/// The arguments of `dunlin info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

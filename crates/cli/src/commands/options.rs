@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use dunlin::Settings;
 use dunlin::settings::SettingsError;
 
-/// How commands are told options of Dunlin.
+/// Options of Dunlin on the command line.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OptionArgs {
     /// Configuration file (TOML), in place of the one that DUNLIN_CONFIG names

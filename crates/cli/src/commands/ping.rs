@@ -32,14 +32,14 @@ side's. When the server has failed, each further ping tries to reach it again.
 
 Exit codes: 0, something answered; 1, nothing did; 2, an option or the usage is wrong.";
 
-/// What `dunlin ping` can be told.
+/// The arguments of `dunlin ping`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The server's nexus; without a port, at the usual one, 31850
     #[arg(value_name = "HOST[:PORT]")]
     address: String,
-    /// Stop after so many; without it, at Ctrl-C
+    /// Stop after N pings; without it, at Ctrl-C
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Time between two pings
@@ -124,7 +124,7 @@ fn repeat<T: Configurable>(
     Ok(())
 }
 
-/// What to do about a server that cannot be reached.
+/// Adds advice to the error about a server that cannot be reached.
 fn advise(error: anyhow::Error, args: &Args) -> anyhow::Error {
     let address = &args.address;
     error.context(format!(

@@ -30,7 +30,7 @@ Ctrl-C ends the run and reports what was measured so far.
 
 Exit codes: 0, all was run; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 
-/// What `dunlin sim` can be told.
+/// The arguments of `dunlin sim`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -33,7 +33,7 @@ in Prometheus's text. A process shows itself unless it was told to hide, and to 
 Exit codes: 0, it was shown; 1, it cannot be had, or the process has ended; 2, wrong usage; 130,
 Ctrl-C.";
 
-/// What `dunlin stats` can be told.
+/// The arguments of `dunlin stats`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -115,7 +115,7 @@ fn list(as_json: bool) -> anyhow::Result<()> {
     print(&tables::list(&rows))
 }
 
-/// What happens in each interval.
+/// Prints the rates of each interval.
 fn watch(opened: &mut Opened, interval: Duration, args: &Args) -> anyhow::Result<()> {
     signal::watch()?;
     let mut before = opened.read()?;

@@ -29,7 +29,7 @@ Without a terminal, use `dunlin stats 4711 --watch`.
 Exit codes: 0, it was ended with `q`; 1, the process cannot be looked at, or has ended; 2, wrong
 usage or no terminal; 130, Ctrl-C.";
 
-/// What `dunlin top` can be told.
+/// The arguments of `dunlin top`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     interval: Duration,
 }
 
-/// What a key asks for.
+/// The request that a key stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wish {
     /// Something was changed: draw.
@@ -119,7 +119,7 @@ fn follow(
     }
 }
 
-/// What the user wants.
+/// The request in an event, if there is one.
 fn wish(model: &mut Model, event: &Event) -> Option<Wish> {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => press(model, *key),

@@ -37,7 +37,7 @@ const WORD_EVERY: Duration = Duration::from_millis(100);
 /// Pause when nothing has come.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What `dunlin trace` can be told.
+/// The arguments of `dunlin trace`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Who is given the packets.
+/// The receiver of the packets.
 enum Sink {
     Lines,
     Json,

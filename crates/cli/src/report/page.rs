@@ -98,7 +98,7 @@ fn head(out: &mut String, rows: &[Row], measured: &[Part]) {
              a dot appears when the pointer rests on it.</p>\n</header>\n";
 }
 
-/// What measured the rows, each once.
+/// The origins of the rows, each once.
 fn origins(rows: &[Row]) -> Vec<&Origin> {
     let mut origins: Vec<&Origin> = Vec::new();
     for row in rows {
@@ -158,7 +158,7 @@ impl Part {
     }
 }
 
-/// What the page does not have, and what should not have happened.
+/// Parts that the page does not have, and unexpected events.
 fn notes(out: &mut String, missing: &[Part], alarms: &[String]) {
     if !missing.is_empty() {
         *out += "<section id=\"missing\">\n<h2>Not measured</h2>\n<p>There are no rows of these \

@@ -100,7 +100,7 @@ fn report(files: &[String], others: &[&str]) -> std::process::Output {
     run(&[&args[..], others].concat())
 }
 
-/// What the checks say of a page; `None` if there is no browser.
+/// The checks' findings about a page; `None` if there is no browser.
 fn look_at(page: &str, name: &str, width: u32, scheme: &str) -> Option<Value> {
     let path = temporary(name);
     let checked = page.replacen("<head>", &format!("<head>\n<script>{CHECKS}</script>"), 1);

@@ -1,5 +1,5 @@
-//! What `dunlin trace` writes of endpoints that run, tshark dissects: small calls, large messages
-//! in both directions, and errors, over either transport.
+//! tshark dissects the file that `dunlin trace` writes about running endpoints: small calls, large
+//! messages in both directions, and errors, over either transport.
 
 use std::path::Path;
 use std::process::Child;
@@ -16,7 +16,7 @@ use super::{alone, dunlin, text};
 
 const ECHO: ReqType = ReqType(1);
 const REJECT: ReqType = ReqType(2);
-/// Nobody handles it.
+/// A type without a handler.
 const UNKNOWN: ReqType = ReqType(9);
 const REJECTED: ErrorCode = ErrorCode::application(404);
 /// Indices of the endpoints.
@@ -67,7 +67,7 @@ impl<T: Open> Pair<T> {
         self.client.session_info(self.session).unwrap()
     }
 
-    /// Both have their turn until `done` says so.
+    /// Both have their turn until `done` returns true.
     fn turn_until(&mut self, mut done: impl FnMut(&Self) -> bool) {
         let deadline = Instant::now() + LIMIT;
         while !done(self) {

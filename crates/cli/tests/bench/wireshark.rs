@@ -26,8 +26,8 @@ const FILE: usize = 24;
 const RECORD: usize = 16;
 const LOWER: usize = 14 + 20 + 8;
 
-/// What tshark says of each frame of a file, of the layer or layers that are named; `None` if
-/// there is no tshark.
+/// tshark's fields for each frame of a file, of the layer or layers that are named; `None` if there
+/// is no tshark.
 pub(super) fn dissect(pcap: &Path, layers: &str, options: &[&str]) -> Option<Vec<Value>> {
     let script = format!("lua_script:{ROOT}/tools/wireshark/dunlin.lua");
     let out = Command::new("tshark")
@@ -35,7 +35,7 @@ pub(super) fn dissect(pcap: &Path, layers: &str, options: &[&str]) -> Option<Vec
         .args(["-T", "json", "--no-duplicate-keys"])
         .args(["-J", layers])
         .args(options)
-        // Nobody's preferences.
+        // Without the user's preferences.
         .env("WIRESHARK_CONFIG_DIR", env!("CARGO_TARGET_TMPDIR"))
         .output();
     let Ok(out) = out else {
@@ -57,7 +57,7 @@ pub(super) fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A file with these datagrams, to the port each, of which so many bytes were captured.
+/// A file with these datagrams, to the port each, of which `captured` bytes were captured.
 fn pcap(name: &str, datagrams: &[(u16, Vec<u8>)], captured: usize) -> PathBuf {
     let mut out = Vec::new();
     out.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());

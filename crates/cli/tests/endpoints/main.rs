@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Longer than anything here takes, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The command, ready to start, without options of whoever runs the tests.
+/// The command, ready to start, without options of the user that runs the tests.
 fn dunlin(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dunlin"));
     command
@@ -26,7 +26,7 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
-/// What a command that ends by itself has said. One that does not is killed, and has no code.
+/// The output of a command that ends by itself. One that does not is killed, and has no code.
 fn run(args: &[&str]) -> Output {
     let mut child = dunlin(args).spawn().unwrap();
     let deadline = Instant::now() + LIMIT;
@@ -50,7 +50,7 @@ fn objects(bytes: &[u8]) -> Vec<Value> {
         .collect()
 }
 
-/// A command that runs until it is told to stop, or the test ends.
+/// A command that runs until it is stopped, or the test ends.
 struct Running {
     child: Child,
     out: BufReader<ChildStdout>,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Running, objects, run, text};
 
-/// What `dunlin ping` asks for.
+/// The request type of `dunlin ping`.
 const ECHO: ReqType = ReqType(0x7ec0);
 
 fn ping(address: &str, args: &[&str]) -> (Vec<Value>, Option<i32>, String) {
@@ -67,7 +67,7 @@ fn an_echo_server_answers_pings_of_any_size_over_each_transport() {
     assert_eq!(counted.sum::<u64>(), 50);
     assert_eq!(lines[0]["wrong"], 0);
 
-    // The port is taken; the message says by whom to find out, and what to do.
+    // The port is taken; the message names a command that finds the owner, and a remedy.
     let out = run(&["echo-server", &address]);
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
@@ -127,7 +127,7 @@ fn what_is_no_server_is_exit_code_1_and_says_what_would_be_one() {
     let addresses = [&silent, &loud].map(|listener| listener.local_addr().unwrap().to_string());
     std::thread::spawn(move || {
         for stream in loud.incoming() {
-            // Whoever pings closes the connection when it likes.
+            // The client closes the connection when it likes.
             let _ = stream
                 .unwrap()
                 .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");

@@ -1,4 +1,5 @@
-//! What it costs an endpoint to show itself, and to be looked at. It prints, so it is run by hand.
+//! The cost for an endpoint of showing itself, and of being looked at. It prints, so it is run by
+//! hand.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -54,7 +55,7 @@ impl Busy {
         }
     }
 
-    /// Calls in a second of this thread's processor time: whoever else runs does not count.
+    /// Calls in a second of this thread's processor time: other programs do not count.
     fn rate(&mut self) -> f64 {
         assert!(self.client.session_info(self.session).is_some());
         let (before, start, ran) = (*self.client.app(), Instant::now(), processor_time());

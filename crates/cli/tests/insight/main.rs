@@ -1,4 +1,4 @@
-//! `dunlin stats` and its like against a running process: this one, or one that ends.
+//! `dunlin stats` and `dunlin top` against a running process: this one, or one that ends.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -118,14 +118,14 @@ fn a_process_is_shown_and_listed() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .filter(|line| line["address"] == shown.1)
         .collect::<Vec<_>>();
-    // Whoever lists has the file open as well.
+    // The process that lists has the file open as well.
     assert_eq!(listed.len(), 1, "{output:?}");
     assert_eq!(listed[0]["pid"], shown.0.id());
     assert_eq!(listed[0]["endpoints"], 2);
 }
 
-/// Each side of a session between processes is shown where the other is: who connected knows the
-/// endpoint, the other side knows the nexus.
+/// Each side of a session between processes is shown with the place of the other: the side that
+/// connected knows the endpoint, the other side knows the nexus.
 #[test]
 fn sessions_are_shown_with_their_peers() {
     let shown = Shown::start();
@@ -153,7 +153,7 @@ fn sessions_are_shown_with_their_peers() {
     assert!(text(&output.stdout).contains(&us), "{output:?}");
 }
 
-/// What a watch of `target` says when the process ends, and its exit code.
+/// The output of a watch of `target` when the process ends, and its exit code.
 fn watched_until_death(shown: &mut Shown, target: &str) -> (Option<i32>, String) {
     let mut watch = dunlin(&["stats", target, "--watch", "0.05"])
         .spawn()

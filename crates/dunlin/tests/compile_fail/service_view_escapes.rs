@@ -1,4 +1,4 @@
-//! What a handler sees lies in the receive frame and is gone when it returns.
+//! The data that a handler sees lies in the receive frame and is gone when it returns.
 
 use dunlin::service::{Context, Fixed};
 use dunlin::{Cx, service};

@@ -1,4 +1,4 @@
-//! The client of these tests: it remembers what it hears, and nothing that it does can hang.
+//! The client of these tests: it remembers its events, and nothing that it does can hang.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use crate::server::{MARK, STATS, Stats, answer_to};
 
 /// The default time within which a failed peer is found.
 pub(crate) const FAILURE: Duration = Duration::from_secs(1);
-/// What a busy machine may add to it.
+/// Time that a busy machine may add to it.
 pub(crate) const MARGIN: Duration = Duration::from_millis(700);
-/// Nothing else takes so long.
+/// Nothing else takes this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -74,7 +74,7 @@ impl<T: Named> Client<T> {
         self.call(session, MARK, &self.next_mark.to_le_bytes(), self.next_mark);
     }
 
-    /// Runs until so many calls have ended, and returns them.
+    /// Runs until `count` calls have ended, and returns them.
     pub(crate) fn finish(&mut self, count: usize, limit: Duration) -> Vec<Done> {
         self.run_within(limit, "calls", |heard| heard.done.len() >= count);
         let done = std::mem::take(&mut self.rpc.app_mut().done);
@@ -104,7 +104,7 @@ impl<T: Named> Client<T> {
         assert_eq!(done.response.data(), answer_to(done.tag.0).to_le_bytes());
     }
 
-    /// Runs exchanges for so long.
+    /// Runs exchanges for this time.
     pub(crate) fn exchange_for(&mut self, session: Session, span: Duration) -> u32 {
         let begin = Instant::now();
         let mut count = 0;

@@ -21,12 +21,12 @@ const LATER: ReqType = ReqType(1);
 const SPIN: Duration = Duration::from_micros(100);
 /// The longest pause, well beyond that.
 const LONGEST_PAUSE: Duration = Duration::from_micros(250);
-/// By so much a pause differs from the one before.
+/// A pause differs from the one before by this.
 const STEP: Duration = Duration::from_nanos(250);
 const SPAN: Duration = Duration::from_secs(2);
 /// No retransmission and no probe comes to the rescue.
 const NEVER: Duration = Duration::from_secs(60);
-/// So many RPCs share one look at how the machine has treated us.
+/// Number of RPCs that share one look at how the machine has treated us.
 const ASK_EVERY: u32 = 50;
 /// Half of what a lost wake-up costs; far more than a wake-up takes.
 const LATE: Duration = Duration::from_millis(25);
@@ -91,8 +91,8 @@ struct Aim {
 }
 
 impl Aim {
-    /// The last pause was too long if somebody had to be woken after it, else too short. Where
-    /// nobody counts wake-ups it sweeps over the whole range.
+    /// The last pause was too long if a thread had to be woken after it, else too short. Where
+    /// wake-ups are not counted it sweeps over the whole range.
     fn adjust(&mut self, wakeups: u64) {
         let woken = std::mem::replace(&mut self.wakeups, wakeups) != wakeups;
         self.pause = match woken {

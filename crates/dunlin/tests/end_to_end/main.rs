@@ -23,7 +23,7 @@ mod sessions;
 use dunlin::{Auto, Shm, Udp};
 use dunlin_nexus::Open;
 
-/// A transport by the name that a child is told.
+/// A transport by the name that the parent passes to a child.
 trait Named: Open {
     const NAME: &'static str;
 

@@ -58,7 +58,7 @@ impl Listener {
         Some(Self(socket))
     }
 
-    /// What has come for this port since the last look.
+    /// Datagrams that have come for this port since the last look.
     fn heard(&self, port: u16) -> Vec<Vec<u8>> {
         let mut buffer = [0; 2048];
         let mut heard = Vec::new();

@@ -114,7 +114,7 @@ impl std::ops::Deref for Server {
     }
 }
 
-/// What the child prints with our mark, without it.
+/// The lines that the child prints with our mark, without it.
 fn lines_of(output: ChildStdout) -> Receiver<String> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -133,7 +133,7 @@ fn lines_of(output: ChildStdout) -> Receiver<String> {
 /// Tells the parent.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // The parent may be gone; then nobody listens.
+    // The parent may be gone.
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
 }
 

@@ -1,5 +1,5 @@
-//! What the servers of these tests do. They count what they run, so that a client can ask whether
-//! anything ran twice or was left behind.
+//! The work of the servers in these tests. They count what they run, so that a client can ask
+//! whether anything ran twice or was left behind.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ pub(crate) const LEAVE: ReqType = ReqType(5);
 /// [`Stats`].
 pub(crate) const STATS: ReqType = ReqType(6);
 
-/// What a server knows of itself.
+/// Counts of a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stats {
     /// Numbers that were noted.

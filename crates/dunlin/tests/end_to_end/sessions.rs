@@ -1,4 +1,5 @@
-//! Sessions that begin before their server does, and that end in order: both sides hear of it.
+//! Sessions that begin before their server does, and that end in order: both sides get events of
+//! it.
 
 use std::time::Duration;
 

@@ -156,7 +156,7 @@ fn count_dropped(local: &mut Local<Shm>) {
     });
 }
 
-/// Waits until the server says that so many futures were dropped.
+/// Waits until the server reports that `count` futures were dropped.
 async fn wait_for_dropped(cx: &Caller, session: Session, count: u32) {
     for _ in 0..2000 {
         let asked = cx.call(session, ECHO, cx.copy(b"?").unwrap());

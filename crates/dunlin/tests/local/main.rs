@@ -25,7 +25,7 @@ const NESTED: ReqType = ReqType(3);
 const PANIC: ReqType = ReqType(4);
 const FORGET: ReqType = ReqType(5);
 
-/// Nothing takes so long.
+/// Nothing takes this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn local(nexus: &Nexus) -> Local<Shm> {

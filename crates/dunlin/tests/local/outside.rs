@@ -1,4 +1,4 @@
-//! Futures that somebody else polls, and an endpoint that somebody else drives.
+//! Futures that another executor polls, and an endpoint that another loop drives.
 
 use std::future::pending;
 use std::pin::pin;

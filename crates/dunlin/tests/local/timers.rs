@@ -74,7 +74,7 @@ fn spawned_futures_run_beside_the_others() {
     assert_eq!(*sum.borrow(), 55);
 }
 
-/// What spawns itself again and again leaves the others their turns.
+/// A task that spawns itself again and again leaves the others their turns.
 #[test]
 fn spawning_without_end_starves_nobody() {
     fn again(cx: Caller) {

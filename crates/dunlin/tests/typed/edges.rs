@@ -1,4 +1,4 @@
-//! What is rarely needed of a typed service: deadlines that are passed on, answers that cannot be
+//! Rarely used features of a typed service: deadlines that are passed on, answers that cannot be
 //! encoded, requests that are kept, msgbufs that serve again.
 
 use std::time::Duration;
@@ -16,7 +16,8 @@ use crate::{
 
 const FAILED: AsyncError = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
 
-/// A server is told what is left when the request comes, by its own clock, which began long before.
+/// A server gets the time that is left when the request comes, by its own clock, which began long
+/// before.
 async fn pass_deadlines(cx: Caller, session: Session) {
     let span = Duration::from_millis(200);
     cx.sleep(2 * span).await;
@@ -24,7 +25,7 @@ async fn pass_deadlines(cx: Caller, session: Session) {
     let left = loop {
         match kv.patience(&()).deadline(span).await {
             Ok(left) => break left.get(),
-            // The machine was busy for so long.
+            // The machine was busy for all of the deadline.
             Err(failure) => assert!(failure.is_uncertain(), "{failure:?}"),
         }
     };
@@ -41,7 +42,7 @@ async fn shout(cx: Caller, session: Session) {
         kv.shout(&"nothing".into()).await,
         Err(Failure::Call(FAILED))
     );
-    // So much fits into the room that the codec asks for.
+    // This fits into the room that the codec asks for.
     assert!(kv.shout(&"a".repeat(4096)).await == Ok("A".repeat(4096)));
     let large = "a".repeat(50_000);
     let too_large = |error| matches!(error, RpcError::ResponseTooLarge { .. });

@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Nothing takes so long.
+/// Nothing takes this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(
@@ -219,7 +219,7 @@ impl KvPoll for Polled {
     }
 }
 
-/// Runs `task` beside a thread that serves as `serve` does, until the receiver says so.
+/// Runs `task` beside a thread that serves as `serve` does, until the receiver gets a message.
 fn beside(serve: impl FnOnce(&Nexus, oneshot::Receiver<()>) + Send, task: impl FnOnce(SocketAddr)) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let address = nexus.address();

@@ -1,4 +1,4 @@
-//! What is written is in the file; the file keeps its size.
+//! Bytes that are written are in the file; the file keeps its size.
 
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Places survive the file; words that nobody wrote are no place.
+//! Places survive the file; words that are no place are refused.
 
 use super::*;
 

@@ -25,7 +25,7 @@ pub struct Found {
 pub enum FindError {
     /// There is none with this number.
     NoProcess(u32),
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     Forbidden(u32),
     /// It has no nexus, or one that does not show itself.
     Nothing(u32),
@@ -33,7 +33,7 @@ pub enum FindError {
     Io {
         /// Which.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -93,7 +93,7 @@ pub fn all() -> Vec<Found> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     pids.sort_unstable();
-    // A process that ends meanwhile, or belongs to somebody else, has none.
+    // A process that ends meanwhile, or belongs to another user, has none.
     pids.into_iter()
         .flat_map(|pid| files_of(pid).unwrap_or_default())
         .collect()
@@ -115,8 +115,8 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// False if the process has only opened, or inherited, the file of another: whoever reads one has
-/// it among its descriptors as well. A file that cannot be understood is not judged.
+/// False if the process has only opened, or inherited, the file of another: a reader has it among
+/// its descriptors as well. A file that cannot be understood is not judged.
 fn is_of(file: &mut File, pid: u32) -> bool {
     match (read_head(file), own_number(pid)) {
         (Ok(head), Some(own)) => head[header::PID] == own,

@@ -59,7 +59,7 @@ impl Histogram {
         last.map_or(0, |bucket| self.middle(bucket))
     }
 
-    /// What came since an earlier reading of the same histogram.
+    /// The growth since an earlier reading of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let counts = self.counts.iter().enumerate().map(|(bucket, count)| {
@@ -72,8 +72,8 @@ impl Histogram {
         }
     }
 
-    /// How many were at most so long, for every bound that is a power of two: exact, because
-    /// buckets begin there.
+    /// The count of values up to each bound that is a power of two: exact, because buckets begin
+    /// there.
     pub fn up_to_powers_of_two(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut seen = 0_u64;
         self.counts

@@ -1,7 +1,7 @@
 //! The counters of a process anywhere: its file, part by part, over the control plane (rule C10).
 //!
-//! Everything here blocks, within time-outs. A connection is used for one reading: nobody has to
-//! keep its heartbeats between two.
+//! Everything here blocks, within time-outs. A connection is used for one reading: no heartbeats
+//! are needed between two.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Remote {
     stream: TcpStream,
-    /// What has come and was not taken.
+    /// Bytes that have come and were not taken.
     input: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Remote {
             stream,
             input: Vec::new(),
         };
-        // Of no host and listening nowhere: nobody will want to meet it again.
+        // Of no host and listening nowhere: no peer will want to meet it again.
         remote.send(&Message::Hello(Hello {
             min_version: VERSION,
             max_version: VERSION,

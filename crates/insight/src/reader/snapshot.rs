@@ -26,13 +26,13 @@ pub struct Values(Vec<(String, u64)>);
 /// One row of the table of sessions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionRow {
-    /// What there is to say about it in numbers.
+    /// Its numbers.
     pub numbers: Values,
     /// Where its other side is.
     pub place: Whereabouts,
 }
 
-/// What a process showed at one moment.
+/// A process at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// Its number where it runs.
@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub address: String,
     /// Release of the library that it was built with.
     pub release: String,
-    /// What its control plane has counted; empty if it has not run yet.
+    /// Counters of its control plane; empty if it has not run yet.
     pub nexus: Values,
     /// Its endpoints, in order of their indices.
     pub endpoints: Vec<Endpoint>,
@@ -56,17 +56,17 @@ pub struct Snapshot {
 /// The groups of an endpoint's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
-    /// What core has counted.
+    /// Counters of core.
     Counters,
     /// Packets that were dropped, by reason.
     Drops,
-    /// What the transport has counted.
+    /// Counters of the transport.
     Transport,
     /// Numbers that may fall.
     Gauges,
 }
 
-/// What an endpoint showed at one moment.
+/// An endpoint at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     /// Its index in the nexus.
@@ -77,11 +77,11 @@ pub struct Endpoint {
     pub written_ns: u64,
     /// The same moment on its own clock.
     pub clock_ns: u64,
-    /// What core has counted since the start.
+    /// Counters of core since the start.
     pub counters: Values,
     /// Packets that were dropped, by reason.
     pub drops: Values,
-    /// What the transport has counted.
+    /// Counters of the transport.
     pub transport_counters: Values,
     /// Numbers that may fall.
     pub gauges: Values,

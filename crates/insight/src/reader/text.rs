@@ -13,7 +13,7 @@ const MAX_NAMES: usize = 256;
 /// Most buckets of a histogram.
 const MAX_BUCKETS: usize = 4096;
 
-/// What the text says.
+/// The content of the text.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) program: String,
@@ -84,7 +84,7 @@ impl Text {
     }
 }
 
-/// What a terminal can be given.
+/// The text without characters that a terminal would act on.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(256).collect()
 }

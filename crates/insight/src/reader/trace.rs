@@ -21,7 +21,7 @@ const MAX_SLOTS: u64 = 1 << 20;
 const CHUNK: u64 = 512;
 /// Slots in front of the writers that may be overwritten while they are read.
 const MARGIN: u64 = 64;
-/// Longest time in which somebody who traces changes the word.
+/// Longest time in which another tracing process changes the word.
 const OTHERS: Duration = Duration::from_millis(250);
 
 /// Why there is no trace.
@@ -31,7 +31,7 @@ pub enum TraceError {
     Read(ReadError),
     /// It cannot be asked.
     Ask(io::Error),
-    /// Somebody else has asked.
+    /// Another process traces.
     Busy,
 }
 
@@ -97,7 +97,7 @@ pub struct Trace {
     slots: u64,
     /// Names of the reasons for drops.
     reasons: Vec<String>,
-    /// The word that says that somebody still wants the trace.
+    /// The word that shows that the trace is still wanted.
     word: u64,
     /// Number of the next packet to read.
     next: u64,
@@ -249,7 +249,7 @@ impl Trace {
 
 impl Drop for Trace {
     fn drop(&mut self) {
-        // If it fails, the endpoints notice by themselves that nobody asks any more.
+        // If it fails, the endpoints notice by themselves that the trace is no longer wanted.
         let _ = self.put(trace::WORD, 0);
     }
 }

@@ -151,12 +151,12 @@ impl Page {
         Some(Block {
             page: Arc::clone(self),
             number,
-            // Whoever had it may have ended in the middle.
+            // The owner before may have ended in the middle.
             sequence: sequence.next_multiple_of(2),
         })
     }
 
-    /// What the control plane has counted. Called by the control thread alone.
+    /// Writes the counters of the control plane. Called by the control thread alone.
     pub fn write_nexus(&self, values: impl IntoIterator<Item = u64>) {
         let sequence = self.nexus_sequence.load(Ordering::Relaxed);
         self.nexus_sequence.store(sequence + 2, Ordering::Relaxed);
@@ -178,7 +178,7 @@ impl Page {
         self.memory.file()
     }
 
-    /// Whether a trace is wanted, of whom, and how much of each packet.
+    /// Whether a trace is wanted, of which endpoint, and how much of each packet.
     pub(super) fn trace_words(&self) -> [u64; 3] {
         [trace::WORD, trace::ENDPOINT, trace::KEEP].map(|place| {
             u64::from_le(self.memory.words()[self.trace + place].load(Ordering::Relaxed))

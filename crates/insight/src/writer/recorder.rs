@@ -23,7 +23,7 @@ pub struct Switch {
     on: bool,
 }
 
-/// What an endpoint is to do about its trace.
+/// The next step of an endpoint about its trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Go on as before.

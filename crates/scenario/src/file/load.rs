@@ -119,7 +119,8 @@ impl LoadSection {
         })
     }
 
-    /// The options of its sessions. What is wrong with them is blamed on the place that says so.
+    /// The options of its sessions. An error names the key that set the value: the load's own, or
+    /// that of `[endpoint]`.
     fn session(&self, index: usize, endpoint: &Endpoint) -> Result<SessionOptions, Wrong> {
         let blame = |is_own: bool, name: &str, why: &dyn ToString| {
             let key = match is_own {
@@ -144,7 +145,7 @@ impl LoadSection {
     }
 }
 
-/// The mean time between two of so many arrivals a second.
+/// The mean time between two arrivals.
 fn gap(key: &str, per_second: f64) -> Result<Nanos, Wrong> {
     // Refused is what is negative; of 0 the time has no end.
     amount(key, per_second)?;

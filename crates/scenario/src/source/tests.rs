@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file is said with key and line, before anything runs.
+//! An error in a scenario file names key and line, before anything runs.
 
 use dunlin_sim::scenario::{Arrivals, Nanos};
 
@@ -32,7 +32,7 @@ fn variants(text: &str, sets: &[&str]) -> Result<Vec<Variant>, String> {
     source.variants().map_err(wrong)
 }
 
-/// What is said of the file with `old` replaced by `new`.
+/// The error for the file with `old` replaced by `new`.
 fn complaint(old: &str, new: &str) -> String {
     let text = FILE.replace(old, new);
     assert_ne!(text, FILE);

@@ -1,4 +1,4 @@
-//! What is no service, and what the compiler then says; and what is one, in all its forms.
+//! Traits that are no service, with the compiler's errors; and services in all their forms.
 
 use super::*;
 
@@ -6,14 +6,14 @@ fn tokens(code: &str) -> TokenStream {
     code.parse().unwrap()
 }
 
-/// What is said of a trait with these options.
+/// The errors in a trait with these options.
 fn errors(options: &str, item: &str) -> Vec<String> {
     let error = Service::parse(tokens(options), tokens(item)).err();
     let said = error.map(|error| error.into_iter().map(|it| it.to_string()).collect());
     said.unwrap_or_default()
 }
 
-/// What is said of a service with these methods beside a good one.
+/// The errors in a service with these methods beside a good one.
 fn of_methods(methods: &str) -> String {
     let item = format!("trait Kv {{ #[method(1)] fn get(key: u64) -> u64; {methods} }}");
     errors("codec = Fixed", &item).join(" | ")

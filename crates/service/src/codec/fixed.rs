@@ -1,8 +1,8 @@
 //! Fixed layout: the bytes are the value, and the reader gets a reference to where they were
 //! received. Types derive zerocopy's traits; their fields are of types without alignment.
 //!
-//! A newer version may append fields. Who reads with the older type passes over them; who reads
-//! with the newer type what the older one wrote says so with [`Growing`].
+//! A newer version may append fields. A reader with the older type passes over them; a reader with
+//! the newer type of what the older one wrote uses [`Growing`].
 
 use std::ops::Deref;
 

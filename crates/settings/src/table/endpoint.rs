@@ -9,7 +9,7 @@ use crate::setting::{Shape, US, Unit};
 
 const SCHEMES: &[&str] = &["auto", "none", "timely", "dcqcn", "swift"];
 
-/// What an endpoint's checks allow (`dunlin_core::Config::check`).
+/// The largest value that an endpoint's checks allow (`dunlin_core::Config::check`).
 const MAX_MESSAGE: u64 = 1 << 30;
 
 const fn row(name: &'static str, unit: Unit, lens: Lens<Config>, meaning: &'static str) -> Setting {

@@ -31,7 +31,7 @@ pub(super) struct App {
     pub(super) rng: Rng,
     pub(super) clock: SimClock,
     pub(super) work: Workload,
-    /// Sessions that are connecting or open, and who is on the other side.
+    /// Sessions that are connecting or open, with the peer of each.
     pub(super) sessions: Vec<Known>,
     /// Sessions that are new, to be given a pace.
     pub(super) unpaced: Vec<Session>,
@@ -66,7 +66,7 @@ struct Kept {
     ask: Ask,
 }
 
-/// What a timer is for: the high byte of its token.
+/// Purpose of a timer: the high byte of its token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 enum Alarm {
@@ -88,7 +88,7 @@ impl Alarm {
 const REOPEN: Nanos = Nanos::from_millis(5);
 /// Time until a process without an open session looks again.
 const NO_SESSION_WAIT: Nanos = Nanos::from_micros(200);
-/// An answer is too much for a session by so many bytes at most.
+/// An answer that is too large for a session exceeds its limit by at most this many bytes.
 const TOO_MUCH: u64 = 1000;
 
 impl App {
@@ -309,7 +309,7 @@ impl App {
         }
     }
 
-    /// Issues a call on behalf of a kept request. False if nobody takes it.
+    /// Issues a call on behalf of a kept request. False if there is no session to call on.
     pub(super) fn call_for(&mut self, key: usize, cx: &mut Cx<'_>) -> bool {
         let depth_ends = self.rng.one_in(4);
         let kind = if depth_ends {
@@ -352,7 +352,7 @@ impl App {
                 break;
             };
             let taken = self.issue(known, kind, None, cx);
-            // Under faults a refused call counts: nobody waits for an overloaded peer.
+            // Under faults a refused call counts: the plan does not wait for an overloaded peer.
             if taken || self.phase == Phase::Chaos {
                 self.remaining -= 1;
             }
@@ -476,7 +476,7 @@ impl App {
         u32::try_from(len).unwrap_or(u32::MAX)
     }
 
-    /// What the handler of `kind` is told, in microseconds if it is a time.
+    /// The handler's parameter for `kind`, in microseconds if it is a time.
     fn draw_param(&mut self, kind: Kind) -> u32 {
         let (computes, waits, _) = self.work.slow;
         let most = match kind {
@@ -484,7 +484,7 @@ impl App {
             Kind::Later | Kind::Lose => waits,
             _ => return self.rng.next_u32(),
         };
-        // Over the sound network nobody is slow enough to be taken for dead.
+        // Over the sound network no process is slow enough to be declared failed.
         let most = if self.phase == Phase::Calm {
             most.min(Nanos::from_micros(50))
         } else {

@@ -149,7 +149,7 @@ impl Control {
         self.next_tick.min(self.ways.commands.next_due())
     }
 
-    /// The process ends: everybody is told.
+    /// The process ends and says so to its peers.
     pub(super) fn shut_down(&mut self, now: Nanos) {
         self.plane.shut_down(now);
         self.act();

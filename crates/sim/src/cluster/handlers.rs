@@ -17,7 +17,7 @@ use crate::world::net::{PortId, SimTransport};
 /// The endpoint of a simulated process.
 pub(super) type Endpoint = Rpc<SimTransport, SimClock, App>;
 
-/// What a handler panics with on purpose.
+/// The value with which a handler panics on purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedPanic;
 
@@ -70,7 +70,7 @@ fn begin(shared: &Shared, port: PortId, kind: Kind, data: &[u8]) -> Option<Ask> 
     ask.filter(|_| fine)
 }
 
-/// What most handlers begin with: the request and what it says, or it is rejected.
+/// Opens a request as most handlers do: decodes it, or rejects it.
 fn open<'a>(
     app: &App,
     req: Request<'a>,

@@ -12,9 +12,9 @@ use super::handlers::Endpoint;
 use crate::cluster::plan::Plan;
 use crate::world::net::PortId;
 
-/// A connect is over so long after its deadline at the latest: handlers compute meanwhile.
+/// A connect is over at most this long after its deadline: handlers compute meanwhile.
 const SLACK: Nanos = Nanos::from_millis(100);
-/// A connect that may take so long succeeds over a sound network.
+/// Over a sound network, a connect with this deadline succeeds.
 const PATIENT: Nanos = Nanos::from_millis(200);
 
 /// The endpoint that asks for a session, and its number and token for it.

@@ -20,7 +20,7 @@ use judge::Call;
 
 mod judge;
 
-/// What part of a run it is.
+/// A part of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Phase {
     /// Faults strike.
@@ -39,7 +39,8 @@ pub(super) struct Ledger {
     pub(super) phase: Phase,
     /// Faults may have hit this phase, although it is calm: bounded queues have overflowed.
     pub(super) lossy: bool,
-    /// From then on, nobody can be taken for dead: all have been heard since the faults ended.
+    /// From then on no process can be declared failed: each has received from the others since the
+    /// faults ended.
     pub(super) trusted_from: Nanos,
     /// Requests without a byte, which name no call: how many were issued, and how many have run.
     empties: (u64, u64),
@@ -53,10 +54,11 @@ pub(super) struct Ledger {
     pub(super) counts: Counts,
 }
 
-/// What is no failure in a run.
+/// Failures that are allowed in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Allowed {
-    /// Somebody who knows the tokens forges packets: what runs and what comes back is anybody's.
+    /// An attacker that knows the tokens forges packets: any request may run, and any answer may
+    /// come.
     pub(super) anything: bool,
     /// Memory, sessions or credits may run out.
     pub(super) shortage: bool,
@@ -101,7 +103,7 @@ struct Inner {
     record: Recorder,
 }
 
-/// What is known when a call is issued.
+/// The ledger's knowledge of a call when it is issued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Issue {
     pub(super) kind: Kind,
@@ -143,7 +145,7 @@ impl Shared {
         &self.0.record
     }
 
-    /// True if somebody has used the ledger since this was last asked.
+    /// True if the ledger has changed since the last question.
     pub(super) fn take_news(&self) -> bool {
         self.0.news.load(Relaxed) && self.0.news.swap(false, Relaxed)
     }
@@ -276,7 +278,7 @@ impl Ledger {
         }
     }
 
-    /// What kind of call it is.
+    /// The kind of a call.
     pub(super) fn kind_of(&self, name: u64) -> Option<Kind> {
         Some(self.calls.get(usize::try_from(name).ok()?)?.kind)
     }

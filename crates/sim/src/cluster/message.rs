@@ -1,4 +1,4 @@
-//! What requests and responses of the scenario look like, and which handler a request is for.
+//! The form of requests and responses in the scenario, and the handler that each request is for.
 //!
 //! Every request names its call, and every byte after that follows from the name, so a response
 //! that belongs to another request, or to none, is recognised. Called by `app` and `ledger`.
@@ -7,7 +7,7 @@ use dunlin_wire::ReqType;
 
 /// Bytes of a request before its pattern.
 pub(super) const PREFIX: usize = 16;
-/// What a response's name is xored with, so that an echo is no response.
+/// A response's name is xored with this, so that an echo is no response.
 const ANSWER: u64 = 0xA5A5_5A5A_0F0F_F0F0;
 
 /// The handlers of every process.
@@ -16,7 +16,7 @@ const ANSWER: u64 = 0xA5A5_5A5A_0F0F_F0F0;
 pub enum Kind {
     /// Answers at once.
     Echo,
-    /// Keeps the request, calls somebody else, then answers.
+    /// Keeps the request, calls another process, then answers.
     Nested,
     /// A worker answers.
     Background,
@@ -34,7 +34,7 @@ pub enum Kind {
     Later,
     /// Keeps the request and drops it when a timer fires.
     Lose,
-    /// Nobody handles this type.
+    /// No handler has this type.
     Unknown,
     /// Of a batch, some are rejected, kept or forgotten; now and then it panics.
     MixedBatch,
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// What a request says.
+/// The content of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ask {
     /// Names the call, over all processes.

@@ -358,7 +358,7 @@ impl Node for RpcNode {
     }
 }
 
-/// What a reader of the trace wants to see of a control message.
+/// A control message in words, for a trace.
 fn describe_event(event: &StreamEvent) -> String {
     match event {
         StreamEvent::Frame(name, frame, _) => match Message::decode(frame) {

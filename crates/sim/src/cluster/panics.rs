@@ -31,7 +31,7 @@ pub(crate) fn quietly<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What the last recorded panic said, and where.
+/// Message and place of the last recorded panic.
 pub(crate) fn last() -> String {
     LAST.with_borrow(String::clone)
 }

@@ -1,4 +1,4 @@
-//! What one seed is: hosts, network, faults, attacks, endpoints and their work.
+//! The plan of one seed: hosts, network, faults, attacks, endpoints and their work.
 //!
 //! Invariant: a plan follows from its seed alone. Drawn so that small windows, few credits, short
 //! time-outs and late frames meet often: a fault that needs three rare things at once is rare
@@ -28,11 +28,11 @@ pub struct Plan {
     pub net: NetConfig,
     /// How often frames suffer, until `chaos_end`.
     pub rates: FaultRates,
-    /// What happens to hosts, processes and cables, and when.
+    /// Events of hosts, processes and cables, with their times.
     pub acts: Vec<(Nanos, Act)>,
     /// Hostile frames.
     pub attacks: Vec<(Nanos, Attack)>,
-    /// Somebody with the tokens forges packets: only safety of memory, liveness of resources and
+    /// An attacker with the tokens forges packets: only safety of memory, liveness of resources and
     /// exactly one completion can be asked for.
     pub insider: bool,
     /// The endpoints.
@@ -53,13 +53,13 @@ pub struct Plan {
     pub hoards: bool,
     /// Sessions are paced by a scheme that changes its mind at random.
     pub paced: bool,
-    /// What processes do.
+    /// The work of processes.
     pub workload: Workload,
     /// When the faults end.
     pub chaos_end: Nanos,
 }
 
-/// What the processes of a run do.
+/// The work of the processes of a run.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// Calls that each process issues under faults, nested ones not counted.

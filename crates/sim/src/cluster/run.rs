@@ -30,14 +30,14 @@ pub struct Options {
     pub lawless: bool,
 }
 
-/// What a run without a failure was like.
+/// Figures of a run without a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report {
     /// Its seed.
     pub seed: u64,
     /// How its calls ended.
     pub calls: Counts,
-    /// What happened to its frames.
+    /// Frames by what happened to them.
     pub frames: NetCounters,
     /// Iterations of event loops.
     pub iterations: u64,
@@ -65,9 +65,9 @@ pub struct Failure {
     pub seed: u64,
     /// The planted bug, if one was.
     pub mutant: Option<Mutant>,
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// What happened last; empty if no trace was kept.
+    /// The end of the trace; empty if no trace was kept.
     pub trace: String,
 }
 
@@ -178,9 +178,9 @@ const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
 const CALM_LIMIT: Nanos = Nanos::from_secs(8);
 /// Everything is given back within this time after the sessions have ended.
 const CLOSE_LIMIT: Nanos = Nanos::from_secs(2);
-/// A process that could not issue its calls for so long is short of something.
+/// A process that could not issue its calls for this long lacks something.
 const TIGHT_PATIENCE: Nanos = Nanos::from_millis(50);
-/// After the faults, every process that is asked something is heard within this time.
+/// After the faults, every process that receives a request answers within this time.
 const SILENCE: Nanos = Nanos::from_millis(30);
 const STEP: Nanos = Nanos::from_millis(2);
 /// Losses of the calm phase are noticed after this time.
@@ -380,7 +380,7 @@ impl Run {
             .sum()
     }
 
-    /// What keeps the world from being quiet, in words.
+    /// The reasons why the world is not quiet, in words.
     fn unrest(&mut self) -> String {
         let mut out = self.world.cluster.stuck();
         for port in 0..self.world.ports() {
@@ -421,8 +421,8 @@ impl Run {
         }
     }
 
-    /// What a sound network has lost: bounded queues overflow there too, and a packet for a session
-    /// that is not connected yet takes the rest of its frame along (rule W11).
+    /// Packets that a sound network has lost: bounded queues overflow there too, and a packet for a
+    /// session that is not connected yet takes the rest of its frame along (rule W11).
     fn losses(&mut self) -> u64 {
         let ports = (0..self.world.ports()).map(PortId);
         let unknown: u64 = ports

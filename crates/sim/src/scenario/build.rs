@@ -1,7 +1,7 @@
 //! Makes the hosts, endpoints and sessions of a scenario, lets them run, and counts.
 //!
-//! Invariant: endpoints are made load by load, host by host; nobody has itself for a partner.
-//! Called by `scenario`.
+//! Invariant: endpoints are made load by load, host by host; no client is its own partner. Called
+//! by `scenario`.
 
 use dunlin_core::Nanos;
 
@@ -21,7 +21,7 @@ pub(super) struct Endpoints {
     roles: Vec<Role>,
 }
 
-/// What has been counted by a time.
+/// Counts up to a time.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     pub(super) at: Nanos,
@@ -30,7 +30,7 @@ pub(super) struct Snapshot {
     pub(super) members: Vec<Counted>,
 }
 
-/// What one endpoint has counted.
+/// Counts of one endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
     pub(super) role: Role,
@@ -145,7 +145,7 @@ impl Endpoints {
         self.world.cluster.stats.clone()
     }
 
-    /// What each endpoint has recorded of its own RPCs.
+    /// The times that each endpoint has recorded of its own RPCs.
     pub(super) fn latencies(&mut self) -> Vec<Latencies> {
         let of = |index| Some(self.world.node(PortId(index))?.latencies().clone());
         let all = 0..self.roles.len();

@@ -71,7 +71,7 @@ impl Default for Bulk {
     }
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BulkReport {
     /// Bytes of large requests and their responses per second, in 10⁹ bits.

@@ -1,7 +1,7 @@
-//! What a scenario must be like, before anything of it is made.
+//! The conditions that a scenario must meet, before any of it is made.
 //!
 //! Invariant: a scenario that passes can be built, as far as memory allows. Keys are those of
-//! scenario files, so that whoever reads one can name the line. Called by `scenario` and by the
+//! scenario files, so that the reader of a file can name the line. Called by `scenario` and by the
 //! command line.
 
 use dunlin_core::Nanos;
@@ -18,7 +18,7 @@ pub enum Wrong {
     Key {
         /// Which, with dots between the parts.
         key: String,
-        /// What is wrong with it, and what to do.
+        /// The error and its remedy.
         what: String,
     },
     /// An invariant was broken: a bug of the simulator or the library.
@@ -40,7 +40,7 @@ impl Wrong {
     }
 }
 
-/// Longest run: more virtual time than anybody simulates.
+/// Longest run: more virtual time than any user simulates.
 const LONGEST: Nanos = Nanos::from_secs(3600);
 /// Most points of the series over time.
 const MOST_POINTS: u64 = 1 << 22;
@@ -48,11 +48,11 @@ const MOST_POINTS: u64 = 1 << 22;
 const FASTEST: u64 = 1_000_000_000_000;
 /// Most cables from a rack to all spines.
 const MOST_WAYS: usize = 1 << 12;
-/// What an endpoint takes without sessions, about.
+/// Bytes of an endpoint without sessions, about.
 const ENDPOINT_BYTES: u64 = 400_000;
-/// What a side of a session takes beside its slots, with an entry of each table that it uses.
+/// Bytes of a side of a session without its slots, with an entry of each table that it uses.
 const SESSION_BYTES: u64 = 128 + 400;
-/// What a slot takes, in both directions.
+/// Bytes of a slot, in both directions.
 const SLOT_BYTES: u64 = 16;
 
 impl Scenario {

@@ -13,19 +13,19 @@ pub struct Scenario {
     pub seed: u64,
     /// When the run ends.
     pub end: Nanos,
-    /// What happens before is reported apart.
+    /// The report shows what happens before this time apart.
     pub warm_up: Nanos,
     /// How many hosts there are.
     pub hosts: usize,
     /// How they are connected, and what moving frames costs their threads.
     pub net: NetConfig,
-    /// What an RPC costs a thread beside its packets, at each side.
+    /// Cost of an RPC for a thread in addition to its packets, at each side.
     pub rpc_cost: Nanos,
-    /// What goes wrong with frames.
+    /// Faults of frames.
     pub faults: FaultRates,
     /// Options of every endpoint.
     pub endpoint: Config,
-    /// Who calls whom.
+    /// The clients, their partners and their requests.
     pub loads: Vec<Load>,
     /// Time between two points of the series over time.
     pub sample_every: Nanos,

@@ -1,4 +1,4 @@
-//! A load: who calls whom, when, and with what; and what is wrong with one.
+//! A load: its clients, their partners, its time and its messages; and the errors in one.
 //!
 //! Invariant: keys in complaints are those of scenario files. Called by `scenario` and its `check`.
 
@@ -9,7 +9,7 @@ use dunlin_core::{Config, Nanos, SessionOptions};
 /// Clients that keep servers busy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// What it is called in the report.
+    /// The load's name in the report.
     pub name: String,
     /// Hosts with clients.
     pub clients: Range<usize>,
@@ -17,7 +17,7 @@ pub struct Load {
     pub servers: Range<usize>,
     /// Endpoints, each with a thread of its own, on each of these hosts.
     pub endpoints: usize,
-    /// Whom a client calls.
+    /// Partners of a client.
     pub partners: Partners,
     /// Options of its sessions.
     pub session: SessionOptions,
@@ -37,7 +37,7 @@ pub struct Load {
     pub stop: Nanos,
 }
 
-/// Whom a client of a load calls.
+/// The partners of a client of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Partners {
     /// Any server, drawn for each request; it has a session to each of them.

@@ -30,13 +30,13 @@ const LOOKS: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) scenario: Scenario,
-    /// What each port is for: a load, and whether it has clients there.
+    /// The purpose of each port: a load, and whether it has clients there.
     pub(super) roles: Vec<Role>,
     pub(super) stats: Vec<SharedStats>,
     pub(super) seeds: Rng,
 }
 
-/// What an endpoint is for.
+/// The purpose of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Role {
     pub(super) load: usize,
@@ -327,7 +327,8 @@ impl Node for Member {
         // microsecond; here it looks at once.
         let now = self.rpc.now();
         if now.since(self.ran) > SPIN {
-            // It has looked at its queue all the time. Nobody simulates that, so it looks now.
+            // It has looked at its queue all the time. The simulator has no time for that, so the
+            // endpoint looks now.
             self.rpc.lifecycle().halves_mut().0.look_away();
             self.rpc.run_once();
         }

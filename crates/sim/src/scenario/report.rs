@@ -1,4 +1,4 @@
-//! What a run was like, in numbers.
+//! The result of a run, in numbers.
 //!
 //! Invariant: rates are of virtual time. Called by `scenario`, read by the command line.
 
@@ -17,7 +17,7 @@ pub struct Report {
     pub end: Nanos,
     /// Each load.
     pub loads: Vec<LoadReport>,
-    /// What happened to frames until the warm-up was over, and after it.
+    /// Frames until the warm-up was over, and after it.
     pub frames: [NetCounters; 2],
     /// The network over time.
     pub series: Vec<Point>,
@@ -28,7 +28,7 @@ pub struct Report {
 /// One load of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadReport {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Until the warm-up was over.
     pub opening: Stage,
@@ -59,10 +59,10 @@ pub struct Stage {
     pub jain: f64,
     /// Jain's index of what the clients got back.
     pub jain_back: f64,
-    /// What the clients got across, all together, in 10⁹ bits of data per second.
+    /// Data that all clients together sent, in 10⁹ bits per second.
     pub gbps_across: f64,
-    /// What they got back. Of an endpoint that is a server as well, this has the requests to it,
-    /// and the other direction its answers.
+    /// Data that they got back. Of an endpoint that is a server as well, this has the requests to
+    /// it, and the other direction its answers.
     pub gbps_back: f64,
     /// Each client, in the order of hosts.
     pub clients: Vec<Client>,
@@ -77,9 +77,9 @@ pub struct Stage {
 pub struct Client {
     /// Its host.
     pub host: usize,
-    /// What it got across, in 10⁹ bits of data per second.
+    /// Data that it sent, in 10⁹ bits per second.
     pub gbps_across: f64,
-    /// What it got back.
+    /// Data that it got back.
     pub gbps_back: f64,
     /// Its RPCs that ended well, per second.
     pub rpcs: f64,

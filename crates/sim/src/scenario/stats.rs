@@ -1,5 +1,5 @@
-//! What endpoints record: those of a load together the times of their RPCs and round trips, and
-//! each the times of its own RPCs.
+//! Records of endpoints: for a load the times of all its RPCs and round trips, for each endpoint
+//! the times of its own RPCs.
 //!
 //! Invariant: what ends before the warm-up is over goes to the opening, the rest to the steady
 //! stage. Called by `node`.
@@ -16,7 +16,7 @@ pub(super) const STAGES: usize = 2;
 const DIGITS: u8 = 3;
 /// The same for the records of a single endpoint, of which there may be thousands: a hundredth.
 const OWN_DIGITS: u8 = 2;
-/// What takes longer counts as this.
+/// Longer times count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Shared by the endpoints of one load.

@@ -18,7 +18,7 @@ pub struct Tap {
     old: Vec<(PortId, Vec<u8>)>,
 }
 
-/// What the attacker sends.
+/// The packets that the attacker sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attack {
     /// Random bytes.
@@ -53,7 +53,7 @@ impl Attack {
 
 const RECENT: usize = 64;
 const OLD: usize = 64;
-/// Every so many frames one goes to the old ones.
+/// One of this number of frames goes to the old ones.
 const OLD_STEP: usize = 23;
 
 impl Tap {

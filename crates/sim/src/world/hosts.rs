@@ -63,7 +63,7 @@ enum Due {
     Act(Act),
 }
 
-/// An endpoint that wants to run at once so many times in a row burns a core for nothing.
+/// An endpoint that wants to run at once this often in a row burns a core for nothing.
 const RESTLESS_LIMIT: u32 = 1000;
 /// Time between iterations of an endpoint that spins: it doubles with each one in a row.
 const SPIN: Nanos = Nanos(200);
@@ -320,7 +320,7 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        // If the transport has something to do, the process hears of it when that is done.
+        // If the transport has something to do, the process gets an event when that is done.
         let doublings = match self.net.borrow().is_sending(port) {
             true => SPIN_DOUBLINGS,
             false => process.restless.min(SPIN_DOUBLINGS),

@@ -49,7 +49,7 @@ use fabric::Wiring;
 use frames::{FrameId, Frames};
 use port::Port;
 
-/// What the world must react to.
+/// Events for the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happening {
     /// A frame lies in the RX queue of this port.
@@ -82,9 +82,9 @@ pub struct Net {
     spare: Vec<Vec<u8>>,
     /// Descriptors that are open, in processes and under way between them.
     descriptors: Rc<Cell<u64>>,
-    /// What happened so far.
+    /// Counts so far.
     pub counters: NetCounters,
-    /// What happened last.
+    /// The last events.
     pub trace: Trace,
     /// Where a run that is compared is recorded.
     pub(crate) record: Recorder,
@@ -157,7 +157,7 @@ impl Net {
             .add_host(config.line_rate, config.cable, config.nic_bytes)
     }
 
-    /// Adds a port to `host`. Nobody listens on it before [`SimTransport::open`].
+    /// Adds a port to `host`. No process listens on it before [`SimTransport::open`].
     pub fn add_port(&mut self, host: HostId) -> PortId {
         self.ports
             .push(Port::new(host, SimClock::new(Rc::clone(&self.time))));
@@ -169,7 +169,7 @@ impl Net {
         self.time.get()
     }
 
-    /// What an iteration of an event loop costs at least.
+    /// Least cost of an iteration of an event loop.
     pub fn iteration_cost(&self) -> Nanos {
         self.config.cpu.iteration
     }
@@ -184,7 +184,7 @@ impl Net {
         self.ports[port.0].host
     }
 
-    /// What `port` has sent and received.
+    /// Frames that `port` has sent and received.
     pub fn traffic(&self, port: PortId) -> Traffic {
         self.ports[port.0].traffic
     }
@@ -298,7 +298,7 @@ impl Net {
         self.capture = Some(capture);
     }
 
-    /// What somebody who listens at the switch has recorded.
+    /// The recorder at the switch.
     pub fn tap(&mut self) -> &mut Tap {
         &mut self.tap
     }
@@ -315,7 +315,7 @@ impl Net {
         self.violation.as_deref()
     }
 
-    /// A number that follows from what was delivered to whom and when.
+    /// A number that follows from all deliveries: receiver, time and content.
     pub fn digest(&self) -> u64 {
         self.digest
     }

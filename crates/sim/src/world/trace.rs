@@ -1,5 +1,5 @@
-//! What happened last, for whoever reads a failure. A run that is only to be checked keeps no
-//! trace; because a seed is a run, a failure is run again with the trace on.
+//! The last events, for the reader of a failure. A run that is only to be checked keeps no trace;
+//! because a seed is a run, a failure is run again with the trace on.
 //!
 //! Invariant: at most [`Trace::CAPACITY`] lines are kept, the newest.
 

@@ -22,7 +22,7 @@ impl<T: Transport> Transport for Lossy<T> {
 #[derive(Debug)]
 pub struct LossyTx<X> {
     inner: X,
-    /// Every so many packets one is lost; 0: none.
+    /// One of this number of packets is lost; 0: none.
     every: Rc<Cell<u64>>,
     taken: u64,
     inner_end: TxSeq,

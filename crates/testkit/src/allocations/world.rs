@@ -1,5 +1,5 @@
-//! Two endpoints over any transport in one thread, with all kinds of handlers, and time that
-//! passes when the test says so. Nothing in here allocates after [`World::new`].
+//! Two endpoints over any transport in one thread, with all kinds of handlers, and time that the
+//! test moves. Nothing in here allocates after [`World::new`].
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ pub(super) const UNKNOWN: ReqType = ReqType(11);
 
 /// Request and response bytes of most calls.
 pub(super) const SIZE: usize = 32;
-/// After so long [`LATER`] is answered: the request is acknowledged before.
+/// [`LATER`] is answered after this time: the request is acknowledged before.
 const LATER_AFTER: Nanos = Nanos::from_micros(120);
 /// Calls that the tests have under way, at most.
 const CALLS: usize = 512;

@@ -51,7 +51,7 @@ pub(super) struct App {
     nested: Vec<(Tag, DeferredRequest, Letter)>,
     /// Calls that may still be cancelled.
     pub(super) calls: Vec<(CallId, u32)>,
-    /// So many completions will call again.
+    /// Number of completions that will call again.
     pub(super) again: usize,
     /// Nested requests are refused from now on.
     in_a_hurry: bool,
@@ -248,7 +248,7 @@ fn background(letter: Letter, req: BackgroundRequest<'_>) {
         Mode::Reply | Mode::Hold | Mode::Disconnect | Mode::Slow => {}
     }
     let len = usize::from(letter.answer_len);
-    // If it is too long, the client hears of it.
+    // If it is too long, the client gets an error.
     let _fits = req.reply(len, |_, out| write_answer(letter.id, out));
 }
 

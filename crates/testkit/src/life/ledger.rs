@@ -1,8 +1,8 @@
-//! The checkers' book: every call with what became of it, every session with who attacked it.
+//! The checkers' book: every call with its result, every session with its attackers.
 //!
 //! Always: a handler runs at most once for a call, and a call completes exactly once, with its
-//! request unchanged. On sessions that nobody attacked who knew a token, answers are the right
-//! ones and errors have a reason.
+//! request unchanged. On sessions without an attacker that knew a token, answers are the right ones
+//! and errors have a reason.
 
 use dunlin_core::{Done, Nanos, RpcError, Session};
 use dunlin_wire::{ErrorCode, Header, PacketType, SessionNum, Token};
@@ -16,11 +16,11 @@ use super::record::{Fact, Recorder};
 pub(super) struct Pair {
     pub(super) sessions: [Session; 2],
     pub(super) tokens: [Token; 2],
-    /// Somebody who knew a token sent what the hosts did not.
+    /// An attacker that knew a token sent packets that the hosts did not.
     tainted: bool,
 }
 
-/// What a call is.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub(super) issuer: usize,
@@ -34,7 +34,7 @@ pub(super) struct Terms {
     pub(super) deadline: Nanos,
 }
 
-/// What has become of a call.
+/// The state of a call.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     terms: Terms,
@@ -254,7 +254,7 @@ fn request_name(bytes: &[u8]) -> Option<(SessionNum, Token, u32)> {
     (header.kind == PacketType::Req).then_some((header.session, header.token, header.req.0))
 }
 
-/// Whether a call may end like this on a session that nobody attacked.
+/// Whether a call may end like this on a session that was not attacked.
 fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(), &'static str> {
     let need = |holds: bool, what| if holds { Ok(()) } else { Err(what) };
     match done.result {

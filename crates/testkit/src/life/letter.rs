@@ -1,5 +1,5 @@
-//! What requests and answers say: which call they belong to and what the handler is to do, so that
-//! every byte that arrives can be compared with what was sent.
+//! The content of requests and answers: the call that they belong to and the handler's task, so
+//! that every byte that arrives can be compared with the one that was sent.
 
 /// First bytes of a request that is long enough to say something.
 const REQUEST: [u8; 4] = *b"REQ!";
@@ -8,7 +8,7 @@ const ANSWER: [u8; 4] = *b"ANS!";
 /// Bytes of the part of a request that says something.
 pub(super) const LETTER_LEN: usize = 11;
 
-/// What a handler does with a request.
+/// The handler's reaction to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     Reply,
@@ -41,7 +41,7 @@ impl Mode {
     }
 }
 
-/// What a request says.
+/// The content of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Letter {
     pub(super) id: u32,
@@ -61,7 +61,7 @@ impl Letter {
         }
     }
 
-    /// What a request says, if it is one that says something.
+    /// The content of a request, if it has one.
     pub(super) fn read(data: &[u8]) -> Option<Self> {
         let head = data.first_chunk::<LETTER_LEN>()?;
         let [m0, m1, m2, m3, i0, i1, i2, i3, mode, l0, l1] = *head;

@@ -1,5 +1,5 @@
 //! The world's network: frames lie in the open until a step moves them. The sending half reads a
-//! msgbuf when the step says so, like a device that is behind, and finds out if it changed.
+//! msgbuf when the step says so, as a slow device does, and notices if it changed.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use dunlin_core::transport::{
 pub(super) const DATA_SIZE: u32 = 128;
 /// Largest message: some orders are for more.
 pub(super) const MAX_MESSAGE: u32 = 1900;
-/// What each of the two endpoints calls the other.
+/// The number by which each of the two endpoints names the other.
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 pub(super) const JOBS: usize = 3;
@@ -89,7 +89,7 @@ impl NetRx {
     }
 }
 
-/// What a host has sent.
+/// Packets that a host has sent.
 #[derive(Default)]
 pub(super) struct Outgoing {
     /// Handed over and not read yet, with what it was at that time.

@@ -1,5 +1,5 @@
-//! What two endpoints and their users can see of a life, in its order, to be compared with that of
-//! another variant.
+//! Everything that two endpoints and their users can see of a life, in its order, to be compared
+//! with that of another variant.
 //!
 //! Invariant: a record changes nothing of the life that it is of. Written by `host`, `ledger`,
 //! `net` and `world`; read by `life`.

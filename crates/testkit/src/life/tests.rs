@@ -108,9 +108,10 @@ fn every_planted_bug_is_found() {
     use dunlin_core::mutant::Mutant;
 
     const INPUTS: usize = 20_000;
-    // The simulator finds these. Whoever forges a CR that is right but for its numbers could as
-    // well end the call, so the checkers here allow it; and a request that is stuck ends when its
-    // response hold has passed or its peer seems to have failed, which they allow too.
+    // The simulator finds these. A sender of a forged CR whose fields are right, but for its
+    // numbers, could as well end the call, so the checkers here allow it; and a request that is
+    // stuck ends when its response hold has passed or its peer seems to have failed, which they
+    // allow too.
     const FOUND_BY_SIMULATOR: [Mutant; 3] = [
         Mutant::FutureCreditAccepted,
         Mutant::BitmapOffByOne,

@@ -19,7 +19,7 @@ const SESSIONS: usize = 3;
 /// Rounds without faults within which everything comes to its end.
 const ROUNDS: usize = 20_000;
 
-/// What a call is to be.
+/// Order for a call.
 pub(super) struct Order {
     pub(super) session: usize,
     pub(super) kind: u8,
@@ -36,9 +36,9 @@ pub(super) struct World {
     hosts: [Host; 2],
     options: SessionOptions,
     record: Recorder,
-    /// Sessions whose opener has not heard of the answer.
+    /// Sessions whose opener has not received the answer.
     opening: VecDeque<(usize, Session, SessionOffer)>,
-    /// Sessions whose host has not heard of the end.
+    /// Sessions whose host has not learned of the end.
     closing: VecDeque<(usize, Session)>,
 }
 
@@ -298,7 +298,7 @@ impl World {
         self.arrive(to, Datagram { bytes, congestion });
     }
 
-    /// Bytes arrive that nobody sent.
+    /// Bytes arrive that no host sent.
     pub(super) fn inject(&mut self, to: usize, bytes: Vec<u8>) {
         let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
         ledger.taint(&bytes);
@@ -337,7 +337,7 @@ impl World {
         }
     }
 
-    /// After every step: credits are conserved, and the control plane hears what has ended.
+    /// After every step: credits are conserved, and the control plane learns what has ended.
     pub(super) fn check(&mut self) {
         for me in [0, 1] {
             let rpc = &mut self.hosts[me].rpc;

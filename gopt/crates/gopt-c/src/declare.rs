@@ -17,7 +17,7 @@ pub(crate) struct Declarations<'e, 'a, 't> {
     pub(crate) lane: usize,
     pub(crate) arrays: &'e BTreeSet<usize>,
     pub(crate) called: &'e HashMap<usize, String>,
-    /// What stands before the lanes, with its place in the source.
+    /// Text that stands before the lanes, with its place in the source.
     pub(crate) hoisted: Vec<(usize, Vec<Piece>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the tool says about a place in the source: why it refuses it, or what to look at. Every
+//! The tool's message about a place in the source: why it refuses it, or what to look at. Every
 //! pass makes them; the binary prints them.
 
 use std::fmt;

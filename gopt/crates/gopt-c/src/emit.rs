@@ -292,7 +292,7 @@ impl<'a> Emitter<'a> {
         Some(start.into())
     }
 
-    /// What a lane does that found no item, and what ends the loop before its last item.
+    /// The end of a lane that found no item, and of a loop that ends before its last item.
     fn epilogue(
         &self,
         plan: &Plan<'_>,

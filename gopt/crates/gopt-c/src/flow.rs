@@ -24,7 +24,7 @@ pub(crate) use live::Live;
 
 type Point = usize;
 
-/// What happens at one point.
+/// An event at one point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Nothing,
@@ -120,7 +120,7 @@ struct Builder<'a, 't> {
     switches: Vec<Point>,
     labels: HashMap<&'a str, (Point, usize)>,
     gotos: Vec<(Point, Node<'t>)>,
-    /// What stands between `#if` and `#endif` in this function.
+    /// Ranges between `#if` and `#endif` in this function.
     optional: Vec<Range<usize>>,
     lane: Option<usize>,
     /// How many statement expressions are around.

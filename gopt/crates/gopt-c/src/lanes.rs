@@ -1,5 +1,5 @@
-//! What becomes of each variable of a function, and every reason to refuse it. The last pass
-//! before the output; called once for a function that has a `foreach`.
+//! The new form of each variable of a function, and every reason to refuse it. The last pass before
+//! the output; called once for a function that has a `foreach`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -295,7 +295,7 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// What cannot be declared as an array of one for each lane.
+    /// Refuses variables that cannot be declared as an array of one for each lane.
     fn check_array(&mut self, declared: &Declarator<'t>, attributes: &[&str]) {
         let at = declared.identifier.start_byte();
         let range = declared.declaration.start_byte()..declared.declarator.end_byte();

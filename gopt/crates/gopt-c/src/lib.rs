@@ -44,7 +44,7 @@ pub use diagnostic::{Diagnostic, Severity};
 /// The definitions under which the input means the same without this tool.
 pub const HEADER: &str = include_str!("../include/gopt.h");
 
-/// Lanes in flight, if nobody says how many.
+/// Lanes in flight, unless the user gives a number.
 pub const DEFAULT_LANES: usize = 16;
 
 /// Most lanes in flight. Their state must stay in the first cache levels to be of any use.
@@ -53,7 +53,7 @@ pub const MAX_LANES: usize = 1024;
 /// Largest input, in bytes.
 pub const MAX_BYTES: usize = 8 << 20;
 
-/// What became of a text that was not refused.
+/// The result for a text that was not refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Output {
     /// The transformed text.

@@ -17,7 +17,7 @@ pub(crate) enum Place {
     Outer,
     /// A local of a lane, in the `foreach` of this number.
     Lane(usize),
-    /// What a `foreach` counts with.
+    /// The counter of a `foreach`.
     Index(usize),
     /// Static, extern, a function, an enumerator, a type: no lane has its own.
     Fixed,

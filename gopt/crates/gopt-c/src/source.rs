@@ -37,7 +37,7 @@ pub(crate) struct Directive {
 
 pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
-    /// What the parser sees.
+    /// The text that the parser gets.
     pub(crate) masked: String,
     pub(crate) directives: Vec<Directive>,
     pub(crate) macros: HashMap<String, Macro>,
@@ -255,7 +255,7 @@ impl<'a> Source<'a> {
         known.takes_address |= found.takes_address;
     }
 
-    /// What stands behind `#if 0` need not be C.
+    /// Text after `#if 0` need not be C.
     fn leave_out(&mut self, masked: &mut [u8]) {
         let (mut depth, mut begin) = (0_usize, None);
         for directive in &self.directives {

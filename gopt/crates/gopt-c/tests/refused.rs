@@ -1,5 +1,5 @@
-//! What is refused, and where the message points. Each case has a `@` in front of the place; it is
-//! taken out before the tool sees the text.
+//! Sources that are refused, and the places that messages point at. Each case has a `@` in front of
+//! the place; it is taken out before the tool sees the text.
 
 use gopt_c::{DEFAULT_LANES, Severity, transform};
 

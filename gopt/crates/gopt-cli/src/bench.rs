@@ -75,14 +75,14 @@ fn shown(rows: &[Row], all: bool) -> Vec<Row> {
     rows.iter().filter(is_shown).cloned().collect()
 }
 
-/// What stands below the table.
+/// The lines below the table.
 fn lines(rows: &[Row]) -> Vec<String> {
     let mut lines = rows::ratios(rows);
     lines.extend(published::lines(rows));
     lines
 }
 
-/// What was measured is in the results, also when it ends early.
+/// Rows are in the results as soon as they are measured, also when it ends early.
 fn measure(args: &Args, results: &mut Results) -> anyhow::Result<()> {
     let jobs = jobs(args);
     ensure_memory(args.table_mib)?;
@@ -173,7 +173,7 @@ fn describe(job: &Job, made: Made) -> String {
     )
 }
 
-/// What makes the figures mean less than they should.
+/// Reasons why the figures mean less than they should.
 fn alarms(job: &Job, made: Made) -> Vec<String> {
     let name = job.lookup.name();
     let [mib, huge] = [made.bytes, made.huge_bytes].map(|bytes| bytes >> 20);

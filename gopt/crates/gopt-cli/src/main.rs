@@ -14,7 +14,8 @@ use clap::{Parser, Subcommand};
 use harness::process::{self, RoleArgs};
 use harness::{machine, signal};
 
-/// What a shell expects of a program that Ctrl-C stopped: 128 and the number of the signal.
+/// The exit code that a shell expects of a program that Ctrl-C stopped: 128 and the number of the
+/// signal.
 const STOPPED: u8 = 130;
 
 /// Hides the memory latency of batched look-ups in C, and measures what that gains.

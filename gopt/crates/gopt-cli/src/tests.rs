@@ -26,7 +26,7 @@ fn commands(page: &str) -> Vec<&str> {
     shown
 }
 
-/// What is wrong with a command; `None` for what is none.
+/// The error in a command; `None` if there is none.
 fn refusal(line: &str) -> Option<clap::Error> {
     let line = line.trim();
     let rest = BEGINNINGS.iter().find_map(|it| line.strip_prefix(it))?;

@@ -13,7 +13,7 @@ use gopt_c::{
     DEFAULT_LANES, Diagnostic, HEADER, MAX_BYTES, MAX_LANES, Output, Severity, transform,
 };
 
-/// What the help shows below the options.
+/// The help below the options.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   gopt find.c -o find_fast.c              transform; 16 items in flight

@@ -31,7 +31,7 @@ pub struct Automata {
     patterns: Vec<u32>,
 }
 
-/// What is searched, and for what.
+/// The text of a search, and its patterns.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     /// Number of the automaton; one that does not exist matches nothing.

@@ -12,9 +12,9 @@ use crate::work::Work;
 
 /// A table whose look-ups miss the cache.
 pub trait Lookup {
-    /// What is looked for.
+    /// The key of a look-up.
     type Key: Copy;
-    /// What is found.
+    /// Its result.
     type Value: Copy;
 
     /// Looks one key up.

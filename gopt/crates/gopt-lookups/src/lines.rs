@@ -26,7 +26,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// So many lines.
+    /// A number of lines.
     ///
     /// # Errors
     /// `InvalidInput` if a line's number would not fit into 32 bits, else what `mmap` says.

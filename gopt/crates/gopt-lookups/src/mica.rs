@@ -23,7 +23,7 @@ const SLOTS: usize = 8;
 /// Words of a value.
 pub const WORDS: usize = 3;
 
-/// What a key leads to.
+/// The value of a key.
 pub type Value = [u64; WORDS];
 
 /// A slot keeps a position in this many bits, above which the tag lies.

@@ -26,8 +26,8 @@ pub struct Chain {
     pub(crate) depth: u32,
 }
 
-/// The number of a cell of the chain at hand. Nobody outside of this file makes one, so a step
-/// needs no check of bounds, which would be half of its instructions.
+/// The number of a cell of the chain at hand. Only this file makes one, so a step needs no check of
+/// bounds, which would be half of its instructions.
 #[derive(Clone, Copy, Debug, FromZeros)]
 #[repr(transparent)]
 pub(crate) struct Cell(u32);

@@ -9,7 +9,7 @@
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// An array of at most so many bytes lies in a second-level cache after a few look-ups.
+/// An array of at most this many bytes lies in a second-level cache after a few look-ups.
 pub const CACHED_BYTES: usize = 4 << 20;
 
 /// The lines that one look-up has read so far.

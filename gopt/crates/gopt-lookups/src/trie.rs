@@ -3,9 +3,9 @@
 //! 1998) and of `ipv6` (up to 14 levels).
 //!
 //! Invariants: a word is nothing, a next hop, or the number of a group of 256 words that the next
-//! eight bits select; a group is only entered from one word, and group numbers exist. Nobody
-//! outside of this file makes a word or a group, so look-ups need no checks of bounds: those would
-//! cost a tenth of a plain look-up, because they fill the processor's window.
+//! eight bits select; a group is only entered from one word, and group numbers exist. Only this
+//! file makes a word or a group, so look-ups need no checks of bounds: those would cost a tenth of
+//! a plain look-up, because they fill the processor's window.
 
 use std::io;
 
@@ -26,7 +26,7 @@ pub const MAX_HOP: u32 = (1 << 30) - 1;
 /// The word says something.
 const SET: u32 = 1 << 31;
 
-/// What it says is the number of a group.
+/// The word contains the number of a group.
 const DEEPER: u32 = 1 << 30;
 
 /// One entry of a routing table.
@@ -56,7 +56,7 @@ pub(crate) struct Word(u32);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group(u32);
 
-/// What one word says.
+/// The content of one word.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
     /// The search is over.
@@ -177,7 +177,7 @@ pub(crate) fn high(address: u128) -> u64 {
     u64::try_from(address >> 64).expect("64 bits")
 }
 
-/// What a word says.
+/// The content of a word.
 #[inline(always)]
 pub(crate) const fn step(Word(word): Word) -> Step {
     if word & DEEPER != 0 {

@@ -1,12 +1,12 @@
-//! What a program does with an item besides the look-up: nothing ([`Tight`]), or what a handler
-//! of packets does ([`Handler`]), which fills the processor's window between one look-up and the
-//! next (G-Opt §4.4; design §16).
+//! The work of a program for an item besides the look-up: nothing ([`Tight`]), or that of a handler
+//! of packets ([`Handler`]), which fills the processor's window between one look-up and the next
+//! (G-Opt §4.4; design §16).
 
 /// Work around the look-up of one item.
 pub trait Work<K, V> {
-    /// What a batch consists of.
+    /// An item of a batch.
     type Item;
-    /// What becomes of an item.
+    /// The result for an item.
     type Out;
 
     /// The work before the look-up.
@@ -41,15 +41,15 @@ impl<K: Copy, V> Work<K, V> for Tight {
 pub struct Packet<K> {
     /// Header and first bytes of the payload.
     pub words: [u64; 8],
-    /// What is looked up.
+    /// The key to look up.
     pub key: K,
 }
 
-/// What a handler of packets made of one.
+/// The result of a handler of packets for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Handled<V> {
-    /// What the look-up found.
+    /// The value of the look-up.
     pub value: V,
     /// The checks before and after it.
     pub digest: u64,

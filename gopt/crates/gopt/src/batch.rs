@@ -32,7 +32,7 @@ pub struct Batch<const CAP: usize> {
 /// Why a width was refused: it is zero, or the batch has fewer lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WidthError {
-    /// What was asked for, in lanes.
+    /// The width that was asked for, in lanes.
     pub width: usize,
     /// How many lanes the batch has.
     pub capacity: usize,

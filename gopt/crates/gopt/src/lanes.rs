@@ -132,9 +132,9 @@ impl<F, const CAP: usize> Lanes<F, CAP> {
     fn clear(&mut self) {
         while self.live != 0 {
             let at = lowest(self.live);
-            // Cleared first: should the drop panic, nobody drops the lane a second time.
+            // Cleared first: should the drop panic, the lane is not dropped a second time.
             self.live &= !bit(at);
-            // SAFETY: the bit was set, so the lane is initialised, and nobody uses it again.
+            // SAFETY: the bit was set, so the lane is initialised, and it is not used again.
             unsafe { self.lanes[at].assume_init_drop() };
         }
     }

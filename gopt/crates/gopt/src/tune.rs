@@ -13,7 +13,7 @@ const WIDTHS: [usize; 11] = [1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 /// A wider batch must be better by one part in this many: lanes cost stack and cache.
 const WORTH: u64 = 32;
 
-/// What [`Batch::tune`] found.
+/// The result of [`Batch::tune`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tuned<const CAP: usize> {
     /// The narrowest batch that is within three per cent of the fastest.

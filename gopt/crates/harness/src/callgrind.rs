@@ -54,7 +54,7 @@ impl Callgrind {
         Ok(command)
     }
 
-    /// What each of `calls` calls took, after the program has ended.
+    /// The instructions of each of `calls` calls, after the program has ended.
     ///
     /// # Errors
     /// Callgrind wrote something unexpected.

@@ -34,7 +34,7 @@ pub enum Picture {
 }
 
 impl Picture {
-    /// What it shows.
+    /// Its title.
     pub fn title(&self) -> &str {
         match self {
             Self::Lines(chart) => &chart.title,
@@ -52,7 +52,7 @@ impl Picture {
         )
     }
 
-    /// What is in the element, and its height.
+    /// The content of the element, and its height.
     fn inner(&self) -> (String, f64) {
         match self {
             Self::Lines(chart) => chart.draw(),

@@ -1,7 +1,7 @@
-//! What every experiment needs, whatever it measures. [`process`] starts processes of an
-//! experiment and gives each its [`seat`]; [`callgrind`] counts their instructions; [`progress`]
-//! shows how far a run is, and [`signal`] ends it. [`row`] is the form of results, which [`output`]
-//! writes for machines, for people as a [`table`], and as charts ([`draw`]).
+//! The parts that every experiment needs. [`process`] starts processes of an experiment and gives
+//! each its [`seat`]; [`callgrind`] counts their instructions; [`progress`] shows how far a run is,
+//! and [`signal`] ends it. [`row`] is the form of results, which [`output`] writes for machines,
+//! for people as a [`table`], and as charts ([`draw`]).
 //!
 //! Used by `gopt bench`, and by `dunlin bench` and `dunlin report`. A program says its name first:
 //! [`machine::introduce`].

@@ -15,7 +15,7 @@ const SOURCES: [&str; 2] = [":/crates", ":/gopt"];
 /// The profile of cargo that this program is built with.
 pub const PROFILE: &str = env!("HARNESS_PROFILE");
 
-/// What measured something.
+/// The program and the machine of a measurement.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {

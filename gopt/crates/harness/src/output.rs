@@ -33,12 +33,12 @@ impl FromStr for Target {
     }
 }
 
-/// What a run has found.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Results {
     /// Figures, in the order in which they are shown.
     pub rows: Vec<Row>,
-    /// What should not have happened.
+    /// Unexpected events.
     pub alarms: Vec<String>,
     /// Cases for which there was no time.
     pub left_out: Vec<String>,

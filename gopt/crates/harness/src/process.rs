@@ -25,11 +25,11 @@ use crate::signal;
 /// How often a wait looks whether the user pressed Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// What a child says in one line.
+/// One line of a child.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line<T> {
-    /// What its role reports.
+    /// The report of its role.
     Said(T),
     /// Why it ends.
     Failed(String),
@@ -83,7 +83,7 @@ impl Process {
             .context("the child's output is a pipe")?;
         let (tx, lines) = mpsc::channel();
         std::thread::spawn(move || {
-            // The loop ends when the child does, or when nobody listens any more.
+            // The loop ends when the child does, or when the receiver is gone.
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if tx.send(line).is_err() {
                     break;

@@ -30,7 +30,7 @@ impl Progress {
         }
     }
 
-    /// What is measured now.
+    /// Shows the measurement that runs now.
     pub fn measuring(&self, round: u32, label: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("round {round}: {label}"));
@@ -57,7 +57,7 @@ impl Progress {
         }
     }
 
-    /// So many measurements more are done.
+    /// Counts further measurements as done.
     pub fn advance(&self, measurements: u64) {
         if let Some(bar) = &self.bar {
             bar.inc(measurements);

@@ -45,7 +45,7 @@ pub struct Row {
     /// In which state the machine was; `None` if that does not matter, or could not be found out.
     #[serde(default)]
     pub state: Option<State>,
-    /// What measured it, and on which machine.
+    /// The program and the machine that measured it.
     pub run: Origin,
 }
 

@@ -30,7 +30,7 @@ pub fn check() -> Result<(), Interrupted> {
     }
 }
 
-/// As if a signal had come: all who look end.
+/// As if a signal had come: every loop that looks ends.
 pub fn stop() {
     INTERRUPTED.store(true, Ordering::Relaxed);
 }

@@ -1,5 +1,5 @@
-//! What the standard library does not offer: where threads run, signals, and what this process
-//! uses. Every unsafe block of this crate stands below here, around one system call each.
+//! System calls that the standard library lacks: where threads run, signals, and the resources of
+//! this process. Every unsafe block of this crate stands below here, around one system call each.
 
 mod affinity;
 mod signals;

@@ -11,7 +11,7 @@ use super::{Peer, drive, runtime};
 use crate::load::Load;
 use crate::work;
 
-/// What `build.rs` has made of `echo.proto`.
+/// The code that `build.rs` makes of `echo.proto`.
 mod service {
     #![allow(missing_docs, reason = "the service is described in the .proto file")]
     #![allow(clippy::all, unreachable_pub, reason = "the code is generated")]

@@ -1,7 +1,7 @@
 //! UDP sockets and nothing else: a datagram for each request, one for its response, a system call
 //! for each of them. What does not fit into a datagram goes as several, which the receiver puts
 //! together. Nothing is acknowledged; if nothing comes for a while, everything in flight is sent
-//! again and counted as lost. So few large messages may be in flight that a socket holds them all.
+//! again and counted as lost. A socket must hold all large messages in flight, so there are few.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -77,7 +77,7 @@ fn room() -> usize {
     room.unwrap_or_default()
 }
 
-/// What stands before each part.
+/// The header of each part.
 #[derive(Clone, Copy)]
 struct Head {
     slot: u32,
@@ -211,7 +211,7 @@ fn fill<'a>(frame: &'a mut [u8], (head, part): (Head, &[u8])) -> &'a [u8] {
     &frame[..HEAD + part.len()]
 }
 
-/// What a datagram says of the number of a call.
+/// The part of a call's number that a datagram carries.
 fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).expect("it was cut")
 }

@@ -1,4 +1,4 @@
-//! What is read from a profile.
+//! Counts that are read from a profile.
 
 use super::sides;
 

@@ -1,4 +1,4 @@
-//! What is counted, and how the example is started for it.
+//! The rows, and how the example is started for each.
 
 use std::collections::BTreeSet;
 

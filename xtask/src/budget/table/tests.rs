@@ -1,4 +1,4 @@
-//! What the budget file says, and when a count is too much.
+//! The content of the budget file, and counts above their ceilings.
 
 use super::{Budget, Build, excesses, file_row, loose};
 

@@ -1,4 +1,4 @@
-//! What the tree contains becomes steps; what is no command does not.
+//! Examples, tests and commands in the tree become steps; other text does not.
 
 use serde_json::json;
 

@@ -7,7 +7,7 @@ use super::*;
 /// A package: its name, and the name and kind of each dependency.
 type Package<'a> = (&'a str, &'a [(&'a str, Option<&'a str>)]);
 
-/// What `check` says about these packages.
+/// The findings of `check` for these packages.
 fn findings(packages: &[Package<'_>]) -> Vec<String> {
     let package = |(name, dependencies): &Package<'_>| {
         let dependencies: Vec<Value> = dependencies

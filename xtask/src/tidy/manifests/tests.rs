@@ -1,4 +1,4 @@
-//! What one workspace changes alone is found; members and comments are its own.
+//! A difference between workspaces is found; members and comments may differ.
 
 use super::*;
 

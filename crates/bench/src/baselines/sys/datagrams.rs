@@ -90,7 +90,7 @@ impl Datagrams {
         }
     }
 
-    /// What the last `receive` put into buffer `index`.
+    /// The datagram that the last `receive` put into buffer `index`.
     pub(crate) fn received(&self, index: usize) -> &[u8] {
         let len = self.headers[index].msg_len as usize;
         &self.bytes[index * self.size..][..len.min(self.size)]
@@ -113,7 +113,7 @@ pub fn set_gro(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// The socket may hold this many bytes that nobody has read; the system may grant fewer.
+/// The socket may hold this many unread bytes; the system may grant fewer.
 ///
 /// # Errors
 /// The system refuses.

@@ -36,7 +36,8 @@ pub(crate) fn sleep(word: &AtomicU32, seen: u32) -> io::Result<()> {
 /// # Errors
 /// The system has no such call.
 pub(crate) fn wake(word: &AtomicU32) -> io::Result<()> {
-    // SAFETY: the system does not touch the word, it only looks for who sleeps on its address.
+    // SAFETY: the system does not touch the word, it only looks for threads that sleep on its
+    // address.
     let woken = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
     if woken < 0 {
         Err(io::Error::last_os_error())

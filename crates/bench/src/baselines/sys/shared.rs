@@ -16,7 +16,7 @@ use super::checked;
 pub(crate) fn create_shared(len: usize) -> io::Result<(File, String)> {
     // SAFETY: the name is a C string.
     let fd = checked(unsafe { libc::memfd_create(c"dunlin".as_ptr(), libc::MFD_CLOEXEC) })?;
-    // SAFETY: the descriptor was just made and nobody else owns it.
+    // SAFETY: the descriptor was just made and has no other owner.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(u64::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?)?;
     Ok((file, format!("/proc/{}/fd/{fd}", std::process::id())))

@@ -1,4 +1,4 @@
-//! What bandwidth is compared with, in its unit: a copy of the same bytes, and full datagrams.
+//! Baselines of bandwidth, in its unit: a copy of the same bytes, and full datagrams.
 
 use std::time::Duration;
 

@@ -15,10 +15,10 @@ use crate::harness::subject::{ECHO, Medium, Report, server};
 use crate::harness::work;
 use harness::process::Parent;
 
-/// What the futures of a client share.
+/// State that the futures of a client share.
 #[derive(Default)]
 struct Client {
-    /// What the next request contains.
+    /// The content of the next request.
     counter: Cell<u64>,
     completed: Cell<u64>,
     wrong: RefCell<Option<String>>,

@@ -45,7 +45,7 @@ struct Client<const TYPED: bool> {
     sessions: Vec<Session>,
     /// Which of them the next request goes to.
     next: usize,
-    /// What it contains.
+    /// The content of the request.
     counter: u64,
     completed: u64,
     wrong: Option<String>,

@@ -29,7 +29,7 @@ const WARM_UP: u64 = 300;
 /// RPCs that count.
 const RPCS: u64 = 1500;
 
-/// What counts: the calls of [`run_counted`].
+/// The function whose calls count: [`run_counted`].
 const MEASURED: &str = "run_counted";
 
 /// A turn of one endpoint: with 60 RPCs under way, four million a second.
@@ -56,7 +56,7 @@ pub(super) fn count() -> anyhow::Result<Option<Vec<f64>>> {
     Ok(Some(per_rpc.collect()))
 }
 
-/// What the process under valgrind does.
+/// The work of the process under valgrind.
 ///
 /// # Errors
 /// The system refuses something, or an answer was wrong.
@@ -138,7 +138,7 @@ impl Pair {
         switch(&mut self.server, off)
     }
 
-    /// Runs until so many RPCs are done, or a few more; returns how many.
+    /// Runs until `rpcs` RPCs are done, or a few more; returns how many.
     fn run(&mut self, rpcs: u64) -> anyhow::Result<u64> {
         let begin = self.client.app_mut().pipeline.completed()?;
         loop {

@@ -36,19 +36,19 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// Fewest slices of a measurement.
 const FEWEST: u64 = 4;
 
-/// After so long without a slice of each kind in which this process ran, it gives up.
+/// After this time without a slice of each kind in which this process ran, it gives up.
 const STUCK: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// Whom to connect to; who is told nobody listens, and issues when the other one does.
+    /// The server to connect to; a process without one listens, and issues when the other one does.
     server: Option<SocketAddr>,
     off: Factor,
     slices: u64,
 }
 
-/// What one process has measured.
+/// Measurements of one process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Report {
     /// RPCs per second of each slice.

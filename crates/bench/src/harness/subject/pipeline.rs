@@ -34,7 +34,7 @@ pub(crate) struct Pipeline {
     left: u64,
     /// Buffers of requests that are not in flight.
     free: Vec<[MsgBuf; 2]>,
-    /// What the next request contains.
+    /// The content of the next request.
     counter: u64,
     completed: u64,
     wrong: Option<String>,

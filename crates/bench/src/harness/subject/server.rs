@@ -18,18 +18,18 @@ use harness::sys;
 /// Serves RPCs.
 pub(crate) const ROLE: Role = Role::new("serve", run);
 
-/// What a server is told.
+/// Orders for a server.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Params {
     pub(crate) setting: Setting,
-    /// What its slow handlers take.
+    /// Time that its slow handlers take.
     pub(crate) handler: Duration,
 }
 
 /// Most bytes of a response of a background handler.
 const MAX_RESPONSE: usize = 1024;
 
-/// What slow handlers have taken, in ns; also worker threads write it.
+/// Times that slow handlers have taken, in ns; also worker threads write it.
 type Took = Arc<Mutex<Histogram<u64>>>;
 
 struct App {
@@ -49,7 +49,8 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
 fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let asked = listen_to_parent();
     if params.setting.workers > 0 {
-        // Background handlers sleep; worker threads take this over from who starts them.
+        // Background handlers sleep; a worker thread takes this over from the thread that starts
+        // it.
         sys::set_exact_timers()?;
     }
     let took = Took::new(Mutex::new(Histogram::new_with_bounds(1, 1 << 40, 3)?));

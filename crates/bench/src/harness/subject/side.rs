@@ -1,5 +1,5 @@
-//! What one process of an experiment has counted and used, as it tells the parent: figures that
-//! are rows themselves, and signs that something went wrong.
+//! Counts and use of resources of one process of an experiment, as it reports them to the parent:
+//! figures that are rows themselves, and signs that something went wrong.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Side {
         self.resident + self.region
     }
 
-    /// What should not have happened, if anything.
+    /// The unexpected event, if there was one.
     pub(crate) fn alarm(&self, who: &str) -> Option<String> {
         let counts = ALARMING.iter().map(|name| (name, self.count(name)));
         let alarming: Vec<String> = counts

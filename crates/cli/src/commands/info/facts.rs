@@ -1,4 +1,4 @@
-//! What was found out about one thing, and how small files of the system are read.
+//! Facts about one thing, and how small files of the system are read.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ pub(super) struct Fact {
     pub(super) name: &'static str,
     pub(super) value: String,
     pub(super) state: State,
-    /// What to do about it, where there is something.
+    /// The remedy, if there is one.
     pub(super) advice: Option<String>,
 }
 

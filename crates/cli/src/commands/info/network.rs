@@ -66,7 +66,7 @@ fn can_force_buffers() -> bool {
     socket.is_ok_and(|socket| set_socket_recv_buffer_size_force(socket, 1 << 16).is_ok())
 }
 
-/// Root gets beyond the limit, and so does who has `CAP_NET_ADMIN`.
+/// The limit does not hold for root, nor for a process with `CAP_NET_ADMIN`.
 fn buffer(name: &'static str, file: &str, wanted: u32) -> Fact {
     let Some(most) = number(format!("/proc/sys/net/core/{file}")) else {
         return Fact::good(name, "the system does not tell its limit");

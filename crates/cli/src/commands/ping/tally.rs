@@ -1,4 +1,4 @@
-//! What pings have come to, as lines while they run and as a histogram at the end.
+//! The results of pings, as lines while they run and as a histogram at the end.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -70,7 +70,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Says whom it is about.
+    /// Names the server.
     ///
     /// # Errors
     /// The output is closed.

@@ -17,22 +17,22 @@ use harness::signal;
 /// How often a rest looks for a signal.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What became of a ping.
+/// The outcome of a ping.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The echo came back.
     Answered(Duration),
-    /// Somebody answered that they do not echo.
+    /// The server answered that it does not echo.
     Refused(Duration, ErrorCode),
     /// Something else came back.
     Wrong,
-    /// Nobody answered.
+    /// No answer came.
     Lost(String),
     /// A signal came first.
     Interrupted,
 }
 
-/// What the endpoint's functions leave for the pinger.
+/// Results that the endpoint's functions leave for the pinger.
 #[derive(Debug, Default)]
 struct State {
     done: Option<(Done, Nanos)>,

@@ -1,4 +1,4 @@
-//! What runs were like: for people on the standard output, as JSON, and as a picture.
+//! The results of runs: for people on the standard output, as JSON, and as a picture.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -43,7 +43,7 @@ impl Output {
     /// Writes a run, as soon as it is there.
     ///
     /// # Errors
-    /// Somebody closed the other end, or the disk is full.
+    /// The reader closed the other end, or the disk is full.
     pub(super) fn add(&mut self, done: &Done) -> anyhow::Result<()> {
         let text = text(done);
         if self.beside {

@@ -1,7 +1,7 @@
 //! Frames as Wireshark reads them: a pcap file with times in nanoseconds. The simulator's frames
-//! have no headers of lower layers, so each gets an Ethernet, an IP and a UDP header that say who
-//! sent it to whom: endpoint 258 has the address 10.0.1.2. What bears a congestion mark says so in
-//! the IP header.
+//! have no headers of lower layers, so each gets an Ethernet, an IP and a UDP header with its
+//! sender and its receiver: endpoint 258 has the address 10.0.1.2. A frame with a congestion mark
+//! has it in the IP header.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -44,7 +44,7 @@ impl Capture {
         Rc::clone(&self.failed)
     }
 
-    /// What the network calls for each frame.
+    /// A function that the network calls for each frame.
     pub(super) fn into_tap(mut self) -> net::Capture {
         net::Capture::new(move |frame| {
             if self.out.write_all(&record(frame)).is_err() {

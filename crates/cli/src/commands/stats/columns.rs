@@ -77,7 +77,7 @@ pub(crate) fn time(ns: u64) -> String {
     format!("{} {name}", three_digits(ns / unit))
 }
 
-/// So many in a second, with three digits and a prefix.
+/// A rate, with three digits and a prefix.
 pub(crate) fn rate(per_second: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     match UNITS.iter().find(|(unit, _)| per_second >= *unit) {

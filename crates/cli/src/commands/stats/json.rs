@@ -22,7 +22,7 @@ pub(super) fn summary(pid: u32, snapshot: &Snapshot) -> String {
     format!("{}\n", Value::from(object))
 }
 
-/// What an endpoint did in an interval: growth of every counter.
+/// The work of an endpoint in an interval: growth of every counter.
 pub(super) fn rates(between: &Between<'_>) -> String {
     let group = |group| {
         let names = between.after.group(group).iter();

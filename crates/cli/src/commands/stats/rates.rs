@@ -1,4 +1,4 @@
-//! What happened between two readings of a process.
+//! Changes between two readings of a process.
 
 use dunlin_insight::{Endpoint, Group, Histogram, Snapshot};
 

@@ -129,7 +129,7 @@ fn sessions(endpoint: &Endpoint) -> String {
 /// A heading, the width that mostly does, and what stands below.
 pub(crate) type SessionColumn = (&'static str, u16, fn(&SessionRow) -> String);
 
-/// What there is to say about a session, the most important first.
+/// The columns of a session, the most important first.
 pub(crate) const SESSION_COLUMNS: [SessionColumn; 10] = [
     ("session", 7, |session| session.get("number").to_string()),
     ("with", 23, |session| place(&session.place)),

@@ -14,7 +14,7 @@ pub(crate) enum Target {
     Process(u32),
     /// A process anywhere, by the address of its nexus.
     Address(String),
-    /// What was saved.
+    /// The saved snapshot.
     Saved(PathBuf),
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Opened {
         /// Its number and its start, once it has answered.
         known: Option<(u64, u64)>,
     },
-    /// What was saved.
+    /// The saved snapshot.
     Saved {
         /// Where.
         path: PathBuf,
@@ -84,7 +84,7 @@ impl Opened {
         })
     }
 
-    /// What it shows now, one for each nexus.
+    /// The memory file now, one snapshot for each nexus.
     ///
     /// # Errors
     /// It cannot be understood, or the process has ended.
@@ -115,7 +115,8 @@ impl Opened {
     }
 }
 
-/// What the process at an address shows. `known`: who answered there before.
+/// Reads the counters of the process at an address. `known`: the process that answered there
+/// before.
 fn read_remote(address: &str, known: &mut Option<(u64, u64)>) -> anyhow::Result<Snapshot> {
     let mut remote = Remote::connect(address).with_context(|| match known {
         None => format!("no nexus answers at {address}"),

@@ -1,4 +1,4 @@
-//! What is shown of a nexus of this process, in every format.
+//! The output about a nexus of this process, in every format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -162,7 +162,7 @@ fn a_target_is_a_number_an_address_or_a_path() {
     }
 }
 
-/// Whose counters began anew is not taken for whoever listened there before.
+/// A process whose counters began anew is not taken for the one that listened there before.
 #[test]
 fn a_process_that_takes_the_address_of_another_ends_the_watch() {
     let first = Nexus::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! What `top` shows: two readings, what happened between them, and what the user has chosen.
+//! The state of `top`: two readings, their differences, and the choices of the user.
 
 use std::collections::VecDeque;
 
@@ -9,9 +9,9 @@ use crate::commands::stats::{Between, all_between};
 /// Rates that are remembered for the picture.
 const HISTORY: usize = 240;
 
-/// What endpoints can be sorted by.
+/// The orders of endpoints.
 const ENDPOINT_ORDERS: [&str; 4] = ["index", "requests", "drops", "call 99 %"];
-/// What sessions can be sorted by.
+/// The orders of sessions.
 const SESSION_ORDERS: [&str; 4] = ["in flight", "rtt", "waiting", "number"];
 
 /// One of the two tables.
@@ -108,7 +108,7 @@ impl Model {
         sessions
     }
 
-    /// What the tables are sorted by.
+    /// The orders of the two tables.
     pub(super) fn orders(&self) -> [&'static str; 2] {
         [
             ENDPOINT_ORDERS[self.orders[0]],

@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 
 use super::*;
 
-/// What a nexus with two endpoints shows, a second apart.
+/// Two readings of a nexus with two endpoints, a second apart.
 fn readings() -> [Vec<Snapshot>; 2] {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let _endpoints: [Rpc<Shm, ()>; 2] = [(), ()].map(|()| nexus.endpoint(()).unwrap());
@@ -65,7 +65,7 @@ fn a_terminal_may_have_any_size() {
     }
 }
 
-/// A terminal of the usual width shows who is there, and no heading is cut.
+/// A terminal of the usual width shows all endpoints and sessions, and no heading is cut.
 #[test]
 fn columns_that_have_no_room_are_left_out() {
     let snapshot = crate::commands::stats::tests::snapshot();

@@ -59,7 +59,7 @@ fn heading(model: &Model) -> Paragraph<'_> {
 /// A heading, the width that does, and what stands below.
 type EndpointColumn = (&'static str, u16, fn(&Between<'_>) -> String);
 
-/// What there is to say about an endpoint, the most important first.
+/// The columns of an endpoint, the most important first.
 const ENDPOINT_COLUMNS: [EndpointColumn; 11] = [
     ("endpoint", 10, |endpoint| {
         format!("{} {}", endpoint.after.index, endpoint.after.transport)

@@ -35,7 +35,7 @@ pub(super) struct Writer<W> {
     longest: u32,
     /// Numbers of the endpoints' interfaces.
     interfaces: BTreeMap<u16, u32>,
-    /// Packets lost that were told.
+    /// Lost packets that the file has already.
     lost: u64,
 }
 
@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// The number of an endpoint's interface, which the file is told of first.
+    /// The number of an endpoint's interface, which is written to the file first.
     fn interface(&mut self, endpoint: u16) -> io::Result<u32> {
         if let Some(known) = self.interfaces.get(&endpoint) {
             return Ok(*known);

@@ -48,7 +48,7 @@ pub(super) fn published(out: &mut String, all: &[Published], rows: &[&Row]) {
     *out += "</tbody></table></div>\n";
 }
 
-/// Every row, for those who want to know exactly.
+/// Every row, with all figures.
 pub(super) fn all(out: &mut String, rows: &[&Row]) {
     let _ = writeln!(
         out,
@@ -85,7 +85,7 @@ pub(super) fn all(out: &mut String, rows: &[&Row]) {
     *out += "</tbody></table></div></details>\n";
 }
 
-/// What was measured here.
+/// The figure that was measured here.
 fn here(published: &Published, row: &Row) -> String {
     let value = match (published.beside, row.ratio) {
         (Beside::Ratio, Some(ratio)) => format!("{ratio:.2} ×"),

@@ -1,4 +1,4 @@
-//! What is written is read; what is broken is refused, and nothing panics.
+//! Words that are written are read; broken ones are refused, and nothing panics.
 
 use std::sync::Arc;
 

@@ -122,7 +122,7 @@ fn two_cannot_trace_at_the_same_time() {
         second.join().unwrap()
     });
     assert!(matches!(second, Err(TraceError::Busy)));
-    // Whoever died without a word is not waited for.
+    // A process that died silently is not waited for.
     std::mem::forget(first);
     assert!(Trace::begin(&found, None, 40).is_ok());
 }

@@ -23,7 +23,7 @@ const NO_OPTIONS: [&str; 2] = [
     "endpoint.mutant",
 ];
 
-/// What a struct's field is called where the name of the row is another one.
+/// The fields of structs whose names are not those of their rows.
 const RENAMED: [(&str, &str); 9] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),

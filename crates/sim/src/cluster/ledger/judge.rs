@@ -30,7 +30,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// What is wrong with the end of this call, if anything is.
+    /// The error in the end of this call, if there is one.
     pub(super) fn judge(
         &self,
         name: u64,
@@ -46,7 +46,7 @@ impl Call {
                 self.deadline.is_some_and(|span| now >= self.issued + span)
             }
             Err(RpcError::Cancelled) => self.cancelled,
-            // Nobody promises that a connect succeeds within its deadline.
+            // A connect may fail to succeed within its deadline.
             Err(RpcError::SessionClosed(CloseReason::ConnectTimeout)) => true,
             Err(RpcError::SessionClosed(CloseReason::Refused)) if allowed.shortage => true,
             Err(RpcError::PeerFailed) => !must_succeed && !trusted,

@@ -35,7 +35,7 @@ fn issue(ledger: &mut Ledger, kind: Kind, parts: (bool, bool)) -> u64 {
     })
 }
 
-/// What the ledger says after `body`, which gets an issued echo.
+/// The ledger's verdict after `body`, which gets an issued echo.
 fn verdict(body: impl FnOnce(&mut Ledger, u64)) -> Option<String> {
     let shared = Shared::new(FORGETTING, false, Recorder::default());
     let mut ledger = shared.lock();

@@ -10,7 +10,7 @@ use crate::world::rng::{Ppm, Rng};
 const MAX_AHEAD: u64 = 256;
 /// Most packets of a message.
 const MOST_PACKETS: u64 = 330;
-/// One in so many messages is huge, until there have been enough.
+/// One of this number of messages is huge, until there have been enough.
 const HUGE_EVERY: u64 = 20;
 /// Packets of the longest answer that batch and background handlers have room for.
 const ANSWER_PACKETS: u64 = 4;

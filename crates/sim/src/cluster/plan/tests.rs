@@ -1,4 +1,4 @@
-//! What plans must offer, over many seeds.
+//! Properties that plans must have, over many seeds.
 
 use dunlin_core::ConfigError;
 
@@ -14,7 +14,7 @@ fn plans() -> Vec<Plan> {
 #[test]
 fn every_plan_is_one_that_endpoints_take() {
     for plan in plans() {
-        // Plans forget responses sooner than anybody should who wants his answers.
+        // Plans forget responses sooner than a client asks again.
         let checked = plan.endpoint.check();
         assert!(matches!(
             checked,

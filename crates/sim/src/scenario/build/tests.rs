@@ -1,4 +1,4 @@
-//! Who is whose partner.
+//! The partners of clients.
 
 use std::collections::BTreeSet;
 

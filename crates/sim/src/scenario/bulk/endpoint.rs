@@ -48,7 +48,7 @@ pub(in crate::scenario) struct App {
     failure: Option<String>,
 }
 
-/// What came of it, at the client.
+/// The result at the client.
 pub(super) struct Ended {
     /// Large requests.
     pub(super) requests: u32,

@@ -1,4 +1,4 @@
-//! What the attacker sends is what its name says.
+//! The attacker sends what its name promises.
 
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 

@@ -3,7 +3,7 @@
 use crate::world::net::{HostId, PortId};
 use crate::world::record::{Fact, See};
 
-/// What can be done to the world at a time.
+/// Changes of the world at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// No process of the host runs from now on; frames and messages pile up.

@@ -1,4 +1,5 @@
-//! The control plane in the world: who is told what when, and the ticks of control threads.
+//! The control plane in the world: messages to processes with their times, and the ticks of control
+//! threads.
 //!
 //! Control threads cost no time: what they do is rare, and they do not hold up event loops.
 
@@ -96,7 +97,7 @@ impl<C: Cluster> World<C> {
         }
     }
 
-    /// A request for a connection has come to whoever listens on `port`.
+    /// A request for a connection has come to the process that listens on `port`.
     fn on_dial(&mut self, lane: Lane, port: PortId, local: bool) {
         let (now, process) = (self.now(), self.process(port));
         let node = self.ports[port.0].node.as_mut();

@@ -1,4 +1,4 @@
-//! What a simulated process is to the world, and how both talk.
+//! The interface between a simulated process and the world.
 //!
 //! Implemented by scenarios, called by `world`.
 
@@ -16,7 +16,7 @@ pub struct ProcessId {
     pub life: u32,
 }
 
-/// What a process hears of its control connections, by the names that it gave them.
+/// Events of a process's control connections, by the names that it gave them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
     /// A connection that it asked for is there.
@@ -49,10 +49,10 @@ impl Fact for StreamEvent {
     }
 }
 
-/// What a process wants of its control connections.
+/// Requests of a process to its control connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamRequest {
-    /// Connect to whoever listens on the port. `local`: by a way that needs no cable.
+    /// Connect to the process that listens on the port. `local`: by a way that needs no cable.
     Dial {
         /// The name from now on.
         name: u64,
@@ -90,7 +90,7 @@ pub trait Node {
         None
     }
 
-    /// The control thread hears of a connection.
+    /// The control thread gets an event of a connection.
     fn on_stream(&mut self, _event: StreamEvent) {}
 
     /// It is to end in order, now.
@@ -103,7 +103,7 @@ pub trait Node {
     fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }
 
-/// Who makes the processes.
+/// The maker of the processes.
 pub trait Cluster {
     /// The processes.
     type Node: Node;

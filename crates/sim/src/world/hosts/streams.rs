@@ -12,10 +12,10 @@ use crate::world::ProcessId;
 use crate::world::net::{Fd, PortId};
 use crate::world::rng::Rng;
 
-/// What travels from one end to the other.
+/// Content that travels from one end to the other.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// A request for a connection, to whoever listens.
+    /// A request for a connection, to the process that listens.
     Dial,
     /// The request was accepted.
     Dialled,
@@ -109,20 +109,20 @@ impl Streams {
         self.push(near.back(), Item::Frame(frame, fds), now)
     }
 
-    /// A process closes a connection. It hears nothing of it any more.
+    /// A process closes a connection. This end gets no further events.
     pub(super) fn close(&mut self, from: ProcessId, name: u64, now: Nanos) -> Plan {
         let near = self.forget((from, name))?;
         self.push(near.back(), Item::Gone, now)
     }
 
-    /// Who listened for a connection takes it, and calls it `name`.
+    /// The process that listened takes the connection, and calls it `name`.
     pub(super) fn accept(&mut self, lane: Lane, by: ProcessId, name: u64, now: Nanos) -> Plan {
         self.ends[lane.0].owner = Some((by, name));
         self.named.insert((by, name), lane);
         self.push(lane.back(), Item::Dialled, now)
     }
 
-    /// Nobody takes the connection that arrived over this lane.
+    /// No process takes the connection that arrived over this lane.
     pub(super) fn refuse(&mut self, lane: Lane, now: Nanos) -> Plan {
         self.push(lane.back(), Item::Gone, now)
     }
@@ -139,12 +139,12 @@ impl Streams {
         (self.ends[lane.back().0].port, to.port, to.local)
     }
 
-    /// Who is at the end of the lane, and what he calls the connection.
+    /// The process at the end of the lane, and its name for the connection.
     pub(super) fn owner(&self, lane: Lane) -> Option<(ProcessId, u64)> {
         self.ends[lane.0].owner
     }
 
-    /// The end has heard that the connection is gone.
+    /// The end knows that the connection is gone.
     pub(super) fn drop_end(&mut self, lane: Lane) {
         if let Some(owner) = self.ends[lane.0].owner {
             self.forget(owner);

@@ -115,7 +115,7 @@ impl Node for Echo {
     }
 }
 
-/// What both sides call the connection between them.
+/// The two names of the connection, one for each side.
 const CLIENT_NAME: u64 = 70;
 const SERVER_NAME: u64 = 80;
 

@@ -1,4 +1,4 @@
-//! Frames that arrive, shown to whoever wants to record them. Called by `path`.
+//! Frames that arrive, shown to a recorder. Called by `path`.
 
 use std::fmt;
 
@@ -16,13 +16,13 @@ pub struct Captured<'a> {
     pub from: PortId,
     /// Where.
     pub to: PortId,
-    /// What an endpoint sees of it.
+    /// The bytes that an endpoint sees of it.
     pub bytes: &'a [u8],
     /// It bears a congestion mark.
     pub congestion: bool,
 }
 
-/// Whoever wants to see frames.
+/// A function that is shown frames.
 pub struct Capture(Box<dyn FnMut(&Captured<'_>)>);
 
 impl Capture {

@@ -8,7 +8,7 @@ use dunlin_core::Nanos;
 
 use super::fabric::Fabric;
 
-/// What the network is made of. Times are in nanoseconds, rates in bytes per second.
+/// The properties of the network. Times are in nanoseconds, rates in bytes per second.
 #[derive(Clone, Debug)]
 pub struct NetConfig {
     /// Rate of the cable of every host.
@@ -17,10 +17,10 @@ pub struct NetConfig {
     pub cable: Nanos,
     /// Bytes that wait at most in a NIC.
     pub nic_bytes: u64,
-    /// What finds no room there waits in its endpoint's queue until there is, host by host in
-    /// turns, as with a real NIC. If not, it is dropped.
+    /// A frame for which there is no room there waits in its endpoint's queue until there is, host
+    /// by host in turns, as with a real NIC. If not, it is dropped.
     pub nic_waits: bool,
-    /// Hosts are told the round trip of an empty network. If not, they measure it.
+    /// Hosts know the round trip of an empty network. If not, they measure it.
     pub tells_base_rtt: bool,
     /// The switches.
     pub fabric: Fabric,
@@ -30,11 +30,11 @@ pub struct NetConfig {
     pub rx_queue: u32,
     /// Most data bytes in one packet.
     pub data_size: u32,
-    /// Packets to the same port from one burst share a frame of up to so many bytes.
+    /// Packets to the same port from one burst share a frame of up to this many bytes.
     pub frame_bytes: usize,
     /// A burst is read from memory after this time at the earliest and at the latest.
     pub dma: (Nanos, Nanos),
-    /// What moving frames costs the endpoint's thread.
+    /// Cost of moving frames, for the endpoint's thread.
     pub cpu: CpuCosts,
     /// Bytes of a frame that damage may hit unnoticed; see `faults::damage`.
     pub reach: Range<usize>,
@@ -42,7 +42,7 @@ pub struct NetConfig {
     pub describe: fn(&[u8]) -> String,
 }
 
-/// What an endpoint's thread pays.
+/// Costs of an endpoint's thread.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuCosts {
     /// For an iteration of its event loop.

@@ -1,6 +1,6 @@
 //! Counters of frames, by how they ended. Counted by `path`.
 
-/// What happened to all frames of a run.
+/// Counts of all frames of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetCounters {
     /// Frames that left a NIC.
@@ -15,7 +15,7 @@ pub struct NetCounters {
     pub reordered: u64,
     /// Damaged frames that were delivered.
     pub damaged: u64,
-    /// Frames that somebody else put on the wire.
+    /// Frames that an attacker put on the wire.
     pub hostile: u64,
     /// Lost by the loss rate.
     pub lost: u64,
@@ -34,7 +34,7 @@ pub struct NetCounters {
 }
 
 impl NetCounters {
-    /// What happened since `earlier`.
+    /// Counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

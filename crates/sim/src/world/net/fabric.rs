@@ -1,9 +1,9 @@
-//! Switches and cables: who is connected to whom, and which queue a frame goes to next.
+//! Switches and cables: which hosts are connected, and which queue a frame goes to next.
 //!
 //! Hosts hang on the switches of racks, in turns of one or several. If there is more than one rack,
-//! each has cables to every spine switch, and a frame takes one of them that follows from its flow,
-//! that is from whom it goes to whom (ECMP); frames of a flow so keep their order. Each switch has
-//! one memory for all of its queues. A NIC is a switch with one queue here.
+//! each has cables to every spine switch, and a frame takes one of them by its flow, which is its
+//! sender and its receiver (ECMP); so frames of a flow keep their order. Each switch has one memory
+//! for all of its queues. A NIC is a switch with one queue here.
 //!
 //! Invariant: nothing here reads a frame. Called by `path`.
 
@@ -19,7 +19,7 @@ use crate::world::rng::Rng;
 pub struct Fabric {
     /// Switches that hosts are connected to.
     pub racks: usize,
-    /// So many hosts in a row hang on a rack before the next rack has its turn.
+    /// Hosts in a row that hang on a rack before the next rack has its turn.
     pub neighbours: usize,
     /// Switches that connect racks. With one rack there are none.
     pub spines: usize,
@@ -31,7 +31,7 @@ pub struct Fabric {
     pub buffer_bytes: u64,
     /// How many times what is free of that a single queue may take.
     pub alpha: f64,
-    /// What queues of switches mark.
+    /// Marking by the queues of switches.
     pub marking: Marking,
     /// Time that a frame spends in a switch beside its queue.
     pub latency: Nanos,

@@ -1,4 +1,4 @@
-//! What may go wrong with a frame, how often, and how a damaged frame looks.
+//! Faults of a frame, their rates, and the bytes of a damaged frame.
 //!
 //! Invariant: every fault is drawn from the network's own stream, and none is drawn once
 //! [`FaultRates::NONE`] is set, so that the liveness phase of a run is a sound network. Called by
@@ -78,7 +78,7 @@ impl FaultRates {
     }
 }
 
-/// What the network does to one frame.
+/// The network's effect on one frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Fate {
     /// It vanishes.

@@ -28,7 +28,7 @@ pub(super) struct Frame {
     pub(super) from: PortId,
     pub(super) to: PortId,
     pub(super) bytes: Vec<u8>,
-    /// What it takes on a cable and in the memory of a switch.
+    /// Bytes that it takes on a cable and in the memory of a switch.
     pub(super) size: u64,
     /// Bytes of it that are data of messages.
     pub(super) data: u32,

@@ -53,10 +53,10 @@ impl Marking {
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     capacity: u64,
-    /// A queue may take so many times what is free (Choudhury and Hahne, "Dynamic queue length
+    /// A queue may take this many times the free memory (Choudhury and Hahne, "Dynamic queue length
     /// thresholds for shared-memory packet switches").
     alpha: f64,
-    /// Bytes in use, and those of frames whose having left nobody has noticed.
+    /// Bytes in use, with those of frames that have left unnoticed.
     used: u64,
 }
 
@@ -84,7 +84,7 @@ impl Memory {
     }
 }
 
-/// What a queue is made of.
+/// The properties of a queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cable {
     /// Bytes per second.

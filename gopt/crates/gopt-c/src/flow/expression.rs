@@ -1,4 +1,4 @@
-//! What expressions read and write, in an order that C allows.
+//! Reads and writes of expressions, in an order that C allows.
 
 use super::{Builder, Node, Point, SharedWrite, Step, WriteKind, children};
 use crate::names::{Names, Place};
@@ -11,8 +11,8 @@ pub(crate) fn root(names: &Names<'_>, node: Node<'_>) -> Option<(usize, bool)> {
         match node.kind() {
             "identifier" | "type_identifier" => {
                 let variable = names.of(node)?;
-                // An index into something that is no array follows a pointer; behind a field
-                // nobody here knows, so it counts as a part.
+                // An index into something that is no array follows a pointer; the type of a field
+                // is not known here, so an index behind one counts as a part.
                 let is_array = indexed <= names.variables[variable].dimensions;
                 return is_array.then_some((variable, is_whole));
             }
@@ -125,7 +125,7 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// What a write to a part of a variable reads: the indices.
+    /// The reads of a write to a part of a variable: the indices.
     fn indices(&mut self, node: Node<'t>, at: Point, maybe: bool) -> Point {
         let at = match node.kind() {
             "subscript_expression" => self.operand(node, "index", at, maybe),

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 /// A folder of one test, removed at its end.
 pub(crate) struct Folder(PathBuf);
 
-/// What a program did.
+/// The behaviour of a program.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Ran {
     pub(crate) stdout: String,

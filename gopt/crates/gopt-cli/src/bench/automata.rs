@@ -12,7 +12,7 @@ use super::form::{Cell, Form};
 /// Packets of a batch, as in the paper (§5.3).
 const PACKETS: usize = 8192;
 
-/// Bytes of a packet: at least these, and at most so many more.
+/// Bytes of a packet: the least, and the most that may be added to it.
 const BYTES: [usize; 2] = [64, 600];
 
 /// Packets that consist of beginnings of patterns, each with the automaton that it is sent to.

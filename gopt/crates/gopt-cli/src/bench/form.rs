@@ -8,7 +8,7 @@ use gopt_lookups::c::{self, CForm, InC};
 use gopt_lookups::forms;
 use gopt_lookups::work::{Handled, Handler, Packet, Tight, Work};
 
-/// The name of [`run_form`], by which callgrind finds it and its like.
+/// The name of [`run_form`], by which callgrind finds all its instances.
 pub(super) const MEASURED: &str = "run_form";
 
 /// Which code runs.

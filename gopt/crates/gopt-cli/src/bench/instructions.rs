@@ -36,7 +36,7 @@ const WIDTH: usize = 16;
 /// Valgrind is about fifty times as slow as the machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What one form takes.
+/// Instructions of one form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted {
     pub(super) shape: Shape,
@@ -84,7 +84,7 @@ pub(super) fn count(job: &Job) -> anyhow::Result<Option<Vec<Counted>>> {
     Ok(Some(counted.collect()))
 }
 
-/// What the process under valgrind does: one call of each form, then it says which these were.
+/// The work of the process under valgrind: one call of each form, then it reports which these were.
 ///
 /// # Errors
 /// There is not enough memory; the parent has ended.

@@ -47,7 +47,7 @@ const LINE_BYTES: usize = 64;
 /// Bytes of a state of an automaton.
 const STATE_BYTES: u64 = 1 << 10;
 
-/// What to measure.
+/// The look-ups, forms and widths to measure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Job {
     pub(super) lookup: Lookup,
@@ -57,7 +57,7 @@ pub(super) struct Job {
     pub(super) runs: u32,
 }
 
-/// What is said once the table is there.
+/// Facts that are printed once the table is there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Made {
     /// Memory of the table.
@@ -69,7 +69,7 @@ pub(super) struct Made {
 }
 
 impl Job {
-    /// What each round of a shape reports: a rate for each of these, in this order.
+    /// The cells of a shape: each round reports a rate for each, in this order.
     pub(super) fn cells(&self, shape: Shape) -> Vec<Cell> {
         let mut cells = self.lookup_cells();
         if shape == Shape::Tight {
@@ -99,7 +99,8 @@ impl Job {
     }
 }
 
-/// What the process does: a [`Made`], then for each round and each shape the rates of all cells.
+/// The output of the process: a [`Made`], then for each round and each shape the rates of all
+/// cells.
 ///
 /// # Errors
 /// There is not enough memory; two forms found different values; the parent has ended.
@@ -231,7 +232,7 @@ fn rates<I, O: Copy>(
     Ok(samples.into_iter().filter_map(median).collect())
 }
 
-/// As many items as fill a sample, if one takes so many seconds.
+/// The number of items that fill a sample, if one takes `took` seconds.
 fn items_of_a_sample(took: f64) -> usize {
     let mut count = *ITEMS.start();
     while 2 * count <= *ITEMS.end() && (2 * count) as f64 * took <= SAMPLE.as_secs_f64() {

@@ -1,4 +1,4 @@
-//! What `gopt bench` can be told, and the words of its rows.
+//! The arguments of `gopt bench`, and the words of its rows.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ measured so far. Processes run on the first processor; a figure counts processor
 
 Exit codes: 0, all was measured; 1, something failed; 2, wrong usage; 130, Ctrl-C.";
 
-/// What `gopt bench` can be told.
+/// The arguments of `gopt bench`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     pub(super) verbose: bool,
 }
 
-/// What is looked up, and in what.
+/// The keys of a look-up, and its table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Lookup {
@@ -85,7 +85,7 @@ pub(crate) enum Lookup {
     AhoCorasick,
 }
 
-/// What stands between look-ups.
+/// The work between look-ups.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Shape {
@@ -139,7 +139,7 @@ impl Shape {
     }
 }
 
-/// What was given, or else all there is; sorted, each once.
+/// The given values, or else all; sorted, each once.
 fn once<T: Copy + Ord>(given: &[T], all: &[T]) -> Vec<T> {
     let mut chosen = if given.is_empty() { all } else { given }.to_vec();
     chosen.sort_unstable();

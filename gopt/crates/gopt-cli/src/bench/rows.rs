@@ -26,7 +26,7 @@ const INSTRUCTIONS: &str = "instructions_per_lookup";
 /// The name of the rows that have no look-up but random lines.
 const NO_LOOKUP: &str = "lines";
 
-/// What the rounds of one shape of one look-up have found.
+/// The results of the rounds of one shape of one look-up.
 #[derive(Debug)]
 pub(super) struct Rates<'a> {
     job: &'a Job,

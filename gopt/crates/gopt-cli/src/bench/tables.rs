@@ -16,7 +16,7 @@ use gopt_lookups::trie::Route;
 
 use super::options::Lookup;
 
-/// What is done with a table.
+/// A use of a table.
 pub(super) trait Visit {
     /// With a table, and what makes keys for it.
     fn table<L>(self, table: &L, key: impl Fn(&mut Random) -> L::Key) -> anyhow::Result<()>
@@ -40,10 +40,10 @@ const PATTERN_BYTES: usize = 16;
 /// Bytes of a state or of a group of routes.
 const KIB: usize = 1 << 10;
 
-/// Makes the table of a look-up, of about so many bytes, and lets `visit` use it.
+/// Makes the table of a look-up, of about this many bytes, and lets `visit` use it.
 ///
 /// # Errors
-/// There is not so much memory; or what `visit` says.
+/// There is not enough memory; or the error of `visit`.
 pub(super) fn make(lookup: Lookup, bytes: usize, visit: impl Visit) -> anyhow::Result<()> {
     match lookup {
         Lookup::PointerChasing => {

@@ -1,4 +1,4 @@
-//! What is said about tables, and that no table is made for which there is no memory.
+//! Messages about tables; and no table is made for which there is no memory.
 
 use super::*;
 use options::{Lookup, Shape};

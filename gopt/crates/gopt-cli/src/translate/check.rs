@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Those that are asked, where they are.
 const COMPILERS: [&str; 2] = ["gcc", "clang"];
 
-/// What of a difference is shown.
+/// The longest part of a difference that is shown.
 const SHOWN_CHARS: usize = 120;
 
 /// A folder for the programs, removed at the end.

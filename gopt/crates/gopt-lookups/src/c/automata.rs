@@ -1,8 +1,8 @@
 //! The two forms of [`Automata`] in C.
 //!
-//! Invariants: C gets pointers into payloads and automata that live as long as the call, and tells
-//! of a match through a function that never unwinds into it: a panic of the caller's code is kept
-//! and goes on once C has returned.
+//! Invariants: C gets pointers into payloads and automata that live as long as the call, and
+//! reports a match through a function that never unwinds into it: a panic of the caller's code is
+//! kept and goes on once C has returned.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -69,7 +69,7 @@ unsafe extern "C" {
     );
 }
 
-/// What [`report`] needs, behind the pointer that C hands on.
+/// The state of [`report`], behind the pointer that C hands on.
 struct Context<'a, F> {
     automata: &'a Automata,
     found: F,
@@ -86,7 +86,8 @@ impl Automata {
     ) {
         order.read(packets);
         self.call(found, |automata, report, context| {
-            // SAFETY: as many packets as C is told of, each with its length; `call` says the rest.
+            // SAFETY: the arrays have the number of packets that C gets, each with its length; the
+            // comment of `call` has the rest.
             unsafe {
                 gopt_aho_corasick_plain(
                     automata,
@@ -171,7 +172,7 @@ impl OrderInC {
 /// Hands the patterns of a state to the caller, until the caller's code panics.
 ///
 /// # Safety
-/// `context` is a `Context<F>` that nobody else uses meanwhile.
+/// `context` is a `Context<F>` that has no other user meanwhile.
 unsafe extern "C" fn report<F: FnMut(Match)>(
     context: *mut c_void,
     packet: usize,

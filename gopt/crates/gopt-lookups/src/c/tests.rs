@@ -25,8 +25,8 @@ use crate::work::{Handled, Handler, Tight};
 /// Where an array's pointer lies in `struct table`, and the array.
 type Array<'a> = (usize, &'a [u8]);
 
-/// What compiles the sources. Without optimisation every access stays, and is seen by sanitizers,
-/// whose parts for clang many distributions leave out.
+/// The compilers of the sources. Without optimisation every access stays, and is seen by
+/// sanitizers, whose parts for clang many distributions leave out.
 const COMPILERS: [(&str, &[&str]); 2] = [
     (
         "gcc",
@@ -140,7 +140,7 @@ fn check_shape<T: Table, I, O: Copy + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// What the driver reads: `struct table`, its arrays, the items.
+/// The input of the driver: `struct table`, its arrays, the items.
 fn write_input(path: &Path, table: &[u8], arrays: &[Array<'_>], items: &[u8], count: usize) {
     let mut file = BufWriter::new(fs::File::create(path).unwrap());
     let number = |file: &mut BufWriter<_>, number: usize| {

@@ -1,4 +1,4 @@
-//! What every table must satisfy: its forms give what an oracle gives, at any width, in Rust and,
+//! The property of every table: its forms give the answers of an oracle, at any width, in Rust and,
 //! for those that exist there, in C.
 
 #![allow(dead_code, reason = "not every table exists in C")]

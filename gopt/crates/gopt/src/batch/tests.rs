@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use super::*;
 
-/// Says when it runs, and switches as often as it is told.
+/// Logs each run, and switches `switches` times.
 async fn visit(log: &RefCell<Vec<u32>>, item: u32, switches: u32) -> u32 {
     for _ in 0..switches {
         log.borrow_mut().push(item);

@@ -13,7 +13,7 @@ pub enum Scale {
     Each,
 }
 
-/// What an axis shows.
+/// The quantity of an axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
     /// Its text.

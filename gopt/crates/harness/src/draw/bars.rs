@@ -10,7 +10,7 @@ const TOP: f64 = 54.0;
 /// From one bar to the next, and how thick one is.
 const STEP: f64 = 26.0;
 const THICK: f64 = 15.0;
-/// What stands right of a bar has so much room.
+/// Room at the right of a bar.
 const RIGHT: f64 = 180.0;
 
 /// One bar.
@@ -26,9 +26,9 @@ pub struct Bar {
     pub spread: Option<(f64, f64)>,
     /// Drawn pale if false.
     pub valid: bool,
-    /// What it is compared with.
+    /// Its baseline.
     pub baseline: Option<f64>,
-    /// What others have published.
+    /// The published value of others.
     pub published: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ pub struct Bars {
     pub title: String,
     /// The axis of values.
     pub axis: Axis,
-    /// What the strokes are, if bars have some.
+    /// The meaning of the strokes, if bars have some.
     pub baseline: String,
     /// The name of what others have published.
     pub published: String,
@@ -48,7 +48,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// What is in its element, and how high that is.
+    /// The content of its element, and the height of that.
     pub(super) fn draw(&self) -> (String, f64) {
         let mut out = String::new();
         svg::text(&mut out, "title", (0.0, 18.0), Anchor::Start, &self.title);

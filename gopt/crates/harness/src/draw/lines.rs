@@ -13,21 +13,21 @@ const RIGHT: f64 = 14.0;
 const PLOT: f64 = 240.0;
 /// From one line of the legend to the next.
 const KEY_LINE: f64 = 20.0;
-/// What a sample of a line takes in the legend, and what is between entries.
+/// The width of a line's sample in the legend, and of the gap between entries.
 const KEY_SAMPLE: f64 = 26.0;
 const KEY_GAP: f64 = 22.0;
 
 /// How many times as large or small as a figure its spread may be and still be shown in full.
 const SPREAD_SHOWN: f64 = 1.5;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// What was measured.
+    /// A measurement.
     Measured,
-    /// What it is compared with.
+    /// Its baseline.
     Baseline,
-    /// What somebody else has published.
+    /// A value that others have published.
     Published,
     /// Many points in which only their course matters.
     Course,
@@ -44,7 +44,7 @@ pub struct Point {
     pub spread: Option<(f64, f64)>,
     /// The figure counts.
     pub valid: bool,
-    /// What a reader sees who points at it.
+    /// The text that a reader sees when pointing at it.
     pub hint: String,
 }
 
@@ -90,7 +90,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// What is in its element, and how high that is.
+    /// The content of its element, and the height of that.
     pub(super) fn draw(&self) -> (String, f64) {
         let mut out = String::new();
         let bottom = TOP + PLOT;
@@ -164,7 +164,7 @@ impl Chart {
         (!self.lines.is_empty()).then_some(y)
     }
 
-    /// What the lines are, in as many lines of text as they need. Returns where they end.
+    /// Draws the legend, in as many lines of text as it needs. Returns where they end.
     fn draw_keys(&self, out: &mut String, top: f64) -> f64 {
         let (mut x, mut y) = (0.0, top);
         for line in &self.lines {

@@ -77,7 +77,7 @@ pub(super) fn dot(out: &mut String, class: &str, (x, y): (f64, f64), hint: &str)
     );
 }
 
-/// A mark of another form: what somebody else has measured.
+/// A mark of another form, for measurements of others.
 pub(super) fn diamond(out: &mut String, class: &str, (x, y): (f64, f64), hint: &str) {
     let hint = escape(hint);
     push(

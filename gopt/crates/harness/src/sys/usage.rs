@@ -1,4 +1,4 @@
-//! What this process uses: processor time and memory.
+//! The resources of this process: processor time and memory.
 
 use std::io;
 use std::mem;

@@ -8,7 +8,7 @@ use dunlin::ErrorCode;
 use super::{Outcome, Tally};
 use crate::{Command, commands};
 
-/// What a tally says of these outcomes, for machines and for people.
+/// A tally's summary of these outcomes, for machines and for people.
 fn summary(outcomes: &[Outcome]) -> (serde_json::Value, String) {
     let command = ["dunlin", "ping", "localhost:1", "--flood"];
     let Command::Other(commands::Command::Ping(args)) = crate::Args::parse_from(command).command
