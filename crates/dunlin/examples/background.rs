@@ -1,5 +1,5 @@
 //! A slow handler beside a fast one. A handler that takes milliseconds must not run in the thread
-//! that moves packets, or everybody waits for it; worker threads run it instead.
+//! that moves packets, or all other requests wait for it; worker threads run it instead.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +46,7 @@ fn serve(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
         while Instant::now() < end {
             rounds += 1;
         }
-        // The only error is a response above those 8 bytes; the client would be told of it.
+        // The only error is a response above those 8 bytes; the client would get an error.
         let _ = request.reply(8, |_, out| out.copy_from_slice(&rounds.to_le_bytes()));
     });
     rpc.run_until(|_| stop.load(Ordering::Relaxed));

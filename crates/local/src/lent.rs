@@ -46,7 +46,7 @@ impl Lent {
         self.0.get().is_some()
     }
 
-    /// Uses what is lent. `None`: nothing is, or it is in use further up the stack.
+    /// Calls `run` with the lent `Cx`. `None`: none is lent, or it is in use further up the stack.
     #[inline]
     pub(super) fn with<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
         let mut pointer = self.0.take()?;

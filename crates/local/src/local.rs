@@ -126,9 +126,9 @@ impl<T: Open> Local<T> {
         self.round(Nanos::ZERO, |_| {})
     }
 
-    /// Prepares a wait outside: until the descriptor is readable, `driver` is woken, and not longer
-    /// than the span that this returns. `None`: there is something to do already. Behind the wait
-    /// comes [`Self::unpark`].
+    /// Prepares a wait of the caller: until the descriptor is readable, until `driver` is woken, or
+    /// for the span that this returns, whichever ends first. `None`: there is something to do
+    /// already. After the wait, call [`Self::unpark`].
     pub fn park(&mut self, driver: &Waker) -> Option<Duration> {
         if !self.state.is_idle() {
             return None;
@@ -145,7 +145,7 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| endpoint.as_fd().try_clone_to_owned())
     }
 
-    /// Ends what [`Self::park`] began, whatever came.
+    /// Ends the wait of [`Self::park`].
     pub fn unpark(&mut self) {
         *self.state.driver.borrow_mut() = None;
         self.endpoint(Rpc::unpark);
@@ -176,8 +176,8 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| *endpoint.counters())
     }
 
-    /// Looks at the endpoint for what this has no function for: counters of the transport, options
-    /// of a session. Its functions (`on_completion` and so on) belong to the `Local`.
+    /// The endpoint itself, for what a `Local` has no function for: counters of the transport,
+    /// options of a session. Its functions (`on_completion` and so on) belong to the `Local`.
     pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
         self.endpoint(look)
     }

@@ -19,7 +19,7 @@ pub(super) enum WakeBy {
 pub(super) struct Current(Cell<Option<(u32, *const ())>>);
 
 impl Current {
-    /// This task is polled now: what it waits for notes its number.
+    /// This task is polled now: the events that it waits for note its number.
     #[inline]
     pub(super) fn set(&self, task: u32, waker: &Waker) {
         self.0.set(Some((task, waker.data())));

@@ -24,8 +24,9 @@ const _: () = assert!(LEN == 8, "`write` says so");
 pub struct Context {
     /// The session that the request came on.
     pub session: Session,
-    /// When the client stops to wait, on this endpoint's clock, if it said so. A handler that calls
-    /// others can pass on what is left; the way to here is not taken off.
+    /// When the client stops waiting, on this endpoint's clock, if the request has a deadline. A
+    /// handler that calls other servers can pass on the time that is left. The time that the
+    /// request took to come here is not subtracted.
     pub deadline: Option<Nanos>,
 }
 

@@ -192,7 +192,7 @@ fn encoded<L: Link, M: Method>(
     Ok(request)
 }
 
-/// Reads a request: the message, and what is said beside it.
+/// Reads a request: the message and the metadata.
 ///
 /// # Errors
 /// If it is no such message.

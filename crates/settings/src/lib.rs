@@ -15,13 +15,13 @@
 //! # }
 //! ```
 //!
-//! Nothing is loaded unless the program asks for it (`docs/decisions/configuration.md`). What is
-//! wrong is refused with its place, what was expected there, and the nearest name. An option that
+//! Nothing is loaded unless the program asks for it (`docs/decisions/configuration.md`). A wrong
+//! value is refused with its place, the values expected there, and the nearest name. An option that
 //! is not set is not touched: a builder keeps its own default.
 //!
-//! `settings.rs` is where they come together, `table.rs` the registry, `setting.rs` what a row
-//! says, `text.rs` how values are written, `file.rs` where keys stand in a file, and `apply.rs` how
-//! values reach the builders.
+//! `settings.rs` has the values that are set, `table.rs` all options, `setting.rs` the row of one,
+//! `text.rs` the form of values, `file.rs` the places of keys in a file, and `apply.rs` passes
+//! values to the builders.
 
 #![forbid(unsafe_code)]
 

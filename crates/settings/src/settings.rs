@@ -1,4 +1,4 @@
-//! Options that are set, layer over layer, and why one cannot be. The parts of this crate come
+//! The options that are set, in layers, and the errors of setting one. The parts of this crate come
 //! together here.
 
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ const CONFIG: &str = "DUNLIN_CONFIG";
 /// The first letters of variables of options.
 const PREFIX: &str = "DUNLIN_";
 
-/// Variables of that prefix that are no options: the file, and what tests of this project read.
+/// Variables of that prefix that are no options: the file, and those for tests of this project.
 const OTHER_VARIABLES: [&str; 4] = [CONFIG, "DUNLIN_NO_SKIP", "DUNLIN_BLESS", "DUNLIN_KILLS"];
 
 /// Options that are set, with their sources.
@@ -34,7 +34,7 @@ pub(crate) struct Set {
     pub(crate) source: Source,
 }
 
-/// An option, with what it is set to.
+/// An option with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Its row of the table.
@@ -51,7 +51,7 @@ impl Settings {
     /// The file that `DUNLIN_CONFIG` names, if it names one, and then the variables `DUNLIN_*`.
     ///
     /// # Errors
-    /// Everything that is wrong in them.
+    /// All errors in them.
     pub fn load() -> Result<Self, SettingsError> {
         match std::env::var_os(CONFIG).filter(|path| !path.is_empty()) {
             None => Self::default().with_environment(),
@@ -62,7 +62,7 @@ impl Settings {
     /// This file, and then the variables `DUNLIN_*` but for `DUNLIN_CONFIG`.
     ///
     /// # Errors
-    /// Everything that is wrong in them.
+    /// All errors in them.
     pub fn load_from(path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         Self::default().with_file(path)?.with_environment()
     }
@@ -70,7 +70,7 @@ impl Settings {
     /// Adds a file, which has priority over what was added before.
     ///
     /// # Errors
-    /// It cannot be read, is not TOML, or sets what is no option or to what it cannot be.
+    /// It cannot be read, is not TOML, sets an unknown option, or gives one a wrong value.
     pub fn with_file(self, path: impl AsRef<Path>) -> Result<Self, SettingsError> {
         let name = path.as_ref().display().to_string();
         match std::fs::read_to_string(path) {
@@ -86,7 +86,7 @@ impl Settings {
     /// Adds a text in the form of a file; `name` is what messages call it.
     ///
     /// # Errors
-    /// It is not TOML, or sets what is no option or to what it cannot be.
+    /// It is not TOML, sets an unknown option, or gives one a wrong value.
     pub fn with_toml(mut self, name: &str, text: &str) -> Result<Self, SettingsError> {
         let mut problems = Vec::new();
         for entry in file::read(&Arc::from(name), text)? {
@@ -177,7 +177,7 @@ impl Settings {
         find(name).map(|setting| self.entry(setting))
     }
 
-    /// Options that are set, and do not fit together.
+    /// Compares the options that are set with each other.
     ///
     /// [`Self::load`] and [`Self::load_from`] have checked what they loaded; a program that goes on
     /// with [`Self::with`] may check again. The builders refuse what cannot work in any case.

@@ -13,7 +13,7 @@ use crate::{
 /// Sizes of data per packet that real sessions have, and the extremes.
 const DATA_SIZES: [u32; 6] = [1, 16, 1440, 4096, 1 << 20, u32::MAX];
 
-/// Bytes as a packet: what is accepted means what it says, what is refused has a reason.
+/// Bytes as a packet: it is accepted and encodes to the same bytes, or refused with a reason.
 pub fn packet(bytes: &[u8]) {
     match Header::decode(bytes) {
         Ok(header) => accepted_header(&header, bytes),

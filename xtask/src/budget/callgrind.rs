@@ -95,7 +95,7 @@ fn function(line: &str) -> Option<&str> {
         .or_else(|| line.strip_prefix("cfn="))
 }
 
-/// Where the numbers that we want stand in a line of cost, the first event being 0.
+/// The places of our numbers in a line of cost; that of the first event is 0.
 fn columns(profile: &str) -> anyhow::Result<[usize; 3]> {
     let events = profile
         .lines()

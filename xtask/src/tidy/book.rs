@@ -1,6 +1,6 @@
 //! The book: every page is in its table of contents, no page links to what is not in the book, and
-//! every page that shows Rust is named by a Rust file, which is the test that compiles it. Whether
-//! there is what links lead to is the business of `links`.
+//! every page that shows Rust is named by a Rust file, which is the test that compiles it. The
+//! module `links` checks that the target of each link exists.
 
 use super::Finding;
 use super::links::{relative, resolve};

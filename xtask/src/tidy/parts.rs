@@ -1,6 +1,6 @@
-//! Parts: folders and files whose state is private (convention 19). What happens to a part is a
-//! method with the name of the event or question, so a reader finds every change of its state in
-//! its own files.
+//! Parts: folders and files whose state is private (convention 19). Each event of a part, and each
+//! question to it, is a method with that name, so a reader finds every change of its state in its
+//! own files.
 //!
 //! In a part, tidy refuses fields that others can see, functions for others that return `&mut`,
 //! and, over all parts, more than a few functions of one line that only get or set a field. A
@@ -12,7 +12,7 @@ use super::Finding;
 use super::tokens::{braces, is_punct, is_test};
 use super::tree::{File, Tree};
 
-/// A part, and what in it is no state: plain values, and proofs that borrow.
+/// A part, and its types that are no state: plain values, and proofs that borrow.
 struct Part {
     /// A file; or a folder without a slash at its end, with the file of its name.
     path: &'static str,

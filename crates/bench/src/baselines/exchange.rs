@@ -86,7 +86,7 @@ fn shape(size: u16) -> Shape {
     }
 }
 
-/// As the usual RPCs of `rate`, one way and both.
+/// The baselines of the usual RPCs of `rate`: requests one way, and both ways.
 pub(crate) fn cases() -> [Case; 2] {
     [("one_way", false), ("symmetric", true)].map(|(pattern, symmetric)| {
         let exchange = Exchange {
@@ -160,7 +160,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Whole batches, as long as requests may be made.
+    /// Issues whole batches, as long as enough requests may be in flight.
     fn issue(&mut self) {
         while self.free >= self.batch {
             for _ in 0..self.batch {

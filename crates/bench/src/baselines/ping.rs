@@ -1,4 +1,4 @@
-//! The ping-pong that says in which state the machine is: one cache line between the processors on
+//! The ping-pong that measures the state of the machine: one cache line between the processors on
 //! which experiments measure, for a few milliseconds. Played by [`crate::harness::plan`] and by
 //! the comparison of builds directly before and after each measurement.
 
@@ -13,7 +13,7 @@ const SIZE: u32 = 8;
 /// How long one takes: thousands of round trips.
 const SPAN: Duration = Duration::from_millis(4);
 
-/// Plays whenever it is asked to. Its processes are started by the first time, and sleep between.
+/// Plays when asked. Its processes start with the first game, and sleep between games.
 #[derive(Debug, Default)]
 pub struct Ping {
     game: Option<PingPong>,

@@ -44,7 +44,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Serves by one of the faces.
 pub(crate) const SERVE: Role = Role::new("face-serve", serve);
 
-/// Calls by one.
+/// Calls by one of the faces.
 pub(crate) const CALL: Role = Role::new("face-call", call);
 
 /// Sessions between the two endpoints.

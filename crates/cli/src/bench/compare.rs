@@ -1,6 +1,6 @@
 //! `bench compare`: this build and other programs measure the same cases in turn, and every figure
 //! becomes a ratio of neighbours, with its spread. Ping-pongs around each measurement say in which
-//! state the machine is ([`super::state`]); what is concluded from all of them is in [`tally`].
+//! state the machine is ([`super::state`]); [`tally`] has the conclusion from all of them.
 
 mod args;
 pub(super) mod contract;
@@ -28,7 +28,7 @@ use tally::{Round, Sample};
 /// A case, and what was measured of it.
 struct Compared {
     case: Case,
-    /// False for a program that has said that it does not measure this.
+    /// False for a program that does not measure this.
     takes_part: Vec<bool>,
     rounds: Vec<Round>,
 }
@@ -40,10 +40,10 @@ struct Comparison<'a> {
     cpus: [usize; 2],
 }
 
-/// Compares, and writes what came of it.
+/// Compares, and writes the results.
 ///
 /// # Errors
-/// [`signal::Interrupted`], after what was measured so far has been written; or a program could
+/// [`signal::Interrupted`], after the results so far have been written; or a program could
 /// not be started, failed, hung, or did not keep the contract; or the rows cannot be written.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     args.refusal()

@@ -1,4 +1,4 @@
-//! `dunlin sim`: runs a scenario file in the simulator and says what came of it (design §13). The
+//! `dunlin sim`: runs a scenario file in the simulator and prints its results (design §13). The
 //! experiments of `dunlin bench` run the shipped files the same way.
 
 mod output;
@@ -57,8 +57,8 @@ pub(crate) struct Args {
 /// Runs the scenario that was asked for.
 ///
 /// # Errors
-/// [`signal::Interrupted`], after what was measured so far has been written; or what is wrong with
-/// the file or a run; or the results cannot be written.
+/// [`signal::Interrupted`], after the results so far have been written; or an error in the file or
+/// in a run; or the results cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut source = Source::read(&args.scenario)?;
     for set in &args.set {

@@ -146,7 +146,7 @@ fn what_is_no_server_is_exit_code_1_and_says_what_would_be_one() {
     assert!(said.contains("not a HOST:PORT"), "{said}");
 }
 
-/// Pings an endpoint of this process that serves what `register` says.
+/// Pings an endpoint of this process with the handlers of `register`.
 fn ping_here<App: 'static>(
     app: impl FnOnce() -> App + Send + 'static,
     register: fn(&mut Rpc<Auto, App>),

@@ -14,8 +14,8 @@ use super::{Codec, DecodeError, EncodeError};
 #[derive(Debug)]
 pub enum Fixed {}
 
-/// Like [`Fixed`], for types that have grown: of the type's bytes at least `OLDEST` must be there,
-/// and what is missing behind them is zero.
+/// Like [`Fixed`], for types that have grown: a message has at least `OLDEST` bytes, and the bytes
+/// of the type that it lacks are zero.
 #[derive(Debug)]
 pub enum Growing<const OLDEST: usize> {}
 

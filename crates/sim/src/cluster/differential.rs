@@ -28,12 +28,12 @@ use crate::cluster::plan::Plan;
 use crate::cluster::run::{Failure, Options, Report, run_recorded};
 use crate::world::record::{Recorded, Recorder};
 
-/// One of the two things that are compared.
+/// One of the two variants of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Its name in a report.
     pub name: &'static str,
-    /// Makes the plan of a seed that of this variant.
+    /// Changes the plan of a seed into that of this variant.
     pub prepare: fn(&mut Plan),
     /// How many packets took the path that only this variant has, if it has one.
     pub path: Option<TakesPath>,
@@ -54,11 +54,11 @@ const GENERAL: Variant = Variant {
 pub struct Comparison {
     /// Its name.
     pub name: &'static str,
-    /// The specification, and what is held to it.
+    /// The specification, and the variant that is compared with it.
     pub sides: [Variant; 2],
 }
 
-/// The general path against itself: what differs then is the simulator's fault, or that of a
+/// The general path against itself: a difference is then the simulator's fault, or that of a
 /// planted difference.
 pub const REPEATED: Comparison = Comparison {
     name: "repeated",
@@ -208,7 +208,7 @@ fn run(
     let recorder = Recorder::new(kept);
     let options = Options {
         mutant,
-        // What is planted is for the comparison to find, not for the laws. No law leaves a trace
+        // The comparison is to find what is planted, not the laws. No law leaves a trace
         // that a run without a broken one could be compared by.
         lawless: mutant.is_some(),
         ..Options::default()

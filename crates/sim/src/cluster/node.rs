@@ -37,7 +37,7 @@ pub struct RpcNode {
     budget: u64,
 }
 
-/// Time until a session is tried again that the endpoint had no room for.
+/// Time until the next try of a session for which the endpoint had no room.
 const REOPEN: Nanos = Nanos::from_millis(5);
 
 impl RpcNode {
@@ -149,7 +149,7 @@ impl RpcNode {
         }
     }
 
-    /// When the next session is to be opened, if any are in this phase.
+    /// The time at which to open the next session, if this phase opens any.
     fn next_opening(&self) -> Nanos {
         let Some(at) = self.rpc.app().reopen.iter().map(|(at, _)| *at).min() else {
             return Nanos::MAX;
@@ -220,7 +220,7 @@ impl RpcNode {
         }
     }
 
-    /// Bytes of requests that are there in part, and of how many the budgets know.
+    /// Bytes of requests that are there in part, counted by the requests and by the budgets.
     pub(crate) fn receiving(&self) -> (u64, u64) {
         let sessions = self.rpc.sessions();
         let infos = sessions.filter_map(|session| self.rpc.session_info(session));

@@ -55,7 +55,7 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Puts `event` in at time `at`; what is past by now happens now.
+    /// Puts `event` in at time `at`; an event of the past happens now.
     pub fn push(&mut self, at: Nanos, event: E) {
         self.len += 1;
         self.place(at.0.max(self.now), event);

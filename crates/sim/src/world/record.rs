@@ -1,7 +1,7 @@
 //! The record of a run: a digest after each fact, and words about those that a second run is
 //! asked for.
 //!
-//! Invariants: a record changes nothing of the run that it is of, and a run that keeps words has
+//! Invariants: a record does not change the run, and a run that keeps words has
 //! the same digests as one that does not. A fact shows nothing that depends on an address, on the
 //! number of a memory region or on anything else that two equal runs in one process need not
 //! share. Written through [`Recorder`] where things happen, read by `cluster::differential`.
@@ -157,7 +157,7 @@ impl Record {
     }
 }
 
-/// A number that any change of what it was given changes.
+/// A digest: a change of any word changes it.
 #[derive(Debug, Default)]
 struct Digest(u64);
 

@@ -11,19 +11,19 @@ impl Index {
         (is_loaded || self.spare.is_none()) && self.level < self.most_level()
     }
 
-    /// Bits of the hash that the tag still has above those of the bucket are fewer than this never.
+    /// The level at which a tag has only `LEFT` bits more than the number of its bucket.
     fn most_level(&self) -> u32 {
         const LEFT: u32 = 10;
         self.first_bits + super::TAG_BITS - LEFT
     }
 
-    /// Groups by which the index falls short of the load that it should have.
+    /// Groups that the index lacks to have the load that it should have.
     pub(crate) fn deficit(&self) -> u64 {
         let wanted = self.entries.div_ceil(LOAD).div_ceil(GROUP_BUCKETS);
         wanted.saturating_sub(self.groups)
     }
 
-    /// True if the bucket of the next split is in a group that the index has not got yet.
+    /// True if the bucket of the next split is in a group that the index does not have yet.
     pub(crate) fn needs_group(&self) -> bool {
         self.buckets() == self.groups * GROUP_BUCKETS
     }

@@ -1,5 +1,5 @@
-//! A transport in memory whose buffers are all there from the start, so that what the endpoint
-//! allocates is not mixed up with what the transport does.
+//! A transport in memory whose buffers are all there from the start, so that
+//! allocations of the endpoint are not mixed up with those of the transport.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use dunlin_core::transport::{
 
 const DATA_SIZE: u32 = 1024;
 const FRAME: usize = DATA_SIZE as usize + 64;
-/// Frames of a queue; what finds no place is lost.
+/// Frames of a queue; further ones are lost.
 const PLACES: usize = 1024;
 
 /// The pair of types.

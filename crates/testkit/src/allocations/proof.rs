@@ -5,7 +5,7 @@ use dunlin_core::transport::Transport;
 use super::world::World;
 use crate::counting;
 
-/// Calls after which everything has grown as far as it grows.
+/// Calls after which no part of the endpoint grows any more.
 const WARM_UP: u64 = 3_000;
 /// Calls that are counted.
 const CALLS: u64 = 10_000;

@@ -11,7 +11,7 @@ use crate::names::{Declarator, Globals, Names, Place, children};
 use crate::source::Source;
 use crate::{address, flow, names};
 
-/// One function, understood.
+/// The analysis of one function.
 pub(crate) struct Plan<'t> {
     pub(crate) function: Node<'t>,
     pub(crate) names: Names<'t>,
@@ -116,8 +116,8 @@ impl<'t> Planner<'_, 't> {
     }
 
     /// Locals of the function that this `foreach` uses as if they were its lanes' own: every item
-    /// writes them before it reads them, and no code after the loop does. Warns of what else
-    /// lanes write together.
+    /// writes them before it reads them, and no code after the loop does. Warns of other
+    /// variables that several lanes write.
     fn private(&mut self, lane: usize) -> BTreeSet<usize> {
         let mut writes: BTreeMap<usize, Vec<&SharedWrite>> = BTreeMap::new();
         let of_lane = self.flow.shared_writes.iter();

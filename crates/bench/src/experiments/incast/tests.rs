@@ -1,4 +1,4 @@
-//! The experiments measure the scenarios that they say.
+//! The experiments measure the scenarios of their descriptions.
 
 use super::{DEGREES, METRICS, PARTNERS, SCHEMES, background_cases, cases, values};
 use crate::harness::selection::Selection;

@@ -126,7 +126,7 @@ fn sessions(endpoint: &Endpoint) -> String {
     columns.render("  ")
 }
 
-/// A heading, the width that mostly does, and what stands below.
+/// A column: its heading, its usual width, and the text of a row.
 pub(crate) type SessionColumn = (&'static str, u16, fn(&SessionRow) -> String);
 
 /// The columns of a session, the most important first.

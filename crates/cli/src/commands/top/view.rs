@@ -56,7 +56,7 @@ fn heading(model: &Model) -> Paragraph<'_> {
     Paragraph::new(text).bold()
 }
 
-/// A heading, the width that does, and what stands below.
+/// A column: its heading, its width, and the text of a row.
 type EndpointColumn = (&'static str, u16, fn(&Between<'_>) -> String);
 
 /// The columns of an endpoint, the most important first.

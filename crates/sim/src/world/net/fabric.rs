@@ -29,7 +29,7 @@ pub struct Fabric {
     pub uplink_rate: u64,
     /// Bytes of memory of each switch.
     pub buffer_bytes: u64,
-    /// How many times what is free of that a single queue may take.
+    /// A single queue may take this many times the free part of that.
     pub alpha: f64,
     /// Marking by the queues of switches.
     pub marking: Marking,
@@ -83,7 +83,7 @@ struct HostWiring {
 }
 
 impl Wiring {
-    /// Switches without hosts. `cable`: what a bit takes from one end of a cable to the other.
+    /// Switches without hosts. `cable`: the time of a bit from one end of a cable to the other.
     pub(super) fn new(config: Fabric, cable: Nanos) -> Self {
         let (racks, ways) = (config.racks.max(1), config.ways());
         let spines = if ways == 0 { 0 } else { config.spines };
@@ -204,7 +204,7 @@ impl Wiring {
         self.queues[at].push(frame.size, &mut self.memories[of], now)
     }
 
-    /// Notices what has left the queues of a memory.
+    /// Takes frames that have left the queues of a memory out of its count.
     fn settle(&mut self, of: usize, now: Nanos) {
         for queue in self.queues.iter_mut().filter(|queue| queue.memory == of) {
             queue.settle(&mut self.memories[of], now);
@@ -216,7 +216,7 @@ impl Wiring {
         self.queues[self.hosts[host.0].down].stall(now, span);
     }
 
-    /// Ends all of that.
+    /// Lets all stopped ports send again.
     pub(super) fn end_stalls(&mut self, now: Nanos) {
         for host in &self.hosts {
             let queue = &mut self.queues[host.down];

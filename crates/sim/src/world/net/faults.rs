@@ -25,7 +25,7 @@ pub struct FaultRates {
     pub reorder: Ppm,
     /// By how much a reordered frame or a second copy is late, at most.
     pub reorder_by: Nanos,
-    /// Every lateness up to that is as likely as any other, and not just every order of magnitude.
+    /// Delays are uniform up to that; otherwise their orders of magnitude are.
     pub evenly: bool,
     /// Bits of the frame flip, or it is cut or stretched.
     pub damage: Ppm,

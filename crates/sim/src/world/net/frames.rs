@@ -1,6 +1,6 @@
 //! Frames under way, in a table whose entries are reused.
 //!
-//! Invariant: every frame under way has one event, which says when it is where it goes. Called by
+//! Invariant: every frame under way has one event, at the time of its arrival. Called by
 //! `net` and its parts.
 
 use crate::world::net::PortId;

@@ -25,7 +25,7 @@ impl Net {
         Some(Happening::Sent(port))
     }
 
-    /// Reads what `port` sends out of its msgbufs, as far as it is due by `until`.
+    /// Reads frames of `port` out of its msgbufs, as far as they are due by `until`.
     pub(super) fn read_bursts(&mut self, port: PortId, until: Nanos) {
         while self.read_frame(port, until) {}
     }
@@ -47,8 +47,8 @@ impl Net {
         true
     }
 
-    /// Reads what `port` sends as far as it is due and the NIC has room, if no other port of its
-    /// host waits. What remains waits for its turn.
+    /// Reads frames of `port` as far as they are due and the NIC has room, if no other port of its
+    /// host waits. The other frames wait for their turn.
     fn take_turn(&mut self, port: PortId) -> Option<Happening> {
         let (now, host) = (self.now(), self.host_of(port));
         let waiting = &mut self.hosts[host.0].waiting;
@@ -72,7 +72,7 @@ impl Net {
         Some(Happening::Sent(port))
     }
 
-    /// The NIC has room again: the first of those that wait has its turn, a frame.
+    /// The NIC has room again: the first port that waits sends one frame.
     pub(super) fn on_room(&mut self, host: HostId) -> Option<Happening> {
         let now = self.now();
         let port = self.hosts[host.0].waiting.pop_front()?;

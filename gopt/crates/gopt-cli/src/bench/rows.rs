@@ -1,4 +1,4 @@
-//! From the rates of rounds to rows, and which of them people want to see.
+//! Makes rows of the rates of rounds, and chooses those for the summary.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ pub(super) const EXPERIMENT: &str = "gopt";
 /// Look-ups per second.
 pub(super) const RATE: &str = "lookups_per_s";
 
-/// Lines that are read per second: those of `hand`, or of nothing but reading lines.
+/// Lines that are read per second, by `hand` or by a loop that only reads lines.
 const LINES: &str = "lines_per_s";
 
 const INSTRUCTIONS: &str = "instructions_per_lookup";
 
-/// The name of the rows that have no look-up but random lines.
+/// The name of the rows of a loop that only reads random lines.
 const NO_LOOKUP: &str = "lines";
 
 /// The results of the rounds of one shape of one look-up.
@@ -37,7 +37,7 @@ pub(super) struct Rates<'a> {
     rounds: Vec<Vec<f64>>,
 }
 
-/// Rates of lines by width, beside whichever look-up they were measured.
+/// Rates of lines by width, of all look-ups together.
 #[derive(Debug, Default)]
 pub(super) struct LineRates {
     by_width: BTreeMap<usize, Vec<f64>>,
@@ -73,7 +73,7 @@ impl<'a> Rates<'a> {
         Ok(())
     }
 
-    /// A row for each form and width, and how many lines `hand` reads; none without rounds.
+    /// A row for each form and width, and one for the lines that `hand` reads; none without rounds.
     pub(super) fn rows(&self) -> Vec<Row> {
         let cells = self.cells.iter().enumerate();
         let lookups = cells.filter(|(_, cell)| cell.form != Form::Lines);

@@ -1,4 +1,4 @@
-//! Writing the output so that there is all of it or none. Called by `translate.rs`.
+//! Writes all of the output or none. Called by `translate.rs`.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,7 +13,7 @@ pub(super) fn to_stdout(text: &str) -> anyhow::Result<()> {
         .context("cannot write to standard output")
 }
 
-/// Replaces the file as a whole; what is no ordinary file, such as a pipe, is written to.
+/// Replaces an ordinary file as a whole; writes to a pipe or a device.
 pub(super) fn to_file(input: &Path, path: &Path, text: &str) -> anyhow::Result<()> {
     let name = path.display();
     if let (Ok(from), Ok(to)) = (fs::canonicalize(input), fs::canonicalize(path)) {

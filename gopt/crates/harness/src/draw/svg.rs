@@ -30,7 +30,7 @@ pub(super) fn width(text: &str) -> f64 {
     f64::from(characters) * 7.1
 }
 
-/// Where a text stands from its place.
+/// Which part of a text stands at its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -65,7 +65,7 @@ pub(super) fn path(out: &mut String, class: &str, points: impl IntoIterator<Item
     push(out, format_args!("<path class=\"{class}\" d=\"{data}\"/>"));
 }
 
-/// A mark at a place, with what it is as a hint that appears under the pointer.
+/// A mark at a place, with a hint that appears under the pointer.
 pub(super) fn dot(out: &mut String, class: &str, (x, y): (f64, f64), hint: &str) {
     let hint = escape(hint);
     push(

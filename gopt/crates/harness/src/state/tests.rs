@@ -91,8 +91,8 @@ proptest! {
         }
     }
 
-    /// The first state is the largest there can be: no ping-pong has more that agree with it and
-    /// are not faster.
+    /// The first state is the largest possible one: for no ping-pong are there more of which none
+    /// is faster and all agree with it.
     #[test]
     fn no_other_choice_has_more_rounds(rounds in any_rounds()) {
         let most = states(&rounds).first().map_or(0, |group| group.rounds.len());

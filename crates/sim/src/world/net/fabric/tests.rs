@@ -54,7 +54,7 @@ impl Bench {
         Self { net, ports }
     }
 
-    /// Sends `count` frames that say when they were sent.
+    /// Sends `count` frames, each with the time at which it was sent.
     fn send(&mut self, from: usize, to: u32, count: usize) {
         let mut inline = [0; MAX_INLINE];
         inline[..8].copy_from_slice(&self.net.borrow().now().0.to_le_bytes());
@@ -67,7 +67,7 @@ impl Bench {
         self.ports[from].tx.burst(&vec![item; count]);
     }
 
-    /// How long the frames took that have arrived at `port`.
+    /// The time that each frame took that has arrived at `port`.
     fn receive(&mut self, port: usize) -> Vec<u64> {
         let now = self.net.borrow().now().0;
         let rx = &mut self.ports[port].rx;
@@ -111,7 +111,7 @@ fn waiting_times_are_those_of_an_m_d_1_queue() {
         let mut rng = Rng::new(11);
         let (mut due, mut sent, mut arrived, mut waited) = (0.0, 0, 0, 0);
         bench.net.borrow_mut().schedule(Nanos(0), 0);
-        // What a frame takes alone: memory, cable of the host, spine twice, cable of the host.
+        // Time of a frame alone: memory, cable of the host, spine twice, cable of the host.
         let alone = DMA + 100 + CABLE + 1000 + CABLE + 1000 + CABLE + 100 + CABLE;
         while arrived < frames {
             let happening = bench.net.borrow_mut().step(Nanos::MAX);
@@ -176,7 +176,7 @@ fn frames_that_the_memory_has_no_room_for_are_counted() {
     while bench.net.borrow_mut().step(Nanos::MAX).is_some() {}
     let counters = bench.net.borrow().counters;
     assert_eq!(counters.delivered + counters.queue_full, 200);
-    // Half of the memory, and what left while the others came.
+    // Half of the memory, and the frames that left while the others came.
     assert!((65..75).contains(&counters.delivered), "{counters:?}");
 }
 
