@@ -92,7 +92,7 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
         let patience = cx.sleep(Duration::from_secs(5));
         match select(cx.call(session, PUT, cx.copy(b"three")?), patience).await {
             Either::Left((reply, _)) => println!("three: {} bytes", reply?.data().len()),
-            Either::Right(_) => println!("three: nobody answered"),
+            Either::Right(_) => println!("three: no answer came"),
         }
         Ok(())
     })

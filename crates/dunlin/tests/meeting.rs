@@ -122,13 +122,13 @@ fn endpoints_of_one_transport_meet() {
 }
 
 #[test]
-fn auto_meets_those_who_have_shared_memory_alone() {
+fn auto_meets_peers_with_shared_memory_alone() {
     meet::<Auto, Shm>(SHM_DATA..=SHM_DATA);
     meet::<Shm, Auto>(SHM_DATA..=SHM_DATA);
 }
 
 #[test]
-fn auto_meets_those_who_have_udp_alone() {
+fn auto_meets_peers_with_udp_alone() {
     meet::<Auto, Udp>(UDP_DATA);
     meet::<Udp, Auto>(UDP_DATA);
 }
@@ -147,7 +147,7 @@ fn pass_by<C: Open, S: Open>(server: NexusBuilder) {
 }
 
 #[test]
-fn endpoints_without_a_common_transport_are_told_so() {
+fn endpoints_without_a_common_transport_get_that_error() {
     pass_by::<Shm, Udp>(Nexus::builder());
     pass_by::<Udp, Shm>(Nexus::builder());
     // Descriptors cannot be passed, and there is nothing else.
@@ -253,7 +253,7 @@ fn a_nexus_of_every_address_is_reached_by_both_families() {
 }
 
 #[test]
-fn what_the_operator_advertises_is_what_peers_are_told() {
+fn peers_get_the_address_that_the_operator_advertises() {
     let everywhere = Nexus::builder().advertise("127.0.0.9".parse().unwrap());
     let at_one = everywhere.clone();
     // The socket of the second is not at the address that its peers get.

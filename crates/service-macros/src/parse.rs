@@ -173,7 +173,7 @@ impl Method {
         absent(default, "a method has no body: servers implement it")?;
         let (argument, request) = message(&sig)?;
         if one_way && !matches!(sig.output, ReturnType::Default) {
-            let what = "nobody waits for a notification: it returns nothing";
+            let what = "a notification has no answer: it returns nothing";
             return Err(Error::new_spanned(&sig.output, what));
         }
         Ok(Self {

@@ -34,7 +34,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     usual_time: Duration::from_secs(200),
     section: Some(Section {
         title: "Idling",
-        text: "What it costs to have nothing to do, and how long the first RPC takes after that: \
+        text: "The cost of having nothing to do, and the time of the first RPC after that: \
                both threads sleep, and the kernel wakes them. The baseline wakes two threads. The \
                papers' threads poll, and never sleep.",
     }),

@@ -15,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     usual_time: Duration::from_secs(20),
     section: Some(Section {
         title: "The machine itself",
-        text: "What the baselines are made of: round trips of cache lines and datagrams, rates, \
+        text: "The parts of the baselines: round trips of cache lines and datagrams, rates, \
                copies, and clocks, without the library.",
     }),
     ..Experiment::BASE

@@ -166,7 +166,7 @@ fn idle_measures_first_rpcs_and_processor_time() {
 }
 
 #[test]
-fn slow_handlers_take_what_they_are_told_to() {
+fn slow_handlers_take_the_time_of_their_case() {
     let (rows, _) = rows(&["slow-handler", "--seconds", "1", "--transport", "udp"]);
     let slow = params(&rows, "udp", "rtt_p50");
     assert_eq!(slow.len(), 10);

@@ -114,13 +114,13 @@ fn datagrams<T: Named>() {
 }
 
 #[test]
-fn datagrams_without_sense_are_counted_and_disturb_nobody_over_udp() {
+fn datagrams_without_sense_are_counted_and_disturb_no_session_over_udp() {
     datagrams::<Udp>();
 }
 
 /// On one host it uses shared memory; its UDP port is open all the same.
 #[test]
-fn datagrams_without_sense_are_counted_and_disturb_nobody_over_auto() {
+fn datagrams_without_sense_are_counted_and_disturb_no_session_over_auto() {
     datagrams::<Auto>();
 }
 
@@ -188,7 +188,7 @@ fn send_nonsense(to: SocketAddr, rng: &mut Rng) {
 }
 
 #[test]
-fn bytes_without_sense_at_the_control_port_disturb_nobody() {
+fn bytes_without_sense_at_the_control_port_disturb_no_session() {
     control_port::<Auto>();
     control_port::<Udp>();
 }

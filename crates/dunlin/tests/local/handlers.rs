@@ -169,7 +169,7 @@ async fn wait_for_dropped(cx: &Caller, session: Session, count: u32) {
 }
 
 #[test]
-fn the_future_of_a_handler_goes_when_nobody_waits_for_its_answer() {
+fn the_future_of_a_handler_goes_when_its_client_gives_up() {
     let ((), counters) = beside(
         count_dropped,
         |address| {
@@ -191,7 +191,7 @@ fn the_future_of_a_handler_goes_when_nobody_waits_for_its_answer() {
                 let call = cx.call(other, NEVER, cx.copy(b"x").unwrap());
                 let nap = cx.sleep(Duration::from_millis(5));
                 let Either::Right(((), call)) = futures::future::select(call, nap).await else {
-                    panic!("nobody answers this");
+                    panic!("this gets no answer");
                 };
                 cx.disconnect(other);
                 assert!(call.await.unwrap_err().error.is_closed());

@@ -76,7 +76,7 @@ fn spawned_futures_run_beside_the_others() {
 
 /// A task that spawns itself again and again leaves the others their turns.
 #[test]
-fn spawning_without_end_starves_nobody() {
+fn spawning_without_end_starves_no_task() {
     fn again(cx: Caller) {
         let next = cx.clone();
         cx.spawn(async move { again(next) });

@@ -17,7 +17,7 @@ fn what_is_written_can_be_read_through_the_file() {
 }
 
 #[test]
-fn nobody_can_change_the_size() {
+fn the_size_cannot_be_changed() {
     let shared = SharedWords::new(c"dunlin-test", 1024).unwrap();
     let path = format!("/proc/self/fd/{}", shared.file().as_raw_fd());
     let file = File::options().read(true).write(true).open(path).unwrap();

@@ -376,7 +376,7 @@ fn unknown_keys_and_wrong_types_name_their_line() {
 }
 
 #[test]
-fn what_is_set_wrongly_is_blamed_on_who_set_it() {
+fn a_wrong_value_is_blamed_on_its_source() {
     for (set, says) in [
         ("network.gbps=0", "network.gbps = 0: must be above 0"),
         ("network.gpbs=3", "unknown field `gpbs`"),

@@ -170,7 +170,7 @@ fn a_method_is_a_name_a_message_and_what_it_returns() {
     }
     assert_eq!(
         of_methods("#[notify(2)] fn set(key: u64) -> u64;"),
-        "nobody waits for a notification: it returns nothing"
+        "a notification has no answer: it returns nothing"
     );
 }
 
@@ -194,7 +194,7 @@ fn names_that_the_attribute_makes_are_not_made_twice() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let error = of_methods("fn first(key: u64); #[method(2)] async fn second(key: u64);");
     assert_eq!(error.split(" | ").count(), 2, "{error}");
 }

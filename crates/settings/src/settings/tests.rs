@@ -161,7 +161,7 @@ fn a_number_that_cannot_be_is_refused_with_the_nearest_that_can() {
 
 /// A combination of the program with a file is refused under the names that the file has.
 #[test]
-fn what_a_builder_is_told_is_refused_by_its_key() {
+fn a_wrong_value_of_a_builder_is_refused_by_its_key() {
     let settings = Settings::default()
         .with_toml("a.toml", "endpoint.probe_max = \"200 ms\"")
         .unwrap();

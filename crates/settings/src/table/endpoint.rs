@@ -122,7 +122,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.failure_timeout",
         MILLIS,
         |config| &mut config.failure_timeout,
-        "a peer that has been silent for so long, although it was asked, has failed",
+        "a peer that has been silent for this time, although it was asked, has failed",
     )
     .within(US..=HOUR)
     .follow("nexus.heartbeat.timeout"),
@@ -189,7 +189,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.wheel_slot",
         NANOS,
         |config| &mut config.wheel_slot,
-        "time that a slot of the timing wheel stands for: so late may a paced packet leave",
+        "time that a slot of the timing wheel stands for; a paced packet leaves at most this late",
     )
     .within(1..=S),
     row(

@@ -57,7 +57,7 @@ pub(super) const SHM: &[Setting] = &[
         "shm.by_reference",
         Unit::Bytes,
         |shm| &mut shm.by_reference,
-        "data of so many bytes or more is copied once, from the sender's memory",
+        "data of this length or more is copied once, from the sender's memory",
     )
     .within(0..=1 << 30),
 ];
@@ -75,7 +75,7 @@ pub(super) const UDP: &[Setting] = &[
         "udp.advertise",
         Unit::Ip,
         |udp| &mut udp.advertise,
-        "address that peers are told, if it is to be another than the bound one",
+        "address that peers get, if it is to be another than the bound one",
     )
     .words(&["none"])
     .follow("nexus.advertise"),

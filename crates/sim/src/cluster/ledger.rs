@@ -297,7 +297,7 @@ impl Ledger {
         self.count(&result);
         self.note(|| format!("end        {}: call {name} with {result:?}", at.port.0));
         let Some(call) = self.find(name) else {
-            return self.violate(format!("a call that nobody issued has ended: {name}"));
+            return self.violate(format!("a call that was not issued has ended: {name}"));
         };
         let ours = call.from == at;
         let problem = if call.ended {

@@ -161,13 +161,13 @@ impl Ledger {
             let is_short = data.len() < LETTER_LEN;
             assert!(
                 is_short || self.any_tainted(),
-                "a request arrived that nobody sent"
+                "a request arrived that was not sent"
             );
             return nothing;
         };
         let any_tainted = self.any_tainted();
         let Some(call) = self.calls.get_mut(letter.id as usize) else {
-            assert!(any_tainted, "a request arrived that nobody sent");
+            assert!(any_tainted, "a request arrived that was not sent");
             return nothing;
         };
         call.runs += 1;
@@ -274,7 +274,7 @@ fn judge(id: u32, call: &Entry, done: &Done, now: Nanos, open: bool) -> Result<(
         Err(RpcError::DeadlinePassed) => {
             need(call.terms.deadline <= now, "the deadline is to come")
         }
-        Err(RpcError::Cancelled) => need(call.cancelled, "nobody cancelled"),
+        Err(RpcError::Cancelled) => need(call.cancelled, "it was not cancelled"),
         Err(RpcError::PeerFailed | RpcError::SessionClosed(_)) => need(!open, "it is open"),
         Err(RpcError::ResponseTooLarge { size }) => need(
             size == u32::from(call.terms.answer_len) && size as usize > call.terms.room,

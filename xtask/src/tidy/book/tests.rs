@@ -29,7 +29,7 @@ fn a_book_of_known_pages_passes() {
 }
 
 #[test]
-fn pages_that_nobody_finds_and_code_that_nobody_compiles_are_findings() {
+fn pages_without_a_link_and_code_without_a_test_are_findings() {
     assert_eq!(
         findings("- [Poll](poll.md)\n", ""),
         [

@@ -14,7 +14,7 @@ const COUNTED: [(Group, &str, &str); 2] = [
     (
         Group::Transport,
         "transport_",
-        "What an endpoint's transport has counted",
+        "Counter of an endpoint's transport",
     ),
 ];
 
@@ -49,7 +49,7 @@ pub(super) fn render(snapshots: &[Snapshot]) -> String {
     }
     for (name, _) in first.gauges.iter() {
         let metric = format!("dunlin_{name}");
-        begin(&mut text, &metric, "gauge", "What an endpoint has now");
+        begin(&mut text, &metric, "gauge", "State of an endpoint");
         for (snapshot, endpoint) in &all {
             let value = endpoint.gauges.get(name);
             sample(&mut text, &metric, &labels(snapshot, endpoint), value);
@@ -90,7 +90,7 @@ fn process(text: &mut String, snapshots: &[Snapshot]) {
     };
     for (name, _) in first.nexus.iter() {
         let metric = format!("dunlin_nexus_{name}_total");
-        begin(text, &metric, "counter", "What a control plane has counted");
+        begin(text, &metric, "counter", "Counter of a control plane");
         for snapshot in snapshots {
             sample(
                 text,

@@ -71,7 +71,7 @@ fn a_file_has_a_section_an_interface_and_packets() {
 }
 
 #[test]
-fn a_line_says_who_sent_what_to_whom() {
+fn a_line_names_sender_receiver_and_packet() {
     let line = lines::line(&packet(true));
     assert!(line.contains("258 -> 258"), "{line}");
     assert!(line.contains("REQ"), "{line}");

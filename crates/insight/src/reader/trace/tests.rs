@@ -85,7 +85,7 @@ fn what_was_overwritten_is_counted_and_not_shown() {
 }
 
 #[test]
-fn an_endpoint_is_traced_as_long_as_somebody_asks() {
+fn an_endpoint_is_traced_as_long_as_the_trace_is_wanted() {
     let (page, found) = page();
     let mut switch = Switch::default();
     let mut look = |at_ms: u64| match switch.look(&page, 3, at_ms * 1_000_000) {
@@ -102,7 +102,11 @@ fn an_endpoint_is_traced_as_long_as_somebody_asks() {
     trace.still_wanted().unwrap();
     assert_eq!(look(2_100), "nothing");
     assert_eq!(look(4_000), "nothing");
-    assert_eq!(look(4_100), "end", "nobody has asked for two seconds");
+    assert_eq!(
+        look(4_100),
+        "end",
+        "the trace was not wanted for two seconds"
+    );
     trace.still_wanted().unwrap();
     assert_eq!(look(4_200), "begin 40");
     drop(trace);

@@ -61,7 +61,7 @@ fn a_call_that_runs_and_ends_once_is_fine() {
 }
 
 #[test]
-fn running_twice_elsewhere_or_for_nobody_is_seen() {
+fn running_twice_elsewhere_or_without_a_caller_is_seen() {
     type Body = fn(&mut Ledger, u64);
     let cases: [(&str, Body); 4] = [
         ("more than once", |ledger, call| {
@@ -169,7 +169,7 @@ fn large_messages_are_given_up_only_where_endpoints_forget() {
 }
 
 #[test]
-fn nobody_is_dead_once_all_have_been_heard() {
+fn no_process_is_dead_once_all_have_answered() {
     let verdict = verdict(|ledger, call| {
         ledger.trusted_from = Nanos(1050);
         end(ledger, call, Err(RpcError::PeerFailed));

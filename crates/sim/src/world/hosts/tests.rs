@@ -309,7 +309,11 @@ fn what_was_sent_before_the_end_arrives_before_it() {
         StreamEvent::Closed(SERVER_NAME),
     ];
     assert_eq!(events(&mut world, 1), heard);
-    assert_eq!(events(&mut world, 0), [], "who closed hears nothing more");
+    assert_eq!(
+        events(&mut world, 0),
+        [],
+        "the side that closed gets no further event"
+    );
 }
 
 #[test]
@@ -350,7 +354,7 @@ fn an_exit_says_goodbye() {
 }
 
 #[test]
-fn nobody_listening_and_nobody_wanted_both_end_a_dial() {
+fn a_dial_ends_without_a_listener_and_when_it_is_refused() {
     let mut world = connected();
     request(
         &mut world,

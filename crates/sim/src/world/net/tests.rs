@@ -209,7 +209,7 @@ fn losses_come_in_bursts_of_frames_to_one_host() {
 }
 
 #[test]
-fn hosts_are_told_the_base_round_trip_or_measure_it() {
+fn hosts_know_the_base_round_trip_or_measure_it() {
     for tells_base_rtt in [true, false] {
         let (_net, [a, _b]) = network(NetConfig {
             tells_base_rtt,

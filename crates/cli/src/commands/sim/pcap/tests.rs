@@ -7,7 +7,7 @@ use super::record;
 use crate::commands::headers::LEN;
 
 #[test]
-fn a_record_says_when_who_and_what() {
+fn a_record_has_its_time_its_ends_and_its_bytes() {
     let frame = Captured {
         at: Nanos(3_000_000_007),
         from: PortId(258),
