@@ -320,10 +320,12 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        // If the transport has something to do, the process gets an event when that is done.
-        let doublings = match self.net.borrow().is_sending(port) {
-            true => SPIN_DOUBLINGS,
-            false => process.restless.min(SPIN_DOUBLINGS),
+        // If the transport has something to do, the process is run when that is done. What is due
+        // at a time, as a paced packet is, waits for neither.
+        let doublings = match process.restless {
+            0 => 0,
+            _ if self.net.borrow().is_sending(port) => SPIN_DOUBLINGS,
+            restless => restless.min(SPIN_DOUBLINGS),
         };
         let spin = SPIN.times(1 << doublings);
         let waits = self.net.borrow().waiting(port) != 0;
