@@ -209,6 +209,12 @@ const COMPLAINTS: &[[&str; 4]] = &[
         "x.toml:12",
     ],
     [
+        "response_bytes",
+        "stop_us = 1e9\nresponse_bytes",
+        "load.0.stop_us: has no effect",
+        "x.toml:12",
+    ],
+    [
         "'1-'",
         "'1-18446744073709551615'",
         "load.0.clients",

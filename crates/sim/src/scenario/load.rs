@@ -162,6 +162,10 @@ impl Load {
             let what = "must be after start_us and spread_us";
             return Some(("stop_us", what.to_owned()));
         }
+        if self.stop != Nanos::MAX && self.stop >= end {
+            let what = "has no effect, because the run ends before; leave it out";
+            return Some(("stop_us", what.to_owned()));
+        }
         match self.arrivals {
             Arrivals::Closed { batch, .. } if batch == 0 || batch > self.in_flight => {
                 Some(("batch", "must be from 1 to in_flight".to_owned()))
