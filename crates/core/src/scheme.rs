@@ -40,6 +40,9 @@ pub enum Scheme {
     None,
     /// Round-trip gradients (TIMELY, SIGCOMM 2015; eRPC §5.2).
     Timely,
+    /// The same, mended so that senders of a link come to equal rates (Zhu et al., "ECN or Delay",
+    /// CoNEXT 2016).
+    PatchedTimely,
     /// Marks of the network, which the answers echo (DCQCN, SIGCOMM 2015).
     Dcqcn,
     /// A target delay, and windows down to 1/64 packet (Swift, SIGCOMM 2020).
@@ -48,13 +51,20 @@ pub enum Scheme {
 
 impl Scheme {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::None, Self::Timely, Self::Dcqcn, Self::Swift];
+    pub const ALL: [Self; 5] = [
+        Self::None,
+        Self::Timely,
+        Self::PatchedTimely,
+        Self::Dcqcn,
+        Self::Swift,
+    ];
 
     /// As it is written in options and results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Timely => "timely",
+            Self::PatchedTimely => "patched-timely",
             Self::Dcqcn => "dcqcn",
             Self::Swift => "swift",
         }
@@ -73,7 +83,7 @@ pub struct UnknownScheme;
 
 impl Display for UnknownScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no such congestion control; use none, timely, dcqcn or swift")
+        f.write_str("no such congestion control; use none, timely, patched-timely, dcqcn or swift")
     }
 }
 

@@ -94,7 +94,7 @@ fn live(bytes: &[u8], config: Config, record: &Recorder) {
     let second = input.byte();
     let config = Config {
         backlog: 1 + u32::from(second % 16),
-        scheme: Some(Scheme::ALL[usize::from(second >> 4 & 3)]),
+        scheme: Some(Scheme::ALL[usize::from(second >> 4) % Scheme::ALL.len()]),
         bypasses: Bypasses {
             limiter: second & 64 == 0,
             ..config.bypasses

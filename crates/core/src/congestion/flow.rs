@@ -6,7 +6,7 @@
 
 use super::dcqcn::Dcqcn;
 use super::swift::Swift;
-use super::timely::Timely;
+use super::timely::{Law, Timely};
 use super::{CongestionControl, Link, Sample};
 use crate::scheme::{Bypasses, BytesPerSec, Scheme};
 use crate::time::Nanos;
@@ -37,9 +37,11 @@ pub(crate) struct Flow {
 impl Flow {
     /// `None` for [`Scheme::None`].
     pub(crate) fn new(scheme: Scheme, link: &Link, bypasses: Bypasses) -> Option<Self> {
+        let timely = |law| Control::Timely(Timely::new(link, law, bypasses.timely));
         let control = match scheme {
             Scheme::None => return None,
-            Scheme::Timely => Control::Timely(Timely::new(link, bypasses.timely)),
+            Scheme::Timely => timely(Law::Gradient),
+            Scheme::PatchedTimely => timely(Law::Patched),
             Scheme::Dcqcn => Control::Dcqcn(Dcqcn::new(link)),
             Scheme::Swift => Control::Swift(Swift::new(link)),
         };

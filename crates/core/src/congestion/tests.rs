@@ -10,7 +10,12 @@ use crate::scheme::{Bypasses, Scheme, UnknownScheme};
 const LINE: u64 = 3_125_000_000;
 
 /// Ours, in the order of [`Scheme::ALL`].
-const SCHEMES: [Scheme; 3] = [Scheme::Timely, Scheme::Dcqcn, Scheme::Swift];
+const SCHEMES: [Scheme; 4] = [
+    Scheme::Timely,
+    Scheme::PatchedTimely,
+    Scheme::Dcqcn,
+    Scheme::Swift,
+];
 
 fn link() -> Link {
     Link {

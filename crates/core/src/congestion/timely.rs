@@ -1,11 +1,14 @@
 //! Timely: the rate follows the gradient of the round trip (TIMELY, SIGCOMM 2015, Algorithm 1; eRPC
-//! §5.2).
+//! §5.2). With the patch (Zhu et al., CoNEXT 2016, Algorithm 2) the gradient only weighs a step up
+//! against a step down. The step down is a part of the rate that grows with the round trip, so the
+//! rate at which the two are equal is the same for all senders of a queue.
 //!
 //! Invariant: the rate is a number between the line rate and its 4096th part. There is no sample
 //! that is too small to be believed: eRPC leaves out those below a constant, and so stays below
 //! line rate for ever on a fabric that is faster.
 
 use super::constants::LEAST_RATE_DIVISOR;
+use super::constants::patched_timely;
 use super::constants::timely::{
     ALPHA, BETA, CROWDED_FROM, EMPTY_BELOW, HYPER_AFTER, HYPER_PART, HYPER_STEPS, STEP,
     T_HIGH_IN_T_LOW, T_LOW, T_LOW_ROUND_TRIPS, TIMEOUT_CUT,
@@ -14,9 +17,19 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
+/// Which of the two papers decides between T_low and T_high.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Law {
+    /// TIMELY: up or down, as the gradient says.
+    Gradient,
+    /// Patched TIMELY: both, weighed by the gradient.
+    Patched,
+}
+
 /// One session's state.
 #[derive(Clone, Debug)]
 pub(crate) struct Timely {
+    law: Law,
     line: f64,
     rate: f64,
     /// The smallest round trip that was seen or declared; zero before there is one.
@@ -36,8 +49,9 @@ pub(crate) struct Timely {
 
 impl Timely {
     /// At line rate, until something is known.
-    pub(crate) fn new(link: &Link, bypass: bool) -> Self {
+    pub(crate) fn new(link: &Link, law: Law, bypass: bool) -> Self {
         let mut timely = Self {
+            law,
             line: link.line_rate.as_f64(),
             rate: link.line_rate.as_f64(),
             least: link.base_rtt,
@@ -60,7 +74,10 @@ impl Timely {
 
     fn set_t_low(&mut self) {
         self.t_low = T_LOW.max(self.least.times(T_LOW_ROUND_TRIPS));
-        self.crowded = Nanos(self.t_low.0 / CROWDED_FROM.1 * CROWDED_FROM.0);
+        self.crowded = match self.law {
+            Law::Gradient => Nanos(self.t_low.0 / CROWDED_FROM.1 * CROWDED_FROM.0),
+            Law::Patched => self.t_low,
+        };
     }
 
     #[cold]
@@ -92,6 +109,9 @@ impl Timely {
         } else if rtt > t_high {
             self.good = 0;
             self.shrink(BETA * (1.0 - t_high.as_f64() / rtt.as_f64()));
+        } else if self.law == Law::Patched {
+            self.good = 0;
+            self.weigh(rtt, gradient);
         } else if gradient <= 0.0 {
             self.good += 1;
             self.grow(0.0);
@@ -99,6 +119,15 @@ impl Timely {
             self.good = 0;
             self.shrink(BETA * gradient.min(1.0));
         }
+    }
+
+    /// A step up and a step down, each with its weight. The step down grows with the round trip, so
+    /// the queue at which the two are equal follows from the number of senders.
+    fn weigh(&mut self, rtt: Nanos, gradient: f64) {
+        let weight = (patched_timely::SLOPE * gradient + 0.5).clamp(0.0, 1.0);
+        let error = rtt.as_f64() / self.t_low.as_f64() - 1.0;
+        self.shrink(patched_timely::BETA * weight * error);
+        self.rate = (self.rate + (1.0 - weight) * STEP * self.line).min(self.line);
     }
 
     /// Adds the step, or `least` if that is more.

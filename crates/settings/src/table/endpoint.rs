@@ -7,7 +7,7 @@ use dunlin_nexus::ConnectOptions;
 use crate::setting::{HOUR, Lens, MICROS, MILLIS, MS, NANOS, Place, S, SECONDS, Setting};
 use crate::setting::{Shape, US, Unit};
 
-const SCHEMES: &[&str] = &["auto", "none", "timely", "dcqcn", "swift"];
+const SCHEMES: &[&str] = &["auto", "none", "timely", "patched-timely", "dcqcn", "swift"];
 
 /// The largest value that an endpoint's checks allow (`dunlin_core::Config::check`).
 const MAX_MESSAGE: u64 = 1 << 30;

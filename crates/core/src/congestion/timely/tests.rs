@@ -24,7 +24,7 @@ struct Session {
 impl Session {
     fn new() -> Self {
         Self {
-            timely: Timely::new(&link(Nanos::from_micros(10)), true),
+            timely: Timely::new(&link(Nanos::from_micros(10)), Law::Gradient, true),
             now: Nanos::ZERO,
         }
     }
@@ -53,12 +53,12 @@ fn assert_close(left: f64, right: f64) {
 
 #[test]
 fn thresholds_follow_the_base_round_trip() {
-    let of = |micros| Timely::new(&link(Nanos::from_micros(micros)), true).t_low;
+    let of = |micros| Timely::new(&link(Nanos::from_micros(micros)), Law::Gradient, true).t_low;
     assert_eq!(of(0), Nanos::from_micros(50));
     assert_eq!(of(12), Nanos::from_micros(50));
     assert_eq!(of(13), Nanos::from_micros(52));
     let mut session = Session::new();
-    session.timely = Timely::new(&link(Nanos::from_micros(100)), true);
+    session.timely = Timely::new(&link(Nanos::from_micros(100)), Law::Gradient, true);
     assert_eq!(session.timely.t_low, Nanos::from_micros(400));
     session.sample(20);
     assert_eq!(session.timely.t_low, Nanos::from_micros(80));
@@ -152,7 +152,7 @@ fn the_bypass_leaves_a_session_at_line_rate_alone() {
 #[test]
 fn a_fast_fabric_is_back_at_line_rate_soon_after_a_spike() {
     let rtt = Nanos(470);
-    let mut timely = Timely::new(&link(Nanos::ZERO), true);
+    let mut timely = Timely::new(&link(Nanos::ZERO), Law::Gradient, true);
     let mut now = Nanos::from_millis(1);
     let mut sample = |timely: &mut Timely, rtt: Nanos| {
         now += rtt;
@@ -174,6 +174,59 @@ fn a_fast_fabric_is_back_at_line_rate_soon_after_a_spike() {
         assert!(round_trips <= 100, "{}", timely.rate);
     }
     assert!(round_trips > 4, "a spike must have had an effect");
+}
+
+/// The same session with the patch.
+fn patched() -> Session {
+    let mut session = Session::new();
+    session.timely = Timely::new(&link(Nanos::from_micros(10)), Law::Patched, true);
+    session
+}
+
+#[test]
+fn the_patch_weighs_a_step_up_against_a_step_down() {
+    let mut session = patched();
+    // No gradient: half of each. The round trip is once T_low too long.
+    let rate = session.sample(100);
+    assert_close(rate, 1.0 - 0.008 * 0.5 + 0.5 * 0.000_125);
+    // +1 µs: 0.875 × 1 µs / 10 µs = 0.0875, so the step down weighs 0.675; the error is 1.02.
+    let next = session.sample(101);
+    let down = 1.0 - 0.008 * 0.675 * 1.02;
+    assert_close(next, rate * down + 0.325 * 0.000_125);
+    // A steep fall is all step up, a steep rise all step down: 81 µs are 0.62 too long.
+    let risen = session.sample(71);
+    assert_close(risen, next + 0.000_125);
+    session.sample(71);
+    let before = session.timely.rate / LINE;
+    session.timely.difference = 20_000.0;
+    assert_close(session.sample(81), before * (1.0 - 0.008 * 0.62));
+}
+
+#[test]
+fn the_patch_leaves_what_lies_outside_of_its_thresholds() {
+    let mut session = patched();
+    // 1 − 0.8 × (1 − 500/1000), and a step of 1/8000 below 50 µs, where Timely looks from 36 µs on.
+    let rate = session.sample(1000);
+    assert_close(rate, 0.6);
+    session.timely.difference = 8_000.0;
+    assert_close(session.sample(49), rate + 0.000_125);
+}
+
+/// Two senders in one queue. Timely gives both the same step, so that the second never catches up.
+#[test]
+fn the_patch_brings_different_rates_together() {
+    let after = |law: Law, rate: f64| {
+        let mut session = Session::new();
+        session.timely = Timely::new(&link(Nanos::from_micros(10)), law, true);
+        session.timely.rate = rate * LINE;
+        (0..2000).fold(0.0, |_, _| session.sample(100))
+    };
+    let (more, less) = (after(Law::Patched, 0.5), after(Law::Patched, 0.001));
+    // Where δ = β × R: 1/8000 / 0.008.
+    assert!((more - 1.0 / 64.0).abs() < 2e-4, "{more}");
+    assert!((less - 1.0 / 64.0).abs() < 2e-4, "{less}");
+    let (more, less) = (after(Law::Gradient, 0.1), after(Law::Gradient, 0.001));
+    assert_close(more - less, 0.099);
 }
 
 #[test]
