@@ -27,8 +27,11 @@ pub(crate) struct Dcqcn {
     /// α: how congested the network is, from 0 to 1.
     alpha: f64,
     packet: u64,
-    /// The last decrease.
+    /// The last round trip that was measured.
+    rtt: Nanos,
+    /// The last decrease, and the last mark that counted.
     decreased: Nanos,
+    marked: Nanos,
     /// When α falls next, if no mark comes.
     alpha_due: Nanos,
     /// When the timer makes the next step.
@@ -52,7 +55,9 @@ impl Dcqcn {
             target: line,
             alpha: 1.0,
             packet: u64::from(link.packet),
+            rtt: Nanos::ZERO,
             decreased: Nanos::ZERO,
+            marked: Nanos::ZERO,
             alpha_due: Nanos::MAX,
             step_due: Nanos::MAX,
             by_time: 0,
@@ -62,15 +67,21 @@ impl Dcqcn {
         }
     }
 
-    /// A mark (the paper's "CNP"): equation 1.
+    /// A mark (the paper's "CNP"): equation 1. While the packets that left before the last decrease
+    /// are still on their way, marks tell of the rate before it: they count for α alone.
     fn on_mark(&mut self, now: Nanos) {
         let first = self.alpha_due == Nanos::MAX;
-        if !first && now.since(self.decreased) < CNP_INTERVAL {
+        if !first && now.since(self.marked) < CNP_INTERVAL {
             return;
         }
-        self.begin_recovery(self.alpha / 2.0, now);
+        if first || now.since(self.decreased) >= self.rtt {
+            self.begin_recovery(self.alpha / 2.0, now);
+            self.decreased = now;
+        } else {
+            self.clear = false;
+        }
         self.alpha += G * (1.0 - self.alpha);
-        self.decreased = now;
+        self.marked = now;
         self.alpha_due = now + ALPHA_TIMER;
     }
 
@@ -125,6 +136,7 @@ impl Dcqcn {
 impl CongestionControl for Dcqcn {
     fn on_answer(&mut self, sample: Sample) {
         self.on_time(sample.now);
+        self.rtt = sample.rtt.unwrap_or(self.rtt);
         if sample.congestion {
             return self.on_mark(sample.now);
         }

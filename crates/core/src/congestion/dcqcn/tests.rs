@@ -68,6 +68,27 @@ fn marks_within_the_interval_count_once() {
 }
 
 #[test]
+fn marks_of_the_rate_before_a_decrease_count_for_alpha_alone() {
+    let mut session = Session::new();
+    session.answer(0, true, 1);
+    session.dcqcn.rtt = Nanos::from_micros(400);
+    // α falls by 1/256 every 55 µs, and does not: a mark comes every 50 µs.
+    for _ in 0..7 {
+        assert_close(session.answer(50, true, 1), 0.5);
+        assert_close(session.dcqcn.alpha, 1.0);
+    }
+    assert_close(session.answer(50, true, 1), 0.25);
+    // The queue is gone. An answer without a mark allows a step once the timer has run out.
+    session.answer(1, false, 1);
+    assert_close(session.answer(53, false, 1), 0.25);
+    assert_close(session.answer(1, false, 1), 0.375);
+    // After a mark within the round trip, the next step needs another answer without one.
+    assert_close(session.answer(50, true, 1), 0.375);
+    assert_close(session.answer(54, false, 1), 0.375);
+    assert_close(session.answer(1, false, 1), 0.4375);
+}
+
+#[test]
 fn fast_recovery_halves_the_way_to_the_target() {
     let mut session = Session::new();
     session.answer(0, true, 1);
@@ -130,7 +151,7 @@ fn nothing_grows_while_nobody_answers() {
 }
 
 #[test]
-fn round_trips_do_not_matter() {
+fn a_round_trip_alone_changes_no_rate() {
     let mut session = Session::new();
     session.dcqcn.on_answer(Sample {
         rtt: Some(Nanos::from_secs(1)),

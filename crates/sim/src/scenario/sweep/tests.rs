@@ -51,6 +51,45 @@ fn what_other_schemes_do_wrong_is_found() {
     assert!(lost.contains(&"resent") && lost.contains(&"resent_first"));
 }
 
+/// The points at which Timely starves a sender for good.
+#[test]
+fn patched_timely_starves_no_sender() {
+    let alone = Alone::default();
+    let row = |scheme, family, gbps, senders| {
+        let case = Case {
+            buffer_kb: 2000,
+            ..case(family, gbps, senders)
+        };
+        case.run(scheme, &alone).unwrap()
+    };
+    for (family, gbps, senders) in [
+        (Family::Incast, 10, 2),
+        (Family::Incast, 10, 30),
+        (Family::Late, 25, 5),
+        (Family::Two, 10, 2),
+    ] {
+        let row = row(Scheme::PatchedTimely, family, gbps, senders);
+        assert!(row.faults().is_empty(), "{row:?}");
+    }
+    let starved = row(Scheme::Timely, Family::Two, 10, 2);
+    assert!(starved.share < 0.1, "{starved:?}");
+}
+
+/// Marks are echoed a round trip late, and paced packets leave at their time. Where neither was so,
+/// the shares were 0.43 and 0.37.
+#[test]
+fn dcqcn_comes_back_after_the_first_burst() {
+    let alone = Alone::default();
+    for (gbps, senders, least) in [(10, 30, 0.6), (40, 5, 0.85)] {
+        let case = Case {
+            buffer_kb: 2000,
+            ..case(Family::Incast, gbps, senders)
+        };
+        let row = case.run(Scheme::Dcqcn, &alone).unwrap();
+        assert!(row.share >= least && row.jain >= 0.95, "{row:?}");
+    }
+}
+
 #[test]
 fn every_family_has_points_in_both_grids() {
     for family in Family::ALL {
