@@ -55,10 +55,11 @@ pub(crate) mod timely {
 /// Timely, with a β of 0.8 above T_high: ours, because thirty senders that begin at line rate would
 /// need 100 round trips to come down by 0.008.
 pub(crate) mod patched_timely {
-    /// β. Patched TIMELY §4.3: 0.008. With δ = C/8000, n senders have a queue of T_low × (1 + n/64).
+    /// β. Patched TIMELY §4.3: 0.008. With δ = C / 8000, n senders have a round trip of T_low times
+    /// 1 + n / 64.
     pub(crate) const BETA: f64 = 0.008;
-    /// The weight of the step down is a half, and so many times the gradient more, from 0 to 1.
-    /// The same: 2.
+    /// The weight of the step down is a half, and the gradient times this more, from 0 to 1. The
+    /// same: 2.
     pub(crate) const SLOPE: f64 = 2.0;
 }
 
