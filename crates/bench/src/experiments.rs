@@ -18,6 +18,8 @@ mod latency;
 mod loss;
 #[cfg(feature = "full")]
 mod mixed;
+#[cfg(feature = "full")]
+mod parallel;
 mod rate;
 mod raw;
 #[cfg(feature = "full")]
@@ -47,6 +49,8 @@ pub static ALL: &[Experiment] = &[
     loss::REORDER,
     #[cfg(feature = "full")]
     mixed::EXPERIMENT,
+    #[cfg(feature = "full")]
+    parallel::EXPERIMENT,
     #[cfg(feature = "full")]
     factors::EXPERIMENT,
     #[cfg(feature = "full")]

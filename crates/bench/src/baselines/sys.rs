@@ -6,6 +6,8 @@ mod datagrams;
 pub(crate) mod futex;
 mod shared;
 
+#[cfg(feature = "full")]
+pub(crate) use datagrams::set_buffers;
 pub(crate) use datagrams::{Datagrams, set_receive_buffer};
 pub use datagrams::{set_gro, set_segment_size};
 pub(crate) use shared::{Shared, create_shared};

@@ -77,6 +77,12 @@ impl Recorder {
         self.quantiles_of([quantile])[0]
     }
 
+    /// The mean in ns.
+    #[cfg(feature = "full")]
+    pub(crate) fn mean(&self) -> f64 {
+        self.histogram.mean() * self.stretch.ns_per_tick()
+    }
+
     /// Those of [`METRICS`] in ns.
     pub(crate) fn quantiles(&self) -> [f64; 3] {
         self.quantiles_of(QUANTILES)

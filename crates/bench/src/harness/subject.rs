@@ -38,6 +38,9 @@ pub(crate) const SINK: ReqType = ReqType(4);
 /// Answers few bytes with a large response, marked as large requests are.
 pub(crate) const SOURCE: ReqType = ReqType(5);
 
+/// Answers with the bytes of the request.
+pub(crate) const MIRROR: ReqType = ReqType(6);
+
 /// Bytes of the answer to a large request.
 pub(crate) const ANSWER: usize = 32;
 

@@ -274,6 +274,36 @@ fn small_rpcs_are_measured_beside_large_messages_and_without_them() {
 }
 
 #[test]
+fn large_messages_side_by_side_are_measured_beside_tcp() {
+    let (rows, _) = rows(&["parallel", "--seconds", "1.2", "--transport", "shm,udp"]);
+    let of = |size: u32, sessions, inflight, echoed| {
+        json!({
+            "size": size, "sessions": sessions, "inflight": inflight, "echoed": echoed
+        })
+    };
+    let wanted = [
+        of(65_536, 1, 8, false),
+        of(1 << 20, 1, 8, false),
+        of(65_536, 8, 60, true),
+    ];
+    for transport in ["shm", "udp"] {
+        for metric in ["gbps", "p99", "mean", "resent"] {
+            let found = params(&rows, transport, metric);
+            assert_eq!(found, wanted.iter().collect::<Vec<_>>());
+        }
+    }
+    for row in &rows {
+        let median = row["median"].as_f64().unwrap();
+        match row["metric"].as_str().unwrap() {
+            "resent" => assert!(median >= 0.0 && row["ratio"].is_null(), "{row}"),
+            "gbps" => assert!(median > 0.0 && row["baseline_name"] == "TCP", "{row}"),
+            "p99" => assert!(row["ratio"].as_f64().unwrap() > 0.9, "{row}"),
+            _ => assert!(median > 0.0, "{row}"),
+        }
+    }
+}
+
+#[test]
 fn losses_are_measured_in_the_simulator_and_over_udp() {
     let (rows, said) = rows(&["loss", "--seconds", "0.2", "--transport", "udp"]);
     let rate = |loss: f64| json!({ "loss": loss });

@@ -1,6 +1,8 @@
 //! Many datagrams in one system call (sendmmsg, recvmmsg), and the socket options for segments:
 //! the kernel cuts one large write into datagrams (GSO) and joins them again (GRO).
 
+#[cfg(feature = "full")]
+use std::net::TcpStream;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::{io, mem};
@@ -121,6 +123,17 @@ pub(crate) fn set_receive_buffer(socket: &UdpSocket, bytes: libc::c_int) -> io::
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
 }
 
+/// The stream may hold this many bytes in each direction, of which the system no longer chooses
+/// how many there are; it may grant fewer.
+///
+/// # Errors
+/// The system refuses.
+#[cfg(feature = "full")]
+pub(crate) fn set_buffers(stream: &TcpStream, bytes: libc::c_int) -> io::Result<()> {
+    set_option(stream, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)?;
+    set_option(stream, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     reason = "an IPv4 address has 16 bytes"
@@ -143,7 +156,7 @@ fn sockaddr(peer: Option<SocketAddrV4>) -> libc::sockaddr_in {
 }
 
 fn set_option(
-    socket: &UdpSocket,
+    socket: &impl AsRawFd,
     level: libc::c_int,
     option: libc::c_int,
     value: libc::c_int,

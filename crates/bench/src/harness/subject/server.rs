@@ -10,7 +10,9 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::side::Side;
-use super::{ANSWER, ECHO, LARGE, Medium, SINK, SLOW, SLOW_BACKGROUND, SOURCE, Setting, over};
+use super::{
+    ANSWER, ECHO, LARGE, MIRROR, Medium, SINK, SLOW, SLOW_BACKGROUND, SOURCE, Setting, over,
+};
 use crate::harness::work;
 use harness::process::{Parent, Role};
 use harness::sys;
@@ -106,6 +108,10 @@ fn on_large<T: Medium, App>(rpc: &mut Rpc<T, App>) {
             Some(counter) => request.reply(cx, ANSWER, |out| work::fill(out, counter)),
             None => request.reject(cx, ErrorCode::application(1)),
         }
+    });
+    rpc.on(MIRROR, |_, request, cx| {
+        let data = request.data();
+        request.reply(cx, data.len(), |out| out.copy_from_slice(data));
     });
     rpc.on(SOURCE, |_, request, cx| {
         match work::counter(request.data()) {

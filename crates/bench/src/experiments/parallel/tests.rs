@@ -1,0 +1,20 @@
+//! Tests of `parallel`.
+
+use super::{CASES, Messages};
+
+#[test]
+fn the_messages_of_all_sessions_are_those_in_flight() {
+    for messages in CASES {
+        let of_session = |session| messages.of_session(session);
+        let all: usize = (0..messages.sessions).map(of_session).sum();
+        assert_eq!(all, messages.inflight);
+    }
+}
+
+#[test]
+fn sessions_have_equally_many_messages_but_for_one() {
+    let echoes: Vec<Messages> = CASES.into_iter().filter(|it| it.echoed).collect();
+    assert_eq!(echoes.len(), 1);
+    let counts: Vec<usize> = (0..8).map(|it| echoes[0].of_session(it)).collect();
+    assert_eq!(counts, [8, 8, 8, 8, 7, 7, 7, 7]);
+}
