@@ -74,6 +74,25 @@ fn made_up() -> String {
             );
         }
     }
+    for transport in ["shm", "udp"] {
+        for (size, sessions, inflight, echoed) in [
+            (65_536, 1, 8, false),
+            (1 << 20, 1, 8, false),
+            (65_536, 8, 60, true),
+        ] {
+            for metric in [
+                ("gbps", "Gbps"),
+                ("p99", "ns"),
+                ("mean", "ns"),
+                ("resent", "packets"),
+            ] {
+                let params = json!({
+                    "size": size, "sessions": sessions, "inflight": inflight, "echoed": echoed
+                });
+                add("parallel", transport, params, metric);
+            }
+        }
+    }
     for cc in ["none", "timely", "dcqcn", "swift"] {
         let params = json!({"degree": 100, "cc": cc});
         add("incast_background", "sim", params, ("latency_p99_us", "us"));
