@@ -14,20 +14,18 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE, ReqType};
+use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
 
-use crate::call::{CallOptions, Done, Tag};
+use crate::call::Done;
 use crate::endpoint::dispatch::{Dispatched, Place};
 use crate::endpoint::rpc::{Engine, Rpc};
-use crate::handle::{CallId, CallIdx, RequestIdx, Session};
+use crate::handle::RequestIdx;
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
 use crate::handler::table::Handlers;
-use crate::packet::words::{Words, high, low, words_of};
-use crate::protocol::Core;
+use crate::packet::words::{high, low, words_of};
 use crate::session::proof::plain_request_type;
-use crate::time::{Clock, Nanos};
+use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
 
 /// How far an iteration has come with its frames. It is moved on before a function of the user
@@ -180,7 +178,11 @@ fn run_packet<App>(
     };
     let end = cursor.offset + HEADER_LEN + data.len();
     if u64::from(low(words[0])) == PLAIN_RESPONSE {
-        let Some((session, idx)) = cx.core.plain_answer(&words, data) else {
+        let core = &mut *cx.core;
+        let Some((session, idx)) =
+            core.calls
+                .on_plain_answer(&words, data, &mut core.sessions, &mut core.context)
+        else {
             cursor.declined += 1;
             return false;
         };
@@ -197,7 +199,11 @@ fn run_packet<App>(
         let Some(run) = handlers.fast(req_type) else {
             return false;
         };
-        let Some((session, inbound)) = cx.core.plain_request(&words) else {
+        let core = &mut *cx.core;
+        let Some((session, inbound)) =
+            core.requests
+                .on_plain_request(&words, &mut core.sessions, &mut core.context)
+        else {
             cursor.declined += 1;
             return false;
         };
@@ -216,86 +222,4 @@ fn run_packet<App>(
     }
     *running = Running::NOTHING;
     true
-}
-
-impl Core {
-    /// The call that a response ends, and its session. Only its completion is left.
-    #[inline(always)]
-    fn plain_answer(&mut self, words: &Words, data: &[u8]) -> Option<(Session, CallIdx)> {
-        let Self {
-            sessions,
-            calls,
-            context,
-            ..
-        } = self;
-        let known = sessions.known(words)?;
-        let waits = known.has_waiting();
-        let (at, window) = (known.slot(), known.window());
-        let idx = calls.plain_in_slot(at, words[2], data.len(), &context.outbox)?;
-        let first_sent = calls.end_plain(at, idx, window);
-        #[cfg(feature = "mutants")]
-        calls.stop_numbers(at, known.req(), window, context);
-        let came = context.moment.present(context.moment.burst_time());
-        context.stats.on_answered(came.since(first_sent));
-        context.stats.on_completion();
-        let session = known.release();
-        if waits {
-            let line = sessions.at_mut(session.index());
-            context.wake(session.index(), line);
-        }
-        Some((session, idx))
-    }
-
-    /// A new request, and its session. Its handler is left.
-    #[inline(always)]
-    fn plain_request(&mut self, words: &Words) -> Option<(Session, RequestIdx)> {
-        let known = self.sessions.known(words)?;
-        let idx = self.requests.accept_plain(&known, &mut self.context)?;
-        Some((known.session(), idx))
-    }
-
-    /// Issues a short request.
-    ///
-    /// # Errors
-    /// The msgbufs, if anything is unusual.
-    #[inline(always)]
-    pub(crate) fn plain_call(
-        &mut self,
-        session: Session,
-        req_type: ReqType,
-        request: MsgBuf,
-        response: MsgBuf,
-        tag: Tag,
-        options: CallOptions,
-    ) -> Result<CallId, [MsgBuf; 2]> {
-        let Self {
-            sessions,
-            calls,
-            context,
-            ..
-        } = self;
-        let (now, len) = (context.moment.now(), request.len());
-        let ready = match context.config.bypasses.common {
-            true => sessions.ready(session, len, now),
-            false => None,
-        };
-        let Some(ready) = ready else {
-            return Err([request, response]);
-        };
-        let at = ready.slot();
-        #[expect(clippy::cast_possible_truncation, reason = "a single packet")]
-        let words = ready.words(req_type, len as u32, calls.req_at(at));
-        let tx_end = context.outbox.push_words(ready.peer(), words, &request);
-        let deadline = options.deadline.map_or(Nanos::MAX, |span| now + span);
-        let mut call = calls.begin_plain(at, ready.index());
-        call.carry(req_type, [request, response], tag, deadline);
-        let id = call.leave(now, context.moment.present(now), tx_end);
-        ready.take();
-        if context.moment.is_between_iterations() {
-            context.outbox.tell_when_sent(id.index_at());
-        }
-        context.stats.on_request_sent();
-        context.agenda.on_call(now, context.config.scan_interval);
-        Ok(id)
-    }
 }

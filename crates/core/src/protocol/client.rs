@@ -29,17 +29,18 @@ impl Core {
         tag: Tag,
         options: CallOptions,
     ) -> Result<CallId, CallError> {
-        match self.plain_call(session, req_type, request, response, tag, options) {
-            Ok(id) => Ok(id),
-            Err([request, response]) => self.call_otherwise(Wish {
-                session,
-                req_type,
-                request,
-                response,
-                tag,
-                options,
-            }),
-        }
+        let wish = Wish {
+            session,
+            req_type,
+            request,
+            response,
+            tag,
+            options,
+        };
+        let issued = self
+            .calls
+            .issue_plain(wish, &mut self.sessions, &mut self.context);
+        issued.or_else(|wish| self.call_otherwise(wish))
     }
 
     #[inline(never)]

@@ -3,26 +3,96 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
+use super::issue::Wish;
 use super::{Call, CallIdx, CallState, Calls, home};
 use crate::call::{Done, Tag};
+use crate::context::Context;
 use crate::handle::{CallId, Session};
 use crate::packet::outbox::Outbox;
+use crate::packet::words::Words;
+use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
 /// A call that has its slot and is about to leave. Its fields are written one by one: put together
 /// first, they would go through memory, because a panic between might have to drop them.
-pub(crate) struct Beginning<'a> {
+struct Beginning<'a> {
     call: &'a mut Call,
     index: u32,
 }
 
 impl Calls {
+    /// A response: the call that it ends, and its session. Only [`Self::plain_done`] is left.
+    #[inline(always)]
+    pub(crate) fn on_plain_answer(
+        &mut self,
+        words: &Words,
+        data: &[u8],
+        sessions: &mut Sessions,
+        context: &mut Context,
+    ) -> Option<(Session, CallIdx)> {
+        let known = sessions.known(words)?;
+        let waits = known.has_waiting();
+        let (at, window) = (known.slot(), known.window());
+        let idx = self.plain_in_slot(at, words[2], data.len(), &context.outbox)?;
+        let first_sent = self.end_plain(at, idx, window);
+        #[cfg(feature = "mutants")]
+        self.stop_numbers(at, known.req(), window, context);
+        let came = context.moment.present(context.moment.burst_time());
+        context.stats.on_answered(came.since(first_sent));
+        context.stats.on_completion();
+        let session = known.release();
+        if waits {
+            let line = sessions.at_mut(session.index());
+            context.wake(session.index(), line);
+        }
+        Some((session, idx))
+    }
+
+    /// Issues a short request.
+    ///
+    /// # Errors
+    /// The wish, if anything is unusual.
+    #[inline(always)]
+    pub(crate) fn issue_plain(
+        &mut self,
+        wish: Wish,
+        sessions: &mut Sessions,
+        context: &mut Context,
+    ) -> Result<CallId, Wish> {
+        let (now, len) = (context.moment.now(), wish.request.len());
+        let ready = match context.config.bypasses.common {
+            true => sessions.ready(wish.session, len, now),
+            false => None,
+        };
+        let Some(ready) = ready else {
+            return Err(wish);
+        };
+        let at = ready.slot();
+        #[expect(clippy::cast_possible_truncation, reason = "a single packet")]
+        let words = ready.words(wish.req_type, len as u32, self.req_at(at));
+        let tx_end = context
+            .outbox
+            .push_words(ready.peer(), words, &wish.request);
+        let deadline = wish.options.deadline.map_or(Nanos::MAX, |span| now + span);
+        let mut call = self.begin_plain(at, ready.index());
+        let bufs = [wish.request, wish.response];
+        call.carry(wish.req_type, bufs, wish.tag, deadline);
+        let id = call.leave(now, context.moment.present(now), tx_end);
+        ready.take();
+        if context.moment.is_between_iterations() {
+            context.outbox.tell_when_sent(id.index_at());
+        }
+        context.stats.on_request_sent();
+        context.agenda.on_call(now, context.config.scan_interval);
+        Ok(id)
+    }
+
     /// The call in the slot, if a whole response of `len` bytes ends it. `word`: the last one of
     /// the response's header, with the number of its request. The call's user waits, nothing else
     /// of its messages is under way, and the response fits.
     #[inline(always)]
-    pub(crate) fn plain_in_slot(
+    pub(super) fn plain_in_slot(
         &self,
         at: usize,
         word: u64,
@@ -38,7 +108,7 @@ impl Calls {
     /// The call, which [`Self::plain_in_slot`] has seen, is answered: its slot is free. Returns
     /// when its request was first sent.
     #[inline(always)]
-    pub(crate) fn end_plain(&mut self, at: usize, idx: CallIdx, window: u32) -> Nanos {
+    fn end_plain(&mut self, at: usize, idx: CallIdx, window: u32) -> Nanos {
         self.vacate(at, window);
         self.at(idx).first_sent
     }
@@ -67,7 +137,7 @@ impl Calls {
 
     /// A call takes the free slot.
     #[inline(always)]
-    pub(crate) fn begin_plain(&mut self, at: usize, session: u32) -> Beginning<'_> {
+    fn begin_plain(&mut self, at: usize, session: u32) -> Beginning<'_> {
         let index = self.table.take();
         self.occupy(at, CallIdx(index));
         let call = self.table.at_mut(index);
@@ -79,7 +149,7 @@ impl Calls {
 impl Beginning<'_> {
     /// The parts that its user has given.
     #[inline(always)]
-    pub(crate) fn carry(
+    fn carry(
         &mut self,
         req_type: ReqType,
         [request, response]: [MsgBuf; 2],
@@ -95,7 +165,7 @@ impl Beginning<'_> {
 
     /// Its request leaves at `now`, which is `present` on the clock that silence is measured on.
     #[inline(always)]
-    pub(crate) fn leave(self, now: Nanos, present: Nanos, tx_end: TxSeq) -> CallId {
+    fn leave(self, now: Nanos, present: Nanos, tx_end: TxSeq) -> CallId {
         let call = self.call;
         call.enter(CallState::Sent);
         call.attempts = 0;

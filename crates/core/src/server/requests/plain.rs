@@ -3,19 +3,30 @@
 
 use super::{Marks, RequestState, Requests};
 use crate::context::Context;
-use crate::handle::RequestIdx;
+use crate::handle::{RequestIdx, Session};
 use crate::packet::outbox::Outbox;
+use crate::packet::words::Words;
 use crate::session::proof::Known;
+use crate::session::table::Sessions;
 
 impl Requests {
+    /// A new request, and its session. Its handler is left.
+    #[inline(always)]
+    pub(crate) fn on_plain_request(
+        &mut self,
+        words: &Words,
+        sessions: &mut Sessions,
+        context: &mut Context,
+    ) -> Option<(Session, RequestIdx)> {
+        let known = sessions.known(words)?;
+        let idx = self.accept_plain(&known, context)?;
+        Some((known.session(), idx))
+    }
+
     /// Makes the request the slot's current one, if it has the slot's next number, the last one is
     /// over, and the transport is done with its response.
     #[inline(always)]
-    pub(crate) fn accept_plain(
-        &mut self,
-        known: &Known<'_>,
-        context: &mut Context,
-    ) -> Option<RequestIdx> {
+    fn accept_plain(&mut self, known: &Known<'_>, context: &mut Context) -> Option<RequestIdx> {
         let (at, req, window) = (known.slot(), known.req(), known.window());
         let (session, answer) = (known.session().index(), || known.answer_template());
         let idx = self.entry_for(at, session, (req, window), answer)?;
