@@ -4,6 +4,7 @@
 mod book;
 mod changes;
 mod circles;
+mod core;
 mod design;
 mod graph;
 mod layout;
@@ -144,5 +145,6 @@ fn conventions(root: &Path, tree: &Tree, old: &Old) -> anyhow::Result<Vec<Findin
     findings.extend(phrases::check(tree, old));
     findings.extend(parts::check(tree));
     findings.extend(circles::check(tree));
+    findings.extend(core::check(tree));
     Ok(findings)
 }

@@ -84,6 +84,12 @@ impl Context {
         self.config.mutant == Some(mutant)
     }
 
+    /// Something waits for the loop although no frame came in.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        self.agenda.needs_attention() || !self.outbox.is_empty()
+    }
+
     /// Tells the user that no client waits for the answer to a kept request any more.
     pub(crate) fn tell_given_up(&mut self, request: RequestId) {
         #[cfg(feature = "mutants")]

@@ -2,14 +2,13 @@
 //! made of parts, and of the context that they work with. It is not generic.
 //!
 //! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
-//! in `protocol/client.rs` for what concerns calls, `protocol/server.rs` for what concerns
-//! requests, `protocol/sessions.rs` for sessions that come and go, `protocol/scan.rs` for what time
-//! does, and `protocol/laws.rs` for laws between parts.
+//! in `protocol/client.rs` for calls, in `server/events.rs` for requests, in `protocol/sessions.rs`
+//! for sessions that come and go, and in `protocol/scan.rs` for time. `protocol/laws.rs` looks at all
+//! parts, and changes none.
 
 mod client;
 mod laws;
 mod scan;
-mod server;
 mod sessions;
 
 use dunlin_wire::{Header, PacketType};
@@ -18,12 +17,10 @@ use crate::client::calls::Calls;
 use crate::config::{Config, ConfigError};
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
-use crate::handle::CallIdx;
-use crate::observe::counters::DropReason;
 use crate::packet::receive::Packet;
 use crate::protocol::laws::Laws;
+use crate::server::events::Server;
 use crate::server::requests::Requests;
-use crate::session::receive::Found;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transfer::reassembly::Reassembly;
@@ -81,16 +78,15 @@ impl Core {
         (&mut self.transfers, lent)
     }
 
-    /// Credits that a call in a slot holds.
-    pub(crate) fn credits_held(&self, idx: CallIdx) -> u32 {
-        let transfer = self.calls.transfer_of(idx);
-        transfer.map_or(1, |transfer| self.transfers.held(transfer))
-    }
-
-    /// Something waits for the loop although no frame came in.
-    #[inline]
-    pub(crate) fn has_work(&self) -> bool {
-        self.context.agenda.needs_attention() || !self.context.outbox.is_empty()
+    /// The server side, lent for an event.
+    #[inline(always)]
+    pub(crate) fn server(&mut self) -> Server<'_> {
+        Server::new(
+            &mut self.requests,
+            &mut self.reassembly,
+            &self.sessions,
+            &mut self.context,
+        )
     }
 
     /// One of the queues that the loop drains holds something.
@@ -104,48 +100,16 @@ impl Core {
     /// The packet at the start of `bytes`.
     #[inline(always)]
     pub(crate) fn next_packet<'a>(&mut self, bytes: &'a [u8]) -> Option<Packet<'a>> {
-        let found = self.find_header(bytes)?;
-        let len = found.start + found.data_len as usize;
-        let Some(data) = bytes.get(found.start..len) else {
-            self.context.stats.on_drop(DropReason::Size);
-            return None;
-        };
-        Some(self.take_packet(&found, data, len))
+        let Context { moment, stats, .. } = &mut self.context;
+        let came = moment.present(moment.burst_time());
+        self.sessions.next_packet(bytes, came, stats)
     }
 
     /// The packet that `bytes` are in front of, if its data lies elsewhere and is as long.
     pub(crate) fn packet_of_data<'a>(&mut self, bytes: &'a [u8], len: usize) -> Option<Packet<'a>> {
-        let found = self.find_header(bytes)?;
-        if bytes.len() != found.start || len != found.data_len as usize {
-            self.context.stats.on_drop(DropReason::Size);
-            return None;
-        }
-        Some(self.take_packet(&found, &[], found.start))
-    }
-
-    #[inline(always)]
-    fn find_header(&mut self, bytes: &[u8]) -> Option<Found> {
-        self.context.stats.on_packet();
-        let found = self.sessions.find_header(bytes);
-        found
-            .map_err(|reason| self.context.stats.on_drop(reason))
-            .ok()
-    }
-
-    /// A valid packet came from the other side of its session.
-    #[inline(always)]
-    fn take_packet<'a>(&mut self, found: &Found, data: &'a [u8], len: usize) -> Packet<'a> {
-        let moment = &self.context.moment;
-        let line = self.sessions.at_mut(found.session);
-        line.note_activity(moment.present(moment.burst_time()));
-        #[cfg(all(debug_assertions, not(feature = "mutants")))]
-        line.check();
-        Packet {
-            session: found.session,
-            header: found.header,
-            data,
-            len,
-        }
+        let Context { moment, stats, .. } = &mut self.context;
+        let came = moment.present(moment.burst_time());
+        self.sessions.packet_of_data(bytes, len, came, stats)
     }
 
     /// A packet that is neither a request nor its end.
@@ -159,8 +123,8 @@ impl Core {
     ) {
         match header.kind {
             PacketType::Cr => self.on_credit_return(session, header, bytes),
-            PacketType::Rfr => self.on_probe(session, header, congestion),
-            PacketType::Cancel => self.on_cancel(session, header),
+            PacketType::Rfr => self.server().on_probe(session, header, congestion),
+            PacketType::Cancel => self.server().on_cancel(session, header),
             PacketType::Req | PacketType::Resp | PacketType::Err => {}
         }
     }

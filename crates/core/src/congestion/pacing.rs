@@ -113,6 +113,17 @@ impl Pacer {
         }
     }
 
+    /// An answer of `size` bytes was marked on its own way: this side has asked for it at its rate
+    /// (rule S15).
+    #[cold]
+    pub(crate) fn on_marked_answer(&mut self, line: &mut Line, size: u32, context: &mut Context) {
+        let way = match line.is_single(size) {
+            true => Way::Out,
+            false => Way::Back,
+        };
+        self.learn_mark(line, way, context);
+    }
+
     /// Tells it of a mark.
     #[cold]
     pub(crate) fn learn_mark(&mut self, line: &mut Line, way: Way, context: &mut Context) {

@@ -24,12 +24,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let session = self.core.sessions.handle(session);
         let Some(Entry { handler, slow }) = self.handlers.get(req_type) else {
             self.core.context.pool.recycle(message);
-            return self.core.reject(inbound, ErrorCode::UNKNOWN_TYPE);
+            return self.core.server().reject(inbound, ErrorCode::UNKNOWN_TYPE);
         };
         let slow = *slow;
         match handler {
             Handler::Dispatch(_) if slow => {
-                self.core.announce_slow(inbound);
+                self.core.server().announce_slow(inbound);
                 self.slow.push_back(SlowRequest {
                     req_type,
                     inbound,
@@ -53,7 +53,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                     Ok(response) => self.submit([message, response], inbound, req_type),
                     Err(_) => {
                         self.core.context.pool.recycle(message);
-                        self.core.reject(inbound, ErrorCode::OVERLOADED);
+                        self.core.server().reject(inbound, ErrorCode::OVERLOADED);
                     }
                 }
             }
@@ -74,7 +74,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             .requests
             .take_response(inbound, max_response, context);
         if response.is_none() {
-            return self.core.reject(inbound, ErrorCode::OVERLOADED);
+            return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
         }
         let (session, _) = self.core.requests.origin(inbound);
         self.batch.insert(

@@ -77,14 +77,14 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[inline(never)]
     fn run_later(&mut self, packet: &Packet<'_>, place: Place, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
-            return self.core.reject(inbound, ErrorCode::UNKNOWN_TYPE);
+            return self.core.server().reject(inbound, ErrorCode::UNKNOWN_TYPE);
         };
         match &entry.handler {
             Handler::Dispatch(_) => self.keep_slow(packet, inbound),
             Handler::Batch { max_response, .. } => {
                 let (max_response, slow) = (*max_response, entry.slow);
                 if slow {
-                    self.core.announce_slow(inbound);
+                    self.core.server().announce_slow(inbound);
                 }
                 self.keep_for_batch(packet, place, inbound, max_response);
             }
@@ -119,7 +119,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         if outcome.is_err() {
             core.context.stats.on_panic();
         }
-        core.after_handler(inbound);
+        core.server().after_handler(inbound);
     }
 
     /// Keeps a request whose handler was slow before, until everything that has come in before it
@@ -128,10 +128,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[cold]
     fn keep_slow(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
         let Ok(mut request) = self.core.context.pool.alloc(packet.data.len()) else {
-            return self.core.reject(inbound, ErrorCode::OVERLOADED);
+            return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
         };
         request.data_mut().copy_from_slice(packet.data);
-        self.core.announce_slow(inbound);
+        self.core.server().announce_slow(inbound);
         self.slow.push_back(SlowRequest {
             req_type: packet.header.req_type(),
             inbound,
@@ -155,7 +155,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let unwanted = self.core.requests.is_unwanted(slow.inbound);
         let handler = self.handlers.get(slow.req_type).map(|entry| &entry.handler);
         match handler {
-            _ if unwanted => self.core.reject(slow.inbound, ErrorCode::CANCELLED),
+            _ if unwanted => self
+                .core
+                .server()
+                .reject(slow.inbound, ErrorCode::CANCELLED),
             Some(Handler::Dispatch(run)) => {
                 let run = *run;
                 self.measured(slow.req_type, |engine| {
@@ -163,7 +166,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                     engine.run_dispatch(data, slow.inbound, slow.req_type, slow.session, run);
                 });
             }
-            _ => self.core.reject(slow.inbound, ErrorCode::UNKNOWN_TYPE),
+            _ => self
+                .core
+                .server()
+                .reject(slow.inbound, ErrorCode::UNKNOWN_TYPE),
         }
         self.core.context.pool.recycle(slow.request);
     }
@@ -199,7 +205,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             .requests
             .take_response(inbound, max_response, context);
         if response.is_none() {
-            return self.core.reject(inbound, ErrorCode::OVERLOADED);
+            return self.core.server().reject(inbound, ErrorCode::OVERLOADED);
         }
         let len = packet.data.len();
         self.batch.push(BatchEntry {
@@ -221,11 +227,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let entry = self.handlers.get(req_type);
         let Some(Handler::Background { max_response, .. }) = entry.map(|entry| &entry.handler)
         else {
-            return self.core.reject(inbound, ErrorCode::UNKNOWN_TYPE);
+            return self.core.server().reject(inbound, ErrorCode::UNKNOWN_TYPE);
         };
         match job_bufs(&mut self.core.context.pool, packet.data, *max_response) {
             Some(bufs) => self.submit(bufs, inbound, req_type),
-            None => self.core.reject(inbound, ErrorCode::OVERLOADED),
+            None => self.core.server().reject(inbound, ErrorCode::OVERLOADED),
         }
     }
 
@@ -241,7 +247,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let rejected = match (workers, handler) {
             (Some(workers), Some(Handler::Background { run, .. })) => {
                 let [request, response] = bufs;
-                let id = core.detach(inbound);
+                let id = core.server().detach(inbound);
                 let job = Job::new(id, req_type, run.clone(), request, response);
                 match workers.submit(job) {
                     Ok(()) => {
@@ -256,7 +262,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         for buf in rejected {
             core.context.pool.recycle(buf);
         }
-        core.reject(inbound, ErrorCode::OVERLOADED);
+        core.server().reject(inbound, ErrorCode::OVERLOADED);
     }
 
     /// Answers the requests whose jobs have run.
@@ -283,7 +289,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         while let Some(id) = self.dropped.pop() {
             if let Some(inbound) = self.core.requests.find(id) {
                 self.core.context.stats.on_unanswered();
-                self.core.reject(inbound, ErrorCode::HANDLER_FAILED);
+                self.core
+                    .server()
+                    .reject(inbound, ErrorCode::HANDLER_FAILED);
             }
         }
     }
@@ -390,7 +398,7 @@ fn finish_job(core: &mut Core, job: Job) {
     let inbound = core.requests.find(id);
     let (code, response) = match result {
         JobResult::Reply(response) => match inbound {
-            Some(inbound) => return core.reply_with(inbound, response),
+            Some(inbound) => return core.server().reply_with(inbound, response),
             None => (ErrorCode::HANDLER_FAILED, response),
         },
         JobResult::Reject(code, response) => (code, response),
@@ -401,7 +409,7 @@ fn finish_job(core: &mut Core, job: Job) {
     };
     core.context.pool.recycle(response);
     if let Some(inbound) = inbound {
-        core.reject(inbound, code);
+        core.server().reject(inbound, code);
     }
 }
 
@@ -409,7 +417,7 @@ fn finish_job(core: &mut Core, job: Job) {
 fn answer_batched(core: &mut Core, entry: BatchEntry) {
     let inbound = entry.inbound;
     match (entry.answer, entry.response) {
-        (Answer::Reply, Some(response)) => return core.reply_with(inbound, response),
+        (Answer::Reply, Some(response)) => return core.server().reply_with(inbound, response),
         (_, Some(response)) => {
             core.requests
                 .keep_response(inbound, response, &mut core.context);
@@ -417,8 +425,8 @@ fn answer_batched(core: &mut Core, entry: BatchEntry) {
         (_, None) => {}
     }
     match entry.answer {
-        Answer::Reject(code) => core.reject(inbound, code),
+        Answer::Reject(code) => core.server().reject(inbound, code),
         Answer::Deferred => {}
-        Answer::None | Answer::Reply => core.after_handler(inbound),
+        Answer::None | Answer::Reply => core.server().after_handler(inbound),
     }
 }

@@ -171,7 +171,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     fn must_run(&mut self) -> bool {
         self.idle_iterations = self.idle_iterations.wrapping_add(1);
         let waiting = !self.slow.is_empty() || self.dropped.any();
-        if waiting || self.core.has_work() || self.core.jobs != 0 {
+        if waiting || self.core.context.has_work() || self.core.jobs != 0 {
             return true;
         }
         if self.idle_iterations & self.idle_mask != 0 {
@@ -218,11 +218,16 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         };
         let (session, header) = (packet.session, &packet.header);
         if let Some(acks) = packet.acks(frame.bytes) {
-            core.on_acks(session, acks);
+            core.server().on_acks(session, acks);
         }
         match header.kind {
             PacketType::Req => {
-                core.on_large_request(session, header, Data::There(data), frame.congestion);
+                core.server().on_large_request(
+                    session,
+                    header,
+                    Data::There(data),
+                    frame.congestion,
+                );
             }
             PacketType::Resp => core.on_large_answer(session, header, Data::There(data)),
             // The others have no data.
@@ -242,11 +247,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let core = &mut self.core;
         let (session, header) = (packet.session, &packet.header);
         if let Some(acks) = packet.acks(bytes) {
-            core.on_acks(session, acks);
+            core.server().on_acks(session, acks);
         }
         match header.kind {
             PacketType::Req => {
-                if let Some(inbound) = core.on_request(session, packet, place.congestion) {
+                if let Some(inbound) = core.server().on_request(session, packet, place.congestion) {
                     #[cfg(feature = "mutants")]
                     if core.context.shows(crate::mutant::Mutant::TemplateStale) {
                         core.requests.spoil_template(inbound);
@@ -256,7 +261,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             }
             PacketType::Resp | PacketType::Err => {
                 if place.congestion {
-                    core.on_marked_answer(session, header.size);
+                    let line = core.sessions.at_mut(session);
+                    core.pacer
+                        .on_marked_answer(line, header.size, &mut core.context);
                 }
                 if let Some(answered) = core.on_answer(session, header, packet.data) {
                     // Put together where it is used: moving it right after stalls.
@@ -303,7 +310,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         while let Some(arrived) = self.core.reassembly.pop_complete() {
             self.run_arrived(arrived);
         }
-        self.core.return_credits();
+        self.core.server().return_credits();
         self.deliver_endings();
         while let Some(event) = self.core.context.notices.pop_session() {
             self.call_user(|app, handlers, cx| (handlers.session)(app, event, cx));

@@ -40,7 +40,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
 
     /// The numbers of a session that the other side must know.
     pub fn offer_of(&self, session: Session) -> Option<SessionOffer> {
-        self.rpc.engine.core.offer_of(session)
+        self.rpc.engine.core.sessions.offer_of(session)
     }
 
     /// The live session that has this number and token at this side.

@@ -155,7 +155,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 {
                     return;
                 }
-                self.core.after_handler(RequestIdx(index));
+                self.core.server().after_handler(RequestIdx(index));
             }
         }
     }
@@ -218,7 +218,7 @@ fn run_packet<App>(
             session,
         };
         run(app, request, cx);
-        cx.core.after_handler(inbound);
+        cx.core.server().after_handler(inbound);
     }
     *running = Running::NOTHING;
     true

@@ -396,7 +396,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     /// When the endpoint must run although no frame came in. [`Nanos::MAX`]: never.
     pub fn next_wakeup(&self) -> Nanos {
         let engine = &self.engine;
-        if engine.core.has_work() || engine.dropped.any() || !engine.slow.is_empty() {
+        if engine.core.context.has_work() || engine.dropped.any() || !engine.slow.is_empty() {
             return Nanos::ZERO;
         }
         engine.core.context.agenda.due()

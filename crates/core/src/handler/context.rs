@@ -133,14 +133,14 @@ impl Cx<'_> {
     #[inline]
     pub fn reply(&mut self, ticket: Ticket, len: usize, write: impl FnOnce(&mut [u8])) {
         if let Some(inbound) = self.core.requests.find(ticket.0) {
-            self.core.reply(inbound, len, write);
+            self.core.server().reply(inbound, len, write);
         }
     }
 
     /// Answers a kept request with an error code.
     pub fn reject(&mut self, ticket: Ticket, code: ErrorCode) {
         if let Some(inbound) = self.core.requests.find(ticket.0) {
-            self.core.reject(inbound, code);
+            self.core.server().reject(inbound, code);
         }
     }
 
@@ -151,7 +151,9 @@ impl Cx<'_> {
             if !self.is_cancelled(ticket) {
                 self.core.context.stats.on_unanswered();
             }
-            self.core.reject(inbound, ErrorCode::HANDLER_FAILED);
+            self.core
+                .server()
+                .reject(inbound, ErrorCode::HANDLER_FAILED);
         }
     }
 
@@ -164,7 +166,7 @@ impl Cx<'_> {
     }
 
     pub(crate) fn defer(&mut self, inbound: RequestIdx, session: Session) -> DeferredRequest {
-        let id = self.core.detach(inbound);
+        let id = self.core.server().detach(inbound);
         DeferredRequest {
             id,
             session,

@@ -51,7 +51,7 @@ impl<'a> Request<'a> {
     /// cancelled.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
-        cx.core.reply(self.inbound, len, write);
+        cx.core.server().reply(self.inbound, len, write);
     }
 
     /// Answers with a copy of `bytes`.
@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
 
     /// Answers with an error code.
     pub fn reject(self, cx: &mut Cx<'_>, code: ErrorCode) {
-        cx.core.reject(self.inbound, code);
+        cx.core.server().reject(self.inbound, code);
     }
 
     /// Names the request, to answer it by that name ([`Cx::reply`] of a ticket) or to [keep]
@@ -78,7 +78,7 @@ impl<'a> Request<'a> {
     /// request was answered by its ticket, nothing happens.
     #[inline]
     pub fn keep(self, cx: &mut Cx<'_>) -> Ticket {
-        Ticket(cx.core.detach(self.inbound))
+        Ticket(cx.core.server().detach(self.inbound))
     }
 
     /// Keeps the request to be answered later, when nested calls have completed. Its data must be
@@ -105,7 +105,7 @@ impl DeferredRequest {
     /// the request came to; with another's, the client gets an error.
     pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         if let Some(idx) = self.find(cx) {
-            cx.core.reply(idx, len, write);
+            cx.core.server().reply(idx, len, write);
             // Not before: if `write` panics, dropping the handle answers.
             self.dropped = None;
         }
@@ -119,7 +119,7 @@ impl DeferredRequest {
     /// Answers with an error code.
     pub fn reject(mut self, cx: &mut Cx<'_>, code: ErrorCode) {
         if let Some(idx) = self.find(cx) {
-            cx.core.reject(idx, code);
+            cx.core.server().reject(idx, code);
             self.dropped = None;
         }
     }

@@ -8,8 +8,6 @@ use crate::call::{CallOptions, Tag};
 use crate::client::calls::answers::{Answer, Answered};
 use crate::client::calls::issue::{Started, Wish};
 use crate::client::calls::overdue::Overdue;
-use crate::congestion::Way;
-use crate::congestion::wheel::Entry;
 use crate::error::{CallError, CloseReason, RpcError};
 use crate::handle::{CallId, CallIdx, Session};
 use crate::packet::receive::{Data, bitmap_of};
@@ -29,18 +27,21 @@ impl Core {
         tag: Tag,
         options: CallOptions,
     ) -> Result<CallId, CallError> {
-        let wish = Wish {
-            session,
-            req_type,
-            request,
-            response,
-            tag,
-            options,
-        };
+        let (given, lent) = ((tag, options), (&mut self.sessions, &mut self.context));
         let issued = self
             .calls
-            .issue_plain(wish, &mut self.sessions, &mut self.context);
-        issued.or_else(|wish| self.call_otherwise(wish))
+            .issue_plain(session, req_type, request, response, given, lent);
+        match issued {
+            Ok(id) => Ok(id),
+            Err([request, response]) => self.call_otherwise(Wish {
+                session,
+                req_type,
+                request,
+                response,
+                tag,
+                options,
+            }),
+        }
     }
 
     #[inline(never)]
@@ -156,28 +157,24 @@ impl Core {
         self.context.agenda.set_transfers(next);
     }
 
-    /// Sends what waited in the wheel and is due.
+    /// Sends what waited in the wheel and is due (rule S8).
     pub(crate) fn release_paced(&mut self) {
         while let Some(entry) = self.pacer.pop_due(self.context.moment.now()) {
-            self.on_place(&entry);
-        }
-    }
-
-    /// A packet's time has come, if it is still to be sent (rule S8).
-    fn on_place(&mut self, entry: &Entry) {
-        let Some(session) = self.sessions.find(entry.session) else {
-            return;
-        };
-        let line = self.sessions.at_mut(session);
-        let Some(idx) = self.calls.in_slot(line.slot_at(entry.req), entry.req) else {
-            return;
-        };
-        match self.calls.transfer_of(idx) {
-            Some(transfer) => {
-                let (transfers, mut lent) = self.transfers();
-                transfers.on_place(&mut lent, transfer, entry.at);
+            // It may not be one to be sent any more.
+            let Some(session) = self.sessions.find(entry.session) else {
+                continue;
+            };
+            let line = self.sessions.at_mut(session);
+            let Some(idx) = self.calls.in_slot(line.slot_at(entry.req), entry.req) else {
+                continue;
+            };
+            match self.calls.transfer_of(idx) {
+                Some(transfer) => {
+                    let (transfers, mut lent) = self.transfers();
+                    transfers.on_place(&mut lent, transfer, entry.at);
+                }
+                None => self.calls.on_place(idx, entry.at, line, &mut self.context),
             }
-            None => self.calls.on_place(idx, entry.at, line, &mut self.context),
         }
     }
 
@@ -201,17 +198,6 @@ impl Core {
             let (transfers, mut lent) = self.transfers();
             transfers.on_arrivals(&mut lent, session, idx, header, bits);
         }
-    }
-
-    /// An answer was marked on its own way: this side has asked for it at its rate (rule S15).
-    #[cold]
-    pub(crate) fn on_marked_answer(&mut self, session: u32, size: u32) {
-        let line = self.sessions.at_mut(session);
-        let way = match line.is_single(size) {
-            true => Way::Out,
-            false => Way::Back,
-        };
-        self.pacer.learn_mark(line, way, &mut self.context);
     }
 
     /// Cancels a call; its completion follows. False if it has completed already.
@@ -241,19 +227,17 @@ impl Core {
         for at in self.sessions.at(session).slots() {
             if let Some(idx) = self.calls.call_at(at) {
                 self.end_transfer(session, idx);
-                self.end_call(session, idx, error);
+                let line = self.sessions.at(session);
+                let context = &mut self.context;
+                self.calls.end_with_session(idx, error, line, context);
             }
         }
         while let Some(idx) = self.calls.first_waiting(session) {
-            self.calls.unlink(idx, self.sessions.at_mut(session));
-            self.end_call(session, idx, error);
+            let line = self.sessions.at_mut(session);
+            self.calls.unlink(idx, line);
+            let context = &mut self.context;
+            self.calls.end_with_session(idx, error, line, context);
         }
-    }
-
-    fn end_call(&mut self, session: u32, idx: CallIdx, error: RpcError) {
-        let line = self.sessions.at(session);
-        self.calls
-            .end_with_session(idx, error, line, &mut self.context);
     }
 
     /// Does what is due for one entry of the table of calls; returns when it must be looked at

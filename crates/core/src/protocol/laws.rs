@@ -1,10 +1,15 @@
 //! The endpoint checks its own laws (`law.rs`): between sessions, calls, requests, transfers,
 //! reassembly and pacer.
 
-use crate::error::CloseReason;
+use crate::client::calls::Calls;
+use crate::congestion::pacer::Pacer;
 use crate::handle::NONE;
 use crate::law::{Check, Law};
 use crate::protocol::Core;
+use crate::server::requests::Requests;
+use crate::session::table::Sessions;
+use crate::transfer::reassembly::Reassembly;
+use crate::transfer::transfers::Transfers;
 
 /// Frames after which everything is checked ([`Check::Event`]).
 const EVENTS: u32 = 1000;
@@ -21,64 +26,83 @@ pub(crate) struct Laws {
     broken: u32,
 }
 
-impl Core {
+/// A share of the laws, to be checked at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Share {
+    /// Those of one session.
+    Session(u32),
+    /// Those over all sessions.
+    Sums,
+    All,
+}
+
+impl Laws {
     /// A sweep: one session, and after the last one what holds over all of them.
-    pub(crate) fn check_at_sweep(&mut self) {
-        match self.context.config.check {
-            Check::Never => return,
+    pub(crate) fn on_sweep(&mut self, check: Check, sessions: u32) -> Option<Share> {
+        match check {
+            Check::Never => return None,
             Check::Sweep => {}
-            Check::Event => return self.enforce(self.check()),
+            Check::Event => return Some(Share::All),
         }
-        let session = self.laws.next;
-        let found = match session < self.sessions.len() {
-            true => {
-                self.laws.next += 1;
-                self.check_session(session)
-            }
-            false => {
-                self.laws.next = 0;
-                self.check_all()
-            }
-        };
-        self.enforce(found);
+        if self.next < sessions {
+            self.next += 1;
+            return Some(Share::Session(self.next - 1));
+        }
+        self.next = 0;
+        Some(Share::Sums)
     }
 
-    /// A burst brought packets for these sessions.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn check_after_burst(&mut self, sessions: impl Iterator<Item = u32>) {
-        let mut found = Ok(());
-        for session in sessions {
-            self.laws.events += 1;
-            found = found.and_then(|()| self.check_session(session));
+    /// A frame came. Says whether everything is to be checked after its burst.
+    pub(crate) fn on_frame(&mut self) -> bool {
+        self.events += 1;
+        let is_all = self.events >= EVENTS;
+        if is_all {
+            self.events = 0;
         }
-        if self.laws.events >= EVENTS {
-            self.laws.events = 0;
-            found = found.and_then(|()| self.check());
-        }
-        self.enforce(found);
+        is_all
     }
 
-    /// Every law of every session, and over all sessions.
-    ///
+    /// A law is broken. False if it was before.
+    pub(crate) fn on_broken(&mut self, law: Law) -> bool {
+        let is_new = self.broken & law.bit() == 0;
+        self.broken |= law.bit();
+        is_new
+    }
+}
+
+/// All parts, to look at.
+pub(crate) struct Parts<'a> {
+    sessions: &'a Sessions,
+    calls: &'a Calls,
+    requests: &'a Requests,
+    transfers: &'a Transfers,
+    reassembly: &'a Reassembly,
+    pacer: &'a Pacer,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn of(core: &'a Core) -> Self {
+        Self {
+            sessions: &core.sessions,
+            calls: &core.calls,
+            requests: &core.requests,
+            transfers: &core.transfers,
+            reassembly: &core.reassembly,
+            pacer: &core.pacer,
+        }
+    }
+
     /// # Errors
-    /// The first law that is broken.
-    fn check(&self) -> Result<(), Law> {
-        (0..self.sessions.len()).try_for_each(|session| self.check_session(session))?;
-        self.check_all()
-    }
-
-    /// A broken law ends the endpoint's sessions.
-    fn enforce(&mut self, found: Result<(), Law>) {
-        let Err(law) = found else { return };
-        if self.laws.broken & law.bit() != 0 {
-            return;
-        }
-        self.laws.broken |= law.bit();
-        self.context.stats.on_broken_law();
-        for session in 0..self.sessions.len() {
-            let session = self.sessions.handle(session);
-            self.close(session, CloseReason::Inconsistent(law), true);
+    /// The first law of this share that is broken.
+    pub(crate) fn check(&self, share: Share) -> Result<(), Law> {
+        match share {
+            Share::Session(session) => self.check_session(session),
+            Share::Sums => self.check_sums(),
+            Share::All => {
+                let mut sessions = 0..self.sessions.len();
+                sessions.try_for_each(|session| self.check_session(session))?;
+                self.check_sums()
+            }
         }
     }
 
@@ -100,7 +124,9 @@ impl Core {
             self.calls.are_slots_settled(slots.clone(), session),
         )?;
         let held = self.calls.in_slots(slots.clone());
-        let held: u32 = held.map(|idx| self.credits_held(idx)).sum();
+        let held: u32 = held
+            .map(|idx| self.transfers.credits_of(idx, self.calls))
+            .sum();
         let missing = line.terms().credits.checked_sub(line.credits());
         holds(Law::Credits, missing == Some(held))?;
         let waiting = self.calls.count_waiting(session);
@@ -124,7 +150,7 @@ impl Core {
     }
 
     /// Checks the laws over all sessions.
-    fn check_all(&self) -> Result<(), Law> {
+    fn check_sums(&self) -> Result<(), Law> {
         let live = || {
             let all = (0..self.sessions.len()).map(|session| self.sessions.at(session));
             all.filter(|line| line.is_live())

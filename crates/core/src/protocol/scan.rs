@@ -6,8 +6,11 @@
 //! nothing can refer to a call that is over.
 
 use crate::config::SCAN_LIMIT;
+use crate::error::CloseReason;
 use crate::handle::CallIdx;
+use crate::law::Law;
 use crate::protocol::Core;
+use crate::protocol::laws::{Parts, Share};
 use crate::time::Nanos;
 
 impl Core {
@@ -27,8 +30,11 @@ impl Core {
             self.scan_calls(queue_empty);
         }
         if self.context.agenda.sweep_is_due(now) {
-            self.check_at_sweep();
-            self.sweep_responses();
+            let (check, sessions) = (self.context.config.check, self.sessions.len());
+            if let Some(share) = self.laws.on_sweep(check, sessions) {
+                self.enforce(Parts::of(self).check(share));
+            }
+            self.server().sweep_responses();
         }
         if let Some(blame) = self
             .context
@@ -36,6 +42,35 @@ impl Core {
             .transfers_due(now, queue_empty, interval)
         {
             self.check_transfers(blame);
+        }
+    }
+
+    /// A burst brought packets for these sessions: their laws hold.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn check_after_burst(&mut self, sessions: impl Iterator<Item = u32>) {
+        let (mut found, mut is_all) = (Ok(()), false);
+        for session in sessions {
+            is_all |= self.laws.on_frame();
+            found = found.and_then(|()| Parts::of(self).check(Share::Session(session)));
+        }
+        if is_all {
+            found = found.and_then(|()| Parts::of(self).check(Share::All));
+        }
+        self.enforce(found);
+    }
+
+    /// A broken law ends the endpoint's sessions, once: laws that break later would pay for what is
+    /// left of it.
+    fn enforce(&mut self, found: Result<(), Law>) {
+        let Err(law) = found else { return };
+        if !self.laws.on_broken(law) {
+            return;
+        }
+        self.context.stats.on_broken_law();
+        for session in 0..self.sessions.len() {
+            let session = self.sessions.handle(session);
+            self.close(session, CloseReason::Inconsistent(law), true);
         }
     }
 

@@ -38,12 +38,6 @@ impl Core {
         Ok(self.sessions.handle(index))
     }
 
-    /// The offer of a session to its other side.
-    pub(crate) fn offer_of(&self, session: Session) -> Option<SessionOffer> {
-        let line = self.sessions.find_line(session)?;
-        Some(line.offer(session.number()))
-    }
-
     /// The other side has accepted: packets may flow.
     pub(crate) fn opened(
         &mut self,
@@ -88,7 +82,10 @@ impl Core {
             .set_scheme(self.context.config.scheme);
         let session = self.sessions.handle(index);
         self.context.tell(SessionEvent::Accepted(session));
-        let answer = self.offer_of(session).ok_or(OpenError::NoSession)?;
+        let answer = self
+            .sessions
+            .offer_of(session)
+            .ok_or(OpenError::NoSession)?;
         Ok((session, answer))
     }
 
@@ -121,7 +118,7 @@ impl Core {
             return false;
         };
         self.end_calls(index, reason);
-        self.end_requests(index);
+        self.server().end_requests(index);
         let line = self.sessions.at(index);
         let (number, token) = line.remote();
         let remote = line.is_open().then_some(Remote {
@@ -180,7 +177,9 @@ impl Core {
             credit_limit: terms.credits,
             credits: line.credits(),
             in_flight: line.in_flight(),
-            credits_held: calls.map(|idx| self.credits_held(idx)).sum(),
+            credits_held: calls
+                .map(|idx| self.transfers.credits_of(idx, &self.calls))
+                .sum(),
             backlog: self.calls.waiting(index),
             max_message: terms.max_message,
             data_size: terms.data_size,

@@ -4,24 +4,88 @@
 use dunlin_wire::{Flags, HEADER_LEN, Header, HeaderError, PacketType};
 
 use crate::observe::counters::DropReason;
+use crate::observe::stats::Stats;
+use crate::packet::receive::Packet;
 use crate::session::table::Sessions;
+use crate::time::Nanos;
 
 /// The header of a packet whose session is open.
-pub(crate) struct Found {
-    pub(crate) session: u32,
-    pub(crate) header: Header,
+struct Found {
+    session: u32,
+    header: Header,
     /// Bytes in front of the data.
-    pub(crate) start: usize,
-    pub(crate) data_len: u32,
+    start: usize,
+    data_len: u32,
 }
 
 impl Sessions {
+    /// The packet at the start of `bytes`, which came at `came`.
+    #[inline(always)]
+    pub(crate) fn next_packet<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        came: Nanos,
+        stats: &mut Stats,
+    ) -> Option<Packet<'a>> {
+        let found = self.look_for_header(bytes, stats)?;
+        let len = found.start + found.data_len as usize;
+        let Some(data) = bytes.get(found.start..len) else {
+            stats.on_drop(DropReason::Size);
+            return None;
+        };
+        Some(self.take_packet(&found, data, len, came))
+    }
+
+    /// The packet that `bytes` are in front of, if its data lies elsewhere and is as long.
+    pub(crate) fn packet_of_data<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        len: usize,
+        came: Nanos,
+        stats: &mut Stats,
+    ) -> Option<Packet<'a>> {
+        let found = self.look_for_header(bytes, stats)?;
+        if bytes.len() != found.start || len != found.data_len as usize {
+            stats.on_drop(DropReason::Size);
+            return None;
+        }
+        Some(self.take_packet(&found, &[], found.start, came))
+    }
+
+    #[inline(always)]
+    fn look_for_header(&self, bytes: &[u8], stats: &mut Stats) -> Option<Found> {
+        stats.on_packet();
+        let found = self.find_header(bytes);
+        found.map_err(|reason| stats.on_drop(reason)).ok()
+    }
+
+    /// A valid packet came from the other side of its session.
+    #[inline(always)]
+    fn take_packet<'a>(
+        &mut self,
+        found: &Found,
+        data: &'a [u8],
+        len: usize,
+        came: Nanos,
+    ) -> Packet<'a> {
+        let line = self.at_mut(found.session);
+        line.note_activity(came);
+        #[cfg(all(debug_assertions, not(feature = "mutants")))]
+        line.check();
+        Packet {
+            session: found.session,
+            header: found.header,
+            data,
+            len,
+        }
+    }
+
     /// The header at the start of `bytes`.
     ///
     /// # Errors
     /// Why the packet is dropped, with the rest of its frame.
     #[inline(always)]
-    pub(crate) fn find_header(&self, bytes: &[u8]) -> Result<Found, DropReason> {
+    fn find_header(&self, bytes: &[u8]) -> Result<Found, DropReason> {
         let header = Header::decode(bytes).map_err(reason_of)?;
         let index = header.session.0;
         let session = self.get_open(index).ok_or(DropReason::Session)?;

@@ -112,6 +112,12 @@ impl Sessions {
         Session::new(index, self.at(index).generation())
     }
 
+    /// The offer of a session to its other side.
+    pub(crate) fn offer_of(&self, session: Session) -> Option<SessionOffer> {
+        let line = self.find_line(session)?;
+        Some(line.offer(session.number()))
+    }
+
     /// The live session that has this number and token at this side.
     pub(crate) fn named(&self, number: SessionNum, token: Token) -> Option<Session> {
         let line = self.get(number.0)?;

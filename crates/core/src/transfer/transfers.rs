@@ -115,8 +115,14 @@ impl Transfers {
             .filter(|transfer| transfer.is_live())
     }
 
+    /// Credits that a call in a slot holds.
+    pub(crate) fn credits_of(&self, idx: CallIdx, calls: &Calls) -> u32 {
+        let transfer = calls.transfer_of(idx);
+        transfer.map_or(1, |transfer| self.held(transfer))
+    }
+
     /// Credits that the message holds.
-    pub(crate) fn held(&self, index: u32) -> u32 {
+    fn held(&self, index: u32) -> u32 {
         self.at(index).held()
     }
 

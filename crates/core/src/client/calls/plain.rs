@@ -3,9 +3,8 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use super::issue::Wish;
 use super::{Call, CallIdx, CallState, Calls, home};
-use crate::call::{Done, Tag};
+use crate::call::{CallOptions, Done, Tag};
 use crate::context::Context;
 use crate::handle::{CallId, Session};
 use crate::packet::outbox::Outbox;
@@ -52,32 +51,32 @@ impl Calls {
     /// Issues a short request.
     ///
     /// # Errors
-    /// The wish, if anything is unusual.
+    /// The msgbufs, if anything is unusual.
     #[inline(always)]
     pub(crate) fn issue_plain(
         &mut self,
-        wish: Wish,
-        sessions: &mut Sessions,
-        context: &mut Context,
-    ) -> Result<CallId, Wish> {
-        let (now, len) = (context.moment.now(), wish.request.len());
+        session: Session,
+        req_type: ReqType,
+        request: MsgBuf,
+        response: MsgBuf,
+        (tag, options): (Tag, CallOptions),
+        (sessions, context): (&mut Sessions, &mut Context),
+    ) -> Result<CallId, [MsgBuf; 2]> {
+        let (now, len) = (context.moment.now(), request.len());
         let ready = match context.config.bypasses.common {
-            true => sessions.ready(wish.session, len, now),
+            true => sessions.ready(session, len, now),
             false => None,
         };
         let Some(ready) = ready else {
-            return Err(wish);
+            return Err([request, response]);
         };
         let at = ready.slot();
         #[expect(clippy::cast_possible_truncation, reason = "a single packet")]
-        let words = ready.words(wish.req_type, len as u32, self.req_at(at));
-        let tx_end = context
-            .outbox
-            .push_words(ready.peer(), words, &wish.request);
-        let deadline = wish.options.deadline.map_or(Nanos::MAX, |span| now + span);
+        let words = ready.words(req_type, len as u32, self.req_at(at));
+        let tx_end = context.outbox.push_words(ready.peer(), words, &request);
+        let deadline = options.deadline.map_or(Nanos::MAX, |span| now + span);
         let mut call = self.begin_plain(at, ready.index());
-        let bufs = [wish.request, wish.response];
-        call.carry(wish.req_type, bufs, wish.tag, deadline);
+        call.carry(req_type, [request, response], tag, deadline);
         let id = call.leave(now, context.moment.present(now), tx_end);
         ready.take();
         if context.moment.is_between_iterations() {

@@ -1,18 +1,46 @@
 //! Events of the server side, each brought to the parts that it concerns: requests, and reassembly
-//! of those that come in several packets.
+//! of those that come in several packets. `protocol.rs` lends both for an event.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{AckVector, ErrorCode, Header};
 
+use crate::context::Context;
 use crate::handle::{RequestId, RequestIdx};
 use crate::packet::receive::{Data, Packet};
-use crate::protocol::Core;
 use crate::server::inbound::{Effect, Large, Partial, Received};
+use crate::server::requests::Requests;
+use crate::session::table::Sessions;
+use crate::transfer::reassembly::Reassembly;
 use crate::transfer::reassembly::Taken;
 use crate::transfer::scoreboard::packets_of;
 
+/// The server side of an endpoint, lent for an event.
+pub(crate) struct Server<'a> {
+    requests: &'a mut Requests,
+    reassembly: &'a mut Reassembly,
+    sessions: &'a Sessions,
+    context: &'a mut Context,
+}
+
+impl<'a> Server<'a> {
+    #[inline(always)]
+    pub(crate) fn new(
+        requests: &'a mut Requests,
+        reassembly: &'a mut Reassembly,
+        sessions: &'a Sessions,
+        context: &'a mut Context,
+    ) -> Self {
+        Self {
+            requests,
+            reassembly,
+            sessions,
+            context,
+        }
+    }
+}
+
 /// Packets.
-impl Core {
+impl Server<'_> {
     /// REQ: returns the request to run a handler for, if it is new (rule S2).
     #[inline(always)]
     pub(crate) fn on_request(
@@ -29,7 +57,7 @@ impl Core {
         let received = Received::new(session, line, header, congestion);
         let accepted = self
             .requests
-            .on_request(&received, &self.sessions, &mut self.context);
+            .on_request(&received, self.sessions, self.context);
         accepted.map_err(|effect| self.apply(effect)).ok()
     }
 
@@ -46,7 +74,7 @@ impl Core {
         let received = Received::new(session, line, header, congestion);
         let found = self
             .requests
-            .on_large_request(&received, &self.sessions, &mut self.context);
+            .on_large_request(&received, self.sessions, self.context);
         let partial = match found {
             Large::New(idx) => self.begin_parts(session, idx, header.size),
             Large::Part(partial) => Some(partial),
@@ -67,7 +95,7 @@ impl Core {
             self.reject(idx, ErrorCode::TOO_LARGE);
             return None;
         }
-        let context = &mut self.context;
+        let context = &mut *self.context;
         let message = match self.reassembly.has_room(session, size, &context.config) {
             true => context.pool.alloc(size as usize).ok(),
             false => None,
@@ -91,7 +119,7 @@ impl Core {
             Ok(taken) => taken,
             Err(reason) => return self.context.stats.on_drop(reason),
         };
-        self.requests.on_part(idx, taken, congestion, &self.context);
+        self.requests.on_part(idx, taken, congestion, self.context);
         if taken != Taken::Last {
             return self.apply(Effect::CreditDue(partial));
         }
@@ -108,7 +136,7 @@ impl Core {
         let received = Received::new(session, line, header, congestion);
         let effect = self
             .requests
-            .on_probe(&received, &self.sessions, &mut self.context);
+            .on_probe(&received, self.sessions, self.context);
         self.apply(effect);
     }
 
@@ -118,14 +146,14 @@ impl Core {
         let received = Received::new(session, line, header, false);
         let effect = self
             .requests
-            .on_cancel(&received, &self.sessions, &mut self.context);
+            .on_cancel(&received, self.sessions, self.context);
         self.apply(effect);
     }
 
     /// The client has these responses (rules S9, W10).
     pub(crate) fn on_acks(&mut self, session: u32, acks: AckVector) {
         let line = self.sessions.at(session);
-        self.requests.on_acks(line, acks, &mut self.context);
+        self.requests.on_acks(line, acks, self.context);
     }
 
     /// Brings to reassembly what an event at a request asks of it.
@@ -160,72 +188,69 @@ impl Core {
                 continue;
             };
             if let Some(due) = self.reassembly.take_credit_return(partial.place) {
-                let context = &mut self.context;
+                let context = &mut *self.context;
                 self.requests
-                    .send_credit_return(idx, &due, &self.sessions, context);
+                    .send_credit_return(idx, &due, self.sessions, context);
             }
         }
     }
 }
 
 /// Handlers, and what ends without them.
-impl Core {
+impl Server<'_> {
     /// Answers with a response of `len` bytes that `write` fills.
     #[inline(always)]
     pub(crate) fn reply(&mut self, idx: RequestIdx, len: usize, write: impl FnOnce(&mut [u8])) {
         self.requests
-            .reply(idx, len, write, &self.sessions, &mut self.context);
+            .reply(idx, len, write, self.sessions, self.context);
     }
 
     /// Takes over a response that was written elsewhere.
     pub(crate) fn reply_with(&mut self, idx: RequestIdx, response: MsgBuf) {
         self.requests
-            .reply_with(idx, response, &self.sessions, &mut self.context);
+            .reply_with(idx, response, self.sessions, self.context);
     }
 
     /// Answers with an error.
     pub(crate) fn reject(&mut self, idx: RequestIdx, code: ErrorCode) {
-        self.requests
-            .reject(idx, code, &self.sessions, &mut self.context);
+        self.requests.reject(idx, code, self.sessions, self.context);
     }
 
     /// Lets the request outlive its handler, if that has not answered yet.
     #[inline]
     pub(crate) fn detach(&mut self, idx: RequestIdx) -> RequestId {
-        self.requests.detach(idx, &mut self.context)
+        self.requests.detach(idx, self.context)
     }
 
     /// A slow dispatch handler is about to start: its client learns that it will take time.
     pub(crate) fn announce_slow(&mut self, idx: RequestIdx) {
         self.requests
-            .announce_slow(idx, &self.sessions, &mut self.context);
+            .announce_slow(idx, self.sessions, self.context);
     }
 
     /// A handler has returned: the request fails if it was left unanswered.
     #[inline]
     pub(crate) fn after_handler(&mut self, idx: RequestIdx) {
         self.requests
-            .after_handler(idx, &self.sessions, &mut self.context);
+            .after_handler(idx, self.sessions, self.context);
     }
 
     /// Gives back one part of the responses that were held for long enough (rule S9).
     pub(crate) fn sweep_responses(&mut self) {
-        let part = self.requests.sweep_part(&self.context);
+        let part = self.requests.sweep_part(self.context);
         let end = part.end;
         for index in part {
             let idx = RequestIdx(u32::try_from(index).unwrap_or(u32::MAX));
-            let effect = self.requests.sweep(idx, &self.sessions, &mut self.context);
+            let effect = self.requests.sweep(idx, self.sessions, self.context);
             self.apply(effect);
         }
-        self.requests.on_swept(end, &mut self.context);
+        self.requests.on_swept(end, self.context);
     }
 
     /// The session closes under its requests.
     pub(crate) fn end_requests(&mut self, session: u32) {
         for at in self.sessions.at(session).slots() {
-            let effect = self
-                .requests
-                .on_session_closed(at as usize, &mut self.context);
+            let effect = self.requests.on_session_closed(at as usize, self.context);
             self.apply(effect);
         }
         self.reassembly.forget_session(session);

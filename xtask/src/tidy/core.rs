@@ -1,0 +1,74 @@
+//! The core of an endpoint, which brings each event to its parts (convention 20). Its logic belongs
+//! into these: `Core` may only have so many methods, in so many files of one folder, and a reader
+//! of them sees all of the ways that an event can take.
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::Finding;
+use super::tokens::{braces, is_test};
+use super::tree::{File, Tree};
+
+/// The crate, and the place of its `Core`: a file, and the folder of its name.
+const CRATE: &str = "crates/core/src/";
+const PLACE: &str = "crates/core/src/protocol";
+
+/// Most files with methods of `Core`.
+const FILES: usize = 4;
+
+/// Most methods of `Core`, those of builds with planted bugs included.
+const METHODS: usize = 40;
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let files = tree
+        .rust()
+        .filter(|file| file.path.starts_with(CRATE) && !is_test(&file.path));
+    let counts: Vec<(&File, usize)> = files
+        .filter_map(|file| Some((file, methods(file)?)))
+        .collect();
+    let is_outside = |file: &File| {
+        let rest = file.path.strip_prefix(PLACE);
+        !rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    };
+    let mut findings = Vec::new();
+    for (file, _) in counts.iter().filter(|(file, _)| is_outside(file)) {
+        let what = format!("has methods of `Core`; they stand in {PLACE}");
+        findings.push(Finding::new(&file.path, 0, what));
+    }
+    if counts.len() > FILES {
+        let what = format!("{} files have methods of `Core`, {FILES} may", counts.len());
+        findings.push(Finding::new(PLACE, 0, what));
+    }
+    let methods: usize = counts.iter().map(|(_, count)| count).sum();
+    if methods > METHODS {
+        let what = format!("`Core` has {methods} methods, and may have {METHODS}: move logic down");
+        findings.push(Finding::new(PLACE, 0, what));
+    }
+    findings
+}
+
+/// How many methods of `Core` a file has; `None` if it has no `impl` of it.
+fn methods(file: &File) -> Option<usize> {
+    let tokens: Vec<TokenTree> = file
+        .text
+        .parse::<TokenStream>()
+        .ok()?
+        .into_iter()
+        .collect();
+    let counts = (0..tokens.len()).filter_map(|at| match &tokens[at..] {
+        [first, second, body, ..] if is_word(first, "impl") && is_word(second, "Core") => {
+            braces(body)
+        }
+        _ => None,
+    });
+    let is_function = |token: &TokenTree| is_word(token, "fn");
+    counts
+        .map(|body| body.stream().into_iter().filter(is_function).count())
+        .reduce(|sum, count| sum + count)
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(found) if found == word)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! A `Core` within its limits passes; one with a method, a file or a place too many is found.
+
+use super::*;
+
+fn core(methods: usize) -> String {
+    let methods: String = (0..methods)
+        .map(|number| format!("fn f{number}(&self) {{}}\n"))
+        .collect();
+    format!("impl Core {{\n{methods}}}\n")
+}
+
+fn findings(files: &[(&str, &str)]) -> Vec<String> {
+    let found = check(&Tree::of(files));
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_core_within_its_limits_passes() {
+    let ten = core(10);
+    let found = findings(&[
+        ("crates/core/src/protocol.rs", &ten),
+        ("crates/core/src/protocol/client.rs", &ten),
+        ("crates/core/src/protocol/server.rs", &ten),
+        ("crates/core/src/protocol/sessions.rs", &ten),
+        (
+            "crates/core/src/protocol/laws.rs",
+            "impl Laws { fn f() {} }",
+        ),
+        ("crates/core/src/protocol/tests.rs", &ten),
+        ("crates/sim/src/core.rs", &ten),
+    ]);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_method_too_many_is_found() {
+    let (some, rest) = (core(12), core(METHODS - 11));
+    let found = findings(&[
+        ("crates/core/src/protocol.rs", &some),
+        ("crates/core/src/protocol/client.rs", &rest),
+    ]);
+    let text = "crates/core/src/protocol: `Core` has 41 methods, and may have 40: move logic down";
+    assert_eq!(found, [text]);
+}
+
+#[test]
+fn all_impls_of_a_file_count() {
+    let two = core(METHODS) + &core(1);
+    assert_eq!(findings(&[("crates/core/src/protocol.rs", &two)]).len(), 1);
+}
+
+#[test]
+fn a_file_too_many_is_found() {
+    let paths = ["a", "b", "c", "d", "e"].map(|name| format!("crates/core/src/protocol/{name}.rs"));
+    let one = core(1);
+    let files = paths.each_ref().map(|path| (&path[..], &one[..]));
+    let text = "crates/core/src/protocol: 5 files have methods of `Core`, 4 may";
+    assert_eq!(findings(&files), [text]);
+}
+
+#[test]
+fn a_core_in_another_folder_is_found() {
+    let found = findings(&[("crates/core/src/endpoint/plain.rs", &core(0))]);
+    let text = "crates/core/src/endpoint/plain.rs: has methods of `Core`; \
+                they stand in crates/core/src/protocol";
+    assert_eq!(found, [text]);
+}
