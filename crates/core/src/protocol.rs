@@ -3,8 +3,8 @@
 //!
 //! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
 //! in `protocol/client.rs` for calls, in `server/events.rs` for requests, in `protocol/sessions.rs`
-//! for sessions that come and go, and in `protocol/scan.rs` for time. `protocol/laws.rs` looks at all
-//! parts, and changes none.
+//! for sessions that come and go, and in `protocol/scan.rs` for time. `protocol/laws.rs` looks at
+//! all parts, and changes none.
 
 mod client;
 mod laws;

@@ -1,6 +1,6 @@
 //! The core of an endpoint, which brings each event to its parts (convention 20). Its logic belongs
-//! into these: `Core` may only have so many methods, in so many files of one folder, and a reader
-//! of them sees all of the ways that an event can take.
+//! into these: the number of methods of `Core` and of their files is bounded, and a reader of them
+//! sees all of the ways that an event can take.
 
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -48,12 +48,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// How many methods of `Core` a file has; `None` if it has no `impl` of it.
 fn methods(file: &File) -> Option<usize> {
-    let tokens: Vec<TokenTree> = file
-        .text
-        .parse::<TokenStream>()
-        .ok()?
-        .into_iter()
-        .collect();
+    let tokens: Vec<TokenTree> = file.text.parse::<TokenStream>().ok()?.into_iter().collect();
     let counts = (0..tokens.len()).filter_map(|at| match &tokens[at..] {
         [first, second, body, ..] if is_word(first, "impl") && is_word(second, "Core") => {
             braces(body)

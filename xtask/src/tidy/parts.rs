@@ -55,7 +55,7 @@ const PARTS: &[Part] = &[
     },
     Part {
         path: "crates/core/src/transfer/transfers",
-        values: &["Arrival", "Lent"],
+        values: &["Acked", "Lent"],
     },
 ];
 

@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::congestion::flow::Flow;
-use crate::congestion::wheel::{Entry, Wheel};
+use crate::congestion::wheel::{Paced, Wheel};
 use crate::congestion::{Sample, Way};
 use crate::handle::NONE;
 use crate::scheme::{Bypasses, BytesPerSec};
@@ -153,12 +153,12 @@ impl Pacer {
     }
 
     /// A packet waits for its time.
-    pub(crate) fn hold(&mut self, entry: Entry, now: Nanos) {
+    pub(crate) fn hold(&mut self, entry: Paced, now: Nanos) {
         self.wheel.insert(entry, now);
     }
 
     /// The next packet whose time has come.
-    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Entry> {
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Paced> {
         self.wheel.pop_due(now)
     }
 

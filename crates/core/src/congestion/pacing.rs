@@ -13,7 +13,7 @@
 
 use crate::congestion::flow::Flow;
 use crate::congestion::pacer::Pacer;
-use crate::congestion::wheel::Entry;
+use crate::congestion::wheel::Paced;
 use crate::congestion::{CongestionControl, Link, Sample, Way};
 use crate::context::Context;
 use crate::handle::NONE;
@@ -164,7 +164,7 @@ impl Pacer {
     }
 
     /// Puts a packet of a request into the wheel.
-    pub(crate) fn wait(&mut self, entry: Entry, context: &mut Context) {
+    pub(crate) fn wait(&mut self, entry: Paced, context: &mut Context) {
         context.stats.on_paced();
         self.hold(entry, context.moment.now());
         context.agenda.at_latest(self.next_due());

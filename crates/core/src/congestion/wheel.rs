@@ -24,7 +24,7 @@ const _: () = assert!(MAX_WHEEL_SLOTS == 64 * 64);
 
 /// A packet that waits for its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Paced {
     pub(crate) session: Session,
     pub(crate) req: ReqNum,
     pub(crate) packet: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
 
 #[derive(Debug)]
 struct Node {
-    entry: Entry,
+    entry: Paced,
     /// The next of the slot, or of the free list.
     next: u32,
 }
@@ -90,7 +90,7 @@ impl Wheel {
     }
 
     /// Puts an entry into the slot that begins at its time or next after it.
-    pub(crate) fn insert(&mut self, entry: Entry, now: Nanos) {
+    pub(crate) fn insert(&mut self, entry: Paced, now: Nanos) {
         if self.slots.is_empty() {
             self.build();
         }
@@ -118,7 +118,7 @@ impl Wheel {
     }
 
     /// The next entry whose time has come.
-    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Entry> {
+    pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Paced> {
         let present = now.0 / self.width;
         loop {
             let place = self.next_place()?;
@@ -193,7 +193,7 @@ impl Wheel {
         Some(u64::from(word * 64 + bits.trailing_zeros()))
     }
 
-    fn take_node(&mut self, entry: Entry) -> u32 {
+    fn take_node(&mut self, entry: Paced) -> u32 {
         let next = NONE;
         if self.free == NONE {
             self.nodes.push(Node { entry, next });
@@ -206,7 +206,7 @@ impl Wheel {
         index
     }
 
-    fn take_head(&mut self, place: u64) -> Entry {
+    fn take_head(&mut self, place: u64) -> Paced {
         let index = self.index_of(place);
         let slot = &mut self.slots[index];
         let head = slot.head;

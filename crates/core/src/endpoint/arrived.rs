@@ -9,7 +9,7 @@ use crate::endpoint::dispatch::SlowRequest;
 use crate::endpoint::rpc::Engine;
 use crate::handle::RequestIdx;
 use crate::handler::batch::{Answer, BatchEntry};
-use crate::handler::table::{Entry, Handler};
+use crate::handler::table::{Handler, Registered};
 use crate::time::Clock;
 use crate::transfer::reassembly::Arrived;
 use crate::transport::Tx;
@@ -22,7 +22,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let inbound = RequestIdx(request);
         let (session, req_type) = self.core.requests.origin(inbound);
         let session = self.core.sessions.handle(session);
-        let Some(Entry { handler, slow }) = self.handlers.get(req_type) else {
+        let Some(Registered { handler, slow }) = self.handlers.get(req_type) else {
             self.core.context.pool.recycle(message);
             return self.core.server().reject(inbound, ErrorCode::UNKNOWN_TYPE);
         };

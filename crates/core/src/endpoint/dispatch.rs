@@ -13,7 +13,7 @@ use crate::handler::background::{Job, JobResult};
 use crate::handler::batch::{Answer, Batch, BatchEntry};
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
-use crate::handler::table::{DispatchFn, Entry, Handler, Handlers};
+use crate::handler::table::{DispatchFn, Handler, Handlers, Registered};
 use crate::packet::receive::Packet;
 use crate::protocol::Core;
 use crate::time::Clock;
@@ -21,7 +21,7 @@ use crate::transport::{Rx, Transport, Tx};
 
 /// Where a packet lies: which frame of the burst, and from which byte.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) frame: usize,
     pub(crate) offset: usize,
     pub(crate) congestion: bool,
@@ -58,10 +58,15 @@ pub(crate) struct SlowRequest {
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Starts the handler of a new request.
     #[inline]
-    pub(crate) fn run_handler(&mut self, packet: &Packet<'_>, place: Place, inbound: RequestIdx) {
+    pub(crate) fn run_handler(
+        &mut self,
+        packet: &Packet<'_>,
+        place: Position,
+        inbound: RequestIdx,
+    ) {
         let req_type = packet.header.req_type();
         match self.handlers.get(req_type) {
-            Some(Entry {
+            Some(Registered {
                 handler: Handler::Dispatch(run),
                 slow: false,
             }) => {
@@ -75,7 +80,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// A request whose handler does not run between this packet and the next.
     #[inline(never)]
-    fn run_later(&mut self, packet: &Packet<'_>, place: Place, inbound: RequestIdx) {
+    fn run_later(&mut self, packet: &Packet<'_>, place: Position, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
             return self.core.server().reject(inbound, ErrorCode::UNKNOWN_TYPE);
         };
@@ -195,7 +200,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     fn keep_for_batch(
         &mut self,
         packet: &Packet<'_>,
-        place: Place,
+        place: Position,
         inbound: RequestIdx,
         max_response: usize,
     ) {

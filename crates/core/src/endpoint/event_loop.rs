@@ -30,7 +30,7 @@ use dunlin_wire::{PacketType, peek_session};
 
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
-use crate::endpoint::dispatch::{Dispatched, Place, suspect_slow};
+use crate::endpoint::dispatch::{Dispatched, Position, suspect_slow};
 use crate::endpoint::rpc::{Engine, Rpc};
 use crate::handle::NONE;
 use crate::handler::context::Cx;
@@ -150,7 +150,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
                 if EACH {
                     self.engine.read_clock();
                 }
-                let place = Place {
+                let place = Position {
                     frame: index,
                     offset,
                     congestion: frame.congestion,
@@ -243,7 +243,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// One valid packet of an open session.
     #[inline(always)]
-    pub(super) fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Place) {
+    pub(super) fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Position) {
         let core = &mut self.core;
         let (session, header) = (packet.session, &packet.header);
         if let Some(acks) = packet.acks(bytes) {

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
 
 use crate::call::Done;
-use crate::endpoint::dispatch::{Dispatched, Place};
+use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::rpc::{Engine, Rpc};
 use crate::handle::RequestIdx;
 use crate::handler::context::Cx;
@@ -129,7 +129,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return;
         };
         cursor.offset += packet.len;
-        let place = Place {
+        let place = Position {
             frame: cursor.frame,
             offset,
             congestion: frame.congestion,

@@ -40,7 +40,7 @@ pub(crate) enum Handler<App> {
 }
 
 /// An entry of the table.
-pub(crate) struct Entry<App> {
+pub(crate) struct Registered<App> {
     pub(crate) handler: Handler<App>,
     /// A dispatch handler that has taken longer than `ack_delay` before. Its clients are told
     /// before it starts (rule S4).
@@ -49,7 +49,7 @@ pub(crate) struct Entry<App> {
 
 /// All functions of an endpoint.
 pub(crate) struct Handlers<App> {
-    by_type: Vec<Option<Entry<App>>>,
+    by_type: Vec<Option<Registered<App>>>,
     /// Of these, the dispatch handlers that were not slow.
     fast: Vec<Option<DispatchFn<App>>>,
     pub(crate) completion: CompletionFn<App>,
@@ -88,7 +88,7 @@ impl<App> Handlers<App> {
             self.by_type.resize_with(index + 1, || None);
             self.fast.resize(index + 1, None);
         }
-        self.by_type[index] = Some(Entry {
+        self.by_type[index] = Some(Registered {
             handler,
             slow: false,
         });
@@ -96,7 +96,7 @@ impl<App> Handlers<App> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, req_type: ReqType) -> Option<&Entry<App>> {
+    pub(crate) fn get(&self, req_type: ReqType) -> Option<&Registered<App>> {
         self.by_type.get(usize::from(req_type.0))?.as_ref()
     }
 

@@ -13,11 +13,11 @@ use crate::config::Config;
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
 use crate::slab::Slab;
-use crate::transfer::scoreboard::{Arrival, Arrivals};
+use crate::transfer::scoreboard::{Arrivals, Novelty};
 
 /// A request of which some has arrived.
 #[derive(Debug, Default)]
-struct Incoming {
+struct Assembly {
     arrivals: Arrivals,
     packets: u32,
     size: u32,
@@ -67,7 +67,7 @@ pub(crate) struct CreditReturn {
 /// All large requests of an endpoint that are here in part, or complete and not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    incoming: Slab<Incoming>,
+    incoming: Slab<Assembly>,
     bytes: u64,
     /// Those of each session that ever had any.
     bytes_of: BTreeMap<u32, u64>,
@@ -122,11 +122,11 @@ impl Reassembly {
         self.bytes += u64::from(size);
         *self.bytes_of.entry(session).or_default() += u64::from(size);
         let place = self.incoming.take();
-        *self.incoming.at_mut(place) = Incoming {
+        *self.incoming.at_mut(place) = Assembly {
             packets,
             size,
             message: Some(message),
-            ..Incoming::default()
+            ..Assembly::default()
         };
         place
     }
@@ -150,9 +150,9 @@ impl Reassembly {
         let packet = header.pkt.0;
         let found = incoming.arrivals.find(packet);
         match found {
-            Arrival::TooFar => return Err(DropReason::PacketNumber),
-            Arrival::Duplicate => incoming.duplicate = true,
-            Arrival::New => {
+            Novelty::TooFar => return Err(DropReason::PacketNumber),
+            Novelty::Duplicate => incoming.duplicate = true,
+            Novelty::New => {
                 let start = packet as usize * data_size;
                 let message = incoming.message.as_mut().map(MsgBuf::data_mut);
                 // The packet exists and its data is as long as it should be (rule W8).
@@ -168,7 +168,7 @@ impl Reassembly {
         let complete = incoming.arrivals.cumulative() == incoming.packets;
         Ok(match found {
             _ if complete => Taken::Last,
-            Arrival::New => Taken::New,
+            Novelty::New => Taken::New,
             _ => Taken::Again,
         })
     }

@@ -80,7 +80,7 @@ pub(crate) struct Arrivals {
 
 /// What [`Arrivals::find`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Arrival {
+pub(crate) enum Novelty {
     New,
     Duplicate,
     /// Further ahead than a sender may be.
@@ -95,19 +95,19 @@ impl Arrivals {
 
     /// What the packet is if it comes now.
     #[inline]
-    pub(crate) fn find(&self, packet: u32) -> Arrival {
+    pub(crate) fn find(&self, packet: u32) -> Novelty {
         match packet.checked_sub(self.cumulative) {
-            None => Arrival::Duplicate,
-            Some(ahead) if ahead >= MAX_AHEAD => Arrival::TooFar,
-            Some(_) if self.behind.has(packet) => Arrival::Duplicate,
-            Some(_) => Arrival::New,
+            None => Novelty::Duplicate,
+            Some(ahead) if ahead >= MAX_AHEAD => Novelty::TooFar,
+            Some(_) if self.behind.has(packet) => Novelty::Duplicate,
+            Some(_) => Novelty::New,
         }
     }
 
     /// A packet is here that was found to be new.
     #[inline]
     pub(crate) fn insert(&mut self, packet: u32) {
-        debug_assert_eq!(self.find(packet), Arrival::New);
+        debug_assert_eq!(self.find(packet), Novelty::New);
         self.behind.insert(packet);
         while self.behind.has(self.cumulative) {
             self.behind.remove(self.cumulative);

@@ -8,7 +8,7 @@ use super::{CallIdx, CallState, Calls, home};
 use crate::call::{CallOptions, Tag};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
-use crate::congestion::wheel::Entry;
+use crate::congestion::wheel::Paced;
 use crate::context::Context;
 use crate::error::{CallError, CallErrorKind};
 use crate::handle::{CallId, NONE, Session};
@@ -191,7 +191,7 @@ impl Calls {
             Some(at) => {
                 // No timeout begins before that.
                 self.at_mut(idx).sent = at;
-                let entry = Entry {
+                let entry = Paced {
                     session: line.handle(self.session_of(idx)),
                     req: self.req_of(idx),
                     packet: 0,

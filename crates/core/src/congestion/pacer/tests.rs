@@ -103,7 +103,7 @@ fn an_ended_flow_is_forgotten_and_its_place_reused() {
 fn what_is_held_comes_up_at_its_time() {
     let (mut pacer, _) = with(None, None);
     let at = Nanos::from_micros(10);
-    let entry = Entry {
+    let entry = Paced {
         session: Session::NONE,
         req: ReqNum(8),
         packet: 2,

@@ -6,8 +6,8 @@ use super::*;
 
 const SESSION: Session = Session::new(3, 1);
 
-fn entry(packet: u32, at: u64) -> Entry {
-    Entry {
+fn entry(packet: u32, at: u64) -> Paced {
+    Paced {
         session: SESSION,
         req: ReqNum(packet),
         packet,
@@ -118,7 +118,7 @@ proptest! {
         steps in steps(),
     ) {
         let mut wheel = wheel(width, slots);
-        let mut model: Vec<Entry> = Vec::new();
+        let mut model: Vec<Paced> = Vec::new();
         let mut now = start;
         for (number, step) in (0_u32..).zip(steps) {
             match step {

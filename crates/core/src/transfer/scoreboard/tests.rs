@@ -155,14 +155,14 @@ proptest! {
         for packet in packets {
             let base = (0..).find(|packet| !model.contains(packet)).unwrap();
             let expected = if model.contains(&packet) {
-                Arrival::Duplicate
+                Novelty::Duplicate
             } else if packet >= base + MAX_AHEAD {
-                Arrival::TooFar
+                Novelty::TooFar
             } else {
-                Arrival::New
+                Novelty::New
             };
             prop_assert_eq!(arrivals.find(packet), expected);
-            if expected == Arrival::New {
+            if expected == Novelty::New {
                 arrivals.insert(packet);
                 model.insert(packet);
             }

@@ -182,7 +182,7 @@ impl Transfers {
         }
         let mut packets = 0;
         let mut rtt = None;
-        let mut arrived = |arrival: Option<Arrival>| {
+        let mut arrived = |arrival: Option<Acked>| {
             packets += u32::from(arrival.is_some());
             rtt = rtt.or(arrival.and_then(|arrival| arrival.rtt));
         };
@@ -220,7 +220,7 @@ impl Transfers {
         transfer: u32,
         packet: u32,
         header: &Header,
-    ) -> Option<Arrival> {
+    ) -> Option<Acked> {
         let entry = self.at_mut(transfer);
         let held = entry.held();
         let line = lent.sessions.at_mut(session);
@@ -229,7 +229,7 @@ impl Transfers {
         let Answered { sent, once } = entry.on_acked(packet, now, least)?;
         let free = held - entry.held();
         line.return_credits(free);
-        let mut arrival = Arrival { rtt: None };
+        let mut arrival = Acked { rtt: None };
         if let Some(first) = entry.take_probed(packet) {
             // Whichever copy has arrived: it took no longer than this. If that is more than was
             // thought, the probe may have come too early, and with it every one to come.
@@ -296,7 +296,7 @@ impl Transfers {
 
 /// A packet that was not known to have arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct Acked {
     /// Its round trip, if it can be trusted (rule S10).
     pub(super) rtt: Option<Nanos>,
 }

@@ -6,7 +6,7 @@
 //! ends, and by `congestion/pacing.rs` when a packet's time has come.
 
 use crate::congestion::Way;
-use crate::congestion::wheel::Entry;
+use crate::congestion::wheel::Paced;
 use crate::handle::{CallIdx, NONE};
 use crate::packet::words::HEADER_BYTES;
 use crate::time::Nanos;
@@ -208,7 +208,7 @@ impl Transfers {
         let message = self.at_mut(transfer);
         message.place = Some(at);
         let idx = message.call;
-        let entry = Entry {
+        let entry = Paced {
             session: line.handle(session),
             req: lent.calls.req_of(idx),
             packet,
