@@ -45,3 +45,6 @@ impl Notices {
         self.closed.pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests;

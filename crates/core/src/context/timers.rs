@@ -33,3 +33,6 @@ impl Timers {
         self.0.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -195,3 +195,6 @@ impl RttLog {
         self.0.get_or_insert_default().drain(..).for_each(each);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,3 +176,6 @@ impl<'a> Parts<'a> {
         holds(Law::Requests, self.requests.is_count_right())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Notices alone: each comes out once, in order, and those of the control plane wait for it.
+
+use dunlin_wire::{ReqNum, Token};
+
+use super::*;
+use crate::error::CloseReason;
+use crate::handle::{RequestId, Session};
+
+#[test]
+fn events_come_out_in_their_order_and_once() {
+    let (first, second) = (Session::new(1, 0), Session::new(2, 0));
+    let mut notices = Notices::default();
+    notices.on_session(SessionEvent::Connected(first));
+    notices.on_session(SessionEvent::Accepted(second));
+    assert!(notices.is_waiting());
+    let next = notices.pop_session();
+    assert!(matches!(next, Some(SessionEvent::Connected(it)) if it == first));
+    let next = notices.pop_session();
+    assert!(matches!(next, Some(SessionEvent::Accepted(it)) if it == second));
+    assert!(notices.pop_session().is_none() && !notices.is_waiting());
+}
+
+#[test]
+fn a_ticket_waits_for_the_user() {
+    let ticket = Ticket(RequestId {
+        index: 3,
+        generation: 1,
+        req: ReqNum(9),
+    });
+    let mut notices = Notices::default();
+    notices.on_given_up(ticket);
+    assert!(notices.is_waiting());
+    assert_eq!(notices.pop_given_up(), Some(ticket));
+    assert_eq!(
+        (notices.pop_given_up(), notices.is_waiting()),
+        (None, false)
+    );
+}
+
+#[test]
+fn what_the_control_plane_takes_keeps_no_loop_awake() {
+    let closed = Closed {
+        session: Session::new(1, 0),
+        token: Token(7),
+        reason: CloseReason::PeerFailed,
+        remote: None,
+        tell: false,
+    };
+    let mut notices = Notices::default();
+    notices.on_closed(closed);
+    assert!(!notices.is_waiting());
+    assert_eq!(notices.pop_closed(), Some(closed));
+    assert_eq!(notices.pop_closed(), None);
+}
