@@ -100,8 +100,9 @@ pub(crate) struct RequestId {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RequestIdx(pub(crate) u32);
 
-/// Names a request that was kept without a guard ([`Request::keep`]), for layers that have their
-/// own: whoever loses it leaves the client waiting. One that was answered is recognised.
+/// Names a request that was kept without a guard ([`Request::keep`](crate::Request::keep)), for
+/// layers that have a guard of their own: a layer that loses the ticket leaves the client waiting.
+/// A ticket of a request that was answered is recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket(pub(crate) RequestId);
 

@@ -8,7 +8,7 @@
 //! the index's to take.
 //!
 //! The first word of a page is its link, plus one: to the page before it in its class, or to the
-//! next free page; of a free page it has [`FREE`], and its second word links back.
+//! next free page. A free page has a mark in it, and its second word links back.
 
 mod pages;
 

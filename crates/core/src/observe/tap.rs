@@ -24,6 +24,6 @@ pub struct Seen {
     pub at: Nanos,
     /// Who sent it; `None`: it is of no open session.
     pub peer: Option<PeerId>,
-    /// Why something of it was dropped: a place in [`Drops::named`].
+    /// Why something of it was dropped: a place in [`Drops::named`](crate::Drops::named).
     pub dropped: Option<usize>,
 }

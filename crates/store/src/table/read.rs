@@ -31,7 +31,7 @@ impl<'a> Item<'a> {
         Value::read(self.memory, self.place, &self.header, self.mode)
     }
 
-    /// For a value longer than a [`SLICE`](crate::SLICE): the write that it is of, for
+    /// For a value longer than a [`SLICE`]: the write that it is of, for
     /// [`Table::read_slice`].
     #[must_use]
     pub fn stamp(&self) -> Option<Stamp> {
