@@ -30,7 +30,7 @@ const RECEIVE_PATH: [&str; 27] = [
     "crates/core/src/endpoint/event_loop.rs",
     "crates/core/src/endpoint/plain.rs",
     "crates/core/src/session/line.rs",
-    "crates/core/src/session/line/slots.rs",
+    "crates/core/src/session/line/credits.rs",
     "crates/core/src/session/proof.rs",
     "crates/core/src/endpoint/arrived.rs",
     "crates/core/src/endpoint/dispatch.rs",

@@ -6,11 +6,11 @@ use crate::error::RpcError;
 use crate::handle::Session;
 use crate::time::Nanos;
 
-/// What the user gives with a call and gets back with its completion.
+/// A number of the user's for a call: its completion brings it back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tag(pub u64);
 
-/// What a call may be told beside its message.
+/// Options of a single call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallOptions {
     /// Complete with [`RpcError::DeadlinePassed`] when this span has passed without a response.
@@ -23,7 +23,7 @@ pub struct CallOptions {
 pub struct Done {
     /// The session of the call.
     pub session: Session,
-    /// What the user gave with the call.
+    /// The tag of the call.
     pub tag: Tag,
     /// `Ok` if `response` holds the response.
     pub result: Result<(), RpcError>,

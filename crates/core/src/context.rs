@@ -7,7 +7,7 @@
 pub(crate) mod agenda;
 pub(crate) mod moment;
 pub(crate) mod notices;
-pub(crate) mod timers;
+pub(crate) mod user_timers;
 
 use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
 
@@ -16,7 +16,7 @@ use crate::config::{Config, ConfigError};
 use crate::context::agenda::Agenda;
 use crate::context::moment::Moment;
 use crate::context::notices::Notices;
-use crate::handle::{RequestId, Ticket};
+use crate::handle::{RequestId, SessionIdx, Ticket};
 use crate::observe::stats::Stats;
 use crate::packet::outbox::Outbox;
 use crate::rng::Rng;
@@ -108,7 +108,7 @@ impl Context {
 
     /// Puts the session before the loop if it has a backlog that could move.
     #[inline]
-    pub(crate) fn wake(&mut self, session: u32, line: &mut Line) {
+    pub(crate) fn wake(&mut self, session: SessionIdx, line: &mut Line) {
         #[cfg(feature = "mutants")]
         if self.shows(crate::mutant::Mutant::LostWakeup) {
             return;

@@ -1,12 +1,58 @@
 //! The names of what an endpoint has: sessions, calls, requests and timers. Plain values of one or
 //! two words; the tables that they lead into recognise a name whose bearer is gone.
 //!
-//! Every folder uses them, so they need nothing of the crate.
+//! Every folder uses them, so they need nothing of the crate but the tables' kind of index.
 
 use dunlin_wire::{ReqNum, SessionNum};
 
-/// No index: the end of a list, or a slot without call or request.
-pub(crate) const NONE: u32 = u32::MAX;
+use crate::slab::Index;
+
+/// Types of indexes, one for each table.
+macro_rules! indexes {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub(crate) struct $name(pub(crate) u32);
+
+        impl $name {
+            /// No index: the end of a list, or a place without entry.
+            pub(crate) const NONE: Self = Self(u32::MAX);
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::NONE
+            }
+        }
+
+        impl Index for $name {
+            #[inline]
+            fn new(index: u32) -> Self {
+                Self(index)
+            }
+
+            #[inline]
+            fn get(self) -> u32 {
+                self.0
+            }
+        }
+    )*};
+}
+
+indexes! {
+    /// A session's place in the table of sessions: its number at this side.
+    SessionIdx
+    /// A call's place in the table of calls.
+    CallIdx
+    /// An inbound request's place in the table of requests.
+    RequestIdx
+    /// The place of a large message of the client side in the table of transfers.
+    TransferIdx
+    /// The place of a request that arrives in parts in the table of assemblies.
+    AssemblyIdx
+    /// The place of a session's flows in the table of flows.
+    FlowIdx
+}
 
 /// A session as the user names it. Handles of closed sessions are recognised, not reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,17 +64,17 @@ pub struct Session {
 
 impl Session {
     /// A handle that names no session: a placeholder until `connect` has returned one.
-    pub const NONE: Self = Self::new(u32::MAX, 0);
+    pub const NONE: Self = Self::new(SessionIdx::NONE, 0);
 
     #[inline]
-    pub(crate) const fn new(index: u32, generation: u32) -> Self {
-        let word = (index as u64) << 32 | generation as u64;
+    pub(crate) const fn new(index: SessionIdx, generation: u32) -> Self {
+        let word = (index.0 as u64) << 32 | generation as u64;
         Self { word }
     }
 
     #[inline]
-    pub(crate) const fn index(self) -> u32 {
-        (self.word >> 32) as u32
+    pub(crate) const fn index(self) -> SessionIdx {
+        SessionIdx((self.word >> 32) as u32)
     }
 
     #[inline]
@@ -39,14 +85,14 @@ impl Session {
 
     /// This side's number for the session, as packets carry it.
     pub const fn number(self) -> SessionNum {
-        SessionNum(self.index())
+        SessionNum(self.index().0)
     }
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
-            .field("index", &self.index())
+            .field("index", &self.index().0)
             .field("generation", &self.generation())
             .finish()
     }
@@ -62,20 +108,15 @@ pub struct CallId {
 
 impl CallId {
     #[inline]
-    pub(crate) const fn index_at(self) -> CallIdx {
-        CallIdx(self.index())
-    }
-
-    #[inline]
-    pub(crate) const fn new(index: u32, generation: u32) -> Self {
-        let word = (generation as u64) << 32 | index as u64;
-        Self { word }
-    }
-
-    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    pub(crate) const fn index(self) -> u32 {
-        self.word as u32
+    pub(crate) const fn index(self) -> CallIdx {
+        CallIdx(self.word as u32)
+    }
+
+    #[inline]
+    pub(crate) const fn new(index: CallIdx, generation: u32) -> Self {
+        let word = (generation as u64) << 32 | index.0 as u64;
+        Self { word }
     }
 
     #[inline]
@@ -84,21 +125,13 @@ impl CallId {
     }
 }
 
-/// Index of a call in the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct CallIdx(pub(crate) u32);
-
 /// Names a request, for handles that outlive the iteration. Stale ones are recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RequestId {
-    pub(crate) index: u32,
+    pub(crate) index: RequestIdx,
     pub(crate) generation: u32,
     pub(crate) req: ReqNum,
 }
-
-/// Index of a request in the table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct RequestIdx(pub(crate) u32);
 
 /// Names a request that was kept without a guard ([`Request::keep`](crate::Request::keep)), for
 /// layers that have a guard of their own: a layer that loses the ticket leaves the client waiting.
@@ -110,10 +143,10 @@ impl Ticket {
     /// A small number that no other unanswered request has, for tables of what is kept.
     #[inline]
     pub const fn index(self) -> usize {
-        self.0.index as usize
+        self.0.index.0 as usize
     }
 }
 
-/// What the user gives with a timer and gets back when it fires.
+/// The number that the user gives with a timer and gets back when it fires.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TimerToken(pub u64);

@@ -3,13 +3,13 @@
 //!
 //! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
 //! in `protocol/client.rs` for calls, in `server/events.rs` for requests, in `protocol/sessions.rs`
-//! for sessions that come and go, and in `protocol/scan.rs` for time. `protocol/laws.rs` looks at
-//! all parts, and changes none.
+//! for sessions that come and go, and in `protocol/timeouts.rs` for time. `protocol/laws.rs` looks
+//! at all parts, and changes none.
 
 mod client;
 mod laws;
-mod scan;
 mod sessions;
+mod timeouts;
 
 use dunlin_wire::{Header, PacketType};
 
@@ -17,6 +17,7 @@ use crate::client::calls::Calls;
 use crate::config::{Config, ConfigError};
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
+use crate::handle::SessionIdx;
 use crate::packet::receive::Packet;
 use crate::protocol::laws::Laws;
 use crate::server::events::Server;
@@ -116,7 +117,7 @@ impl Core {
     #[inline(never)]
     pub(crate) fn on_control_packet(
         &mut self,
-        session: u32,
+        session: SessionIdx,
         header: &Header,
         bytes: &[u8],
         congestion: bool,
@@ -133,7 +134,7 @@ impl Core {
 impl Core {
     /// Asks for the session's slots; its own memory has been asked for.
     #[inline]
-    pub(crate) fn prefetch_slots(&self, index: u32) {
+    pub(crate) fn prefetch_slots(&self, index: SessionIdx) {
         if let Some(line) = self.sessions.get(index) {
             let at = line.slots().start as usize;
             self.calls.prefetch_slot(at);
@@ -143,7 +144,7 @@ impl Core {
 
     /// Asks for the call or the request that the packet is for.
     #[inline]
-    pub(crate) fn prefetch_state(&self, index: u32, bytes: &[u8]) {
+    pub(crate) fn prefetch_state(&self, index: SessionIdx, bytes: &[u8]) {
         let Some(line) = self.sessions.get(index) else {
             return;
         };

@@ -15,16 +15,17 @@
 //!
 //! State is private. `calls/issue.rs` sends requests, `calls/answers.rs` has what their answers do,
 //! `calls/plain.rs` both for calls about which nothing is unusual, `calls/waiting.rs` the backlog,
-//! `calls/endings.rs` deadlines, cancellation and failure, `calls/overdue.rs` what silence does,
-//! `calls/parts.rs` what large messages need of their call. The endpoint's core routes events here;
-//! nothing here calls user code: completions are returned or queued.
+//! `calls/endings.rs` deadlines, cancellation and failure, `calls/parts.rs` what large messages
+//! need of their call, and `calls/retransmission.rs` calls that have no answer for too long. The
+//! endpoint's core routes events here; nothing here calls user code: completions are returned or
+//! queued.
 
 pub(crate) mod answers;
 mod endings;
 pub(crate) mod issue;
-pub(crate) mod overdue;
 pub(crate) mod parts;
 pub(crate) mod plain;
+pub(crate) mod retransmission;
 mod slots;
 mod waiting;
 
@@ -33,7 +34,7 @@ use dunlin_wire::ReqType;
 
 use crate::call::Tag;
 use crate::client::slot::Slot;
-use crate::handle::{CallId, CallIdx, NONE};
+use crate::handle::{CallId, CallIdx, SessionIdx, TransferIdx};
 use crate::packet::words::{high, low};
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -109,10 +110,10 @@ struct Call {
     /// the call has none: one word, because both are written at once.
     home: u64,
     /// `Sending`, `Receiving`: which transfer.
-    transfer: u32,
+    transfer: TransferIdx,
     /// The calls before and after it among those of the session that wait.
-    previous: u32,
-    next: u32,
+    previous: CallIdx,
+    next: CallIdx,
     req_type: ReqType,
 }
 
@@ -136,10 +137,10 @@ impl Default for Call {
             attempts: 0,
             sample: false,
             spare: 0,
-            home: home(NONE, NONE),
-            transfer: NONE,
-            previous: NONE,
-            next: NONE,
+            home: home(SessionIdx::NONE, NO_SLOT),
+            transfer: TransferIdx::NONE,
+            previous: CallIdx::NONE,
+            next: CallIdx::NONE,
             req_type: ReqType(0),
         }
     }
@@ -147,8 +148,8 @@ impl Default for Call {
 
 impl Call {
     #[inline]
-    fn session(&self) -> u32 {
-        high(self.home)
+    fn session(&self) -> SessionIdx {
+        SessionIdx(high(self.home))
     }
 
     /// Where its slot is.
@@ -169,30 +170,33 @@ impl Call {
     }
 }
 
+/// The place of the slot of a call that has none.
+const NO_SLOT: u32 = u32::MAX;
+
 #[inline(always)]
-const fn home(session: u32, at: u32) -> u64 {
-    (session as u64) << 32 | at as u64
+const fn home(session: SessionIdx, at: u32) -> u64 {
+    (session.0 as u64) << 32 | at as u64
 }
 
 /// The calls of a session that wait: a doubly linked list through the table of calls, so that a
 /// call can leave from anywhere.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
-    first: u32,
-    last: u32,
+    first: CallIdx,
+    last: CallIdx,
     len: u32,
 }
 
 const NO_CALLS: Waiting = Waiting {
-    first: NONE,
-    last: NONE,
+    first: CallIdx::NONE,
+    last: CallIdx::NONE,
     len: 0,
 };
 
 /// All calls of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    table: Slab<Call>,
+    table: Slab<CallIdx, Call>,
     slots: Vec<Slot>,
     /// By session.
     waiting: Vec<Waiting>,
@@ -214,12 +218,12 @@ impl Calls {
     pub(crate) fn find(&self, id: CallId) -> Option<CallIdx> {
         let call = self.table.get(id.index())?;
         let live = call.generation == id.generation() && call.state.is_pending();
-        live.then_some(id.index_at())
+        live.then_some(id.index())
     }
 
     /// The session of a call that is not free.
     #[inline]
-    pub(crate) fn session_of(&self, idx: CallIdx) -> u32 {
+    pub(crate) fn session_of(&self, idx: CallIdx) -> SessionIdx {
         self.at(idx).session()
     }
 
@@ -231,12 +235,12 @@ impl Calls {
 
     #[inline]
     fn at(&self, idx: CallIdx) -> &Call {
-        self.table.at(idx.0)
+        self.table.at(idx)
     }
 
     #[inline]
     fn at_mut(&mut self, idx: CallIdx) -> &mut Call {
-        self.table.at_mut(idx.0)
+        self.table.at_mut(idx)
     }
 
     /// Gives the entry back; its buffers must have been taken.
@@ -246,7 +250,7 @@ impl Calls {
         debug_assert!(call.request.is_none() && call.response.is_none());
         call.enter(CallState::Free);
         call.generation = call.generation.wrapping_add(1);
-        self.table.release(idx.0);
+        self.table.release(idx);
     }
 }
 

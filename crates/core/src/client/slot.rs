@@ -3,7 +3,7 @@
 
 use dunlin_wire::ReqNum;
 
-use crate::handle::NONE;
+use crate::handle::CallIdx;
 use crate::packet::words::{high, low};
 
 /// A whole response to the slot's request ends its call.
@@ -21,7 +21,7 @@ pub(super) struct Slot {
     /// a response of one packet exactly if that ends the call.
     word: u64,
     /// The call in the slot.
-    call: u32,
+    call: CallIdx,
 }
 
 impl Slot {
@@ -29,7 +29,7 @@ impl Slot {
     pub(super) const fn new(req: ReqNum) -> Self {
         Self {
             word: word(req, FREE),
-            call: NONE,
+            call: CallIdx::NONE,
         }
     }
 
@@ -45,19 +45,19 @@ impl Slot {
 
     /// The call in the slot, if there is one.
     #[inline]
-    pub(super) fn call(self) -> Option<u32> {
+    pub(super) fn call(self) -> Option<CallIdx> {
         (!self.is_free()).then_some(self.call)
     }
 
     /// The call that a packet ends if this is the last word of its header.
     #[inline(always)]
-    pub(super) fn awaited(self, word: u64) -> Option<u32> {
+    pub(super) fn awaited(self, word: u64) -> Option<CallIdx> {
         (self.word == word).then_some(self.call)
     }
 
     /// A request leaves in the free slot, and waits for nothing but its answer.
     #[inline(always)]
-    pub(super) fn occupy(&mut self, call: u32) {
+    pub(super) fn occupy(&mut self, call: CallIdx) {
         debug_assert!(self.is_free());
         self.word -= u64::from(FREE - PLAIN);
         self.call = call;

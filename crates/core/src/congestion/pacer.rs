@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::congestion::flow::Flow;
 use crate::congestion::wheel::{Paced, Wheel};
 use crate::congestion::{Sample, Way};
-use crate::handle::NONE;
+use crate::handle::FlowIdx;
 use crate::scheme::{Bypasses, BytesPerSec};
 use crate::session::rtt::SAMPLE_INTERVAL;
 use crate::slab::Slab;
@@ -43,7 +43,7 @@ impl Flows {
 #[derive(Debug)]
 pub(crate) struct Pacer {
     /// `None`: the entry is free.
-    flows: Slab<Option<Flows>>,
+    flows: Slab<FlowIdx, Option<Flows>>,
     wheel: Wheel,
     bypasses: Bypasses,
 }
@@ -76,7 +76,7 @@ impl Pacer {
     }
 
     /// `back`: `None` if both ways have one flow.
-    pub(crate) fn begin(&mut self, out: Flow, back: Option<Flow>) -> u32 {
+    pub(crate) fn begin(&mut self, out: Flow, back: Option<Flow>) -> FlowIdx {
         let index = self.flows.take();
         *self.flows.at_mut(index) = Some(Flows { out, back });
         index
@@ -87,14 +87,14 @@ impl Pacer {
         self.flows.live()
     }
 
-    pub(crate) fn has(&self, flow: u32) -> bool {
+    pub(crate) fn has(&self, flow: FlowIdx) -> bool {
         self.flow(flow, Way::Out).is_some()
     }
 
     /// Forgets a flow, if the session has one. What waits in the wheel leaves at its time all the
     /// same.
-    pub(crate) fn end(&mut self, flow: u32) {
-        if flow != NONE {
+    pub(crate) fn end(&mut self, flow: FlowIdx) {
+        if flow != FlowIdx::NONE {
             *self.flows.at_mut(flow) = None;
             self.flows.release(flow);
         }
@@ -102,45 +102,51 @@ impl Pacer {
 
     /// Whether the requests of a session with `credits` credits must wait for their time; `None`:
     /// it has no flow.
-    pub(crate) fn must_pace(&self, flow: u32, credits: u32) -> Option<bool> {
+    pub(crate) fn must_pace(&self, flow: FlowIdx, credits: u32) -> Option<bool> {
         let flow = self.flow(flow, Way::Out)?;
         let narrow = flow.window().is_some_and(|packets| packets < credits);
         Some(narrow || flow.rate().is_some() || !self.bypasses.limiter)
     }
 
     /// The rate that a session's packets are held to; `None`: that of the line.
-    pub(crate) fn rate(&self, flow: u32, way: Way) -> Option<BytesPerSec> {
+    pub(crate) fn rate(&self, flow: FlowIdx, way: Way) -> Option<BytesPerSec> {
         self.flow(flow, way)?.rate()
     }
 
     /// Packets of large messages that may be in flight; `None`: they are held to the rate.
-    pub(crate) fn window(&self, flow: u32, way: Way) -> Option<u32> {
+    pub(crate) fn window(&self, flow: FlowIdx, way: Way) -> Option<u32> {
         self.flow(flow, way)?.window()
     }
 
     /// Nothing holds the packets but credits.
-    pub(crate) fn is_free(&self, flow: u32, way: Way) -> bool {
+    pub(crate) fn is_free(&self, flow: FlowIdx, way: Way) -> bool {
         self.rate(flow, way).is_none() && self.bypasses.limiter
     }
 
     /// An answer came. False if the session has no flow.
     #[inline]
-    pub(crate) fn on_answer(&mut self, flow: u32, way: Way, sample: Sample) -> bool {
+    pub(crate) fn on_answer(&mut self, flow: FlowIdx, way: Way, sample: Sample) -> bool {
         self.change(flow, way, |flow| flow.on_answer(sample))
     }
 
     /// Packets were lost. False if the session has no flow.
-    pub(crate) fn on_loss(&mut self, flow: u32, way: Way, now: Nanos) -> bool {
+    pub(crate) fn on_loss(&mut self, flow: FlowIdx, way: Way, now: Nanos) -> bool {
         self.change(flow, way, |flow| flow.on_loss(now))
     }
 
     /// Nothing came for too long. False if the session has no flow.
-    pub(crate) fn on_timeout(&mut self, flow: u32, way: Way, now: Nanos) -> bool {
+    pub(crate) fn on_timeout(&mut self, flow: FlowIdx, way: Way, now: Nanos) -> bool {
         self.change(flow, way, |flow| flow.on_timeout(now))
     }
 
     /// Takes the next place for `bytes` bytes; returns its time. `None`: they may leave at once.
-    pub(crate) fn reserve(&mut self, flow: u32, way: Way, bytes: u32, now: Nanos) -> Option<Nanos> {
+    pub(crate) fn reserve(
+        &mut self,
+        flow: FlowIdx,
+        way: Way,
+        bytes: u32,
+        now: Nanos,
+    ) -> Option<Nanos> {
         let limited = !self.bypasses.limiter;
         let flows = self.flows.get_mut(flow)?.as_mut()?;
         let at = flows.at_mut(way).reserve(bytes, now);
@@ -148,7 +154,7 @@ impl Pacer {
     }
 
     /// What left has `bytes` bytes more than its place was taken for.
-    pub(crate) fn charge(&mut self, flow: u32, way: Way, bytes: u32) {
+    pub(crate) fn charge(&mut self, flow: FlowIdx, way: Way, bytes: u32) {
         self.change(flow, way, |flow| flow.charge(bytes));
     }
 
@@ -167,12 +173,12 @@ impl Pacer {
         self.wheel.next_due()
     }
 
-    fn flow(&self, flow: u32, way: Way) -> Option<&Flow> {
+    fn flow(&self, flow: FlowIdx, way: Way) -> Option<&Flow> {
         Some(self.flows.get(flow)?.as_ref()?.at(way))
     }
 
     #[inline]
-    fn change(&mut self, flow: u32, way: Way, change: impl FnOnce(&mut Flow)) -> bool {
+    fn change(&mut self, flow: FlowIdx, way: Way, change: impl FnOnce(&mut Flow)) -> bool {
         match self.flows.get_mut(flow) {
             Some(Some(flows)) => {
                 change(flows.at_mut(way));

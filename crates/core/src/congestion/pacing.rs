@@ -16,7 +16,7 @@ use crate::congestion::pacer::Pacer;
 use crate::congestion::wheel::Paced;
 use crate::congestion::{CongestionControl, Link, Sample, Way};
 use crate::context::Context;
-use crate::handle::NONE;
+use crate::handle::FlowIdx;
 use crate::packet::words::HEADER_BYTES;
 use crate::scheme::{BytesPerSec, Scheme};
 use crate::session::line::Line;
@@ -27,7 +27,7 @@ impl Pacer {
     /// The peer of a session is known: it gets the scheme that was chosen for it, or that of its
     /// transport.
     pub(crate) fn begin_control(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
-        if line.flow() != NONE {
+        if line.flow() != FlowIdx::NONE {
             // The user was faster.
             return;
         }
@@ -78,7 +78,7 @@ impl Pacer {
     /// Forgets the session's flow. What waits in the wheel leaves at its time all the same.
     pub(crate) fn end_control(&mut self, line: &mut Line) {
         line.set_paced(false);
-        self.end(line.set_flow(NONE));
+        self.end(line.set_flow(FlowIdx::NONE));
     }
 
     /// The session's rate may have changed.

@@ -16,7 +16,7 @@
 use dunlin_wire::ReqNum;
 
 use crate::config::MAX_WHEEL_SLOTS;
-use crate::handle::{NONE, Session};
+use crate::handle::Session;
 use crate::time::Nanos;
 
 /// Two levels of words have a bit for each slot.
@@ -38,6 +38,9 @@ struct Node {
     /// The next of the slot, or of the free list.
     next: u32,
 }
+
+/// The end of a list of entries.
+const NONE: u32 = u32::MAX;
 
 /// First and last entry of a slot.
 #[derive(Clone, Copy, Debug)]

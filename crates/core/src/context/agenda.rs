@@ -2,15 +2,15 @@
 //! S9).
 //!
 //! No packet and no call has a timer entry. The agenda knows when calls, held responses and large
-//! messages must be looked at next; `scan.rs` looks. An endpoint without calls and held responses
-//! has nothing due and does not wake up.
+//! messages must be looked at next; `protocol/timeouts.rs` looks. An endpoint without calls and
+//! held responses has nothing due and does not wake up.
 //!
 //! Invariant: `due` is never later than the earliest entry.
 
 use std::collections::VecDeque;
 
-use crate::context::timers::Timers;
-use crate::handle::{RequestId, TimerToken};
+use crate::context::user_timers::UserTimers;
+use crate::handle::{RequestId, SessionIdx, TimerToken};
 use crate::time::Nanos;
 
 /// Intervals for which a full RX queue, which may hold the answers, excuses every peer.
@@ -40,9 +40,9 @@ pub(crate) struct Agenda {
     attention: bool,
     /// Detached requests in order of the time at which they must be acknowledged (rule S4).
     acks: VecDeque<(Nanos, RequestId)>,
-    timers: Timers,
+    timers: UserTimers,
     /// Sessions to look at before the burst: a slot or a credit may be free for their backlog.
-    stalled: VecDeque<u32>,
+    stalled: VecDeque<SessionIdx>,
 }
 
 impl Agenda {
@@ -58,7 +58,7 @@ impl Agenda {
             sweep_found: false,
             attention: false,
             acks: VecDeque::with_capacity(ACKS_DUE),
-            timers: Timers::default(),
+            timers: UserTimers::default(),
             stalled: VecDeque::new(),
         }
     }
@@ -115,13 +115,13 @@ impl Agenda {
 
     /// The session's backlog may be able to move.
     #[inline]
-    pub(crate) fn on_stalled(&mut self, session: u32) {
+    pub(crate) fn on_stalled(&mut self, session: SessionIdx) {
         self.stalled.push_back(session);
         self.attention = true;
     }
 
     /// The next session whose backlog may be able to move.
-    pub(crate) fn pop_stalled(&mut self) -> Option<u32> {
+    pub(crate) fn pop_stalled(&mut self) -> Option<SessionIdx> {
         self.stalled.pop_front()
     }
 }

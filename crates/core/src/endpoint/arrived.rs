@@ -19,7 +19,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     #[cold]
     pub(crate) fn run_arrived(&mut self, arrived: Arrived) {
         let Arrived { request, message } = arrived;
-        let inbound = RequestIdx(request);
+        let inbound = request;
         let (session, req_type) = self.core.requests.origin(inbound);
         let session = self.core.sessions.handle(session);
         let Some(Registered { handler, slow }) = self.handlers.get(req_type) else {

@@ -32,7 +32,7 @@ use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position, suspect_slow};
 use crate::endpoint::rpc::{Engine, Rpc};
-use crate::handle::NONE;
+use crate::handle::SessionIdx;
 use crate::handler::context::Cx;
 use crate::handler::table::Handlers;
 use crate::law::Check;
@@ -106,11 +106,11 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     #[inline(never)]
     fn prefetch(&mut self, frames: usize) {
         let core = &self.engine.core;
-        let mut sessions = [NONE; RX_BURST];
+        let mut sessions = [SessionIdx::NONE; RX_BURST];
         for (index, session) in sessions.iter_mut().enumerate().take(frames) {
             if let Some(number) = peek_session(self.rx.frame(index).bytes) {
-                *session = number.0;
-                core.sessions.prefetch(number.0);
+                *session = SessionIdx(number.0);
+                core.sessions.prefetch(*session);
             }
         }
         for session in &sessions[..frames] {
@@ -128,7 +128,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         let numbers = (0..frames).filter_map(|index| peek_session(rx.frame(index).bytes));
         engine
             .core
-            .check_after_burst(numbers.map(|number| number.0));
+            .check_after_burst(numbers.map(|number| SessionIdx(number.0)));
     }
 
     /// Every packet of every frame. A frame may hold many (rule W11). `EACH`: each has a reading

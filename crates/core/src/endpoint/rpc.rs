@@ -16,7 +16,7 @@ use crate::endpoint::dispatch::{Dispatched, SlowRequest};
 use crate::endpoint::plain::Running;
 use crate::endpoint::tapping::Tapping;
 use crate::error::{CallError, CloseReason};
-use crate::handle::{CallId, Session};
+use crate::handle::{CallId, Session, SessionIdx};
 use crate::handler::background::{BackgroundFn, BackgroundRequest, Workers};
 use crate::handler::batch::BatchEntry;
 use crate::handler::context::Cx;
@@ -376,7 +376,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     }
 
     /// A live session's index, and the way to its peer.
-    fn control_of(&mut self, session: Session) -> Option<(u32, Path)> {
+    fn control_of(&mut self, session: Session) -> Option<(SessionIdx, Path)> {
         self.engine.step_in();
         let engine = &self.engine;
         let index = engine.core.sessions.find(session)?;

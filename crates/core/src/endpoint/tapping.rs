@@ -3,6 +3,7 @@
 
 use dunlin_wire::peek_session;
 
+use crate::handle::SessionIdx;
 use crate::observe::counters::Drops;
 use crate::observe::tap::{Seen, Tap};
 use crate::protocol::Core;
@@ -28,7 +29,7 @@ impl Tapping {
         let dropped = (0..now.len()).find(|&reason| now[reason].1 != before[reason].1);
         self.drops = drops;
         let session = peek_session(frame.bytes);
-        let state = session.and_then(|session| core.sessions.get_open(session.0));
+        let state = session.and_then(|session| core.sessions.get_open(SessionIdx(session.0)));
         let seen = Seen {
             at: core.context.moment.burst_time(),
             peer: state.map(|state| state.terms().peer),

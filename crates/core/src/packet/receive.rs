@@ -1,12 +1,13 @@
 //! Packets of open sessions, and the extensions of their headers (rules W7, W10, W12).
 
+use crate::handle::SessionIdx;
 use dunlin_msgbuf::PeerBytes;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Bitmap, Flags, HEADER_LEN, Header};
 
 /// A packet that belongs to an open session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
-    pub(crate) session: u32,
+    pub(crate) session: SessionIdx,
     pub(crate) header: Header,
     pub(crate) data: &'a [u8],
     /// Bytes of the frame that the packet took.

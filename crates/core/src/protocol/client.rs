@@ -7,9 +7,9 @@ use dunlin_wire::{ErrorCode, Header, ReqType};
 use crate::call::{CallOptions, Tag};
 use crate::client::calls::answers::{Answer, Answered};
 use crate::client::calls::issue::{Started, Wish};
-use crate::client::calls::overdue::Overdue;
+use crate::client::calls::retransmission::Overdue;
 use crate::error::{CallError, CloseReason, RpcError};
-use crate::handle::{CallId, CallIdx, Session};
+use crate::handle::{CallId, CallIdx, Session, SessionIdx};
 use crate::packet::receive::{Data, bitmap_of};
 use crate::protocol::Core;
 use crate::scheme::Bypasses;
@@ -51,14 +51,14 @@ impl Core {
             .calls
             .issue(wish, &mut self.sessions, &mut self.context)?;
         if issued.starts {
-            self.start(session.index(), issued.id.index_at());
+            self.start(session.index(), issued.id.index());
         }
         Ok(issued.id)
     }
 
     /// Gives the call a slot and a credit, and sends its request.
     #[inline]
-    fn start(&mut self, session: u32, idx: CallIdx) {
+    fn start(&mut self, session: SessionIdx, idx: CallIdx) {
         let line = self.sessions.at_mut(session);
         let started = self
             .calls
@@ -70,7 +70,7 @@ impl Core {
     }
 
     /// Sends what the session's slots and credits allow of the calls that wait.
-    pub(crate) fn resume(&mut self, session: u32) {
+    pub(crate) fn resume(&mut self, session: SessionIdx) {
         let line = self.sessions.at_mut(session);
         line.leave_stall_queue();
         while self.sessions.at(session).can_send()
@@ -82,7 +82,7 @@ impl Core {
     }
 
     /// Ends the calls that waited for the other side's answer and are larger than it takes.
-    pub(crate) fn end_too_large(&mut self, session: u32) {
+    pub(crate) fn end_too_large(&mut self, session: SessionIdx) {
         let limit = self.sessions.at(session).terms().max_message as usize;
         while let Some(idx) = self.calls.first_too_large(session, limit) {
             self.abort(idx, RpcError::Rejected(ErrorCode::TOO_LARGE));
@@ -93,7 +93,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn on_answer(
         &mut self,
-        session: u32,
+        session: SessionIdx,
         header: &Header,
         data: &[u8],
     ) -> Option<Answered> {
@@ -101,7 +101,7 @@ impl Core {
         #[cfg(all(debug_assertions, not(feature = "mutants")))]
         assert!(
             self.calls.are_slots_settled(line.slots(), session),
-            "at {session}"
+            "at {session:?}"
         );
         let (pacer, context) = (&mut self.pacer, &mut self.context);
         match self.calls.on_answer(header, data, line, pacer, context) {
@@ -121,7 +121,12 @@ impl Core {
 
     #[cold]
     #[inline(never)]
-    fn on_answer_again(&mut self, session: u32, header: &Header, data: &[u8]) -> Option<Answered> {
+    fn on_answer_again(
+        &mut self,
+        session: SessionIdx,
+        header: &Header,
+        data: &[u8],
+    ) -> Option<Answered> {
         let line = self.sessions.at_mut(session);
         let (pacer, context) = (&mut self.pacer, &mut self.context);
         match self.calls.on_answer(header, data, line, pacer, context) {
@@ -132,13 +137,13 @@ impl Core {
 
     /// A packet of a response that has more than one.
     #[cold]
-    pub(crate) fn on_large_answer(&mut self, session: u32, header: &Header, data: Data<'_>) {
+    pub(crate) fn on_large_answer(&mut self, session: SessionIdx, header: &Header, data: Data<'_>) {
         let (transfers, mut lent) = self.transfers();
         transfers.on_large_answer(&mut lent, session, header, data);
     }
 
     /// Parts of the call's messages go or come no more.
-    fn end_transfer(&mut self, session: u32, idx: CallIdx) {
+    fn end_transfer(&mut self, session: SessionIdx, idx: CallIdx) {
         let (transfers, mut lent) = self.transfers();
         transfers.end(&mut lent, session, idx);
     }
@@ -146,8 +151,7 @@ impl Core {
     /// Does what is due for large messages. `blame`: what has not come was lost.
     pub(crate) fn check_transfers(&mut self, blame: bool) {
         let mut next = Nanos::MAX;
-        for index in 0..self.transfers.len() {
-            let index = u32::try_from(index).unwrap_or(u32::MAX);
+        for index in self.transfers.indexes() {
             let (transfers, mut lent) = self.transfers();
             if blame && let Some(failed) = transfers.check(&mut lent, index) {
                 self.close(failed, CloseReason::PeerFailed, true);
@@ -182,7 +186,7 @@ impl Core {
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.context.config.bypasses = bypasses;
         self.pacer.set_bypasses(bypasses);
-        for session in 0..self.sessions.len() {
+        for session in self.sessions.indexes() {
             let line = self.sessions.at_mut(session);
             self.pacer.on_rate(line, &self.context);
         }
@@ -190,7 +194,7 @@ impl Core {
 
     /// CR: what of a request has arrived.
     #[inline(never)]
-    pub(crate) fn on_credit_return(&mut self, session: u32, header: &Header, bytes: &[u8]) {
+    pub(crate) fn on_credit_return(&mut self, session: SessionIdx, header: &Header, bytes: &[u8]) {
         let line = self.sessions.at_mut(session);
         let (pacer, context) = (&mut self.pacer, &mut self.context);
         if let Some(idx) = self.calls.on_credit_return(header, line, pacer, context) {
@@ -219,7 +223,7 @@ impl Core {
 
     /// Ends every call of a session that closes, in the order in which they were issued to slots,
     /// then the backlog.
-    pub(crate) fn end_calls(&mut self, session: u32, reason: CloseReason) {
+    pub(crate) fn end_calls(&mut self, session: SessionIdx, reason: CloseReason) {
         let error = match reason {
             CloseReason::PeerFailed => RpcError::PeerFailed,
             other => RpcError::SessionClosed(other),

@@ -3,7 +3,7 @@
 
 use crate::client::calls::Calls;
 use crate::congestion::pacer::Pacer;
-use crate::handle::NONE;
+use crate::handle::{FlowIdx, SessionIdx};
 use crate::law::{Check, Law};
 use crate::protocol::Core;
 use crate::server::requests::Requests;
@@ -30,7 +30,7 @@ pub(crate) struct Laws {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// Those of one session.
-    Session(u32),
+    Session(SessionIdx),
     /// Those over all sessions.
     Sums,
     All,
@@ -46,7 +46,7 @@ impl Laws {
         }
         if self.next < sessions {
             self.next += 1;
-            return Some(Share::Session(self.next - 1));
+            return Some(Share::Session(SessionIdx(self.next - 1)));
         }
         self.next = 0;
         Some(Share::Sums)
@@ -99,14 +99,14 @@ impl<'a> Parts<'a> {
             Share::Session(session) => self.check_session(session),
             Share::Sums => self.check_sums(),
             Share::All => {
-                let mut sessions = 0..self.sessions.len();
+                let mut sessions = self.sessions.indexes();
                 sessions.try_for_each(|session| self.check_session(session))?;
                 self.check_sums()
             }
         }
     }
 
-    fn check_session(&self, session: u32) -> Result<(), Law> {
+    fn check_session(&self, session: SessionIdx) -> Result<(), Law> {
         let Some(line) = self.sessions.get(session).filter(|line| line.is_live()) else {
             return Ok(());
         };
@@ -145,19 +145,20 @@ impl<'a> Parts<'a> {
         holds(Law::Answers, self.requests.are_prepared(slots, &template))?;
         holds(
             Law::Flows,
-            line.flow() == NONE || self.pacer.has(line.flow()),
+            line.flow() == FlowIdx::NONE || self.pacer.has(line.flow()),
         )
     }
 
     /// Checks the laws over all sessions.
     fn check_sums(&self) -> Result<(), Law> {
         let live = || {
-            let all = (0..self.sessions.len()).map(|session| self.sessions.at(session));
+            let all = self.sessions.indexes();
+            let all = all.map(|session| self.sessions.at(session));
             all.filter(|line| line.is_live())
         };
         let holds = |law: Law, holds: bool| if holds { Ok(()) } else { Err(law) };
         let (mut calls, mut transfers) = (0, 0);
-        for session in 0..self.sessions.len() {
+        for session in self.sessions.indexes() {
             if self.sessions.at(session).is_live() {
                 calls += self.calls.waiting(session) as usize;
             }
@@ -168,7 +169,7 @@ impl<'a> Parts<'a> {
         }
         holds(Law::Calls, calls == self.calls.live())?;
         holds(Law::Transfers, transfers == self.transfers.live())?;
-        let flows = live().filter(|line| line.flow() != NONE).count();
+        let flows = live().filter(|line| line.flow() != FlowIdx::NONE).count();
         holds(Law::Flows, flows == self.pacer.live())?;
         holds(Law::Promises, self.sessions.are_promises_kept())?;
         holds(Law::SlotRanges, self.sessions.are_slots_known())?;

@@ -7,9 +7,7 @@
 use crate::config::SessionOptions;
 use crate::congestion::Way;
 use crate::error::{CloseReason, OpenError};
-#[cfg(feature = "mutants")]
-use crate::handle::NONE;
-use crate::handle::Session;
+use crate::handle::{Session, SessionIdx};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::protocol::Core;
@@ -89,7 +87,7 @@ impl Core {
         Ok((session, answer))
     }
 
-    fn begin_session(&mut self, terms: &Terms, accepted: bool) -> Result<u32, OpenError> {
+    fn begin_session(&mut self, terms: &Terms, accepted: bool) -> Result<SessionIdx, OpenError> {
         let strict = self.context.config.strict_credits;
         let rx_queue = strict.then_some(self.context.limits.rx_queue);
         let index = self.sessions.begin(terms, accepted, rx_queue)?;
@@ -102,7 +100,7 @@ impl Core {
     }
 
     /// The session has other slots than before.
-    fn open_slots(&mut self, index: u32) {
+    fn open_slots(&mut self, index: SessionIdx) {
         let line = self.sessions.at(index);
         let (slots, first_req) = (line.slots(), line.terms().first_req);
         let (all, sessions) = (self.sessions.slot_count(), self.sessions.len());
@@ -149,10 +147,12 @@ impl Core {
 #[cfg(feature = "mutants")]
 impl Core {
     /// Planted breaches of laws: the session, which ends, leaves or takes what it should not.
-    fn breach(&mut self, index: u32) {
+    fn breach(&mut self, index: SessionIdx) {
         match self.context.config.mutant {
             Some(Mutant::FlowLeaked) => {
-                self.sessions.at_mut(index).set_flow(NONE);
+                self.sessions
+                    .at_mut(index)
+                    .set_flow(crate::handle::FlowIdx::NONE);
             }
             Some(Mutant::PromiseLeaked) => self.sessions.leak_promise(),
             Some(Mutant::SlotsLeaked) => self.sessions.leak_slots(),

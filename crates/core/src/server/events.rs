@@ -5,7 +5,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{AckVector, ErrorCode, Header};
 
 use crate::context::Context;
-use crate::handle::{RequestId, RequestIdx};
+use crate::handle::{RequestId, RequestIdx, SessionIdx};
 use crate::packet::receive::{Data, Packet};
 use crate::server::inbound::{Effect, Large, Partial, Received};
 use crate::server::requests::Requests;
@@ -45,7 +45,7 @@ impl Server<'_> {
     #[inline(always)]
     pub(crate) fn on_request(
         &mut self,
-        session: u32,
+        session: SessionIdx,
         packet: &Packet<'_>,
         congestion: bool,
     ) -> Option<RequestIdx> {
@@ -65,7 +65,7 @@ impl Server<'_> {
     #[cold]
     pub(crate) fn on_large_request(
         &mut self,
-        session: u32,
+        session: SessionIdx,
         header: &Header,
         data: Data<'_>,
         congestion: bool,
@@ -89,7 +89,7 @@ impl Server<'_> {
     }
 
     /// Makes room for the request, or refuses it.
-    fn begin_parts(&mut self, session: u32, idx: RequestIdx, size: u32) -> Option<Partial> {
+    fn begin_parts(&mut self, session: SessionIdx, idx: RequestIdx, size: u32) -> Option<Partial> {
         let terms = self.sessions.at(session).terms();
         if size > terms.max_message {
             self.reject(idx, ErrorCode::TOO_LARGE);
@@ -124,14 +124,14 @@ impl Server<'_> {
             return self.apply(Effect::CreditDue(partial));
         }
         if let Some(message) = self.reassembly.end(place, partial.session) {
-            self.reassembly.on_complete(idx.0, message);
+            self.reassembly.on_complete(idx, message);
             self.context.agenda.call_attention();
         }
     }
 
     /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
     /// response (rule S13).
-    pub(crate) fn on_probe(&mut self, session: u32, header: &Header, congestion: bool) {
+    pub(crate) fn on_probe(&mut self, session: SessionIdx, header: &Header, congestion: bool) {
         let line = self.sessions.at(session);
         let received = Received::new(session, line, header, congestion);
         let effect = self
@@ -141,7 +141,7 @@ impl Server<'_> {
     }
 
     /// CANCEL: the client does not wait for the response any more (rule S6).
-    pub(crate) fn on_cancel(&mut self, session: u32, header: &Header) {
+    pub(crate) fn on_cancel(&mut self, session: SessionIdx, header: &Header) {
         let line = self.sessions.at(session);
         let received = Received::new(session, line, header, false);
         let effect = self
@@ -151,7 +151,7 @@ impl Server<'_> {
     }
 
     /// The client has these responses (rules S9, W10).
-    pub(crate) fn on_acks(&mut self, session: u32, acks: AckVector) {
+    pub(crate) fn on_acks(&mut self, session: SessionIdx, acks: AckVector) {
         let line = self.sessions.at(session);
         self.requests.on_acks(line, acks, self.context);
     }
@@ -163,8 +163,8 @@ impl Server<'_> {
         match effect {
             Effect::None => {}
             Effect::CreditDue(partial) => {
-                let (place, request) = (partial.place, partial.request.0);
-                self.reassembly.on_credit_due(place, request);
+                self.reassembly
+                    .on_credit_due(partial.place, partial.request);
                 self.context.agenda.call_attention();
             }
             Effect::GivenUp(partial) => {
@@ -181,8 +181,7 @@ impl Server<'_> {
 
     /// Says what has arrived of the requests that this burst brought packets of (rule S7).
     pub(crate) fn return_credits(&mut self) {
-        while let Some(request) = self.reassembly.pop_pending() {
-            let idx = RequestIdx(request);
+        while let Some(idx) = self.reassembly.pop_pending() {
             // It may have ended, and been followed by another one.
             let Some(partial) = self.requests.partial(idx) else {
                 continue;
@@ -248,7 +247,7 @@ impl Server<'_> {
     }
 
     /// The session closes under its requests.
-    pub(crate) fn end_requests(&mut self, session: u32) {
+    pub(crate) fn end_requests(&mut self, session: SessionIdx) {
         for at in self.sessions.at(session).slots() {
             let effect = self.requests.on_session_closed(at as usize, self.context);
             self.apply(effect);

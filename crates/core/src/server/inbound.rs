@@ -3,13 +3,13 @@
 
 use dunlin_wire::Header;
 
-use crate::handle::RequestIdx;
+use crate::handle::{AssemblyIdx, RequestIdx, SessionIdx};
 use crate::session::line::Line;
 
 /// A valid packet from the other side, with its session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
-    pub(crate) session: u32,
+    pub(crate) session: SessionIdx,
     pub(crate) line: &'a Line,
     pub(crate) header: &'a Header,
     /// The network has marked it.
@@ -18,7 +18,12 @@ pub(crate) struct Received<'a> {
 
 impl<'a> Received<'a> {
     #[inline(always)]
-    pub(crate) fn new(session: u32, line: &'a Line, header: &'a Header, congestion: bool) -> Self {
+    pub(crate) fn new(
+        session: SessionIdx,
+        line: &'a Line,
+        header: &'a Header,
+        congestion: bool,
+    ) -> Self {
         Self {
             session,
             line,
@@ -38,9 +43,9 @@ impl<'a> Received<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Partial {
     pub(crate) request: RequestIdx,
-    pub(crate) session: u32,
+    pub(crate) session: SessionIdx,
     /// Its place among those that are being put together.
-    pub(crate) place: u32,
+    pub(crate) place: AssemblyIdx,
 }
 
 /// An event at a request asks this of reassembly.

@@ -28,7 +28,7 @@ mod slots;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqNum, ReqType};
 
-use crate::handle::{RequestId, RequestIdx};
+use crate::handle::{AssemblyIdx, RequestId, RequestIdx, SessionIdx};
 use crate::server::inbound::{Effect, Partial};
 use crate::session::terms::Template;
 use crate::slab::Slab;
@@ -137,7 +137,7 @@ struct InboundRequest {
     req: ReqNum,
     state: RequestState,
     marks: Marks,
-    session: u32,
+    session: SessionIdx,
     /// Counts the slots that the entry was given to.
     generation: u32,
 
@@ -149,7 +149,7 @@ struct InboundRequest {
     /// Packets of a request with the mark `LARGE`.
     packets: u32,
     /// `Receiving`: its place in reassembly.
-    place: u32,
+    place: AssemblyIdx,
     /// With the mark `FAILED`: the error that was answered.
     error: Option<ErrorCode>,
     req_type: ReqType,
@@ -230,7 +230,7 @@ impl InboundRequest {
 /// The requests of the other sides that are not over, and the slots of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    table: Slab<InboundRequest>,
+    table: Slab<RequestIdx, InboundRequest>,
     slots: Vec<Slot>,
 }
 
@@ -240,7 +240,7 @@ impl Requests {
     pub(crate) fn id(&self, idx: RequestIdx) -> RequestId {
         let request = self.at(idx);
         RequestId {
-            index: idx.0,
+            index: idx,
             generation: request.generation,
             req: request.req,
         }
@@ -250,7 +250,7 @@ impl Requests {
     pub(crate) fn find(&self, id: RequestId) -> Option<RequestIdx> {
         let request = self.table.get(id.index)?;
         let is_it = request.generation == id.generation && request.req == id.req;
-        (is_it && request.state.is_open()).then_some(RequestIdx(id.index))
+        (is_it && request.state.is_open()).then_some(id.index)
     }
 
     /// No client waits for the answer any more.
@@ -259,7 +259,7 @@ impl Requests {
     }
 
     /// The session that it came on, and its type.
-    pub(crate) fn origin(&self, idx: RequestIdx) -> (u32, ReqType) {
+    pub(crate) fn origin(&self, idx: RequestIdx) -> (SessionIdx, ReqType) {
         let request = self.at(idx);
         (request.session, request.req_type)
     }
@@ -281,12 +281,12 @@ impl Requests {
 
     #[inline]
     fn at(&self, idx: RequestIdx) -> &InboundRequest {
-        self.table.at(idx.0)
+        self.table.at(idx)
     }
 
     #[inline]
     fn at_mut(&mut self, idx: RequestIdx) -> &mut InboundRequest {
-        self.table.at_mut(idx.0)
+        self.table.at_mut(idx)
     }
 }
 

@@ -13,7 +13,7 @@ use dunlin_wire::{
     Token,
 };
 
-use crate::handle::{NONE, Session};
+use crate::handle::{FlowIdx, Session, SessionIdx};
 use crate::packet::words::{Words, high, low};
 use crate::scheme::Scheme;
 use crate::session::lifecycle::SessionOffer;
@@ -84,8 +84,8 @@ pub(crate) struct Line {
     remote: SessionNum,
     data_size: u32,
     max_message: u32,
-    /// Its flow, or [`NONE`] if it has credits alone.
-    flow: u32,
+    /// Its flow, or [`FlowIdx::NONE`] if it has credits alone.
+    flow: FlowIdx,
     /// What the credits were at the opening.
     credit_limit: u16,
     /// Start of the request numbers.
@@ -110,7 +110,7 @@ impl Default for Line {
             slots: 0,
             remote_token: Token(0),
             generation: 0,
-            flow: NONE,
+            flow: FlowIdx::NONE,
             mask: 0,
             state: State::Free,
             marks: Marks::default(),
@@ -182,7 +182,7 @@ impl Line {
     /// The session has ended. Its calls and requests are gone already.
     pub(super) fn end(&mut self) {
         self.state = State::Free;
-        self.flow = NONE;
+        self.flow = FlowIdx::NONE;
         self.marks = Marks::default();
         self.settle();
     }
@@ -202,7 +202,7 @@ impl Line {
 
     /// The handle of the session, which has this index.
     #[inline]
-    pub(crate) fn handle(&self, index: u32) -> Session {
+    pub(crate) fn handle(&self, index: SessionIdx) -> Session {
         Session::new(index, self.generation)
     }
 
@@ -403,12 +403,12 @@ impl Line {
     }
 
     #[inline]
-    pub(crate) fn flow(&self) -> u32 {
+    pub(crate) fn flow(&self) -> FlowIdx {
         self.flow
     }
 
     /// The session has another flow; returns the one that it had.
-    pub(crate) fn set_flow(&mut self, flow: u32) -> u32 {
+    pub(crate) fn set_flow(&mut self, flow: FlowIdx) -> FlowIdx {
         std::mem::replace(&mut self.flow, flow)
     }
 
@@ -491,7 +491,7 @@ fn all_slots(window: u32) -> u64 {
     u64::MAX >> (u64::BITS - window)
 }
 
-mod slots;
+mod credits;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
-use crate::handle::Session;
+use crate::handle::{Session, SessionIdx};
 use crate::packet::words::{Words, high, low};
 use crate::session::line::Line;
 use crate::session::table::Sessions;
@@ -15,21 +15,21 @@ use crate::transport::PeerId;
 /// A packet that is a whole message, of an open session, with its token (rules W5, W6).
 pub(crate) struct Known<'a> {
     line: &'a mut Line,
-    index: u32,
+    index: SessionIdx,
     req: ReqNum,
 }
 
 /// A session that can send a short request now.
 pub(crate) struct Ready<'a> {
     line: &'a mut Line,
-    index: u32,
+    index: SessionIdx,
 }
 
 impl Sessions {
     /// The session of a packet that is as long as its header says.
     #[inline(always)]
     pub(crate) fn known(&mut self, words: &Words) -> Option<Known<'_>> {
-        let index = high(words[0]);
+        let index = SessionIdx(high(words[0]));
         let line = self.line_mut(index)?;
         #[cfg(all(debug_assertions, not(feature = "mutants")))]
         line.check();
@@ -96,7 +96,7 @@ impl Known<'_> {
 
 impl Ready<'_> {
     #[inline(always)]
-    pub(crate) fn index(&self) -> u32 {
+    pub(crate) fn index(&self) -> SessionIdx {
         self.index
     }
 

@@ -3,6 +3,7 @@
 
 use dunlin_wire::{Flags, HEADER_LEN, Header, HeaderError, PacketType};
 
+use crate::handle::SessionIdx;
 use crate::observe::counters::DropReason;
 use crate::observe::stats::Stats;
 use crate::packet::receive::Packet;
@@ -11,7 +12,7 @@ use crate::time::Nanos;
 
 /// The header of a packet whose session is open.
 struct Found {
-    session: u32,
+    session: SessionIdx,
     header: Header,
     /// Bytes in front of the data.
     start: usize,
@@ -87,7 +88,7 @@ impl Sessions {
     #[inline(always)]
     fn find_header(&self, bytes: &[u8]) -> Result<Found, DropReason> {
         let header = Header::decode(bytes).map_err(reason_of)?;
-        let index = header.session.0;
+        let index = SessionIdx(header.session.0);
         let session = self.get_open(index).ok_or(DropReason::Session)?;
         let known = session.has_token(header.token);
         #[cfg(feature = "mutants")]

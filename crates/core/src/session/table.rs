@@ -7,7 +7,7 @@
 use dunlin_wire::{SessionNum, Token};
 
 use crate::error::OpenError;
-use crate::handle::Session;
+use crate::handle::{Session, SessionIdx};
 use crate::rng::Tokens;
 use crate::session::lifecycle::SessionOffer;
 use crate::session::line::Line;
@@ -19,7 +19,7 @@ use crate::transport::PeerId;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     lines: Vec<Line>,
-    free: Vec<u32>,
+    free: Vec<SessionIdx>,
     limit: usize,
     live: usize,
     /// Slots that have ever been given to sessions.
@@ -61,42 +61,47 @@ impl Sessions {
         self.lines.len() as u32
     }
 
+    /// The places of all sessions, in use or not.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = SessionIdx> + use<> {
+        (0..self.len()).map(SessionIdx)
+    }
+
     /// One more than the highest place of a slot ever used.
     pub(crate) fn slot_count(&self) -> usize {
         self.slots as usize
     }
 
     #[inline]
-    pub(crate) fn get(&self, index: u32) -> Option<&Line> {
-        self.lines.get(index as usize)
+    pub(crate) fn get(&self, index: SessionIdx) -> Option<&Line> {
+        self.lines.get(index.0 as usize)
     }
 
     /// The session that a packet names, whatever its state.
     #[inline(always)]
-    pub(super) fn line_mut(&mut self, index: u32) -> Option<&mut Line> {
-        self.lines.get_mut(index as usize)
+    pub(super) fn line_mut(&mut self, index: SessionIdx) -> Option<&mut Line> {
+        self.lines.get_mut(index.0 as usize)
     }
 
     /// The session that a packet names, if packets may flow on it.
     #[inline]
-    pub(crate) fn get_open(&self, index: u32) -> Option<&Line> {
+    pub(crate) fn get_open(&self, index: SessionIdx) -> Option<&Line> {
         self.get(index).filter(|line| line.is_open())
     }
 
     /// The session at an index that this endpoint stored itself.
     #[inline]
-    pub(crate) fn at(&self, index: u32) -> &Line {
-        &self.lines[index as usize]
+    pub(crate) fn at(&self, index: SessionIdx) -> &Line {
+        &self.lines[index.0 as usize]
     }
 
     #[inline]
-    pub(crate) fn at_mut(&mut self, index: u32) -> &mut Line {
-        &mut self.lines[index as usize]
+    pub(crate) fn at_mut(&mut self, index: SessionIdx) -> &mut Line {
+        &mut self.lines[index.0 as usize]
     }
 
     /// The index of a user's handle, unless that session has ended.
     #[inline]
-    pub(crate) fn find(&self, session: Session) -> Option<u32> {
+    pub(crate) fn find(&self, session: Session) -> Option<SessionIdx> {
         self.find_line(session).map(|_| session.index())
     }
 
@@ -108,7 +113,7 @@ impl Sessions {
     }
 
     #[inline]
-    pub(crate) fn handle(&self, index: u32) -> Session {
+    pub(crate) fn handle(&self, index: SessionIdx) -> Session {
         Session::new(index, self.at(index).generation())
     }
 
@@ -120,21 +125,22 @@ impl Sessions {
 
     /// The live session that has this number and token at this side.
     pub(crate) fn named(&self, number: SessionNum, token: Token) -> Option<Session> {
-        let line = self.get(number.0)?;
+        let line = self.get(SessionIdx(number.0))?;
         let live = line.is_live() && line.has_token(token);
-        live.then(|| self.handle(number.0))
+        live.then(|| self.handle(SessionIdx(number.0)))
     }
 
     /// Sessions that are connecting or open, in order of their numbers, from a number on.
     pub(crate) fn iter_live(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
         (first.0..self.len())
+            .map(SessionIdx)
             .filter(|index| self.at(*index).is_live())
             .map(|index| self.handle(index))
     }
 
     /// Asks for the memory of a session that a packet names.
     #[inline]
-    pub(crate) fn prefetch(&self, index: u32) {
+    pub(crate) fn prefetch(&self, index: SessionIdx) {
         if let Some(line) = self.get(index) {
             dunlin_msgbuf::prefetch_lines(line, 2);
         }
@@ -153,7 +159,7 @@ impl Sessions {
         terms: &Terms,
         accepted: bool,
         rx_queue: Option<u32>,
-    ) -> Result<u32, OpenError> {
+    ) -> Result<SessionIdx, OpenError> {
         // Both sides issue requests, so that 2 × C packets may land in this RX queue.
         let promise = 2 * u64::from(terms.credits);
         if rx_queue.is_some_and(|room| self.promised + promise > u64::from(room)) {
@@ -167,7 +173,7 @@ impl Sessions {
             Some(index) => index,
             None => {
                 self.lines.push(Line::default());
-                self.len() - 1
+                SessionIdx(self.len() - 1)
             }
         };
         let token = self.tokens.next();
@@ -226,14 +232,20 @@ impl Sessions {
     }
 
     /// The other side, which asked for the session, is known: packets may flow.
-    pub(crate) fn join(&mut self, index: u32, peer: PeerId, offer: &SessionOffer, heard: Nanos) {
+    pub(crate) fn join(
+        &mut self,
+        index: SessionIdx,
+        peer: PeerId,
+        offer: &SessionOffer,
+        heard: Nanos,
+    ) {
         self.at_mut(index).join(peer, offer, heard);
     }
 
     /// Gives the session's number and slots back. Its calls and requests are gone already. Returns
     /// the token that it had.
-    pub(crate) fn end(&mut self, index: u32) -> Token {
-        let line = &mut self.lines[index as usize];
+    pub(crate) fn end(&mut self, index: SessionIdx) -> Token {
+        let line = &mut self.lines[index.0 as usize];
         debug_assert!(line.is_live());
         let (terms, slots, token) = (line.terms(), line.slots().start, line.token());
         line.end();
@@ -269,8 +281,8 @@ impl Sessions {
 
     /// A planted bug: the session has the token of an earlier one with its number.
     #[cfg(feature = "mutants")]
-    pub(crate) fn reuse_token(&mut self, index: u32) {
-        self.at_mut(index).set_token(Token(index + 1));
+    pub(crate) fn reuse_token(&mut self, index: SessionIdx) {
+        self.at_mut(index).set_token(Token(index.0 + 1));
     }
 
     /// The credits that are promised are those of all sessions.

@@ -10,6 +10,7 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{Bitmap, Header, PktNum};
 
 use crate::config::Config;
+use crate::handle::{AssemblyIdx, RequestIdx, SessionIdx};
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
 use crate::slab::Slab;
@@ -36,7 +37,7 @@ struct Assembly {
 #[derive(Debug)]
 pub(crate) struct Arrived {
     /// Its index at the server side.
-    pub(crate) request: u32,
+    pub(crate) request: RequestIdx,
     pub(crate) message: MsgBuf,
 }
 
@@ -67,12 +68,12 @@ pub(crate) struct CreditReturn {
 /// All large requests of an endpoint that are here in part, or complete and not handled yet.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    incoming: Slab<Assembly>,
+    incoming: Slab<AssemblyIdx, Assembly>,
     bytes: u64,
     /// Those of each session that ever had any.
-    bytes_of: BTreeMap<u32, u64>,
+    bytes_of: BTreeMap<SessionIdx, u64>,
     /// Requests for which a CR is due.
-    pending_credit_returns: Vec<u32>,
+    pending_credit_returns: Vec<RequestIdx>,
     complete: VecDeque<Arrived>,
 }
 
@@ -83,7 +84,7 @@ impl Reassembly {
     }
 
     /// The same of one session.
-    pub(crate) fn bytes_of(&self, session: u32) -> u64 {
+    pub(crate) fn bytes_of(&self, session: SessionIdx) -> u64 {
         self.bytes_of.get(&session).copied().unwrap_or(0)
     }
 
@@ -101,7 +102,7 @@ impl Reassembly {
     }
 
     /// Bytes of the request at `place`, once it is here.
-    pub(crate) fn size_at(&self, place: u32) -> u64 {
+    pub(crate) fn size_at(&self, place: AssemblyIdx) -> u64 {
         u64::from(self.incoming.at(place).size)
     }
 
@@ -111,14 +112,20 @@ impl Reassembly {
     }
 
     /// The budgets have room for a request of `size` bytes (rule S14).
-    pub(crate) fn has_room(&self, session: u32, size: u32, config: &Config) -> bool {
+    pub(crate) fn has_room(&self, session: SessionIdx, size: u32, config: &Config) -> bool {
         let size = u64::from(size);
         self.bytes_of(session) + size <= config.session_receive_budget
             && self.bytes + size <= config.receive_budget
     }
 
     /// A request of `packets` packets begins, in a buffer of its whole size. Returns its place.
-    pub(crate) fn begin(&mut self, session: u32, packets: u32, size: u32, message: MsgBuf) -> u32 {
+    pub(crate) fn begin(
+        &mut self,
+        session: SessionIdx,
+        packets: u32,
+        size: u32,
+        message: MsgBuf,
+    ) -> AssemblyIdx {
         self.bytes += u64::from(size);
         *self.bytes_of.entry(session).or_default() += u64::from(size);
         let place = self.incoming.take();
@@ -137,7 +144,7 @@ impl Reassembly {
     /// Why the packet is dropped; the request is as it was.
     pub(crate) fn take(
         &mut self,
-        place: u32,
+        place: AssemblyIdx,
         header: &Header,
         data: Data<'_>,
         data_size: usize,
@@ -174,7 +181,7 @@ impl Reassembly {
     }
 
     /// A CR for the request at `place` is due at the end of the burst.
-    pub(crate) fn on_credit_due(&mut self, place: u32, request: u32) {
+    pub(crate) fn on_credit_due(&mut self, place: AssemblyIdx, request: RequestIdx) {
         let incoming = self.incoming.at_mut(place);
         if !incoming.is_credit_due {
             incoming.is_credit_due = true;
@@ -183,12 +190,12 @@ impl Reassembly {
     }
 
     /// The next request for which a CR may be due. Another may have followed it.
-    pub(crate) fn pop_pending(&mut self) -> Option<u32> {
+    pub(crate) fn pop_pending(&mut self) -> Option<RequestIdx> {
         self.pending_credit_returns.pop()
     }
 
     /// The CR that is due for the request at `place`, if one is.
-    pub(crate) fn take_credit_return(&mut self, place: u32) -> Option<CreditReturn> {
+    pub(crate) fn take_credit_return(&mut self, place: AssemblyIdx) -> Option<CreditReturn> {
         let incoming = self.incoming.at_mut(place);
         if !std::mem::take(&mut incoming.is_credit_due) {
             return None;
@@ -203,7 +210,7 @@ impl Reassembly {
     }
 
     /// Forgets the request at `place`; returns its bytes.
-    pub(crate) fn end(&mut self, place: u32, session: u32) -> Option<MsgBuf> {
+    pub(crate) fn end(&mut self, place: AssemblyIdx, session: SessionIdx) -> Option<MsgBuf> {
         let incoming = self.incoming.at_mut(place);
         let message = incoming.message.take();
         let size = u64::from(incoming.size);
@@ -214,13 +221,13 @@ impl Reassembly {
     }
 
     /// The session has closed; its requests have ended.
-    pub(crate) fn forget_session(&mut self, session: u32) {
+    pub(crate) fn forget_session(&mut self, session: SessionIdx) {
         let left = self.bytes_of.remove(&session);
         debug_assert!(matches!(left, None | Some(0)));
     }
 
     /// A request is complete and waits for its handler.
-    pub(crate) fn on_complete(&mut self, request: u32, message: MsgBuf) {
+    pub(crate) fn on_complete(&mut self, request: RequestIdx, message: MsgBuf) {
         self.complete.push_back(Arrived { request, message });
     }
 

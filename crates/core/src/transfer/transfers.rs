@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use crate::client::calls::Calls;
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
-use crate::handle::CallIdx;
+use crate::handle::{CallIdx, SessionIdx, TransferIdx};
 use crate::session::table::Sessions;
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -33,10 +33,10 @@ pub(crate) struct Lent<'a> {
 /// The messages of an endpoint that are on their way, and those of them that may send.
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
-    all: Slab<Transfer>,
+    all: Slab<TransferIdx, Transfer>,
     /// Turns that were ever begun.
     turns: u64,
-    sending: VecDeque<u32>,
+    sending: VecDeque<TransferIdx>,
     /// By session, up to the last that has had any.
     sessions: Vec<OfSession>,
 }
@@ -49,9 +49,9 @@ struct OfSession {
 }
 
 impl Transfers {
-    /// One more than the highest index ever used.
-    pub(crate) fn len(&self) -> usize {
-        self.all.len()
+    /// The places of all messages that there ever were at once.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = TransferIdx> + use<> {
+        self.all.indexes()
     }
 
     /// Messages on their way.
@@ -66,12 +66,12 @@ impl Transfers {
     }
 
     /// A message of `packets` packets begins.
-    fn insert(&mut self, session: u32, call: CallIdx, packets: u32) -> u32 {
-        let sessions = session as usize + 1;
+    fn insert(&mut self, session: SessionIdx, call: CallIdx, packets: u32) -> TransferIdx {
+        let sessions = session.0 as usize + 1;
         if self.sessions.len() < sessions {
             self.sessions.resize(sessions, OfSession::default());
         }
-        let of_session = &mut self.sessions[session as usize];
+        let of_session = &mut self.sessions[session.0 as usize];
         if of_session.live == 0 {
             // What is known may be of another session, or of long ago.
             of_session.word = Word::default();
@@ -84,7 +84,7 @@ impl Transfers {
     }
 
     /// The message has sent `sent` packets in its turn. After the last, those of others come.
-    fn on_turn(&mut self, index: u32, sent: u32) {
+    fn on_turn(&mut self, index: TransferIdx, sent: u32) {
         let entry = self.all.at_mut(index);
         if entry.spend_turn(sent) {
             self.turns += 1;
@@ -92,24 +92,24 @@ impl Transfers {
         }
     }
 
-    fn remove(&mut self, session: u32, index: u32) {
-        self.sessions[session as usize].live -= 1;
+    fn remove(&mut self, session: SessionIdx, index: TransferIdx) {
+        self.sessions[session.0 as usize].live -= 1;
         self.all.at_mut(index).end();
         self.all.release(index);
     }
 
     #[inline]
-    fn at(&self, index: u32) -> &Transfer {
+    fn at(&self, index: TransferIdx) -> &Transfer {
         self.all.at(index)
     }
 
     #[inline]
-    fn at_mut(&mut self, index: u32) -> &mut Transfer {
+    fn at_mut(&mut self, index: TransferIdx) -> &mut Transfer {
         self.all.at_mut(index)
     }
 
     /// The entry, if it is in use.
-    fn get_live(&mut self, index: u32) -> Option<&mut Transfer> {
+    fn get_live(&mut self, index: TransferIdx) -> Option<&mut Transfer> {
         self.all
             .get_mut(index)
             .filter(|transfer| transfer.is_live())
@@ -122,29 +122,29 @@ impl Transfers {
     }
 
     /// Credits that the message holds.
-    fn held(&self, index: u32) -> u32 {
+    fn held(&self, index: TransferIdx) -> u32 {
         self.at(index).held()
     }
 
     /// When something is due for the entry of the table.
-    pub(crate) fn due_of(&mut self, index: u32) -> Nanos {
+    pub(crate) fn due_of(&mut self, index: TransferIdx) -> Nanos {
         self.get_live(index).map_or(Nanos::MAX, |entry| entry.due)
     }
 
     /// Word of the other side of a session that has had messages.
-    fn word(&self, session: u32) -> &Word {
-        &self.sessions[session as usize].word
+    fn word(&self, session: SessionIdx) -> &Word {
+        &self.sessions[session.0 as usize].word
     }
 
     /// A packet that had left at `sent` was answered.
-    fn on_answer(&mut self, session: u32, sent: Nanos, now: Nanos) {
-        self.sessions[session as usize].word.on_answer(sent, now);
+    fn on_answer(&mut self, session: SessionIdx, sent: Nanos, now: Nanos) {
+        self.sessions[session.0 as usize].word.on_answer(sent, now);
     }
 
     /// The message asks for an answer with its packet `tail`, which leaves again now. Returns how
     /// often in a row it has done so, or all of the session together.
-    fn on_probe(&mut self, session: u32, index: u32, tail: u32, now: Nanos) -> u8 {
-        let word = &mut self.sessions[session as usize].word;
+    fn on_probe(&mut self, session: SessionIdx, index: TransferIdx, tail: u32, now: Nanos) -> u8 {
+        let word = &mut self.sessions[session.0 as usize].word;
         word.on_ask(now);
         word.asks().max(self.all.at_mut(index).on_probe(tail, now))
     }
@@ -155,7 +155,7 @@ impl Transfers {
     }
 
     /// The message may send, in its turn. False if it waits for its time, or for its turn already.
-    fn queue(&mut self, index: u32) -> bool {
+    fn queue(&mut self, index: TransferIdx) -> bool {
         let queues = self.all.at_mut(index).begin_wait();
         if queues {
             self.sending.push_back(index);
@@ -169,7 +169,7 @@ impl Transfers {
     }
 
     /// The message whose turn it is; `None` if it has ended.
-    fn next_turn(&mut self) -> Option<u32> {
+    fn next_turn(&mut self) -> Option<TransferIdx> {
         let index = self.sending.pop_front()?;
         self.get_live(index)?.end_wait();
         Some(index)

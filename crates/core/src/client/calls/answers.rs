@@ -2,13 +2,13 @@
 
 use dunlin_wire::{ErrorCode, Flags, Header, PacketType, Residence};
 
-use super::{CallIdx, CallState, Calls};
+use super::{CallState, Calls};
 use crate::call::Done;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::{Sample, Way};
 use crate::context::Context;
 use crate::error::RpcError;
-use crate::handle::Session;
+use crate::handle::{CallIdx, Session};
 use crate::observe::counters::DropReason;
 use crate::session::line::Line;
 use crate::session::rtt::away_limit;

@@ -1,10 +1,11 @@
 //! Calls that end without an answer: cancelled, past their deadline, or with their session (rules
 //! S6 and S11). Completions are queued for the loop.
 
-use super::{CallIdx, CallState, Calls};
+use super::{CallState, Calls};
 use crate::call::Done;
 use crate::context::Context;
 use crate::error::RpcError;
+use crate::handle::CallIdx;
 use crate::session::line::Line;
 use crate::transport::TxSeq;
 

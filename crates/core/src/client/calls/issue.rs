@@ -4,14 +4,14 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, Header, PacketType, ReqType};
 
 use super::plain::{place, put};
-use super::{CallIdx, CallState, Calls, home};
+use super::{CallState, Calls, NO_SLOT, home};
 use crate::call::{CallOptions, Tag};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::wheel::Paced;
 use crate::context::Context;
 use crate::error::{CallError, CallErrorKind};
-use crate::handle::{CallId, NONE, Session};
+use crate::handle::{CallId, CallIdx, Session};
 use crate::packet::words::HEADER_BYTES;
 use crate::session::line::Line;
 use crate::session::table::Sessions;
@@ -74,9 +74,9 @@ impl Calls {
         if !starts && self.waiting(index) >= context.config.backlog {
             return wish.refuse(CallErrorKind::Overloaded);
         }
-        let idx = CallIdx(self.table.take());
+        let idx = self.table.take();
         let call = self.at_mut(idx);
-        call.home = home(index, NONE);
+        call.home = home(index, NO_SLOT);
         call.req_type = wish.req_type;
         call.tag = wish.tag;
         put(&mut call.request, wish.request);
@@ -84,7 +84,7 @@ impl Calls {
         let now = context.moment.now();
         let deadline = wish.options.deadline.map(|span| now + span);
         call.deadline = deadline.unwrap_or(Nanos::MAX);
-        let id = CallId::new(idx.0, call.generation);
+        let id = CallId::new(idx, call.generation);
         if !starts {
             self.enqueue(idx, line, context);
         }

@@ -5,9 +5,10 @@ use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{Flags, Header, PacketType, PktNum};
 
 use super::issue::message_size;
-use super::{CallIdx, CallState, Calls};
+use super::{CallState, Calls};
 use crate::context::Context;
 use crate::error::RpcError;
+use crate::handle::{CallIdx, TransferIdx};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::packet::receive::Data;
@@ -25,7 +26,7 @@ pub(crate) struct Asked {
 impl Calls {
     /// The call's transfer, if it has one.
     #[inline]
-    pub(crate) fn transfer_of(&self, idx: CallIdx) -> Option<u32> {
+    pub(crate) fn transfer_of(&self, idx: CallIdx) -> Option<TransferIdx> {
         let call = self.at(idx);
         call.state.has_transfer().then_some(call.transfer)
     }
@@ -62,16 +63,16 @@ impl Calls {
     }
 
     /// The call's request goes in parts, by this transfer.
-    pub(crate) fn begin_sending(&mut self, idx: CallIdx, transfer: u32) {
+    pub(crate) fn begin_sending(&mut self, idx: CallIdx, transfer: TransferIdx) {
         self.begin_transfer(idx, CallState::Sending, transfer);
     }
 
     /// The call's response comes in parts, by this transfer.
-    pub(crate) fn begin_receiving(&mut self, idx: CallIdx, transfer: u32) {
+    pub(crate) fn begin_receiving(&mut self, idx: CallIdx, transfer: TransferIdx) {
         self.begin_transfer(idx, CallState::Receiving, transfer);
     }
 
-    fn begin_transfer(&mut self, idx: CallIdx, state: CallState, transfer: u32) {
+    fn begin_transfer(&mut self, idx: CallIdx, state: CallState, transfer: TransferIdx) {
         let call = self.at_mut(idx);
         call.enter(state);
         call.transfer = transfer;
@@ -79,7 +80,7 @@ impl Calls {
     }
 
     /// Parts of the call's messages go or come no more. Returns the transfer that they did with.
-    pub(crate) fn end_transfer(&mut self, idx: CallIdx) -> Option<u32> {
+    pub(crate) fn end_transfer(&mut self, idx: CallIdx) -> Option<TransferIdx> {
         let transfer = self.transfer_of(idx)?;
         self.at_mut(idx).enter(CallState::Sent);
         self.settle(idx);

@@ -3,10 +3,10 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use super::{Call, CallIdx, CallState, Calls, home};
+use super::{Call, CallState, Calls, home};
 use crate::call::{CallOptions, Done, Tag};
 use crate::context::Context;
-use crate::handle::{CallId, Session};
+use crate::handle::{CallId, CallIdx, Session, SessionIdx};
 use crate::packet::outbox::Outbox;
 use crate::packet::words::Words;
 use crate::session::table::Sessions;
@@ -17,7 +17,7 @@ use crate::transport::TxSeq;
 /// first, they would go through memory, because a panic between might have to drop them.
 struct Beginning<'a> {
     call: &'a mut Call,
-    index: u32,
+    index: CallIdx,
 }
 
 impl Calls {
@@ -80,7 +80,7 @@ impl Calls {
         let id = call.leave(now, context.moment.present(now), tx_end);
         ready.take();
         if context.moment.is_between_iterations() {
-            context.outbox.tell_when_sent(id.index_at());
+            context.outbox.tell_when_sent(id.index());
         }
         context.stats.on_request_sent();
         context.agenda.on_call(now, context.config.scan_interval);
@@ -99,7 +99,7 @@ impl Calls {
         outbox: &Outbox,
     ) -> Option<CallIdx> {
         let idx = self.awaited(at, word)?;
-        let call = self.table.get(idx.0)?;
+        let call = self.table.get(idx)?;
         let room = call.response.as_ref()?.capacity();
         (outbox.is_done(call.tx_end) && len <= room).then_some(idx)
     }
@@ -136,9 +136,9 @@ impl Calls {
 
     /// A call takes the free slot.
     #[inline(always)]
-    fn begin_plain(&mut self, at: usize, session: u32) -> Beginning<'_> {
+    fn begin_plain(&mut self, at: usize, session: SessionIdx) -> Beginning<'_> {
         let index = self.table.take();
-        self.occupy(at, CallIdx(index));
+        self.occupy(at, index);
         let call = self.table.at_mut(index);
         call.home = home(session, place(at));
         Beginning { call, index }

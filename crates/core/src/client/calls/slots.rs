@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use dunlin_wire::ReqNum;
 
-use super::{CallIdx, CallState, Calls};
+use super::{CallState, Calls};
 use crate::client::slot::Slot;
 #[cfg(feature = "mutants")]
 use crate::context::Context;
+use crate::handle::{CallIdx, SessionIdx};
 use crate::session::line::Line;
 
 impl Calls {
@@ -34,12 +35,12 @@ impl Calls {
     #[inline]
     pub(crate) fn in_slot(&self, at: usize, req: ReqNum) -> Option<CallIdx> {
         let slot = self.slots[at];
-        slot.call().filter(|_| slot.req() == req).map(CallIdx)
+        slot.call().filter(|_| slot.req() == req)
     }
 
     /// The call in the slot at this place, if there is one.
     pub(crate) fn call_at(&self, at: u32) -> Option<CallIdx> {
-        self.slots[at as usize].call().map(CallIdx)
+        self.slots[at as usize].call()
     }
 
     /// The calls in these slots.
@@ -62,13 +63,13 @@ impl Calls {
     /// The call in a slot, if this word is the last one of the header of a response that ends it.
     #[inline(always)]
     pub(super) fn awaited(&self, at: usize, word: u64) -> Option<CallIdx> {
-        self.slots.get(at)?.awaited(word).map(CallIdx)
+        self.slots.get(at)?.awaited(word)
     }
 
     /// Puts the call into the free slot.
     #[inline(always)]
     pub(super) fn occupy(&mut self, at: usize, idx: CallIdx) {
-        self.slots[at].occupy(idx.0);
+        self.slots[at].occupy(idx);
     }
 
     /// Notes whether a whole response ends the call, after its state has changed.
@@ -135,7 +136,7 @@ impl Calls {
     }
 
     /// The slots of a session have their calls right.
-    pub(crate) fn are_slots_settled(&self, slots: Range<u32>, session: u32) -> bool {
+    pub(crate) fn are_slots_settled(&self, slots: Range<u32>, session: SessionIdx) -> bool {
         let is_settled = |at: u32| {
             let slot = self.slots[at as usize];
             slot.call().is_none_or(|call| {

@@ -11,7 +11,7 @@ use crate::call::{CallOptions, Done};
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
 use crate::error::RpcError;
-use crate::handle::Session;
+use crate::handle::{CallIdx, Session};
 use crate::session::line::Line;
 use crate::session::table::Sessions;
 use crate::session::terms::Terms;
@@ -68,7 +68,7 @@ impl Client {
             .calls
             .issue(wish, &mut self.sessions, &mut self.context)
             .expect("the session is open");
-        let started = issued.starts.then(|| self.start(issued.id.index_at()));
+        let started = issued.starts.then(|| self.start(issued.id.index()));
         (issued.id, started)
     }
 
@@ -147,13 +147,13 @@ fn an_answer_ends_its_call_and_the_slot_steps_on() {
     let mut client = Client::new(8);
     let (id, started) = client.issue(5, 4);
     assert_eq!(started, Some(Started::Whole));
-    let req = client.calls.req_of(id.index_at());
+    let req = client.calls.req_of(id.index());
     assert_eq!(req, ReqNum(64));
     let done = client.complete(req).expect("it ends the call");
     assert_eq!((done.tag, done.result), (Tag(5), Ok(())));
     assert_eq!(done.response.data(), &[7; 4]);
     assert_eq!(client.calls.find(id), None);
-    let next = client.sessions.at(0).slot_at(req);
+    let next = client.sessions.at(SessionIdx(0)).slot_at(req);
     assert_eq!(client.calls.req_at(next), ReqNum(64 + WINDOW));
     assert!(matches!(
         client.answer(PacketType::Resp, req),
@@ -167,13 +167,13 @@ fn a_request_of_several_packets_is_left_to_its_transfer() {
     let mut client = Client::new(8);
     let (id, started) = client.issue(5, 3000);
     assert_eq!(started, Some(Started::InParts(3000)));
-    let idx = id.index_at();
-    client.calls.begin_sending(idx, 3);
+    let idx = id.index();
+    client.calls.begin_sending(idx, TransferIdx(3));
     client.check();
     let req = client.calls.req_of(idx);
     let amid = client.answer(PacketType::Resp, req);
     assert!(matches!(amid, Answer::Amid(it) if it == idx), "{amid:?}");
-    assert_eq!(client.calls.end_transfer(idx), Some(3));
+    assert_eq!(client.calls.end_transfer(idx), Some(TransferIdx(3)));
     client.check();
     assert!(client.complete(req).is_some());
     client.check();
@@ -183,7 +183,7 @@ fn a_request_of_several_packets_is_left_to_its_transfer() {
 fn a_cancelled_call_keeps_slot_and_credit_until_the_server_has_answered() {
     let mut client = Client::new(8);
     let (id, _) = client.issue(5, 4);
-    let (idx, req) = (id.index_at(), client.calls.req_of(id.index_at()));
+    let (idx, req) = (id.index(), client.calls.req_of(id.index()));
     let done = client.abort(idx).expect("its completion");
     assert_eq!(done.result, Err(RpcError::Cancelled));
     assert_eq!(client.calls.find(id), None);
@@ -199,8 +199,8 @@ fn a_cancelled_call_keeps_slot_and_credit_until_the_server_has_answered() {
 fn only_the_awaited_response_is_plain() {
     let mut client = Client::new(8);
     let (id, _) = client.issue(5, 4);
-    let (idx, req) = (id.index_at(), client.calls.req_of(id.index_at()));
-    let at = client.sessions.at(0).slot_at(req);
+    let (idx, req) = (id.index(), client.calls.req_of(id.index()));
+    let at = client.sessions.at(SessionIdx(0)).slot_at(req);
     let word = u64::from(req.0) << 32;
     let outbox = &client.context.outbox;
     let plain = |word, len| client.calls.plain_in_slot(at, word, len, outbox);
@@ -208,7 +208,7 @@ fn only_the_awaited_response_is_plain() {
     assert_eq!(plain(word, 9000), None, "it does not fit");
     assert_eq!(plain(word | 1, 8), None, "another packet of the response");
     assert_eq!(plain(word + (1 << 32), 8), None, "another request");
-    client.calls.begin_receiving(idx, 1);
+    client.calls.begin_receiving(idx, TransferIdx(1));
     let outbox = &client.context.outbox;
     assert_eq!(client.calls.plain_in_slot(at, word, 8, outbox), None);
 }
@@ -218,7 +218,7 @@ fn only_the_awaited_response_is_plain() {
 fn a_free_call_cannot_be_accepted() {
     let mut client = Client::new(8);
     let (id, _) = client.issue(5, 4);
-    let (idx, req) = (id.index_at(), client.calls.req_of(id.index_at()));
+    let (idx, req) = (id.index(), client.calls.req_of(id.index()));
     client.complete(req);
     client.calls.accept(idx, Nanos(1));
 }

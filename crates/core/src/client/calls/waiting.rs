@@ -1,21 +1,21 @@
 //! The backlog of a session: calls that wait for a slot or a credit, in order.
 
-use super::{CallIdx, CallState, Calls, NO_CALLS};
+use super::{CallState, Calls, NO_CALLS};
 use crate::context::Context;
-use crate::handle::NONE;
+use crate::handle::{CallIdx, SessionIdx};
 use crate::session::line::Line;
 
 impl Calls {
     /// How many calls of the session wait.
-    pub(crate) fn waiting(&self, session: u32) -> u32 {
-        self.waiting[session as usize].len
+    pub(crate) fn waiting(&self, session: SessionIdx) -> u32 {
+        self.waiting[session.0 as usize].len
     }
 
     /// The same, counted one by one. `None`: what is counted is something else.
-    pub(crate) fn count_waiting(&self, session: u32) -> Option<u32> {
-        let waiting = self.waiting[session as usize];
-        let (mut count, mut next, mut last) = (0, waiting.first, NONE);
-        while next != NONE && count <= waiting.len {
+    pub(crate) fn count_waiting(&self, session: SessionIdx) -> Option<u32> {
+        let waiting = self.waiting[session.0 as usize];
+        let (mut count, mut next, mut last) = (0, waiting.first, CallIdx::NONE);
+        while next != CallIdx::NONE && count <= waiting.len {
             let call = self.table.at(next);
             if call.state != CallState::Queued || call.session() != session || call.previous != last
             {
@@ -28,23 +28,23 @@ impl Calls {
     }
 
     /// The call of the session that waits for longest.
-    pub(crate) fn first_waiting(&self, session: u32) -> Option<CallIdx> {
-        let first = self.waiting[session as usize].first;
-        (first != NONE).then_some(CallIdx(first))
+    pub(crate) fn first_waiting(&self, session: SessionIdx) -> Option<CallIdx> {
+        let first = self.waiting[session.0 as usize].first;
+        (first != CallIdx::NONE).then_some(first)
     }
 
     /// The first call of the session, from `from` on in its order, whose request is longer than
     /// `limit`. It has to wait no longer.
-    pub(crate) fn first_too_large(&self, session: u32, limit: usize) -> Option<CallIdx> {
-        let mut next = self.waiting[session as usize].first;
-        while next != NONE {
+    pub(crate) fn first_too_large(&self, session: SessionIdx, limit: usize) -> Option<CallIdx> {
+        let mut next = self.waiting[session.0 as usize].first;
+        while next != CallIdx::NONE {
             let call = self.table.at(next);
             if call
                 .request
                 .as_ref()
                 .is_some_and(|request| request.len() > limit)
             {
-                return Some(CallIdx(next));
+                return Some(next);
             }
             next = call.next;
         }
@@ -60,16 +60,16 @@ impl Calls {
     /// Lets the call wait for a slot or a credit.
     #[inline(never)]
     pub(super) fn enqueue(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
-        let call = self.table.at_mut(idx.0);
-        let waiting = &mut self.waiting[call.session() as usize];
-        let last = std::mem::replace(&mut waiting.last, idx.0);
+        let call = self.table.at_mut(idx);
+        let waiting = &mut self.waiting[call.session().0 as usize];
+        let last = std::mem::replace(&mut waiting.last, idx);
         waiting.len += 1;
         call.enter(CallState::Queued);
         call.previous = last;
-        call.next = NONE;
+        call.next = CallIdx::NONE;
         match last {
-            NONE => waiting.first = idx.0,
-            last => self.table.at_mut(last).next = idx.0,
+            CallIdx::NONE => waiting.first = idx,
+            last => self.table.at_mut(last).next = idx,
         }
         line.set_waiting(true);
         context.stats.on_stall();
@@ -86,14 +86,14 @@ impl Calls {
     pub(crate) fn unlink(&mut self, idx: CallIdx, line: &mut Line) {
         let call = self.at(idx);
         let (session, previous, next) = (call.session(), call.previous, call.next);
-        let waiting = &mut self.waiting[session as usize];
+        let waiting = &mut self.waiting[session.0 as usize];
         waiting.len -= 1;
         match previous {
-            NONE => waiting.first = next,
+            CallIdx::NONE => waiting.first = next,
             previous => self.table.at_mut(previous).next = next,
         }
         match next {
-            NONE => waiting.last = previous,
+            CallIdx::NONE => waiting.last = previous,
             next => self.table.at_mut(next).previous = previous,
         }
         if waiting.len == 0 {

@@ -4,7 +4,7 @@ use dunlin_wire::ReqNum;
 
 use super::*;
 use crate::congestion::{CongestionControl, Link};
-use crate::handle::Session;
+use crate::handle::{FlowIdx, Session};
 use crate::scheme::Scheme;
 
 /// One byte takes a nanosecond.
@@ -39,7 +39,7 @@ fn link() -> Link {
     }
 }
 
-fn with(rate: Option<BytesPerSec>, window: Option<u32>) -> (Pacer, u32) {
+fn with(rate: Option<BytesPerSec>, window: Option<u32>) -> (Pacer, FlowIdx) {
     let mut pacer = Pacer::new(&Config::default());
     let flow = pacer.begin(Flow::own(Box::new(Fixed { rate, window }), &link()), None);
     (pacer, flow)
@@ -50,7 +50,7 @@ fn a_session_at_line_rate_need_not_wait() {
     let (mut pacer, flow) = with(None, None);
     assert_eq!(pacer.must_pace(flow, 32), Some(false));
     assert_eq!(pacer.reserve(flow, Way::Out, 1_000, Nanos(5)), None);
-    assert_eq!(pacer.must_pace(NONE, 32), None);
+    assert_eq!(pacer.must_pace(FlowIdx::NONE, 32), None);
     let limited = Bypasses {
         limiter: false,
         ..Bypasses::default()
@@ -93,7 +93,7 @@ fn an_ended_flow_is_forgotten_and_its_place_reused() {
     let (mut pacer, flow) = with(None, None);
     assert!(pacer.on_loss(flow, Way::Out, Nanos(1)));
     pacer.end(flow);
-    pacer.end(NONE);
+    pacer.end(FlowIdx::NONE);
     assert!(!pacer.on_loss(flow, Way::Out, Nanos(1)));
     let again = Flow::new(Scheme::Swift, &link(), Bypasses::default()).expect("a scheme");
     assert_eq!(pacer.begin(again, None), flow);

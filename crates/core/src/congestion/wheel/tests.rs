@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::handle::SessionIdx;
 
-const SESSION: Session = Session::new(3, 1);
+const SESSION: Session = Session::new(SessionIdx(3), 1);
 
 fn entry(packet: u32, at: u64) -> Paced {
     Paced {

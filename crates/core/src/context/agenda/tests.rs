@@ -74,11 +74,11 @@ fn the_sweep_rests_after_a_round_that_found_nothing() {
 #[test]
 fn attention_ends_when_nothing_is_left() {
     let mut agenda = Agenda::new();
-    agenda.on_stalled(7);
+    agenda.on_stalled(SessionIdx(7));
     assert!(agenda.needs_attention());
     agenda.on_drained(false);
     assert!(agenda.needs_attention(), "a session still waits");
-    assert_eq!(agenda.pop_stalled(), Some(7));
+    assert_eq!(agenda.pop_stalled(), Some(SessionIdx(7)));
     agenda.on_drained(true);
     assert!(agenda.needs_attention());
     agenda.on_drained(false);
@@ -90,7 +90,7 @@ fn acknowledgements_come_in_their_order_and_time() {
     let mut agenda = Agenda::new();
     let id = |index| RequestId {
         req: dunlin_wire::ReqNum(0),
-        index,
+        index: crate::handle::RequestIdx(index),
         generation: 0,
     };
     agenda.acknowledge_at(Nanos(10), id(1));

@@ -4,11 +4,15 @@ use dunlin_wire::{ReqNum, Token};
 
 use super::*;
 use crate::error::CloseReason;
+use crate::handle::SessionIdx;
 use crate::handle::{RequestId, Session};
 
 #[test]
 fn events_come_out_in_their_order_and_once() {
-    let (first, second) = (Session::new(1, 0), Session::new(2, 0));
+    let (first, second) = (
+        Session::new(SessionIdx(1), 0),
+        Session::new(SessionIdx(2), 0),
+    );
     let mut notices = Notices::default();
     notices.on_session(SessionEvent::Connected(first));
     notices.on_session(SessionEvent::Accepted(second));
@@ -23,7 +27,7 @@ fn events_come_out_in_their_order_and_once() {
 #[test]
 fn a_ticket_waits_for_the_user() {
     let ticket = Ticket(RequestId {
-        index: 3,
+        index: crate::handle::RequestIdx(3),
         generation: 1,
         req: ReqNum(9),
     });
@@ -40,7 +44,7 @@ fn a_ticket_waits_for_the_user() {
 #[test]
 fn what_the_control_plane_takes_keeps_no_loop_awake() {
     let closed = Closed {
-        session: Session::new(1, 0),
+        session: Session::new(SessionIdx(1), 0),
         token: Token(7),
         reason: CloseReason::PeerFailed,
         remote: None,

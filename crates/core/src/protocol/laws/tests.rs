@@ -6,7 +6,7 @@ use super::*;
 fn sweeps_look_at_each_session_and_then_at_the_sums() {
     let mut laws = Laws::default();
     let shares = [(); 4].map(|()| laws.on_sweep(Check::Sweep, 2));
-    let of = |session| Some(Share::Session(session));
+    let of = |session| Some(Share::Session(SessionIdx(session)));
     assert_eq!(shares, [of(0), of(1), Some(Share::Sums), of(0)]);
 }
 

@@ -36,7 +36,7 @@ impl Requests {
         request.enter(RequestState::Free);
         request.marks = Marks::NONE;
         request.generation = request.generation.wrapping_add(1);
-        self.table.release(idx.0);
+        self.table.release(idx);
     }
 
     /// Gives the response to the context, which has it until the transport has read it.

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::{InboundRequest, Marks, RequestState, Requests, Template};
+use crate::handle::AssemblyIdx;
 
 impl Requests {
     /// Bytes of the requests in these slots that are here in part; `size_at` has them by place.
-    pub(crate) fn receiving(&self, slots: Range<u32>, size_at: impl Fn(u32) -> u64) -> u64 {
+    pub(crate) fn receiving(&self, slots: Range<u32>, size_at: impl Fn(AssemblyIdx) -> u64) -> u64 {
         let requests = slots.filter_map(|at| self.request_at(at as usize));
         let parts = requests.filter(|idx| self.at(*idx).state == RequestState::Receiving);
         parts.map(|idx| size_at(self.at(idx).place)).sum()

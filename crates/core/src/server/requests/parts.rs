@@ -6,7 +6,7 @@ use dunlin_wire::{Flags, Header, PacketType, PktNum, Residence};
 
 use super::{Marks, RequestState, Requests};
 use crate::context::Context;
-use crate::handle::RequestIdx;
+use crate::handle::{AssemblyIdx, RequestIdx};
 use crate::observe::counters::DropReason;
 use crate::server::inbound::{Effect, Large, Partial, Received};
 use crate::session::table::Sessions;
@@ -42,7 +42,7 @@ impl Requests {
     pub(crate) fn begin_parts(
         &mut self,
         idx: RequestIdx,
-        place: u32,
+        place: AssemblyIdx,
         packets: u32,
         context: &mut Context,
     ) -> Partial {

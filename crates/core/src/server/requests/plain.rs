@@ -30,7 +30,7 @@ impl Requests {
         let (at, req, window) = (known.slot(), known.req(), known.window());
         let (session, answer) = (known.session().index(), || known.answer_template());
         let idx = self.entry_for(at, session, (req, window), answer)?;
-        let request = self.table.get_mut(idx.0)?;
+        let request = self.table.get_mut(idx)?;
         if request.req.next(window) != req || !request.is_free(&context.outbox) {
             return None;
         }
@@ -51,7 +51,7 @@ impl Requests {
         write: W,
         context: &mut Context,
     ) -> Result<(), W> {
-        let request = self.table.at_mut(idx.0);
+        let request = self.table.at_mut(idx);
         let usual = context.config.bypasses.common
             && request.is_plainly(RequestState::Dispatched)
             && request.arrived == context.moment.burst_time()

@@ -5,16 +5,16 @@ use std::ops::Range;
 
 use dunlin_wire::ReqNum;
 
-use super::{RequestIdx, RequestState, Requests, Template};
-use crate::handle::NONE;
+use super::{RequestState, Requests, Template};
+use crate::handle::{RequestIdx, SessionIdx};
 
 /// A slot. Its entry has the number of the last request that was accepted (rule S2).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     /// The last number, while the slot has no entry.
     last: ReqNum,
-    /// The entry, or [`NONE`] if the last response was given back.
-    request: u32,
+    /// The entry, or [`RequestIdx::NONE`] if the last response was given back.
+    request: RequestIdx,
 }
 
 impl Requests {
@@ -23,7 +23,7 @@ impl Requests {
     pub(crate) fn open_slots(&mut self, slots: Range<u32>, first_req: ReqNum, all: usize) {
         let empty = Slot {
             last: ReqNum(0),
-            request: NONE,
+            request: RequestIdx::NONE,
         };
         self.slots.resize(all.max(self.slots.len()), empty);
         let window = slots.end - slots.start;
@@ -32,7 +32,7 @@ impl Requests {
             let req = ReqNum(first_req.0.wrapping_add(number));
             self.slots[at as usize] = Slot {
                 last: req.previous(window),
-                request: NONE,
+                request: RequestIdx::NONE,
             };
         }
     }
@@ -41,7 +41,7 @@ impl Requests {
     #[inline]
     pub(super) fn last_at(&self, at: usize) -> ReqNum {
         match self.slots[at].request {
-            NONE => self.slots[at].last,
+            RequestIdx::NONE => self.slots[at].last,
             request => self.table.at(request).req,
         }
     }
@@ -50,14 +50,14 @@ impl Requests {
     #[inline]
     pub(super) fn request_at(&self, at: usize) -> Option<RequestIdx> {
         let request = self.slots[at].request;
-        (request != NONE).then_some(RequestIdx(request))
+        (request != RequestIdx::NONE).then_some(request)
     }
 
     /// Slots that have a request.
     pub(super) fn count_in_slots(&self) -> usize {
         self.slots
             .iter()
-            .filter(|slot| slot.request != NONE)
+            .filter(|slot| slot.request != RequestIdx::NONE)
             .count()
     }
 
@@ -78,13 +78,13 @@ impl Requests {
     pub(super) fn entry_for(
         &mut self,
         at: usize,
-        session: u32,
+        session: SessionIdx,
         (req, window): (ReqNum, u32),
         answer: impl FnOnce() -> Template,
     ) -> Option<RequestIdx> {
         let slot = self.slots.get(at)?;
-        if slot.request != NONE {
-            return Some(RequestIdx(slot.request));
+        if slot.request != RequestIdx::NONE {
+            return Some(slot.request);
         }
         let is_next = slot.last.next(window) == req;
         is_next.then(|| self.furnish(at, session, answer()))
@@ -96,7 +96,7 @@ impl Requests {
     pub(super) fn next_at(
         &mut self,
         at: usize,
-        session: u32,
+        session: SessionIdx,
         answer: impl FnOnce() -> Template,
     ) -> Option<RequestIdx> {
         let idx = match self.request_at(at) {
@@ -108,7 +108,7 @@ impl Requests {
 
     /// Gives the slot an entry of its own, which has the slot's template until it is given back.
     #[cold]
-    fn furnish(&mut self, at: usize, session: u32, answer: Template) -> RequestIdx {
+    fn furnish(&mut self, at: usize, session: SessionIdx, answer: Template) -> RequestIdx {
         let index = self.table.take();
         let request = self.table.at_mut(index);
         request.answer = answer;
@@ -116,14 +116,14 @@ impl Requests {
         request.at = u32::try_from(at).expect("fewer than 2^32 slots");
         request.req = self.slots[at].last;
         self.slots[at].request = index;
-        RequestIdx(index)
+        index
     }
 
     /// The slot's entry is given back; the slot keeps its number.
     pub(super) fn vacate(&mut self, at: usize) {
         self.slots[at] = Slot {
             last: self.last_at(at),
-            request: NONE,
+            request: RequestIdx::NONE,
         };
     }
 

@@ -22,7 +22,7 @@ struct Server {
     requests: Requests,
     sessions: Sessions,
     context: Context,
-    session: u32,
+    session: SessionIdx,
     /// How far the transport has come.
     sent: TxSeq,
 }
@@ -84,7 +84,8 @@ impl Server {
         let Large::New(idx) = found else {
             panic!("{found:?}");
         };
-        self.requests.begin_parts(idx, 7, 3, &mut self.context)
+        self.requests
+            .begin_parts(idx, AssemblyIdx(7), 3, &mut self.context)
     }
 
     fn cancel(&mut self, req: u32) -> Effect {
@@ -269,7 +270,10 @@ fn the_user_learns_once_that_a_kept_request_was_cancelled() {
 fn packets_of_a_large_request_go_to_its_place_until_the_last() {
     let mut server = Server::new();
     let partial = server.begin_large(FIRST);
-    assert_eq!((partial.place, partial.session), (7, server.session));
+    assert_eq!(
+        (partial.place, partial.session),
+        (AssemblyIdx(7), server.session)
+    );
     let header = header(PacketType::Req, FIRST, 3000);
     let found = server.on(&header, Requests::on_large_request);
     assert_eq!(found, Large::Part(partial));
@@ -422,7 +426,8 @@ proptest! {
                     let header = header(PacketType::Req, req, 3000);
                     if let Large::New(idx) = server.on(&header, Requests::on_large_request) {
                         prop_assert!(started.insert(req), "{req} runs twice");
-                        let _ = server.requests.begin_parts(idx, 0, 3, &mut server.context);
+                        let context = &mut server.context;
+                        let _ = server.requests.begin_parts(idx, AssemblyIdx(0), 3, context);
                         open.push(idx);
                     }
                 }

@@ -97,7 +97,7 @@ fn an_answer_must_fit_its_offer() {
 #[test]
 fn slot_ranges_of_living_sessions_never_overlap() {
     let mut sessions = Sessions::new(64, 1);
-    let mut live: Vec<u32> = Vec::new();
+    let mut live: Vec<SessionIdx> = Vec::new();
     for round in 0..200_u32 {
         if round % 3 == 2 {
             sessions.end(live.remove(round as usize % live.len()));

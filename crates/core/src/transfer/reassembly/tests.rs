@@ -7,7 +7,7 @@ use super::*;
 
 const SIZE: u32 = 30;
 const DATA_SIZE: usize = 10;
-const REQUEST: u32 = 3;
+const REQUEST: RequestIdx = RequestIdx(3);
 
 fn pool() -> Pool {
     Pool::new(PoolConfig::default()).expect("memory for a pool")
@@ -31,16 +31,16 @@ fn byte_of(number: u32) -> u8 {
 }
 
 /// Gives packet `number`, filled with its own number, to the request at `place`.
-fn give(reassembly: &mut Reassembly, place: u32, number: u32) -> Result<Taken, DropReason> {
+fn give(reassembly: &mut Reassembly, place: AssemblyIdx, number: u32) -> Result<Taken, DropReason> {
     let data = [byte_of(number); DATA_SIZE];
     let header = packet(number, SIZE);
     reassembly.take(place, &header, Data::Here(&data), DATA_SIZE, number == 1)
 }
 
-fn begun(pool: &mut Pool) -> (Reassembly, u32) {
+fn begun(pool: &mut Pool) -> (Reassembly, AssemblyIdx) {
     let mut reassembly = Reassembly::default();
     let message = pool.alloc(SIZE as usize).expect("memory");
-    let place = reassembly.begin(7, 3, SIZE, message);
+    let place = reassembly.begin(SessionIdx(7), 3, SIZE, message);
     (reassembly, place)
 }
 
@@ -52,7 +52,7 @@ fn packets_in_any_order_make_the_message() {
     assert_eq!(give(&mut reassembly, place, 0), Ok(Taken::New));
     assert_eq!(give(&mut reassembly, place, 2), Ok(Taken::Again));
     assert_eq!(give(&mut reassembly, place, 1), Ok(Taken::Last));
-    let message = reassembly.end(place, 7).expect("the message");
+    let message = reassembly.end(place, SessionIdx(7)).expect("the message");
     let expected: Vec<u8> = (0..3).flat_map(|number| [number; DATA_SIZE]).collect();
     assert_eq!(message.data(), expected);
 }
@@ -95,15 +95,21 @@ fn budgets_count_what_is_here_in_part() {
         ..Config::default()
     };
     let (mut reassembly, place) = begun(&mut pool);
-    assert!(reassembly.has_room(7, 20, &config));
-    assert!(!reassembly.has_room(7, 21, &config), "the session's budget");
-    assert!(reassembly.has_room(8, 40, &config));
+    assert!(reassembly.has_room(SessionIdx(7), 20, &config));
     assert!(
-        !reassembly.has_room(8, 41, &config),
+        !reassembly.has_room(SessionIdx(7), 21, &config),
+        "the session's budget"
+    );
+    assert!(reassembly.has_room(SessionIdx(8), 40, &config));
+    assert!(
+        !reassembly.has_room(SessionIdx(8), 41, &config),
         "the endpoint's budget"
     );
-    reassembly.end(place, 7);
-    assert_eq!((reassembly.bytes(), reassembly.bytes_of(7)), (0, 0));
-    reassembly.forget_session(7);
-    assert!(reassembly.has_room(7, 50, &config));
+    reassembly.end(place, SessionIdx(7));
+    assert_eq!(
+        (reassembly.bytes(), reassembly.bytes_of(SessionIdx(7))),
+        (0, 0)
+    );
+    reassembly.forget_session(SessionIdx(7));
+    assert!(reassembly.has_room(SessionIdx(7), 50, &config));
 }

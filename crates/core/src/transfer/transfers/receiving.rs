@@ -8,7 +8,7 @@ use dunlin_wire::{Flags, Header, Residence};
 
 use crate::congestion::{Sample, Way};
 use crate::error::RpcError;
-use crate::handle::CallIdx;
+use crate::handle::{CallIdx, SessionIdx};
 use crate::observe::counters::DropReason;
 use crate::packet::receive::Data;
 use crate::transfer::scoreboard::packets_of;
@@ -20,7 +20,7 @@ impl Transfers {
     pub(crate) fn on_large_answer(
         &mut self,
         lent: &mut Lent<'_>,
-        session: u32,
+        session: SessionIdx,
         header: &Header,
         data: Data<'_>,
     ) {
@@ -56,7 +56,7 @@ impl Transfers {
     fn begin_response(
         &mut self,
         lent: &mut Lent<'_>,
-        session: u32,
+        session: SessionIdx,
         idx: CallIdx,
         header: &Header,
         packets: u32,
@@ -90,7 +90,7 @@ impl Transfers {
     fn take_response_packet(
         &mut self,
         lent: &mut Lent<'_>,
-        session: u32,
+        session: SessionIdx,
         idx: CallIdx,
         header: &Header,
         data: Data<'_>,
@@ -147,7 +147,7 @@ impl Transfers {
     fn end_answered(
         &mut self,
         lent: &mut Lent<'_>,
-        session: u32,
+        session: SessionIdx,
         idx: CallIdx,
         error: Option<RpcError>,
     ) {

@@ -3,14 +3,14 @@
 //!
 //! Both are a [`Transfer`](crate::transfer::scoreboard::Transfer): what CRs acknowledge of a
 //! request, and what arrives of a response. Called by `client/calls.rs` for calls that do not fit
-//! into a packet, by the loop for its queue (`drain_queues`), and by `protocol/scan.rs` when time
-//! has passed. Nothing here calls user code.
+//! into a packet, by the loop for its queue (`drain_queues`), and by `protocol/timeouts.rs` when
+//! time has passed. Nothing here calls user code.
 
 use dunlin_wire::{Bitmap, Flags, Header};
 
 use crate::client::calls::parts::Asked;
 use crate::congestion::{Sample, Way};
-use crate::handle::CallIdx;
+use crate::handle::{CallIdx, SessionIdx, TransferIdx};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::observe::counters::DropReason;
@@ -29,7 +29,13 @@ fn reserved(limit: u32) -> u32 {
 impl Transfers {
     /// Begins to send a request that does not fit into a packet. It has its slot and a credit.
     #[cold]
-    pub(crate) fn start(&mut self, lent: &mut Lent<'_>, session: u32, idx: CallIdx, size: u32) {
+    pub(crate) fn start(
+        &mut self,
+        lent: &mut Lent<'_>,
+        session: SessionIdx,
+        idx: CallIdx,
+        size: u32,
+    ) {
         let packets = packets_of(size, lent.sessions.at(session).terms().data_size);
         let transfer = self.insert(session, idx, packets);
         lent.calls.begin_sending(idx, transfer);
@@ -46,7 +52,12 @@ impl Transfers {
     }
 
     /// Sends up to `most` packets of the message, or asks for them; returns how many.
-    pub(super) fn send_some(&mut self, lent: &mut Lent<'_>, transfer: u32, most: u32) -> u32 {
+    pub(super) fn send_some(
+        &mut self,
+        lent: &mut Lent<'_>,
+        transfer: TransferIdx,
+        most: u32,
+    ) -> u32 {
         let mut asked = Asked::default();
         let mut sent = 0;
         while sent < most {
@@ -72,7 +83,7 @@ impl Transfers {
     }
 
     /// So many packets of the message have left in its turn.
-    pub(super) fn after_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, sent: u32) {
+    pub(super) fn after_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, sent: u32) {
         // After a probe its patience stands: what was sent again may still be on its way.
         if sent != 0 && !self.at(transfer).asks() {
             let due = lent.context.moment.now() + self.probe_after(lent, transfer);
@@ -82,13 +93,13 @@ impl Transfers {
 
     /// A packet that was not sent before needs a credit, beside the one that the call has. Large
     /// messages never fill an RX queue, this side's or that of a peer that is taken to be like it.
-    pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: u32) -> bool {
+    pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let entry = self.at(transfer);
         entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call))
     }
 
     /// The session has a credit for any of its large messages.
-    pub(super) fn has_free_credit(&self, lent: &Lent<'_>, session: u32) -> bool {
+    pub(super) fn has_free_credit(&self, lent: &Lent<'_>, session: SessionIdx) -> bool {
         let line = lent.sessions.at(session);
         let most = lent.context.limits.rx_queue / 4 * 3;
         let (credits, limit) = (line.credits(), line.terms().credits);
@@ -96,7 +107,7 @@ impl Transfers {
     }
 
     /// Takes the credit that [`Self::has_credit`] has seen.
-    fn take_credit(&mut self, lent: &mut Lent<'_>, transfer: u32) {
+    fn take_credit(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         let entry = self.at(transfer);
         if entry.outstanding() != 0 {
             let session = lent.calls.session_of(entry.call);
@@ -105,7 +116,13 @@ impl Transfers {
     }
 
     /// A packet of a request.
-    fn send_packet(&mut self, lent: &mut Lent<'_>, transfer: u32, packet: u32, again: bool) {
+    fn send_packet(
+        &mut self,
+        lent: &mut Lent<'_>,
+        transfer: TransferIdx,
+        packet: u32,
+        again: bool,
+    ) {
         let idx = self.at(transfer).call;
         let line = lent.sessions.at(lent.calls.session_of(idx));
         lent.calls.send_part(idx, packet, again, line, lent.context);
@@ -115,7 +132,7 @@ impl Transfers {
     fn ask_for(
         &mut self,
         lent: &mut Lent<'_>,
-        transfer: u32,
+        transfer: TransferIdx,
         asked: &mut Asked,
         packet: u32,
         again: bool,
@@ -135,7 +152,7 @@ impl Transfers {
     }
 
     /// Sends the RFR (rule S13).
-    fn ask(&mut self, lent: &mut Lent<'_>, transfer: u32, asked: &mut Asked) {
+    fn ask(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, asked: &mut Asked) {
         let asked = std::mem::take(asked);
         if asked.count == 0 {
             return;
@@ -151,7 +168,7 @@ impl Transfers {
     pub(crate) fn on_arrivals(
         &mut self,
         lent: &mut Lent<'_>,
-        session: u32,
+        session: SessionIdx,
         idx: CallIdx,
         header: &Header,
         bits: Bitmap,
@@ -216,8 +233,8 @@ impl Transfers {
     pub(super) fn on_arrival(
         &mut self,
         lent: &mut Lent<'_>,
-        session: u32,
-        transfer: u32,
+        session: SessionIdx,
+        transfer: TransferIdx,
         packet: u32,
         header: &Header,
     ) -> Option<Acked> {
@@ -253,7 +270,12 @@ impl Transfers {
     }
 
     /// Looks for losses, and for what can be sent now.
-    pub(super) fn after_arrivals(&mut self, lent: &mut Lent<'_>, session: u32, transfer: u32) {
+    pub(super) fn after_arrivals(
+        &mut self,
+        lent: &mut Lent<'_>,
+        session: SessionIdx,
+        transfer: TransferIdx,
+    ) {
         let late = self.look_for_losses(lent, transfer);
         let due = lent.context.moment.now() + self.probe_after(lent, transfer);
         self.expect(lent, transfer, due.min(late));
@@ -264,7 +286,7 @@ impl Transfers {
 
     /// Forgets what the call was sending or receiving. It keeps one credit.
     #[inline(never)]
-    pub(crate) fn end(&mut self, lent: &mut Lent<'_>, session: u32, idx: CallIdx) {
+    pub(crate) fn end(&mut self, lent: &mut Lent<'_>, session: SessionIdx, idx: CallIdx) {
         let way = self.way_of(lent, idx);
         if let Some(transfer) = lent.calls.end_transfer(idx) {
             #[cfg(feature = "mutants")]
@@ -279,7 +301,7 @@ impl Transfers {
     }
 
     /// Sends the packet again, or asks for it again.
-    pub(super) fn send_again(&mut self, lent: &mut Lent<'_>, transfer: u32, packet: u32) {
+    pub(super) fn send_again(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, packet: u32) {
         match lent.calls.is_sending(self.at(transfer).call) {
             true => self.send_packet(lent, transfer, packet, true),
             false => {

@@ -3,11 +3,11 @@
 //! A packet is lost if one of its message that left later has arrived, which the scoreboard tells.
 //! Of the last packets it cannot; these are asked after, when the whole session has been silent
 //! for long enough, or has had answers to what left later. Called by `transfers/sending.rs` when
-//! something has come, and by `protocol/scan.rs` when time has passed.
+//! something has come, and by `protocol/timeouts.rs` when time has passed.
 
 use dunlin_wire::Token;
 
-use crate::handle::Session;
+use crate::handle::{Session, SessionIdx, TransferIdx};
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
 
@@ -27,7 +27,7 @@ const MAX_BACKOFF: u8 = 6;
 impl Transfers {
     /// Finds packets of the message that are lost because later ones have arrived. Returns when
     /// more of them will be.
-    pub(super) fn look_for_losses(&mut self, lent: &mut Lent<'_>, transfer: u32) -> Nanos {
+    pub(super) fn look_for_losses(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> Nanos {
         let session = lent.calls.session_of(self.at(transfer).call);
         let rtt = lent.sessions.at(session).rtt();
         let window = rtt.minimum().map_or(FIRST_WINDOW, |rtt| Nanos(rtt.0 / 4));
@@ -43,13 +43,13 @@ impl Transfers {
     }
 
     /// Something must be done for the message at `due`.
-    pub(super) fn expect(&mut self, lent: &mut Lent<'_>, transfer: u32, due: Nanos) {
+    pub(super) fn expect(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, due: Nanos) {
         self.at_mut(transfer).due = due;
         lent.context.agenda.on_transfer(due);
     }
 
     /// How long nothing may come before the tail is probed.
-    pub(super) fn probe_after(&self, lent: &Lent<'_>, transfer: u32) -> Nanos {
+    pub(super) fn probe_after(&self, lent: &Lent<'_>, transfer: TransferIdx) -> Nanos {
         let session = lent.calls.session_of(self.at(transfer).call);
         let line = lent.sessions.at(session);
         let timeout = self.timeout(lent, session);
@@ -71,7 +71,7 @@ impl Transfers {
 
     /// Does what is due for an entry of the table. Returns the session whose peer has failed, if it
     /// has not sent anything for the failure timeout.
-    pub(crate) fn check(&mut self, lent: &mut Lent<'_>, index: u32) -> Option<Session> {
+    pub(crate) fn check(&mut self, lent: &mut Lent<'_>, index: TransferIdx) -> Option<Session> {
         match self.due_of(index) <= lent.context.moment.now() {
             true => self.on_silence(lent, index),
             false => None,
@@ -79,7 +79,7 @@ impl Transfers {
     }
 
     /// Nothing has come for as long as could be expected.
-    fn on_silence(&mut self, lent: &mut Lent<'_>, transfer: u32) -> Option<Session> {
+    fn on_silence(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> Option<Session> {
         let session = lent.calls.session_of(self.at(transfer).call);
         let late = self.look_for_losses(lent, transfer);
         let now = lent.context.moment.now();
@@ -106,7 +106,12 @@ impl Transfers {
 
     /// Asks after the message by its last packet: the answer tells which others are lost. Returns
     /// the session if its peer has failed.
-    fn probe_tail(&mut self, lent: &mut Lent<'_>, transfer: u32, tail: u32) -> Option<Session> {
+    fn probe_tail(
+        &mut self,
+        lent: &mut Lent<'_>,
+        transfer: TransferIdx,
+        tail: u32,
+    ) -> Option<Session> {
         let (idx, now) = (self.at(transfer).call, lent.context.moment.now());
         let (session, way) = self.stream_of(lent, transfer);
         let probes = self.on_probe(session, transfer, tail, now);
@@ -132,7 +137,7 @@ impl Transfers {
     }
 
     /// How long nothing may come after `probes` probes in a row.
-    fn patience_after(&self, lent: &Lent<'_>, transfer: u32, probes: u8) -> Nanos {
+    fn patience_after(&self, lent: &Lent<'_>, transfer: TransferIdx, probes: u8) -> Nanos {
         let timeout = self.timeout(lent, lent.calls.session_of(self.at(transfer).call));
         match probes.checked_sub(PROBES) {
             None => self
@@ -147,7 +152,7 @@ impl Transfers {
     }
 
     /// Time without an answer after which something counts as lost for want of a better sign.
-    fn timeout(&self, lent: &Lent<'_>, session: u32) -> Nanos {
+    fn timeout(&self, lent: &Lent<'_>, session: SessionIdx) -> Nanos {
         let config = &lent.context.config;
         let rtt = lent.sessions.at(session).rtt();
         rtt.timeout(config.rto_floor, config.rto_initial)

@@ -6,7 +6,7 @@ use dunlin_wire::{Bitmap, Flags, Header, PacketType, PktNum, ReqType, SessionNum
 use super::*;
 use crate::call::{CallOptions, Tag};
 use crate::client::calls::issue::{Started, Wish};
-use crate::handle::Session;
+use crate::handle::{CallIdx, Session};
 use crate::session::terms::Terms;
 use crate::tests::{TERMS, context, open_session};
 use crate::transport::TxSeq;
@@ -53,7 +53,7 @@ impl Client {
         self.context.pool.alloc(len).expect("memory")
     }
 
-    fn with<R>(&mut self, run: impl FnOnce(&mut Transfers, &mut Lent<'_>, u32) -> R) -> R {
+    fn with<R>(&mut self, run: impl FnOnce(&mut Transfers, &mut Lent<'_>, SessionIdx) -> R) -> R {
         let mut lent = Lent {
             calls: &mut self.calls,
             sessions: &mut self.sessions,
@@ -78,7 +78,7 @@ impl Client {
             .calls
             .issue(wish, &mut self.sessions, &mut self.context)
             .expect("the session is open");
-        let (idx, line) = (issued.id.index_at(), self.sessions.at_mut(0));
+        let (idx, line) = (issued.id.index(), self.sessions.at_mut(SessionIdx(0)));
         let started = self
             .calls
             .start(idx, line, &mut self.pacer, &mut self.context);
@@ -120,7 +120,7 @@ impl Client {
     }
 
     fn credits(&self) -> u32 {
-        self.sessions.at(0).credits()
+        self.sessions.at(SessionIdx(0)).credits()
     }
 }
 
@@ -182,9 +182,9 @@ fn silence_asks_for_the_last_packet_and_then_gives_the_peer_up() {
     client.left();
     let mut asked = 0;
     for _ in 0..1000 {
-        let due = client.transfers.due_of(0);
+        let due = client.transfers.due_of(TransferIdx(0));
         client.context.moment.advance(due);
-        let failed = client.with(|transfers, lent, _| transfers.check(lent, 0));
+        let failed = client.with(|transfers, lent, _| transfers.check(lent, TransferIdx(0)));
         if failed.is_some() {
             let waited = client.context.moment.now();
             assert!(

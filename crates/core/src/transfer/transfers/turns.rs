@@ -7,7 +7,7 @@
 
 use crate::congestion::Way;
 use crate::congestion::wheel::Paced;
-use crate::handle::{CallIdx, NONE};
+use crate::handle::{CallIdx, FlowIdx, SessionIdx, TransferIdx};
 use crate::packet::words::HEADER_BYTES;
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
@@ -20,7 +20,7 @@ const MOST_ASKED_PACED: u32 = 4;
 
 impl Transfers {
     /// Puts the message into the queue of those that may send.
-    pub(super) fn send_later(&mut self, lent: &mut Lent<'_>, transfer: u32) {
+    pub(super) fn send_later(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         if self.queue(transfer) {
             lent.context.agenda.call_attention();
         }
@@ -28,7 +28,7 @@ impl Transfers {
 
     /// The time for which a message of a paced session has waited is here, if it still waits for
     /// that.
-    pub(crate) fn on_place(&mut self, lent: &mut Lent<'_>, transfer: u32, at: Nanos) {
+    pub(crate) fn on_place(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, at: Nanos) {
         let message = self.at_mut(transfer);
         if message.place == Some(at) {
             message.place = None;
@@ -50,14 +50,16 @@ impl Transfers {
     }
 
     /// Sends up to [`TURN`] packets of the message. True if more could go at once.
-    fn take_turn(&mut self, lent: &mut Lent<'_>, transfer: u32) -> bool {
+    fn take_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> bool {
         let (session, way) = self.stream_of(lent, transfer);
         match lent.sessions.at(session).flow() {
-            NONE if self.has_free_credit(lent, session) || self.at(transfer).has_lost() => {
+            FlowIdx::NONE
+                if self.has_free_credit(lent, session) || self.at(transfer).has_lost() =>
+            {
                 self.take_window_turn(lent, session, way, u32::MAX)
             }
             // What its own credit allows takes nothing from the others.
-            NONE => {
+            FlowIdx::NONE => {
                 self.send_in_turn(lent, transfer, 1);
                 false
             }
@@ -66,14 +68,19 @@ impl Transfers {
     }
 
     /// Session and way of a large message.
-    pub(super) fn stream_of(&self, lent: &Lent<'_>, transfer: u32) -> (u32, Way) {
+    pub(super) fn stream_of(&self, lent: &Lent<'_>, transfer: TransferIdx) -> (SessionIdx, Way) {
         let idx = self.at(transfer).call;
         (lent.calls.session_of(idx), self.way_of(lent, idx))
     }
 
     /// Sends packets of the message's session whose time has come, and takes a place for the next
     /// one. `placed`: the first has had its place. True if more could go at once.
-    fn take_paced_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, placed: bool) -> bool {
+    fn take_paced_turn(
+        &mut self,
+        lent: &mut Lent<'_>,
+        transfer: TransferIdx,
+        placed: bool,
+    ) -> bool {
         let (session, way) = self.stream_of(lent, transfer);
         let flow = lent.sessions.at(session).flow();
         match lent.pacer.window(flow, way) {
@@ -86,7 +93,12 @@ impl Transfers {
     }
 
     /// Sends what the rate allows. The place of a message is for any of its session and way.
-    fn take_rate_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, mut placed: bool) -> bool {
+    fn take_rate_turn(
+        &mut self,
+        lent: &mut Lent<'_>,
+        transfer: TransferIdx,
+        mut placed: bool,
+    ) -> bool {
         let (session, way) = self.stream_of(lent, transfer);
         let flow = lent.sessions.at(session).flow();
         let mut sent = 0;
@@ -123,7 +135,7 @@ impl Transfers {
     fn take_window_turn(
         &mut self,
         lent: &mut Lent<'_>,
-        session: u32,
+        session: SessionIdx,
         way: Way,
         window: u32,
     ) -> bool {
@@ -148,7 +160,7 @@ impl Transfers {
     }
 
     /// Sends up to `most` packets of the message, and no more than what is left of its turn.
-    fn send_in_turn(&mut self, lent: &mut Lent<'_>, transfer: u32, most: u32) -> u32 {
+    fn send_in_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, most: u32) -> u32 {
         let most = most.min(self.at(transfer).turn_left());
         let sent = self.send_some(lent, transfer, most);
         self.on_turn(transfer, sent);
@@ -157,7 +169,7 @@ impl Transfers {
     }
 
     /// Packets in flight of the session's messages in one way, and whose turn it is.
-    fn survey(&self, lent: &Lent<'_>, session: u32, way: Way) -> Survey {
+    fn survey(&self, lent: &Lent<'_>, session: SessionIdx, way: Way) -> Survey {
         let slots = lent.sessions.at(session).slots();
         let mut survey = Survey::default();
         let mut best = (true, u64::MAX);
@@ -180,13 +192,13 @@ impl Transfers {
     }
 
     /// The message has a packet to send, and a credit for it.
-    fn can_send(&self, lent: &Lent<'_>, transfer: u32) -> bool {
+    fn can_send(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let next = self.at(transfer).next_to_send();
         next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))
     }
 
     /// A message of the session has ended: the next one in its way may send.
-    pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: u32, way: Way) {
+    pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: SessionIdx, way: Way) {
         if let Some(next) = self.survey(lent, session, way).next {
             self.send_later(lent, next);
         }
@@ -196,7 +208,7 @@ impl Transfers {
     pub(super) fn wait_for_place(
         &mut self,
         lent: &mut Lent<'_>,
-        transfer: u32,
+        transfer: TransferIdx,
         packet: u32,
         bytes: u32,
     ) -> bool {
@@ -243,5 +255,5 @@ struct Survey {
     /// Their packets that have left, and neither arrived nor are lost.
     in_flight: u32,
     /// The one whose turn it is, of those that have something to send.
-    next: Option<u32>,
+    next: Option<TransferIdx>,
 }

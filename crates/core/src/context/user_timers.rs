@@ -8,9 +8,9 @@ use crate::time::Nanos;
 
 /// Timers in order of time; equal times fire in the order of their tokens.
 #[derive(Debug, Default)]
-pub(crate) struct Timers(BinaryHeap<Reverse<(Nanos, TimerToken)>>);
+pub(crate) struct UserTimers(BinaryHeap<Reverse<(Nanos, TimerToken)>>);
 
-impl Timers {
+impl UserTimers {
     pub(crate) fn insert(&mut self, at: Nanos, token: TimerToken) {
         self.0.push(Reverse((at, token)));
     }

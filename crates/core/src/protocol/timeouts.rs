@@ -1,5 +1,6 @@
-//! What time does: lost packets, passed deadlines, probes, CANCELs of zombies, acknowledgements
-//! of slow requests, responses whose hold has ended, silent peers (rules S4 to S6, S8, S9, S11).
+//! Time-outs: retransmissions of calls, passed deadlines, probes of large messages, CANCELs of
+//! zombies, acknowledgements of slow requests, responses whose hold has ended, silent peers (rules
+//! S4 to S6, S8, S9, S11).
 //!
 //! The agenda says when; here is what is then done. The tables are scanned in parts, at most
 //! [`SCAN_LIMIT`] calls an interval and a 64th of the held responses, so the cost is small and
@@ -7,7 +8,7 @@
 
 use crate::config::SCAN_LIMIT;
 use crate::error::CloseReason;
-use crate::handle::CallIdx;
+use crate::handle::{CallIdx, SessionIdx};
 use crate::law::Law;
 use crate::protocol::Core;
 use crate::protocol::laws::{Parts, Share};
@@ -48,7 +49,7 @@ impl Core {
     /// A burst brought packets for these sessions: their laws hold.
     #[cold]
     #[inline(never)]
-    pub(crate) fn check_after_burst(&mut self, sessions: impl Iterator<Item = u32>) {
+    pub(crate) fn check_after_burst(&mut self, sessions: impl Iterator<Item = SessionIdx>) {
         let (mut found, mut is_all) = (Ok(()), false);
         for session in sessions {
             is_all |= self.laws.on_frame();
@@ -68,7 +69,7 @@ impl Core {
             return;
         }
         self.context.stats.on_broken_law();
-        for session in 0..self.sessions.len() {
+        for session in self.sessions.indexes() {
             let session = self.sessions.handle(session);
             self.close(session, CloseReason::Inconsistent(law), true);
         }

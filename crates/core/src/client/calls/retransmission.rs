@@ -1,12 +1,14 @@
-//! Calls that have been without an answer for too long (rules S5, S6, S8, S11).
+//! Calls that have been without an answer for too long: their requests are sent again, until their
+//! peer counts as failed (rules S5, S6, S8, S11).
 
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, PacketType};
 
-use super::{CallIdx, CallState, Calls};
+use super::{CallState, Calls};
 use crate::congestion::Way;
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
+use crate::handle::CallIdx;
 use crate::session::line::Line;
 use crate::session::table::Sessions;
 use crate::time::Nanos;

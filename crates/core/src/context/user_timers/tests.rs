@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_timer_fires_at_its_time_and_once() {
-    let mut timers = Timers::default();
+    let mut timers = UserTimers::default();
     assert_eq!(timers.next_due(), Nanos::MAX);
     timers.insert(Nanos(20), TimerToken(1));
     assert_eq!((timers.next_due(), timers.len()), (Nanos(20), 1));
@@ -15,7 +15,7 @@ fn a_timer_fires_at_its_time_and_once() {
 
 #[test]
 fn equal_times_fire_in_the_order_of_their_tokens() {
-    let mut timers = Timers::default();
+    let mut timers = UserTimers::default();
     for (at, token) in [(30, 1), (10, 3), (10, 2)] {
         timers.insert(Nanos(at), TimerToken(token));
     }
