@@ -5,26 +5,25 @@
 pub(crate) mod raw;
 pub(crate) mod tcp;
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use dunlin::{ConnectOptions, Cx, Done, MsgBuf, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
+use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
-use crate::harness::subject::{ANSWER, Loss, Medium, Report, SINK, Server, Setting, over, server};
+use crate::harness::subject::{ANSWER, Loss, Medium, Report, SINK, over, server};
 use crate::harness::transport::Transport;
 use crate::harness::{subject, work};
 use crate::output::chart::{Wanted, by_transport, chart};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
-use harness::process::{Parent, Process, Role};
+use harness::process::{Parent, Role};
 use harness::row::Row;
-use harness::seat::Seat;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "bandwidth",
@@ -111,14 +110,6 @@ pub(crate) struct Bandwidth {
     loss: Option<Loss>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Params {
-    setting: Setting,
-    server: SocketAddr,
-    messages: Messages,
-    span: Duration,
-}
-
 /// Every size over these transports, and over TCP.
 pub(crate) fn cases(transports: &[Transport]) -> Vec<Case> {
     let mut cases = Vec::new();
@@ -188,20 +179,11 @@ impl Probe for Bandwidth {
             server.loss = Some(*loss);
             loss.seed += 1;
         }
-        let mut server = Server::start(&server::Params {
-            setting: server,
-            handler: Duration::ZERO,
-        })?;
-        let params = Params {
-            setting: client,
-            server: server.address,
-            messages: self.messages,
-            span,
-        };
-        let mut client = Process::spawn(SEND, Seat::default(), &params)?;
         let losses = self.loss.map_or(Duration::ZERO, |_| LOSSY);
-        let report: Report = client.receive(patience(span + 4 * self.overhead() + losses))?;
-        Ok(report.measurement(&server.side()?))
+        let patience = patience(span + 4 * self.overhead() + losses);
+        let pair = (client, server);
+        let (report, server) = client::report(SEND, pair, self.messages, span, patience)?;
+        Ok(report.measurement(&server))
     }
 }
 
@@ -222,7 +204,9 @@ impl Sender {
             self.wrong = Some(refused.to_string());
         }
     }
+}
 
+impl Caller for Sender {
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let is_right = done.result.is_ok()
             && done.response.len() == ANSWER
@@ -234,6 +218,10 @@ impl Sender {
         self.completed += 1;
         self.issue(done.request, done.response, cx);
     }
+
+    fn take_wrong(&mut self) -> Option<String> {
+        self.wrong.take()
+    }
 }
 
 /// The client process.
@@ -241,22 +229,17 @@ impl Sender {
 /// # Errors
 /// A wrong answer, or none.
 pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
-    let params: Params = parent.receive()?;
-    over!(params.setting, measure(parent, &params))
+    let errand: Errand<Messages> = parent.receive()?;
+    over!(errand.setting, measure(parent, &errand))
 }
 
-fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
-    let Messages { size, inflight } = params.messages;
-    let mut rpc: Rpc<T, Option<Sender>> = params.setting.open(None)?;
+fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Result<()> {
+    let Messages { size, inflight } = errand.job;
+    let mut rpc = client::open::<T, Sender>(&errand.setting)?;
     let mut options = ConnectOptions::default();
     options.session.credits = CREDITS;
-    let session = rpc.connect_with(params.server, &options)?;
+    let session = rpc.connect_with(errand.server, &options)?;
     rpc.wait_connected(session)?;
-    rpc.on_completion(|app, done, cx| {
-        if let Some(sender) = app {
-            sender.on_done(done, cx);
-        }
-    });
     for _ in 0..inflight {
         let (request, response) = (rpc.buf(size as usize)?, rpc.buf(ANSWER)?);
         let (app, mut cx) = rpc.with();
@@ -272,10 +255,10 @@ fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     run_until(&mut rpc, |sender, _| sender.completed >= inflight.into())?;
     let begin = Instant::now();
     let start = run_until(&mut rpc, |_, _| true)?;
-    let last = run_until(&mut rpc, |_, elapsed| elapsed >= params.span)?;
+    let last = run_until(&mut rpc, |_, elapsed| elapsed >= errand.span)?;
     // Of few messages, part of one is much: the time ends with a message, as it began.
     let end = run_until(&mut rpc, |sender, _| sender.completed > last)?;
-    let values = vec![params.messages.gbps(end - start, begin.elapsed())];
+    let values = vec![errand.job.gbps(end - start, begin.elapsed())];
     let side = Side::read(&mut rpc)?;
     parent.say(&Report { values, side })
 }
@@ -287,15 +270,9 @@ fn run_until<T: Medium>(
 ) -> anyhow::Result<u64> {
     let begin = Instant::now();
     let mut last = (0, Instant::now());
-    loop {
-        let Some(sender) = rpc.app_mut() else {
-            bail!("there is no state");
-        };
-        if let Some(wrong) = sender.wrong.take() {
-            bail!(wrong);
-        }
+    client::run_until(rpc, BLOCK, |sender| {
         if is_over(sender, begin.elapsed()) {
-            return Ok(sender.completed);
+            return Ok(Some(sender.completed));
         }
         if sender.completed != last.0 {
             last = (sender.completed, Instant::now());
@@ -304,10 +281,8 @@ fn run_until<T: Medium>(
             last.1.elapsed() < Duration::from_secs(30),
             "no message was answered for 30 s"
         );
-        for _ in 0..BLOCK {
-            rpc.run_once();
-        }
-    }
+        Ok(None)
+    })
 }
 
 fn charts(rows: &[&Row]) -> Vec<Picture> {

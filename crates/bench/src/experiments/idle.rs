@@ -222,10 +222,10 @@ impl Probe for Processor {
 }
 
 fn start_server(transport: Transport) -> anyhow::Result<Server> {
-    Server::start(&server::Params {
-        setting: Setting::adaptive(transport, Seats::pick().anywhere().server),
-        handler: Duration::ZERO,
-    })
+    Server::start(&server::Params::prompt(Setting::adaptive(
+        transport,
+        Seats::pick().anywhere().server,
+    )))
 }
 
 /// Sleeps, but not through Ctrl-C.

@@ -1,12 +1,10 @@
 //! `latency`: round trips of one RPC at a time, from the call to the continuation, beside a raw
 //! ping-pong of a packet of that size over the same medium. Both sides spin.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
-use dunlin::{Cx, Done, MsgBuf, Rpc, Session, Tag};
-use serde::{Deserialize, Serialize};
+use anyhow::ensure;
+use dunlin::{Cx, Done, MsgBuf, Session, Tag};
 
 use crate::baselines::shm_rtt::ShmRtt;
 use crate::baselines::udp_rtt::UdpRtt;
@@ -14,16 +12,16 @@ use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Measurement, Metric, Probe, patience};
 use crate::harness::rtt::Recorder;
+use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
-use crate::harness::subject::{ECHO, Medium, Report, Server, Setting, over, server};
+use crate::harness::subject::{ECHO, Medium, Report, over, server};
 use crate::harness::transport::Transport;
 use crate::harness::{rtt, subject, ticks, work};
 use crate::output::chart::{Wanted, by_transport, chart};
 use crate::output::papers::{Beside, Param, Published};
 use harness::draw::{Axis, Picture, Scale};
-use harness::process::{Parent, Process, Role};
+use harness::process::{Parent, Role};
 use harness::row::Row;
-use harness::seat::Seat;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "latency",
@@ -63,19 +61,14 @@ pub(crate) const SIZES: [u16; 5] = [8, 32, 64, 256, 1024];
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 256;
 
+/// How much longer than its span a measurement may take.
+const STUCK: Duration = Duration::from_secs(8);
+
 /// Round trips of RPCs of `size` bytes.
 #[derive(Clone, Copy, Debug)]
 struct Latency {
     transport: Transport,
     size: u32,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Params {
-    setting: Setting,
-    server: SocketAddr,
-    size: u32,
-    span: Duration,
 }
 
 /// Every size over these transports.
@@ -112,20 +105,9 @@ impl Probe for Latency {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let (client, server) = subject::spinning_pair(self.transport);
-        let mut server = Server::start(&server::Params {
-            setting: server,
-            handler: Duration::ZERO,
-        })?;
-        let params = Params {
-            setting: client,
-            server: server.address,
-            size: self.size,
-            span,
-        };
-        let mut client = Process::spawn(PING, Seat::default(), &params)?;
-        let report: Report = client.receive(patience(span))?;
-        Ok(report.measurement(&server.side()?))
+        let pair = subject::spinning_pair(self.transport);
+        let (report, server) = client::report(PING, pair, self.size, span, patience(span))?;
+        Ok(report.measurement(&server))
     }
 }
 
@@ -150,7 +132,9 @@ impl Ping {
             self.wrong = Some(refused.to_string());
         }
     }
+}
 
+impl Caller for Ping {
     #[inline]
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let answer = done.response.data();
@@ -165,6 +149,10 @@ impl Ping {
         self.counter += 1;
         self.issue(done.request, done.response, cx);
     }
+
+    fn take_wrong(&mut self) -> Option<String> {
+        self.wrong.take()
+    }
 }
 
 /// The client process.
@@ -172,19 +160,14 @@ impl Ping {
 /// # Errors
 /// A wrong answer, or none.
 pub(crate) fn ping(parent: &Parent) -> anyhow::Result<()> {
-    let params: Params = parent.receive()?;
-    over!(params.setting, measure(parent, &params))
+    let errand: Errand<u32> = parent.receive()?;
+    over!(errand.setting, measure(parent, &errand))
 }
 
-fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
-    let mut rpc: Rpc<T, Option<Ping>> = params.setting.open(None)?;
-    let sessions = subject::connect(&mut rpc, params.server, 1)?;
-    let size = params.size as usize;
-    rpc.on_completion(|app, done, cx| {
-        if let Some(ping) = app {
-            ping.on_done(done, cx);
-        }
-    });
+fn measure<T: Medium>(parent: &Parent, errand: &Errand<u32>) -> anyhow::Result<()> {
+    let mut rpc = client::open::<T, Ping>(&errand.setting)?;
+    let sessions = subject::connect(&mut rpc, errand.server, 1)?;
+    let size = errand.job as usize;
     let (request, response) = (rpc.buf(size)?, rpc.buf(size)?);
     let (app, mut cx) = rpc.with();
     app.insert(Ping {
@@ -197,22 +180,15 @@ fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     })
     .issue(request, response, &mut cx);
     let begin = Instant::now();
-    let patience = params.span + Duration::from_secs(8);
-    let values = loop {
-        for _ in 0..BLOCK {
-            rpc.run_once();
-        }
-        let Some(ping) = rpc.app_mut() else {
-            bail!("there is no state");
-        };
-        if let Some(wrong) = ping.wrong.take() {
-            bail!(wrong);
-        }
-        if ping.recorder.count() > 0 && begin.elapsed() >= params.span {
-            break ping.recorder.quantiles().to_vec();
-        }
-        ensure!(begin.elapsed() < patience, "nothing was answered");
-    };
+    let values = client::run_until(&mut rpc, BLOCK, |ping| {
+        let took = begin.elapsed();
+        let is_over = ping.recorder.count() > 0 && took >= errand.span;
+        ensure!(
+            is_over || took < errand.span + STUCK,
+            "nothing was answered"
+        );
+        Ok(is_over.then(|| ping.recorder.quantiles().to_vec()))
+    })?;
     let side = Side::read(&mut rpc)?;
     parent.say(&Report { values, side })
 }

@@ -2,11 +2,10 @@
 //! as requests or as responses; the baseline is the same without them. In the simulator (100 Gb/s,
 //! 6 µs, 4096 bytes a packet, the usual credits), and between two processes.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, bail, ensure};
-use dunlin::{Cx, Done, MsgBuf, Rpc, Session, SessionOptions, Tag};
+use anyhow::{anyhow, ensure};
+use dunlin::{Cx, Done, MsgBuf, Session, SessionOptions, Tag};
 use dunlin_sim::scenario::bulk::{self, Bulk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,17 +14,15 @@ use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::rtt::Recorder;
+use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
-use crate::harness::subject::{
-    ANSWER, ECHO, LARGE, Medium, Report, SINK, SOURCE, Server, Setting, over, server,
-};
+use crate::harness::subject::{ANSWER, ECHO, LARGE, Medium, Report, SINK, SOURCE, over, server};
 use crate::harness::transport::Transport;
 use crate::harness::{rtt, subject, ticks, work};
 use crate::output::chart::{bar, bars, colour, word};
 use harness::draw::{Picture, zero_based};
-use harness::process::{Parent, Process, Role};
+use harness::process::{Parent, Role};
 use harness::row::Row;
-use harness::seat::Seat;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "mixed",
@@ -57,6 +54,8 @@ const SIMULATING: Duration = Duration::from_millis(80);
 const WARM_UP: u64 = 500;
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 64;
+/// How much longer than its span a measurement may take.
+const STUCK: Duration = Duration::from_secs(8);
 
 const METRICS: [Metric; 4] = [
     rtt::METRICS[0],
@@ -162,14 +161,6 @@ struct Mixed {
     beside: Beside,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Params {
-    setting: Setting,
-    server: SocketAddr,
-    beside: Beside,
-    span: Duration,
-}
-
 impl Probe for Mixed {
     fn name(&self) -> &'static str {
         name(self.beside)
@@ -184,25 +175,14 @@ impl Probe for Mixed {
     }
 
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let (client, server) = subject::spinning_pair(self.transport);
-        let mut server = Server::start(&server::Params {
-            setting: server,
-            handler: Duration::ZERO,
-        })?;
-        let params = Params {
-            setting: client,
-            server: server.address,
-            beside: self.beside,
-            span,
-        };
-        let mut client = Process::spawn(CALL, Seat::default(), &params)?;
-        let report: Report = client.receive(patience(span))?;
-        Ok(report.measurement(&server.side()?))
+        let pair = subject::spinning_pair(self.transport);
+        let (report, server) = client::report(CALL, pair, self.beside, span, patience(span))?;
+        Ok(report.measurement(&server))
     }
 }
 
 /// The state of the client.
-struct Caller {
+struct Mixer {
     session: Session,
     beside: Beside,
     /// Of small and of large calls: the one under way.
@@ -213,7 +193,7 @@ struct Caller {
     wrong: Option<String>,
 }
 
-impl Caller {
+impl Mixer {
     #[inline]
     fn issue_small(&mut self, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
         self.begin = ticks::now();
@@ -235,6 +215,25 @@ impl Caller {
         }
     }
 
+    /// True if there is a round trip to report, and one large message if there are any.
+    fn has_enough(&self) -> bool {
+        self.recorder.count() > 0 && (self.beside.is_none() || self.large > 0)
+    }
+
+    /// The values of [`METRICS`].
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "messages of a run are far below 2^53"
+    )]
+    fn values(&self, took: Duration) -> Vec<f64> {
+        let bits = self.large as f64 * f64::from(LARGE) * 8.0;
+        let mut values = self.recorder.quantiles().to_vec();
+        values.push(bits / took.as_secs_f64() / 1e9);
+        values
+    }
+}
+
+impl Caller for Mixer {
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let answer = done.response.data();
         let is_large = done.tag.0 & IS_LARGE != 0;
@@ -260,6 +259,10 @@ impl Caller {
             self.issue_small(done.request, done.response, cx);
         }
     }
+
+    fn take_wrong(&mut self) -> Option<String> {
+        self.wrong.take()
+    }
 }
 
 /// The client process.
@@ -267,28 +270,23 @@ impl Caller {
 /// # Errors
 /// A wrong answer, or none.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
-    let params: Params = parent.receive()?;
-    over!(params.setting, measure(parent, &params))
+    let errand: Errand<Beside> = parent.receive()?;
+    over!(errand.setting, measure(parent, &errand))
 }
 
-fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
-    let mut rpc: Rpc<T, Option<Caller>> = params.setting.open(None)?;
-    let sessions = subject::connect(&mut rpc, params.server, 1)?;
-    rpc.on_completion(|app, done, cx| {
-        if let Some(caller) = app {
-            caller.on_done(done, cx);
-        }
-    });
+fn measure<T: Medium>(parent: &Parent, errand: &Errand<Beside>) -> anyhow::Result<()> {
+    let mut rpc = client::open::<T, Mixer>(&errand.setting)?;
+    let sessions = subject::connect(&mut rpc, errand.server, 1)?;
     let small = (rpc.buf(SMALL as usize)?, rpc.buf(SMALL as usize)?);
-    let large = match params.beside {
+    let large = match errand.job {
         Some(Direction::Request) => Some((rpc.buf(LARGE as usize)?, rpc.buf(ANSWER)?)),
         Some(Direction::Response) => Some((rpc.buf(ANSWER)?, rpc.buf(LARGE as usize)?)),
         None => None,
     };
     let (app, mut cx) = rpc.with();
-    let caller = app.insert(Caller {
+    let mixer = app.insert(Mixer {
         session: sessions[0],
-        beside: params.beside,
+        beside: errand.job,
         small: 0,
         large: 0,
         recorder: Recorder::skipping(WARM_UP),
@@ -296,46 +294,21 @@ fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         wrong: None,
     });
     if let Some((request, response)) = large {
-        caller.issue_large(request, response, &mut cx);
+        mixer.issue_large(request, response, &mut cx);
     }
-    caller.issue_small(small.0, small.1, &mut cx);
+    mixer.issue_small(small.0, small.1, &mut cx);
     let begin = Instant::now();
-    let values = run(&mut rpc, params, begin)?;
+    let values = client::run_until(&mut rpc, BLOCK, |mixer| {
+        let took = begin.elapsed();
+        let is_over = took >= errand.span && mixer.has_enough();
+        ensure!(
+            is_over || took < errand.span + STUCK,
+            "too little was answered"
+        );
+        Ok(is_over.then(|| mixer.values(took)))
+    })?;
     let side = Side::read(&mut rpc)?;
     parent.say(&Report { values, side })
-}
-
-/// Runs until there are enough round trips; returns the values of [`METRICS`].
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "messages of a run are far below 2^53"
-)]
-fn run<T: Medium>(
-    rpc: &mut Rpc<T, Option<Caller>>,
-    params: &Params,
-    begin: Instant,
-) -> anyhow::Result<Vec<f64>> {
-    let patience = params.span + Duration::from_secs(8);
-    loop {
-        for _ in 0..BLOCK {
-            rpc.run_once();
-        }
-        let Some(caller) = rpc.app_mut() else {
-            bail!("there is no state");
-        };
-        if let Some(wrong) = caller.wrong.take() {
-            bail!(wrong);
-        }
-        let took = begin.elapsed();
-        let met = params.beside.is_none() || caller.large > 0;
-        if caller.recorder.count() > 0 && met && took >= params.span {
-            let bits = caller.large as f64 * f64::from(LARGE) * 8.0;
-            let mut values = caller.recorder.quantiles().to_vec();
-            values.push(bits / took.as_secs_f64() / 1e9);
-            return Ok(values);
-        }
-        ensure!(took < patience, "too little was answered");
-    }
 }
 
 fn charts(rows: &[&Row]) -> Vec<Picture> {

@@ -4,10 +4,9 @@
 
 mod tcp;
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use dunlin::{Cx, Done, MsgBuf, Rpc, Session, Tag};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,14 +15,12 @@ use crate::harness::case::Case;
 use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::rtt::Recorder;
+use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
-use crate::harness::subject::{
-    ANSWER, MIRROR, Medium, Report, SINK, Server, Setting, over, server,
-};
+use crate::harness::subject::{ANSWER, MIRROR, Medium, Report, SINK, over, server};
 use crate::harness::transport::Transport;
 use crate::harness::{subject, ticks, work};
-use harness::process::{Parent, Process, Role};
-use harness::seat::Seat;
+use harness::process::{Parent, Role};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "parallel",
@@ -49,6 +46,9 @@ const WARM_UP: Duration = Duration::from_millis(50);
 
 /// Iterations of the event loop between two looks at the time.
 const BLOCK: u32 = 16;
+
+/// How much longer than its span a measurement may take.
+const STUCK: Duration = Duration::from_secs(8);
 
 const METRICS: [Metric; 4] = [
     Metric {
@@ -162,14 +162,6 @@ struct Parallel {
     messages: Messages,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Params {
-    setting: Setting,
-    server: SocketAddr,
-    messages: Messages,
-    span: Duration,
-}
-
 impl Probe for Parallel {
     fn name(&self) -> &'static str {
         "large messages side by side"
@@ -188,20 +180,9 @@ impl Probe for Parallel {
         reason = "packets of a run are far below 2^53"
     )]
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
-        let (client, server) = subject::spinning_pair(self.transport);
-        let mut server = Server::start(&server::Params {
-            setting: server,
-            handler: Duration::ZERO,
-        })?;
-        let params = Params {
-            setting: client,
-            server: server.address,
-            messages: self.messages,
-            span,
-        };
-        let mut client = Process::spawn(CALL, Seat::default(), &params)?;
-        let mut report: Report = client.receive(patience(span + self.overhead()))?;
-        let served = server.side()?;
+        let pair = subject::spinning_pair(self.transport);
+        let patience = patience(span + self.overhead());
+        let (mut report, served) = client::report(CALL, pair, self.messages, span, patience)?;
         let resent = report.side.count("retransmissions") + served.count("responses_resent");
         report.values.push(resent as f64);
         Ok(report.measurement(&served))
@@ -209,7 +190,7 @@ impl Probe for Parallel {
 }
 
 /// The state of the client.
-struct Caller {
+struct Sender {
     messages: Messages,
     sessions: Vec<Session>,
     /// By the place of a message among those in flight, its low bits in its tag: when it left.
@@ -220,7 +201,7 @@ struct Caller {
     wrong: Option<String>,
 }
 
-impl Caller {
+impl Sender {
     fn issue(&mut self, place: usize, mut request: MsgBuf, response: MsgBuf, cx: &mut Cx<'_>) {
         let places = self.messages.inflight as u64;
         let counter = self.issued * places + place as u64;
@@ -233,7 +214,9 @@ impl Caller {
             self.wrong = Some(refused.to_string());
         }
     }
+}
 
+impl Caller for Sender {
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let counter = done.tag.0;
         if done.result.is_err() || !self.messages.is_answer(done.response.data(), counter) {
@@ -247,6 +230,10 @@ impl Caller {
         self.recorder.record(took);
         self.issue(place, done.request, done.response, cx);
     }
+
+    fn take_wrong(&mut self) -> Option<String> {
+        self.wrong.take()
+    }
 }
 
 /// The client process.
@@ -254,20 +241,15 @@ impl Caller {
 /// # Errors
 /// A wrong answer, or none.
 pub(crate) fn call(parent: &Parent) -> anyhow::Result<()> {
-    let params: Params = parent.receive()?;
-    over!(params.setting, measure(parent, &params))
+    let errand: Errand<Messages> = parent.receive()?;
+    over!(errand.setting, measure(parent, &errand))
 }
 
-fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
-    let messages = params.messages;
-    let mut rpc: Rpc<T, Option<Caller>> = params.setting.open(None)?;
-    let sessions = subject::connect(&mut rpc, params.server, messages.sessions)?;
-    rpc.on_completion(|app, done, cx| {
-        if let Some(caller) = app {
-            caller.on_done(done, cx);
-        }
-    });
-    *rpc.app_mut() = Some(Caller {
+fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Result<()> {
+    let messages = errand.job;
+    let mut rpc = client::open::<T, Sender>(&errand.setting)?;
+    let sessions = subject::connect(&mut rpc, errand.server, messages.sessions)?;
+    *rpc.app_mut() = Some(Sender {
         messages,
         sessions,
         begun: vec![0; messages.inflight],
@@ -280,25 +262,21 @@ fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         let request = rpc.buf(messages.size as usize)?;
         let response = rpc.buf(messages.answer())?;
         let (app, mut cx) = rpc.with();
-        if let Some(caller) = app {
-            caller.issue(place, request, response, &mut cx);
+        if let Some(sender) = app {
+            sender.issue(place, request, response, &mut cx);
         }
     }
     // The first messages of all buffers pay for their memory.
     run_for(&mut rpc, WARM_UP, 2 * messages.inflight as u64)?;
-    if let Some(caller) = rpc.app_mut() {
-        caller.recorder = Recorder::skipping(0);
-    }
+    client::state(&mut rpc)?.recorder = Recorder::skipping(0);
     let (begin, least) = (Instant::now(), messages.inflight as u64);
-    let count = run_for(&mut rpc, params.span, least)?;
+    let count = run_for(&mut rpc, errand.span, least)?;
     let took = begin.elapsed();
-    let Some(caller) = rpc.app_mut() else {
-        bail!("there is no state");
-    };
+    let recorder = &client::state(&mut rpc)?.recorder;
     let values = vec![
         messages.gbps(count, took),
-        caller.recorder.quantile(0.99),
-        caller.recorder.mean(),
+        recorder.quantile(0.99),
+        recorder.mean(),
     ];
     let side = Side::read(&mut rpc)?;
     parent.say(&Report { values, side })
@@ -306,31 +284,19 @@ fn measure<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
 
 /// Runs for so long, and until `least` messages have completed; returns how many have.
 fn run_for<T: Medium>(
-    rpc: &mut Rpc<T, Option<Caller>>,
+    rpc: &mut Rpc<T, Option<Sender>>,
     span: Duration,
     least: u64,
 ) -> anyhow::Result<u64> {
     let begin = Instant::now();
     let mut first = None;
-    loop {
-        let Some(caller) = rpc.app_mut() else {
-            bail!("there is no state");
-        };
-        if let Some(wrong) = caller.wrong.take() {
-            bail!(wrong);
-        }
-        let count = caller.completed - *first.get_or_insert(caller.completed);
-        if count >= least && begin.elapsed() >= span {
-            return Ok(count);
-        }
-        ensure!(
-            begin.elapsed() < span + Duration::from_secs(8),
-            "too little was answered"
-        );
-        for _ in 0..BLOCK {
-            rpc.run_once();
-        }
-    }
+    client::run_until(rpc, BLOCK, |sender| {
+        let count = sender.completed - *first.get_or_insert(sender.completed);
+        let took = begin.elapsed();
+        let is_over = count >= least && took >= span;
+        ensure!(is_over || took < span + STUCK, "too little was answered");
+        Ok(is_over.then_some(count))
+    })
 }
 
 #[cfg(test)]

@@ -179,10 +179,7 @@ impl Rate {
 
     fn one_way(&self, span: Duration) -> anyhow::Result<Measurement> {
         let (setting, server) = self.settings();
-        let mut server = Server::start(&server::Params {
-            setting: server,
-            handler: Duration::ZERO,
-        })?;
+        let mut server = Server::start(&server::Params::prompt(server))?;
         let params = Params {
             setting,
             server: Some(server.address),

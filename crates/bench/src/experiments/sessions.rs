@@ -209,10 +209,10 @@ impl Pair {
         span: Duration,
     ) -> anyhow::Result<Self> {
         let seats = Seats::pick();
-        let server = Server::start(&server::Params {
-            setting: Setting::adaptive(transport, seats.server),
-            handler: Duration::ZERO,
-        })?;
+        let server = Server::start(&server::Params::prompt(Setting::adaptive(
+            transport,
+            seats.server,
+        )))?;
         let params = Params {
             setting: Setting::adaptive(transport, seats.client),
             server: server.address,

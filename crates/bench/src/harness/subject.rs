@@ -2,6 +2,7 @@
 //! opened as a [`Setting`] says. A client connects to what a server listens at, does what its
 //! experiment asks, and reports; the server answers until the parent kills it.
 
+pub(crate) mod client;
 pub(crate) mod exchange;
 pub(crate) mod pipeline;
 pub(crate) mod server;

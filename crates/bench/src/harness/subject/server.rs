@@ -28,6 +28,16 @@ pub(crate) struct Params {
     pub(crate) handler: Duration,
 }
 
+impl Params {
+    /// Orders for a server whose handlers all answer at once.
+    pub(crate) fn prompt(setting: Setting) -> Self {
+        Self {
+            setting,
+            handler: Duration::ZERO,
+        }
+    }
+}
+
 /// Most bytes of a response of a background handler.
 const MAX_RESPONSE: usize = 1024;
 
