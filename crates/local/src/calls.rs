@@ -26,7 +26,7 @@ struct Issued {
     request: Option<MsgBuf>,
     stage: Stage,
     /// `Waiting`: the future that its end wakes.
-    whom: WakeBy,
+    future: WakeBy,
     /// As `request`.
     response: Option<MsgBuf>,
 }
@@ -68,7 +68,7 @@ impl Issued {
         self.stage = Stage::Abandoned;
         if let Some(context) = context {
             self.stage = Stage::Waiting(id);
-            self.whom.note(current, context);
+            self.future.note(current, context);
         }
     }
 }
@@ -115,7 +115,7 @@ impl Calls {
     /// Notes the future that waits for a call.
     #[inline]
     pub(super) fn note(&mut self, slot: u32, current: &Current, context: &Context<'_>) {
-        self.issued[slot as usize].whom.note(current, context);
+        self.issued[slot as usize].future.note(current, context);
     }
 
     #[cold]
@@ -135,7 +135,7 @@ impl Calls {
         let call = call.expect("tags are places");
         if !matches!(call.stage, Stage::Waiting(_)) {
             self.end_abandoned(done, cx);
-            return WakeBy::Nobody;
+            return WakeBy::None;
         }
         call.stage = Stage::Answered;
         if let Err(error) = &done.result {
@@ -143,7 +143,7 @@ impl Calls {
         }
         put(&mut call.request, done.request);
         put(&mut call.response, done.response);
-        std::mem::take(&mut call.whom)
+        std::mem::take(&mut call.future)
     }
 
     #[cold]
@@ -169,7 +169,7 @@ impl Calls {
         let call = &mut self.issued[slot as usize];
         if let Stage::Waiting(id) = call.stage {
             call.stage = Stage::Abandoned;
-            call.whom = WakeBy::Nobody;
+            call.future = WakeBy::None;
             return Abandoned::Running(id);
         }
         let (request, response) = self.take(slot);

@@ -149,7 +149,7 @@ impl Executor {
         match polled {
             Some(Poll::Pending) => {}
             Some(Poll::Ready(())) => self.vacate(task),
-            // What the future holds is dropped, and with it a request that it has not answered.
+            // The future is dropped with all that it holds, such as a request without an answer.
             None => self.remove(task, state, cx),
         }
     }

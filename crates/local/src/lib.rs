@@ -32,8 +32,8 @@
 //!
 //! One round: an iteration of the endpoint, whose handlers and continuations poll the future that
 //! waits for what came, with the endpoint lent to it (`tasks.rs`); then, with the endpoint at rest,
-//! tasks that were woken otherwise are polled (`executor.rs`). What they issue then leaves with the
-//! next iteration.
+//! tasks that were woken otherwise are polled (`executor.rs`). Their calls then leave with the next
+//! iteration.
 
 // But for `lent.rs`.
 #![deny(unsafe_code)]

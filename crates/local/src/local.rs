@@ -74,8 +74,8 @@ impl<T: Open> Local<T> {
     /// the client gets an error.
     ///
     /// If the client cancels the request, or its deadline passes, or its session closes, the future
-    /// is dropped where it waits, and with it the calls that it waits for. What must run to its end
-    /// is spawned ([`Caller::spawn`]).
+    /// is dropped where it waits, and with it the calls that it waits for. A task that must run to
+    /// its end is spawned ([`Caller::spawn`]).
     pub fn serve<H, F>(&mut self, req_type: ReqType, handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,

@@ -43,15 +43,15 @@ impl Future for Sleep {
             this.slot = None;
             return Poll::Ready(());
         }
-        let mut whom = WakeBy::Nobody;
-        whom.note(&state.current, context);
+        let mut future = WakeBy::None;
+        future.note(&state.current, context);
         let at = this.at;
         let begun = state.with(|cx| {
             if at <= cx.now() {
                 return None;
             }
             let mut timers = state.timers.borrow_mut();
-            let slot = timers.insert(at, whom);
+            let slot = timers.insert(at, future);
             timers.arm(cx);
             Some(slot)
         });

@@ -97,9 +97,9 @@ impl State {
 
     /// A task that waits for something of ours is polled soon.
     #[inline]
-    pub(super) fn wake(&self, whom: WakeBy) {
-        match whom {
-            WakeBy::Nobody => {}
+    pub(super) fn wake(&self, future: WakeBy) {
+        match future {
+            WakeBy::None => {}
             WakeBy::Task(task) => self.ready.borrow_mut().push(task),
             WakeBy::Waker(waker) => self.others.borrow_mut().push(waker),
         }
@@ -124,23 +124,23 @@ impl State {
 
     /// The endpoint goes away: futures that wait for a timer or a session are woken to see it.
     pub(super) fn wake_all(&self) {
-        while let Some(whom) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
-            self.wake(whom);
+        while let Some(future) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
+            self.wake(future);
         }
         self.wake_for_sessions();
     }
 
     /// A session has opened or closed: each future that waits for that looks whether it is its own.
     pub(super) fn wake_for_sessions(&self) {
-        for whom in self.sessions.borrow_mut().drain(..) {
-            self.wake(whom);
+        for future in self.sessions.borrow_mut().drain(..) {
+            self.wake(future);
         }
     }
 
     pub(super) fn wait_for_sessions(&self, context: &Context<'_>) {
-        let mut whom = WakeBy::Nobody;
-        whom.note(&self.current, context);
-        self.sessions.borrow_mut().push(whom);
+        let mut future = WakeBy::None;
+        future.note(&self.current, context);
+        self.sessions.borrow_mut().push(future);
     }
 }
 

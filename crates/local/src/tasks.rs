@@ -39,8 +39,8 @@ impl Tasks {
     }
 }
 
-/// The handler of all types that are served: makes the request's future, and polls it. What is
-/// answered by then was never anything else than a request of a dispatch handler.
+/// The handler of all types that are served: makes the request's future, and polls it. To
+/// the endpoint, a request that the first poll answers is one of a dispatch handler.
 pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
     let Ok(body) = cx.copy(request.data()) else {
@@ -60,18 +60,18 @@ pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
 /// The continuation: passes the call that has ended to its future.
 pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
-    let whom = state.calls.borrow_mut().end(done, cx);
-    match whom {
+    let future = state.calls.borrow_mut().end(done, cx);
+    match future {
         WakeBy::Task(task) if task != MAIN => executor.poll(task, state, cx),
-        _ => state.wake(whom),
+        _ => state.wake(future),
     }
 }
 
 pub(super) fn on_timer(tasks: &mut Tasks, _: TimerToken, cx: &mut Cx<'_>) {
     let state = &tasks.state;
     let mut timers = state.timers.borrow_mut();
-    while let Some(whom) = timers.pop_due(cx.now()) {
-        state.wake(whom);
+    while let Some(future) = timers.pop_due(cx.now()) {
+        state.wake(future);
     }
     timers.arm(cx);
 }

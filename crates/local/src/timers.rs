@@ -27,7 +27,7 @@ pub(super) struct Timers {
 struct Waiter {
     generation: u32,
     fired: bool,
-    whom: WakeBy,
+    future: WakeBy,
 }
 
 impl Timers {
@@ -36,7 +36,7 @@ impl Timers {
         self.heap.len()
     }
 
-    pub(super) fn insert(&mut self, at: Nanos, whom: WakeBy) -> usize {
+    pub(super) fn insert(&mut self, at: Nanos, future: WakeBy) -> usize {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
@@ -46,16 +46,16 @@ impl Timers {
             }
         };
         let waiter = &mut self.waiters[slot];
-        (waiter.fired, waiter.whom) = (false, whom);
+        (waiter.fired, waiter.future) = (false, future);
         self.heap.push(Reverse((at, slot, waiter.generation)));
         slot
     }
 
-    /// Frees a place. What is in the heap for it is stale from here on.
+    /// Frees a place. Its entry in the heap is stale from here on.
     pub(super) fn remove(&mut self, slot: usize) {
         let waiter = &mut self.waiters[slot];
         waiter.generation = waiter.generation.wrapping_add(1);
-        waiter.whom = WakeBy::Nobody;
+        waiter.future = WakeBy::None;
         self.free.push(slot);
         let live = self.waiters.len() - self.free.len();
         if self.heap.len() > 2 * live + SWEEP {
@@ -75,7 +75,7 @@ impl Timers {
     /// Notes the future that waits for a timer.
     #[inline]
     pub(super) fn note(&mut self, slot: usize, current: &Current, context: &Context<'_>) {
-        self.waiters[slot].whom.note(current, context);
+        self.waiters[slot].future.note(current, context);
     }
 
     /// The next timer that is due fires; returns the future to wake for it.
@@ -89,7 +89,7 @@ impl Timers {
             let waiter = &mut self.waiters[slot];
             if waiter.generation == generation {
                 waiter.fired = true;
-                return Some(std::mem::take(&mut waiter.whom));
+                return Some(std::mem::take(&mut waiter.future));
             }
         }
     }

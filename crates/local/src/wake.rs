@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 #[derive(Debug, Default)]
 pub(super) enum WakeBy {
     #[default]
-    Nobody,
+    None,
     Task(u32),
     Waker(Waker),
 }
