@@ -1,5 +1,5 @@
 //! Any bytes in a shared-memory ring, its consumer's line and a doorbell, between the steps of both
-//! ends. What must hold stands in `dunlin_transport::shm::check`, which the property tests of the
+//! ends. The properties stand in `dunlin_transport::shm::check`, which the property tests of the
 //! transport crate share.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as a packet (rules W1 to W12). What must hold stands in `dunlin_wire::check`, which
+//! Any bytes as a packet (rules W1 to W12). The properties stand in `dunlin_wire::check`, which
 //! the property tests of the wire crate share.
 #![no_main]
 

@@ -2,8 +2,8 @@
 //! (`docs/peers.md`): `cargo run --release -p peers`.
 //!
 //! The program proper is a workspace of its own, because it is made of more libraries than all of
-//! Dunlin. In this one they would stand in everybody's `Cargo.lock`, and what they ask of libraries
-//! that both use would have the crates of Dunlin compiled anew, with other features.
+//! Dunlin. In this one they would stand in the `Cargo.lock` of every contributor, and the features
+//! that they ask of shared libraries would have the crates of Dunlin compiled anew.
 //!
 //! Exit codes: those of the program; 1, it cannot be built; 2, wrong arguments; 130, Ctrl-C.
 #![forbid(unsafe_code)]

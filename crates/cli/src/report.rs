@@ -1,6 +1,6 @@
 //! `dunlin report`: the rows of experiments as one page that needs nothing else: no scripts, no
-//! network. What was measured stands beside its baseline and beside what the papers have published;
-//! what is missing or doubtful is said.
+//! network. Each measured figure stands next to its baseline and to the figures of the papers;
+//! missing and doubtful rows are named.
 
 mod page;
 mod read;
@@ -61,7 +61,7 @@ pub(crate) struct Args {
 /// A file cannot be read or made; a line of it is no row, which is said with its place; or an
 /// experiment failed, after the page of what was measured so far has been written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    // What is wrong with the rows is said before anything is made, and a wrong path for the results
+    // Faults of the rows are reported before any picture is drawn, and a wrong path for the results
     // before anything is measured.
     let read = match args.from.is_empty() {
         true => None,

@@ -55,7 +55,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     let line = line.trim();
     let line = line.strip_prefix("$ ").unwrap_or(line);
     let rest = BEGINNINGS.iter().find_map(|it| line.strip_prefix(it))?;
-    // What stands far to the right of a command says what it does.
+    // Text far to the right of a command explains it.
     let rest = rest.split("  ").next().unwrap_or_default();
     let rest = rest.split(" #").next().unwrap_or_default();
     let rest = rest.split([';', '|', '>']).next().unwrap_or_default();

@@ -55,10 +55,10 @@ pub(super) struct Attempt {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OutOfTurn;
 
-/// What follows from a refusal.
+/// The next step after a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterRefusal {
-    /// Wait for so many retries' backoff.
+    /// Wait for the backoff of this many retries.
     Retry(u32),
     /// The attempt has failed.
     Failed(ConnectFailure),
@@ -103,7 +103,7 @@ impl Attempt {
         }
     }
 
-    /// The endpoint holds an offer that nobody will answer once the link is gone.
+    /// The endpoint holds an offer that gets no answer once the link is gone.
     pub(super) const fn has_offer(&self) -> bool {
         matches!(
             self.state,
@@ -168,7 +168,7 @@ impl Attempt {
         Ok(AfterRefusal::Retry(retries))
     }
 
-    /// What the user is told when the deadline has passed.
+    /// The error of a connect whose deadline has passed.
     pub(super) const fn timeout(&self) -> ConnectFailure {
         if self.had_link {
             ConnectFailure::TimedOut(self.last_refusal)

@@ -61,7 +61,7 @@ const DEFAULT: PlaneConfig = PlaneConfig {
 };
 
 const _: () = {
-    // Who has said hello must not lose its place to those who have not.
+    // A process that has said hello must not lose its place to those that have not.
     assert!(DEFAULT.max_half_open < DEFAULT.max_links);
     // One connection must not be able to fill an endpoint's queue alone.
     assert!(DEFAULT.max_pending_per_link < DEFAULT.max_pending_per_endpoint);
@@ -81,7 +81,7 @@ impl PlaneConfig {
     }
 }
 
-/// What the control plane has counted since its start.
+/// The counters of the control plane since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlaneCounters {
     /// Connections closed because of a wrong message.

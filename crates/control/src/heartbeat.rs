@@ -43,7 +43,7 @@ impl HeartbeatConfig {
     }
 
     /// Unproven time after which the peer has failed: seven tenths of the time-out. The rest is
-    /// left for a control thread that is scheduled late and for telling everybody.
+    /// left for a control thread that is scheduled late, and for the events to its endpoints.
     fn silence(&self) -> Nanos {
         Nanos((self.timeout.0 / 10).saturating_mul(7)).max(self.interval().times(2))
     }
@@ -53,10 +53,10 @@ impl HeartbeatConfig {
 /// is the margin.
 const MIN_BEATS: u32 = 4;
 
-/// Nobody is served by more heartbeats than this, whatever is configured.
+/// The least interval: a shorter one in the configuration counts as this.
 const MIN_INTERVAL: Nanos = Nanos::from_micros(100);
 
-/// What [`Detector::poll`] asks for.
+/// The answer of [`Detector::poll`]: what its caller must do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Nothing to do before [`Detector::next_wakeup`].
@@ -125,7 +125,7 @@ impl Detector {
         Ok(())
     }
 
-    /// What is to be done now. To be called at [`Detector::next_wakeup`], after everything that
+    /// The verdict of this moment. To be called at [`Detector::next_wakeup`], after everything that
     /// has come was read; calling it more often does no harm.
     pub fn poll(&mut self, now: Nanos) -> Verdict {
         let elapsed = now.since(self.polled);

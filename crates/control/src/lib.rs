@@ -1,5 +1,6 @@
 //! The control plane of one process as state machines without input or output (design §9): links
-//! to other processes, the handshake of sessions, heartbeats, and who is told when a peer fails.
+//! to other processes, the handshake of sessions, heartbeats, and which endpoints get an event when
+//! a peer fails.
 //!
 //! [`Plane`] is the whole of it. `dunlin-nexus` moves its bytes over sockets, the simulator over
 //! simulated links; both call the same few functions with the time as an argument, and carry out

@@ -5,7 +5,7 @@
 //! dialled ──▶ Dialling ─▶ Greeting ──HelloAck──▶ Up
 //! ```
 //! Every phase but `Up` has a time limit, and `Up` has the failure detector, so that no connection
-//! stays without a live peer. What a link carries is counted here; the tables are in `plane`.
+//! stays without a live peer. This file counts what a link carries; `plane` has the tables.
 //!
 //! Owned and called by `plane`.
 
@@ -68,7 +68,7 @@ pub(super) struct Link {
     pub(super) idle_since: Option<Nanos>,
 }
 
-/// What a link asks for.
+/// The next step of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LinkStep {
     Quiet,
@@ -114,7 +114,7 @@ impl Link {
         }
     }
 
-    /// The connection is made: hello is to be said. False if nobody was dialling.
+    /// The connection is made: hello is to be said. False if the link was not being dialled.
     pub(super) fn on_dialled(&mut self, now: Nanos, config: &PlaneConfig) -> bool {
         let dialling = matches!(self.phase, Phase::Dialling);
         if dialling {
@@ -168,7 +168,7 @@ impl Link {
         }
     }
 
-    /// What is due now.
+    /// The step that is due now.
     pub(super) fn poll(&mut self, now: Nanos) -> LinkStep {
         match &mut self.phase {
             Phase::Up(detector) => match detector.poll(now) {
@@ -193,7 +193,7 @@ impl Link {
         matches!(self.phase, Phase::Up(_))
     }
 
-    /// Somebody connected and has not said hello.
+    /// A process has connected and has not said hello.
     pub(super) const fn is_half_open(&self) -> bool {
         matches!(self.phase, Phase::Fresh)
     }

@@ -110,12 +110,12 @@ impl<F> Plane<F> {
         self.mutant = mutant;
     }
 
-    /// What this process says of itself.
+    /// The content of this process's hello.
     pub const fn identity(&self) -> &Identity {
         &self.us
     }
 
-    /// What was counted since the start.
+    /// The counters since the start.
     pub const fn counters(&self) -> &PlaneCounters {
         &self.counters
     }
@@ -160,8 +160,8 @@ impl<F> Plane<F> {
         Ok(index)
     }
 
-    /// An endpoint goes away: the other sides of its sessions are told, whatever it had under way
-    /// is given up, and it hears nothing any more.
+    /// An endpoint goes away: the other sides of its sessions get an event, its attempts are
+    /// given up, and it gets no more events.
     pub fn remove_endpoint(&mut self, endpoint: EndpointIndex, now: Nanos) {
         if self.endpoints.remove(&endpoint).is_none() {
             return;
@@ -238,12 +238,12 @@ impl<F> Plane<F> {
             .unwrap_or(Nanos::MAX)
     }
 
-    /// What is to be done next, in order.
+    /// The next action, in order.
     pub fn next_action(&mut self) -> Option<Action<F>> {
         self.actions.pop_front()
     }
 
-    /// The process ends: everybody is told.
+    /// The process ends: all its peers get a message.
     pub fn shut_down(&mut self, now: Nanos) {
         while let Some(endpoint) = self.endpoints.keys().next().copied() {
             self.remove_endpoint(endpoint, now);
@@ -286,7 +286,7 @@ impl<F> Plane<F> {
                 offset: read.offset,
                 len: read.len,
             }),
-            // Nobody asks over a connection that carries sessions.
+            // Readers of counters have connections of their own.
             Message::Insight(_) => {}
             // The session was forgotten when `Disconnect` was sent.
             Message::DisconnectAck(_) => {}

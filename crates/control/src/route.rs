@@ -1,5 +1,5 @@
-//! The way to one remote nexus: dialling its addresses in turn, again and again while somebody
-//! wants it, and moving from TCP to its UNIX socket if it is on this host (rule C3).
+//! The way to one remote nexus: dialling its addresses in turn, again and again while an
+//! attempt wants it, and moving from TCP to its UNIX socket if it is on this host (rule C3).
 //!
 //! ```text
 //! Down ─wanted─▶ Dialling ──up──▶ Up ◀──── unix up, same process ────┐
@@ -24,7 +24,7 @@ pub(super) struct RouteId(pub(super) u64);
 /// Where a route is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RouteState {
-    /// Nobody wants it.
+    /// No attempt wants it.
     Down,
     /// A TCP connection is being made or greeted.
     Dialling(LinkId),
@@ -49,15 +49,15 @@ pub(super) struct Route {
     retries: u32,
 }
 
-/// What follows from the end of a connection.
+/// The next step after the end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterLoss {
     /// It was of no importance.
     Nothing,
     /// The TCP connection is used after all.
     StayWith(LinkId),
-    /// The route is to be dialled again, after so many retries' backoff; the UNIX connection under
-    /// way, if there is one, is to be closed.
+    /// The route is to be dialled again, after the backoff of this many retries; the UNIX
+    /// connection under way, if there is one, is to be closed.
     Redial { retries: u32, close: Option<LinkId> },
 }
 
@@ -73,7 +73,7 @@ impl Route {
         }
     }
 
-    /// Somebody waits for a connection, and none is being made.
+    /// An attempt waits for a connection, and none is being made.
     pub(super) fn wants_dial(&self, now: Nanos) -> bool {
         let ready = match self.state {
             RouteState::Down => true,

@@ -1,5 +1,5 @@
-//! What goes into and comes out of the control plane: identities, commands of endpoints, events
-//! for them, and actions for whoever moves the bytes.
+//! The input and output of the control plane: identities, commands of endpoints, events for them,
+//! and actions for the code that moves the bytes.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -58,7 +58,7 @@ impl PartialOrd for SessionKey {
     }
 }
 
-/// What this process says of itself in hello (rule C2).
+/// The content of this process's hello (rule C2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// This boot of this host.
@@ -99,15 +99,15 @@ pub struct PeerIdentity {
     /// Our end of the link: an address under which the other side reaches this host. A UNIX stream
     /// and one in the simulator have none.
     pub local: Option<SocketAddr>,
-    /// Where its nexus listens, as far as this side knows: for whoever reads what this process
-    /// shows of itself. A process that connected to this one says the port, and comes from the
-    /// address.
+    /// Where its nexus listens, as far as this side knows: for readers of this process's memory
+    /// file. A process that connected to this one has named the port; its address is that of the
+    /// connection.
     pub nexus: Option<SocketAddr>,
     /// Its index there, if this side has looked it up, or has given it.
     pub index: Option<EndpointIndex>,
 }
 
-/// What one side says about how it can be reached by one transport.
+/// One side's offer for one transport: how it can be reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportOffer<F> {
     /// Which transport understands it.
@@ -130,7 +130,7 @@ pub struct Side<F> {
     pub transports: TransportOffers<F>,
 }
 
-/// What an endpoint asks of the plane.
+/// A command of an endpoint for the plane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command<F> {
     /// Make a session with an endpoint of the nexus at one of these addresses. Answered by
@@ -180,12 +180,12 @@ pub enum Command<F> {
     Disconnect {
         /// The session at this side.
         key: SessionKey,
-        /// The other side is told the difference between an orderly end and a failure.
+        /// The other side gets it: an orderly end differs from a failure.
         reason: CloseReason,
     },
 }
 
-/// What the plane tells an endpoint.
+/// An event that the plane has for an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event<F> {
     /// The endpoint to connect to is there: make an offer for it.
@@ -194,10 +194,10 @@ pub enum Event<F> {
         key: SessionKey,
         /// To be given back with the offer.
         via: LinkId,
-        /// Who it is.
+        /// The endpoint that was found.
         peer: PeerIdentity,
     },
-    /// The offer made after `Found` reached nobody: give up what it holds. Another `Found` may
+    /// The offer made after `Found` has reached no peer: give up what it holds. Another `Found` may
     /// come.
     OfferVoid {
         /// The session at this side.
@@ -220,11 +220,11 @@ pub enum Event<F> {
         /// Why.
         failure: ConnectFailure,
     },
-    /// Somebody wants a session with this endpoint.
+    /// A peer wants a session with this endpoint.
     Incoming {
         /// To be given back with the answer.
         ticket: Ticket,
-        /// Who asks.
+        /// The endpoint that asks.
         peer: PeerIdentity,
         /// The side that asks.
         side: Side<F>,
@@ -245,7 +245,7 @@ pub enum ConnectFailure {
     Refused(RefuseCode),
     /// The deadline passed; no nexus could be reached until then.
     Unreachable,
-    /// The deadline passed; a nexus was there, but nobody accepted. Holds its last refusal.
+    /// The deadline passed; a nexus was there, but no endpoint accepted. Holds its last refusal.
     TimedOut(Option<RefuseCode>),
     /// This process has as many connections under way as it may have.
     TooMany,
@@ -291,7 +291,7 @@ pub enum Target {
     Unix(String),
 }
 
-/// What is to be done with the outside.
+/// An action on sockets, which the plane's owner carries out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action<F> {
     /// Begin to connect; report `on_dialled` or `on_closed`.
@@ -328,9 +328,9 @@ pub enum Action<F> {
     },
     /// Give an event to an endpoint.
     Tell {
-        /// Which.
+        /// The endpoint.
         endpoint: EndpointIndex,
-        /// What.
+        /// The event.
         event: Event<F>,
     },
 }

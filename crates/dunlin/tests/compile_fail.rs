@@ -1,8 +1,9 @@
 //! Programs that must not compile (design §11): the types carry the rules of ownership, so the
 //! compiler finds a program that breaks one, and not a corrupt message.
 //!
-//! What the compiler says is pinned beside each program. After a change of the toolchain,
-//! `TRYBUILD=overwrite cargo test -p dunlin --test compile_fail` renews it; read the difference.
+//! The compiler's message is pinned in a file next to each program. After a change of the
+//! toolchain, `TRYBUILD=overwrite cargo test -p dunlin --test compile_fail` renews it; read the
+//! difference.
 
 #[test]
 fn programs_that_break_the_rules_of_ownership_do_not_compile() {

@@ -6,8 +6,8 @@
 //! nexus block        sequence word, time, values of `nexus`
 //! endpoint blocks    sequence word, state, index, transport, times, the values of `counters`,
 //!                    `drops`, `transport` and `gauges`, histograms, sessions
-//! trace              what those who want a trace write, and how many packets were traced
-//! ring               slots: number, time, who, length, first bytes
+//! trace              the wish of a reader for a trace, and the number of packets traced
+//! ring               slots: number, time, peer, length, first bytes
 //! ```
 //! The text makes the file describe itself: a reader of another release shows values that it does
 //! not know, and misses none that it expects. A block whose sequence word is odd is being written.

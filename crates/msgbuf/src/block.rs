@@ -15,8 +15,8 @@ use crate::region::RegionPtr;
 pub(crate) const BLOCK_BITS: u32 = 22;
 pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 
-/// What is known of a block that has been carved. Every region has a place for one beside each of
-/// its blocks, in memory that no other process sees.
+/// A block that has been carved. Every region has a place for the descriptor of each of its blocks,
+/// in memory that no other process sees.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     pub(crate) region: RegionPtr,
@@ -36,7 +36,7 @@ pub(crate) struct Block(pub(crate) NonNull<Descriptor>);
 
 const _: () = assert!(size_of::<Descriptor>() == 32);
 
-// SAFETY: a msgbuf that nobody uses.
+// SAFETY: a msgbuf that no thread uses.
 unsafe impl Send for Block {}
 // SAFETY: a shared one cannot be used at all.
 unsafe impl Sync for Block {}
@@ -84,7 +84,7 @@ impl Block {
 
     /// Place of the region in its pool, then place of the block in the region.
     pub(crate) const fn number(&self) -> u32 {
-        // SAFETY: the descriptor was written when the block was carved, and nobody else has it.
+        // SAFETY: the descriptor was written when the block was carved, and it has no other owner.
         unsafe { self.0.as_ref() }.block
     }
 }

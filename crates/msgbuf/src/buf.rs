@@ -4,7 +4,7 @@
 //! Invariants:
 //! - A block has at most one [`MsgBuf`]; blocks do not overlap; so a [`MsgBuf`] has exclusive
 //!   access to its bytes, and they live as long as it does.
-//! - Whoever writes to a msgbuf, or gives it back, first ends the lifetime of all `BufRef`s to it.
+//! - Code that writes to a msgbuf, or gives it back, first ends the lifetime of all its `BufRef`s.
 //! - The descriptor says that its block is lent if and only if the block's generation does. Others
 //!   believe the generation; the owner asks the descriptor, which it has at hand.
 //! - A [`MsgBuf`] is a pointer to the [`Descriptor`] of its block, which only its owner uses; so it
@@ -26,7 +26,7 @@ use crate::region::RegionBox;
 use crate::regions::RegionId;
 
 /// A message buffer: up to [`MsgBuf::capacity`] contiguous bytes of a registered region, with room
-/// for packet headers around them. It belongs to whoever holds it, on any thread, and goes back to
+/// for packet headers around them. It belongs to the thread that holds it, and goes back to
 /// its [`Pool`](crate::Pool) when it is dropped.
 ///
 /// It is a pointer, and so is an `Option` of it.
@@ -219,8 +219,8 @@ impl MsgBuf {
         Ok(())
     }
 
-    /// Names the whole message. What it returns holds until the msgbuf is revoked, written to,
-    /// recycled or dropped.
+    /// Names the whole message. The reference holds until the msgbuf is revoked, written
+    /// to, recycled or dropped.
     #[inline]
     pub fn lend(&self) -> BufRef {
         self.name(self.data_offset(), self.at().len)
@@ -353,7 +353,7 @@ impl MsgBuf {
 
     #[inline]
     const fn at_mut(&mut self) -> &mut Descriptor {
-        // SAFETY: as above; and nobody else has a reference to it, because we are borrowed alone.
+        // SAFETY: as above; and there is no other reference to it, because we are borrowed alone.
         unsafe { self.0.as_mut() }
     }
 

@@ -1,4 +1,4 @@
-//! What is configured about a pool, and its limits. Read by `pool` alone.
+//! The configuration of a pool, and its limits. Read by `pool` alone.
 
 use crate::buf::AllocError;
 use crate::layout::{MAX_BLOCK, MIN_DATA_SIZE};

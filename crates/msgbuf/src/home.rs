@@ -3,7 +3,8 @@
 //! their msgbufs has come back.
 //!
 //! Invariant: once the pool is gone, `outstanding` counts the msgbufs that are still out, and the
-//! regions are freed by whoever brings it to zero. So no msgbuf needs a reference count of its own.
+//! regions are freed by the thread that brings it to zero. So no msgbuf needs a reference count of
+//! its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::buf::MsgBuf;
 use crate::region::RegionBox;
 
-/// What a pool shares with its msgbufs.
+/// The state that a pool shares with its msgbufs.
 #[derive(Debug, Default)]
 pub(crate) struct Home {
     /// Length of the list of returned msgbufs, as a hint that costs no lock.
@@ -25,7 +26,7 @@ struct State {
     orphans: Option<Orphans>,
 }
 
-/// What a pool leaves behind.
+/// The state of a pool that is gone, for its last msgbufs.
 #[derive(Debug)]
 struct Orphans {
     outstanding: usize,
@@ -55,8 +56,8 @@ impl Home {
             self.waiting.store(state.returned.len(), Ordering::Release);
             return;
         };
-        // Before it counts as back: whoever brings the last one back frees the regions at once, and
-        // with them what the msgbuf points to.
+        // Before it counts as back: the thread that brings the last one back frees the regions at
+        // once, and with them what the msgbuf points to.
         let own = buf.into_own_region();
         orphans.outstanding -= 1;
         let regions = if orphans.outstanding == 0 {

@@ -6,7 +6,7 @@
 //! is lent. [`regions`] is where transports find the bytes again, and where a name that has
 //! outlived its msgbuf is found out.
 //!
-//! This is the only crate under the protocol with unsafe code. What it rests on: blocks are
+//! This is the only crate under the protocol with unsafe code. It rests on this: blocks are
 //! disjoint and have one owner each (`pool`, `buf`), regions outlive their msgbufs (`home`), and a
 //! generation matches only while its block is lent (`region`).
 //!

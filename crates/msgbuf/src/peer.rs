@@ -23,7 +23,7 @@ use crate::sys::{self, PeerMapping};
 /// Bytes of a [`BufRef`] as one process tells it to another.
 pub const REF_LEN: usize = 20;
 
-/// What is where in the memory of a region.
+/// The places of things in the memory of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extent {
     /// Bytes of the memory.
@@ -39,7 +39,7 @@ pub struct Extent {
 pub enum MapError {
     /// The sizes contradict each other.
     Extent,
-    /// The descriptor is not memory of that size which nobody can make shorter.
+    /// The descriptor is not memory of that size, or a process could make it shorter.
     Descriptor,
     /// The system refuses, for lack of addresses or hugepages.
     System,
@@ -57,7 +57,7 @@ pub struct PeerRegion {
 pub struct PeerBytes<'a> {
     bytes: NonNull<u8>,
     len: u32,
-    /// What the generation is as long as the bytes are those that were named.
+    /// The generation of the block while it holds the bytes that were named.
     lent: u32,
     generation: NonNull<AtomicU32>,
     _region: PhantomData<&'a PeerRegion>,
@@ -91,7 +91,7 @@ impl BufRef {
         bytes
     }
 
-    /// The opposite. What it names may be anything: only [`PeerRegion::find`] takes it.
+    /// The opposite. It may name anything: only [`PeerRegion::find`] takes it.
     #[inline]
     pub fn from_bytes(bytes: [u8; REF_LEN]) -> Self {
         let mut words = [0; REF_LEN / 4];
@@ -185,8 +185,8 @@ impl<'a> PeerBytes<'a> {
             return false;
         };
         // SAFETY: they were found to lie inside a mapping that lives as long as we do. The other
-        // process may write to them now; then what is copied does not count. Nobody looks at the
-        // copy before that is known.
+        // process may write to them now; then what is copied does not count. No code looks at
+        // the copy before that is known.
         unsafe {
             to.as_mut_ptr()
                 .copy_from_nonoverlapping(self.bytes.as_ptr(), self.len());
@@ -194,7 +194,7 @@ impl<'a> PeerBytes<'a> {
         compiler_fence(Ordering::SeqCst);
         // The bytes were read before the generation is: see `Region::revoke`.
         fence(Ordering::Acquire);
-        // SAFETY: as above; an atomic may be read whoever writes it.
+        // SAFETY: as above; an atomic may be read while another process writes it.
         unsafe { self.generation.as_ref() }.load(Ordering::Relaxed) == self.lent
     }
 }

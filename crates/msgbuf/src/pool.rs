@@ -350,7 +350,7 @@ impl Pool {
         let region = &self.regions[(number >> BLOCK_BITS) as usize];
         let offset = ((number & BLOCK_MASK) as usize) << MIN_BLOCK_SHIFT;
         let (capacity, class) = (self.capacity[class], as_u16(class));
-        // SAFETY: who calls has carved it, or has split a free block, so it lies in the region and
+        // SAFETY: the caller has carved it, or has split a free block, so it lies in the region and
         // nothing else uses it. The region goes only when all its msgbufs are back.
         unsafe { Block::new(region.ptr(), number, offset + DATA_OFFSET, capacity, class) }
     }

@@ -42,8 +42,8 @@ pub(crate) struct RegionOptions {
 #[repr(align(64))]
 pub(crate) struct Region {
     pub(crate) base: NonNull<u8>,
-    /// One for each block. In mapped memory they stand behind the blocks, where whoever else has
-    /// mapped it sees them too (`peer`).
+    /// One for each block. In mapped memory they stand after the blocks, where other processes
+    /// that have mapped it see them too (`peer`).
     generations: NonNull<AtomicU32>,
     blocks: usize,
     pub(crate) len: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Region {
     memory: Memory,
 }
 
-/// What the region frees in the end.
+/// The memory that the region frees in the end.
 #[derive(Debug)]
 enum Memory {
     Mapped(Mapping),
@@ -71,8 +71,8 @@ enum Memory {
     ),
 }
 
-// SAFETY: the memory is not tied to a thread; who may read and write which bytes of it is settled
-// by the ownership of msgbufs, and the generations in it are atomic. Everything else is `Send`.
+// SAFETY: the memory is not tied to a thread; the owner of a msgbuf alone may read and write its
+// bytes, and the generations in it are atomic. Everything else is `Send`.
 unsafe impl Send for Region {}
 // SAFETY: through a shared region one reads plain values, and the generations, which are atomic.
 // The `Vec` of user memory is touched only when the region is taken apart.
@@ -83,7 +83,8 @@ impl Region {
     #[inline]
     pub(crate) fn generation(&self, block: u32) -> Option<u32> {
         let generation = self.generations().get(block as usize)?;
-        // Pairs with the release in `revoke`: who sees the old generation sees the old contents.
+        // Pairs with the release in `revoke`: a thread that sees the old generation sees
+        // the old contents.
         Some(generation.load(Ordering::Acquire))
     }
 
@@ -137,8 +138,8 @@ impl Region {
         } else {
             generation.store(lent.wrapping_add(1), Ordering::Release);
         }
-        // Who reads the block from another process looks at the generation after it has copied:
-        // it must find the new one if it saw any byte of what is written from now on.
+        // A reader in another process looks at the generation after it has copied the block: it
+        // must find the new one if it saw any byte that is written from now on.
         fence(Ordering::Release);
     }
 
@@ -191,7 +192,7 @@ impl Region {
     }
 }
 
-/// Room for the descriptors of so many blocks, untouched; `None` if there is no memory.
+/// Room for the descriptors of this number of blocks, untouched; `None` if there is no memory.
 fn describe(blocks: usize) -> Option<(Vec<MaybeUninit<Descriptor>>, NonNull<Descriptor>)> {
     let mut room = Vec::new();
     room.try_reserve_exact(blocks).ok()?;
@@ -199,7 +200,7 @@ fn describe(blocks: usize) -> Option<(Vec<MaybeUninit<Descriptor>>, NonNull<Desc
     Some((room, first.cast()))
 }
 
-/// A region that somebody else keeps alive: a pool, a home, or the msgbuf that this is part of.
+/// A region that a pool, a home, or the msgbuf that this is part of keeps alive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RegionPtr(NonNull<Region>);
 
@@ -301,7 +302,7 @@ impl RegionBox {
         Self(region)
     }
 
-    /// Hands the ownership over to whoever keeps the pointer.
+    /// Hands the ownership over to the holder of the pointer.
     pub(crate) fn release(self) -> RegionPtr {
         std::mem::ManuallyDrop::new(self).0
     }
@@ -328,7 +329,7 @@ impl RegionBox {
 
     fn publish(region: Region) -> Result<Self, Box<Region>> {
         let raw = NonNull::from(Box::leak(Box::new(region)));
-        // SAFETY: the region was just leaked; nobody else knows it until it is in the table.
+        // SAFETY: the region was just leaked; no other thread knows it until it is in the table.
         match unsafe { regions::insert(raw) } {
             true => Ok(Self(RegionPtr(raw))),
             // SAFETY: as above, and the table did not take it.
@@ -343,11 +344,11 @@ impl Drop for RegionBox {
     }
 }
 
-/// Takes a region out of the table and back into a box; called by its owner, who gives it up.
+/// Takes a region out of the table and back into a box; its owner calls this and gives it up.
 fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the owner calls, so the region is alive.
     regions::remove(unsafe { region.get() }.id);
-    // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, who
-    // was the last to know it, gives it up.
+    // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, the
+    // last to know it, gives it up.
     unsafe { Box::from_raw(region.0.as_ptr()) }
 }

@@ -1,8 +1,8 @@
 //! The table of all regions of the process: region id to region, looked up without a lock.
 //!
 //! Transports find the bytes that a [`BufRef`] names here ([`resolve`]); the simulator copies them
-//! in safe code ([`read`]); whoever registers memory with a device or maps it into another process
-//! asks for its description ([`info`]).
+//! in safe code ([`read`]); a transport that registers memory with a device, or maps it into
+//! another process, asks for its description ([`info`]).
 //!
 //! Invariants: an entry with an id points to the live region of that id. Entries change under the
 //! lock of their slot, which [`read`] and [`info`] hold while they use the region. An id comes back
@@ -59,25 +59,25 @@ impl std::fmt::Display for Stale {
 
 impl std::error::Error for Stale {}
 
-/// What [`info`] tells about a region.
+/// The description of a region that [`info`] returns.
 #[derive(Debug)]
 pub struct RegionInfo {
     /// Length in bytes; every offset of a [`BufRef`] is below it.
     pub len: usize,
     /// NUMA node of the thread that made the region; `None` if unknown.
     pub numa_node: Option<u32>,
-    /// What kind of memory it is.
+    /// The kind of its memory.
     pub backing: Backing,
     /// A descriptor of the memory that another process can map for reading, from offset 0; `None`
     /// for private and user memory, or if the process has no descriptor left.
     pub fd: Option<OwnedFd>,
-    /// What that process must know to map it as a [`PeerRegion`](crate::PeerRegion); `None` for
-    /// user memory.
+    /// The sizes that a process must know to map it as a [`PeerRegion`](crate::PeerRegion); `None`
+    /// for user memory.
     pub extent: Option<Extent>,
 }
 
-/// One slot of the table. The id stands beside the pointer, so that who looks for one region never
-/// touches another one that has got its slot, and that another thread may be about to free.
+/// One slot of the table. The id stands next to the pointer, so that a search for one region never
+/// touches another one that has got its slot and that another thread may be about to free.
 struct Entry {
     id: AtomicU32,
     region: AtomicPtr<Region>,
@@ -229,7 +229,7 @@ pub(crate) unsafe fn insert(mut region: NonNull<Region>) -> bool {
         let _entry_is_ours = lock(id);
         let entry = &TABLE[id.slot()];
         if entry.id.load(Ordering::Relaxed) == RegionId::NONE.0 {
-            // SAFETY: nobody else knows the region yet, as the caller promises.
+            // SAFETY: no other thread knows the region yet, as the caller promises.
             unsafe { region.as_mut() }.id = id;
             entry.region.store(region.as_ptr(), Ordering::Relaxed);
             entry.id.store(id.0, Ordering::Release);

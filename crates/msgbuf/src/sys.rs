@@ -14,7 +14,7 @@ use crate::peer::MapError;
 /// Bytes of the hugepages that are tried.
 pub(crate) const HUGEPAGE: usize = 2 << 20;
 
-/// What stands behind the memory of a region.
+/// The pages that a region's memory is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Backing {
     /// Shared memory in hugepages of 2 MiB.
@@ -69,8 +69,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: base and length are those of the mapping, which nothing uses any more: whoever
-        // drops a region has seen to it that no msgbuf of it is left.
+        // SAFETY: base and length are those of the mapping, which nothing uses any more: a
+        // region is dropped only when no msgbuf of it is left.
         unsafe { os::unmap(self.base, self.len) };
     }
 }
@@ -142,7 +142,7 @@ mod os {
         if fd < 0 {
             return None;
         }
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let len = libc::off_t::try_from(len).ok()?;
         // SAFETY: a plain system call on a descriptor that we own.
@@ -174,8 +174,9 @@ mod os {
         })
     }
 
-    /// Whoever receives the descriptor can neither shrink the file under our feet nor write to it,
-    /// and can see that we cannot shrink it under his. A kernel that refuses a seal still works.
+    /// A process that receives the descriptor can neither shrink the file under our feet nor write
+    /// to it, and can see that we cannot shrink it under its own. A kernel that refuses a seal
+    /// still works.
     fn seal(fd: &OwnedFd) {
         let size: c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
         for seals in [size, libc::F_SEAL_FUTURE_WRITE, libc::F_SEAL_SEAL] {
@@ -209,7 +210,7 @@ mod os {
 
     /// True if this is memory of `len` bytes of which no mapping ever loses a page, because that
     /// would be a bus error. Ordinary pages come into being when they are touched; hugepages are
-    /// set aside when they are mapped, and stay if nobody can punch holes.
+    /// set aside when they are mapped, and stay if the system cannot punch holes.
     fn keeps_its_pages(fd: &OwnedFd, len: usize) -> bool {
         let mut stat = MaybeUninit::<libc::stat>::uninit();
         // SAFETY: the structure is the kernel's to fill.
@@ -260,7 +261,7 @@ mod os {
     }
 
     /// # Safety
-    /// Nothing is mapped here, so nobody calls it.
+    /// Nothing is mapped here, so it is never called.
     pub(super) unsafe fn unmap_peer(_base: NonNull<u8>, _len: usize) {}
 
     pub(super) fn map(len: usize, _shared: bool, _hugepages: bool) -> Option<Mapping> {

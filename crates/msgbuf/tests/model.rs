@@ -98,7 +98,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 struct Message {
     buf: MsgBuf,
-    /// What the first bytes are; the rest, after growing, is unspecified.
+    /// The first bytes; the rest, after growing, is unspecified.
     known: Vec<u8>,
     user: bool,
     /// Names that hold, and what they name.

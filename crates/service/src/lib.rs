@@ -17,7 +17,7 @@
 //!     /// Numbers are explicit: they are what clients and servers agree on.
 //!     #[method(1)]
 //!     fn put(pair: Pair) -> Result<(), u8>;
-//!     /// Nobody waits for this.
+//!     /// One-way: it has no answer.
 //!     #[notify(2)]
 //!     fn touch(key: little_endian::U64);
 //! }
@@ -36,7 +36,7 @@
 //! | `poll.rs` | stubs and glue on `Cx` |
 //! | `link.rs` | the same for futures, on any executor |
 //!
-//! What may change between two versions of a service, and what not, is in `docs/services.md`.
+//! `docs/services.md` lists the changes that two versions of a service may have.
 #![forbid(unsafe_code)]
 
 mod codec;

@@ -1,7 +1,7 @@
 //! How settings reach the builders of nexus, endpoints and sessions.
 //!
-//! Invariant: only options that are set are written. What a builder knows better, such as the
-//! address of its nexus, stays as it is.
+//! Invariant: only options that are set are written. All others, such as the address of the
+//! nexus, keep the value that the builder has.
 
 use dunlin_core::{Config, ConfigError};
 use dunlin_nexus::{ConnectOptions, EndpointBuilder, Idle, Nexus, NexusBuilder, NexusError, Open};

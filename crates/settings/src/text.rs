@@ -156,7 +156,7 @@ impl Setting {
     fn word(&self, text: &str) -> Option<&'static str> {
         let same = |word: &str| word.eq_ignore_ascii_case(text);
         let found = self.words.iter().copied().find(|word| same(word));
-        // What a file calls true or false may be on or off among more words.
+        // A file may say true or false where the words are on, off and others.
         found.or_else(|| {
             let on = if switch(text)? { "on" } else { "off" };
             self.words.iter().copied().find(|word| *word == on)

@@ -33,7 +33,7 @@ use report::Series;
 /// covers the time until then.
 ///
 /// # Errors
-/// What is wrong with the scenario; or a broken invariant, in words.
+/// The scenario is wrong, or an invariant broke; in words.
 pub fn run(scenario: &Scenario, go_on: impl FnMut(Nanos) -> bool) -> Result<Report, Wrong> {
     run_on(scenario, |_| (), go_on)
 }

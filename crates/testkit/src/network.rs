@@ -86,7 +86,7 @@ impl Host {
     /// Changes something about the host's network.
     ///
     /// # Errors
-    /// What `ip` has said.
+    /// The message of `ip`.
     pub fn ip(&self, arguments: &str) -> Result<(), String> {
         ip(&format!("-n {} {arguments}", self.name)).map(|_| ())
     }

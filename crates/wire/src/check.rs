@@ -1,5 +1,5 @@
-//! What must hold for any bytes whatever: the properties that the property tests of this crate and
-//! the fuzz targets in `fuzz/` share, so that each is written once.
+//! Properties that hold for any bytes: the property tests of this crate and the fuzz targets in
+//! `fuzz/` share them, so that each is written once.
 //!
 //! Every function panics if its property does not hold, and returns quietly otherwise. Built for
 //! tests, for fuzzing, and with the feature `check`.

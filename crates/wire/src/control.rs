@@ -5,9 +5,9 @@
 //! finds the frames in a stream, [`Message::decode`] reads one, [`Message::encode`] writes one.
 //! Nothing allocates: what a decoded message names lies in the bytes that it was read from.
 //!
-//! Both directions check the same limits, so whatever encodes also decodes to the same value, and
-//! whatever decodes encodes to the same bytes. What the fields mean for a session is decided by
-//! the state machines in `dunlin-core`.
+//! Both directions check the same limits, so a value that encodes also decodes to the same value,
+//! and bytes that decode encode to the same bytes. The state machines in `dunlin-control` decide
+//! what the fields mean for a session.
 
 mod codec;
 mod error;
@@ -101,9 +101,9 @@ pub enum Message<'a> {
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
 ///
-/// For a reader that collects bytes: call it again after each read, and give the first so many
-/// bytes to [`Message::decode`] once it returns `Some`. A length out of bounds is reported as soon
-/// as its 4 bytes are there, so nobody waits for, or buffers, a frame that is too large.
+/// For a reader that collects bytes: call it again after each read, and once it returns `Some(n)`,
+/// give the first `n` bytes to [`Message::decode`]. A length out of bounds is reported as soon as
+/// its 4 bytes are there, so no reader waits for, or buffers, a frame that is too large.
 ///
 /// # Errors
 /// [`ControlError::Length`] if no frame can have the length that the stream announces.
@@ -159,7 +159,7 @@ impl<'a> Message<'a> {
     ///
     /// # Errors
     /// [`ControlError::Space`] if `out` is too small, [`ControlError::Value`] if a field is above
-    /// its limit. What was written to `out` until then is worthless.
+    /// its limit. The content of `out` is then worthless.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, ControlError> {
         let (length, body) = out
             .split_first_chunk_mut::<LENGTH_LEN>()

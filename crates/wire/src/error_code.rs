@@ -1,4 +1,4 @@
-//! What an ERR packet says in its `size` field: why a request ended without a response (the table
+//! The code in the `size` field of an ERR packet: why a request ended without a response (the table
 //! of error codes in `docs/protocol.md`, rule W6). Written by the server side of an endpoint, read
 //! by its client side, and given to the user as it came.
 

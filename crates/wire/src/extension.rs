@@ -1,6 +1,6 @@
-//! What can stand between a packet's header and its data: the bitmap of a CR or RFR (rule W7), or
-//! an acknowledgement vector (rule W10). The header alone says which, and how long it is; the
-//! endpoint reads and writes them when the header says so.
+//! Extensions, which stand between a packet's header and its data: the bitmap of a CR or RFR (rule
+//! W7), or an acknowledgement vector (rule W10). The header alone says which, and how long it is;
+//! the endpoint reads and writes them when the header says so.
 
 use crate::ReqNum;
 
@@ -29,11 +29,11 @@ const _: () = assert!(ACK_VECTOR_LEN <= MAX_EXTENSION);
 /// Up to four requests whose responses have arrived, in front of the data (rule W10).
 ///
 /// It lets the server give back response buffers of slots that the client has no use for now.
-/// Whoever has fewer than four to name repeats one of them.
+/// A client with fewer than four to name repeats one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckVector(pub [ReqNum; 4]);
 
-/// Which packets have arrived behind the cumulative number of a CR or RFR (rule W7).
+/// Which packets have arrived after the cumulative number of a CR or RFR (rule W7).
 ///
 /// Bit `i` of word `w` stands for packet `cumulative + 64 w + i`. A bitmap holds four words in a
 /// row. Only those up to the last one that is not zero need to be sent.
@@ -62,8 +62,8 @@ pub struct Bitmap {
 /// Bits of an extent that say how many words there are; those above say which is the first.
 pub(crate) const EXTENT_WORDS_BITS: u32 = 4;
 
-/// The words of an extent, if they are not too many and none lies further behind than a sender may
-/// be ahead. What has no words has no first one either.
+/// The words of an extent, if they are not too many and none lies further on than a sender may be
+/// ahead. An extent without words has no first one either.
 pub(crate) const fn has_place(extent: u32) -> bool {
     let first = extent >> EXTENT_WORDS_BITS;
     let words = extent & ((1 << EXTENT_WORDS_BITS) - 1);

@@ -32,7 +32,7 @@ pub const PLAIN_REQUEST: u64 = PLAIN_REQ as u64;
 /// stayed. The session stands in the other half.
 pub const PLAIN_RESPONSE: u64 = PLAIN_RESP as u64 | (Residence::NO_SAMPLE.0 as u64) << 16;
 
-/// What a packet is for (rule W3).
+/// The purpose of a packet (rule W3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum PacketType {
@@ -120,7 +120,7 @@ impl Flags {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 pub struct Header {
-    /// What the packet is for.
+    /// The purpose of the packet.
     pub kind: PacketType,
     /// The flag byte.
     pub flags: Flags,
@@ -280,7 +280,7 @@ impl Header {
     /// The header as bytes.
     #[inline]
     pub fn encode(&self) -> [u8; HEADER_LEN] {
-        // Three stores: whoever copies the header at once afterwards does not wait for more.
+        // Three stores: a copy of the header right after them does not wait for more.
         let first = u64::from(VERSION << 4 | self.kind as u8)
             | u64::from(self.flags.0) << 8
             | u64::from(self.aux) << 16

@@ -70,8 +70,9 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The fuzz targets: `fuzz/fuzz_targets` in every workspace and in every crate. What a run finds
-/// goes to a folder under `target`; the corpus in the tree is where it begins, and stays as it is.
+/// The fuzz targets: `fuzz/fuzz_targets` in every workspace and in every crate. A run puts
+/// the inputs that it finds under `target`; it begins with the corpus in the tree, which stays as
+/// it is.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut homes = Vec::new();
     for workspace in FOLDERS.map(|folder| root.join(folder)) {

@@ -6,7 +6,7 @@
 //! too: each arm, each body and each early return is one.
 //!
 //! A generic function is compiled once for every set of types, and each program has its own copy
-//! of everything. What one of them reaches is reached: a place in the source counts once. Code that
+//! of everything. A place in the source that one of them reaches counts once, as reached. Code that
 //! is not built for tests (planted bugs) is not there to be counted; tests stand in other files.
 
 use std::collections::BTreeMap;

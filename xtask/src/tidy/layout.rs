@@ -22,7 +22,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 fn check_file(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !file.text.starts_with("//!") {
-        let what = "a file opens with `//!`: what it owns, its invariants, who calls it";
+        let what = "a file opens with `//!`: what it owns, its invariants, its callers";
         findings.push(Finding::new(&file.path, 1, what));
     }
     let lines = file.text.lines().count();

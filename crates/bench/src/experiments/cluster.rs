@@ -1,4 +1,4 @@
-//! `cluster`: small RPCs of everybody to everybody on the paper's 100 hosts, 1 to 10 endpoints each
+//! `cluster`: small RPCs of all to all on the paper's 100 hosts, 1 to 10 endpoints each
 //! (eRPC §6.3, figure 5).
 
 use std::time::Duration;

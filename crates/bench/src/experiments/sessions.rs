@@ -1,10 +1,10 @@
 //! `sessions`: what many sessions between two endpoints cost, in speed and in memory.
 //!
-//! Memory of a process is its resident pages and the message buffers in use. What it had before
-//! its first session is taken off; the rest, of both processes together, is divided by the session
-//! sides. Resident pages contain the regions that message buffers are in (unless those are huge
-//! pages), so buffers in use count twice rather than not at all, and so does what all sessions
-//! share: rings, code that ran for the first time, the control plane's connections.
+//! Memory of a process is its resident pages and the message buffers in use. The memory that
+//! it had before its first session is subtracted; the rest, of both processes together, is divided
+//! by the session sides. Resident pages contain the regions that message buffers are in (unless
+//! those are huge pages), so buffers in use count twice rather than not at all, and so does what
+//! all sessions share: rings, code that ran for the first time, the control plane's connections.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

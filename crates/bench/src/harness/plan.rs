@@ -52,8 +52,8 @@ pub fn groups(cases: &mut [Case], plan: Plan) -> impl Iterator<Item = (&mut [Cas
     })
 }
 
-/// Measures every case in every round, between ping-pongs. What was measured stays in the cases,
-/// also when it ends early.
+/// Measures every case in every round, between ping-pongs. The values stay in the cases, also
+/// when it ends early.
 ///
 /// # Errors
 /// [`signal::Interrupted`]; or the first probe that failed.

@@ -79,7 +79,7 @@ impl Probe for Simulated {
         let mut variants = self.source.variants()?;
         let variant = variants.pop().context("a scenario is one run at least")?;
         let done = dunlin_scenario::run(variant, None)?;
-        // What a signal has cut short is no measurement.
+        // A run that a signal has cut short is no measurement.
         signal::check()?;
         Ok(Measurement {
             values: (self.values)(&done),

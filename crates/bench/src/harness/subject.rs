@@ -57,7 +57,7 @@ const STUCK: Duration = Duration::from_secs(10);
 /// Sessions that connect at a time.
 const CONNECTING: usize = 256;
 
-/// How a process of an experiment opens its endpoint. What is not here has its default.
+/// How a process of an experiment opens its endpoint. Other options have their defaults.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Setting {
     pub(crate) transport: Transport,

@@ -52,7 +52,7 @@ impl EndpointArgs {
     /// The options, over which the flags of this command have priority.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// An option is wrong.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
         let mut settings = self.options.load()?;
         if let Some(idle) = &self.idle {

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     sink.finish()?;
     let written = match outcome {
         Ok(written) => written,
-        // What was traced so far is in the file.
+        // The file has the packets up to now.
         Err(error) if error.is::<signal::Interrupted>() && args.output.is_some() => return Ok(()),
         Err(error) => return Err(error),
     };

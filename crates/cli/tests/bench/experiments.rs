@@ -314,6 +314,6 @@ fn losses_are_measured_in_the_simulator_and_over_udp() {
     let sim = params(&rows, "sim", "gbps");
     assert_eq!(sim, [&rates[0], &rates[3], &rates[4]]);
     assert!(values(&rows, "gbps").all(|gbps| gbps > 0.0));
-    // What is lost is sent again, which is worth a note.
+    // Lost packets are sent again, and a note says so.
     assert!(said.contains("note: loss udp, loss 0.01"), "{said}");
 }

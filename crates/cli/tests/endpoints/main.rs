@@ -131,7 +131,7 @@ fn config_shows_where_each_value_is_from() {
         .all(|row| row["meaning"].is_string() && row["range"].is_string());
     assert!(every && rows.len() > 50);
 
-    // What it writes as a file is one, and says the same.
+    // The TOML that it writes is a settings file, with the same values.
     let out = run(&["config", "--file", file, "--toml"]);
     std::fs::write(&path, &out.stdout).unwrap();
     let out = run(&["config", "--file", file, "udp"]);

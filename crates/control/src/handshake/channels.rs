@@ -28,7 +28,7 @@ pub(super) struct Channels {
     pub(super) unlimited: bool,
 }
 
-/// What there is between this endpoint and another.
+/// The sessions and offers between this endpoint and another, which share a channel.
 #[derive(Debug, Default)]
 struct Channel {
     /// Open sessions.

@@ -23,7 +23,7 @@ pub(super) struct Incoming {
 pub(super) struct Open {
     /// Over which connection it was made; it ends with it.
     pub(super) link: LinkId,
-    /// What the other side calls it.
+    /// The other side's name of it.
     pub(super) remote: SessionRef,
 }
 
@@ -226,7 +226,7 @@ impl<F> Plane<F> {
         true
     }
 
-    /// Who is at the other side of a session made over this link.
+    /// The identity of the other side of a session made over this link.
     pub(super) fn peer_over(
         &self,
         link: LinkId,

@@ -15,7 +15,7 @@ use crate::types::{Action, Event, LinkId, Target};
 /// programs' sockets by a hello.
 pub(super) const UNIX_PREFIX: &str = "\0dunlin-";
 
-/// Who ended a connection, and why.
+/// The side that ended a connection, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     /// This side, which says goodbye.
@@ -25,7 +25,7 @@ enum End {
 }
 
 impl End {
-    /// What its sessions are told.
+    /// The reason with which its sessions close.
     const fn close_reason(self) -> CloseReason {
         match self {
             Self::Ours(GoodbyeReason::Shutdown) => CloseReason::EndpointClosed,
@@ -44,11 +44,11 @@ impl End {
 }
 
 impl<F> Plane<F> {
-    /// Somebody has connected. `None`: there are too many connections, close it.
+    /// A process has connected. `None`: there are too many connections, close it.
     ///
     /// A new connection takes the place of the oldest one that has not said hello, or else of one
-    /// that carries nothing. Whoever says hello at once is therefore served, however many
-    /// connections somebody else opens and leaves.
+    /// that carries nothing. A process that says hello at once is therefore served, however many
+    /// idle connections another one opens.
     pub fn on_accepted(&mut self, carries_fds: bool, now: Nanos) -> Option<LinkId> {
         let half_open = |link: &Link| link.is_half_open();
         if self.count_accepted(half_open) >= self.config.max_half_open {
@@ -130,7 +130,8 @@ impl<F> Plane<F> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         link.on_hello(hello, false, &self.us, now, &self.config)?;
         if link.nexus.is_none() {
-            // Who comes over a UNIX socket has come over TCP before, and is still there (rule C3).
+            // A process that comes over a UNIX socket has come over TCP before, and that connection
+            // is still there (rule C3).
             let nexus = self.nexus_of(hello.incarnation);
             self.links.entry(id).and_modify(|link| link.nexus = nexus);
         }
@@ -167,7 +168,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Routes that are to be dialled again, and those that nobody has needed for a while.
+    /// Routes that are to be dialled again, and those that no attempt has needed for a while.
     pub(super) fn poll_routes(&mut self, now: Nanos) {
         let ids: Vec<RouteId> = self.routes.keys().copied().collect();
         for id in ids {
@@ -334,7 +335,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The end of a connection, whoever caused it, and of everything that it carried.
+    /// Ends a connection, for whatever reason, and everything that it carried.
     fn end_link(&mut self, id: LinkId, end: End, now: Nanos) {
         let Some(link) = self.links.remove(&id) else {
             return;

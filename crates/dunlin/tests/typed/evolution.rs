@@ -144,9 +144,10 @@ fn an_old_client_works_with_a_new_server() {
     with_new(|mut local, session| {
         local.block_on(|cx| async move {
             let old = OldClient::new(cx, session);
-            // What the server does not get is zero; what the client does not know is passed over.
+            // The server reads a field that the client lacks as zero; the client skips fields that
+            // it does not know.
             assert_eq!(old.weigh(&ITEM).await, Ok(ITEM));
-            // The server insists on what this client does not have.
+            // This server requires a field that the client lacks.
             assert_eq!(old.strict(&ITEM).await, Err(Failure::BadRequest));
             let note = Note {
                 text: "word".into(),

@@ -91,7 +91,7 @@ impl Remote {
                 Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
                 Ok(len) => self.input.extend_from_slice(&chunk[..len]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What a read that times out says.
+                // A read that times out ends with this.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(io::ErrorKind::TimedOut.into());
                 }

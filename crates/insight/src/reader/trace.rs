@@ -176,7 +176,7 @@ impl Trace {
             .saturating_add(first * (slot::WORDS * WORD) as u64);
         let count = usize::try_from(len).unwrap_or(0);
         let slots = words(&mut self.file, start, count * slot::WORDS)?;
-        // What was overwritten meanwhile is not what it seems.
+        // Slots that the writer has reused meanwhile hold other packets.
         let written = self.control_word(trace::WRITTEN)?;
         let mut taken = 0;
         for slot in slots.chunks_exact(slot::WORDS) {

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What a block holds: the data, and each header slot with its headroom.
+/// The pieces of a block: the data, and each header slot with its headroom.
 fn pieces(layout: Layout, len: usize) -> (usize, Vec<std::ops::Range<usize>>) {
     let class = layout.class(len).expect("the message is not too long");
     let block = layout.block_size(class);

@@ -18,7 +18,7 @@ fn map(info: &RegionInfo) -> PeerRegion {
     PeerRegion::map(fd, info.extent.expect("it is mapped")).expect("it is sound")
 }
 
-/// What travels between the processes.
+/// The name as the other process gets it.
 fn told(name: BufRef) -> BufRef {
     BufRef::from_bytes(name.to_bytes())
 }

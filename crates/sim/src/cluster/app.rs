@@ -37,7 +37,7 @@ pub(super) struct App {
     pub(super) unpaced: Vec<Session>,
     /// Peers to which a session is to be opened from this time on.
     pub(super) reopen: Vec<(Nanos, PortId)>,
-    /// Msgbufs that are kept away from everybody.
+    /// Msgbufs that are held and never used, so that the pool runs short.
     hoard: Vec<MsgBuf>,
     /// Requests that wait for a nested call or a timer.
     held: Vec<Option<Kept>>,

@@ -49,7 +49,7 @@ pub struct Plan {
     pub mutant: Option<Mutant>,
     /// Memory, sessions, budgets or credits may run out, which is then no failure.
     pub tight: bool,
-    /// Processes keep nearly all of their memory away from everybody.
+    /// Processes hold nearly all msgbufs of their pools without using them.
     pub hoards: bool,
     /// Sessions are paced by a scheme that changes its mind at random.
     pub paced: bool,

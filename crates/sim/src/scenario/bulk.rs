@@ -103,8 +103,7 @@ const DMA: Nanos = Nanos(200);
 /// Runs the experiment.
 ///
 /// # Errors
-/// What went wrong, in words: a stamp or a response is not what it should be, a request failed, or
-/// the requests do not end.
+/// In words: a stamp or a response is wrong, a request failed, or the requests do not end.
 pub fn run(bulk: &Bulk) -> Result<BulkReport, String> {
     let net = Net::new(bulk.network(), bulk.seed, Trace::new(false));
     let mut world = World::new(&net, Pair::new(bulk), !bulk.seed);

@@ -194,7 +194,7 @@ fn a_scenario_without_memory_for_its_messages_is_known_before() {
     large.loads[0].partners = Partners::Fixed;
     assert_eq!(sides(&large), 2 * 1000);
     large.loads[0].partners = Partners::Drawn;
-    // What it was measured to take is 1.1 GB.
+    // It was measured to take 1.1 GB.
     assert!((1 << 30..2 << 30).contains(&large.memory()));
     large.loads[0].endpoints = 1000;
     assert!(large.memory() > 1 << 40);

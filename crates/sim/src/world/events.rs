@@ -61,9 +61,9 @@ impl<E> EventQueue<E> {
         self.place(at.0.max(self.now), event);
     }
 
-    /// Takes the earliest event out if its time is not later than `end`. What is put in afterwards
-    /// must not be earlier than `end`, or it counts as past. `soon` sees events that are about to
-    /// come, several at a time, so that their memory can be asked for.
+    /// Takes the earliest event out if its time is not later than `end`. An event that is put in
+    /// afterwards must not be earlier than `end`, or it counts as past. `soon` sees events that are
+    /// about to come, several at a time, so that their memory can be asked for.
     pub fn pop_until(&mut self, end: Nanos, soon: impl Fn(&E)) -> Option<(Nanos, E)> {
         while self.ready.is_empty() {
             self.advance(end.0)?;

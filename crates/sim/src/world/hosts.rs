@@ -240,7 +240,8 @@ impl<C: Cluster> World<C> {
         let process = self.process(port);
         self.cluster.on_end(process);
         self.ports[port.0].node = None;
-        // What the process has not waited for is read now, out of memory that it has given back.
+        // Frames that wait in the NIC are read now: they lie in memory that the process has given
+        // back.
         self.net.borrow_mut().drain(port);
         self.net.borrow_mut().kill(port);
         self.close_streams(process);
@@ -320,8 +321,8 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        // If the transport has something to do, the process is run when that is done. What is due
-        // at a time, as a paced packet is, waits for neither.
+        // If the transport has something to do, the process is run when that is done. An
+        // event with a time of its own, such as a paced packet, waits for neither.
         let doublings = match process.restless {
             0 => 0,
             _ if self.net.borrow().is_sending(port) => SPIN_DOUBLINGS,

@@ -137,8 +137,8 @@ impl Table {
         }
     }
 
-    /// Records a read. What is recorded already is not written again, because a line that is only
-    /// read need not go back to memory.
+    /// Records a read. A read that is recorded already is not written again: a cache line that
+    /// is only read need not go back to memory.
     #[inline]
     fn mark_read(&mut self, found: &Found, now: Seconds) {
         let entry = found.entry.warmer();

@@ -92,7 +92,7 @@ fn a_store_loses_nothing_and_says_when_it_is_full() {
     let bytes_an_item = (4 << 20) / number;
     assert!(bytes_an_item <= 96, "{bytes_an_item} bytes an item");
     assert!((0..number).all(|number| has(&mut table, number)));
-    // What is there can still be written over and deleted, and that makes room.
+    // Items in the table can still be overwritten and deleted, and a deletion makes room.
     set(&mut table, 5, &[8; 32]).unwrap();
     let bytes = name(6);
     let key = table.key(&bytes).unwrap();

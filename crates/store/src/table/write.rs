@@ -105,7 +105,7 @@ impl Table {
         now: Seconds,
     ) -> Result<Version, WriteError> {
         let result = self.try_write(key, write, now);
-        // What a flush has forgotten, or what has expired, may still have its memory.
+        // Items that a flush has forgotten, or that have expired, may still hold memory.
         if result == Err(WriteError::NoMemory) && self.sweep(RESCUE, now) > 0 {
             return self.try_write(key, write, now);
         }

@@ -56,7 +56,7 @@ impl Recorder {
         self.note(|| {
             let response = match done.result {
                 Ok(()) => done.response.data().to_vec(),
-                // What the buffer holds now is what an earlier message left there.
+                // The buffer still holds the bytes of an earlier message.
                 Err(_) => Vec::new(),
             };
             let how = format!("{:?} of {:?} at {now:?}", done.result, done.session);

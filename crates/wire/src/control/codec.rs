@@ -1,12 +1,12 @@
 //! Reading and writing the fields of a control message, little-endian, without gaps (rule C1).
 //!
 //! A [`Reader`] never looks past the frame it was given and names the field at which a frame ends
-//! too early. A [`Writer`] never writes past its buffer. Used by the message types beside this
-//! file and by nobody else.
+//! too early. A [`Writer`] never writes past its buffer. Used only by the message types in this
+//! folder.
 
 use super::{ControlError, Field};
 
-/// What is left of a frame.
+/// The rest of a frame.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }

@@ -1,7 +1,7 @@
 //! The identities and reasons in control messages as types (rules C2, C4 to C6 and C9).
 //!
-//! Identities are opaque numbers; reasons are closed sets, so that a number nobody has given a
-//! meaning to is an error at the side that reads it.
+//! Identities are opaque numbers; reasons are closed sets, so that a number without a meaning is
+//! an error at the side that reads it.
 
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field};

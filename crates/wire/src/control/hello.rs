@@ -1,4 +1,4 @@
-//! Hello: who is at the other end of a connection (rules C2, C3 and C8).
+//! Hello: the identity of each end of a connection (rules C2, C3 and C8).
 
 use super::codec::{Reader, Writer};
 use super::{BootId, ControlError, Features, Field, Incarnation};
@@ -6,7 +6,7 @@ use super::{BootId, ControlError, Features, Field, Incarnation};
 /// Most bytes of the name of a UNIX socket: what `sockaddr_un` holds on Linux.
 pub const MAX_UNIX_NAME: u8 = 108;
 
-/// What a process says of itself, first on every connection.
+/// A process's identity, its first message on every connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello<'a> {
     /// Lowest protocol version that the process speaks; at least 1.

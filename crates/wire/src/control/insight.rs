@@ -1,4 +1,4 @@
-//! What a process shows of itself, asked for from elsewhere (rule C10).
+//! The question for a process's memory file, and its parts in the answer (rule C10).
 
 use super::codec::{Reader, Writer};
 use super::{ControlError, Field};

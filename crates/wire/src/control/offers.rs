@@ -15,10 +15,10 @@ pub const MAX_OFFER_BYTES: usize = 256;
 /// Most descriptors that go with one offer.
 pub const MAX_OFFER_FDS: u8 = 4;
 
-/// What carries the packets that an offer is about. This is the only table of kinds.
+/// The kind of transport that an offer is about. This is the only table of kinds.
 ///
-/// Unknown kinds are passed over, not refused. An endpoint that can do with several kinds has none
-/// of its own: it makes an offer of each, so that it meets endpoints that know one of them alone.
+/// Unknown kinds are passed over, not refused. A transport over several kinds, such as `auto`, has
+/// no kind of its own: it makes an offer of each, so that it meets endpoints with one of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TransportKind(pub u8);
 

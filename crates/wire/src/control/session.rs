@@ -23,7 +23,7 @@ pub const MAX_PACKETS: u32 = (1 << 24) - 1;
 /// Most bytes of the explanation in a refusal.
 pub const MAX_DETAIL: u8 = 128;
 
-/// What one side of a session to be made says of itself.
+/// One side of a session to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionSide<'a> {
     /// The endpoint of this side.

@@ -21,9 +21,9 @@ use text::Block;
 struct File {
     name: &'static str,
     heading: &'static str,
-    /// What the file must contain.
+    /// The blocks that the file must contain.
     blocks: fn() -> Vec<Block>,
-    /// What a block must contain, going by its input alone.
+    /// The block that follows from this one's input alone.
     reread: fn(&Block) -> Block,
 }
 

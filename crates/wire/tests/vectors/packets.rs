@@ -225,7 +225,7 @@ fn described(name: &str, packet: &[u8]) -> Block {
     with_rest(block, &header, packet).with_bytes("hex", packet)
 }
 
-/// What `aux` and `size` mean for this type.
+/// Adds the meaning of `aux` and `size` for this type.
 fn with_meaning(block: Block, header: &Header) -> Block {
     let residence = header.residence().to_nanos();
     let residence = residence.map_or("none".to_owned(), |nanos| nanos.to_string());

@@ -1,4 +1,4 @@
-//! Edits of a text by byte ranges. What no edit touches is copied as it is, so comments, macros,
+//! Edits of a text by byte ranges. Bytes that no edit touches are copied, so comments, macros,
 //! `#` lines and layout survive. An edit is made of new text and of ranges of the old one, which
 //! are rendered with the edits inside of them.
 

@@ -256,7 +256,7 @@ impl<'t> Planner<'_, 't> {
                 self.refuse(at, "an array of variable length in a lane");
             }
             let range = declared.declaration.byte_range();
-            // What stands between the braces of a type belongs to its members.
+            // Declarations between the braces of a type are those of its members.
             let specifier = declared.declaration.child_by_field_name("type");
             let members = specifier.and_then(|it| it.child_by_field_name("body"));
             let members = members.map_or(0..0, |body| body.byte_range());

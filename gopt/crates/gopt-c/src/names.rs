@@ -288,7 +288,7 @@ impl<'t> Resolver<'_, 't> {
         }
     }
 
-    /// A name that is used. What the file does not declare may be a variable of a header.
+    /// A name that is used. If the file does not declare it, a header may.
     fn name(&mut self, node: Node<'t>, may_be_of_header: bool) {
         let name = self.text(node);
         let may_be_of_header = may_be_of_header && !self.source.macros.contains_key(name);

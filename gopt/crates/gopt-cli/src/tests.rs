@@ -30,7 +30,7 @@ fn commands(page: &str) -> Vec<&str> {
 fn refusal(line: &str) -> Option<clap::Error> {
     let line = line.trim();
     let rest = BEGINNINGS.iter().find_map(|it| line.strip_prefix(it))?;
-    // What stands far to the right of a command says what it does.
+    // Text far to the right of a command explains it.
     let rest = rest.split("  ").next()?.split(['#', '|', '>']).next()?;
     let words = std::iter::once("gopt").chain(rest.split_whitespace());
     let error = Args::try_parse_from(words).err()?;

@@ -66,8 +66,8 @@ impl<F: Future, const CAP: usize> Lanes<F, CAP> {
 
     /// Lets the look-up of each lane run to its next mark or to its end, in the order of lanes.
     ///
-    /// What has ended is handed to `ended`: the lane, the number of the item, the value. The
-    /// look-up that it returns takes the lane and runs to its first mark at once.
+    /// A look-up that has ended is handed to `ended`: its lane, the number of its item, its value.
+    /// The look-up that it returns takes the lane and runs to its first mark at once.
     #[inline(always)]
     pub(crate) fn round(
         self: Pin<&mut Self>,

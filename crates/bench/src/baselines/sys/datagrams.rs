@@ -22,7 +22,7 @@ pub(crate) struct Datagrams {
 }
 
 impl Datagrams {
-    /// `count` buffers of `size` bytes. What is sent goes to `peer`.
+    /// `count` buffers of `size` bytes. Datagrams go to `peer`.
     pub(crate) fn new(count: usize, size: usize, peer: Option<SocketAddrV4>) -> Self {
         let mut bytes = vec![0; count * size].into_boxed_slice();
         let iovec = |chunk: &mut [u8]| libc::iovec {

@@ -207,7 +207,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What came before an error is all there is.
+            // After an error, the bytes before it are all there is.
             let _ = pipe.by_ref().take(MOST).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }

@@ -144,7 +144,7 @@ fn draw_grid(
         true => Style::new().add_modifier(Modifier::REVERSED),
         false => Style::new().add_modifier(Modifier::UNDERLINED),
     };
-    // What is left over is spread in proportion.
+    // The rest of the width is shared out in proportion.
     let widths = columns.iter().map(|(_, width)| Constraint::Fill(*width));
     let grid = Grid::new(rows.iter().map(cells), widths)
         .header(cells(&head).bold())

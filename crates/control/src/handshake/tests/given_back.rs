@@ -93,7 +93,7 @@ fn a_user_who_disconnects_ends_the_session_in_every_stage() {
             expected.push(Step::Abandon { pending: 0 });
         }
         assert_eq!(steps(&mut handshake), expected, "{at:?}");
-        // What the plane said meanwhile changes nothing.
+        // Events that the plane has sent meanwhile change nothing.
         for event in [found(0, 1), accepted(0), void(0, false)] {
             handshake.on_event(event).unwrap();
             assert_eq!(steps(&mut handshake), [], "{at:?}");

@@ -8,7 +8,7 @@ use dunlin_wire::{ReqNum, SessionNum, Token};
 use super::world::World;
 use crate::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
 
-/// What an endpoint knows of one of its sessions.
+/// The state of a session, as the events that its endpoint got tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     Connecting,

@@ -1,4 +1,4 @@
-//! The control plane against those who break its rules: what they do ends with their connection.
+//! The control plane against peers that break its rules: only their own connection ends.
 
 use dunlin_core::Nanos;
 use dunlin_wire::control::{

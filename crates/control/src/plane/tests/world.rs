@@ -22,7 +22,7 @@ pub(super) struct Node {
     pub(super) mute: bool,
     /// Descriptors that arrived.
     pub(super) fds: Vec<u64>,
-    /// Whom its endpoints were told of.
+    /// The peers that its endpoints got events about.
     pub(super) met: Vec<PeerIdentity>,
     /// Neither reads nor runs until then.
     pub(super) stopped_until: Nanos,
@@ -80,7 +80,7 @@ impl World {
         SocketAddr::from((Ipv4Addr::LOCALHOST, port))
     }
 
-    /// A process on a host, with so many endpoints.
+    /// A process on a host, with this number of endpoints.
     pub(super) fn node(&mut self, host: u8, endpoints: u16) -> usize {
         let index = self.nodes.len();
         self.nodes.push(Node {
@@ -231,7 +231,7 @@ impl World {
             .collect()
     }
 
-    /// Lets so much time pass.
+    /// Lets this span of time pass.
     pub(super) fn run(&mut self, span: Nanos) {
         let end = self.now + span;
         loop {

@@ -159,7 +159,7 @@ fn every_planted_difference_is_found_and_named() {
     use crate::cluster::mutants::Mutant;
     use crate::world::Line;
 
-    // What the first different fact is, and the field by which it differs, if it is not its time.
+    // The first fact that differs, and its field that differs if that is not the time.
     let expected = [
         ("one-nanosecond-later", "iterates", None),
         ("counted-twice", "iterates", Some("stalls")),

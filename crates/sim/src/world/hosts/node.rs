@@ -67,8 +67,8 @@ pub enum StreamRequest {
     Close(u64),
 }
 
-/// A simulated process: a thread with an event loop, and one for the control plane, which does
-/// nothing and refuses everybody unless it is given something to do.
+/// A simulated process: a thread with an event loop, and one for the control plane, which
+/// refuses every connection unless it is given something to do.
 pub trait Node {
     /// One iteration of its event loop.
     fn run_once(&mut self);

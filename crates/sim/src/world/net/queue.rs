@@ -3,7 +3,7 @@
 //! When a frame comes it is known when it will have left, because nothing overtakes it: no event is
 //! needed for that. Invariants: frames leave in the order in which they came, one at a time, at the
 //! cable's rate; a frame takes room in the queue and in its memory until its last bit has left.
-//! What has left is noticed when it matters. Called by `fabric`.
+//! Frames that have left are taken out when the next question needs it. Called by `fabric`.
 
 use std::collections::VecDeque;
 

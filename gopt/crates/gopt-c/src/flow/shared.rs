@@ -42,7 +42,7 @@ impl Flow<'_> {
     }
 
     /// A read after a switch is on a path from `store` that stays in the item and does not pass
-    /// another write of the whole variable. What one update leaves, another may take up.
+    /// another write of the whole variable. One update may use what another one has left.
     fn reaches_read(&self, lane: usize, variable: usize, store: Point, is_update: bool) -> bool {
         let points = self.lanes[lane];
         let mut seen = vec![[false; 2]; self.steps.len()];

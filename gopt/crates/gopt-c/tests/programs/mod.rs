@@ -65,7 +65,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What a failed test compiled is worth a look.
+        // The programs of a failed test are worth a look.
         if !std::thread::panicking() {
             drop(std::fs::remove_dir_all(&self.0));
         }

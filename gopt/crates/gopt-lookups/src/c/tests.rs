@@ -123,7 +123,7 @@ fn check_shape<T: Table, I, O: Copy + PartialEq + std::fmt::Debug>(
             continue;
         }
         compile((compiler, flags), name, shape, &program);
-        // What it allocates, it keeps to its end.
+        // It frees nothing before its end.
         let ran = Command::new(&program)
             .env("ASAN_OPTIONS", "detect_leaks=0")
             .arg(&input)

@@ -1,6 +1,5 @@
-//! Lines over an axis. What was measured has dots, with its spread as a stroke; a dot that is
-//! hollow is a figure that may be wrong. Baselines are dashed, and diamonds are what others have
-//! published.
+//! Lines over an axis. Measured figures are dots, each with its spread as a stroke; a hollow
+//! dot is a figure that may be wrong. Baselines are dashed, and diamonds are published figures.
 
 use super::axis::{Axis, Placed};
 use super::svg::{self, Anchor};
