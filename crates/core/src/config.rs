@@ -43,7 +43,7 @@ pub const ASKS_PER_HOLD: u64 = 3;
 pub const MAX_REQ_TYPES: usize = 1 << 16;
 /// Most slots of the timing wheel.
 pub const MAX_WHEEL_SLOTS: u64 = 1 << 12;
-/// Most sessions of an endpoint: the index must fit beside a generation in a handle.
+/// Most sessions of an endpoint: the index must fit into a handle with a generation.
 pub const MAX_SESSIONS: usize = 1 << 24;
 
 const _: () = {
@@ -93,14 +93,14 @@ pub struct Config {
     /// Congestion control of all sessions that were not opened with another one. `None`: what the
     /// transport declares for the peer: none for shared memory, Swift for networks.
     pub scheme: Option<Scheme>,
-    /// What is left out for sessions without congestion (eRPC §5.2.2). Can be changed later with
+    /// Steps left out for sessions without congestion (eRPC §5.2.2). Can be changed later with
     /// [`Rpc::set_bypasses`](crate::Rpc::set_bypasses).
     pub bypasses: Bypasses,
-    /// Time that a slot of the timing wheel stands for: a paced packet leaves at most so much
+    /// Time that a slot of the timing wheel stands for: a paced packet is at most this
     /// late.
     pub wheel_slot: Nanos,
-    /// How far the timing wheel reaches ahead, at most [`MAX_WHEEL_SLOTS`] slots. What is to wait
-    /// longer is put in again.
+    /// How far the timing wheel reaches ahead, at most [`MAX_WHEEL_SLOTS`] slots. A packet that
+    /// must wait longer is put in again.
     pub wheel_horizon: Nanos,
     /// Memory of the endpoint's pool in bytes.
     pub pool_bytes: usize,
@@ -181,7 +181,7 @@ pub enum ConfigError {
     FirstReq(u32),
     /// `response_hold` is shorter than a client needs to ask again.
     ResponseHold {
-        /// What was asked for.
+        /// The span that was asked for.
         hold: Nanos,
         /// The least that goes with the other options.
         least: Nanos,
@@ -312,7 +312,7 @@ impl Config {
     }
 }
 
-/// What a session is asked for at its opening. The server side may lower it.
+/// The options with which a client opens a session. The server may lower window and credits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOptions {
     /// Concurrent requests in each direction: a power of two from 1 to [`MAX_WINDOW`].
@@ -331,7 +331,7 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// What [`Default`] gives, for constants.
+    /// The default, for constants.
     pub const DEFAULT: Self = Self {
         window: DEFAULT_WINDOW,
         credits: DEFAULT_CREDITS,

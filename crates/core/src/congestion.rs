@@ -27,7 +27,7 @@ mod swift;
 mod timely;
 pub(crate) mod wheel;
 
-/// What a scheme learns from one answer.
+/// One answer, as a scheme sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Round trip without the server's residence; `None` if it was not measured.
@@ -74,7 +74,7 @@ pub(crate) enum Way {
     Back,
 }
 
-/// What a scheme must know of the way to the other side.
+/// The way to the other side, as far as a scheme must know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     /// The rate of this host's link, from which schemes start and which they never exceed.

@@ -1,6 +1,7 @@
-//! Randomness as an argument: a small generator, seeded by who makes the endpoint.
+//! Randomness as an argument: a small generator, seeded by the endpoint's owner.
 //!
-//! [`Rng`] serves handlers through `Cx::rng`: who sees some of its numbers can tell the others.
+//! [`Rng`] serves handlers through `Cx::rng`: a peer that sees some of its numbers can compute the
+//! others.
 //! Session tokens therefore come from [`Tokens`], which cannot be run backwards or forwards without
 //! the seed. Neither is cryptography (rule W5); the same seed gives the same run.
 

@@ -1,13 +1,13 @@
-//! What the endpoint asks of a transport: unreliable datagram I/O in two halves (eRPC §3, design
+//! The transport, as an endpoint uses it: unreliable datagram I/O in two halves (eRPC §3, design
 //! §12). A transport moves frames; it never reads a Dunlin header, so a packet router can use it.
 //!
 //! The two halves are separate values so that the event loop can hold a frame borrowed from the
 //! RX half while a handler pushes packets towards the TX half.
 //!
-//! Ownership of what is sent: a [`TxItem`] names bytes of a msgbuf by [`BufRef`]. The endpoint
-//! keeps the msgbuf alive and unchanged until [`Tx::done`] has reached the item's place in the
-//! sequence. A transport that finds a `BufRef` revoked (its generation is old) drops the item and
-//! counts it: that is a bug of the endpoint, and the simulator fails on it.
+//! Ownership of the bytes that are sent: a [`TxItem`] names bytes of a msgbuf by [`BufRef`]. The
+//! endpoint keeps the msgbuf alive and unchanged until [`Tx::done`] has reached the item's place in
+//! the sequence. A transport that finds a `BufRef` revoked (its generation is old) drops the item
+//! and counts it: that is a bug of the endpoint, and the simulator fails on it.
 
 mod lane;
 
@@ -38,7 +38,7 @@ pub struct TxItem {
     pub inline_len: u32,
     /// Header and extension, at most [`MAX_INLINE`] bytes.
     pub inline: [u8; MAX_INLINE],
-    /// What follows; [`BufRef::EMPTY`] if nothing does.
+    /// The data after the inline bytes; [`BufRef::EMPTY`] if there is none.
     pub data: BufRef,
 }
 
@@ -53,7 +53,8 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// The network marked the frame "congestion experienced" (ECN).
     pub congestion: bool,
-    /// The data of the frame's only packet, if it lies with the sender and not behind its header.
+    /// The data of the frame's only packet, if it lies in the sender's memory and not after its
+    /// header.
     pub elsewhere: Option<PeerBytes<'a>>,
 }
 
@@ -125,8 +126,8 @@ pub trait Tx {
 }
 
 /// A transport as a pair of types, so that `Rpc<T, …>` is monomorphic (eRPC §6, "static
-/// polymorphism"). How peers are made known to it is the business of who owns the endpoint: see
-/// `Connect` in `dunlin-transport`, and the simulator.
+/// polymorphism"). The owner of the endpoint makes peers known to it: see `Connect` in
+/// `dunlin-transport`, and the simulator.
 pub trait Transport {
     /// The receiving half.
     type Rx: Rx;
@@ -134,7 +135,7 @@ pub trait Transport {
     type Tx: Tx;
 }
 
-/// What an endpoint must know of its transport before it can make sessions.
+/// The limits of a transport, which an endpoint must know before it makes sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Most data bytes in one packet, without header and extension.
@@ -145,7 +146,7 @@ pub struct Limits {
     pub line_rate: u64,
 }
 
-/// What a transport declares of the way to one peer (design §7).
+/// The way to one peer, as its transport declares it (design §7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path {
     /// Rate of this host's link in bytes per second: where congestion control starts, and what it
@@ -165,6 +166,6 @@ pub struct Halves<R, T> {
     pub rx: R,
     /// The sending half.
     pub tx: T,
-    /// What the transport can do.
+    /// The limits of the transport.
     pub limits: Limits,
 }

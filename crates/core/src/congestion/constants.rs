@@ -17,15 +17,15 @@ pub(crate) mod timely {
 
     /// T_low: what the thresholds are parts and multiples of. TIMELY §4.3 and eRPC §5.2.2: 50 µs.
     pub(crate) const T_LOW: Nanos = Nanos::from_micros(50);
-    /// T_low is at least so many of the smallest round trips (design §7), for networks where 50 µs
-    /// is an empty one.
+    /// T_low is at least this multiple of the smallest round trip (design §7), for networks where a
+    /// packet takes 50 µs although no queue is on its way.
     pub(crate) const T_LOW_ROUND_TRIPS: u64 = 4;
     /// The gradient counts from this part of T_low on, as numerator and denominator; below it the
     /// rate only grows. Ours: in TIMELY and eRPC it is all of T_low, and the queue of a link that
     /// is kept full settles just below: half of the packets of fifty senders waited for 41 µs.
     pub(crate) const CROWDED_FROM: (u64, u64) = (18, 25);
-    /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3: 500 µs
-    /// beside 50 µs.
+    /// T_high in T_low: above it the rate falls whatever the gradient says. TIMELY §4.3 has
+    /// 500 µs and 50 µs.
     pub(crate) const T_HIGH_IN_T_LOW: u64 = 10;
     /// δ: additive step, as a part of the line rate: 3 Mbit/s of 25 Gbit/s. TIMELY §4.3 has 10
     /// Mbit/s of 10 Gbit/s for each segment of 16 KB and more. Ours: a step every round trip, so
@@ -35,10 +35,10 @@ pub(crate) mod timely {
     pub(crate) const BETA: f64 = 0.8;
     /// α: weight of a new round-trip difference. TIMELY §4.3: 0.875.
     pub(crate) const ALPHA: f64 = 0.875;
-    /// N: so many round trips that did not rise in a row make the increase hyperactive. TIMELY
-    /// §4.3: five.
+    /// N: after this number of round trips in a row that did not rise, the increase is hyperactive.
+    /// TIMELY §4.3: five.
     pub(crate) const HYPER_AFTER: u32 = 5;
-    /// The step is then so many times as large. TIMELY §4.3: five.
+    /// The hyperactive step, in ordinary steps. TIMELY §4.3: five.
     pub(crate) const HYPER_STEPS: f64 = 5.0;
     /// In an empty network the hyperactive step is at least this part of the rate. Ours: with δ
     /// alone a session that one spike has brought to a fifth of the line rate needs 1300 round
@@ -117,7 +117,8 @@ pub(crate) mod swift {
     /// empty network is not known but measured. Swift §5: 25 µs.
     pub(crate) const SLACK: Nanos = Nanos::from_micros(25);
     /// A round trip brings the window this part of the way to where its delay would be the target.
-    /// What a change does is seen a round trip later; beyond a half, it swings.
+    /// The effect of a change shows a round trip later, so that the window swings if this is more
+    /// than a half.
     pub(crate) const GAIN: f64 = 0.4;
     /// The same for each answer to a window below one packet. Many such windows make the queue, and
     /// larger steps of each swing it from empty to full: at 25 Gb/s with 100 KB, 0.9 % is lost with

@@ -1,8 +1,8 @@
 //! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
 //! 2015, §3.1). The answers bring the marks (rule W6), where the paper has packets of their own.
 //!
-//! Invariant: least ≤ rate ≤ target ≤ line rate. Nothing here needs a timer: what the paper's
-//! timers would have done by now is done when somebody asks for the rate.
+//! Invariant: least ≤ rate ≤ target ≤ line rate. Nothing here needs a timer: the steps
+//! that the paper's timers would have taken are taken when a caller asks for the rate.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::dcqcn::{
@@ -13,7 +13,7 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
-/// Steps of a timer that are made up for at once. After so many the rate is that of the line.
+/// Most steps of a timer that are made up for at once: by then the rate is that of the line.
 const MOST_STEPS: u64 = 1 << 12;
 
 /// One session's state.

@@ -65,7 +65,7 @@ impl Flow {
         flow
     }
 
-    /// What the scheme says now.
+    /// Takes rate and window from the scheme.
     fn look(&mut self) {
         let scheme = self.scheme();
         (self.rate, self.window) = (scheme.rate(), scheme.window());
@@ -127,7 +127,7 @@ impl Flow {
         at
     }
 
-    /// What left has `bytes` bytes more than its place was taken for.
+    /// The packets that left have `bytes` bytes more than their place was taken for.
     pub(crate) fn charge(&mut self, bytes: u32) {
         self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
     }

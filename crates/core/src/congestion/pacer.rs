@@ -91,7 +91,7 @@ impl Pacer {
         self.flow(flow, Way::Out).is_some()
     }
 
-    /// Forgets a flow, if the session has one. What waits in the wheel leaves at its time all the
+    /// Forgets a flow, if the session has one. Packets in the wheel leave at their time all the
     /// same.
     pub(crate) fn end(&mut self, flow: FlowIdx) {
         if flow != FlowIdx::NONE {
@@ -153,7 +153,7 @@ impl Pacer {
         (at > now || limited).then_some(at)
     }
 
-    /// What left has `bytes` bytes more than its place was taken for.
+    /// The packets that left have `bytes` bytes more than their place was taken for.
     pub(crate) fn charge(&mut self, flow: FlowIdx, way: Way, bytes: u32) {
         self.change(flow, way, |flow| flow.charge(bytes));
     }

@@ -3,8 +3,8 @@
 //!
 //! REQ packets and RFRs are paced one by one; an RFR takes the time of the bytes that it asks for.
 //! A packet takes the next place of its session's rate when it could otherwise leave, and waits for
-//! it in the timing wheel. What comes up there is checked (rule S8): the session, the request and
-//! its state must still be what they were. A message has one packet in the wheel at a time, so its
+//! it in the timing wheel. A packet that comes up there is checked (rule S8): its session, its
+//! request and its state must be as before. A message has one packet in the wheel at a time, so its
 //! credits are taken when packets leave, and nothing has to be taken out of the wheel when a call
 //! ends. A scheme that has a window instead of a rate holds each large message to it.
 //!
@@ -75,7 +75,7 @@ impl Pacer {
         self.on_rate(line, context);
     }
 
-    /// Forgets the session's flow. What waits in the wheel leaves at its time all the same.
+    /// Forgets the session's flow. Packets in the wheel leave at their time all the same.
     pub(crate) fn end_control(&mut self, line: &mut Line) {
         line.set_paced(false);
         self.end(line.set_flow(FlowIdx::NONE));

@@ -46,7 +46,7 @@ pub(crate) struct Swift {
     /// Nothing has told it to decrease yet.
     starts: bool,
     timeouts: u32,
-    /// What the window means in bytes per second.
+    /// The window as a rate in bytes per second.
     rate: f64,
 }
 
@@ -89,7 +89,7 @@ impl Swift {
         self.least.as_f64() + self.slack + queue * packet
     }
 
-    /// What the delay of the last packet means for the next one.
+    /// The delay that the next packet will see, by that of the last one.
     fn expected_delay(&self, previous: Nanos) -> f64 {
         let delay = self.rtt.as_f64();
         if self.window >= 1.0 || previous == Nanos::ZERO {
@@ -136,7 +136,7 @@ impl Swift {
         self.decreased = now;
     }
 
-    /// What the window means as a rate.
+    /// The window as a rate.
     fn set_rate(&mut self) {
         self.window = self.window.clamp(LEAST_WINDOW, self.most);
         let period = match self.window >= 1.0 {

@@ -1,16 +1,16 @@
 //! The timing wheel that paced packets wait in (Carousel, SIGCOMM 2017, §4.1): a ring of slots,
 //! each a list of what leaves in one width of time.
 //!
-//! To insert and to reap cost the same whatever waits, and nothing while nothing does: two levels
-//! of bits say which slot is next, so a wheel that was not looked at for an hour is not walked
-//! through. What lies beyond the horizon waits at the horizon and is put in again when it comes up.
+//! Inserting and reaping cost the same however many entries wait, and an empty wheel costs nothing:
+//! two levels of bits tell which slot is next, so the wheel is not walked through after an hour
+//! without a look. An entry beyond the horizon waits at the horizon, and is put in again there.
 //!
 //! An entry names a packet by session, request number (whose low bits are the slot, rule W9) and
 //! packet number, and is checked when it comes up (rule S8): nothing here refers to a msgbuf or
 //! keeps a call from ending.
 //!
 //! Invariants: no entry leaves before its time, and none later than a slot's width after it if the
-//! wheel is looked at; all slots that hold something are within the horizon behind `cursor`;
+//! wheel is looked at; all slots that hold something are within the horizon after `cursor`;
 //! entries of a slot leave in the order in which they came. Called by `congestion/pacing.rs`.
 
 use dunlin_wire::ReqNum;
@@ -185,7 +185,7 @@ impl Wheel {
         if here != 0 {
             return Some(start + u64::from(here.trailing_zeros()));
         }
-        // Words behind this one, then from the beginning; this one again is last.
+        // The words after this one, then those from the beginning, and last this one again.
         let behind = self.summary & !(u64::MAX >> (63 - word));
         let words = if behind != 0 { behind } else { self.summary };
         if words == 0 {

@@ -55,7 +55,7 @@ impl fmt::Debug for Job {
     }
 }
 
-/// What has become of a job.
+/// The outcome of a job.
 pub(crate) enum JobResult {
     Reply(MsgBuf),
     Reject(ErrorCode, MsgBuf),

@@ -65,7 +65,7 @@ impl Batch<'_> {
     }
 }
 
-/// One request of a batch. What is left unanswered at the handler's end fails.
+/// One request of a batch. A request without an answer when the handler returns fails.
 #[derive(Debug)]
 pub struct BatchItem<'a> {
     entry: &'a mut BatchEntry,

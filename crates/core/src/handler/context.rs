@@ -1,5 +1,5 @@
-//! What a handler or a continuation can do: [`Cx`]. It borrows the protocol and the queue towards
-//! the transport directly, so a refused call gives its msgbufs back at once.
+//! [`Cx`], through which handlers and continuations act. It borrows the protocol and the queue
+//! towards the transport directly, so a refused call gives its msgbufs back at once.
 //!
 //! Services use nothing else of the outside world (no clock, no randomness, no threads of their
 //! own), so that the simulator can run them.
@@ -117,7 +117,7 @@ impl Cx<'_> {
         self.core.cancel(call)
     }
 
-    /// Ends a session. Its calls complete with an error; the other side is told.
+    /// Ends a session. Its calls complete with an error, and its peer learns that it is over.
     pub fn disconnect(&mut self, session: Session) -> bool {
         self.core.close(session, CloseReason::Disconnected, true)
     }

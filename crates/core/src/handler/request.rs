@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
 pub struct DeferredRequest {
     pub(crate) id: RequestId,
     pub(crate) session: Session,
-    /// Where to report that nobody can answer any more; `None` once it is answered.
+    /// Where its drop without an answer is reported; `None` once it is answered.
     pub(crate) dropped: Option<Arc<DroppedList>>,
 }
 
@@ -138,7 +138,7 @@ impl DeferredRequest {
         }
     }
 
-    /// The client has cancelled the request, or its session has closed: an answer reaches nobody.
+    /// The client has cancelled the request, or its session has closed: an answer would be lost.
     pub fn is_cancelled(&self, cx: &Cx<'_>) -> bool {
         match self.find(cx) {
             Some(idx) => cx.core.requests.is_unwanted(idx),
@@ -176,13 +176,13 @@ impl DroppedList {
             .unwrap_or_else(PoisonError::into_inner)
             .push(id);
         self.any.store(true, Ordering::Release);
-        // Last: who is woken by it looks at `any`.
+        // Last: the thread that it wakes looks at `any`.
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
         }
     }
 
-    /// Names who is to be woken by every further [`Self::push`]. The first one stays.
+    /// Sets the waker of every further [`Self::push`]. The first one stays.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let _ = self.waker.set(waker);
     }

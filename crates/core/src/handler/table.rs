@@ -21,12 +21,12 @@ pub type BatchFn<App> = fn(&mut App, Batch<'_>, &mut Cx<'_>);
 pub type CompletionFn<App> = fn(&mut App, Done, &mut Cx<'_>);
 /// Called when sessions come and go.
 pub type SessionFn<App> = fn(&mut App, SessionEvent, &mut Cx<'_>);
-/// Called when nobody waits for the answer to a kept request any more.
+/// Called when the client of a kept request waits for the answer no longer.
 pub type GivenUpFn<App> = fn(&mut App, Ticket, &mut Cx<'_>);
 /// Called when a timer is due.
 pub type TimerFn<App> = fn(&mut App, TimerToken, &mut Cx<'_>);
 
-/// What runs for a request type.
+/// The function that runs for a request type.
 pub(crate) enum Handler<App> {
     Dispatch(DispatchFn<App>),
     Batch {

@@ -1,6 +1,6 @@
 //! The endpoint's counters: plain adds on the data path, one named reason for every drop.
 
-/// What happened at an endpoint since its start. All are numbers of events.
+/// The events at an endpoint since its start, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that the transport delivered.
@@ -53,7 +53,7 @@ pub struct Counters {
     pub rtt_away: u64,
     /// Laws of the endpoint that were found broken, which ended its sessions.
     pub broken_laws: u64,
-    /// What was dropped, by reason.
+    /// Dropped packets, by reason.
     pub drops: Drops,
 }
 

@@ -11,19 +11,19 @@ use crate::time::Nanos;
 const FINE: u32 = 3;
 /// Times of this many bits and more count as the longest: a minute and some seconds.
 const BITS: u32 = 36;
-/// Longest time that is told from longer ones.
+/// Longest time that has a bucket apart from longer ones.
 const LONGEST_NS: u64 = (1 << BITS) - 1;
 /// Values below this have a bucket each.
 const EXACT: u64 = 2 << FINE;
 
-/// How often which time was seen, in nanoseconds.
+/// How often each time was measured, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     sum: u64,
     buckets: [u64; Histogram::BUCKETS],
 }
 
-/// What an endpoint has measured since its start.
+/// The times that an endpoint has measured since its start.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Histograms {
     /// Requests that this side issued: from their first packet to their answer.

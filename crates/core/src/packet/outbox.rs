@@ -2,8 +2,8 @@
 //! S8), and what waits for the transport: msgbufs that it still reads, and completions of calls
 //! whose requests it still reads (rule S12).
 //!
-//! Slots push packets here and never see the transport. What can only be known at transmission time
-//! (when it was sent, how long the request stayed in the server) is written by
+//! Slots push packets here and never see the transport. Facts that are known only at transmission
+//! time (when it was sent, how long the request stayed in the server) are written by
 //! [`Outbox::stamp_answers`] just before the burst.
 //!
 //! Whole short messages are staged in the lane (`transport/lane.rs`) as long as nothing else has
@@ -52,7 +52,7 @@ struct Ending {
 
 /// The packets of one iteration, in order, and what waits until the transport is done with them.
 ///
-/// The entries are reused and written in place: an entry's inline bytes behind `inline_len` are
+/// The entries are reused and written in place: an entry's inline bytes after `inline_len` are
 /// left over from earlier packets, so building a packet touches nothing that does not travel.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -67,8 +67,7 @@ pub(crate) struct Outbox {
     len: usize,
     /// Messages among them that are short enough for the lane.
     unstaged: u64,
-    /// Something has to be looked at besides the lane: an item, or what is only known when a packet
-    /// leaves.
+    /// The lane is not all: an item waits, or a fact that is known only when its packet leaves.
     unusual: bool,
     /// Position in the transport's sequence before the first packet.
     base: TxSeq,

@@ -1,4 +1,4 @@
-//! Sessions as the control plane and programs see them: offers, events, and what can be asked.
+//! Sessions as the control plane and programs see them: offers, events, and information.
 
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
@@ -8,7 +8,7 @@ use crate::handle::Session;
 use crate::scheme::{BytesPerSec, Scheme};
 use crate::transport::PeerId;
 
-/// What one side of a session tells the other in the handshake.
+/// One side of a session, as it describes itself to the other in the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOffer {
     /// The number that packets to this side must carry.
@@ -27,7 +27,7 @@ pub struct SessionOffer {
     pub first_req: ReqNum,
 }
 
-/// What happened to a session.
+/// A change of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SessionEvent {
     /// A session that this side opened is ready; its waiting calls go out now.
@@ -52,7 +52,7 @@ pub struct Closed {
     pub token: Token,
     /// Why.
     pub reason: CloseReason,
-    /// Who was on the other side; `None` if the session was never connected.
+    /// The other side; `None` if the session was never connected.
     pub remote: Option<Remote>,
     /// The other side does not know yet.
     pub tell: bool,
@@ -81,7 +81,7 @@ impl SessionOffer {
     }
 }
 
-/// What can be asked about a session.
+/// The state of a session, for tools and programs.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionInfo {
     /// Packets flow.

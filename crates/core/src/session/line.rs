@@ -44,7 +44,7 @@ enum State {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
-    /// What packets to this side must carry (rule W5).
+    /// The token that packets to this side must carry (rule W5).
     token: Token,
     /// One more than the longest message that is a single packet; 0 if the session is not open, or
     /// must notice that something comes.
@@ -70,7 +70,7 @@ pub(crate) struct Line {
     mask: u8,
     state: State,
     marks: Marks,
-    /// Its congestion control; `None`: what the transport says, once the peer is known.
+    /// Its congestion control; `None`: that of the transport, once the peer is known.
     scheme: Option<Scheme>,
 
     /// A request from then on asks for a round-trip sample.
@@ -86,7 +86,7 @@ pub(crate) struct Line {
     max_message: u32,
     /// Its flow, or [`FlowIdx::NONE`] if it has credits alone.
     flow: FlowIdx,
-    /// What the credits were at the opening.
+    /// The credits at the opening.
     credit_limit: u16,
     /// Start of the request numbers.
     first_req: ReqNum,

@@ -1,5 +1,5 @@
-//! The table of sessions: which there are, which tokens they have, and who is let in (rules W5,
-//! S7). What one session is made of stands in `line.rs`.
+//! The table of sessions: their places, their tokens, and the admission of new ones (rules W5, S7).
+//! `line.rs` has the state of one session.
 //!
 //! Slots are places in tables of the client side and of the server side, which have one range of
 //! places a session. The table of sessions gives the ranges out.

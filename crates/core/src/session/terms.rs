@@ -6,7 +6,7 @@ use crate::config::MAX_PACKETS;
 use crate::packet::words::Words;
 use crate::transport::PeerId;
 
-/// What both sides have agreed on, and where packets go.
+/// The terms that both sides have agreed on, and the peer that packets go to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Terms {
     pub(crate) peer: PeerId,

@@ -41,7 +41,7 @@ pub(crate) struct Arrived {
     pub(crate) message: MsgBuf,
 }
 
-/// What a packet has done for its request.
+/// The effect of a packet on its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
     /// It was not here before.
@@ -52,12 +52,12 @@ pub(crate) enum Taken {
     Again,
 }
 
-/// What a CR says of a request that is being put together.
+/// The contents of a CR to a request that is being put together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CreditReturn {
     /// All packets before this one have arrived.
     pub(crate) cumulative: PktNum,
-    /// What has arrived after those; the second bitmap if one does not hold it.
+    /// The packets that have arrived after those; the second bitmap if one does not hold them.
     pub(crate) bitmaps: (Bitmap, Option<Bitmap>),
     /// The packet that the CR answers.
     pub(crate) trigger: PktNum,

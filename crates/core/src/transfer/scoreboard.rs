@@ -1,11 +1,11 @@
-//! What is known of the packets of one message on its way: the scoreboard of selective repeat
+//! The packets of one message on its way, and their fates: the scoreboard of selective repeat
 //! (design §6). It serves both directions. Of a large request the packets are sent, and CRs
 //! acknowledge them; of a large response they are asked for, and each acknowledges itself by
 //! arriving.
 //!
 //! Loss is suspected as RACK does it (RFC 8985): a packet that left before one which has been
-//! answered should have been answered too, within a window that allows for reordering. What
-//! nothing later can tell about is found by a probe of the tail.
+//! answered should have been answered too, within a window that allows for reordering. The
+//! loss of the last packets, after which nothing was sent, is found by a probe of the tail.
 //!
 //! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet stand at its number modulo 512 and
 //! are clear outside of `base..next`; every packet from `base` to `next` is acknowledged or
@@ -78,7 +78,7 @@ pub(crate) struct Arrivals {
     behind: PacketSet,
 }
 
-/// What [`Arrivals::find`] found.
+/// Whether a packet is new, as [`Arrivals::find`] finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Novelty {
     New,
@@ -93,7 +93,7 @@ impl Arrivals {
         self.cumulative
     }
 
-    /// What the packet is if it comes now.
+    /// Whether the packet would be new if it came now.
     #[inline]
     pub(crate) fn find(&self, packet: u32) -> Novelty {
         match packet.checked_sub(self.cumulative) {
@@ -115,8 +115,8 @@ impl Arrivals {
         }
     }
 
-    /// What has arrived behind the cumulative number, as one CR says it, or two (rule W7): the
-    /// first words that are not empty, and those behind them.
+    /// The packets that have arrived after the cumulative number, as one CR lists them, or two
+    /// (rule W7): the first words that are not empty, and those after them.
     pub(crate) fn bitmaps(&self) -> (Bitmap, Option<Bitmap>) {
         let words = self.behind.words_from(self.cumulative);
         let Some(first) = words.iter().position(|word| *word != 0) else {
@@ -316,8 +316,8 @@ impl Transfer {
         self.lost_count != 0
     }
 
-    /// What the last answered packet took, the time in the server included; `None` before there is
-    /// one.
+    /// The time from packet to answer, as last seen, with the time in the server; `None` before the
+    /// first answer.
     pub(crate) fn round_trip(&self) -> Option<Nanos> {
         (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
     }

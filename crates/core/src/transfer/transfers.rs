@@ -73,7 +73,7 @@ impl Transfers {
         }
         let of_session = &mut self.sessions[session.0 as usize];
         if of_session.live == 0 {
-            // What is known may be of another session, or of long ago.
+            // The old word may be of another session, or of long ago.
             of_session.word = Word::default();
         }
         of_session.live += 1;

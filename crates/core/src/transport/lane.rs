@@ -211,8 +211,8 @@ impl Lane {
         &self.packets[..self.len().min(LANE_LINES)]
     }
 
-    /// The first line of one of the packets, without the transport's bytes. What is in it after the
-    /// end of a shorter packet is left over from others.
+    /// The first line of one of the packets, without the transport's bytes. Its bytes after the
+    /// end of a shorter packet are left over from others.
     #[inline(always)]
     pub fn line(&self, packet: LanePacket) -> &[u8; MAX_INLINE] {
         let (lines, _) = self.bytes.0.as_chunks::<LANE_LINE>();

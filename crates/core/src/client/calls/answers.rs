@@ -175,7 +175,7 @@ impl Calls {
         }
     }
 
-    /// Takes what an answer says of time: how long the request stayed, and with it the round trip,
+    /// Takes the times from an answer: how long the request stayed, and with it the round trip,
     /// if that was asked for and can be trusted (rule S10).
     #[inline(never)]
     pub(crate) fn take_sample(
@@ -243,7 +243,7 @@ impl Calls {
             }
             _ => {}
         }
-        // What comes later measures the handler, not the network.
+        // A later packet measures the handler, not the network.
         self.at_mut(idx).sample = false;
         None
     }

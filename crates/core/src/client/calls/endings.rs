@@ -52,7 +52,7 @@ impl Calls {
         let call = self.at_mut(idx);
         call.enter(CallState::Zombie);
         call.attempts = 0;
-        // What is answered from now on may be the CANCEL.
+        // An answer from now on may be to the CANCEL.
         call.sample = false;
         call.sent = now;
         self.settle(idx);

@@ -120,7 +120,7 @@ impl Line {
     }
 
     /// Four of the slots whose latest responses the server may not know to have arrived. They are
-    /// acknowledged now; [`Self::owes_acks`] has seen that there are so many.
+    /// acknowledged now; [`Self::owes_acks`] has counted them.
     pub(crate) fn take_acks(&mut self, now: Nanos) -> [u32; ACKS_WORTH_SENDING as usize] {
         self.acked = now;
         std::array::from_fn(|_| {

@@ -1,5 +1,5 @@
 //! Responses of more than one packet, at the client side: puts them together in the user's buffer
-//! (rule S13). What is still missing, `transfers/sending.rs` asks for.
+//! (rule S13). `transfers/sending.rs` asks for the packets that are still missing.
 //!
 //! Called by `client/calls.rs` for answers that do not fit into a packet. Nothing here calls user
 //! code: the completion is queued.

@@ -91,8 +91,9 @@ impl Transfers {
         }
     }
 
-    /// A packet that was not sent before needs a credit, beside the one that the call has. Large
-    /// messages never fill an RX queue, this side's or that of a peer that is taken to be like it.
+    /// A packet that was not sent before needs a credit, in addition to the one that the call has.
+    /// Large messages never fill an RX queue, this side's or that of a peer that is taken to be
+    /// like it.
     pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let entry = self.at(transfer);
         entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call))

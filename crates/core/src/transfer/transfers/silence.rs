@@ -60,8 +60,8 @@ impl Transfers {
         if let Some(patience) = line.rtt().patience() {
             return patience.max(SHORTEST_PROBE).min(timeout);
         }
-        // What a packet took that left twice says little: a probe that came too early would make
-        // the next come as early, and no packet would ever leave once and be measured.
+        // The time of a packet that left twice proves little: a probe that came too early would
+        // make the next come as early, and no packet would ever leave once and be measured.
         let seen = self.at(transfer).round_trip();
         let (_, Token(token)) = line.remote();
         let own = u64::from(token.wrapping_mul(0x9E37_79B9) >> 12);

@@ -58,7 +58,7 @@ impl Transfers {
             {
                 self.take_window_turn(lent, session, way, u32::MAX)
             }
-            // What its own credit allows takes nothing from the others.
+            // A packet for its own credit takes nothing from the others.
             FlowIdx::NONE => {
                 self.send_in_turn(lent, transfer, 1);
                 false
@@ -146,7 +146,7 @@ impl Transfers {
                 return false;
             };
             let most = match window.saturating_sub(in_flight) {
-                // A lost packet may go: what is in flight beside it may be lost as well.
+                // A lost packet may go: the others in flight may be lost as well.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
                 room => room.min(TURN - sent),
             };
