@@ -37,7 +37,7 @@ pub const MAX_OFFER_BYTES: usize = 256;
 /// Most descriptors in an [`Offer`].
 pub const MAX_OFFER_FDS: usize = 4;
 
-/// What one endpoint tells another through the control plane so that packets can flow.
+/// The data that endpoints exchange through the control plane so that packets can flow.
 #[derive(Debug, Default)]
 pub struct Offer {
     /// At most [`MAX_OFFER_BYTES`], meaningful to the transport alone.
@@ -46,7 +46,7 @@ pub struct Offer {
     pub fds: Vec<OwnedFd>,
 }
 
-/// What the control plane knows about the other endpoint.
+/// The other endpoint, as far as the control plane knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerInfo {
     /// Which endpoint.
@@ -68,7 +68,7 @@ pub struct PeerInfo {
 #[must_use = "an offer must be completed or abandoned"]
 pub struct Pending(pub u64);
 
-/// What [`Connect::arm`] found.
+/// Whether an endpoint may sleep, as [`Connect::arm`] finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arm {
     /// Nothing has come. Whatever comes from now on makes a descriptor of [`Connect::fds`]
@@ -170,7 +170,7 @@ pub trait Connect: Transport {
         vec![(TransportKind(Self::KIND), offer)]
     }
 
-    /// What another transport has to say, as far as this one understands it.
+    /// Another transport's offer, as far as this one understands it.
     ///
     /// # Errors
     /// `Unreachable` if there is nothing of a kind that it knows, `Sizes` if there is too much.
@@ -190,7 +190,7 @@ pub trait Connect: Transport {
     /// One session fewer uses this peer; after the last, its resources go.
     fn release(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
-    /// The peer is dead: its resources go at once, whatever they hold and whoever counts on them.
+    /// The peer is dead: its resources go at once, whatever they hold, even if packets name them.
     /// Frames of the current burst stay valid.
     fn remove(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
@@ -204,7 +204,7 @@ pub trait Connect: Transport {
     /// The thread is awake again. To be called after every `arm`, whatever it returned.
     fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
 
-    /// What both halves have counted since the endpoint was opened.
+    /// The counters of both halves since the endpoint was opened.
     fn counters(rx: &Self::Rx, tx: &Self::Tx) -> Counters;
 }
 

@@ -1,4 +1,5 @@
-//! What a transport counts: the same names for every transport, so that one report reads them all.
+//! The counters of a transport: the same names for every transport, so that one report reads them
+//! all.
 //!
 //! Each half fills its own fields and leaves the others 0; [`Counters::plus`] joins them.
 

@@ -153,7 +153,7 @@ impl Connect for Auto {
     }
 
     fn disarm(rx: &mut AutoRx, tx: &mut AutoTx) {
-        // Who has slept does not know what woke it, nor who did not what kept it awake.
+        // The endpoint does not know which transport woke it, or kept it awake.
         rx.turns.on_doubt();
         Udp::disarm(&mut rx.udp, &mut tx.udp);
         if let Some((shm_rx, shm_tx)) = shm_halves(rx, tx) {
@@ -177,7 +177,7 @@ fn shm_halves<'a>(
     rx.shm.as_mut().zip(tx.shm.as_mut())
 }
 
-/// What shared memory has to say to `peer`; nothing if it cannot or need not be tried.
+/// The offer of shared memory to `peer`; none if it cannot or need not be tried.
 fn offer_shm(rx: &mut AutoRx, tx: &mut AutoTx, peer: &PeerInfo) -> Option<(Pending, Offer)> {
     if !peer.same_host || !tx.offered.may_use_shm(peer.endpoint) {
         return None;

@@ -1,4 +1,4 @@
-//! What an `auto` endpoint tells another: what its transports have to say, one behind the other.
+//! Offers of `auto` endpoints: those of its transports, one after the other.
 //!
 //! A part is: its kind (rule C1), number of descriptors, number of bytes, bytes. An offer has one
 //! part or two, an answer has one. The control plane carries the parts apart from each other, each
@@ -26,9 +26,9 @@ const _: () = {
 /// The parts of an offer or an answer.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    /// What shared memory has to say.
+    /// The offer of shared memory.
     pub(super) shm: Option<Offer>,
-    /// What UDP has to say.
+    /// The offer of UDP.
     pub(super) udp: Option<Offer>,
 }
 
@@ -77,7 +77,7 @@ impl Offered {
 
     /// Shared memory with this endpoint failed on our side.
     pub(super) fn give_up_shm(&mut self, endpoint: EndpointUid) {
-        // A process that meets so many strangers may forget some: they fail once more.
+        // A process that meets this many strangers may forget some: they fail once more.
         if self.without_shm.len() >= MAX_OFFERED {
             self.without_shm.clear();
         }

@@ -13,7 +13,7 @@
 
 /// Idle bursts between two looks at the socket.
 const BUDGET: u32 = 1024;
-/// What a burst costs that found packets in shared memory: the 32nd is the last.
+/// The cost of a burst that found packets in shared memory: the 32nd is the last.
 const BUSY_COST: u32 = BUDGET / 32;
 /// Looks at the socket that found nothing, after which datagrams no longer count as recent: about
 /// 60 µs, longer than a round trip in a datacenter.
@@ -23,7 +23,7 @@ const RECENT: u32 = 256;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns {
     left: u32,
-    /// What a burst costs that found nothing, and one that found packets.
+    /// The cost of a burst that found nothing, and of one that found packets.
     idle_cost: u32,
     busy_cost: u32,
     /// Looks that may find nothing before datagrams no longer count as recent.

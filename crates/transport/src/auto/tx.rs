@@ -27,7 +27,7 @@ pub struct AutoTx {
     mixed_staged: Vec<LanePacket>,
     given: TxSeq,
     done: TxSeq,
-    /// What the transports said to the last burst that they got.
+    /// Where each transport stood in its sequence after the last burst that it got.
     shm_given: TxSeq,
     udp_given: TxSeq,
 }

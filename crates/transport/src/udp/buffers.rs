@@ -24,7 +24,7 @@ pub(super) struct Arrival {
     pub(super) len: usize,
     /// There were more than the buffer holds.
     pub(super) cut: bool,
-    /// What the control messages said.
+    /// The contents of its control messages.
     pub(super) notes: Notes,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Buffers {
     size: usize,
 }
 
-// SAFETY: every pointer of the value leads to memory that it owns and nobody else knows.
+// SAFETY: every pointer of the value leads to memory that it owns and shares with no other.
 unsafe impl Send for Buffers {}
 
 impl Buffers {
@@ -99,7 +99,7 @@ impl Buffers {
             "frames lie in the buffers"
         );
         // SAFETY: the range is within the block, which is initialised (zeroed, then written by the
-        // kernel), and nobody writes to it while `self` is borrowed.
+        // kernel), and nothing writes to it while `self` is borrowed.
         unsafe { std::slice::from_raw_parts(self.memory.at(start).as_ptr(), len) }
     }
 
@@ -107,7 +107,7 @@ impl Buffers {
     #[inline]
     pub(super) fn receive_one(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
         let base = self.memory.at(0).as_ptr();
-        // SAFETY: buffer 0 has `size` bytes, and `&mut self` says that nobody borrows them.
+        // SAFETY: buffer 0 has `size` bytes, and `&mut self` proves that they are not borrowed.
         ffi::recv(fd, unsafe {
             std::slice::from_raw_parts_mut(base, self.size)
         })
@@ -116,12 +116,12 @@ impl Buffers {
     /// Receives into as many buffers as there are datagrams: how many were filled, from buffer 0.
     #[inline]
     pub(super) fn receive_many(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
-        // SAFETY: the headers lead to blocks that `self` owns, and nobody borrows them now.
+        // SAFETY: the headers lead to blocks that `self` owns and that are not borrowed now.
         unsafe { ffi::recv_many(fd, &mut self.headers) }
     }
 
-    /// What the last [`Self::receive_many`] put into buffer `index`. To be called once for each
-    /// buffer that was filled: it makes the buffer ready for the next time.
+    /// The datagrams that the last [`Self::receive_many`] put into buffer `index`. Call it once for
+    /// each filled buffer: it makes the buffer ready for the next time.
     #[inline]
     pub(super) fn arrival(&mut self, index: usize) -> Arrival {
         let header = &mut self.headers[index];

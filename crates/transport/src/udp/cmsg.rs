@@ -1,4 +1,4 @@
-//! Control messages beside a datagram: segment size out, segment size and ECN bits in.
+//! Control messages of a datagram: segment size out, segment size and ECN bits in.
 //!
 //! Owns the layout of `cmsghdr` on both ways (`cmsg(3)`). What comes in was written by the kernel,
 //! but it is parsed as checked bytes all the same: every length is tested before it is used. Pure;
@@ -50,7 +50,7 @@ impl SegmentSize {
 #[repr(C, align(8))]
 pub(super) struct Control(pub(super) [u8; CONTROL_BYTES]);
 
-/// What the control messages of a datagram said.
+/// The contents of the control messages of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Notes {
     /// Bytes of each datagram but the last in the buffer; 0 if the buffer is one datagram.
@@ -82,7 +82,7 @@ pub(super) fn parse(mut bytes: &[u8]) -> Notes {
     notes
 }
 
-/// Length, level and kind of the first control message, or `None` behind the last.
+/// Length, level and kind of the first control message, or `None` after the last.
 fn header(bytes: &[u8]) -> Option<(usize, c_int, c_int)> {
     let len = usize::from_ne_bytes(*bytes.first_chunk()?);
     let level = c_int::from_ne_bytes(*bytes.get(ALIGN..)?.first_chunk()?);

@@ -83,7 +83,7 @@ impl Connect for Udp {
     }
 }
 
-/// What we tell a peer.
+/// Our offer to a peer.
 ///
 /// # Errors
 /// `Unreachable` if the peer has no way to send to our socket.

@@ -13,7 +13,7 @@ use libc::{c_int, c_void, mmsghdr, socklen_t};
 
 use super::addr::RawAddr;
 
-/// What the kernel answered instead of doing the work.
+/// An error of the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Errno(pub(super) c_int);
 
@@ -31,7 +31,7 @@ pub(super) fn datagram_socket(family: c_int) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, open, and owned by nobody else.
+    // SAFETY: the descriptor is new, open, and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -140,7 +140,7 @@ impl Messages {
         if message.bytes as usize != self.staged || message.segment != 0 {
             return None;
         }
-        // SAFETY: so many bytes were staged, from the start of the staging buffer, and nobody
+        // SAFETY: `staged` bytes at the start of the staging buffer were written, and nothing
         // writes to it while `self` is borrowed.
         let bytes = unsafe { std::slice::from_raw_parts(self.staging.at(0).as_ptr(), self.staged) };
         Some((bytes, &message.addr))
@@ -149,7 +149,7 @@ impl Messages {
     /// Hands the messages over, from message `from` on: how many were sent, at least one.
     ///
     /// # Safety
-    /// What [`Self::append`] was given since [`Self::clear`] is still there and unchanged.
+    /// The bytes given to [`Self::append`] since [`Self::clear`] are still there and unchanged.
     pub(super) unsafe fn send(&mut self, fd: BorrowedFd<'_>, from: usize) -> Result<usize, Errno> {
         if self.headers.is_empty() {
             self.fill_headers();
@@ -191,8 +191,8 @@ impl Messages {
             "a window fits the staging buffer"
         );
         let to = self.staging.at(self.staged).as_ptr();
-        // SAFETY: there are so many bytes from `to`, as was just checked, and nobody else knows
-        // them.
+        // SAFETY: the staging buffer has room for them from `to` on, as was just checked, and no
+        // other pointer leads there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         self.staged = end;
         let first_piece = self.list.last().map_or(0, |message| message.first_piece);
@@ -222,7 +222,7 @@ impl Messages {
         }
     }
 
-    /// Repeats `len` bytes of pieces behind the last piece, from byte `skip` of piece `at`.
+    /// Repeats `len` bytes of pieces after the last piece, from byte `skip` of piece `at`.
     /// Returns where the next byte is.
     fn copy_pieces(&mut self, mut at: usize, mut skip: usize, mut len: usize) -> (usize, usize) {
         while len > 0 {

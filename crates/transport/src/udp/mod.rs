@@ -7,8 +7,8 @@
 //! kernel from where they lie. Transmission is synchronous: when `burst` returns, the kernel has
 //! its copy.
 //!
-//! Who sent a frame is not looked at: source addresses are easily forged, and the token in each
-//! packet is what core checks. A stranger's datagram becomes a frame like any other.
+//! The sender's address is not looked at: it is easily forged, and core checks the token in each
+//! packet. A stranger's datagram becomes a frame like any other.
 //!
 //! Nothing here blocks, spins or allocates on the data path. Whatever cannot be sent is dropped
 //! and counted. Works without GSO and GRO, which are looked for when the endpoint is opened.
@@ -39,7 +39,7 @@ pub use self::rx::UdpRx;
 use self::socket::Socket;
 pub use self::tx::UdpTx;
 
-/// Most bytes in a packet beside its data.
+/// Most bytes in a packet apart from its data.
 #[expect(clippy::cast_possible_truncation, reason = "56 bytes")]
 const MAX_FRAMING: u32 = MAX_INLINE as u32;
 

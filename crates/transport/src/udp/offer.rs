@@ -1,4 +1,5 @@
-//! What a `udp` endpoint tells another through the control plane: where it receives, and how much.
+//! Offers of `udp` endpoints, which travel through the control plane: where an endpoint receives,
+//! and how much.
 //!
 //! Little-endian: version, bytes of data per packet, bytes of its receive buffers, number of
 //! addresses, then each address as family (4 or 6), port, octets. Every byte that comes in is
@@ -20,7 +21,7 @@ const FIXED_BYTES: usize = 10;
 const ADDRESS_BYTES: usize = 1 + 2 + 16;
 const _: () = assert!(FIXED_BYTES + MAX_ADDRESSES * ADDRESS_BYTES <= MAX_OFFER_BYTES);
 
-/// What an offer says.
+/// The contents of an offer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Terms {
     /// Data bytes per packet that the endpoint would use.

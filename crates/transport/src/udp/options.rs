@@ -1,4 +1,4 @@
-//! What an operator can set about the `udp` transport, with defaults that work everywhere.
+//! Options of the `udp` transport, with defaults that work everywhere.
 //!
 //! Pure data; read once, when the endpoint is opened. Limits are checked there, in `socket`.
 
@@ -41,8 +41,8 @@ pub struct Options {
     pub ip: IpAddr,
     /// Port to bind; 0 lets the system choose.
     pub port: u16,
-    /// Address that peers are told, if it is to be another than the bound one. If that is the
-    /// unspecified address, each peer is told the one that its control connection has here.
+    /// The address that offers have, if it is not the bound one. If the endpoint is bound to the
+    /// unspecified address, an offer has the local address of the peer's control connection.
     pub advertise: Option<IpAddr>,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,
@@ -70,9 +70,9 @@ pub struct Options {
     pub sndbuf_bytes: u32,
     /// Rate of the link in bytes per second, from which congestion control starts.
     pub line_rate: u64,
-    /// Round trip of a small packet through the empty network, if somebody knows it. Else
+    /// Round trip of a small packet through the empty network, if the operator knows it. Else
     /// ([`Nanos::ZERO`]) sessions measure it, and one that is opened while the network is full
-    /// takes what it sees for empty.
+    /// takes that state for empty.
     pub base_rtt: Nanos,
     /// Most peers at a time.
     pub max_peers: u32,

@@ -1,7 +1,7 @@
 //! Which packets share a datagram, and which datagrams share a message to the kernel.
 //!
 //! Packets to one peer lie back to back in a datagram (rule W11) until it is full; a packet is
-//! never split. Datagrams of equal size, and one shorter behind them, form one message that the
+//! never split. Datagrams of equal size, and one shorter after them, form one message that the
 //! kernel or the device cuts up again (GSO, `udp(7)`: `UDP_SEGMENT`).
 //!
 //! Invariant: in a message with segment size S every datagram but the last has exactly S bytes,
@@ -25,7 +25,7 @@ pub(super) enum Place {
     Message,
 }
 
-/// What the packets of one peer may be formed into.
+/// The limits of the datagrams and messages that the packets of one peer are formed into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     /// Most bytes in a datagram that holds several packets, or that is one of several in a

@@ -27,7 +27,7 @@ const GENERATION_BITS: u32 = 11;
 const TOP_BIT: u32 = 1 << (INDEX_BITS + GENERATION_BITS);
 const _: () = assert!(INDEX_BITS + GENERATION_BITS == 31);
 
-/// Who a peer is: a restarted process may come back under the address of its predecessor.
+/// The identity of a peer: a restarted process may come back under the address of its predecessor.
 pub(super) type Key = (EndpointUid, SocketAddr);
 
 /// One peer, for sending.
@@ -35,7 +35,7 @@ pub(super) type Key = (EndpointUid, SocketAddr);
 pub(super) struct Peer {
     /// Where to.
     pub(super) addr: RawAddr,
-    /// What its packets may be formed into.
+    /// The limits of its datagrams.
     pub(super) shape: Shape,
     /// Most bytes in one packet: the peer's buffers hold no longer datagram.
     pub(super) max_packet: u32,

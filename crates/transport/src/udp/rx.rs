@@ -34,9 +34,9 @@ const SPARSE_AFTER: u32 = 256;
 /// Which call asks the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// `recv`; so many consecutive bursts found something.
+    /// `recv`; how many consecutive bursts found something.
     Sparse(u32),
-    /// `recvmmsg`; so many consecutive bursts found less than two datagrams.
+    /// `recvmmsg`; how many consecutive bursts found less than two datagrams.
     Dense(u32),
 }
 
@@ -48,7 +48,7 @@ struct Place {
     congestion: bool,
 }
 
-/// What is left of a buffer that the kernel filled; never empty.
+/// The unread rest of a buffer that the kernel filled; never empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
     start: usize,
@@ -113,7 +113,7 @@ impl UdpRx {
         self.next < self.filled || ffi::is_readable(self.socket.fd())
     }
 
-    /// What this half has counted.
+    /// The counters of this half.
     pub(super) fn counters(&self) -> Counters {
         Counters {
             rx_overflow: ffi::receive_drops(self.socket.fd()),

@@ -147,7 +147,7 @@ impl Socket {
         ours.map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
-    /// Data bytes per packet for who reaches us at `addresses`.
+    /// Data bytes in a packet from a peer that reaches us at `addresses`.
     pub(super) fn data_size_at(&self, addresses: &[SocketAddr]) -> u32 {
         let is_loopback = |addr: &SocketAddr| addr.ip().to_canonical().is_loopback();
         if addresses.iter().all(is_loopback) {
@@ -198,9 +198,9 @@ fn datagram_bytes(options: &Options) -> io::Result<u32> {
     Ok(datagram)
 }
 
-/// What the kernel charges the receive buffer for a datagram of so many bytes, or a little more: it
-/// rounds up to a power of two and adds its `sk_buff`. Measured on Linux 6: 2304 bytes for 1464,
-/// 8456 for 4120, 17 190 for 16 344.
+/// The bytes that the kernel charges the receive buffer for a datagram, or a little more: it rounds
+/// the length up to a power of two and adds its `sk_buff`. Measured on Linux 6: 2304 bytes for
+/// 1464, 8456 for 4120, 17 190 for 16 344.
 const fn charge(datagram: u32) -> u32 {
     let rounded = datagram.next_power_of_two();
     rounded + rounded / 8
@@ -227,7 +227,7 @@ fn mark_ecn(fd: BorrowedFd<'_>, is_v6: bool, read: bool) -> bool {
 fn ask_for_buffer(fd: BorrowedFd<'_>, name: c_int, forced: c_int, bytes: u32) {
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     if ffi::set_option(fd, libc::SOL_SOCKET, forced, bytes).is_err() {
-        // What was granted is read back, so a refusal here needs no answer.
+        // The granted size is read back, so a refusal here needs no answer.
         let _ = ffi::set_option(fd, libc::SOL_SOCKET, name, bytes);
     }
 }

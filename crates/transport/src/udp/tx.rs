@@ -4,10 +4,10 @@
 //! by peer (in order for each peer), formed into datagrams and messages (`pack`), and handed to the
 //! kernel, which has its copy when the call returns; so `done` is always the end of the sequence.
 //!
-//! What the kernel refuses is dropped and counted. A full queue ends the window, because the rest
-//! would meet the same; any other error concerns one message and ends that one. So the number of
-//! system calls is bounded by the number of packets, whatever the kernel answers, and none waits.
-//! Called by the event loop, and by `connect`.
+//! A packet that the kernel refuses is dropped and counted. A full queue ends the window, because
+//! the rest would meet the same; any other error concerns one message and ends that one. So the
+//! number of system calls is bounded by the number of packets, whatever the kernel answers, and
+//! none waits. Called by the event loop, and by `connect`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::counters::Counters;
 pub struct UdpTx {
     socket: Arc<Socket>,
     peers: Peers,
-    /// What we form packets into, unless a peer wants less.
+    /// The limits of our datagrams, unless a peer has lower ones.
     shape: Shape,
     line_rate: u64,
     base_rtt: Nanos,
@@ -102,7 +102,7 @@ impl UdpTx {
         &mut self.peers
     }
 
-    /// What this half has counted.
+    /// The counters of this half.
     pub(super) fn counters(&self) -> Counters {
         self.counters
     }
@@ -202,7 +202,7 @@ impl UdpTx {
         }
     }
 
-    /// Counts `sent` messages from `at` on, and returns the place behind them.
+    /// Counts `sent` messages from `at` on, and returns the place after them.
     #[inline]
     fn count_sent(&mut self, at: usize, sent: usize) -> usize {
         for message in &self.messages.list()[at..at + sent] {
@@ -321,8 +321,8 @@ unsafe fn data_of<'a>(data: BufRef) -> Option<&'a [u8]> {
     }
     // SAFETY: the region lives at least as long as the endpoint that owns its msgbuf.
     let at = unsafe { regions::resolve(data) }?;
-    // SAFETY: `resolve` vouches for so many readable bytes until the msgbuf is revoked, which the
-    // caller excludes.
+    // SAFETY: `resolve` vouches for `data.len()` readable bytes until the msgbuf is revoked, which
+    // the caller excludes.
     Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), data.len()) })
 }
 
