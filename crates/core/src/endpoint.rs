@@ -1,7 +1,7 @@
 //! The endpoint as a whole: `endpoint/event_loop.rs` is one iteration, from top to bottom;
-//! `endpoint/rpc.rs` is what a program holds, `endpoint/lifecycle.rs` what the control plane holds;
+//! A program holds `endpoint/rpc.rs`, the control plane `endpoint/lifecycle.rs`;
 //! `endpoint/plain.rs` is the common path, `endpoint/dispatch.rs` and `endpoint/arrived.rs` run
-//! handlers. `protocol.rs` has the state behind them.
+//! handlers. `protocol.rs` has the state that they work on.
 
 mod arrived;
 mod dispatch;

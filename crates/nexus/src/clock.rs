@@ -66,7 +66,7 @@ impl Clock for TscClock {
             Source::Kernel { origin } => Nanos::from(origin.elapsed()),
         };
         // Counters of two cores may differ by a few ticks when the thread moves between them. A
-        // counter behind the origin would be a huge number: such a reading is refused as well.
+        // counter before the origin would be a huge number: such a reading is refused as well.
         if read > self.last && read.0 < u64::MAX / 2 {
             self.last = read;
         }

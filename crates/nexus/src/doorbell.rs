@@ -4,9 +4,9 @@
 //! The thread that is rung for checks [`Doorbell::take`] once per iteration: one relaxed load
 //! while nothing happens. Only when it sleeps does ringing cost a system call.
 //!
-//! Invariant (no wake-up is lost): who rings sets `rung` and then looks at `asleep`; who goes to
-//! sleep sets `asleep` and then looks at `rung`. Both use sequentially consistent operations, so
-//! at least one of them sees the other.
+//! Invariant (no wake-up is lost): a ringer sets `rung` and then looks at `asleep`; an owner that
+//! goes to sleep sets `asleep` and then looks at `rung`. Both use sequentially consistent
+//! operations, so at least one of them sees the other.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -70,7 +70,7 @@ impl Doorbell {
     }
 }
 
-/// Ringing it is what wakes the owner, for those who only know that somebody is to be woken.
+/// Rings the bell, for callers that know only a waker.
 impl std::task::Wake for Doorbell {
     fn wake(self: Arc<Self>) {
         self.ring();

@@ -13,16 +13,16 @@ use dunlin_core::ConfigError;
 pub enum NexusError {
     /// The address is not one.
     Address {
-        /// What was given.
+        /// The address as given.
         address: String,
-        /// What the resolver said.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// The port, and those behind it, are taken or not allowed.
+    /// The port, and those after it, are taken or not allowed.
     Listen {
         /// The last address that was tried.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system has no thread or descriptor left.
@@ -61,7 +61,7 @@ impl From<io::Error> for NexusError {
     }
 }
 
-/// What to do about an address at which nobody can listen.
+/// The remedy for an address at which this process cannot listen.
 fn advice(refused: &io::Error) -> &'static str {
     match refused.kind() {
         io::ErrorKind::AddrNotAvailable => "choose an address of this host",

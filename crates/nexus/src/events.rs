@@ -1,5 +1,5 @@
-//! What happens in the control plane, as events for whoever has a `tracing` subscriber: other
-//! processes coming and going, attempts to connect, sessions, refusals, malformed messages, panics
+//! Events of the control plane for programs with a `tracing` subscriber: other processes that come
+//! and go, attempts to connect, sessions, refusals, malformed messages, panics
 //! of handlers. Nothing of the data path is here; without a subscriber an event costs one load.
 //!
 //! Called by the control thread with every command, frame and action, and by endpoints when they

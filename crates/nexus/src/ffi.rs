@@ -18,10 +18,10 @@ pub(crate) struct Epoll {
     fd: OwnedFd,
 }
 
-/// What [`Epoll::wait`] found about one descriptor.
+/// The state of one descriptor, as [`Epoll::wait`] found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ready {
-    /// What was given when the descriptor was added.
+    /// The token with which the descriptor was added.
     pub(crate) token: u64,
     /// It can be read, or it is at its end, or it has failed.
     pub(crate) readable: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Ready {
     pub(crate) writable: bool,
 }
 
-/// What to wait for; level-triggered.
+/// The events to wait for; level-triggered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Interest {
     /// Something can be read.
@@ -66,7 +66,7 @@ impl Events {
         self.interrupted || self.len == WAIT_BATCH
     }
 
-    /// What the last wait found.
+    /// The descriptors that the last wait found ready.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Ready> + '_ {
         self.raw[..self.len].iter().map(|event| {
             let bits = event.events;
@@ -221,7 +221,7 @@ impl AsRawFd for EventFd {
 /// Random bytes from the kernel.
 ///
 /// # Errors
-/// What the kernel says; with no flags and few bytes that is only that it is very old.
+/// The kernel's; with no flags and few bytes it fails only if it is very old.
 pub(crate) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: `bytes` has room for `N` bytes.

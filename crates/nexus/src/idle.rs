@@ -1,5 +1,5 @@
-//! What an endpoint's thread does while nothing comes (design §10): spin, or spin for a while and
-//! then block where all its wake-ups meet, one epoll over the transport's descriptors and the
+//! Idleness of an endpoint's thread (design §10): it spins, or spins for a while and then blocks
+//! where all its wake-ups meet, in one epoll over the transport's descriptors and the
 //! doorbell that the control thread, the workers, and dropped requests ring.
 //!
 //! No wake-up is lost: the transport is armed before it is looked at for the last time, and the
@@ -15,7 +15,7 @@ use dunlin_core::Nanos;
 use crate::doorbell::Doorbell;
 use crate::ffi::{Epoll, Events, Interest};
 
-/// What a thread does while its endpoint has nothing to do.
+/// How a thread waits while its endpoint has nothing to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Idle {
     /// It spins for ever: lowest latency, one core.
@@ -28,7 +28,7 @@ pub enum Idle {
 }
 
 impl Default for Idle {
-    /// 50 µs of spinning: ten times what a wake-up costs, so that whoever is busy never blocks,
+    /// 50 µs of spinning: ten times the cost of a wake-up, so that a busy endpoint never blocks,
     /// and a server that gets one request a millisecond spins for a twentieth of its time.
     fn default() -> Self {
         Self::Adaptive {

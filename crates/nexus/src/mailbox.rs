@@ -24,7 +24,7 @@ pub(crate) struct Mailbox<M> {
     pub(crate) doorbell: Arc<Doorbell>,
 }
 
-/// What the control thread is asked for.
+/// A request to the control thread.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// An endpoint's command for the plane.
@@ -38,7 +38,7 @@ pub(crate) enum Request {
     },
     /// An endpoint goes away.
     Remove(EndpointIndex),
-    /// What was counted.
+    /// The counters.
     Counters(SyncSender<PlaneCounters>),
     /// The nexus ends.
     Stop,

@@ -122,17 +122,18 @@ impl NexusBuilder {
         self
     }
 
-    /// Do without the memory file in which `dunlin stats` and its like find what this process does.
+    /// Does without the memory file in which `dunlin stats` and other tools find the counters of
+    /// this process.
     #[must_use]
     pub const fn hidden(mut self, hidden: bool) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// The address at which peers on other hosts are to send packets to this one, if it is another
-    /// than the one that the nexus is bound to, for example behind a translation of addresses.
+    /// The address to which peers on other hosts send packets, if it is not the one that the nexus
+    /// is bound to, for example behind NAT.
     ///
-    /// A nexus bound to the unspecified address (`0.0.0.0`, `[::]`) does without: each peer is told
+    /// A nexus bound to the unspecified address (`0.0.0.0`, `[::]`) needs none: each peer gets
     /// the address that its control connection has at this end.
     #[must_use]
     pub const fn advertise(mut self, ip: IpAddr) -> Self {
@@ -239,14 +240,14 @@ impl Nexus {
         self.inner.address
     }
 
-    /// What the control plane has counted. `None` if the control thread has panicked.
+    /// The counters of the control plane. `None` if the control thread has panicked.
     pub fn counters(&self) -> Option<PlaneCounters> {
         let (answer, counters) = sync_channel(1);
         self.requests().send(Request::Counters(answer));
         counters.recv_timeout(Duration::from_secs(10)).ok()
     }
 
-    /// What `dunlin stats` would show of it now. `None`: it hides, or the system has no memory
+    /// The state that `dunlin stats` would show now. `None`: it hides, or the system has no memory
     /// files.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let mut file = self.page()?.file();
@@ -266,7 +267,7 @@ impl Nexus {
         self.inner.page.as_ref()
     }
 
-    /// What peers are told instead of the address that it is bound to.
+    /// The address that peers get instead of the bound one.
     pub(crate) fn advertised(&self) -> Option<IpAddr> {
         self.inner.advertise
     }
@@ -292,7 +293,7 @@ impl Drop for Inner {
     }
 }
 
-/// A listener under a name that nobody can guess, and the name as hello has it.
+/// A listener under a name that cannot be guessed, and the name as hello has it.
 fn unix() -> io::Result<(Option<UnixListener>, String)> {
     let secret: [u8; 16] = ffi::random_bytes()?;
     let name = format!("dunlin-{:032x}", u128::from_le_bytes(secret));
@@ -303,7 +304,7 @@ fn unix() -> io::Result<(Option<UnixListener>, String)> {
     ))
 }
 
-/// Names this boot of this host; a system that does not tell it shares memory with nobody.
+/// Names this boot of this host; a system that has no name for it shares memory with no peer.
 fn boot_id() -> io::Result<BootId> {
     let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     match told.as_deref().and_then(parse_boot_id) {

@@ -1,6 +1,6 @@
-//! What an endpoint writes into its block: everything that it counts, ten times a second, and
-//! before it blocks. It takes a few microseconds, whatever the number of sessions: of these a few
-//! are looked at each time, in turn, and the busiest that were seen are in the table.
+//! Publishes an endpoint's counters in its block, ten times a second and before it blocks. That
+//! takes a few microseconds, whatever the number of sessions: each time it looks at a few of them,
+//! in turn, and the table has the busiest that it has seen.
 
 mod tap;
 

@@ -116,7 +116,7 @@ impl<T: Open, App> Rpc<T, App> {
         &self.nexus
     }
 
-    /// What the transport has counted.
+    /// The counters of the transport.
     pub fn transport_counters(&mut self) -> Counters {
         let (rx, tx) = self.engine.lifecycle().halves_mut();
         T::counters(rx, tx)
@@ -168,8 +168,8 @@ impl<T: Open, App> Rpc<T, App> {
     }
 
     /// Begins to make a session with the first endpoint of the nexus at `address`, and returns at
-    /// once: calls on the session wait until it is connected. `on_session` hears what becomes of
-    /// it. A host name is looked up first, which may take its time.
+    /// once: calls on the session wait until it is connected. `on_session` gets the
+    /// outcome. A host name is looked up first, which may take its time.
     ///
     /// # Errors
     /// The address cannot be resolved, or this endpoint has too many sessions.
@@ -241,9 +241,9 @@ impl<T: Open, App> Rpc<T, App> {
         Arc::clone(&self.events.doorbell).into()
     }
 
-    /// Prepares a wait outside of the endpoint, beside another event loop: until the descriptor
+    /// Prepares a wait outside of the endpoint, in another event loop: until the descriptor
     /// ([`AsFd`]) is readable, and not longer than the span that this returns. `None`: there is
-    /// something to do already. Behind the wait comes [`Self::unpark`], before any other use.
+    /// something to do already. After the wait comes [`Self::unpark`], before any other use.
     pub fn park(&mut self) -> Option<Duration> {
         let span = self.engine.next_wakeup().since(self.engine.now());
         if span == Nanos::ZERO {
@@ -308,7 +308,8 @@ impl<T: Open, App> Rpc<T, App> {
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);
         }
-        // What has come shows in the next iteration; if nothing has, the next block follows soon.
+        // Packets that have come show in the next iteration; if there are none, it blocks again
+        // soon.
         T::disarm(rx, tx);
     }
 }

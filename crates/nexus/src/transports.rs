@@ -15,10 +15,10 @@ pub type Opened<T> =
 
 /// A transport that a nexus can open for its endpoints.
 pub trait Open: Connect + 'static {
-    /// What an operator can set.
+    /// Its options.
     type Options;
 
-    /// What an operator calls it: at most eight letters.
+    /// Its name for operators: at most eight letters.
     const LABEL: &'static str;
 
     /// The options of a nexus that listens at this address, and has its peers told another one
@@ -28,7 +28,7 @@ pub trait Open: Connect + 'static {
     /// Opens both halves.
     ///
     /// # Errors
-    /// What the transport says.
+    /// Those of the transport.
     fn open_halves(options: Self::Options) -> Opened<Self>;
 }
 

@@ -128,8 +128,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Keeps a request whose handler was slow before, until everything that has come in before it
-    /// runs is answered. Its client is told already, so that it does not take the silence for a
-    /// loss (rule S4).
+    /// runs is answered. Its client gets an acknowledgement at once, so that it does not take the
+    /// silence for a loss (rule S4).
     #[cold]
     fn keep_slow(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
         let Ok(mut request) = self.core.context.pool.alloc(packet.data.len()) else {
@@ -179,11 +179,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.context.pool.recycle(slow.request);
     }
 
-    /// Runs a handler that was slow before, so that it can become fast again. What is ready leaves
-    /// first, and with it the word to the clients that it will take time.
+    /// Runs a handler that was slow before, so that it can become fast again. Packets that are
+    /// ready leave first, and with them the acknowledgements for clients that will have to wait.
     fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
         self.transmit();
-        // Nobody who falls asleep right now should wait for the handler to be woken.
+        // A peer that falls asleep right now must not wait for the end of the handler.
         self.tx.settle();
         let start = self.clock.now();
         self.core.context.moment.advance(start);

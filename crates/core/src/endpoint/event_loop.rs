@@ -22,7 +22,7 @@
 //! | `tx.burst`: one cell, one store that publishes | 15 |
 //!
 //! The second reading of the clock is before the burst only if clients measure or many packets
-//! share it, else behind it, off their path (`docs/decisions/round-trip-samples.md`).
+//! share it, else after it, off their path (`docs/decisions/round-trip-samples.md`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -44,14 +44,14 @@ use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
 /// Bursts from this size on are worth prefetching.
 const PREFETCH_FROM: usize = 4;
 
-/// A burst of so many packets may take a transport that makes system calls as long as a handler
-/// that counts as slow.
+/// A transport that makes system calls may need as long for this many packets as a handler that
+/// counts as slow.
 const MANY: usize = 4;
 
 /// Fewer sessions than this are in the cache anyway.
 const PREFETCH_SESSIONS: usize = 64;
 
-/// What one iteration did.
+/// The work of one iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// Frames that came in.
@@ -235,7 +235,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// What follows happens now.
+    /// The events that follow happen now.
     fn read_clock(&mut self) {
         let now = self.clock.now();
         self.core.context.moment.begin_packet(now);
@@ -302,8 +302,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Completions that were not answers, or that waited for the transport; session events;
-    /// requests that nobody waits for; sessions whose backlog can move; buffers that the transport
-    /// is done with; large messages.
+    /// requests whose clients wait no longer; sessions whose backlog can move; buffers that the
+    /// transport is done with; large messages.
     #[inline(never)]
     fn drain_queues(&mut self) {
         self.core.context.recycle_lingering();

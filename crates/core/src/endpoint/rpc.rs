@@ -53,7 +53,7 @@ pub(crate) struct Engine<X, C, App> {
     /// Requests of slow dispatch handlers; each iteration runs one.
     pub(crate) slow: VecDeque<SlowRequest>,
     pub(crate) dropped: Arc<DroppedList>,
-    /// Who is shown packets.
+    /// The tap that sees packets.
     pub(crate) tap: Option<Tapping>,
     pub(crate) idle_iterations: u32,
     /// Idle iterations between two readings of the clock, less one: a power of two less one.
@@ -81,7 +81,7 @@ impl<X: Tx, C, App> Engine<X, C, App> {
         self.core.context.outbox.set_lane(longest);
     }
 
-    /// What the transport says of the way to a peer.
+    /// The way to a peer, as the transport declares it.
     fn path(&self, peer: PeerId) -> Path {
         self.tx.path(peer).unwrap_or(Path {
             line_rate: self.core.context.limits.line_rate,
@@ -190,14 +190,14 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.handlers.completion = run;
     }
 
-    /// Sets the function that hears of sessions coming and going, on both sides.
+    /// Sets the function that runs when a session comes or goes, on either side.
     pub fn on_session(&mut self, run: SessionFn<App>) {
         self.engine.handlers.session = run;
     }
 
-    /// Sets the function that hears of requests that outlive their handler and that nobody waits
-    /// for any more: the client has cancelled, or its deadline has passed, or the session has
-    /// closed. Each must be answered or abandoned nevertheless.
+    /// Sets the function that runs when the client of a kept or deferred request waits no longer:
+    /// it has cancelled, its deadline has passed, or the session has closed. Such a request must be
+    /// answered or abandoned nevertheless.
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
         self.engine.handlers.given_up = run;
     }
@@ -217,7 +217,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         &mut self.engine.app
     }
 
-    /// What handlers get, for use outside of them. Packets leave with the next `run_once`.
+    /// The [`Cx`] that handlers get, for use outside of them. Packets leave with the next
+    /// `run_once`.
     pub fn cx(&mut self) -> Cx<'_> {
         self.with().1
     }
@@ -235,7 +236,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         )
     }
 
-    /// Like [`Self::cx`], without another look at the clock: for further uses right behind one.
+    /// Like [`Self::cx`], without another look at the clock: for further uses right after one.
     pub fn cx_again(&mut self) -> Cx<'_> {
         let engine = &mut self.engine;
         Cx {
@@ -284,12 +285,12 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.core.context.pool.alloc(len)
     }
 
-    /// What happened so far.
+    /// The events so far.
     pub fn counters(&self) -> &Counters {
         self.engine.core.context.stats.counters()
     }
 
-    /// What was measured so far.
+    /// The times measured so far.
     pub fn histograms(&self) -> &Histograms {
         self.engine.core.context.stats.histograms()
     }
@@ -304,7 +305,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.sessions_from(SessionNum(0))
     }
 
-    /// The same from a number on, for who looks at a few at a time.
+    /// The same from a number on, for callers that look at a few at a time.
     pub fn sessions_from(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
         self.engine.core.sessions.iter_live(first)
     }
@@ -321,8 +322,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     }
 
     /// Hands every round trip that was measured since to `each`, without the time in the server.
-    /// The first call begins to keep them, so nobody else pays for it. For simulators and
-    /// measurements, which want more than the average of [`SessionInfo::rtt`].
+    /// The endpoint keeps them only after the first call. For simulators and measurements, which
+    /// need more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.core.context.stats.take_rtts(each);
     }
@@ -364,13 +365,13 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         true
     }
 
-    /// What is left out from now on for sessions without congestion (eRPC §5.2.2).
+    /// Changes the steps left out for sessions without congestion (eRPC §5.2.2).
     pub fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.engine.core.set_bypasses(bypasses);
         self.engine.choose_lane();
     }
 
-    /// What is left out now.
+    /// The steps left out now.
     pub fn bypasses(&self) -> Bypasses {
         self.engine.core.context.config.bypasses
     }
@@ -386,7 +387,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         ))
     }
 
-    /// Shows every packet from now on to a tap, or to nobody.
+    /// Shows every packet from now on to the tap; `None` ends it.
     pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
         let drops = self.engine.core.context.stats.counters().drops;
         self.engine.tap = tap.map(|tap| Tapping::new(tap, drops));
@@ -402,8 +403,9 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         engine.core.context.agenda.due()
     }
 
-    /// Says how to wake this endpoint's thread when another thread drops a deferred request. To be
-    /// called once, before the first request comes, by whoever lets the thread sleep.
+    /// Sets the waker for this endpoint's thread, which another thread uses when it drops a
+    /// deferred request. An owner that lets the thread sleep calls this once, before the first
+    /// request.
     pub fn set_waker(&mut self, waker: std::task::Waker) {
         self.engine.dropped.set_waker(waker);
     }

@@ -51,7 +51,7 @@ impl Tap for Recording {
     }
 }
 
-/// What a packet names, as long as the packet is borrowed.
+/// The bytes that a packet names, as long as the packet is borrowed.
 fn lent_bytes(data: &BufRef) -> &[u8] {
     if data.is_empty() {
         return &[];

@@ -72,7 +72,7 @@ impl<T: Open> EndpointBuilder<T> {
         self
     }
 
-    /// What its thread does while nothing comes.
+    /// How its thread waits while nothing comes.
     #[must_use]
     pub const fn idle(mut self, idle: Idle) -> Self {
         self.idle = idle;
@@ -138,7 +138,7 @@ fn register(
         events: Arc::clone(events),
         answer,
     });
-    // The control thread answers at once; if it has panicked, nobody does.
+    // The control thread answers at once; if it has panicked, no answer comes.
     let added = added.recv_timeout(Duration::from_secs(10));
     Ok(added.map_err(|_| EndpointError::NexusGone)??)
 }

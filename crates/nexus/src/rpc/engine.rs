@@ -276,12 +276,12 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.next_wakeup()
     }
 
-    /// What happened so far.
+    /// The events so far.
     pub fn counters(&self) -> &Counters {
         self.engine.counters()
     }
 
-    /// What was measured so far.
+    /// The times measured so far.
     pub fn histograms(&self) -> &Histograms {
         self.engine.histograms()
     }

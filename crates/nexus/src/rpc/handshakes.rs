@@ -1,6 +1,6 @@
 //! The endpoint's side of its handshakes: offers and descriptors for its transport, commands for
-//! the control thread. What happens when is decided by `dunlin_control::Handshake`, which the
-//! simulator runs too. Called by `rpc.rs`.
+//! the control thread. `dunlin_control::Handshake`, which the simulator runs too, decides on the
+//! steps. Called by `rpc.rs`.
 
 use std::os::fd::OwnedFd;
 

@@ -1,5 +1,5 @@
-//! What the control plane and the transports call the same things: who the peer is, its offers, and
-//! why it could not be met. Pure; called by `handshakes.rs` and `rpc.rs`.
+//! Translation between the words of the control plane and those of the transports: identities of
+//! peers, offers, and reasons for refusal. Pure; called by `handshakes.rs` and `rpc.rs`.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -36,7 +36,7 @@ pub(super) fn wrapped<T: Open>(offer: Offer) -> TransportOffers<OwnedFd> {
     wrapped.collect()
 }
 
-/// What this transport can read of an offer, or of an answer.
+/// The part of an offer, or of an answer, that this transport can read.
 ///
 /// # Errors
 /// `Unreachable` if it can read nothing of it, `Sizes` if it is too much.
@@ -48,7 +48,7 @@ pub(super) fn unwrapped<T: Open>(
     T::whole(parts.collect())
 }
 
-/// How the other side, or the user, is told of a transport's error.
+/// The code with which the other side, or the user, learns of a transport's error.
 pub(super) fn code_of(error: &ConnectError) -> RefuseCode {
     match error {
         ConnectError::Unreachable => RefuseCode::NoCommonTransport,
