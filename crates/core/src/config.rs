@@ -77,7 +77,8 @@ pub struct Config {
     pub strict_credits: bool,
     /// Smallest retransmission timeout. The default of 5 ms suits kernel transports (eRPC §5.2.3).
     pub rto_floor: Nanos,
-    /// Retransmission timeout before the first round-trip sample.
+    /// Retransmission timeout before the first round-trip sample, and at least the timeout towards
+    /// peers that no network lies before, which may wait for a processor.
     pub rto_initial: Nanos,
     /// Time after which an unanswered background or deferred request is acknowledged (rule S4).
     pub ack_delay: Nanos,
@@ -266,6 +267,16 @@ impl Config {
     fn least_hold(&self) -> Nanos {
         let first = self.rto_floor.max(self.rto_initial);
         first.max(self.longest_backoff()).times(ASKS_PER_HOLD)
+    }
+
+    /// Shortest timeout of a session. Of a near one no round trip tells how long its peer may be
+    /// without a processor, and hardly anything is lost on the way: there it is as long as before
+    /// the first round trip.
+    pub(crate) fn least_timeout(&self, is_near: bool) -> Nanos {
+        match is_near {
+            true => self.rto_floor.max(self.rto_initial),
+            false => self.rto_floor,
+        }
     }
 
     /// Where the growth of timeouts ends, if not at the timeout itself: several attempts must fit

@@ -103,3 +103,12 @@ fn rare_probes_matter_only_as_far_as_failures_are_found_slowly() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+#[test]
+fn a_near_peer_has_at_least_the_first_timeout() {
+    let mut config = Config::default();
+    assert_eq!(config.least_timeout(false), config.rto_floor);
+    assert_eq!(config.least_timeout(true), config.rto_initial);
+    config.rto_floor = config.rto_initial.times(2);
+    assert_eq!(config.least_timeout(true), config.rto_floor);
+}

@@ -13,7 +13,7 @@ use crate::context::user_timers::UserTimers;
 use crate::handle::{RequestId, SessionIdx, TimerToken};
 use crate::time::Nanos;
 
-/// Intervals for which a full RX queue, which may hold the answers, excuses every peer.
+/// Intervals for which an RX queue that is not empty, and may hold the answers, excuses every peer.
 const PATIENT_INTERVALS: u64 = 4;
 /// An endpoint that scans so late, in intervals, was away, and blames no peer for that time.
 const AWAY_INTERVALS: u64 = 8;
@@ -28,8 +28,8 @@ pub(crate) struct Agenda {
     due: Nanos,
     next_scan: Nanos,
     scan_cursor: usize,
-    /// When loss was looked for last.
-    last_blame: Nanos,
+    /// Since when the RX queue, in which answers may wait, excuses every peer in scans.
+    excused: Option<Nanos>,
     /// When something is due for the first of the large messages on their way.
     transfers: Nanos,
     next_sweep: Nanos,
@@ -51,7 +51,7 @@ impl Agenda {
             due: Nanos::MAX,
             next_scan: Nanos::MAX,
             scan_cursor: 0,
-            last_blame: Nanos::ZERO,
+            excused: None,
             transfers: Nanos::MAX,
             next_sweep: Nanos::MAX,
             sweep_cursor: 0,
@@ -146,9 +146,10 @@ impl Agenda {
     /// waiting in the RX queue. A queue that is never empty does not excuse a peer for ever.
     pub(crate) fn may_blame(&mut self, now: Nanos, queue_empty: bool, interval: Nanos) -> bool {
         let patience = interval.times(PATIENT_INTERVALS);
-        let blame = queue_empty || now.since(self.last_blame) >= patience;
+        let since = *self.excused.get_or_insert(now);
+        let blame = queue_empty || now.since(since) >= patience;
         if blame {
-            self.last_blame = now;
+            self.excused = None;
         }
         blame
     }
@@ -167,6 +168,9 @@ impl Agenda {
     /// Calls were scanned: all of those that live, or only a part. `due`: when the first of them
     /// must be looked at again; `soonest`: no scan is before this.
     pub(crate) fn on_scanned(&mut self, live: usize, all: bool, due: Nanos, soonest: Nanos) {
+        if live == 0 {
+            self.excused = None;
+        }
         self.next_scan = match live {
             0 => Nanos::MAX,
             _ if all => due.max(soonest),

@@ -95,7 +95,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             }
         }
         self.engine.run_slow_handler();
-        self.engine.finish(frames < RX_BURST);
+        self.engine.finish(frames);
         if frames != 0 && self.engine.core.context.config.check == Check::Event {
             self.check_laws(frames);
         }
@@ -280,9 +280,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 
     /// Everything of an iteration that does not come from frames.
     #[inline]
-    fn finish(&mut self, queue_empty: bool) {
-        // While a slow handler ran, answers may have come in.
-        let queue_empty = queue_empty && self.core.context.moment.is_at_burst();
+    fn finish(&mut self, frames: usize) {
         if self.core.jobs != 0 {
             self.collect_jobs();
         }
@@ -290,6 +288,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             self.reject_dropped();
         }
         if self.core.context.agenda.due() <= self.core.context.moment.now() {
+            // A burst that has brought anything may have left more: shared memory shows data by
+            // reference in twos, and a socket may be asked for one datagram at a time. And while
+            // a slow handler ran, answers may have come in.
+            let queue_empty = frames == 0 && self.core.context.moment.is_at_burst();
             self.core.on_time(queue_empty);
             self.deliver_timers();
             let paced = self.core.pacer.next_due();

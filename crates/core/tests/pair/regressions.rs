@@ -167,6 +167,30 @@ fn a_flood_of_frames_does_not_suspend_deadlines() {
 }
 
 #[test]
+fn a_burst_of_one_frame_may_have_left_the_answer_for_the_next() {
+    let mut p = Pair::new();
+    p.call(ECHO, b"x", 1);
+    p.client.rpc.run_once();
+    take(&p.client.out);
+    let idle = |p: &mut Pair, span| {
+        p.clock.pass(span);
+        for _ in 0..65 {
+            p.client.rpc.run_once();
+        }
+    };
+    for _ in 0..199 {
+        idle(&mut p, Nanos::from_micros(100));
+    }
+    assert_eq!(p.client.rpc.counters().retransmissions, 0);
+    p.clock.pass(Nanos::from_micros(400));
+    p.client.inbox.borrow_mut().push_back(vec![0; 8]);
+    p.client.rpc.run_once();
+    assert_eq!(p.client.rpc.counters().retransmissions, 0, "of 20 ms");
+    idle(&mut p, Nanos::from_micros(400));
+    assert_eq!(p.client.rpc.counters().retransmissions, 1, "it was due");
+}
+
+#[test]
 fn a_slow_handler_is_not_taken_for_round_trip() {
     let mut p = Pair::new();
     p.client.rpc.on(SLOW, slow);

@@ -101,7 +101,7 @@ pub(super) const ENDPOINT: &[Setting] = &[
         "endpoint.rto_initial",
         MILLIS,
         |config| &mut config.rto_initial,
-        "retransmission timeout before the first round-trip sample",
+        "retransmission timeout before the first round-trip sample, and the least on one machine",
     )
     .within(US..=HOUR),
     row(

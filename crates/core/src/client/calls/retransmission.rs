@@ -168,7 +168,8 @@ fn heard_since(sent: Nanos, line: &Line, context: &Context) -> Option<Nanos> {
 /// How long a call of the session waits for an answer before it does something.
 fn patience(attempts: u8, line: &Line, context: &Context) -> Nanos {
     let config = &context.config;
-    let timeout = line.rtt().timeout(config.rto_floor, config.rto_initial);
+    let floor = config.least_timeout(line.is_near());
+    let timeout = line.rtt().timeout(floor, config.rto_initial);
     let grown = timeout.times(1 << attempts.min(MAX_BACKOFF));
     grown.min(config.longest_backoff().max(timeout))
 }

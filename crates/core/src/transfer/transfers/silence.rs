@@ -154,7 +154,8 @@ impl Transfers {
     /// Time without an answer after which something counts as lost for want of a better sign.
     fn timeout(&self, lent: &Lent<'_>, session: SessionIdx) -> Nanos {
         let config = &lent.context.config;
-        let rtt = lent.sessions.at(session).rtt();
-        rtt.timeout(config.rto_floor, config.rto_initial)
+        let line = lent.sessions.at(session);
+        let floor = config.least_timeout(line.is_near());
+        line.rtt().timeout(floor, config.rto_initial)
     }
 }

@@ -198,3 +198,22 @@ fn silence_asks_for_the_last_packet_and_then_gives_the_peer_up() {
     }
     panic!("the peer is never given up");
 }
+
+#[test]
+fn a_message_to_a_near_peer_waits_as_long_as_a_processor_may_be_away() {
+    let due = |near| {
+        let mut client = Client::new();
+        let line = client.sessions.at_mut(SessionIdx(0));
+        line.set_near(near);
+        line.rtt_mut().on_sample(Nanos::from_micros(10));
+        client.send(3);
+        client
+            .transfers
+            .due_of(TransferIdx(0))
+            .since(client.context.moment.now())
+    };
+    let config = Client::new().context.config;
+    assert!(config.rto_initial > config.rto_floor);
+    assert_eq!(due(true), config.rto_initial);
+    assert!(due(false) < config.rto_floor, "it is asked after");
+}
