@@ -127,12 +127,14 @@ impl Ledger {
         }
     }
 
-    /// Like [`Self::taint`], for a copy of `real` with another header: a copy that keeps the
-    /// request's name cannot make its handler run again.
+    /// Like [`Self::taint`], for a copy of `real` with another header: neither a copy that keeps
+    /// the request's name nor one with a number that no slot awaits can make its handler run
+    /// again.
     pub(super) fn taint_copy(&mut self, real: &[u8], copy: &[u8]) {
         let forged: Vec<bool> = self.calls.iter().map(|call| call.forged).collect();
         self.taint(copy);
-        if request_name(real).is_some() && request_name(real) == request_name(copy) {
+        let keeps_name = request_name(real).is_some() && request_name(real) == request_name(copy);
+        if keeps_name || is_far_off(real, copy) {
             for (call, forged) in self.calls.iter_mut().zip(forged) {
                 call.forged = forged;
             }
@@ -246,6 +248,19 @@ impl Ledger {
 fn is_kept(terms: &Terms) -> bool {
     use super::host::{BACKGROUND, NESTED};
     terms.kind == NESTED || terms.mode == Mode::Hold && terms.kind != BACKGROUND
+}
+
+/// Further than this from a number that was sent, no slot of its session awaits any: in as many
+/// steps as an input has, each call and each forged packet moves a slot by one window.
+const REACH: u32 = 1 << 20;
+
+/// The copy's request number is one that no slot awaits (rule S2).
+fn is_far_off(real: &[u8], copy: &[u8]) -> bool {
+    let [Ok(real), Ok(copy)] = [real, copy].map(Header::decode) else {
+        return false;
+    };
+    let ahead = copy.req.0.wrapping_sub(real.req.0);
+    ahead.min(ahead.wrapping_neg()) > REACH
 }
 
 /// Session, token and number of a packet, if it is a request.
