@@ -253,6 +253,59 @@ fn marks_are_echoed_and_lower_the_rate() {
     }
 }
 
+/// Lets the client send and the server answer; the headers of what the server sends.
+fn answers(pair: &mut Pair) -> Vec<Header> {
+    pair.step_client();
+    deliver(&pair.client.out, &pair.server.inbox);
+    pair.step_server();
+    let out = pair.server.out.borrow();
+    let sent = out.iter().map(|frame| Header::decode(frame).unwrap());
+    let sent = sent.collect();
+    drop(out);
+    deliver(&pair.server.out, &pair.client.inbox);
+    sent
+}
+
+#[test]
+fn the_marks_of_a_burst_are_echoed_once() {
+    // In the first burst, or in that which completes the request.
+    for marked in [0, 1] {
+        let mut pair = paced_pair(PACKET_A_MS);
+        call(&mut pair, 2 * 1024, 1);
+        let mut echoes = Vec::new();
+        for burst in 0..2 {
+            pair.server.congestion.set(burst == marked);
+            let sent = answers(&mut pair);
+            assert_eq!(sent.len(), 1, "{sent:?}");
+            echoes.push(sent[0].flags.has(Flags::ECN_ECHO));
+            pair.clock.pass(Nanos::from_millis(1));
+        }
+        assert_eq!(echoes, [marked == 0, marked == 1], "CR, RESP");
+    }
+}
+
+#[test]
+fn only_the_first_answer_to_a_request_echoes_its_mark() {
+    let mut pair = Pair::new();
+    pair.server.congestion.set(true);
+    pair.call(HOLD, b"x", 1);
+    assert!(answers(&mut pair).is_empty());
+    pair.server.congestion.set(false);
+    // It is acknowledged, and answered after that.
+    pair.clock.pass(Nanos::from_micros(100));
+    for _ in 0..64 {
+        pair.server.rpc.run_once();
+    }
+    let sent = answers(&mut pair);
+    assert_eq!(sent[0].kind, PacketType::Cr, "{sent:?}");
+    assert!(sent[0].flags.has(Flags::ECN_ECHO));
+    let (app, mut cx) = pair.server.rpc.with();
+    app.held.pop().unwrap().reply(&mut cx, 0, |_| {});
+    let sent = answers(&mut pair);
+    assert_eq!(sent[0].kind, PacketType::Resp, "{sent:?}");
+    assert!(!sent[0].flags.has(Flags::ECN_ECHO), "echoed by the CR");
+}
+
 #[test]
 fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
     let options = SessionOptions {

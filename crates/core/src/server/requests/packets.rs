@@ -205,7 +205,7 @@ impl Requests {
         sessions: &Sessions,
         context: &mut Context,
     ) {
-        let request = self.at(idx);
+        let request = self.at_mut(idx);
         if request.marks.has(Marks::ORPHAN) {
             return;
         }
@@ -215,6 +215,8 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
+        // The answer comes later, and would say it again (rule S15).
+        request.marks = request.marks.with(Marks::CONGESTION, false);
         // All packets have arrived.
         header.size = Header::arrivals(PktNum(request.packets()), 0);
         header.pkt = PktNum(request.packets() - 1);

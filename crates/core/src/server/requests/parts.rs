@@ -73,10 +73,11 @@ impl Requests {
         if taken != Taken::Again {
             request.answered = context.moment.now();
         }
-        request.arrived = context.moment.burst_time();
-        if congestion {
-            request.marks.set(Marks::CONGESTION);
-        }
+        let burst = context.moment.burst_time();
+        // The CRs of earlier bursts have echoed their marks.
+        let known = request.arrived == burst && request.marks.has(Marks::CONGESTION);
+        request.marks = request.marks.with(Marks::CONGESTION, known || congestion);
+        request.arrived = burst;
         if taken == Taken::Last {
             request.enter(RequestState::Dispatched);
         }
