@@ -37,6 +37,9 @@ local ERRORS = {
   [6] = "response gone",
   [7] = "cancelled",
   [8] = "undecodable request",
+  [9] = "the server is shutting down",
+  [10] = "no memory for the response",
+  [11] = "refused by the handler",
 }
 
 -- Bits of the flag byte, and those that each type may have (rule W6).

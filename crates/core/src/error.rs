@@ -4,7 +4,7 @@ use crate::law::Law;
 use std::fmt;
 
 use dunlin_msgbuf::MsgBuf;
-use dunlin_wire::ErrorCode;
+use dunlin_wire::{ErrorCode, Ran};
 
 /// How a call ended without a response. Exactly one of this or a response comes for every call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,27 @@ pub enum RpcError {
         /// Bytes of the response.
         size: u32,
     },
+}
+
+impl RpcError {
+    /// If the handler ran, as far as this error alone can tell. A code of the server's is believed:
+    /// see [`ErrorCode::ran`].
+    pub const fn ran(&self) -> Ran {
+        match self {
+            Self::DeadlinePassed | Self::Cancelled | Self::PeerFailed => Ran::Unknown,
+            // Requests leave only through sessions that are open.
+            Self::SessionClosed(CloseReason::Refused | CloseReason::ConnectTimeout) => Ran::No,
+            Self::SessionClosed(
+                CloseReason::Disconnected
+                | CloseReason::PeerFailed
+                | CloseReason::Reset
+                | CloseReason::EndpointClosed
+                | CloseReason::Inconsistent(_),
+            ) => Ran::Unknown,
+            Self::Rejected(code) => code.ran(),
+            Self::ResponseTooLarge { .. } => Ran::Yes,
+        }
+    }
 }
 
 impl fmt::Display for RpcError {
@@ -100,6 +121,15 @@ pub enum CallErrorKind {
     },
 }
 
+impl CallErrorKind {
+    /// If the handler ran: the call was never taken, so it did not.
+    pub const fn ran(&self) -> Ran {
+        match self {
+            Self::Overloaded | Self::NoSession | Self::TooLarge { .. } => Ran::No,
+        }
+    }
+}
+
 /// A refused call, with its buffers.
 #[derive(Debug)]
 pub struct CallError {
@@ -158,3 +188,6 @@ impl fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,7 @@ pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;
 pub use dunlin_transport::udp::Udp;
 pub use dunlin_wire::control::RefuseCode;
-pub use dunlin_wire::{ErrorCode, ReqType};
+pub use dunlin_wire::{ErrorCode, Ran, ReqType};
 
 /// Options of the transports.
 pub mod transport {

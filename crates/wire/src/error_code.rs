@@ -39,6 +39,12 @@ impl ErrorCode {
     pub const CANCELLED: Self = Self(7);
     /// The typed layer could not decode the request's message.
     pub const UNDECODABLE: Self = Self(8);
+    /// The server drains: it takes no new requests, and ends when the running ones have.
+    pub const SHUTTING_DOWN: Self = Self(9);
+    /// The handler ran, and there was no memory for its response.
+    pub const NO_RESPONSE_MEMORY: Self = Self(10);
+    /// The handler itself said that it is overloaded.
+    pub const REFUSED: Self = Self(11);
 
     const APPLICATION: u32 = 0x1_0000;
 
@@ -58,6 +64,55 @@ impl ErrorCode {
             None
         }
     }
+
+    /// If the handler ran, given that the server uses these codes as they are written here. One
+    /// that sends `OVERLOADED` for a response without memory, or whose handlers may send any code,
+    /// proves nothing by a code that means [`Ran::No`].
+    pub const fn ran(self) -> Ran {
+        match self {
+            Self::UNKNOWN_TYPE
+            | Self::TOO_LARGE
+            | Self::OVERLOADED
+            | Self::UNDECODABLE
+            | Self::SHUTTING_DOWN => Ran::No,
+            Self::RESPONSE_TOO_LARGE | Self::NO_RESPONSE_MEMORY | Self::REFUSED => Ran::Yes,
+            _ if self.as_application().is_some() => Ran::Yes,
+            // A handler that panics fails the rest of its batch unseen. A response that has been
+            // given back may have been another error. A cancelled request may have run or not. And
+            // a newer server's code may mean anything.
+            _ => Ran::Unknown,
+        }
+    }
+}
+
+/// If the handler of a call that has ended ran, as far as the caller can know.
+///
+/// ```
+/// use dunlin_wire::{ErrorCode, Ran};
+///
+/// assert_eq!(ErrorCode::SHUTTING_DOWN.ran(), Ran::No);
+/// assert_eq!(ErrorCode::SHUTTING_DOWN.ran().join(Ran::Unknown), Ran::Unknown);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ran {
+    /// It did not, and will not.
+    No,
+    /// It did, at least in part.
+    Yes,
+    /// It may have run, or may still run.
+    Unknown,
+}
+
+impl Ran {
+    /// If the handler ran in one of two attempts at the same call.
+    #[must_use]
+    pub const fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::No, Self::No) => Self::No,
+        }
+    }
 }
 
 impl fmt::Display for ErrorCode {
@@ -74,6 +129,9 @@ impl fmt::Display for ErrorCode {
             Self::RESPONSE_GONE => "response gone",
             Self::CANCELLED => "cancelled",
             Self::UNDECODABLE => "undecodable request",
+            Self::SHUTTING_DOWN => "the server is shutting down",
+            Self::NO_RESPONSE_MEMORY => "no memory for the response",
+            Self::REFUSED => "refused by the handler",
             Self(code) => return write!(f, "error {code:#x}"),
         })
     }

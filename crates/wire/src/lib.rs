@@ -22,7 +22,7 @@ mod header;
 mod numbers;
 mod residence;
 
-pub use error_code::ErrorCode;
+pub use error_code::{ErrorCode, Ran};
 pub use extension::{
     ACK_VECTOR_LEN, AckVector, Bitmap, MAX_AHEAD, MAX_BITMAP_BITS, MAX_BITMAP_WORDS, MAX_EXTENSION,
 };

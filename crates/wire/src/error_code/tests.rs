@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::string::ToString;
 
-use super::ErrorCode;
+use super::{ErrorCode, Ran};
 
-const OWN: [(ErrorCode, u32); 8] = [
+const OWN: [(ErrorCode, u32); 11] = [
     (ErrorCode::UNKNOWN_TYPE, 1),
     (ErrorCode::TOO_LARGE, 2),
     (ErrorCode::RESPONSE_TOO_LARGE, 3),
@@ -14,6 +14,9 @@ const OWN: [(ErrorCode, u32); 8] = [
     (ErrorCode::RESPONSE_GONE, 6),
     (ErrorCode::CANCELLED, 7),
     (ErrorCode::UNDECODABLE, 8),
+    (ErrorCode::SHUTTING_DOWN, 9),
+    (ErrorCode::NO_RESPONSE_MEMORY, 10),
+    (ErrorCode::REFUSED, 11),
 ];
 
 #[test]
@@ -42,4 +45,37 @@ fn application_codes_fill_their_range() {
 fn codes_that_nobody_has_named_can_still_be_shown() {
     assert_eq!(ErrorCode(0x99).to_string(), "error 0x99");
     assert_eq!(ErrorCode::application(7).to_string(), "application error 7");
+}
+
+#[test]
+fn every_code_says_if_the_handler_ran() {
+    let said = |code: u32| ErrorCode(code).ran();
+    let own: std::vec::Vec<_> = (0..=12).map(said).collect();
+    let (no, yes, unknown) = (Ran::No, Ran::Yes, Ran::Unknown);
+    let expected = [
+        unknown, no, no, yes, no, unknown, unknown, unknown, no, no, yes, yes, unknown,
+    ];
+    assert_eq!(own, expected);
+    for code in [0x1_0000, 0x1_FFFF] {
+        assert_eq!(said(code), yes);
+    }
+    for code in [0xFFFF, 0x2_0000, u32::MAX] {
+        assert_eq!(said(code), unknown);
+    }
+}
+
+#[test]
+fn a_call_ran_if_one_of_its_attempts_did() {
+    use Ran::{No, Unknown, Yes};
+    for (left, right, both) in [
+        (No, No, No),
+        (No, Unknown, Unknown),
+        (No, Yes, Yes),
+        (Unknown, Unknown, Unknown),
+        (Unknown, Yes, Yes),
+        (Yes, Yes, Yes),
+    ] {
+        assert_eq!(left.join(right), both);
+        assert_eq!(right.join(left), both);
+    }
 }
