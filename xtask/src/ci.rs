@@ -106,6 +106,11 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             10,
             "cargo test -p dunlin-store --features mutants --lib check::",
         ),
+        sh(
+            "channel mutants",
+            10,
+            "cargo test -p dunlin-channel --features mutants --lib world::",
+        ),
         sh("budget", 15, "cargo xtask budget"),
         sh("coverage", 10, "cargo xtask coverage"),
         sh("miri", 10, "cargo +nightly miri test -p gopt --tests").within("gopt"),

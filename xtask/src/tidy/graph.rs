@@ -25,6 +25,7 @@ const ALL: &[&str] = &[
     "dunlin-msgbuf",
     "dunlin-core",
     "dunlin-control",
+    "dunlin-channel",
     "dunlin-insight",
     "dunlin-transport",
     "dunlin-nexus",
@@ -84,6 +85,10 @@ const RULES: &[Rule] = &[
     Rule {
         libraries: Some(&[]),
         ..rule("dunlin-control", &["dunlin-wire", "dunlin-core"])
+    },
+    Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-channel", &["dunlin-wire", "dunlin-core"])
     },
     Rule {
         libraries: Some(&["libc"]),
@@ -185,6 +190,7 @@ const SAFE: &[&str] = &[
     "crates/wire/src/lib.rs",
     "crates/core/src/lib.rs",
     "crates/control/src/lib.rs",
+    "crates/channel/src/lib.rs",
     "crates/sim/src/lib.rs",
     "crates/scenario/src/lib.rs",
     "crates/service/src/lib.rs",

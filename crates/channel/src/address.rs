@@ -1,0 +1,249 @@
+//! One address: its links, what is outstanding there, and how it does.
+//!
+//! | state | links | from it |
+//! |---|---|---|
+//! | connecting | none open, nothing failed | a link opens: ready; fails: gone |
+//! | ready | open ones | a link is lost: degraded; the last one: gone |
+//! | degraded | open ones | a link opens: ready |
+//! | gone | none open, or the server drains | a link opens: ready |
+//!
+//! Invariant: an address that is retiring (its server drains, or it is not listed) gets no new
+//! link and no new attempt.
+
+use dunlin_core::Nanos;
+
+use crate::handle::{AddressId, LinkId};
+use crate::types::{AddressView, Opened, Reason, State};
+
+/// A link that is open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Open {
+    pub(crate) since: Nanos,
+    pub(crate) endpoint: u32,
+    pub(crate) window: u32,
+    pub(crate) precise: bool,
+}
+
+/// One link.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    address: AddressId,
+    /// The endpoint that was asked for.
+    wanted: Option<u32>,
+    open: Option<Open>,
+    outstanding: u32,
+}
+
+impl Link {
+    pub(crate) const fn new(address: AddressId, wanted: Option<u32>) -> Self {
+        Self {
+            address,
+            wanted,
+            open: None,
+            outstanding: 0,
+        }
+    }
+
+    pub(crate) const fn address(&self) -> AddressId {
+        self.address
+    }
+
+    pub(crate) const fn open(&self) -> Option<&Open> {
+        self.open.as_ref()
+    }
+
+    pub(crate) const fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// It leads to `endpoint`, or will.
+    pub(crate) fn leads_to(&self, endpoint: u32) -> bool {
+        let there = self.open.map(|open| open.endpoint).or(self.wanted);
+        there == Some(endpoint)
+    }
+
+    pub(crate) const fn on_opened(&mut self, opened: &Opened, now: Nanos) {
+        self.open = Some(Open {
+            since: now,
+            endpoint: opened.endpoint,
+            window: opened.window,
+            precise: opened.precise,
+        });
+    }
+
+    pub(crate) const fn on_attempt(&mut self) {
+        self.outstanding += 1;
+    }
+
+    pub(crate) const fn on_attempt_end(&mut self) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+}
+
+/// One address.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    name: Box<str>,
+    seed: u64,
+    is_listed: bool,
+    is_draining: bool,
+    /// Its last link was not opened, or was lost; none has opened since.
+    is_troubled: bool,
+    links: Vec<LinkId>,
+    open: u32,
+    outstanding: u32,
+    /// Failures in a row.
+    failures: u32,
+    /// No further link to a server that has one is tried before.
+    more_from: Nanos,
+    /// The process there, and its endpoints that serve.
+    server: (u64, u32),
+    last_error: Option<Reason>,
+}
+
+impl Address {
+    pub(crate) fn new(name: &str, seed: u64) -> Self {
+        Self {
+            name: name.into(),
+            seed,
+            is_listed: true,
+            is_draining: false,
+            is_troubled: false,
+            links: Vec::new(),
+            open: 0,
+            outstanding: 0,
+            failures: 0,
+            more_from: Nanos::ZERO,
+            server: (0, 1),
+            last_error: None,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(crate) fn links(&self) -> &[LinkId] {
+        &self.links
+    }
+
+    pub(crate) const fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    pub(crate) const fn server(&self) -> u64 {
+        self.server.0
+    }
+
+    pub(crate) const fn endpoints(&self) -> u32 {
+        self.server.1
+    }
+
+    pub(crate) const fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
+    pub(crate) const fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    /// It gets no new link and no new attempt.
+    pub(crate) const fn is_retiring(&self) -> bool {
+        self.is_draining || !self.is_listed
+    }
+
+    pub(crate) const fn may_be_picked(&self) -> bool {
+        self.open > 0 && !self.is_retiring()
+    }
+
+    pub(crate) fn may_have_more(&self, now: Nanos) -> bool {
+        !self.is_retiring() && now >= self.more_from
+    }
+
+    pub(crate) const fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    pub(crate) const fn state(&self) -> State {
+        match (self.may_be_picked(), self.is_troubled) {
+            (true, false) => State::Ready,
+            (true, true) => State::Degraded,
+            (false, _) if self.failures == 0 && !self.is_draining => State::Connecting,
+            (false, _) => State::Gone,
+        }
+    }
+
+    pub(crate) fn view(&self, id: AddressId) -> AddressView<'_> {
+        AddressView {
+            id,
+            name: &self.name,
+            state: self.state(),
+            last_error: self.last_error,
+            outstanding: self.outstanding,
+            links: self.open,
+        }
+    }
+
+    pub(crate) const fn on_listed(&mut self, is_listed: bool) {
+        self.is_listed = is_listed;
+    }
+
+    pub(crate) fn on_connect(&mut self, link: LinkId) {
+        self.links.push(link);
+    }
+
+    pub(crate) const fn on_opened(&mut self, opened: &Opened) {
+        self.open += 1;
+        self.is_troubled = false;
+        self.server = (opened.server, opened.endpoints);
+    }
+
+    pub(crate) const fn on_endpoints(&mut self, endpoints: u32) {
+        self.server.1 = endpoints;
+    }
+
+    /// The server has begun to drain, or has thought better of it.
+    pub(crate) const fn on_draining(&mut self, is_draining: bool) {
+        self.is_draining = is_draining;
+        if is_draining {
+            self.last_error = Some(Reason::Draining);
+        }
+    }
+
+    /// A link is gone because this side has ended it.
+    pub(crate) fn on_disconnect(&mut self, link: LinkId, was_open: bool) {
+        self.links.retain(|other| *other != link);
+        self.open -= u32::from(was_open);
+    }
+
+    /// A link failed. One that had `settled` does not count the failures before it.
+    pub(crate) fn on_failure(&mut self, reason: Reason, settled: bool) {
+        let before = if settled { 0 } else { self.failures };
+        self.failures = before.saturating_add(1);
+        self.is_troubled = true;
+        self.last_error = Some(reason);
+    }
+
+    pub(crate) const fn on_pause(&mut self, until: Nanos) {
+        self.more_from = until;
+    }
+
+    /// The server that drained has let its last link go. What comes there is another one.
+    pub(crate) const fn on_drained(&mut self) {
+        self.is_draining = false;
+        self.is_troubled = true;
+        self.failures = 1;
+    }
+
+    pub(crate) const fn on_attempt(&mut self) {
+        self.outstanding += 1;
+    }
+
+    pub(crate) const fn on_attempt_end(&mut self) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+    }
+}

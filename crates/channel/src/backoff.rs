@@ -1,0 +1,38 @@
+//! Pauses before something is tried again, with full jitter: a number between the least pause and
+//! a bound that grows with each failure, so that clients that failed together do not come back
+//! together.
+
+use dunlin_core::{Nanos, Rng};
+
+/// From where to where pauses go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Backoff {
+    /// No pause is shorter.
+    pub least: Nanos,
+    /// The bound of the first pause.
+    pub first: Nanos,
+    /// By which the bound grows with each failure.
+    pub factor: u32,
+    /// No pause is longer.
+    pub most: Nanos,
+}
+
+impl Backoff {
+    /// The pause after `failures` failures, of which there is one at least.
+    pub(crate) fn pause(&self, failures: u32, rng: &mut Rng) -> Nanos {
+        let mut bound = self.first.min(self.most);
+        for _ in 1..failures {
+            if bound >= self.most {
+                break;
+            }
+            bound = bound.times(u64::from(self.factor.max(2))).min(self.most);
+        }
+        let width = bound.since(self.least).0;
+        let wide = u128::from(rng.next_u64()) * (u128::from(width) + 1);
+        let jitter = u64::try_from(wide >> 64).expect("it is at most the width");
+        self.least.min(self.most) + Nanos(jitter)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! The budget of repeats: a bucket that each call and each second fills a little, so that a server
+//! that fails gets little more than its ordinary load.
+//!
+//! Invariant: over any time, repeats are at most what the bucket held, a tenth of the calls, and
+//! ten a second.
+
+use dunlin_core::Nanos;
+
+/// Parts of one repeat. A nanosecond is worth [`PER_NANO`] of them, so nothing is rounded.
+const REPEAT: u64 = 1_000_000_000;
+const PER_CALL: u64 = REPEAT / 10;
+const PER_NANO: u64 = 10;
+const MOST: u64 = 100 * REPEAT;
+
+/// A second is worth ten repeats.
+const _: () = assert!(PER_NANO * 1_000_000_000 == 10 * REPEAT);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    parts: u64,
+    filled: Nanos,
+}
+
+impl Budget {
+    pub(crate) const fn full(now: Nanos) -> Self {
+        Self {
+            parts: MOST,
+            filled: now,
+        }
+    }
+
+    pub(crate) fn on_call(&mut self) {
+        self.add(PER_CALL);
+    }
+
+    /// Takes one repeat out, if there is one.
+    pub(crate) fn take(&mut self, now: Nanos) -> bool {
+        self.add(now.since(self.filled).times(PER_NANO).0);
+        self.filled = self.filled.max(now);
+        let is_enough = self.parts >= REPEAT;
+        if is_enough {
+            self.parts -= REPEAT;
+        }
+        is_enough
+    }
+
+    fn add(&mut self, parts: u64) {
+        self.parts = self.parts.saturating_add(parts).min(MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! Calls and their attempts, and the one time at which each call has something due.
+//!
+//! | stage | it waits for | from it |
+//! |---|---|---|
+//! | waiting | a server that is ready | one is: flying; patience ends: ended |
+//! | pausing | the end of a pause before a repeat | it ends: flying or waiting |
+//! | flying | the end of an attempt | an answer: ended; a failure: any stage |
+//! | ended | its end to be taken | it is taken: gone |
+//!
+//! A deadline ends it in every stage. Cancelled, it is gone at once, and its attempts are orphans.
+//!
+//! Invariant: a call that is flying has a live attempt; a call in another stage has none.
+
+use dunlin_core::Nanos;
+use dunlin_wire::Ran;
+
+use crate::config::MAX_ATTEMPTS;
+use crate::handle::{AddressId, AttemptId, CallId, Handle, LinkId};
+use crate::queue::Queue;
+use crate::slab::Slab;
+use crate::timers::Timers;
+use crate::types::{CallEnd, Terms};
+
+/// The thing that a call waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    Waiting { until: Nanos },
+    Pausing { until: Nanos },
+    Flying { hedge: Option<Nanos> },
+    Ended(CallEnd),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    terms: Terms,
+    stage: Stage,
+    /// Attempts that have begun.
+    begun: usize,
+    live: [Option<AttemptId>; MAX_ATTEMPTS],
+    /// If it ran in an attempt that has ended.
+    ran: Ran,
+    /// Where the last attempt went.
+    last: Option<AddressId>,
+}
+
+impl Call {
+    pub(crate) const fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    pub(crate) const fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    pub(crate) const fn begun(&self) -> usize {
+        self.begun
+    }
+
+    pub(crate) const fn ran(&self) -> Ran {
+        self.ran
+    }
+
+    pub(crate) const fn last(&self) -> Option<AddressId> {
+        self.last
+    }
+
+    pub(crate) fn live(&self) -> impl Iterator<Item = AttemptId> + use<> {
+        self.live.into_iter().flatten()
+    }
+
+    /// When it has something due.
+    fn wakeup(&self) -> Option<Nanos> {
+        let own = match self.stage {
+            Stage::Waiting { until } | Stage::Pausing { until } => Some(until),
+            Stage::Flying { hedge } => hedge,
+            Stage::Ended(_) => return None,
+        };
+        let deadline = self.terms.deadline;
+        own.into_iter().chain(deadline).min()
+    }
+}
+
+/// One request of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    /// `None`: nothing wants its end any more.
+    pub(crate) call: Option<CallId>,
+    pub(crate) address: AddressId,
+    pub(crate) link: LinkId,
+    pub(crate) precise: bool,
+    /// The driver has it.
+    pub(crate) is_out: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    calls: Slab<CallId, Call>,
+    attempts: Slab<AttemptId, Attempt>,
+    waiting: Queue,
+    due: Timers,
+}
+
+impl Calls {
+    pub(crate) const fn new() -> Self {
+        Self {
+            calls: Slab::new(),
+            attempts: Slab::new(),
+            waiting: Queue::new(),
+            due: Timers::new(),
+        }
+    }
+
+    // Questions.
+
+    pub(crate) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(crate) fn get(&self, id: CallId) -> Option<&Call> {
+        self.calls.get(id)
+    }
+
+    pub(crate) fn attempt(&self, id: AttemptId) -> Option<&Attempt> {
+        self.attempts.get(id)
+    }
+
+    pub(crate) fn handles(&self) -> impl Iterator<Item = CallId> + '_ {
+        self.calls.handles()
+    }
+
+    pub(crate) fn next_wakeup(&self) -> Option<Nanos> {
+        self.due.next()
+    }
+
+    /// The call that has waited longest.
+    pub(crate) fn first_waiting(&self) -> Option<CallId> {
+        self.calls.at(self.waiting.first()?)
+    }
+
+    /// The call that began to wait after `id`.
+    pub(crate) fn waiting_after(&self, id: CallId) -> Option<CallId> {
+        self.calls.at(self.waiting.after(id.parts().0)?)
+    }
+
+    /// True if an attempt at the call has left, so that it may have run or may still run.
+    pub(crate) fn is_out(&self, call: &Call) -> bool {
+        let is_out = |id| self.attempts.get(id).is_some_and(|attempt| attempt.is_out);
+        call.live().any(is_out)
+    }
+
+    // Events.
+
+    pub(crate) fn begin(&mut self, terms: Terms) -> CallId {
+        self.calls.insert(Call {
+            terms,
+            stage: Stage::Flying { hedge: None },
+            begun: 0,
+            live: [None; MAX_ATTEMPTS],
+            ran: Ran::No,
+            last: None,
+        })
+    }
+
+    /// Takes a call that has something due.
+    pub(crate) fn due(&mut self, now: Nanos) -> Option<CallId> {
+        let index = self.due.due(now)?;
+        self.calls.at(index)
+    }
+
+    pub(crate) fn enter(&mut self, id: CallId, stage: Stage) {
+        let index = id.parts().0;
+        let Some(call) = self.calls.get_mut(id) else {
+            return;
+        };
+        call.stage = stage;
+        self.due.set(index, call.wakeup());
+        match stage {
+            Stage::Waiting { .. } => self.waiting.push(index),
+            _ => self.waiting.remove(index),
+        }
+    }
+
+    /// An attempt at `id` begins.
+    pub(crate) fn on_attempt(&mut self, id: CallId, attempt: Attempt) -> Option<AttemptId> {
+        let call = self.calls.get_mut(id)?;
+        let place = call.live.iter_mut().find(|place| place.is_none())?;
+        let handle = self.attempts.insert(attempt);
+        *place = Some(handle);
+        call.begun += 1;
+        call.last = Some(attempt.address);
+        Some(handle)
+    }
+
+    /// The driver takes an attempt. False if nothing wants it any more.
+    pub(crate) fn on_out(&mut self, id: AttemptId) -> bool {
+        let attempt = self.attempts.get_mut(id);
+        attempt.is_some_and(|attempt| {
+            attempt.is_out = true;
+            true
+        })
+    }
+
+    /// An attempt has ended, or never left. Returns it as it was.
+    pub(crate) fn on_attempt_end(&mut self, id: AttemptId) -> Option<Attempt> {
+        let attempt = self.attempts.remove(id)?;
+        if let Some(call) = attempt.call.and_then(|call| self.calls.get_mut(call)) {
+            for live in &mut call.live {
+                live.take_if(|live| *live == id);
+            }
+        }
+        Some(attempt)
+    }
+
+    /// An attempt's end has proved this.
+    pub(crate) fn on_ran(&mut self, id: CallId, ran: Ran) {
+        if let Some(call) = self.calls.get_mut(id) {
+            call.ran = call.ran.join(ran);
+        }
+    }
+
+    /// Nothing wants the end of `attempt` any more.
+    pub(crate) fn orphan(&mut self, attempt: AttemptId) {
+        let entry = self.attempts.get_mut(attempt);
+        let call = entry.and_then(|entry| entry.call.take());
+        if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
+            for live in &mut call.live {
+                live.take_if(|live| *live == attempt);
+            }
+        }
+    }
+
+    /// The call is gone.
+    pub(crate) fn remove(&mut self, id: CallId) -> Option<Call> {
+        let call = self.calls.remove(id)?;
+        self.due.set(id.parts().0, None);
+        self.waiting.remove(id.parts().0);
+        Some(call)
+    }
+
+    /// Forgets what the attempts before this one have proved.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn forget_ran(&mut self, id: CallId) {
+        if let Some(call) = self.calls.get_mut(id) {
+            call.ran = Ran::No;
+        }
+    }
+
+    /// The attempt that has the place of `id` now.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn in_place_of(&self, id: AttemptId) -> AttemptId {
+        self.attempts.at(id.parts().0).unwrap_or(id)
+    }
+}

@@ -1,0 +1,106 @@
+//! The limits and times of a channel, in one place.
+
+use dunlin_core::Nanos;
+
+use crate::backoff::Backoff;
+use crate::pick::Pick;
+
+/// A call has no more attempts than this, whatever is configured.
+pub const MAX_ATTEMPTS: usize = 3;
+
+/// How failed attempts are repeated. What may be repeated is not configured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retry {
+    /// Attempts at one call, the first and hedges included; at most [`MAX_ATTEMPTS`].
+    pub attempts: u8,
+    /// The pause before a repeat.
+    pub pause: Backoff,
+}
+
+/// How a channel behaves. Every field can be set; the defaults work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Which of the ready servers gets a call.
+    pub pick: Pick,
+    /// Repeats.
+    pub retry: Retry,
+    /// After this time an idempotent call without an answer is sent to a second server as well.
+    pub hedge: Option<Nanos>,
+    /// Time for which a call waits for a server to be ready; zero: it fails at once.
+    pub patience: Nanos,
+    /// Time that a call without a deadline of its own has; `None`: as long as it takes.
+    pub deadline: Option<Nanos>,
+    /// The pause before an address is tried again.
+    pub reconnect: Backoff,
+    /// A link that lasted this long has proved that its address works.
+    pub settled: Nanos,
+    /// Time between two look-ups of names; `None`: the addresses never change.
+    pub lookup: Option<Nanos>,
+    /// After a loss names are looked up, but not sooner after the last look-up than this.
+    pub lookup_pause: Nanos,
+    /// Links to one server.
+    pub links_per_server: usize,
+    /// Endpoints of one server, from the first, to which the channel connects unasked.
+    pub endpoints_per_server: u32,
+    /// Calls that have not ended.
+    pub calls: usize,
+    /// Addresses; further ones are passed over.
+    pub addresses: usize,
+    /// The planted bug that the machine shows.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<crate::mutant::Mutant>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl Config {
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
+        pick: Pick::LeastOfTwo,
+        retry: Retry {
+            attempts: 3,
+            pause: Backoff {
+                least: Nanos::from_millis(1),
+                first: Nanos::from_millis(10),
+                factor: 10,
+                most: Nanos::from_millis(100),
+            },
+        },
+        hedge: None,
+        patience: Nanos::from_secs(5),
+        deadline: None,
+        reconnect: Backoff {
+            least: Nanos::from_millis(10),
+            first: Nanos::from_millis(50),
+            factor: 2,
+            most: Nanos::from_secs(1),
+        },
+        settled: Nanos::from_secs(1),
+        lookup: None,
+        lookup_pause: Nanos::from_secs(1),
+        links_per_server: 8,
+        endpoints_per_server: 4,
+        calls: 4096,
+        addresses: 1024,
+        #[cfg(feature = "mutants")]
+        mutant: None,
+    };
+
+    /// Attempts at one call.
+    pub(crate) fn attempts(&self) -> usize {
+        usize::from(self.retry.attempts).clamp(1, MAX_ATTEMPTS)
+    }
+
+    #[cfg(feature = "mutants")]
+    pub(crate) fn shows(&self, mutant: crate::mutant::Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}
+
+const _: () = assert!(Config::DEFAULT.retry.attempts as usize <= MAX_ATTEMPTS);
+const _: () = assert!(Config::DEFAULT.retry.pause.most.0 < Config::DEFAULT.patience.0);
+const _: () = assert!(Config::DEFAULT.reconnect.most.0 < Config::DEFAULT.patience.0);

@@ -1,0 +1,48 @@
+//! Handles: an index, and the generation of what is there. A handle outlives its thing without
+//! harm, because the next thing at that index has another generation.
+
+/// A handle's two numbers. Made by `slab.rs` alone.
+pub(crate) trait Handle: Copy {
+    fn from_parts(index: u32, generation: u32) -> Self;
+    fn parts(self) -> (u32, u32);
+}
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name {
+            index: u32,
+            generation: u32,
+        }
+
+        impl $name {
+            /// A small number that no other of the same kind has at the same time, for tables of
+            /// the caller's own.
+            pub const fn index(self) -> usize {
+                self.index as usize
+            }
+        }
+
+        impl Handle for $name {
+            fn from_parts(index: u32, generation: u32) -> Self {
+                Self { index, generation }
+            }
+
+            fn parts(self) -> (u32, u32) {
+                (self.index, self.generation)
+            }
+        }
+    )*};
+}
+
+handles! {
+    /// An address of the channel, as long as it is listed or in use.
+    AddressId;
+    /// One connection to a server: a session, from the wish for it until its end.
+    LinkId;
+    /// A call, from its beginning until its end has been taken.
+    CallId;
+    /// One request of a call, from when it is handed out until it has ended, however its call did.
+    AttemptId;
+}

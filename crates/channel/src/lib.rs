@@ -1,0 +1,48 @@
+//! A client that lives through failures, as a state machine without input or output: addresses
+//! that come and go, picks, repeats within a budget, hedges, deadlines, drain.
+//!
+//! [`Machine`] is the whole of it. Its driver moves requests over sessions, tells it what happened
+//! and at which time, and carries out the [`Action`]s that it hands back. It never sees a message.
+//! Given the same calls and the same seed, the machine does the same.
+//!
+//! Invariants:
+//! - A call ends once, unless it is cancelled; then it never does.
+//! - A call that is not idempotent is repeated only if it provably has not run (`repeat.rs`).
+//! - An attempt counts as outstanding at its server from its [`Action::Send`] until the driver has
+//!   reported its end, whatever became of its call.
+//! - Once the numbers of calls, links and addresses have stopped growing, a call allocates nothing.
+#![forbid(unsafe_code)]
+
+mod address;
+mod addresses;
+mod backoff;
+mod budget;
+mod call;
+mod config;
+mod counters;
+mod fault;
+mod handle;
+mod lookups;
+mod machine;
+#[cfg(feature = "mutants")]
+pub mod mutant;
+mod pick;
+mod queue;
+mod repeat;
+mod slab;
+mod timers;
+mod types;
+
+pub use backoff::Backoff;
+pub use config::{Config, MAX_ATTEMPTS, Retry};
+pub use counters::Counters;
+pub use fault::Fault;
+pub use handle::{AddressId, AttemptId, CallId, LinkId};
+pub use machine::Machine;
+pub use pick::Pick;
+pub use types::{
+    Action, AddressView, CallEnd, Failure, Full, Opened, Outcome, Reason, State, Terms, Why,
+};
+
+#[cfg(test)]
+mod world;

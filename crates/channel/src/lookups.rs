@@ -1,0 +1,57 @@
+//! When names are looked up: regularly, and soon after a loss; never two look-ups at once, so one
+//! that hangs holds up nothing but the next.
+
+use dunlin_core::Nanos;
+
+use crate::config::Config;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Lookups {
+    every: Option<Nanos>,
+    pause: Nanos,
+    next: Nanos,
+    last: Option<Nanos>,
+    is_under_way: bool,
+}
+
+impl Lookups {
+    pub(crate) fn new(config: &Config, now: Nanos) -> Self {
+        Self {
+            every: config.lookup,
+            pause: config.lookup_pause,
+            next: now,
+            last: None,
+            is_under_way: false,
+        }
+    }
+
+    pub(crate) fn next_wakeup(&self) -> Option<Nanos> {
+        self.every?;
+        (!self.is_under_way).then_some(self.next)
+    }
+
+    /// True if a look-up begins now.
+    pub(crate) fn begin(&mut self, now: Nanos) -> bool {
+        let is_due = self.next_wakeup().is_some_and(|next| next <= now);
+        if is_due {
+            self.is_under_way = true;
+            self.last = Some(now);
+        }
+        is_due
+    }
+
+    /// A server was lost: perhaps its name has another address now.
+    pub(crate) fn on_loss(&mut self, now: Nanos) {
+        let soonest = self.last.map_or(now, |last| last + self.pause);
+        self.next = self.next.min(soonest.max(now));
+    }
+
+    /// The look-up has ended, well or not.
+    pub(crate) fn on_end(&mut self, now: Nanos) {
+        self.is_under_way = false;
+        self.next = now + self.every.unwrap_or(Nanos::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests;

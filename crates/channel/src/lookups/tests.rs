@@ -1,0 +1,54 @@
+//! Look-ups by table.
+
+use super::*;
+
+const SECOND: Nanos = Nanos::from_secs(1);
+
+fn lookups() -> Lookups {
+    let config = Config {
+        lookup: Some(SECOND.times(30)),
+        lookup_pause: SECOND,
+        ..Config::DEFAULT
+    };
+    Lookups::new(&config, Nanos::ZERO)
+}
+
+#[test]
+fn names_are_looked_up_every_half_minute() {
+    let mut lookups = lookups();
+    assert!(lookups.begin(Nanos::ZERO));
+    lookups.on_end(SECOND);
+    assert_eq!(lookups.next_wakeup(), Some(SECOND.times(31)));
+    assert!(!lookups.begin(SECOND.times(30)));
+    assert!(lookups.begin(SECOND.times(31)));
+}
+
+#[test]
+fn a_loss_brings_the_next_one_forward() {
+    let mut lookups = lookups();
+    assert!(lookups.begin(Nanos::ZERO));
+    lookups.on_end(Nanos(1));
+    lookups.on_loss(Nanos(2));
+    assert_eq!(lookups.next_wakeup(), Some(SECOND));
+    lookups.on_loss(SECOND.times(9));
+    assert_eq!(lookups.next_wakeup(), Some(SECOND), "it is due already");
+}
+
+#[test]
+fn one_that_hangs_is_the_only_one() {
+    let mut lookups = lookups();
+    assert!(lookups.begin(Nanos::ZERO));
+    lookups.on_loss(SECOND.times(40));
+    assert_eq!(lookups.next_wakeup(), None);
+    assert!(!lookups.begin(SECOND.times(100)));
+    lookups.on_end(SECOND.times(100));
+    assert_eq!(lookups.next_wakeup(), Some(SECOND.times(130)));
+}
+
+#[test]
+fn fixed_addresses_are_not_looked_up() {
+    let mut lookups = Lookups::new(&Config::DEFAULT, Nanos::ZERO);
+    assert_eq!(lookups.next_wakeup(), None);
+    lookups.on_loss(Nanos(1));
+    assert!(!lookups.begin(SECOND));
+}

@@ -1,0 +1,291 @@
+//! Attempts: where the next one goes, how they end, and what is done about those that failed.
+
+use dunlin_core::Nanos;
+use dunlin_core::RpcError;
+use dunlin_wire::{ErrorCode, Ran};
+
+use super::Machine;
+use crate::addresses::Around;
+use crate::call::{Attempt, Stage};
+use crate::fault::Fault;
+use crate::handle::{AddressId, AttemptId, CallId, LinkId};
+#[cfg(feature = "mutants")]
+use crate::mutant::Mutant;
+use crate::repeat::{Repeat, repeat};
+use crate::types::{Action, CallEnd, Outcome, Why};
+
+impl Machine {
+    /// An attempt has ended, whatever became of its call. A fault that says that the link is gone
+    /// counts as its end too.
+    pub fn on_end(&mut self, id: AttemptId, outcome: Outcome, now: Nanos) {
+        #[cfg(feature = "mutants")]
+        let id = match self.config.shows(Mutant::StaleEndBelieved) {
+            true => self.calls.in_place_of(id),
+            false => id,
+        };
+        let Some(attempt) = self.calls.on_attempt_end(id) else {
+            self.counters.stale += 1;
+            return;
+        };
+        if let Outcome::Failed(fault) = &outcome {
+            self.on_fault(&attempt, fault, now);
+        }
+        self.release(&attempt, now);
+        let Some(call) = attempt.call else { return };
+        match outcome {
+            Outcome::Answered => self.on_answer(call, id, now),
+            Outcome::Failed(fault) => self.on_failure(call, &attempt, fault, now),
+        }
+    }
+
+    /// A fault says something about the server as well as about the call.
+    fn on_fault(&mut self, attempt: &Attempt, fault: &Fault, now: Nanos) {
+        if let Some(reason) = fault.closes() {
+            self.on_closed(attempt.link, reason, now);
+        }
+        let drains = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+        if *fault == drains && attempt.precise {
+            let link = attempt.link;
+            self.with_addresses(now, |all, around| all.on_shutting_down(link, around));
+        }
+    }
+
+    fn on_answer(&mut self, call: CallId, attempt: AttemptId, now: Nanos) {
+        #[cfg(feature = "mutants")]
+        if self.config.shows(Mutant::HedgeLeft) {
+            return self.finish(call, CallEnd::Answered(attempt));
+        }
+        self.drop_attempts(call, now);
+        self.finish(call, CallEnd::Answered(attempt));
+    }
+
+    fn on_failure(&mut self, id: CallId, attempt: &Attempt, fault: Fault, now: Nanos) {
+        let ran = fault.ran(attempt.precise);
+        #[cfg(feature = "mutants")]
+        let ran = match self.config.shows(Mutant::AnyServerBelieved) {
+            true => fault.ran(true),
+            false => ran,
+        };
+        #[cfg(feature = "mutants")]
+        if self.config.shows(Mutant::LastAttemptAlone) {
+            self.calls.forget_ran(id);
+        }
+        self.calls.on_ran(id, ran);
+        let Some(call) = self.calls.get(id) else {
+            return;
+        };
+        // Another attempt may still have an answer, unless this one was one.
+        if call.live().next().is_some() && ran != Ran::Yes {
+            return;
+        }
+        let idempotent = call.terms().idempotent;
+        let has_more = call.begun() < self.config.attempts();
+        let how = repeat(&fault, idempotent, attempt.precise);
+        #[cfg(feature = "mutants")]
+        let (how, has_more) = self.mutated(how, has_more, &fault);
+        match how {
+            _ if !has_more => self.end(id, Why::Attempt(fault), now),
+            Repeat::Never => self.end(id, Why::Attempt(fault), now),
+            Repeat::AtOnce => {
+                self.counters.free_repeats += 1;
+                self.dispatch(id, now);
+            }
+            Repeat::Later => {
+                self.counters.free_repeats += 1;
+                self.pause(id, now);
+            }
+            Repeat::Paid if self.pay(now) => {
+                self.counters.paid_repeats += 1;
+                self.pause(id, now);
+            }
+            Repeat::Paid => self.end(id, Why::Attempt(fault), now),
+        }
+    }
+
+    fn pay(&mut self, now: Nanos) -> bool {
+        let is_paid = self.budget.take(now);
+        #[cfg(feature = "mutants")]
+        let is_paid = is_paid || self.config.shows(Mutant::BudgetIgnored);
+        self.counters.unpaid += u64::from(!is_paid);
+        is_paid
+    }
+
+    fn pause(&mut self, id: CallId, now: Nanos) {
+        let repeats = self.calls.get(id).map_or(1, |call| call.begun());
+        let repeats = u32::try_from(repeats).unwrap_or(u32::MAX);
+        let pause = self.config.retry.pause.pause(repeats, &mut self.rng);
+        let until = now + pause;
+        self.calls.enter(id, Stage::Pausing { until });
+    }
+
+    /// Sends the call to a server that is ready, or lets it wait for one.
+    pub(super) fn dispatch(&mut self, id: CallId, now: Nanos) {
+        if self.is_over(id, now) {
+            self.counters.expired += 1;
+            return self.end(id, Why::DeadlinePassed, now);
+        }
+        if self.send(id, now) {
+            return;
+        }
+        match self.config.patience {
+            Nanos::ZERO => {
+                self.counters.no_server += 1;
+                self.end(id, Why::NoServer, now);
+            }
+            patience => {
+                let until = now + patience;
+                self.calls.enter(id, Stage::Waiting { until });
+            }
+        }
+    }
+
+    /// A call that waits is looked at again.
+    pub(super) fn try_waiting(&mut self, id: CallId, now: Nanos) {
+        if !self.is_over(id, now) {
+            self.send(id, now);
+        }
+    }
+
+    fn is_over(&self, id: CallId, now: Nanos) -> bool {
+        let deadline = self.calls.get(id).and_then(|call| call.terms().deadline);
+        deadline.is_some_and(|end| end <= now)
+    }
+
+    /// An answer is late: the call goes to a second server as well.
+    pub(super) fn hedge(&mut self, id: CallId, now: Nanos) {
+        self.calls.enter(id, Stage::Flying { hedge: None });
+        let Some(call) = self.calls.get(id) else {
+            return;
+        };
+        let has_more = call.begun() < self.config.attempts();
+        let first = call.last();
+        let is_there_another = self
+            .addresses
+            .ready()
+            .iter()
+            .any(|one| Some(one.id) != first);
+        if has_more && is_there_another && self.pay(now) && self.send(id, now) {
+            self.counters.hedges += 1;
+        }
+    }
+
+    /// Begins an attempt, if a server is ready.
+    fn send(&mut self, id: CallId, now: Nanos) -> bool {
+        let Some((address, link)) = self.place(id, now) else {
+            return false;
+        };
+        let attempt = Attempt {
+            call: Some(id),
+            address,
+            link,
+            precise: self.addresses.is_precise(link),
+            is_out: false,
+        };
+        let Some(handle) = self.calls.on_attempt(id, attempt) else {
+            return false;
+        };
+        self.addresses.on_attempt(address, link);
+        self.counters.attempts += 1;
+        let Some(call) = self.calls.get(id) else {
+            return false;
+        };
+        let may_hedge = call.terms().idempotent && call.begun() < self.config.attempts();
+        #[cfg(feature = "mutants")]
+        let may_hedge = may_hedge || self.config.shows(Mutant::AnyCallHedged);
+        let after = self.config.hedge.filter(|_| may_hedge);
+        let deadline = call.terms().deadline;
+        #[cfg(feature = "mutants")]
+        let deadline = self.restarted(deadline, call.begun(), now);
+        let hedge = after.map(|after| now + after);
+        self.calls.enter(id, Stage::Flying { hedge });
+        self.actions.push_back(Action::Send {
+            attempt: handle,
+            call: id,
+            link,
+            deadline,
+        });
+        true
+    }
+
+    /// Where the next attempt goes: not where the last one went, if there is another server.
+    fn place(&mut self, id: CallId, now: Nanos) -> Option<(AddressId, LinkId)> {
+        let call = self.calls.get(id)?;
+        let (terms, last) = (*call.terms(), call.last());
+        let addresses = &self.addresses;
+        let picked = self.picker.pick(
+            addresses.ready(),
+            last,
+            terms.key,
+            |id| addresses.outstanding(id),
+            &mut self.rng,
+        )?;
+        let link = self.with_addresses(now, |all, around: &mut Around<'_>| {
+            all.choose(picked, terms.endpoint, around)
+        })?;
+        Some((picked, link))
+    }
+
+    /// Nothing wants the attempts of a call any more. Those that have not been handed out never
+    /// are; the others are cancelled, and stay outstanding until their end.
+    pub(super) fn drop_attempts(&mut self, id: CallId, now: Nanos) {
+        let Some(call) = self.calls.get(id) else {
+            return;
+        };
+        for id in call.live() {
+            let Some(attempt) = self.calls.attempt(id).copied() else {
+                continue;
+            };
+            self.calls.orphan(id);
+            if attempt.is_out {
+                self.actions.push_back(Action::Cancel { attempt: id });
+                #[cfg(feature = "mutants")]
+                if self.config.shows(Mutant::CancelledNotCounted) {
+                    self.release(&attempt, now);
+                }
+            } else {
+                self.calls.on_attempt_end(id);
+                self.release(&attempt, now);
+            }
+        }
+    }
+
+    /// An attempt no longer counts as outstanding.
+    fn release(&mut self, attempt: &Attempt, now: Nanos) {
+        let (address, link) = (attempt.address, attempt.link);
+        self.with_addresses(now, |all, around| {
+            all.on_attempt_end(address, link, around);
+        });
+    }
+}
+
+/// The planted bugs that are about repeats.
+#[cfg(feature = "mutants")]
+impl Machine {
+    fn mutated(&self, how: Repeat, has_more: bool, fault: &Fault) -> (Repeat, bool) {
+        let no_memory = Fault::Sent(RpcError::Rejected(ErrorCode::NO_RESPONSE_MEMORY));
+        let how = match how {
+            Repeat::Never if self.config.shows(Mutant::NoMemoryRepeated) && *fault == no_memory => {
+                Repeat::Paid
+            }
+            Repeat::Never if self.config.shows(Mutant::RepeatAfterLostAnswer) => {
+                repeat(fault, true, true)
+            }
+            Repeat::Never if self.config.shows(Mutant::AnyServerBelieved) => {
+                repeat(fault, false, true)
+            }
+            how => how,
+        };
+        (how, has_more || self.config.shows(Mutant::EndlessAttempts))
+    }
+
+    fn restarted(&self, deadline: Option<Nanos>, begun: usize, now: Nanos) -> Option<Nanos> {
+        let restarts = begun > 1 && self.config.shows(Mutant::DeadlineRestarts);
+        deadline.map(|end| {
+            if restarts {
+                end + Nanos(now.0 / 2)
+            } else {
+                end
+            }
+        })
+    }
+}

@@ -1,0 +1,350 @@
+//! Single stories of the machine, each in the words of its actions.
+
+use dunlin_core::{CallErrorKind, CloseReason, RpcError};
+use dunlin_wire::ErrorCode;
+
+use super::*;
+use crate::{AttemptId, Fault, LinkId, Opened, Outcome};
+
+const MILLI: Nanos = Nanos::from_millis(1);
+const OPENED: Opened = Opened {
+    server: 1,
+    endpoint: 0,
+    endpoints: 1,
+    window: 8,
+    precise: true,
+    draining: false,
+};
+
+/// A machine whose addresses are all open.
+fn open(names: &[&str], config: Config) -> (Machine, Vec<LinkId>) {
+    let mut machine = Machine::new(config, 1, Nanos::ZERO);
+    machine.on_addresses(names.iter().copied(), Nanos::ZERO);
+    let mut links = Vec::new();
+    while let Some(action) = machine.poll(Nanos::ZERO) {
+        let Action::Connect { link, .. } = action else {
+            panic!("{action:?}")
+        };
+        links.push(link);
+    }
+    for (server, link) in (1..).zip(&links) {
+        let opened = Opened { server, ..OPENED };
+        machine.on_opened(*link, &opened, Nanos::ZERO);
+    }
+    (machine, links)
+}
+
+fn call(machine: &mut Machine, idempotent: bool, now: Nanos) -> CallId {
+    let terms = Terms {
+        idempotent,
+        ..Terms::default()
+    };
+    machine.on_call(terms, now).expect("there is room")
+}
+
+/// The request that is handed out now; links that are asked for are passed over.
+fn sent(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
+    loop {
+        match machine.poll(now) {
+            Some(Action::Send { attempt, link, .. }) => return (attempt, link),
+            Some(Action::Connect { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn failed(action: Option<Action>) -> Failure {
+    match action {
+        Some(Action::End {
+            end: CallEnd::Failed(failure),
+            ..
+        }) => failure,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_call_is_sent_and_answered() {
+    let (mut machine, links) = open(&["a"], Config::DEFAULT);
+    assert_eq!(machine.state(), State::Ready);
+    let id = call(&mut machine, false, MILLI);
+    let (attempt, link) = sent(&mut machine, MILLI);
+    assert_eq!(link, links[0]);
+    assert_eq!(machine.poll(MILLI), None);
+    machine.on_end(attempt, Outcome::Answered, MILLI);
+    let end = CallEnd::Answered(attempt);
+    assert_eq!(machine.poll(MILLI), Some(Action::End { call: id, end }));
+    assert_eq!(machine.poll(MILLI), None);
+    assert_eq!(machine.next_wakeup(), None);
+}
+
+#[test]
+fn a_call_that_may_have_run_is_not_repeated() {
+    let (mut machine, _) = open(&["a", "b"], Config::DEFAULT);
+    call(&mut machine, false, MILLI);
+    let (attempt, _) = sent(&mut machine, MILLI);
+    let fault = Fault::Sent(RpcError::PeerFailed);
+    machine.on_end(attempt, Outcome::Failed(fault), MILLI);
+    let why = Why::Attempt(fault);
+    let ran = Ran::Unknown;
+    assert_eq!(failed(machine.poll(MILLI)), Failure { why, ran });
+}
+
+#[test]
+fn an_idempotent_one_goes_to_another_server() {
+    let (mut machine, _) = open(&["a", "b"], Config::DEFAULT);
+    call(&mut machine, true, MILLI);
+    let (attempt, first) = sent(&mut machine, MILLI);
+    let fault = Fault::Sent(RpcError::PeerFailed);
+    machine.on_end(attempt, Outcome::Failed(fault), MILLI);
+    assert_eq!(machine.poll(MILLI), None, "it pauses");
+    let then = machine.next_wakeup().expect("until a time");
+    assert!(MILLI.times(2) <= then && then <= MILLI.times(11));
+    let again = std::iter::from_fn(|| machine.poll(then));
+    let again: Vec<Action> = again.collect();
+    let is_other = |action: &Action| matches!(action, Action::Send { link, .. } if *link != first);
+    assert!(again.iter().any(is_other), "{again:?}");
+}
+
+#[test]
+fn a_server_that_shuts_down_is_left_at_once_and_let_go_at_its_last_call() {
+    let (mut machine, links) = open(&["a", "b"], Config::DEFAULT);
+    let mut calls: Vec<(AttemptId, LinkId)> = Vec::new();
+    while calls.iter().filter(|(_, link)| *link == links[0]).count() < 2 {
+        call(&mut machine, false, MILLI);
+        calls.push(sent(&mut machine, MILLI));
+    }
+    calls.retain(|(_, link)| *link == links[0]);
+    let gone = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+    machine.on_end(calls[0].0, Outcome::Failed(gone), MILLI);
+    assert_eq!(sent(&mut machine, MILLI).1, links[1]);
+    for _ in 0..20 {
+        call(&mut machine, false, MILLI);
+        assert_eq!(sent(&mut machine, MILLI).1, links[1]);
+    }
+    assert_eq!(machine.state(), State::Degraded);
+    machine.on_end(calls[1].0, Outcome::Answered, MILLI);
+    let left: Vec<Action> = std::iter::from_fn(|| machine.poll(MILLI)).collect();
+    let link = links[0];
+    assert!(left.contains(&Action::Disconnect { link }), "{left:?}");
+    assert_eq!(machine.counters().drains, 1);
+    assert_eq!(machine.counters().paid_repeats, 0);
+}
+
+#[test]
+fn a_late_refusal_says_nothing_about_the_process_that_came_after() {
+    let (mut machine, links) = open(&["a"], Config::DEFAULT);
+    call(&mut machine, false, MILLI);
+    let (attempt, _) = sent(&mut machine, MILLI);
+    machine.on_closed(links[0], CloseReason::Reset, MILLI);
+    let then = machine.next_wakeup().expect("it is tried again");
+    let Some(Action::Connect { link, .. }) = machine.poll(then) else {
+        panic!("no connect")
+    };
+    machine.on_opened(link, &OPENED, then);
+    let gone = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+    machine.on_end(attempt, Outcome::Failed(gone), then);
+    assert_eq!(sent(&mut machine, then).1, link);
+    assert_eq!(machine.counters().drains, 0);
+}
+
+#[test]
+fn a_cancelled_call_that_was_not_handed_out_leaves_no_packet() {
+    let (mut machine, _) = open(&["a"], Config::DEFAULT);
+    let id = call(&mut machine, false, MILLI);
+    machine.on_cancel(id, MILLI);
+    assert_eq!(machine.poll(MILLI), None);
+    let outstanding = machine.addresses().map(|view| view.outstanding);
+    assert_eq!(outstanding.sum::<u32>(), 0);
+}
+
+#[test]
+fn a_cancelled_call_stays_outstanding_until_its_attempt_ends() {
+    let (mut machine, _) = open(&["a"], Config::DEFAULT);
+    let id = call(&mut machine, false, MILLI);
+    let (attempt, _) = sent(&mut machine, MILLI);
+    machine.on_cancel(id, MILLI);
+    assert_eq!(machine.poll(MILLI), Some(Action::Cancel { attempt }));
+    let outstanding = |machine: &Machine| machine.addresses().map(|it| it.outstanding).sum::<u32>();
+    assert_eq!(outstanding(&machine), 1);
+    machine.on_end(attempt, Outcome::Answered, MILLI);
+    assert_eq!(outstanding(&machine), 0);
+    assert_eq!(machine.poll(MILLI), None, "nothing is delivered");
+}
+
+#[test]
+fn an_end_that_was_not_taken_is_not_delivered_after_the_drop() {
+    let (mut machine, _) = open(&["a"], Config::DEFAULT);
+    let id = call(&mut machine, false, MILLI);
+    let (attempt, _) = sent(&mut machine, MILLI);
+    machine.on_end(attempt, Outcome::Answered, MILLI);
+    machine.on_cancel(id, MILLI);
+    assert_eq!(machine.poll(MILLI), None);
+}
+
+#[test]
+fn a_full_window_asks_for_another_link_at_another_endpoint() {
+    let (mut machine, links) = open(&["a"], Config::DEFAULT);
+    let opened = Opened {
+        endpoints: 2,
+        window: 2,
+        ..OPENED
+    };
+    // The same server, which says how many endpoints it has.
+    machine.on_closed(links[0], CloseReason::Reset, MILLI);
+    let now = machine.next_wakeup().expect("it is tried again");
+    let Some(Action::Connect { link, .. }) = machine.poll(now) else {
+        panic!("no connect")
+    };
+    machine.on_opened(link, &opened, now);
+    for _ in 0..2 {
+        call(&mut machine, false, now);
+        assert_eq!(sent(&mut machine, now).1, link);
+    }
+    assert_eq!(machine.poll(now), None);
+    let later = now + Config::DEFAULT.reconnect.most;
+    call(&mut machine, false, later);
+    let endpoint = match machine.poll(later) {
+        Some(Action::Connect { endpoint, .. }) => endpoint,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(endpoint, Some(1));
+    assert_eq!(
+        sent(&mut machine, later).1,
+        link,
+        "the call does not wait for it"
+    );
+    call(&mut machine, false, later);
+    let next = machine.poll(later);
+    assert!(
+        matches!(next, Some(Action::Send { .. })),
+        "one at a time: {next:?}"
+    );
+}
+
+#[test]
+fn two_addresses_of_one_process_are_one_server() {
+    let mut machine = Machine::new(Config::DEFAULT, 1, Nanos::ZERO);
+    machine.on_addresses(["a", "b", "c"], Nanos::ZERO);
+    let mut links = Vec::new();
+    while let Some(Action::Connect { link, .. }) = machine.poll(Nanos::ZERO) {
+        links.push(link);
+    }
+    for (link, server) in links.iter().zip([1, 1, 2]) {
+        let opened = Opened { server, ..OPENED };
+        machine.on_opened(*link, &opened, Nanos::ZERO);
+    }
+    let mut got = [0; 3];
+    for _ in 0..1000 {
+        call(&mut machine, false, MILLI);
+        let (attempt, link) = sent(&mut machine, MILLI);
+        got[links.iter().position(|it| *it == link).expect("ours")] += 1;
+        machine.on_end(attempt, Outcome::Answered, MILLI);
+        machine.poll(MILLI);
+    }
+    assert_eq!(got[1], 0);
+    assert!((400..600).contains(&got[0]), "{got:?}");
+    machine.on_closed(links[0], CloseReason::Reset, MILLI);
+    let mut seen = false;
+    for _ in 0..50 {
+        call(&mut machine, false, MILLI);
+        seen |= sent(&mut machine, MILLI).1 == links[1];
+    }
+    assert!(seen, "its second address takes over");
+}
+
+#[test]
+fn without_patience_a_call_fails_at_once() {
+    let config = Config {
+        patience: Nanos::ZERO,
+        ..Config::DEFAULT
+    };
+    let mut machine = Machine::new(config, 1, Nanos::ZERO);
+    call(&mut machine, false, Nanos::ZERO);
+    let ran = Ran::No;
+    let why = Why::NoServer;
+    assert_eq!(failed(machine.poll(Nanos::ZERO)), Failure { why, ran });
+}
+
+#[test]
+fn a_full_backlog_is_tried_again_after_a_pause() {
+    let (mut machine, links) = open(&["a"], Config::DEFAULT);
+    let id = call(&mut machine, false, MILLI);
+    let mut now = MILLI;
+    for _ in 0..2 {
+        let (attempt, link) = sent(&mut machine, now);
+        assert_eq!(link, links[0]);
+        let full = Fault::NotTaken(CallErrorKind::Overloaded);
+        machine.on_end(attempt, Outcome::Failed(full), now);
+        assert_eq!(machine.poll(now), None);
+        let then = machine.next_wakeup().expect("it pauses");
+        assert!(then > now);
+        now = then;
+    }
+    let (attempt, _) = sent(&mut machine, now);
+    machine.on_end(attempt, Outcome::Answered, now);
+    let end = CallEnd::Answered(attempt);
+    assert_eq!(machine.poll(now), Some(Action::End { call: id, end }));
+}
+
+#[test]
+fn a_channel_has_a_limit() {
+    let config = Config {
+        calls: 2,
+        ..Config::DEFAULT
+    };
+    let (mut machine, _) = open(&["a"], config);
+    let first = call(&mut machine, false, MILLI);
+    call(&mut machine, false, MILLI);
+    assert_eq!(machine.on_call(Terms::default(), MILLI), Err(Full));
+    machine.on_cancel(first, MILLI);
+    assert!(machine.on_call(Terms::default(), MILLI).is_ok());
+}
+
+#[test]
+fn a_closed_channel_ends_its_calls_and_its_links() {
+    let (mut machine, links) = open(&["a", "b"], Config::DEFAULT);
+    call(&mut machine, true, MILLI);
+    let (attempt, _) = sent(&mut machine, MILLI);
+    machine.close(MILLI);
+    let actions: Vec<Action> = std::iter::from_fn(|| machine.poll(MILLI)).collect();
+    assert!(actions.contains(&Action::Cancel { attempt }));
+    for link in links {
+        assert!(actions.contains(&Action::Disconnect { link }));
+    }
+    assert!(
+        actions
+            .iter()
+            .any(|action| matches!(action, Action::End { .. }))
+    );
+    machine.on_end(attempt, Outcome::Answered, MILLI);
+    call(&mut machine, true, MILLI);
+    assert_eq!(failed(machine.poll(MILLI)).why, Why::Closed);
+    assert_eq!(machine.next_wakeup(), None);
+}
+
+#[test]
+fn an_empty_list_is_a_channel_that_connects() {
+    let mut machine = Machine::new(Config::DEFAULT, 1, Nanos::ZERO);
+    assert_eq!(machine.state(), State::Connecting);
+    machine.on_addresses([], Nanos::ZERO);
+    assert_eq!(machine.state(), State::Connecting);
+    assert_eq!(machine.next_wakeup(), None);
+}
+
+#[test]
+fn a_state_names_the_last_error_of_each_address() {
+    let (mut machine, links) = open(&["a", "b"], Config::DEFAULT);
+    let version = machine.version();
+    machine.on_closed(links[0], CloseReason::PeerFailed, MILLI);
+    assert!(machine.version() > version);
+    assert_eq!(machine.state(), State::Degraded);
+    let reason = crate::Reason::Closed(CloseReason::PeerFailed);
+    let views: Vec<_> = machine
+        .addresses()
+        .map(|it| (it.state, it.last_error))
+        .collect();
+    assert_eq!(views, [(State::Gone, Some(reason)), (State::Ready, None)]);
+    machine.on_closed(links[1], CloseReason::PeerFailed, MILLI);
+    assert_eq!(machine.state(), State::Gone);
+}

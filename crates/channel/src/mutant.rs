@@ -1,0 +1,49 @@
+//! Planted bugs of a channel, to prove that the checkers of its driver see. Only with the feature
+//! `mutants`.
+
+dunlin_core::mutants! {
+    bugs {
+        /// A call that may have run is repeated, idempotent or not.
+        RepeatAfterLostAnswer = "repeat-after-lost-answer",
+        /// A handler that ran without memory for its response counts as one that did not run.
+        NoMemoryRepeated = "no-memory-repeated",
+        /// A server that cannot prove it is believed that it refused before the handler.
+        AnyServerBelieved = "any-server-believed",
+        /// A server that drains gets new calls.
+        DrainingPicked = "draining-picked",
+        /// A server that drains is disconnected although calls run there.
+        DrainCutsOff = "drain-cuts-off",
+        /// The end of a link is forgotten, so its address is picked for ever.
+        DeadPicked = "dead-picked",
+        /// A response is delivered although its call was dropped.
+        DeliveredAfterDrop = "delivered-after-drop",
+        /// Repeats take nothing from the budget.
+        BudgetIgnored = "budget-ignored",
+        /// There is no bound to the attempts at a call.
+        EndlessAttempts = "endless-attempts",
+        /// Each attempt gets the whole deadline.
+        DeadlineRestarts = "deadline-restarts",
+        /// A call that waits for a server forgets its deadline.
+        DeadlineForgotten = "deadline-forgotten",
+        /// A call that waits for a server waits for ever.
+        PatienceForgotten = "patience-forgotten",
+        /// Of the calls that wait, only the first sees that a server is ready.
+        LostWakeup = "lost-wakeup",
+        /// A cancelled call's attempt counts as ended.
+        CancelledNotCounted = "cancelled-not-counted",
+        /// Calls that may not run twice are hedged.
+        AnyCallHedged = "any-call-hedged",
+        /// A hedge is not cancelled when the other attempt has its answer.
+        HedgeLeft = "hedge-left",
+        /// An end is taken for that of the attempt which has its place now.
+        StaleEndBelieved = "stale-end-believed",
+        /// An address that failed twice is not tried again.
+        ReconnectForgotten = "reconnect-forgotten",
+        /// An address that is no longer listed is still picked.
+        UnlistedPicked = "unlisted-picked",
+        /// A call's failure says what its last attempt proves, whatever an earlier one did.
+        LastAttemptAlone = "last-attempt-alone",
+    }
+    differences {}
+    breaches {}
+}

@@ -1,0 +1,59 @@
+//! Which failed attempts are repeated, as one table. Attempts, budget and time that are left are
+//! asked elsewhere.
+//!
+//! | the attempt | repeated |
+//! |---|---|
+//! | was not taken: no session; was never transmitted | at once, free of charge |
+//! | was not taken: the link's backlog is full | after a pause, free of charge |
+//! | `SHUTTING_DOWN` of a precise server | at once, free of charge |
+//! | `OVERLOADED` of a precise server | after a pause, from the budget |
+//! | ended without an answer, so that it may have run; the call is idempotent | likewise |
+//! | anything else | never |
+
+use dunlin_core::{CallErrorKind, RpcError};
+use dunlin_wire::{ErrorCode, Ran};
+
+use crate::fault::Fault;
+
+/// If and how an attempt is repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Repeat {
+    Never,
+    AtOnce,
+    Later,
+    Paid,
+}
+
+pub(crate) fn repeat(fault: &Fault, idempotent: bool, precise: bool) -> Repeat {
+    match fault {
+        Fault::NotTaken(CallErrorKind::TooLarge { .. }) => Repeat::Never,
+        Fault::NotTaken(CallErrorKind::Overloaded) => Repeat::Later,
+        Fault::NotTaken(CallErrorKind::NoSession) => Repeat::AtOnce,
+        // Both end the call itself.
+        Fault::NotSent(error) | Fault::Sent(error) if is_ours(error) => Repeat::Never,
+        Fault::NotSent(_) => Repeat::AtOnce,
+        Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN)) if precise => Repeat::AtOnce,
+        Fault::Sent(RpcError::Rejected(ErrorCode::OVERLOADED)) if precise => Repeat::Paid,
+        Fault::Sent(RpcError::Rejected(ErrorCode::OVERLOADED | ErrorCode::SHUTTING_DOWN)) => {
+            when(idempotent)
+        }
+        Fault::Sent(RpcError::Rejected(_) | RpcError::ResponseTooLarge { .. }) => Repeat::Never,
+        Fault::Sent(error) if error.ran() == Ran::No => Repeat::AtOnce,
+        Fault::Sent(_) => when(idempotent),
+    }
+}
+
+const fn is_ours(error: &RpcError) -> bool {
+    matches!(error, RpcError::DeadlinePassed | RpcError::Cancelled)
+}
+
+const fn when(idempotent: bool) -> Repeat {
+    if idempotent {
+        Repeat::Paid
+    } else {
+        Repeat::Never
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Things by handle. A place that was left is the next to be taken, so a machine whose number of
+//! things has stopped growing allocates no more.
+//!
+//! Invariant: a handle finds the thing that it was made for, or nothing.
+
+use std::marker::PhantomData;
+
+use crate::handle::Handle;
+
+#[derive(Clone, Debug)]
+struct Place<T> {
+    generation: u32,
+    thing: Option<T>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<H, T> {
+    places: Vec<Place<T>>,
+    free: Vec<u32>,
+    handles: PhantomData<fn() -> H>,
+}
+
+impl<H: Handle, T> Slab<H, T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            handles: PhantomData,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(crate) fn insert(&mut self, thing: T) -> H {
+        if let Some(index) = self.free.pop() {
+            let place = &mut self.places[index as usize];
+            place.thing = Some(thing);
+            return H::from_parts(index, place.generation);
+        }
+        let index = u32::try_from(self.places.len()).expect("limits are below 2³²");
+        self.places.push(Place {
+            generation: 0,
+            thing: Some(thing),
+        });
+        // So that no removal allocates.
+        self.free.reserve(self.places.len());
+        H::from_parts(index, 0)
+    }
+
+    pub(crate) fn get(&self, handle: H) -> Option<&T> {
+        let (index, generation) = handle.parts();
+        let place = self.places.get(index as usize)?;
+        (place.generation == generation).then_some(place.thing.as_ref())?
+    }
+
+    pub(crate) fn get_mut(&mut self, handle: H) -> Option<&mut T> {
+        let (index, generation) = handle.parts();
+        let place = self.places.get_mut(index as usize)?;
+        (place.generation == generation).then_some(place.thing.as_mut())?
+    }
+
+    pub(crate) fn remove(&mut self, handle: H) -> Option<T> {
+        let (index, generation) = handle.parts();
+        let place = self.places.get_mut(index as usize)?;
+        if place.generation != generation {
+            return None;
+        }
+        let thing = place.thing.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(index);
+        Some(thing)
+    }
+
+    /// The handle of the thing at `index`.
+    pub(crate) fn at(&self, index: u32) -> Option<H> {
+        let place = self.places.get(index as usize)?;
+        place.thing.as_ref()?;
+        Some(H::from_parts(index, place.generation))
+    }
+
+    /// All handles, in the order of their indexes.
+    pub(crate) fn handles(&self) -> impl Iterator<Item = H> + '_ {
+        let count = u32::try_from(self.places.len()).expect("limits are below 2³²");
+        (0..count).filter_map(|index| self.at(index))
+    }
+}
+
+#[cfg(test)]
+mod tests;

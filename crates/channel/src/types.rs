@@ -1,0 +1,166 @@
+//! The values that go in and out of the machine.
+
+use dunlin_core::{CloseReason, Nanos};
+use dunlin_wire::Ran;
+
+use crate::fault::Fault;
+use crate::handle::{AddressId, AttemptId, CallId, LinkId};
+
+/// The terms of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Terms {
+    /// It may run twice, and late.
+    pub idempotent: bool,
+    /// When it ends at the latest.
+    pub deadline: Option<Nanos>,
+    /// The hash of its key, for [`Pick::Hash`](crate::Pick::Hash).
+    pub key: Option<u64>,
+    /// The endpoint of the picked server that must get it; else the channel chooses one.
+    pub endpoint: Option<u32>,
+}
+
+/// A link that has opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// Which process it leads to: two addresses may lead to one.
+    pub server: u64,
+    /// The endpoint at its other end.
+    pub endpoint: u32,
+    /// Endpoints of the server that serve.
+    pub endpoints: u32,
+    /// Requests that the link has under way at once; further ones wait in it.
+    pub window: u32,
+    /// The server uses error codes as `docs/protocol.md` has them, so they prove something.
+    pub precise: bool,
+    /// The server drains already.
+    pub draining: bool,
+}
+
+/// Why an address has no link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// Its link could not be opened, or was lost.
+    Closed(CloseReason),
+    /// The server drains.
+    Draining,
+}
+
+/// How an address, or a whole channel, does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// No link yet, and nothing has failed.
+    Connecting,
+    /// All is well.
+    Ready,
+    /// Calls are served, but something has failed.
+    Degraded,
+    /// No calls are served: what there was has failed, or drains.
+    Gone,
+}
+
+/// An address, to look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressView<'a> {
+    /// Its handle.
+    pub id: AddressId,
+    /// As it was listed.
+    pub name: &'a str,
+    /// How it does.
+    pub state: State,
+    /// The last thing that went wrong, even if all is well again.
+    pub last_error: Option<Reason>,
+    /// Attempts whose end has not been reported.
+    pub outstanding: u32,
+    /// Open links.
+    pub links: u32,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// With a response.
+    Answered,
+    /// Without one.
+    Failed(Fault),
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallEnd {
+    /// With the response of this attempt.
+    Answered(AttemptId),
+    /// Without one.
+    Failed(Failure),
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The reason.
+    pub why: Why,
+    /// If a handler ran, in any of the attempts.
+    pub ran: Ran,
+}
+
+/// The reason of a [`Failure`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// The last attempt ended so, and was not repeated.
+    Attempt(Fault),
+    /// The deadline passed.
+    DeadlinePassed,
+    /// No server was ready in time. The addresses have their last errors.
+    NoServer,
+    /// The channel was closed.
+    Closed,
+}
+
+/// The channel has as many calls as it may have: this one was not taken, and has not run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+/// Something for the driver to do. They are taken in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Connect to an address; [`Machine::on_opened`](crate::Machine::on_opened) or
+    /// [`Machine::on_closed`](crate::Machine::on_closed) tells how it went.
+    Connect {
+        /// The new link.
+        link: LinkId,
+        /// Where to.
+        address: AddressId,
+        /// The endpoint; `None`: any that serves.
+        endpoint: Option<u32>,
+    },
+    /// End a link, or the attempt to make one. The machine has forgotten it.
+    Disconnect {
+        /// The link.
+        link: LinkId,
+    },
+    /// Send the request of a call. Its end is to be reported.
+    Send {
+        /// The attempt, until its end is reported.
+        attempt: AttemptId,
+        /// Whose request.
+        call: CallId,
+        /// Over which link.
+        link: LinkId,
+        /// When the call ends at the latest.
+        deadline: Option<Nanos>,
+    },
+    /// Cancel an attempt. Its end is still to be reported.
+    Cancel {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// A call has ended; its handle is void.
+    End {
+        /// The call.
+        call: CallId,
+        /// How.
+        end: CallEnd,
+    },
+    /// Look the names up; [`Machine::on_addresses`](crate::Machine::on_addresses) or
+    /// [`Machine::on_lookup_failed`](crate::Machine::on_lookup_failed) tells how it went.
+    LookUp,
+}

@@ -1,0 +1,86 @@
+//! Channels against servers that are lists of numbers, from seeds: they crash, stop, drain,
+//! restart, refuse, lose and gain addresses. Every step is judged by what the world itself knows.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `plan.rs`, `draw.rs` | what a seed decides |
+//! | `servers.rs`, `faults.rs` | servers, and what strikes them |
+//! | `driver.rs`, `actions.rs` | the machine's driver: links, attempts, the ledger of calls |
+//! | `judge.rs` | what must hold |
+//! | `state.rs`, `run.rs` | the world, and its run |
+//!
+//! Invariant: one seed is one run.
+
+mod actions;
+mod draw;
+mod driver;
+mod faults;
+mod judge;
+mod plan;
+mod run;
+mod servers;
+mod state;
+
+use crate::Counters;
+use state::World;
+
+fn run(seed: u64) -> Result<(u64, Counters), String> {
+    World::new(seed, |_| {}).run()
+}
+
+#[test]
+fn seeds() {
+    let mut total = Counters::default();
+    for seed in 1..=1000 {
+        let (_, counters) = run(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+        total.hedges += counters.hedges;
+        total.paid_repeats += counters.paid_repeats;
+        total.free_repeats += counters.free_repeats;
+        total.unpaid += counters.unpaid;
+        total.drains += counters.drains;
+        total.losses += counters.losses;
+        total.stale += counters.stale;
+        total.full += counters.full;
+        total.expired += counters.expired;
+        total.no_server += counters.no_server;
+        total.cancelled += counters.cancelled;
+    }
+    // A run that no longer gets there proves nothing.
+    let reached = [
+        total.hedges,
+        total.paid_repeats,
+        total.free_repeats,
+        total.unpaid,
+        total.drains,
+        total.losses,
+        total.stale,
+        total.full,
+        total.expired,
+        total.no_server,
+        total.cancelled,
+    ];
+    assert!(reached.iter().all(|count| *count > 100), "{total:?}");
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    for seed in 1..=20 {
+        assert_eq!(run(seed), run(seed));
+    }
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn each_planted_bug_is_found() {
+    use crate::mutant::Mutant;
+    let mut lost = Vec::new();
+    for mutant in Mutant::ALL.iter().copied() {
+        let find = |seed| World::new(seed, |config| config.mutant = Some(mutant)).run();
+        let found = (1..=200).find_map(|seed| Some((seed, find(seed).err()?)));
+        match found {
+            Some((seed, what)) => println!("{:<26} by seed {seed}: {what}", mutant.name()),
+            None => lost.push(mutant.name()),
+        }
+    }
+    assert!(lost.is_empty(), "not found: {lost:?}");
+}

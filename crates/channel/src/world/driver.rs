@@ -1,0 +1,149 @@
+//! The machine's driver in this world: links with windows and backlogs, attempts on their way, and
+//! the ledger of calls.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dunlin_core::{CloseReason, Nanos};
+
+use crate::{
+    Action, AddressId, AttemptId, CallEnd, CallId, Config, LinkId, Machine, Outcome, Terms,
+};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    Opens(LinkId),
+    Lost(LinkId, CloseReason),
+    Draining(LinkId),
+    /// A request reaches its server.
+    Arrives(AttemptId),
+    /// The client sees an attempt's end.
+    Ends(AttemptId, Outcome),
+    /// It is reported a second time.
+    EndsAgain(AttemptId, Outcome),
+    LookedUp,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) address: AddressId,
+    pub(super) server: usize,
+    pub(super) process: u64,
+    pub(super) endpoint: u32,
+    pub(super) is_open: bool,
+    /// The machine knows that its server drains.
+    pub(super) is_draining: bool,
+    pub(super) backlog: VecDeque<AttemptId>,
+    pub(super) under_way: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub(super) call: usize,
+    pub(super) link: LinkId,
+    pub(super) address: AddressId,
+    pub(super) process: u64,
+    pub(super) server: usize,
+    pub(super) is_sent: bool,
+    /// The cancellation comes before the request.
+    pub(super) is_dropped: bool,
+    pub(super) is_cancelled: bool,
+}
+
+/// A call, from its beginning on for ever.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) id: CallId,
+    pub(super) terms: Terms,
+    pub(super) runs: u32,
+    pub(super) sends: u32,
+    pub(super) is_cancelled: bool,
+    pub(super) end: Option<CallEnd>,
+    /// Since when no attempt at it is under way.
+    pub(super) idle: Option<Nanos>,
+    /// The next attempt costs nothing.
+    pub(super) is_free: bool,
+    pub(super) answered_by: Option<AttemptId>,
+}
+
+pub(super) struct Driver {
+    pub(super) machine: Machine,
+    pub(super) links: BTreeMap<LinkId, Link>,
+    pub(super) attempts: BTreeMap<AttemptId, Attempt>,
+    pub(super) calls: Vec<Call>,
+    pub(super) by_id: BTreeMap<CallId, usize>,
+    pub(super) listed: Vec<String>,
+    pub(super) paid: u64,
+    pub(super) is_closed: bool,
+    /// Since when an open link leads to a listed server that does not drain.
+    pub(super) ready_since: Option<Nanos>,
+    digest: u64,
+}
+
+pub(super) const BACKLOG: usize = 4;
+
+impl Driver {
+    pub(super) fn new(config: Config, seed: u64) -> Self {
+        Self {
+            machine: Machine::new(config, seed, Nanos::ZERO),
+            links: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            calls: Vec::new(),
+            by_id: BTreeMap::new(),
+            listed: Vec::new(),
+            paid: 0,
+            is_closed: false,
+            ready_since: None,
+            digest: 0,
+        }
+    }
+
+    pub(super) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    pub(super) fn poll(&mut self, now: Nanos) -> Option<Action> {
+        self.note_ready(now);
+        let action = self.machine.poll(now)?;
+        let words = format!("{} {action:?}", now.0);
+        self.digest = self.digest.rotate_left(9) ^ crate::pick::seed_of(&words);
+        Some(action)
+    }
+
+    pub(super) fn close(&mut self, now: Nanos) {
+        self.is_closed = true;
+        self.machine.close(now);
+    }
+
+    pub(super) fn cancel(&mut self, call: usize, now: Nanos) {
+        let call = &mut self.calls[call];
+        if call.end.is_none() && !call.is_cancelled {
+            call.is_cancelled = true;
+            self.machine.on_cancel(call.id, now);
+        }
+    }
+
+    pub(super) fn links_to(&self, process: u64) -> Vec<LinkId> {
+        let all = self.links.iter();
+        all.filter(|(_, link)| link.process == process && link.is_open)
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// An open link that may be picked.
+    pub(super) fn is_ready(&self, link: &Link) -> bool {
+        let mut views = self.machine.addresses();
+        let name = views.find(|view| view.id == link.address);
+        let is_listed = name.is_some_and(|view| self.listed.iter().any(|it| it == view.name));
+        let mates = || self.links.values().filter(|it| it.address == link.address);
+        link.is_open && is_listed && mates().all(|mate| !mate.is_draining)
+    }
+
+    fn note_ready(&mut self, now: Nanos) {
+        let is_ready = self.links.values().any(|link| self.is_ready(link));
+        self.ready_since = is_ready.then(|| self.ready_since.unwrap_or(now));
+    }
+}

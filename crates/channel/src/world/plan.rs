@@ -1,0 +1,60 @@
+//! The plan of a seed: how many calls of which kinds, how many faults, and the channel's options.
+
+use dunlin_core::{Nanos, Rng};
+
+use crate::Config;
+
+/// The shape of a run, before it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) config: Config,
+    pub(super) calls: u32,
+    /// Mean time between two calls.
+    pub(super) gap: Nanos,
+    pub(super) faults: u32,
+    /// Calls in a hundred that may run twice, have a deadline, are cancelled.
+    pub(super) idempotent: u32,
+    pub(super) deadlines: u32,
+    pub(super) cancels: u32,
+    pub(super) endpoints: u32,
+}
+
+/// More actions or steps than any sound run has.
+pub(super) const ACTIONS: u64 = 50_000;
+pub(super) const CHAOS: Nanos = Nanos::from_secs(3);
+/// Time after the faults in which everything must be well again.
+pub(super) const SETTLE: Nanos = Nanos::from_secs(4);
+/// Every call ends within this time after it.
+pub(super) const END: Nanos = Nanos::from_secs(12);
+
+impl Plan {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        use crate::Pick::{Hash, LeastOfTwo, RoundRobin};
+        let one_in = |rng: &mut Rng, n| rng.below(n) == 0;
+        let millis = |rng: &mut Rng, n| Nanos::from_millis(u64::from(rng.below(n)));
+        let storm = one_in(rng, 4);
+        let mut config = Config {
+            pick: [RoundRobin, LeastOfTwo, Hash][rng.below(3) as usize],
+            hedge: one_in(rng, 2).then(|| Nanos(1) + millis(rng, 20)),
+            patience: [Nanos::ZERO, Nanos::from_millis(300), Nanos::from_secs(2)]
+                [rng.below(3) as usize],
+            deadline: one_in(rng, 4).then(|| Nanos::from_millis(1) + millis(rng, 1000)),
+            lookup: Some(Nanos::from_millis(100) + millis(rng, 900)),
+            lookup_pause: millis(rng, 100),
+            links_per_server: 1 + rng.below(4) as usize,
+            calls: if one_in(rng, 8) { 8 } else { 4096 },
+            ..Config::DEFAULT
+        };
+        config.retry.attempts = 1 + u8::try_from(rng.below(4)).unwrap_or(0);
+        Self {
+            config,
+            calls: if storm { 400 } else { 20 + rng.below(100) },
+            gap: Nanos(if storm { 500_000 } else { 20_000_000 }),
+            faults: rng.below(12),
+            idempotent: [0, 50, 100][rng.below(3) as usize],
+            deadlines: [0, 30][rng.below(2) as usize],
+            cancels: [0, 20][rng.below(2) as usize],
+            endpoints: [0, 10][rng.below(2) as usize],
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Servers, and the faults that strike them.
+
+use dunlin_core::Rng;
+
+use crate::world::draw::Draw;
+
+/// One server. A restart makes it another process.
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    pub(super) name: String,
+    /// Grows with each restart.
+    pub(super) life: u64,
+    pub(super) is_up: bool,
+    pub(super) is_stopped: bool,
+    pub(super) is_draining: bool,
+    pub(super) is_listed: bool,
+    pub(super) precise: bool,
+    pub(super) endpoints: u32,
+    pub(super) window: usize,
+    /// The longest that a handler takes.
+    pub(super) takes_us: u32,
+    /// Requests in a hundred that it refuses, and that fail in it.
+    pub(super) refuses: u32,
+    pub(super) fails: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fault {
+    /// It ends without a word.
+    Crash(usize),
+    /// It no longer runs, and later goes on.
+    Stop(usize),
+    Continue(usize),
+    Drain(usize),
+    /// Another process comes to its place.
+    Start(usize),
+    /// Its name has it no more, or again.
+    List(usize, bool),
+    /// Everything is well again.
+    Heal,
+}
+
+impl Fault {
+    pub(super) fn draw(server: usize, rng: &mut Rng) -> Self {
+        match rng.below(5) {
+            0 => Self::Crash(server),
+            1 => Self::Stop(server),
+            2 => Self::Drain(server),
+            3 => Self::List(server, false),
+            _ => Self::List(server, true),
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn draw(at: u32, rng: &mut Rng) -> Self {
+        Self {
+            name: format!("server-{at}"),
+            life: 0,
+            is_up: true,
+            is_stopped: false,
+            is_draining: false,
+            is_listed: true,
+            precise: rng.percent(70),
+            endpoints: 1 + rng.below(4),
+            window: 1 + rng.below(4) as usize,
+            takes_us: [500, 5_000, 300_000][rng.below(3) as usize],
+            refuses: [0, 0, 5, 90][rng.below(4) as usize],
+            fails: [0, 5][rng.below(2) as usize],
+        }
+    }
+
+    /// The number of its process.
+    pub(super) fn process(&self, at: usize) -> u64 {
+        self.life * 1000 + at as u64
+    }
+}
