@@ -16,7 +16,7 @@ use crate::harness::experiment::{Experiment, Section};
 use crate::harness::probe::{Against, Measurement, Metric, Probe, patience};
 use crate::harness::subject::client::{self, Caller, Errand};
 use crate::harness::subject::side::Side;
-use crate::harness::subject::{ANSWER, Loss, Medium, Report, SINK, over, server};
+use crate::harness::subject::{ANSWER, Loss, Medium, Report, SINK, over_lossy, server};
 use crate::harness::transport::Transport;
 use crate::harness::{subject, work};
 use crate::output::chart::{Wanted, by_transport, chart};
@@ -230,7 +230,7 @@ impl Caller for Sender {
 /// A wrong answer, or none.
 pub(crate) fn send(parent: &Parent) -> anyhow::Result<()> {
     let errand: Errand<Messages> = parent.receive()?;
-    over!(errand.setting, measure(parent, &errand))
+    over_lossy!(errand.setting, measure(parent, &errand))
 }
 
 fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Result<()> {

@@ -139,22 +139,51 @@ impl Medium for Auto {
     }
 }
 
-/// Calls a function that is generic over the [`Medium`] for a [`Setting`].
+/// Calls a function that is generic over the [`Medium`] for a [`Setting`] that loses no frames.
+#[cfg(not(test))]
 macro_rules! over {
     ($setting:expr, $function:ident($($argument:expr),*)) => {{
         use $crate::harness::transport::Transport;
-        match ($setting.transport, $setting.loss) {
-            (Transport::Shm, _) => $function::<dunlin::Shm>($($argument),*),
-            #[cfg(feature = "full")]
-            (Transport::Udp, Some(_)) => {
-                $function::<$crate::harness::lossy::LossyUdp>($($argument),*)
-            }
-            (Transport::Udp, _) => $function::<dunlin::Udp>($($argument),*),
-            (Transport::Auto, _) => $function::<dunlin::Auto>($($argument),*),
+        match $setting.transport {
+            Transport::Shm => $function::<dunlin::Shm>($($argument),*),
+            Transport::Udp => $function::<dunlin::Udp>($($argument),*),
+            Transport::Auto => $function::<dunlin::Auto>($($argument),*),
         }
     }};
 }
-pub(crate) use over;
+
+/// The same for any [`Setting`]. Each transport compiles the whole endpoint once more, so only
+/// functions that may lose frames have this one.
+#[cfg(not(test))]
+macro_rules! over_lossy {
+    ($setting:expr, $function:ident($($argument:expr),*)) => {
+        match $setting.loss {
+            #[cfg(feature = "full")]
+            Some(_) => $function::<$crate::harness::lossy::LossyUdp>($($argument),*),
+            _ => $crate::harness::subject::over!($setting, $function($($argument),*)),
+        }
+    };
+}
+
+/// In unit tests, which start no process, there is no endpoint to be compiled.
+#[cfg(test)]
+macro_rules! over {
+    ($setting:expr, $function:ident($($argument:expr),*)) => {{
+        let _ = ($function::<dunlin::Shm>, $setting, $($argument),*);
+        anyhow::bail!("a unit test opens no endpoint")
+    }};
+}
+
+/// As above.
+#[cfg(test)]
+macro_rules! over_lossy {
+    ($setting:expr, $function:ident($($argument:expr),*)) => {{
+        #[cfg(feature = "full")]
+        let _ = $function::<$crate::harness::lossy::LossyUdp>;
+        $crate::harness::subject::over!($setting, $function($($argument),*))
+    }};
+}
+pub(crate) use {over, over_lossy};
 
 impl Setting {
     /// Endpoints that spin; for latency and rate.

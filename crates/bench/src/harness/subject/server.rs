@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::side::Side;
 use super::{
-    ANSWER, ECHO, LARGE, MIRROR, Medium, SINK, SLOW, SLOW_BACKGROUND, SOURCE, Setting, over,
+    ANSWER, ECHO, LARGE, MIRROR, Medium, SINK, SLOW, SLOW_BACKGROUND, SOURCE, Setting, over_lossy,
 };
 use crate::harness::work;
 use harness::process::{Parent, Role};
@@ -55,7 +55,7 @@ struct App {
 /// The endpoint cannot be opened, or the parent has ended.
 pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     let params: Params = parent.receive()?;
-    over!(params.setting, serve(parent, &params))
+    over_lossy!(params.setting, serve(parent, &params))
 }
 
 fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
