@@ -1,12 +1,13 @@
 //! Chores of the workspaces: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
-//! the simulator, `budget` counts what an RPC costs, `coverage` finds what no test reaches, and
-//! `ci` runs every step of continuous integration. `.ci/run` installs what they need and calls
-//! the latter.
+//! the simulator, `budget` counts what an RPC costs, `coverage` finds code that no test
+//! reaches, `expect` compares the output of an example, and `ci` runs every step of continuous
+//! integration. `.ci/run` installs the tools that they need and calls the latter.
 #![forbid(unsafe_code)]
 
 mod budget;
 mod ci;
 mod coverage;
+mod expect;
 mod seeds;
 mod tidy;
 mod workspaces;
@@ -39,6 +40,7 @@ enum Chore {
     Coverage,
     /// Runs the steps of continuous integration, with the time each takes.
     Ci(ci::Args),
+    Expect(expect::Args),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Chore::Budget(args) => budget::run(&root, &args),
         Chore::Coverage => coverage::run(&root),
         Chore::Ci(args) => ci::run(&root, &args),
+        Chore::Expect(args) => expect::run(&args),
     });
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -13,29 +13,36 @@ use crate::workspaces::FOLDERS;
 /// How long each fuzz target runs.
 const FUZZ_SECONDS: u32 = 30;
 
-/// The examples of all crates. An example is a program that ends by itself, with exit code 0; only
-/// `x_server` may run for ever if there is an `x_client`, which then runs beside it.
+/// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
+/// prints what the file `NAME.out` beside it says; only `x_server` may run for ever if there is an
+/// `x_client`, which then runs beside it.
 pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
+    let root = metadata["workspace_root"].as_str().unwrap_or_default();
     let mut steps = Vec::new();
     for package in packages(metadata)? {
         let crate_name = package["name"].as_str().context("a package has no name")?;
         let targets = package["targets"].as_array();
         let targets = targets.context("a package has no targets")?;
-        let examples: Vec<&str> = targets
+        let examples: Vec<(&str, &str)> = targets
             .iter()
             .filter(|target| target["kind"][0] == "example")
-            .filter_map(|target| target["name"].as_str())
+            .filter_map(|target| Some((target["name"].as_str()?, target["src_path"].as_str()?)))
             .collect();
-        for name in &examples {
+        let has = |pair: &str, side: &str| {
+            let other = format!("{pair}_{side}");
+            examples.iter().any(|(name, _)| *name == other)
+        };
+        for (name, source) in &examples {
             let script = match name.rsplit_once('_') {
-                Some((pair, "server")) if examples.contains(&&*format!("{pair}_client")) => {
-                    continue;
-                }
-                Some((pair, "client")) if examples.contains(&&*format!("{pair}_server")) => {
+                Some((pair, "server")) if has(pair, "client") => continue,
+                Some((pair, "client")) if has(pair, "server") => {
                     beside_its_server(crate_name, pair)
                 }
                 _ => format!("cargo run --quiet --locked -p {crate_name} --example {name}"),
             };
+            let expected = Path::new(source).with_extension("out");
+            let expected = expected.strip_prefix(root).unwrap_or(&expected);
+            let script = format!("{script} | \"$XTASK\" expect {}", expected.display());
             steps.push(sh(format!("example {name}"), 3, script));
         }
     }

@@ -2,6 +2,7 @@
 //! it started, so that it costs its limit and not the whole run.
 
 use std::fmt;
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -37,6 +38,7 @@ pub(super) struct Step {
     pub(super) script: String,
     limit: Duration,
     may_skip: bool,
+    is_untimed: bool,
 }
 
 /// How a step ended.
@@ -77,6 +79,7 @@ pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String
         script: script.into(),
         limit,
         may_skip: false,
+        is_untimed: false,
     }
 }
 
@@ -87,6 +90,19 @@ impl Step {
             may_skip: true,
             ..self
         }
+    }
+
+    /// The same step, which another one may run beside: it measures no time, and fails by no clock.
+    pub(super) fn untimed(self) -> Self {
+        Self {
+            is_untimed: true,
+            ..self
+        }
+    }
+
+    /// True if another step may run at the same time.
+    pub(super) fn is_untimed(&self) -> bool {
+        self.is_untimed
     }
 
     /// The same step in the folder of a workspace. All workspaces build into one folder: what both
@@ -108,12 +124,29 @@ impl Step {
 
     /// Runs the step in `root`. Its output goes where ours goes.
     pub(super) fn run(&self, root: &Path) -> anyhow::Result<Outcome> {
-        let child = Command::new("bash")
+        self.end(self.command(root)?)
+    }
+
+    /// Runs the step in `root`. Its output goes to a file.
+    pub(super) fn run_into(&self, root: &Path, output: File) -> anyhow::Result<Outcome> {
+        let mut command = self.command(root)?;
+        command.stdout(output.try_clone()?).stderr(output);
+        self.end(command)
+    }
+
+    /// The command, to which `XTASK` names this program.
+    fn command(&self, root: &Path) -> anyhow::Result<Command> {
+        let mut command = Command::new("bash");
+        command
             .args(["-eu", "-o", "pipefail", "-c", &self.script])
+            .env("XTASK", std::env::current_exe()?)
             .current_dir(root)
-            .process_group(0)
-            .spawn()
-            .context("cannot start bash")?;
+            .process_group(0);
+        Ok(command)
+    }
+
+    fn end(&self, mut command: Command) -> anyhow::Result<Outcome> {
+        let child = command.spawn().context("cannot start bash")?;
         Ok(match wait(child, self.limit)? {
             Outcome::Failed(Some(CANNOT_RUN)) if self.may_skip => Outcome::Skipped,
             outcome => outcome,

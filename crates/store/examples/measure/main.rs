@@ -1,6 +1,6 @@
 //! Measures the table by itself:
 //! `cargo run --release -p dunlin-store --example measure -- ` and one of these; without any, rates
-//! of a small table.
+//! of a small table, each measured once.
 //!
 //! ```text
 //! rates [GIB] [store|cache]   gets, batched and not, beside random cache lines
@@ -20,8 +20,11 @@ use std::process::ExitCode;
 
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
 
-/// The table that is measured without arguments.
+/// The table that is measured without arguments, once: that shows the form of the output.
 const SMALL_GIB: f64 = 0.01;
+
+/// Samples of each rate, taken in turns.
+const ROUNDS: usize = 7;
 
 /// The time of every call: nothing expires here.
 const NOW: Seconds = Seconds(1);
@@ -31,14 +34,14 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let gib = |word: &str| word.parse().ok();
     let result = match words[..] {
-        [] => rates::run(SMALL_GIB, Mode::Store),
-        ["rates"] => rates::run(1.0, Mode::Store),
-        ["rates", size] => gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Store)),
+        [] => rates::run(SMALL_GIB, Mode::Store, 1),
+        ["rates"] => rates::run(1.0, Mode::Store, ROUNDS),
+        ["rates", size] => gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Store, ROUNDS)),
         ["rates", size, "cache"] => {
-            gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Cache))
+            gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Cache, ROUNDS))
         }
         ["rates", size, "store"] => {
-            gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Store))
+            gib(size).map_or_else(usage, |gib| rates::run(gib, Mode::Store, ROUNDS))
         }
         ["memory"] => memory::run(),
         ["hits", socket, mib] => mib

@@ -8,9 +8,6 @@ use super::{NOW, Outcome, lines, median, seconds};
 /// Operations of one sample.
 const SAMPLE: usize = 1 << 20;
 
-/// Samples of each figure, taken in turns.
-const ROUNDS: usize = 7;
-
 const VALUE: usize = 32;
 
 /// Bytes of a region for each byte of keys and values.
@@ -32,7 +29,8 @@ struct Form {
     batch: usize,
 }
 
-pub(crate) fn run(gib: f64, mode: Mode) -> Outcome {
+/// Prints each rate: the median of as many samples as there are rounds.
+pub(crate) fn run(gib: f64, mode: Mode, rounds: usize) -> Outcome {
     let payload = gib * f64::from(1 << 30);
     #[expect(
         clippy::cast_possible_truncation,
@@ -56,7 +54,7 @@ pub(crate) fn run(gib: f64, mode: Mode) -> Outcome {
     let forms = forms();
     let mut lines_rates = Vec::new();
     let mut rates = vec![Vec::new(); forms.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         lines_rates.push(lines::best_rate(&bare, &mut random, SAMPLE));
         for (form, rates) in forms.iter().zip(&mut rates) {
             let keys = draw(*form, items, &zipf, &mut random);

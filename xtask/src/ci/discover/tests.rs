@@ -21,14 +21,14 @@ fn commands_of_a_page_are_its_shell_lines() {
 
 #[test]
 fn examples_and_loom_tests_are_found_by_crate() {
-    let metadata = json!({"packages": [
+    let metadata = json!({"workspace_root": "/a", "packages": [
         {"name": "a", "dependencies": [{"name": "loom"}], "targets": [{"kind": ["lib"]}]},
         {"name": "b", "dependencies": [{"name": "libc"}],
-         "targets": [{"kind": ["example"], "name": "hello"}]},
+         "targets": [{"kind": ["example"], "name": "hello", "src_path": "/a/b/hello.rs"}]},
     ]});
     assert_eq!(
         scripts(examples(&metadata).unwrap()),
-        ["cargo run --quiet --locked -p b --example hello"]
+        ["cargo run --quiet --locked -p b --example hello | \"$XTASK\" expect b/hello.out"]
     );
     assert_eq!(
         scripts(loom(&metadata).unwrap()),
@@ -38,13 +38,13 @@ fn examples_and_loom_tests_are_found_by_crate() {
 
 #[test]
 fn a_client_runs_beside_its_server_and_the_server_alone_does_not() {
-    let example = |name| json!({"kind": ["example"], "name": name});
+    let example = |name| json!({"kind": ["example"], "name": name, "src_path": name});
     let targets = ["hello_client", "hello_server", "lone_server"].map(example);
     let metadata = json!({"packages": [{"name": "a", "dependencies": [], "targets": targets}]});
     let scripts = scripts(examples(&metadata).unwrap());
     assert_eq!(scripts.len(), 2, "{scripts:?}");
-    assert!(scripts[0].contains("hello_server & ") && scripts[0].ends_with("hello_client"));
-    assert!(scripts[1].ends_with("--example lone_server"));
+    assert!(scripts[0].contains("hello_server & ") && scripts[0].contains("hello_client | "));
+    assert!(scripts[1].contains("--example lone_server | "));
 }
 
 #[test]
