@@ -2,14 +2,17 @@
 //! installs what they need and calls this; a person can run a single step with `--only`.
 //!
 //! Every step runs even if an earlier one failed, so that one run shows everything that is wrong.
+//! Steps that measure no time run two at once (`turns.rs`), because many have one busy thread.
 
 mod discover;
 mod step;
+mod turns;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use step::{Step, sh};
+use turns::Ran;
 
 use crate::workspaces::{self, FOLDERS};
 
@@ -46,15 +49,14 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let begin = Instant::now();
-    let mut outcomes = Vec::new();
-    for step in &steps {
-        println!("\n=== {}: {}", step.name, step.script);
-        let begin = Instant::now();
-        let outcome = step.run(root)?;
-        outcomes.push((step, outcome, begin.elapsed()));
-    }
+    let ran = turns::run(root, &steps)?;
     println!("\n=== summary");
-    for (step, outcome, took) in &outcomes {
+    for Ran {
+        step,
+        outcome,
+        took,
+    } in &ran
+    {
         println!("{:>7.1} s  {:<28} {outcome}", took.as_secs_f64(), step.name);
     }
     let total = begin.elapsed();
@@ -65,7 +67,7 @@ pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
             TOTAL.as_secs()
         );
     }
-    Ok(outcomes.iter().all(|(_, outcome, _)| outcome.is_success()))
+    Ok(ran.iter().all(|ran| ran.outcome.is_success()))
 }
 
 /// The steps, in order. A new step is one line. Its limit is for steps that hang: a machine that is
@@ -83,48 +85,16 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
         ),
         sh("scripts", 1, step::SCRIPTS),
         sh("peers", 15, step::PEERS),
-        sh("seeds", 20, "cargo xtask seeds --count 2000"),
-        sh("mutants", 15, "cargo xtask seeds --mutants"),
-        sh(
-            "control",
-            10,
-            "cargo run --release --package dunlin-sim --bin control -- --short --threads 2",
-        ),
-        sh(
-            "differential",
-            15,
-            "cargo xtask seeds --differential --count 1000 && \
-             cargo test -p dunlin-sim --features mutants --lib differential::",
-        ),
-        sh(
-            "endpoint mutants",
-            20,
-            "cargo test -p dunlin-testkit --features mutants --lib life::",
-        ),
-        sh(
-            "store mutants",
-            10,
-            "cargo test -p dunlin-store --features mutants --lib check::",
-        ),
-        sh(
-            "channel mutants",
-            10,
-            "cargo test -p dunlin-channel --features mutants --lib world::",
-        ),
-        sh("budget", 15, "cargo xtask budget"),
-        sh("coverage", 10, "cargo xtask coverage"),
-        sh("miri", 10, "cargo +nightly miri test -p gopt --tests").within("gopt"),
-        sh(
-            "miri",
-            10,
-            "MIRIFLAGS=-Zmiri-disable-isolation \
-             cargo +nightly miri test -p dunlin-msgbuf --lib threads_may_drop",
-        ),
     ]);
+    let mut untimed = untimed();
+    for folder in FOLDERS {
+        let loom = discover::loom(&workspaces::metadata(root, folder)?)?;
+        untimed.extend(loom.into_iter().map(|step| step.within(folder)));
+    }
+    steps.extend(untimed.into_iter().map(Step::untimed));
     for folder in FOLDERS {
         let metadata = workspaces::metadata(root, folder)?;
-        let mut found = discover::loom(&metadata)?;
-        found.extend(discover::examples(&metadata)?);
+        let mut found = discover::examples(&metadata)?;
         found.extend(discover::readme(&root.join(folder))?);
         let found = found.into_iter().map(|step| step.within(folder));
         for step in found {
@@ -135,6 +105,45 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
     }
     steps.extend(discover::fuzz(root)?);
     Ok(steps)
+}
+
+/// Steps that run two at once, the longest first.
+fn untimed() -> Vec<Step> {
+    vec![
+        sh("coverage", 15, "cargo xtask coverage"),
+        sh("miri", 15, "cargo +nightly miri test -p gopt --tests").within("gopt"),
+        sh("budget", 15, "cargo xtask budget"),
+        sh("seeds", 20, "cargo xtask seeds --count 2000"),
+        sh(
+            "differential",
+            15,
+            "cargo xtask seeds --differential --count 1000",
+        ),
+        sh("mutants", 15, "cargo xtask seeds --mutants"),
+        sh(
+            "control",
+            15,
+            "cargo run --release --package dunlin-sim --bin control -- --short --threads 2",
+        ),
+        sh(
+            "planted bugs",
+            20,
+            "cargo test --lib -p dunlin-sim -p dunlin-testkit -p dunlin-store \
+             --features dunlin-sim/mutants,dunlin-testkit/mutants,dunlin-store/mutants \
+             -- differential:: life:: check::",
+        ),
+        sh(
+            "channel mutants",
+            10,
+            "cargo test -p dunlin-channel --features mutants --lib world::",
+        ),
+        sh(
+            "miri",
+            15,
+            "MIRIFLAGS=-Zmiri-disable-isolation \
+             cargo +nightly miri test -p dunlin-msgbuf --lib threads_may_drop",
+        ),
+    ]
 }
 
 /// The checks of every workspace.
