@@ -1,11 +1,13 @@
 //! Chores of the workspaces: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
-//! the simulator, `budget` counts what an RPC costs, `coverage` finds code that no test
-//! reaches, `expect` compares the output of an example, and `ci` runs every step of continuous
-//! integration. `.ci/run` installs the tools that they need and calls the latter.
+//! the simulator, `budget` counts what an RPC costs, `coverage` finds code that no test reaches,
+//! `corpus` packs the inputs of fuzz targets, `expect` compares the output of an example, and `ci`
+//! runs every step of continuous integration. `.ci/run` installs the tools that they need and calls
+//! the latter.
 #![forbid(unsafe_code)]
 
 mod budget;
 mod ci;
+mod corpus;
 mod coverage;
 mod expect;
 mod seeds;
@@ -41,6 +43,7 @@ enum Chore {
     /// Runs the steps of continuous integration, with the time each takes.
     Ci(ci::Args),
     Expect(expect::Args),
+    Corpus(corpus::Args),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Chore::Coverage => coverage::run(&root),
         Chore::Ci(args) => ci::run(&root, &args),
         Chore::Expect(args) => expect::run(&args),
+        Chore::Corpus(args) => corpus::run(&root, &args),
     });
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

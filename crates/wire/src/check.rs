@@ -211,6 +211,3 @@ fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
     assert!(len > LENGTH_LEN);
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -77,9 +77,8 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// The fuzz targets: `fuzz/fuzz_targets` in every workspace and in every crate. A run puts
-/// the inputs that it finds under `target`; it begins with the corpus in the tree, which stays as
-/// it is.
+/// The fuzz targets: `fuzz/fuzz_targets` in every workspace and in every crate. A run begins with
+/// the corpus in the tree, which stays as it is, and puts the inputs that it finds under `target`.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut homes = Vec::new();
     for workspace in FOLDERS.map(|folder| root.join(folder)) {
@@ -112,10 +111,14 @@ pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
 
 /// Runs one fuzz target, which uses one processor.
 fn fuzzing(folder: &impl Display, name: &str) -> String {
-    let found = format!("target/fuzz-found/{name}");
+    let (found, corpus) = (
+        format!("target/fuzz-found/{name}"),
+        format!("target/fuzz-corpus/{name}"),
+    );
     format!(
-        "mkdir -p {found} && cargo +nightly fuzz run --fuzz-dir {folder} {name} {found} \
-         {folder}/corpus/{name} -- -max_total_time={FUZZ_SECONDS}"
+        "\"$XTASK\" corpus unpack {folder}/corpus/{name}.hex {corpus} && mkdir -p {found} && \
+         cargo +nightly fuzz run --fuzz-dir {folder} {name} {found} {corpus} \
+         -- -max_total_time={FUZZ_SECONDS}"
     )
 }
 

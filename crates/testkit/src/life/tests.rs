@@ -1,10 +1,7 @@
 //! The property of the endpoint under random steps, which the fuzz target goes on with, also under
 //! the steps of the committed corpus; and the proof that its checkers see: planted bugs are found.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a corpus that cannot be read is a failure"
-)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
 
@@ -26,12 +23,8 @@ proptest! {
 
 /// The committed inputs of the fuzz target.
 fn corpus() -> Vec<Vec<u8>> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/endpoint");
-    let entries = std::fs::read_dir(folder).unwrap();
-    let inputs: Vec<_> = entries
-        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
-        .collect();
-    assert!(inputs.len() > 100, "{} inputs in {folder}", inputs.len());
+    let inputs = crate::corpus::inputs("endpoint");
+    assert!(inputs.len() > 100, "{} inputs", inputs.len());
     inputs
 }
 

@@ -76,11 +76,18 @@ fn fuzz_targets_are_found_in_the_root_and_in_crates() {
     let scripts = scripts(steps);
     let has = |index: usize, part: &str| assert!(scripts[index].contains(part), "{scripts:?}");
     has(0, "build --fuzz-dir fuzz");
-    has(1, "target/fuzz-found/endpoint fuzz/corpus/endpoint -- -max");
+    has(
+        1,
+        "unpack fuzz/corpus/endpoint.hex target/fuzz-corpus/endpoint && ",
+    );
+    has(
+        1,
+        "target/fuzz-found/endpoint target/fuzz-corpus/endpoint -- -max",
+    );
     has(2, "build --fuzz-dir crates/wire/fuzz");
     has(
         3,
-        "--fuzz-dir crates/wire/fuzz header target/fuzz-found/header crates",
+        "unpack crates/wire/fuzz/corpus/header.hex target/fuzz-corpus/header ",
     );
     has(3, "fuzz run --fuzz-dir crates/wire/fuzz message ");
 }
