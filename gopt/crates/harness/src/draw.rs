@@ -1,5 +1,5 @@
 //! Charts as SVG: lines over an axis, and bars with names. The only module that draws; `bench
-//! --svg`, `sim --plot` and `report` say what is to be seen, and this says how it looks.
+//! --svg`, `sim --plot` and `report` choose the figures, and this file their looks.
 //!
 //! Colours are classes of `draw/chart.css`, so one picture serves light and dark screens. There are
 //! no font metrics here: places for texts are estimates, and a test measures them in a browser.
@@ -12,14 +12,11 @@ mod svg;
 pub use axis::{Axis, Scale};
 pub use bars::{Bar, Bars, zero_based};
 pub use lines::{Chart, Kind, Line, Point};
+use svg::WIDTH;
 pub use svg::escape;
 
-/// Width of a chart.
-const WIDTH: f64 = 620.0;
 /// Between charts of a sheet, and around them.
 const GAP: f64 = 16.0;
-/// How many colours the classes `k0`, `k1`, … have; more lines begin again.
-const COLOURS: usize = 8;
 
 /// The looks of charts, for a page that contains some.
 pub const STYLE: &str = include_str!("draw/chart.css");
@@ -61,8 +58,8 @@ impl Picture {
     }
 }
 
-/// A file of its own with all of these, `columns` of them beside each other; one that says so if
-/// there are none.
+/// A file of its own with all of these, `columns` of them in a row. Without any, it has a line
+/// that says so.
 pub fn sheet(pictures: &[Picture], columns: usize) -> String {
     let columns = columns.clamp(1, pictures.len().max(1));
     let (mut parts, mut y) = (String::new(), GAP);

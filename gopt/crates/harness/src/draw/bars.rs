@@ -1,9 +1,8 @@
 //! Bars with names: for figures that no axis puts in order. Each may have a stroke for what it is
 //! compared with, and a diamond for what others have published.
 
-use super::WIDTH;
 use super::axis::{Axis, Scale};
-use super::svg::{self, Anchor};
+use super::svg::{self, Anchor, WIDTH};
 use crate::figure;
 
 const TOP: f64 = 54.0;
@@ -18,7 +17,7 @@ const RIGHT: f64 = 180.0;
 pub struct Bar {
     /// Text at its left.
     pub name: String,
-    /// As of [`Line::colour`](super::Line::colour).
+    /// The number of its colour, as [`Line`](crate::draw::Line) has one.
     pub colour: Option<usize>,
     /// Its length.
     pub value: f64,

@@ -1,9 +1,8 @@
 //! Lines over an axis. Measured figures are dots, each with its spread as a stroke; a hollow
 //! dot is a figure that may be wrong. Baselines are dashed, and diamonds are published figures.
 
-use super::axis::{Axis, Placed};
-use super::svg::{self, Anchor};
-use super::{Scale, WIDTH};
+use super::axis::{Axis, Placed, Scale};
+use super::svg::{self, Anchor, WIDTH};
 
 /// Edges of the part in which lines are: top, and what is right of it.
 const TOP: f64 = 54.0;

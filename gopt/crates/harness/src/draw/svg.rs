@@ -2,7 +2,11 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::COLOURS;
+/// Width of a chart.
+pub(super) const WIDTH: f64 = 620.0;
+
+/// How many colours the classes `k0`, `k1`, … have; more lines begin again.
+pub(super) const COLOURS: usize = 8;
 
 /// Text in which nothing is markup.
 pub fn escape(text: &str) -> String {

@@ -4,7 +4,7 @@
 use std::io;
 use std::mem;
 
-use super::checked;
+use super::result::checked;
 
 /// The processors that the calling thread may run on, in order.
 ///

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::ptr;
 
-use super::checked;
+use super::result::checked;
 
 /// Calls `handler` when `signal` comes for the first time; the second one acts as by default.
 ///

@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::time::Duration;
 
-use super::checked;
+use super::result::checked;
 
 /// Time that all threads of this process have run.
 ///
