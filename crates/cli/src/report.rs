@@ -58,7 +58,7 @@ pub(crate) struct Args {
 /// Writes the page, the picture, or both.
 ///
 /// # Errors
-/// A file cannot be read or made; a line of it is no row, which is said with its place; or an
+/// A file cannot be read or made; a line of it is no row, and the error has its place; or an
 /// experiment failed, after the page of what was measured so far has been written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Faults of the rows are reported before any picture is drawn, and a wrong path for the results
@@ -94,7 +94,7 @@ fn summary(rows: &[Row]) -> String {
     )
 }
 
-/// The first chart of each experiment, which says most; of one experiment all of them.
+/// The first chart of each experiment, which shows its main result. Of a single one, all.
 fn charts(rows: &[Row]) -> Vec<draw::Picture> {
     let mut charts: Vec<Vec<draw::Picture>> =
         experiments::ALL.iter().map(|it| it.charts(rows)).collect();

@@ -1,5 +1,5 @@
-//! The state of the endpoint of a `Local`, and the functions that it calls: they poll the future
-//! that waits for what has come right there, within the iteration.
+//! The state of the endpoint of a `Local`, and the functions that it calls. When a packet or a
+//! timer is due, they poll the future that waits for it at once, within the iteration.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -29,7 +29,7 @@ impl Tasks {
         for ticket in state.abandoned.borrow_mut().drain(..) {
             cx.abandon(ticket);
         }
-        // What these spawn waits for the next round.
+        // Tasks that these spawn wait for the next round.
         for future in state.spawned.take() {
             executor.adopt(future, state, cx);
         }
@@ -39,8 +39,8 @@ impl Tasks {
     }
 }
 
-/// The handler of all types that are served: makes the request's future, and polls it. To
-/// the endpoint, a request that the first poll answers is one of a dispatch handler.
+/// The handler of all types that are served: makes the request's future, and polls it. A
+/// request that the first poll answers keeps no ticket, like one of a dispatch handler.
 pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
     let Ok(body) = cx.copy(request.data()) else {
@@ -52,7 +52,7 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
     request.keep(cx);
 }
 
-/// The client gave this request up: its handler's future goes.
+/// The client gave this request up: its handler's future is dropped.
 pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
     tasks.executor.give_up(ticket, &tasks.state, cx);
 }

@@ -1,6 +1,6 @@
-//! Where the msgbufs of a pool go when they are dropped, on whichever thread: a list that the pool
-//! empties when it runs out. When the pool is gone, the home keeps its regions until the last of
-//! their msgbufs has come back.
+//! The home of the msgbufs of a pool, to which they return when any thread drops them: a list that
+//! the pool empties when it runs out. When the pool is gone, the home keeps its regions until the
+//! last of their msgbufs has come back.
 //!
 //! Invariant: once the pool is gone, `outstanding` counts the msgbufs that are still out, and the
 //! regions are freed by the thread that brings it to zero. So no msgbuf needs a reference count of

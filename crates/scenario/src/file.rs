@@ -1,5 +1,6 @@
-//! Scenario files: what stands in one, in the units that people write, and the scenario that it
-//! means. Every key has a default, except those of a load that name its callers and their partners.
+//! Scenario files: the keys of one, in the units that people write, and the scenario that they
+//! describe. Every key has a default, except those of a load that name its callers and their
+//! partners.
 
 mod idle;
 mod load;
@@ -52,7 +53,7 @@ struct Network {
     nic: Nic,
     /// Whether hosts know the round trip of an empty network.
     base_rtt: BaseRtt,
-    /// From the hand-over to the NIC to the reading of memory.
+    /// Time from the hand-over of a frame until the NIC reads it from memory.
     dma_ns: u64,
     racks: usize,
     /// Hosts in a row that hang on the same rack.
@@ -78,10 +79,10 @@ enum Nic {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum BaseRtt {
-    /// As a NIC that knows its fabric.
+    /// They do, as a NIC does that knows its fabric.
     #[default]
     Told,
-    /// The smallest that they have seen.
+    /// They take the smallest that they have seen.
     Measured,
 }
 
@@ -90,14 +91,14 @@ enum BaseRtt {
 #[serde(deny_unknown_fields, default)]
 struct Switch {
     buffer_kb: f64,
-    /// How many times what is free of that one queue may take.
+    /// The memory that one queue may take, as a multiple of the memory that is free.
     alpha: f64,
     latency_ns: u64,
     /// Queue length above which frames are marked, more and more often.
     mark_from_kb: f64,
     /// Queue length above which all frames are marked.
     mark_all_kb: f64,
-    /// How often just below that.
+    /// Percent of the frames that are marked just below that length.
     mark_percent: f64,
 }
 
@@ -137,7 +138,7 @@ struct Faults {
     burst_frames: u32,
     duplicate_ppm: u32,
     reorder_ppm: u32,
-    /// By how much a frame is late, at most.
+    /// The most time by which a frame is late.
     reorder_us: u64,
     /// The port of a switch stops for a while.
     spike_ppm: u32,
@@ -227,7 +228,7 @@ impl Default for Endpoint {
 }
 
 impl File {
-    /// The scenario that it means. Whether that can run is for [`Scenario::check`] to say.
+    /// The scenario that it describes. [`Scenario::check`] decides whether that can run.
     ///
     /// # Errors
     /// A key whose value means nothing.

@@ -1,7 +1,7 @@
-//! The attribute `service`: from a trait that names methods, their numbers and messages to stubs
-//! and glue. It only writes down names and types; what they do is in `dunlin-service`.
+//! The attribute `service`: it makes stubs and glue of a trait that names methods, their numbers
+//! and messages. It only writes names and types; the code behind them is in `dunlin-service`.
 //!
-//! `parse.rs` reads the trait and says what is wrong with it, `expand.rs` writes the code.
+//! `parse.rs` reads the trait and reports its faults, `expand.rs` writes the code.
 #![forbid(unsafe_code)]
 
 mod expand;

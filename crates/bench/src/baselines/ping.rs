@@ -1,6 +1,6 @@
 //! The ping-pong that measures the state of the machine: one cache line between the processors on
-//! which experiments measure, for a few milliseconds. Played by [`crate::harness::plan`] and by
-//! the comparison of builds directly before and after each measurement.
+//! which experiments measure, for a few milliseconds. [`crate::harness::plan`] and the
+//! comparison of builds play it right before and right after each measurement.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use harness::seat::Seats;
 /// A packet that fits into one line.
 const SIZE: u32 = 8;
 
-/// How long one takes: thousands of round trips.
+/// The time of one ping-pong: thousands of round trips.
 const SPAN: Duration = Duration::from_millis(4);
 
 /// Plays when asked. Its processes start with the first game, and sleep between games.
@@ -20,8 +20,8 @@ pub struct Ping {
 }
 
 impl Ping {
-    /// The median round trip in ns; `None` where there is one processor, which two processes can
-    /// only share.
+    /// The median round trip in ns; `None` with one processor, which the two processes would
+    /// share.
     ///
     /// # Errors
     /// [`harness::signal::Interrupted`]; or a process could not be started, failed or hung.

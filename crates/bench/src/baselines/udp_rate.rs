@@ -1,5 +1,5 @@
 //! Small datagrams through the kernel over loopback, one way, as fast as it takes them: 32 in one
-//! system call, and with segmentation, where the kernel handles many as one until the socket.
+//! system call, and with segmentation, where the kernel carries many as one up to the socket.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(crate) const RECEIVE: Role = Role::new("udp-receive", receive);
 /// Bytes of a datagram: a 32-byte RPC with its framing.
 pub(crate) const SIZE: u16 = datagram(32);
 
-/// Bytes of the datagram of an RPC of `size` bytes, which is at most what experiments have.
+/// Bytes of the datagram of an RPC of `size` bytes, with its framing.
 pub(crate) const fn datagram(size: u16) -> u16 {
     size + 32
 }
@@ -31,10 +31,10 @@ pub(crate) const fn datagram(size: u16) -> u16 {
 /// Messages in one system call.
 const BATCH: usize = 32;
 
-/// Bytes that the receiver's socket may hold; what comes when it is full is lost, and not counted.
+/// Bytes that the receiver's socket may hold; datagrams that find it full are lost, not counted.
 const RECEIVE_BUFFER: i32 = 4 << 20;
 
-/// The largest thing that segmentation joins datagrams into.
+/// Most bytes of datagrams that segmentation joins.
 const LARGEST: usize = 1 << 16;
 
 /// Datagrams before the first that counts.
@@ -141,7 +141,7 @@ pub(crate) fn receive(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&(count as f64 / begin.elapsed().as_secs_f64()))
 }
 
-/// Takes what has come, and returns how many datagrams it was.
+/// Takes the datagrams that have come, and returns their number.
 fn take(socket: &UdpSocket, datagrams: &mut Datagrams, size: usize) -> anyhow::Result<u64> {
     let mut count = 0;
     for index in 0..datagrams.receive(socket)? {

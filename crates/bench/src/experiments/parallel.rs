@@ -1,4 +1,4 @@
-//! `parallel`: large messages that share their way. Eight equal requests of one session, which
+//! `parallel`: large messages that share a path. Eight equal requests of one session, which
 //! must take about as long as each other, and 60 echoes of 64 KiB over eight sessions, beside
 //! goodput over TCP with a connection for each session.
 
@@ -193,7 +193,7 @@ impl Probe for Parallel {
 struct Sender {
     messages: Messages,
     sessions: Vec<Session>,
-    /// By the place of a message among those in flight, its low bits in its tag: when it left.
+    /// When each message in flight left, by its place: its tag modulo their number.
     begun: Vec<u64>,
     issued: u64,
     completed: u64,
@@ -282,7 +282,7 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     parent.say(&Report { values, side })
 }
 
-/// Runs for so long, and until `least` messages have completed; returns how many have.
+/// Runs for `span`, and until `least` messages have completed; returns how many have.
 fn run_for<T: Medium>(
     rpc: &mut Rpc<T, Option<Sender>>,
     span: Duration,

@@ -27,7 +27,7 @@ const RTT_SIZES: [u32; 5] = [8, 32, 64, 256, 1024];
 /// How many datagrams one write is cut into; 1: no segmentation.
 const SEGMENTS: [u32; 3] = [1, 8, 64];
 
-/// Two buffers of the first size fit into a second-level cache, of the second into none.
+/// Two buffers of the first size fit into a second-level cache, two of the second into no cache.
 const COPY_SIZES: [u32; 2] = [256 << 10, 8 << 20];
 
 /// Every baseline over these transports, and those of the machine itself.

@@ -1,5 +1,5 @@
 //! How fast large messages go from one host to another while packets are lost or late, and how
-//! long small requests take beside them: the experiment behind `dunlin bench loss`, `reorder` and
+//! long small requests take meanwhile: the experiment behind `dunlin bench loss`, `reorder` and
 //! `mixed` (design §14; eRPC §6.4, table 4).
 //!
 //! Invariant: a report follows from its [`Bulk`] alone. Every packet's data is stamped, the server
@@ -20,13 +20,13 @@ use endpoint::{Bulky, Ended, Pair};
 /// One run of the experiment.
 #[derive(Clone, Debug)]
 pub struct Bulk {
-    /// From which all else follows.
+    /// The seed, from which all random choices follow.
     pub seed: u64,
     /// How many packets are lost, in both directions.
     pub loss: Ppm,
     /// How many packets are late, in both directions.
     pub reorder: Ppm,
-    /// By how much, at most; every lateness up to that is as likely.
+    /// The most time by which one is late; each time up to that is as likely.
     pub reorder_by: Nanos,
     /// Rate of the links in bytes per second.
     pub line_rate: u64,
@@ -42,7 +42,7 @@ pub struct Bulk {
     pub in_flight: u32,
     /// Credits of the session.
     pub credits: u32,
-    /// Requests in all; more if the small ones take longer, unless there are none.
+    /// Large requests in all; more while small ones are left, but none if this is 0.
     pub requests: u32,
     /// Requests of one packet on the same session, one after the other.
     pub small_requests: u32,
@@ -78,7 +78,7 @@ pub struct BulkReport {
     pub gbps: f64,
     /// Median and 99th percentile of the round trips of small requests; 0 if there are none.
     pub small_rtt: [Nanos; 2],
-    /// Packets of large requests that the client had to send at least.
+    /// Packets of the large requests, each counted once.
     pub packets: u64,
     /// Frames lost, in both directions.
     pub lost: u64,
@@ -184,7 +184,7 @@ impl Bulk {
         }
     }
 
-    /// Queues that hold all of a session's credits, so that what is lost is lost on purpose, and
+    /// Queues that hold all of a session's credits, so that only planned losses happen, and
     /// processors that are faster than the links.
     fn network(&self) -> NetConfig {
         let queue_bytes = u64::from(self.credits) * 2 * u64::from(self.data_size + 64);

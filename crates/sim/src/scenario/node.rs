@@ -1,5 +1,5 @@
-//! An endpoint of a load: it calls, or answers, or both. A call begins when all of its batch have
-//! ended and a pause is over (a closed loop), or when it arrives (an open loop).
+//! An endpoint of a load: it calls, or answers, or both. A call begins when the batch before
+//! has ended and a pause is over (a closed loop), or when it arrives (an open loop).
 //!
 //! Invariant: an operation's msgbufs are with the call while it is under way, else with the
 //! operation. Called by the world, and by `build` before the run.
@@ -21,9 +21,9 @@ use crate::world::{Cluster, Node, ProcessId};
 const CALL: ReqType = ReqType(1);
 /// Requests and responses begin and end with a word that follows from their name.
 const WORD: usize = 8;
-/// A thread that was not run for longer was not busy but found nothing to do.
+/// A thread that did not run for longer than this was idle, not busy.
 const SPIN: Nanos = Nanos(500);
-/// Idle iterations in which the endpoint looks at the time once at least (rule of the event loop).
+/// The endpoint reads the time at least once in this many idle iterations.
 const LOOKS: u32 = 64;
 
 /// Makes the endpoints of a scenario.
@@ -173,7 +173,7 @@ fn on_timer(app: &mut App, token: TimerToken, cx: &mut Cx<'_>) {
 }
 
 impl App {
-    /// Operation `index` has ended: what comes after it.
+    /// Operation `index` has ended: begins a waiting call, or the next batch once all of this have.
     fn on_end(&mut self, index: usize, cx: &mut Cx<'_>) {
         let Arrivals::Closed { batch: size, think } = self.load.arrivals else {
             match self.waiting.pop_front() {
@@ -203,7 +203,7 @@ impl App {
         }
     }
 
-    /// A request of an open loop: its time begins, whether it can begin or not.
+    /// A request of an open loop arrives: its time runs from here, also if it has to wait.
     fn on_arrival(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now();
         match self.idle.pop() {

@@ -55,9 +55,9 @@ pub struct Stage {
     pub latency: Quantiles,
     /// Of packets, as clients measure them.
     pub rtt: Quantiles,
-    /// Jain's index of what the clients got across: 1 if each got the same.
+    /// Jain's index of the data that each client sent: 1 if all sent the same.
     pub jain: f64,
-    /// Jain's index of what the clients got back.
+    /// Jain's index of the data that each client got back.
     pub jain_back: f64,
     /// Data that all clients together sent, in 10⁹ bits per second.
     pub gbps_across: f64,
@@ -110,10 +110,10 @@ pub struct Quantiles {
     pub max: u64,
 }
 
-/// The network at a time.
+/// The network at one moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Point {
-    /// When.
+    /// The moment.
     pub at: Nanos,
     /// Bytes in the longest queue of any switch.
     pub longest_queue: u64,

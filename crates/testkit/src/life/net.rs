@@ -16,17 +16,18 @@ use dunlin_core::transport::{
 };
 
 pub(super) const DATA_SIZE: u32 = 128;
-/// Largest message: some orders are for more.
+/// The largest message; some steps ask for more.
 pub(super) const MAX_MESSAGE: u32 = 1900;
 /// The number by which each of the two endpoints names the other.
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 pub(super) const JOBS: usize = 3;
-/// Requests in a row, of all slots, of which the data is in the packets, or is not.
+/// This many requests in a row have their data in packets; as many after them leave it with the
+/// sender.
 const REFERRED: u32 = 64;
 /// Shortest data that stays with its sender.
 pub(super) const REFERRED_LEN: usize = 24;
-/// Data that begins with a multiple of this has been taken back when it is looked at first.
+/// If data begins with a multiple of this, its sender takes it back before the first look at it.
 const REVOKED: u8 = 16;
 /// Frames that are remembered to be sent again.
 const HISTORY: usize = 32;
@@ -50,7 +51,7 @@ pub(super) type Inbox = Rc<RefCell<VecDeque<Datagram>>>;
 pub(super) struct NetRx {
     pub(super) inbox: Inbox,
     pub(super) burst: Vec<Datagram>,
-    /// Of all data that stays with its sender.
+    /// The generation of all data that stays with its sender.
     pub(super) generation: AtomicU32,
 }
 
@@ -79,8 +80,7 @@ impl Rx for NetRx {
 }
 
 impl NetRx {
-    /// How long the front of a frame is whose data stays with its sender: of every second request,
-    /// in both directions.
+    /// The length of the part before the data, if that stays with its sender.
     fn by_reference(&self, bytes: &[u8]) -> Option<usize> {
         let header = Header::decode(bytes).ok()?;
         let lead = front_of(bytes)?;

@@ -1,6 +1,6 @@
-//! Which declaration every name of a function means. C lets a name be declared anywhere and shadow
-//! another; renaming is only safe on top of this. Built once for a function that has a `foreach`,
-//! read by every later pass.
+//! Finds the declaration that each name of a function means. C lets a name be declared anywhere and
+//! shadow another; renaming is only safe on top of this. Built once for a function that has a
+//! `foreach`, read by every later pass.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -111,7 +111,7 @@ pub(crate) fn declared_identifier(mut node: Node<'_>) -> Option<Node<'_>> {
 /// The variables of the file: their names, and how many array dimensions each has.
 pub(crate) type Globals<'a> = HashMap<&'a str, usize>;
 
-/// Array dimensions of a name of which only headers know what it is: it may be an array.
+/// Array dimensions of a name that only a header can declare: it may be an array.
 const UNKNOWN_DIMENSIONS: usize = 16;
 
 pub(crate) fn globals<'a>(source: &Source<'a>, root: Node<'_>) -> Globals<'a> {

@@ -1,9 +1,9 @@
-//! Compares all slots of a bucket or node with a key at once, without branches: nothing predicts
-//! which of the slots it is. Loops that say the same compile to vectors for a half of the slots
-//! only, and take twice as long. `c/compare.h` is the same in C.
+//! Compares all slots of a bucket or node with a key at once, without branches, because no
+//! processor predicts which slot it is. Plain loops compile to vectors for half of the slots only,
+//! and take twice as long. `c/compare.h` is the same in C.
 //!
-//! Invariant: what has no vectors of 32 bytes gives the same masks. Called by `cuckoo`, `mica` and
-//! `btree`.
+//! Invariant: code for processors without 32-byte vectors gives the same masks. Called by `cuckoo`,
+//! `mica` and `btree`.
 
 /// Bit `i` is set if `keys[i] == key`.
 #[inline(always)]

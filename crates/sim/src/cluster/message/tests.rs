@@ -1,4 +1,4 @@
-//! Requests and responses tell what they are.
+//! Requests read back as they were written, and a response belongs to one call.
 
 use super::{Ask, Kind, answer_of, is_answer_of};
 

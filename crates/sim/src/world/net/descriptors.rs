@@ -4,18 +4,18 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Memory that two processes share, and what both ends say in it.
+/// Memory that two processes share, and the words of both ends in it.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) id: u64,
-    /// The end of that number uses it.
+    /// By the number of an end: whether it uses the memory.
     pub(super) here: [Cell<bool>; 2],
     /// One end is dead, or has said that the other is.
     pub(super) given_up: Cell<bool>,
 }
 
 impl Memory {
-    /// Its maker uses it.
+    /// New memory, which only its maker uses.
     pub(super) const fn new(id: u64) -> Self {
         Self {
             id,
