@@ -78,7 +78,7 @@ pub enum CloseReason {
     Reset,
     /// The server refused the session.
     Refused,
-    /// Nobody answered before the deadline of the connect.
+    /// No peer answered before the deadline of the connect.
     ConnectTimeout,
     /// This endpoint is going away.
     EndpointClosed,

@@ -32,7 +32,7 @@ pub const RX_BURST: usize = 32;
 /// One packet to send: inline bytes, then the bytes that `data` names (perhaps none).
 #[derive(Clone, Copy, Debug)]
 pub struct TxItem {
-    /// To whom.
+    /// The peer that it goes to.
     pub peer: PeerId,
     /// How many bytes of `inline` are part of the packet.
     pub inline_len: u32,

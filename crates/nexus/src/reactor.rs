@@ -52,7 +52,7 @@ pub(crate) struct Reactor {
     requests: Arc<Mailbox<Request>>,
     endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
     page: Option<Arc<Page>>,
-    /// What stands there.
+    /// The counters that the page shows.
     shown: Option<PlaneCounters>,
     stopping: bool,
 }
@@ -213,7 +213,7 @@ impl Reactor {
         if let Some(remote) = socket::remote_addr(fd.as_fd()) {
             self.plane.on_remote(link, remote.ip());
         }
-        // Whom the plane evicted is to be closed before its descriptor is used again.
+        // A connection that the plane evicted is closed before its descriptor is used again.
         self.act();
         self.enter(link, Stream::new(fd, false));
         // Who says hello at once is no longer half open when the next one is accepted.
@@ -377,7 +377,7 @@ impl Reactor {
         let unix = matches!(to, Target::Unix(_));
         let ready = dialled.and_then(|fd| prepare(&fd, unix).map(|()| fd));
         match ready {
-            // Nobody but this user's processes is given descriptors.
+            // Only processes of this user get descriptors.
             Ok(fd) if !unix || is_of_own_user(&fd) => self.enter(link, Stream::new(fd, true)),
             _ => {
                 let now = self.clock.now();

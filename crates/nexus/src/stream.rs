@@ -31,7 +31,7 @@ pub(crate) struct Stream {
     fds: Vec<OwnedFd>,
     output: VecDeque<Piece>,
     queued: usize,
-    /// What the reactor has told the kernel to wait for.
+    /// The events that the kernel waits for, as the reactor has asked.
     pub(crate) interest: Interest,
 }
 
@@ -80,7 +80,7 @@ impl Stream {
         self.connecting
     }
 
-    /// What there is to wait for now.
+    /// The events to wait for now.
     pub(crate) fn wants(&self) -> Interest {
         if self.connecting {
             Interest::Write

@@ -37,7 +37,7 @@ struct Raw {
     back: Vec<Cell>,
 }
 
-/// What is measured: a name, a unit, and both figures of each run.
+/// A measurement: a name, a unit, and both figures of each run.
 struct Row {
     name: &'static str,
     unit: &'static str,

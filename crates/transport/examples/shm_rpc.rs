@@ -9,7 +9,7 @@
 //!
 //! `SIZE` is 8, 32, 56, 200 or 1000 bytes each way, or 32 with a deadline on every call. With none
 //! in flight, `COUNT` iterations of each endpoint find nothing to do; else `COUNT` RPCs do.
-//! What counts happens in [`counted`]: the client's part in [`client_turn`], the server's in
+//! The counted part is [`counted`]: the client's part in [`client_turn`], the server's in
 //! [`server_turn`]. The last line printed is the number of RPCs or iterations in there.
 //!
 //! The client writes fresh numbers to the beginning of each request, and one to its end if it is

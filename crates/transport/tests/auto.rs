@@ -1,5 +1,5 @@
-//! The `auto` transport: which transport a peer is met on, both at once, and whom a look at the
-//! socket may cost time.
+//! The `auto` transport: which transport carries the packets of a peer, both at once, and when
+//! an endpoint looks at its socket.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::net::UdpSocket;
@@ -332,7 +332,7 @@ fn both_transports_end_a_wait() {
 fn a_stranger_s_datagram_cannot_keep_an_endpoint_awake() {
     let (mut a, mut b) = (Endpoint::new(1), Endpoint::new(2));
     connect(&mut a, &mut b, true);
-    // Nobody reaches `a` over UDP, so its socket is not looked at; but it is waited on.
+    // No peer reaches `a` over UDP, so its socket is not looked at; but it is waited on.
     let mut fds = Vec::new();
     Auto::fds(&a.rx, &a.tx, &mut fds);
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! What holds for every scheme, whatever the network does.
+//! Properties that hold for every scheme on any network.
 
 use proptest::prelude::*;
 
@@ -173,7 +173,7 @@ proptest! {
         let mut now = Nanos(1);
         flow.on_answer(good(now));
         for (step, event) in events {
-            // Nobody measures less than light takes.
+            // No packet is faster than light.
             let event = match event {
                 Event::Answer { rtt, congestion, packets } => Event::Answer {
                     rtt: rtt.map(|rtt| rtt.max(5000)),

@@ -266,7 +266,7 @@ impl LanePacket {
         Self(u64::from(peer.0) | (len as u64) << 32 | u64::from(line) << 48)
     }
 
-    /// To whom.
+    /// The peer that it goes to.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     pub const fn peer(self) -> PeerId {

@@ -1,4 +1,4 @@
-//! What becomes of calls that wait for a slot or for their session.
+//! The fate of calls that wait for a slot or for their session.
 
 use dunlin_core::{Config, Nanos, SessionOptions, Tag};
 use dunlin_testkit::pair::*;

@@ -134,8 +134,8 @@ fn a_deadline_completes_at_once_and_the_slot_waits_for_the_server() {
     pair.run();
     pair.pass(Nanos::from_millis(3));
     assert_eq!(pair.done(), [(Tag(1), Err(RpcError::DeadlinePassed))]);
-    // The server still has the request: the only slot must not be used. It hears once that nobody
-    // waits, however often the client says so.
+    // The server still has the request: the only slot must not be used. One cancellation
+    // reaches its handler, however often the client sends it.
     pair.call(ECHO, b"next", 2);
     pair.pass(Nanos::from_millis(30));
     assert!(pair.client.rpc.counters().cancels > 1);

@@ -277,7 +277,7 @@ fn contradictions_are_dropped_and_counted() {
             header.pkt = PktNum(197_u32.wrapping_sub(u32::from(header.aux)));
             shows
         });
-        // Packets of the response that nobody asked for.
+        // Packets of the response that the client has not asked for.
         forged[3] += forge(frames, |header| {
             let shows = header.kind == PacketType::Resp && header.pkt.0 == 20;
             header.pkt = PktNum(180);
@@ -369,7 +369,7 @@ fn own_absence_is_no_silence_of_the_peer() {
     // The client does not run for two seconds, and what was on its way to it is lost.
     pair.clock.pass(Nanos(2_000_000_000));
     pair.client.inbox.borrow_mut().clear();
-    // Long enough for several attempts, without which nobody is given up.
+    // Long enough for several attempts, before which no request is given up.
     for _ in 0..1000 {
         pair.clock.pass(Nanos(100_000));
         pair.step_client();

@@ -1,4 +1,4 @@
-//! What the server says when its memory is used up, at each place where a request needs some.
+//! Answers of a server whose memory is used up, at each place where a request needs some.
 
 use dunlin_core::{Config, Nanos, RpcError, SessionOptions, Tag};
 use dunlin_msgbuf::MsgBuf;

@@ -1,4 +1,4 @@
-//! Packets that nobody should have sent.
+//! Packets that no sound peer sends.
 
 use dunlin_core::{Nanos, SessionOptions, Tag};
 use dunlin_testkit::pair::*;
@@ -19,7 +19,7 @@ fn send(pair: &mut Pair, header: Header, data: &[u8]) {
     pair.step_server();
 }
 
-/// Variations of a good header that nobody should have sent.
+/// Variations of a good header that no sound peer sends.
 fn forgeries(good: Header) -> [Header; 11] {
     // A flag that every type may have.
     let good = Header {
@@ -268,7 +268,7 @@ fn a_burst_of_many_sessions_is_the_same_as_one_by_one() {
         rpc.call(*session, ECHO, request, response, Tag(tag))
             .unwrap();
     }
-    // Memory is asked for by packets that nobody has checked.
+    // The endpoint prefetches for packets before it has checked them.
     pair.step_client();
     let strange: [&[u8]; 3] = [&[0xFF; 4], &[0xFF; 12], &[0xFF; 24]];
     let strange = strange.map(<[u8]>::to_vec);

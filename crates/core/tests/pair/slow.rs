@@ -17,7 +17,7 @@ const LONG: Nanos = Nanos::from_millis(10);
 type Meanwhile = Option<Box<dyn FnOnce()>>;
 
 thread_local! {
-    /// What happens elsewhere while a handler runs.
+    /// A function that runs in the middle of a handler, for what happens elsewhere meanwhile.
     static MEANWHILE: RefCell<Meanwhile> = const { RefCell::new(None) };
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn remote_addr(socket: BorrowedFd<'_>) -> Option<SocketAddr> {
     address(socket, libc::getpeername)
 }
 
-/// What one of two calls says, which differ in nothing but the end that they ask for.
+/// The address that one of two system calls returns: of this end of a socket, or of the other.
 fn address(
     socket: BorrowedFd<'_>,
     ask: unsafe extern "C" fn(
@@ -290,7 +290,7 @@ fn fill_control(message: &mut libc::msghdr, control: &mut ControlBuffer, fds: &[
 /// Takes ownership of every descriptor in the control data that the kernel filled in.
 fn take_control(message: &libc::msghdr, fds: &mut Vec<OwnedFd>) {
     // SAFETY: the kernel wrote well-formed records and their length; the macros walk them and
-    // stop at the end. Each descriptor in them is new and owned by nobody else.
+    // stop at the end. Each descriptor in them is new and has no other owner.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {

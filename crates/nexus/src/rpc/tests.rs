@@ -1,4 +1,4 @@
-//! What it costs an endpoint to show itself. It prints, so it is run by hand.
+//! The time that an endpoint takes to publish its counters. It prints, so it is run by hand.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! What a subscriber hears of the control plane: a session from its beginning to its end, somebody
-//! who sends nonsense, and a background handler that panics. One test: a process has one
+//! The events of the control plane that a subscriber gets: a session from its beginning to its end,
+//! a peer that sends nonsense, and a background handler that panics. One test: a process has one
 //! subscriber.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -237,6 +237,6 @@ fn load<T: Open>(server: SocketAddr) {
 
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // The parent may be gone; then nobody listens.
+    // The parent may be gone; then no process reads this.
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
 }

@@ -102,7 +102,7 @@ fn leaving_client<T: Named>() {
     );
 }
 
-/// A client is killed in the middle of its calls: the same, but nobody says goodbye.
+/// A client is killed in the middle of its calls: the same, but without a goodbye.
 fn killed_client<T: Named>() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = endpoint::<T>(&nexus);

@@ -1,4 +1,4 @@
-//! What a hostile or broken process can do at the control port: nothing that others notice.
+//! A hostile or broken process at the control port can do nothing that others notice.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -25,7 +25,7 @@ const BACKGROUND: ReqType = ReqType(2);
 /// Never answers before its client has given up.
 const NEVER: ReqType = ReqType(3);
 
-/// What the endpoints of these tests remember.
+/// The state of the endpoints of these tests.
 #[derive(Default)]
 struct App {
     events: Vec<SessionEvent>,

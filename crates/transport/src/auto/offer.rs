@@ -35,7 +35,7 @@ pub(super) struct Parts {
 /// An offer that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// To whom it went.
+    /// The endpoint that it went to.
     pub(super) endpoint: EndpointUid,
     /// The part of shared memory, if it had one.
     pub(super) shm: Option<Pending>,

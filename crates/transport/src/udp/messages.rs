@@ -29,7 +29,7 @@ const _: () = assert!(COPY_ALONE_BYTES <= WINDOW * COPY_BYTES);
 /// One or several datagrams to one peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    /// To whom.
+    /// The peer that it goes to.
     pub(super) peer: PeerId,
     /// Bytes of each datagram but the last; 0 if there is only one.
     pub(super) segment: u16,

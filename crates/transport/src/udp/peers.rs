@@ -78,7 +78,7 @@ impl Peers {
         }
     }
 
-    /// Remembers to whom an offer goes; `None` if too many offers wait for answers.
+    /// Remembers the peer that an offer goes to; `None` if too many offers wait for answers.
     pub(super) fn begin_offer(&mut self, peer: &PeerInfo) -> Option<Pending> {
         if self.offered.len() >= self.max {
             return None;
@@ -88,7 +88,7 @@ impl Peers {
         Some(Pending(self.next_offer))
     }
 
-    /// To whom an offer went; it is then forgotten. `None` if there was no such offer.
+    /// The peer that an offer went to; it is then forgotten. `None` if there was no such offer.
     pub(super) fn end_offer(&mut self, pending: &Pending) -> Option<PeerInfo> {
         self.offered.remove(&pending.0)
     }

@@ -40,7 +40,7 @@ pub(crate) struct Endpoint<H: Harness + ?Sized> {
     pub(crate) tx: TxOf<H>,
     pub(crate) limits: Limits,
     pub(crate) pool: Pool,
-    /// What was sent last.
+    /// The msgbufs that were sent last.
     kept: VecDeque<MsgBuf>,
     pub(crate) number: u16,
 }
@@ -88,7 +88,7 @@ impl<H: Harness> Endpoint<H> {
         }
     }
 
-    /// What the control plane would say about this endpoint.
+    /// This endpoint as the control plane would describe it.
     pub(crate) fn info(&self) -> PeerInfo {
         let mut uid = [7; 16];
         uid[..2].copy_from_slice(&self.number.to_le_bytes());
@@ -207,7 +207,7 @@ impl<H: Harness> Endpoint<H> {
         self.send(vec![packet]);
     }
 
-    /// What one burst shows.
+    /// The packets of one burst.
     pub(crate) fn poll(&mut self) -> Vec<Packet> {
         let frames = self.rx.burst();
         let frames = (0..frames).filter_map(|index| whole(&self.rx.frame(index)));
@@ -225,7 +225,7 @@ impl<H: Harness> Endpoint<H> {
         packets
     }
 
-    /// What comes until many polls in a row have found nothing.
+    /// The packets that come until many polls in a row have found none.
     pub(crate) fn rest(&mut self) -> Vec<Packet> {
         let mut packets = Vec::new();
         let mut quiet = 0;

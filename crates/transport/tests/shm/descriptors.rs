@@ -37,7 +37,7 @@ fn null() -> OwnedFd {
         .into()
 }
 
-/// What a hostile peer may send in the place of memory of `len` bytes.
+/// Descriptors that a hostile peer may send in the place of memory of `len` bytes.
 fn not_memory(len: i64) -> Vec<OwnedFd> {
     let sealed = libc::F_SEAL_SHRINK;
     let (_, pipe) = std::io::pipe().unwrap();

@@ -107,13 +107,13 @@ impl End {
             .collect()
     }
 
-    /// Wakes whoever fell asleep while we sent.
+    /// Wakes a receiver that fell asleep while we sent.
     pub(crate) fn settle(&mut self) {
         self.tx.settle();
     }
 
-    /// Polls until something comes. Whoever has just fallen asleep is woken first, as an endpoint
-    /// does that has nothing more to send.
+    /// Polls until something comes. A receiver that has just fallen asleep is woken first, as by
+    /// an endpoint that has nothing more to send.
     pub(crate) fn receive(&mut self) -> Vec<u64> {
         self.tx.settle();
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What cannot be sent is dropped under a name, never waited for, and harms nobody else.
+//! A packet that cannot be sent is dropped under a name, never waited for, and harms no other.
 
 use std::time::{Duration, Instant};
 

@@ -276,11 +276,11 @@ fn an_endpoint_of_every_address_is_told_where_its_control_connection_is() {
         let (_pending, offer) = told(local).unwrap();
         assert!(offer.bytes.ends_with(&[127, 0, 0, 3]), "{offer:?}");
     }
-    // Whoever came over IPv6 cannot be told an address of this socket.
+    // This socket has no address for a peer that came over IPv6.
     assert!(matches!(told("[::1]:1"), Err(ConnectError::Unreachable)));
 }
 
-/// What two endpoints with these options agree on, the first of which says where it is.
+/// The data size that two endpoints with these options agree on; the first makes the offer.
 fn agreed(ours: &Options, theirs: &Options) -> u32 {
     let (mut a, mut b) = (Endpoint::new(ours), Endpoint::new(theirs));
     let (to_b, to_a) = connect(&mut a, &mut b);
@@ -296,7 +296,7 @@ fn packets_are_large_where_no_link_bounds_them() {
         ..Options::default()
     };
     assert_eq!(agreed(&loopback, &loopback), 6000);
-    // Whoever says that it is elsewhere is sent what an Ethernet carries.
+    // A peer that names another host's address gets packets that an Ethernet carries.
     let elsewhere = Options {
         advertise: Some("192.0.2.1".parse().unwrap()),
         ..loopback.clone()

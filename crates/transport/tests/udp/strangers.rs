@@ -1,4 +1,4 @@
-//! Datagrams from somebody who is not a peer, and datagrams that no peer sends.
+//! Datagrams from a socket that is not a peer's, and datagrams that no peer sends.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};

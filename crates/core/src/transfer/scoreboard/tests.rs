@@ -88,7 +88,7 @@ fn what_never_left_cannot_have_arrived() {
     assert_eq!(transfer.on_acked(0, RTT, RTT), None, "twice");
 }
 
-/// What is known, without cleverness.
+/// The state of each packet in a plain list.
 #[derive(Default)]
 struct Model {
     next: u32,
