@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -139,7 +139,7 @@ impl Step {
         let mut command = Command::new("bash");
         command
             .args(["-eu", "-o", "pipefail", "-c", &self.script])
-            .env("XTASK", std::env::current_exe()?)
+            .env("XTASK", standing(std::env::current_exe()?))
             .current_dir(root)
             .process_group(0);
         Ok(command)
@@ -152,6 +152,15 @@ impl Step {
             outcome => outcome,
         })
     }
+}
+
+/// The path of a program that runs. A step that builds it anew replaces its file; the system then
+/// calls the old one deleted, and the new one stands at the path.
+fn standing(program: PathBuf) -> PathBuf {
+    let path = program
+        .to_str()
+        .and_then(|it| it.strip_suffix(" (deleted)"));
+    path.map_or(program.clone(), PathBuf::from)
 }
 
 fn wait(mut child: Child, limit: Duration) -> anyhow::Result<Outcome> {

@@ -61,3 +61,10 @@ fn a_step_that_hangs_is_ended_with_its_children() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn a_program_that_was_built_anew_is_found_at_its_path() {
+    let standing = |path: &str| standing(PathBuf::from(path));
+    assert_eq!(standing("/a/xtask (deleted)"), Path::new("/a/xtask"));
+    assert_eq!(standing("/a/xtask"), Path::new("/a/xtask"));
+}
