@@ -1,5 +1,6 @@
 //! `incast`: 8 MB requests of many hosts to one, back to back, under each congestion control scheme
-//! (eRPC §6.5, table 5); and `incast-background`: 64 KB RPCs among the others meanwhile.
+//! (eRPC §6.5, table 5); and `incast-background`: 64 KB RPCs among all other hosts at the
+//! same time.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! `dunlin info`: what this machine offers to Dunlin, and what to do about what it lacks. Nothing
-//! here is needed to run: each line says what it would bring.
+//! `dunlin info`: the features of this machine that Dunlin uses, and how to get those that it
+//! lacks. Dunlin runs without any of them: each line says what its feature would bring.
 
 mod facts;
 mod machine;

@@ -1,8 +1,8 @@
 //! Frames that no honest endpoint sent: noise, damaged copies, replays, forgeries.
 //!
-//! Invariant: unless an attack is named for knowing the token, none of its packets carries the
-//! right one, or it is a bytewise copy of a packet that was sent before; so every checker may stay
-//! on. Knows the packet format, as an attacker does. Called by scenarios.
+//! Invariant: only attacks that say so know the right token. Any other packet has a wrong one, or
+//! is a bytewise copy of a packet that was sent before; so every checker may stay on. This file
+//! knows the packet format, as an attacker does. Called by scenarios.
 
 use dunlin_wire::{HEADER_LEN, Header, PacketType, PktNum, ReqNum, Token};
 
@@ -27,7 +27,7 @@ pub enum Attack {
     Mutation,
     /// A copy of a frame, perhaps of a session or a process that is long gone.
     Replay,
-    /// A request with a later number, with a wrong token.
+    /// A request with a later number and a wrong token.
     FutureGuess,
     /// A request with a later number than the slot can have reached, with the right token: in
     /// eRPC it wedges the slot for ever (design §17).
@@ -53,7 +53,7 @@ impl Attack {
 
 const RECENT: usize = 64;
 const OLD: usize = 64;
-/// One of this number of frames goes to the old ones.
+/// One in this many frames is kept among the old ones.
 const OLD_STEP: usize = 23;
 
 impl Tap {
@@ -62,7 +62,7 @@ impl Tap {
         self.on = true;
     }
 
-    /// A frame passes.
+    /// Records a frame that passes.
     pub(crate) fn record(&mut self, to: PortId, bytes: &[u8]) {
         if !self.on {
             return;
@@ -138,7 +138,7 @@ fn keep(ring: &mut Vec<(PortId, Vec<u8>)>, limit: usize, at: usize, to: PortId, 
     copy.extend_from_slice(bytes);
 }
 
-/// Cuts the frame behind its first packet, which is decoded.
+/// Cuts the frame after its first packet, which is decoded.
 fn first_packet(bytes: &mut Vec<u8>, data_size: u32) -> Option<Header> {
     let header = Header::decode(bytes).ok()?;
     let end = HEADER_LEN + header.extension_len() + header.data_len(data_size)? as usize;

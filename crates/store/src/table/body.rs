@@ -42,7 +42,7 @@ pub struct Table {
     mutant: Option<Mutant>,
 }
 
-/// Where items get their memory.
+/// The memory of items.
 #[derive(Debug)]
 pub(super) enum Storage {
     Log(Log),
@@ -168,7 +168,7 @@ impl Table {
         self.settle(now);
     }
 
-    /// Lets a flush happen that is due.
+    /// Carries out a flush that is due.
     #[inline]
     pub(super) fn settle(&mut self, now: Seconds) {
         if self.flush_at.is_some_and(|at| at <= now) {
@@ -179,7 +179,8 @@ impl Table {
         }
     }
 
-    /// Finds a key's item, after what is due for its bucket. An item that has expired is gone.
+    /// Finds a key's item, after the work that is due for its bucket. An item that has expired is
+    /// gone.
     #[inline]
     pub(super) fn find(&mut self, key: &Key<'_>, now: Seconds) -> Option<Found> {
         self.settle(now);

@@ -290,7 +290,7 @@ fn bad_attempts() -> Named {
 }
 
 fn bad_sides() -> Named {
-    // Behind attempt and target, then behind endpoint, session and token, then behind the numbers.
+    // After attempt and target, then after endpoint, session and token, then after the numbers.
     let window = BODY + 8 + 2 + 16 + 4 + 4;
     let offers = window + 1 + 2 + 4 + 4 + 4;
     vec![
@@ -330,7 +330,7 @@ fn valid(name: &str) -> Vec<u8> {
         .1
 }
 
-/// The valid frame of this name, which ends with a text or with bytes, with one byte more of them.
+/// The valid frame of this name, which ends with a text or with bytes, made one byte longer.
 /// `length_at` is the place of the lowest byte of their length.
 fn lengthened(name: &str, length_at: usize) -> Vec<u8> {
     let mut frame = valid(name);

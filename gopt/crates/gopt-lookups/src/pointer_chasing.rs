@@ -69,7 +69,7 @@ impl Chain {
         Cell(key)
     }
 
-    /// Where the number of the cell after this one is.
+    /// The place of the next cell's number.
     #[inline(always)]
     fn next(&self, Cell(at): Cell) -> &Cell {
         // SAFETY: keys were checked, and the constructor wrote numbers of cells only.

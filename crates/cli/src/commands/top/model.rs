@@ -29,7 +29,7 @@ pub(super) struct Model {
     pub(super) after: Vec<Snapshot>,
     /// The picture stays as it is.
     pub(super) held: bool,
-    /// Which table the keys are for.
+    /// The table that keys act on.
     pub(super) table: Table,
     /// The chosen endpoint, as a row of its table.
     pub(super) endpoint: usize,

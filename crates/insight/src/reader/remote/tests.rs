@@ -1,4 +1,4 @@
-//! An answer that is not that of a nexus is an error.
+//! An answer that no nexus would give is an error.
 
 use std::net::TcpListener;
 

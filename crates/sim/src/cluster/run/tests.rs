@@ -1,4 +1,4 @@
-//! Whole runs: they are sound, they are what their seed says, and planted bugs are found.
+//! Whole runs are sound and follow from their seeds, and planted bugs are found.
 
 use super::{Failure, Options, run_seed};
 
@@ -20,7 +20,7 @@ fn seeds_run_without_a_failure() {
             *total += end;
         }
     }
-    // A workload in which some way to end never happens would not test it.
+    // A workload in which no call ends in one of the ways would not test that way.
     assert!(totals.iter().all(|total| *total > 10), "{totals:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The make of a network: rates, delays, memory, and what moving frames costs a thread.
+//! The configuration of a network: rates, delays, memory, and what moving frames costs a thread.
 //!
 //! Called by `net` and its parts, filled by plans, scenarios and tests.
 
@@ -24,7 +24,8 @@ pub struct NetConfig {
     pub tells_base_rtt: bool,
     /// The switches.
     pub fabric: Fabric,
-    /// Bytes that a frame takes on a cable beside its own: headers below ours, checksum, gap.
+    /// Bytes that a frame takes on a cable in addition to its own: headers below ours, checksum,
+    /// gap.
     pub frame_overhead: u32,
     /// Frames that a port holds for its endpoint.
     pub rx_queue: u32,
@@ -38,7 +39,7 @@ pub struct NetConfig {
     pub cpu: CpuCosts,
     /// Bytes of a frame that damage may hit unnoticed; see `faults::damage`.
     pub reach: Range<usize>,
-    /// How a frame looks in the trace: the network itself cannot read it.
+    /// Describes a frame for the trace, because the network itself cannot read it.
     pub describe: fn(&[u8]) -> String,
 }
 

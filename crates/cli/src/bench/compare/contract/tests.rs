@@ -1,5 +1,5 @@
 //! Requests survive the way through arguments, and answers that break the contract are refused
-//! with what is wrong.
+//! with a reason.
 
 use proptest::prelude::*;
 
