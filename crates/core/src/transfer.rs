@@ -10,6 +10,7 @@
 //! hands them to their handlers. A large response leaves in `server/requests/parts.rs`, packet by
 //! packet as the client asks for it.
 
+mod packet_set;
 pub(crate) mod reassembly;
 pub(crate) mod scoreboard;
 pub(crate) mod transfers;

@@ -15,9 +15,7 @@ use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
 use crate::handle::CallIdx;
 use crate::time::Nanos;
-
-/// Words of a set of packets.
-const WORDS: usize = (MAX_AHEAD / u64::BITS) as usize;
+use crate::transfer::packet_set::{PacketSet, WORDS};
 
 /// Doublings of the window for reordering, at most.
 const MAX_REORDER: u32 = 10;
@@ -28,47 +26,6 @@ const REPAIRS_TO_NARROW: u32 = 16;
 /// Packets of a turn: a message of 64 KB is sent without a break, and one of many turns leaves room
 /// for others between them.
 const QUANTUM: u32 = 64;
-
-/// A set of packets of which none is [`MAX_AHEAD`] or more away from another.
-#[derive(Clone, Copy, Debug, Default)]
-struct PacketSet([u64; WORDS]);
-
-impl PacketSet {
-    #[inline]
-    fn place(packet: u32) -> (usize, u64) {
-        let at = packet % MAX_AHEAD;
-        ((at / u64::BITS) as usize, 1 << (at % u64::BITS))
-    }
-
-    #[inline]
-    fn has(&self, packet: u32) -> bool {
-        let (word, bit) = Self::place(packet);
-        self.0[word] & bit != 0
-    }
-
-    #[inline]
-    fn insert(&mut self, packet: u32) {
-        let (word, bit) = Self::place(packet);
-        self.0[word] |= bit;
-    }
-
-    #[inline]
-    fn remove(&mut self, packet: u32) {
-        let (word, bit) = Self::place(packet);
-        self.0[word] &= !bit;
-    }
-
-    /// The packets from `base` on as words of which the first has `base` in its lowest bit. All of
-    /// the set lie there.
-    fn words_from(&self, base: u32) -> [u64; WORDS] {
-        let (first, shift) = (Self::place(base).0, base % u64::BITS);
-        std::array::from_fn(|index| {
-            let [low, high] = [index, index + 1].map(|at| self.0[(first + at) % WORDS]);
-            // A shift by 64 is none.
-            low >> shift | high.checked_shl(u64::BITS - shift).unwrap_or(0)
-        })
-    }
-}
 
 /// Which packets of a message have arrived: what the receiving side keeps.
 #[derive(Clone, Copy, Debug, Default)]
