@@ -20,6 +20,9 @@ use crate::transfer::packet_set::{PacketSet, WORDS};
 /// Doublings of the window for reordering, at most.
 const MAX_REORDER: u32 = 10;
 
+/// Probes in a row with answers sooner than any before, of which the last one is believed.
+const EARLY_PROBES: u8 = 2;
+
 /// Packets that were lost and not late, one after the other, after which the window is halved.
 const REPAIRS_TO_NARROW: u32 = 16;
 
@@ -141,6 +144,8 @@ pub(crate) struct Transfer {
     widened: Nanos,
     /// Packets since that were lost indeed.
     repaired: u32,
+    /// Probes in a row that were answered sooner than any packet before.
+    early_probes: u8,
     /// When the packets last left, by their number modulo 512.
     sent: Vec<Nanos>,
 }
@@ -170,6 +175,7 @@ impl Transfer {
             reorder: 0,
             widened: Nanos::ZERO,
             repaired: 0,
+            early_probes: 0,
             sent: Vec::new(),
         }
     }
@@ -339,7 +345,7 @@ impl Transfer {
         }
         let sent = self.sent[(packet % MAX_AHEAD) as usize];
         let once = !self.resent.has(packet) && !self.lost.has(packet);
-        if self.lost.has(packet) || !once && now.since(sent) < least {
+        if self.lost.has(packet) || self.is_early(packet, once, now.since(sent), least) {
             // It came too early to be the second one: the first was not lost but late.
             self.on_late(now);
         } else {
@@ -368,6 +374,19 @@ impl Transfer {
         }
         self.probes = 0;
         Some(Answered { sent, once })
+    }
+
+    /// The packet left again, and is answered so soon that the answer must be that of the first
+    /// copy. If one probe of the tail after the other is, the way is shorter than it ever seemed:
+    /// the rest of the message would be probed packet by packet, each after a longer time.
+    fn is_early(&mut self, packet: u32, once: bool, took: Nanos, least: Nanos) -> bool {
+        if once || took >= least {
+            self.early_probes = 0;
+            return false;
+        }
+        let probed = self.probed.is_some_and(|(probed, _)| probed == packet);
+        self.early_probes += u8::from(probed && self.early_probes < EARLY_PROBES);
+        !probed || self.early_probes < EARLY_PROBES
     }
 
     /// A packet that was sent again was not lost but late.

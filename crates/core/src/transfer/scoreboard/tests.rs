@@ -78,6 +78,29 @@ fn a_packet_that_was_late_widens_the_window() {
     assert_eq!(transfer.reorder, 1);
 }
 
+/// All round trips were measured in a full queue. Then a burst is lost, and the queue is empty.
+#[test]
+fn probes_that_are_answered_sooner_than_ever_are_believed() {
+    let mut transfer = transfer(5);
+    send_all(&mut transfer, Nanos(0));
+    transfer.on_acked(0, RTT, RTT);
+    let mut now = RTT;
+    for tail in [4, 3] {
+        now += RTT.times(10);
+        assert_eq!(transfer.find_lost(now, Nanos(0)), Nanos::MAX);
+        assert_eq!(transfer.tail(), Some(tail));
+        transfer.on_probe(tail, now);
+        // The first copy was late, for all that is known.
+        now += Nanos(RTT.0 / 2);
+        assert!(transfer.on_acked(tail, now, RTT).is_some());
+    }
+    transfer.find_lost(now, Nanos(0));
+    assert_eq!(send_all(&mut transfer, now), [1, 2], "both at once");
+    // One that left once shows what is early.
+    transfer.on_acked(1, now + RTT, RTT);
+    assert_eq!(transfer.early_probes, 0);
+}
+
 #[test]
 fn what_never_left_cannot_have_arrived() {
     let mut transfer = transfer(3);
