@@ -104,11 +104,13 @@ pub struct PlaneCounters {
     pub busy_refusals: u64,
     /// Connections that moved from TCP to a UNIX socket.
     pub upgrades: u64,
+    /// Inquiries of other processes answered for an endpoint of this one that was in a handler.
+    pub answered_for_busy: u64,
 }
 
 impl PlaneCounters {
     /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 10] {
+    pub const fn named(&self) -> [(&'static str, u64); 11] {
         let Self {
             bad_messages,
             version_mismatches,
@@ -120,6 +122,7 @@ impl PlaneCounters {
             unknown_sessions,
             busy_refusals,
             upgrades,
+            answered_for_busy,
         } = *self;
         [
             ("bad_messages", bad_messages),
@@ -132,6 +135,7 @@ impl PlaneCounters {
             ("unknown_sessions", unknown_sessions),
             ("busy_refusals", busy_refusals),
             ("upgrades", upgrades),
+            ("answered_for_busy", answered_for_busy),
         ]
     }
 }

@@ -32,6 +32,9 @@
 //!
 //! Too often is more than [`MAX_RETRIES`] times, too late is after the deadline of the wish.
 //!
+//! Inquiries about requests of open sessions (rule C11) only pass through: an `Inquired` is one
+//! step, so is an `Account`, and a question of core's is one command.
+//!
 //! A session that the other side asks for has no stage: `Incoming` is one step, [`Step::Answer`],
 //! and its result ([`Handshake::on_answered`]) opens the session or refuses it.
 //!
@@ -55,7 +58,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, Closed, Nanos, Session};
+use dunlin_core::{CloseReason, Closed, Nanos, Question, Session};
 use dunlin_wire::SessionNum;
 use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
 
@@ -169,6 +172,14 @@ impl<F, P> Handshake<F, P> {
                 self.on_closed(key, reason);
                 Ok(())
             }
+            Event::Inquired { key, requests } => {
+                self.steps.push_back(Step::Inquired { key, requests });
+                Ok(())
+            }
+            Event::Account { key, account } => {
+                self.steps.push_back(Step::Account { key, account });
+                Ok(())
+            }
         }
     }
 
@@ -249,6 +260,17 @@ impl<F, P> Handshake<F, P> {
             }
             Answer::NoWay(code) => self.command(Command::Refuse { ticket, code }),
         }
+    }
+
+    /// Core wants to know what has become of requests of an open session.
+    pub fn on_question(&mut self, question: Question) {
+        let key = SessionKey {
+            endpoint: self.endpoint,
+            session: question.session.number(),
+            token: question.token,
+        };
+        let requests = question.requests;
+        self.command(Command::Inquire { key, requests });
     }
 
     /// Core says that a session has ended at this side.

@@ -12,7 +12,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use dunlin_core::Nanos;
-use dunlin_wire::control::{BootId, GoodbyeReason, Hello, Incarnation};
+use dunlin_wire::control::{BootId, Features, GoodbyeReason, Hello, Incarnation};
 
 use super::config::PlaneConfig;
 use super::heartbeat::{Detector, Verdict};
@@ -37,6 +37,7 @@ enum Phase {
 pub(super) struct Peer {
     pub(super) incarnation: Incarnation,
     pub(super) boot_id: BootId,
+    pub(super) features: Features,
     pub(super) unix_name: String,
 }
 
@@ -146,6 +147,7 @@ impl Link {
         self.peer = Some(Peer {
             incarnation: hello.incarnation,
             boot_id: hello.boot_id,
+            features: hello.features,
             unix_name: hello.unix_name.to_owned(),
         });
         if let (Some(remote), 1..) = (self.remote, hello.port) {

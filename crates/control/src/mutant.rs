@@ -18,6 +18,8 @@ dunlin_core::mutants! {
         TurnKept = "turn-kept",
         /// Sessions do not wait for the first channel, nor for their turn.
         OfferedTogether = "offered-together",
+        /// The control thread does not answer for an endpoint that is in a handler.
+        AbsenceNotSaid = "absence-not-said",
     }
     differences {}
     breaches {}

@@ -3,11 +3,13 @@
 //!
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
 //! beginning to its end, `plane/outgoing.rs` the sessions that this side asks for, and
-//! `plane/incoming.rs` those that the other side asks for and the end of all of them.
+//! `plane/incoming.rs` those that the other side asks for and the end of all of them;
+//! `plane/inquiries.rs` asks after requests without an answer, and answers such questions.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
 mod incoming;
+mod inquiries;
 mod links;
 mod outgoing;
 
@@ -25,6 +27,7 @@ use super::link::Link;
 use super::route::{Route, RouteId};
 use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};
 use incoming::{Incoming, Open};
+use inquiries::Inquiries;
 
 /// The control plane of one process. `F` stands for a descriptor.
 #[derive(Debug)]
@@ -43,6 +46,7 @@ pub struct Plane<F> {
     due: BTreeSet<(Nanos, AttemptId)>,
     tickets: BTreeMap<Ticket, Incoming>,
     sessions: BTreeMap<SessionKey, Open>,
+    inquiries: Inquiries,
     actions: VecDeque<Action<F>>,
     last_id: u64,
     /// Where the search for "any endpoint" begins.
@@ -96,6 +100,7 @@ impl<F> Plane<F> {
             due: BTreeSet::new(),
             tickets: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            inquiries: Inquiries::default(),
             actions: VecDeque::new(),
             last_id: 0,
             next_any: EndpointIndex(0),
@@ -187,6 +192,8 @@ impl<F> Plane<F> {
             Command::Accept { ticket, key, side } => self.accept(ticket, key, side),
             Command::Refuse { ticket, code } => self.refuse(ticket, code),
             Command::Disconnect { key, reason } => self.disconnect(key, reason),
+            Command::Inquire { key, requests } => self.inquire(key, &requests),
+            Command::Account { key, fates } => self.account(key, &fates),
         }
     }
 
@@ -224,6 +231,7 @@ impl<F> Plane<F> {
         self.poll_links(now);
         self.poll_attempts(now);
         self.poll_routes(now);
+        self.poll_inquiries(now);
     }
 
     /// When [`Plane::on_tick`] is due.
@@ -231,7 +239,8 @@ impl<F> Plane<F> {
         let links = self.links.values().map(Link::next_wakeup).min();
         let routes = self.routes.values().map(Route::next_wakeup).min();
         let attempts = self.due.first().map(|(at, _)| *at);
-        [links, routes, attempts]
+        let inquiries = Some(self.inquiries.next_due());
+        [links, routes, attempts, inquiries]
             .into_iter()
             .flatten()
             .min()
@@ -288,6 +297,8 @@ impl<F> Plane<F> {
             }),
             // Readers of counters have connections of their own.
             Message::Insight(_) => {}
+            Message::Inquiry(inquiry) => self.on_inquiry(link, inquiry, now),
+            Message::Account(account) => self.on_account(link, account),
             // The session was forgotten when `Disconnect` was sent.
             Message::DisconnectAck(_) => {}
             Message::Heartbeat { counter } => {

@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::net::SocketAddr;
 
-use dunlin_core::{CloseReason, Nanos, SessionOffer};
+use dunlin_core::{Account, CloseReason, Nanos, SessionOffer};
 use dunlin_wire::control::{
-    BootId, EndpointIndex, EndpointUid, Features, Hello, Incarnation, RefuseCode, SessionRef,
+    BootId, EndpointIndex, EndpointUid, Fate, Features, Hello, Incarnation, RefuseCode, SessionRef,
     TransportKind,
 };
-use dunlin_wire::{SessionNum, Token, VERSION};
+use dunlin_wire::{ReqNum, SessionNum, Token, VERSION};
 
 /// One connection to a remote nexus: a TCP or UNIX stream, or one in the simulator. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -76,7 +76,7 @@ impl Identity {
         Hello {
             min_version: VERSION,
             max_version: VERSION,
-            features: Features::default(),
+            features: Features::INQUIRY,
             boot_id: self.boot_id,
             incarnation: self.incarnation,
             port: self.port,
@@ -183,6 +183,21 @@ pub enum Command<F> {
         /// The other side gets it: an orderly end differs from a failure.
         reason: CloseReason,
     },
+    /// Ask the other side what has become of requests. Answered by [`Event::Account`], unless the
+    /// session ends first.
+    Inquire {
+        /// The session at this side.
+        key: SessionKey,
+        /// Its requests that have no answer.
+        requests: Vec<ReqNum>,
+    },
+    /// Answers [`Event::Inquired`].
+    Account {
+        /// The session at this side.
+        key: SessionKey,
+        /// The requests that were asked about.
+        fates: Vec<(ReqNum, Fate)>,
+    },
 }
 
 /// An event that the plane has for an endpoint.
@@ -235,6 +250,20 @@ pub enum Event<F> {
         key: SessionKey,
         /// Why.
         reason: CloseReason,
+    },
+    /// The other side asks what has become of requests of its.
+    Inquired {
+        /// The session at this side.
+        key: SessionKey,
+        /// The other side's requests.
+        requests: Vec<ReqNum>,
+    },
+    /// The fate of the requests that the endpoint has asked about.
+    Account {
+        /// The session at this side.
+        key: SessionKey,
+        /// As the other side says.
+        account: Account,
     },
 }
 

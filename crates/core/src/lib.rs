@@ -74,5 +74,7 @@ pub use observe::histogram::{Histogram, Histograms};
 pub use observe::tap::{Seen, Tap};
 pub use rng::Rng;
 pub use scheme::{Bypasses, BytesPerSec, Scheme, UnknownScheme};
-pub use session::lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
+pub use session::lifecycle::{
+    Account, Closed, Question, Remote, Report, SessionEvent, SessionInfo, SessionOffer,
+};
 pub use time::{Clock, Nanos};

@@ -98,6 +98,8 @@ mutants! {
         LaneOvertakes = "lane-overtakes",
         /// After a panic on the common path, no request fails for it.
         PanicMisattributed = "panic-misattributed",
+        /// A peer whose endpoint is in a handler counts as failed.
+        AbsenceIsFailure = "absence-is-failure",
     }
     differences {
         /// A slow request is acknowledged one nanosecond later.

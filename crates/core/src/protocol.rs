@@ -3,10 +3,12 @@
 //!
 //! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
 //! in `protocol/client.rs` for calls, in `server/events.rs` for requests, in `protocol/sessions.rs`
-//! for sessions that come and go, and in `protocol/timeouts.rs` for time. `protocol/laws.rs` looks
-//! at all parts, and changes none.
+//! for sessions that come and go, in `protocol/timeouts.rs` for time, and in
+//! `protocol/inquiries.rs` for questions about calls that get nowhere. `protocol/laws.rs` looks at
+//! all parts, and changes none.
 
 mod client;
+mod inquiries;
 mod laws;
 mod sessions;
 mod timeouts;
@@ -14,11 +16,13 @@ mod timeouts;
 use dunlin_wire::{Header, PacketType};
 
 use crate::client::calls::Calls;
+use crate::client::inquiries::Inquiries;
 use crate::config::{Config, ConfigError};
 use crate::congestion::pacer::Pacer;
 use crate::context::Context;
 use crate::handle::SessionIdx;
 use crate::packet::receive::Packet;
+use crate::protocol::inquiries::Inquirer;
 use crate::protocol::laws::Laws;
 use crate::server::events::Server;
 use crate::server::requests::Requests;
@@ -34,6 +38,7 @@ pub(crate) struct Core {
     pub(crate) context: Context,
     pub(crate) sessions: Sessions,
     pub(crate) calls: Calls,
+    pub(crate) inquiries: Inquiries,
     pub(crate) requests: Requests,
     pub(crate) transfers: Transfers,
     pub(crate) reassembly: Reassembly,
@@ -59,6 +64,7 @@ impl Core {
             pacer: Pacer::new(&context.config),
             context,
             calls: Calls::default(),
+            inquiries: Inquiries::default(),
             requests: Requests::default(),
             transfers: Transfers::default(),
             reassembly: Reassembly::default(),
@@ -88,6 +94,17 @@ impl Core {
             &self.sessions,
             &mut self.context,
         )
+    }
+
+    /// The parts that a question concerns, lent for an event.
+    pub(crate) fn inquirer(&mut self) -> Inquirer<'_> {
+        Inquirer {
+            inquiries: &mut self.inquiries,
+            sessions: &self.sessions,
+            calls: &self.calls,
+            transfers: &mut self.transfers,
+            context: &mut self.context,
+        }
     }
 
     /// One of the queues that the loop drains holds something.

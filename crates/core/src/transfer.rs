@@ -11,6 +11,7 @@
 //! packet as the client asks for it.
 
 mod packet_set;
+mod progress;
 pub(crate) mod reassembly;
 pub(crate) mod scoreboard;
 pub(crate) mod transfers;

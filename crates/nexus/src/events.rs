@@ -8,9 +8,10 @@
 //! rest.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use dunlin_control::{Action, Command, Event, LinkId, SessionKey, Target, WrongStage};
-use dunlin_core::CloseReason;
+use dunlin_core::{Account, CloseReason};
 use dunlin_wire::control::{GoodbyeReason, Message};
 use tracing::{Level, debug, enabled, error, info, warn};
 
@@ -123,7 +124,18 @@ fn on_event(event: &Event<OwnedFd>) {
                 _ => warn!(endpoint, session, %reason, "session lost"),
             }
         }
-        Event::Found { .. } | Event::OfferVoid { .. } => {}
+        Event::Account {
+            key,
+            account: Account::Away(away),
+        } => {
+            let (endpoint, session) = parts(key);
+            let away = Duration::from(*away);
+            info!(endpoint, session, ?away, "peer is in a handler");
+        }
+        Event::Found { .. }
+        | Event::OfferVoid { .. }
+        | Event::Inquired { .. }
+        | Event::Account { .. } => {}
     }
 }
 

@@ -21,7 +21,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use dunlin_control::{ConnectFailure, Event, Wish};
-use dunlin_core::{Closed, Nanos, Progress, Rpc as Engine, Session, SessionOptions};
+use dunlin_core::{Nanos, Progress, Rpc as Engine, Session, SessionOptions};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
 use dunlin_wire::control::EndpointIndex;
@@ -137,8 +137,8 @@ impl<T: Open, App> Rpc<T, App> {
             self.on_rung();
         }
         let progress = self.engine.run_once();
-        while let Some(closed) = self.engine.lifecycle().take_closed() {
-            self.on_ended(&closed);
+        if self.engine.lifecycle().has_reports() {
+            self.on_reports();
         }
         if self.publisher.is_due(self.engine.last_now()) {
             self.publish();
@@ -285,11 +285,13 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// A session has ended at this side, for whatever reason.
+    /// Sessions have ended at this side, or have a question for their other side.
     #[cold]
-    fn on_ended(&mut self, closed: &Closed) {
-        let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
-        self.handshakes.end(&mut self.engine, ways, closed, now);
+    fn on_reports(&mut self) {
+        while let Some(report) = self.engine.lifecycle().take_report() {
+            let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
+            self.handshakes.report(&mut self.engine, ways, report, now);
+        }
     }
 
     /// Blocks, if nothing is due soon and nothing comes at the last moment.

@@ -7,6 +7,7 @@
 //! | [`session`], [`packet`] | sessions without a control plane; bytes of packets |
 //! | [`wire`], [`pair`] | two endpoints, and frames between them that a test can take and change |
 //! | [`corpus`] | the inputs with which fuzz targets begin |
+//! | [`forger`] | packets of an attacker that knows a token |
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
@@ -17,6 +18,7 @@ pub mod allocations;
 pub mod clock;
 pub mod corpus;
 pub mod counting;
+pub mod forger;
 pub mod life;
 pub mod network;
 pub mod packet;

@@ -1,4 +1,4 @@
-//! Control messages: what two nexus processes say to each other over a stream (rules C1 to C10,
+//! Control messages: what two nexus processes say to each other over a stream (rules C1 to C11,
 //! design §9). They make and end sessions, and tell whether the other process still lives.
 //!
 //! Every message is one frame: a 4-byte length, version, type, body (rule C1). [`frame_len`]
@@ -13,6 +13,7 @@ mod codec;
 mod error;
 mod fields;
 mod hello;
+mod inquiry;
 mod insight;
 mod offers;
 mod session;
@@ -23,6 +24,7 @@ pub use fields::{
     RefuseCode, ResetReason,
 };
 pub use hello::{Hello, MAX_UNIX_NAME};
+pub use inquiry::{Account, Fate, Fates, Inquiry, MAX_INQUIRED, Requests};
 pub use insight::{Insight, InsightRead, MAX_INSIGHT};
 pub use offers::{MAX_OFFER_BYTES, MAX_OFFER_FDS, MAX_OFFERS, Offer, Offers, TransportKind};
 pub use session::{
@@ -97,6 +99,10 @@ pub enum Message<'a> {
     InsightRead(InsightRead),
     /// The part (rule C10).
     Insight(Insight<'a>),
+    /// Asks what has become of requests (rule C11).
+    Inquiry(Inquiry<'a>),
+    /// Says it (rule C11).
+    Account(Account<'a>),
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
@@ -195,6 +201,8 @@ impl<'a> Message<'a> {
             Self::Found(_) => 13,
             Self::InsightRead(_) => 14,
             Self::Insight(_) => 15,
+            Self::Inquiry(_) => 16,
+            Self::Account(_) => 17,
         }
     }
 
@@ -224,6 +232,8 @@ impl<'a> Message<'a> {
             13 => Self::Found(Found::read(body)?),
             14 => Self::InsightRead(InsightRead::read(body)?),
             15 => Self::Insight(Insight::read(body)?),
+            16 => Self::Inquiry(Inquiry::read(body)?),
+            17 => Self::Account(Account::read(body)?),
             _ => return Err(ControlError::Type),
         })
     }
@@ -245,6 +255,8 @@ impl<'a> Message<'a> {
             Self::Found(found) => found.write(out),
             Self::InsightRead(read) => read.write(out),
             Self::Insight(part) => part.write(out),
+            Self::Inquiry(inquiry) => inquiry.write(out),
+            Self::Account(account) => account.write(out),
         }
     }
 }

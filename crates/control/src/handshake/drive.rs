@@ -4,7 +4,7 @@
 //! Invariant: when a function here returns, no step is left. Called by both adapters.
 
 use dunlin_core::transport::{PeerId, Transport};
-use dunlin_core::{Clock, Closed, Nanos, OpenError, Rpc, Session, SessionOffer, SessionOptions};
+use dunlin_core::{Clock, Nanos, OpenError, Report, Rpc, Session, SessionOffer, SessionOptions};
 use dunlin_wire::control::RefuseCode;
 
 use super::{Answer, Completion, Handshake, Step, Wish, WrongStage};
@@ -121,23 +121,28 @@ impl<F, P> Handshake<F, P> {
         fits
     }
 
-    /// A session has ended in core.
-    pub fn end<T, C, App>(
+    /// Core has something for the plane: a session has ended, or it asks a question.
+    pub fn report<T, C, App>(
         &mut self,
         rpc: &mut Rpc<T, C, App>,
         ways: &mut impl Peering<T, Fd = F, Pending = P>,
-        closed: &Closed,
+        report: Report,
         now: Nanos,
     ) where
         T: Transport,
         C: Clock,
     {
-        let key = SessionKey {
-            endpoint: self.endpoint,
-            session: closed.session.number(),
-            token: closed.token,
-        };
-        self.on_ended(key, closed);
+        match report {
+            Report::Closed(closed) => {
+                let key = SessionKey {
+                    endpoint: self.endpoint,
+                    session: closed.session.number(),
+                    token: closed.token,
+                };
+                self.on_ended(key, &closed);
+            }
+            Report::Question(question) => self.on_question(question),
+        }
         self.drive(rpc, ways, now);
     }
 
@@ -175,6 +180,19 @@ impl<F, P> Handshake<F, P> {
                 Step::Abandon { pending } => ways.abandon(rpc.lifecycle().halves_mut(), pending),
                 Step::Release { peer } => ways.release(rpc.lifecycle().halves_mut(), peer),
                 Step::Remove { peer } => ways.remove(rpc.lifecycle().halves_mut(), peer),
+                Step::Inquired { key, requests } => {
+                    let lifecycle = rpc.lifecycle();
+                    let session = lifecycle.session_named(key.session, key.token);
+                    let fates = session
+                        .map_or_else(Vec::new, |session| lifecycle.fates_of(session, &requests));
+                    ways.command(Command::Account { key, fates });
+                }
+                Step::Account { key, account } => {
+                    let mut lifecycle = rpc.lifecycle();
+                    if let Some(session) = lifecycle.session_named(key.session, key.token) {
+                        lifecycle.on_account(session, &account);
+                    }
+                }
                 Step::Close { key, reason } => {
                     let mut lifecycle = rpc.lifecycle();
                     if let Some(session) = lifecycle.session_named(key.session, key.token) {

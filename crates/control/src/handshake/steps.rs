@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use dunlin_core::CloseReason;
 use dunlin_core::transport::PeerId;
+use dunlin_core::{Account, CloseReason};
+use dunlin_wire::ReqNum;
 use dunlin_wire::control::RefuseCode;
 
 use crate::types::{Command, LinkId, PeerIdentity, SessionKey, Side, Ticket};
@@ -55,6 +56,20 @@ pub enum Step<F, P> {
     Remove {
         /// The peer.
         peer: PeerId,
+    },
+    /// Have core say what has become of requests, for the plane.
+    Inquired {
+        /// The session at this side.
+        key: SessionKey,
+        /// Requests of the other side.
+        requests: Vec<ReqNum>,
+    },
+    /// Give core the answer to its question.
+    Account {
+        /// The session at this side.
+        key: SessionKey,
+        /// The answer.
+        account: Account,
     },
     /// Have core give the session another token; then comes `on_renamed`.
     Rename {

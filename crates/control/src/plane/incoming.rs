@@ -25,6 +25,18 @@ pub(super) struct Open {
     pub(super) link: LinkId,
     /// The other side's name of it.
     pub(super) remote: SessionRef,
+    /// The endpoint has asked the other side, and has no account yet.
+    pub(super) inquires: bool,
+}
+
+impl Open {
+    pub(super) const fn new(link: LinkId, remote: SessionRef) -> Self {
+        Self {
+            link,
+            remote,
+            inquires: false,
+        }
+    }
 }
 
 impl<F> Plane<F> {
@@ -99,13 +111,7 @@ impl<F> Plane<F> {
             return;
         };
         let carries_fds = self.links.get(&link).is_some_and(|link| link.carries_fds);
-        let code = if !self.insert_session(
-            key,
-            Open {
-                link,
-                remote: incoming.remote,
-            },
-        ) {
+        let code = if !self.insert_session(key, Open::new(link, incoming.remote)) {
             RefuseCode::Busy
         } else if side.send_as(uid, carries_fds, |server, fds| {
             self.send(link, &Message::Accept(Accept { attempt, server }), fds)
@@ -331,6 +337,7 @@ impl<F> Plane<F> {
 
     fn forget_session(&mut self, key: SessionKey) -> Option<Open> {
         let open = self.sessions.remove(&key)?;
+        self.inquiries.take(key);
         if let Some(link) = self.links.get_mut(&open.link) {
             link.sessions -= 1;
         }
@@ -338,7 +345,7 @@ impl<F> Plane<F> {
     }
 
     /// The session that a message over `link` names; one of another link is not named by it.
-    fn find(&self, link: LinkId, named: SessionRef) -> Option<SessionKey> {
+    pub(super) fn find(&self, link: LinkId, named: SessionRef) -> Option<SessionKey> {
         let SessionRef { session, token } = named;
         self.endpoints
             .keys()

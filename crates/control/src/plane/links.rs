@@ -364,6 +364,7 @@ impl<F> Plane<F> {
             .collect();
         for key in over {
             self.sessions.remove(&key);
+            self.inquiries.take(key);
             self.tell(key.endpoint, Event::Closed { key, reason });
         }
     }

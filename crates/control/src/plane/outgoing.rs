@@ -193,7 +193,7 @@ impl<F> Plane<F> {
             .on_accept(link, accept.server.endpoint)
             .map_err(|_| GoodbyeReason::BadMessage)?;
         let key = attempt.key;
-        if !self.insert_session(key, Open { link, remote }) {
+        if !self.insert_session(key, Open::new(link, remote)) {
             self.send(link, &Message::Disconnect(remote), Vec::new());
             self.fail_attempt(
                 accept.attempt,

@@ -2,6 +2,7 @@
 
 mod endpoints;
 mod hostile;
+mod inquiries;
 mod random;
 mod world;
 

@@ -1,10 +1,10 @@
-//! Notices: what happened to sessions and kept requests, until the loop tells the user, and which
-//! sessions have ended, until the control plane asks.
+//! Notices: what happened to sessions and kept requests, until the loop tells the user, and
+//! reports for the control plane, until it asks.
 
 use std::collections::VecDeque;
 
 use crate::handle::Ticket;
-use crate::session::lifecycle::{Closed, SessionEvent};
+use crate::session::lifecycle::{Report, SessionEvent};
 
 /// Events that the user and the control plane do not know yet, in order.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) struct Notices {
     sessions: VecDeque<SessionEvent>,
     /// Kept requests whose clients do not wait any more.
     given_up: VecDeque<Ticket>,
-    closed: VecDeque<Closed>,
+    reports: VecDeque<Report>,
 }
 
 impl Notices {
@@ -29,8 +29,8 @@ impl Notices {
         self.given_up.push_back(ticket);
     }
 
-    pub(crate) fn on_closed(&mut self, closed: Closed) {
-        self.closed.push_back(closed);
+    pub(crate) fn on_report(&mut self, report: Report) {
+        self.reports.push_back(report);
     }
 
     pub(crate) fn pop_session(&mut self) -> Option<SessionEvent> {
@@ -41,8 +41,14 @@ impl Notices {
         self.given_up.pop_front()
     }
 
-    pub(crate) fn pop_closed(&mut self) -> Option<Closed> {
-        self.closed.pop_front()
+    /// The control plane has something to learn.
+    #[inline]
+    pub(crate) fn has_reports(&self) -> bool {
+        !self.reports.is_empty()
+    }
+
+    pub(crate) fn pop_report(&mut self) -> Option<Report> {
+        self.reports.pop_front()
     }
 }
 

@@ -5,13 +5,14 @@
 //! Called by the adapters of `dunlin-control` in the nexus and in the simulator, and by tests that
 //! connect two endpoints without a control plane.
 
-use dunlin_wire::{SessionNum, Token};
+use dunlin_wire::control::Fate;
+use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::config::SessionOptions;
 use crate::endpoint::rpc::Rpc;
 use crate::error::{CloseReason, OpenError};
 use crate::handle::Session;
-use crate::session::lifecycle::{Closed, SessionOffer};
+use crate::session::lifecycle::{Account, Report, SessionOffer};
 use crate::time::Clock;
 use crate::transport::{PeerId, Transport};
 
@@ -93,10 +94,36 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         self.rpc.engine.core.close(session, reason, false)
     }
 
-    /// The next session that has ended at this side.
+    /// The fates of requests that the other side has issued on a session (rule C11).
+    pub fn fates_of(&self, session: Session, requests: &[ReqNum]) -> Vec<(ReqNum, Fate)> {
+        let core = &self.rpc.engine.core;
+        let line = core.sessions.find_line(session);
+        let Some(line) = line.filter(|line| line.is_open()) else {
+            return Vec::new();
+        };
+        let fate = |req: &ReqNum| (*req, core.requests.fate_at(line.slot_at(*req), *req));
+        requests.iter().map(fate).collect()
+    }
+
+    /// The other side's answer to the question of a session. One that comes unasked changes
+    /// nothing.
+    pub fn on_account(&mut self, session: Session, account: &Account) {
+        self.rpc.engine.step_in();
+        let core = &mut self.rpc.engine.core;
+        if core.inquirer().on_account(session, account) {
+            core.close(session, CloseReason::PeerFailed, true);
+        }
+    }
+
+    /// There is a report to take.
     #[inline]
-    pub fn take_closed(&mut self) -> Option<Closed> {
-        self.rpc.engine.core.context.notices.pop_closed()
+    pub fn has_reports(&self) -> bool {
+        self.rpc.engine.core.context.notices.has_reports()
+    }
+
+    /// The next report: a session has ended at this side, or one has a question for its other side.
+    pub fn take_report(&mut self) -> Option<Report> {
+        self.rpc.engine.core.context.notices.pop_report()
     }
 
     /// Both halves of the transport, to make peers known to it.

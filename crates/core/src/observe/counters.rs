@@ -53,6 +53,8 @@ pub struct Counters {
     pub rtt_away: u64,
     /// Laws of the endpoint that were found broken, which ended its sessions.
     pub broken_laws: u64,
+    /// Questions to other sides, over the control plane, about calls that got nowhere (rule C11).
+    pub inquiries: u64,
     /// Dropped packets, by reason.
     pub drops: Drops,
 }
@@ -63,7 +65,7 @@ impl Counters {
     pub const OF_PATHS: &[&str] = &["tx_staged", "tx_unstaged", "rx_plain", "rx_declined"];
 
     /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 24] {
+    pub const fn named(&self) -> [(&'static str, u64); 25] {
         let Self {
             rx_frames,
             rx_packets,
@@ -89,6 +91,7 @@ impl Counters {
             rtt_samples,
             rtt_away,
             broken_laws,
+            inquiries,
             drops: _,
         } = *self;
         [
@@ -116,6 +119,7 @@ impl Counters {
             ("rtt_samples", rtt_samples),
             ("rtt_away", rtt_away),
             ("broken_laws", broken_laws),
+            ("inquiries", inquiries),
         ]
     }
 }

@@ -99,6 +99,10 @@ impl Stats {
         self.counters.probes += 1;
     }
 
+    pub(crate) fn on_inquiry(&mut self) {
+        self.counters.inquiries += 1;
+    }
+
     pub(crate) fn on_cancel(&mut self) {
         self.counters.cancels += 1;
     }

@@ -12,6 +12,7 @@ use crate::error::{CallError, CloseReason, RpcError};
 use crate::handle::{CallId, CallIdx, Session, SessionIdx};
 use crate::packet::receive::{Data, bitmap_of};
 use crate::protocol::Core;
+use crate::protocol::inquiries::Progress;
 use crate::scheme::Bypasses;
 use crate::time::Nanos;
 
@@ -153,8 +154,8 @@ impl Core {
         let mut next = Nanos::MAX;
         for index in self.transfers.indexes() {
             let (transfers, mut lent) = self.transfers();
-            if blame && let Some(failed) = transfers.check(&mut lent, index) {
-                self.close(failed, CloseReason::PeerFailed, true);
+            if blame {
+                transfers.check(&mut lent, index);
             }
             next = next.min(self.transfers.due_of(index));
         }
@@ -255,16 +256,30 @@ impl Core {
                 self.abort(idx, RpcError::DeadlinePassed);
                 now
             }
-            Overdue::PeerSilent => {
+            Overdue::InParts(deadline) => match self.inquirer().look_at_progress(idx) {
+                Progress::LookAt(due) => deadline.min(due),
+                Progress::Failed(session) => {
+                    self.close(session, CloseReason::PeerFailed, true);
+                    Nanos::MAX
+                }
+            },
+            Overdue::Account => {
                 let session = sessions.handle(self.calls.session_of(idx));
-                self.close(session, CloseReason::PeerFailed, true);
-                Nanos::MAX
+                if self.inquirer().on_overdue(session) {
+                    self.close(session, CloseReason::PeerFailed, true);
+                    return Nanos::MAX;
+                }
+                self.ask_again(idx)
             }
-            Overdue::Answer => {
-                let line = sessions.at_mut(self.calls.session_of(idx));
-                self.calls.ask_again(idx, line, &mut self.pacer, context);
-                now
-            }
+            Overdue::Answer => self.ask_again(idx),
         }
+    }
+
+    /// Asks for the call's answer by a packet, and looks at the call again at once.
+    fn ask_again(&mut self, idx: CallIdx) -> Nanos {
+        let line = self.sessions.at_mut(self.calls.session_of(idx));
+        let (pacer, context) = (&mut self.pacer, &mut self.context);
+        self.calls.ask_again(idx, line, pacer, context);
+        context.moment.now()
     }
 }

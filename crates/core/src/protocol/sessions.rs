@@ -11,7 +11,7 @@ use crate::handle::{Session, SessionIdx};
 #[cfg(feature = "mutants")]
 use crate::mutant::Mutant;
 use crate::protocol::Core;
-use crate::session::lifecycle::{Closed, Remote, SessionEvent, SessionInfo, SessionOffer};
+use crate::session::lifecycle::{Closed, Remote, Report, SessionEvent, SessionInfo, SessionOffer};
 use crate::session::terms::{Terms, largest_message};
 use crate::transport::PeerId;
 
@@ -117,6 +117,7 @@ impl Core {
         };
         self.end_calls(index, reason);
         self.server().end_requests(index);
+        self.inquiries.on_ended(index);
         let line = self.sessions.at(index);
         let (number, token) = line.remote();
         let remote = line.is_open().then_some(Remote {
@@ -133,13 +134,13 @@ impl Core {
             self.sessions.at_mut(index).spoil_limit();
         }
         self.context.tell(SessionEvent::Closed { session, reason });
-        self.context.notices.on_closed(Closed {
+        self.context.notices.on_report(Report::Closed(Closed {
             session,
             token,
             reason,
             remote,
             tell,
-        });
+        }));
         true
     }
 }

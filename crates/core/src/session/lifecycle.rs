@@ -1,11 +1,13 @@
 //! Sessions as the control plane and programs see them: offers, events, and information.
 
+use dunlin_wire::control::Fate;
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::config::{MAX_CREDITS, MAX_WINDOW};
 use crate::error::CloseReason;
 use crate::handle::Session;
 use crate::scheme::{BytesPerSec, Scheme};
+use crate::time::Nanos;
 use crate::transport::PeerId;
 
 /// One side of a session, as it describes itself to the other in the handshake.
@@ -56,6 +58,38 @@ pub struct Closed {
     pub remote: Option<Remote>,
     /// The other side does not know yet.
     pub tell: bool,
+}
+
+/// A message of an endpoint to its control plane.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// A session has ended at this side.
+    Closed(Closed),
+    /// A question for the other side of a session.
+    Question(Question),
+}
+
+/// Asks what has become of requests that got nowhere for the failure timeout (rule C11).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    /// Their session.
+    pub session: Session,
+    /// The token that this side had given it.
+    pub token: Token,
+    /// The requests.
+    pub requests: Vec<ReqNum>,
+}
+
+/// The other side's answer to a [`Question`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Account {
+    /// Its endpoint says what has become of the requests.
+    Fates(Vec<(ReqNum, Fate)>),
+    /// Its endpoint has looked at nothing that came for it for at least so long: its thread is in
+    /// a handler.
+    Away(Nanos),
+    /// It cannot be asked: it is of a release that does not know the question.
+    Nothing,
 }
 
 /// The other side of a session.

@@ -187,7 +187,7 @@ impl Line {
         self.settle();
     }
 
-    pub(super) fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> Token {
         self.token
     }
 
@@ -372,9 +372,9 @@ impl Line {
         (!self.asks() && self.heard > sent).then(|| present.since(self.heard))
     }
 
-    /// How long nothing has come although the session asked, or since `sent` if that is later.
-    pub(crate) fn silence(&self, present: Nanos, sent: Nanos) -> Nanos {
-        present.since(self.heard.max(sent))
+    /// Nothing has come for `span` although the session asked (rule S11).
+    pub(crate) fn is_silent(&self, present: Nanos, span: Nanos) -> bool {
+        self.asks() && present.since(self.heard) >= span
     }
 }
 

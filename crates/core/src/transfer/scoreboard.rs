@@ -16,6 +16,7 @@ use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 use crate::handle::CallIdx;
 use crate::time::Nanos;
 use crate::transfer::packet_set::{PacketSet, WORDS};
+use crate::transfer::progress::Progress;
 
 /// Doublings of the window for reordering, at most.
 const MAX_REORDER: u32 = 10;
@@ -146,6 +147,7 @@ pub(crate) struct Transfer {
     repaired: u32,
     /// Probes in a row that were answered sooner than any packet before.
     early_probes: u8,
+    progress: Progress,
     /// When the packets last left, by their number modulo 512.
     sent: Vec<Nanos>,
 }
@@ -176,6 +178,7 @@ impl Transfer {
             widened: Nanos::ZERO,
             repaired: 0,
             early_probes: 0,
+            progress: Progress::default(),
             sent: Vec::new(),
         }
     }
@@ -222,6 +225,18 @@ impl Transfer {
     #[inline]
     pub(crate) fn outstanding(&self) -> u32 {
         self.outstanding
+    }
+
+    /// Notes how many packets have arrived. A message with none in flight waits for this side.
+    pub(super) fn look_at_progress(&mut self, present: Nanos) {
+        let arrived = self.next - self.outstanding;
+        self.progress.look(arrived, self.outstanding, present);
+    }
+
+    /// Packets are in flight, and none has been seen to arrive for `span`.
+    pub(super) fn is_stalled(&self, present: Nanos, span: Nanos) -> bool {
+        let arrived = self.next - self.outstanding;
+        self.outstanding != 0 && self.progress.stands(arrived, present, span)
     }
 
     /// Credits that the message holds: its packets in flight, and one for its call in any case.

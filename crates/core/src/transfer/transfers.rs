@@ -126,6 +126,16 @@ impl Transfers {
         self.at(index).held()
     }
 
+    /// Notes how much of the message has arrived, and since when it is no more.
+    pub(crate) fn look_at_progress(&mut self, index: TransferIdx, present: Nanos) {
+        self.at_mut(index).look_at_progress(present);
+    }
+
+    /// Packets of the message are on their way, and none has arrived for `span`.
+    pub(crate) fn is_stalled(&self, index: TransferIdx, present: Nanos, span: Nanos) -> bool {
+        self.at(index).is_stalled(present, span)
+    }
+
     /// When something is due for the entry of the table.
     pub(crate) fn due_of(&mut self, index: TransferIdx) -> Nanos {
         self.get_live(index).map_or(Nanos::MAX, |entry| entry.due)

@@ -6,6 +6,7 @@ mod backlog;
 mod calls;
 mod handlers;
 mod hostile;
+mod inquiries;
 mod large;
 mod loss;
 mod memory;

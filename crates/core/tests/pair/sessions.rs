@@ -2,7 +2,8 @@
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{
-    CallErrorKind, CloseReason, Config, OpenError, RpcError, SessionEvent, SessionOptions, Tag,
+    CallErrorKind, CloseReason, Config, OpenError, Report, RpcError, SessionEvent, SessionOptions,
+    Tag,
 };
 use dunlin_testkit::pair::*;
 
@@ -229,7 +230,9 @@ fn disconnecting_inside_a_handler_is_safe() {
     }
     pair.run();
     assert_eq!(pair.server.rpc.session_count(), 0);
-    let closed = pair.server.rpc.lifecycle().take_closed().unwrap();
+    let Some(Report::Closed(closed)) = pair.server.rpc.lifecycle().take_report() else {
+        panic!("no session has ended");
+    };
     assert_eq!(
         (closed.session, closed.reason),
         (pair.back, CloseReason::Disconnected)

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use dunlin_core::SessionEvent;
+use dunlin_core::{SessionEvent, SessionOffer};
 use dunlin_nexus::{Nexus, Open};
 use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
+use dunlin_wire::{SessionNum, Token};
 
 use super::{BACKGROUND, NEVER, REVERSE, endpoint, exchange, issue};
 
@@ -93,6 +94,29 @@ impl Server {
 
     pub(super) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The next session that the server accepts, as packets to it name it.
+    pub(super) fn accepted(&mut self) -> (SessionNum, Token) {
+        let line = self.expect("accepted");
+        let (session, token) = line.split_once(' ').unwrap();
+        let [session, token] = [session, token].map(|number| number.parse().unwrap());
+        (SessionNum(session), Token(token))
+    }
+
+    /// The UDP ports of the process.
+    pub(super) fn udp_ports(&self) -> Vec<u16> {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.id())).unwrap();
+        let files = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        let sockets: Vec<_> = files.map(|link| link.display().to_string()).collect();
+        let table = std::fs::read_to_string(format!("/proc/{}/net/udp", self.id())).unwrap();
+        let port = |line: &str| {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            let owned = sockets.contains(&format!("socket:[{}]", fields[9]));
+            let (_, port) = fields[1].split_once(':')?;
+            owned.then(|| u16::from_str_radix(port, 16).unwrap())
+        };
+        table.lines().skip(1).filter_map(port).collect()
     }
 
     pub(super) fn signal(&self, signal: i32) {
@@ -182,8 +206,15 @@ fn serve<T: Open>(address: SocketAddr) {
     loop {
         rpc.run_once();
         for event in std::mem::take(&mut rpc.app_mut().events) {
-            if let SessionEvent::Closed { reason, .. } = event {
-                say(&format!("closed {reason:?}"));
+            match event {
+                SessionEvent::Closed { reason, .. } => say(&format!("closed {reason:?}")),
+                // A test that forges packets knows the token.
+                SessionEvent::Accepted(session) => {
+                    let offer = rpc.engine_mut().lifecycle().offer_of(session);
+                    let SessionOffer { session, token, .. } = offer.unwrap();
+                    say(&format!("accepted {} {}", session.0, token.0));
+                }
+                SessionEvent::Connected(_) => {}
             }
         }
     }

@@ -7,10 +7,12 @@
 
 mod child;
 mod failure;
+mod forger;
 mod hostile;
 mod idle;
 mod network;
 mod sessions;
+mod slow;
 
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,10 @@ const REVERSE: ReqType = ReqType(1);
 const BACKGROUND: ReqType = ReqType(2);
 /// Never answers before its client has given up.
 const NEVER: ReqType = ReqType(3);
+
+/// Computes in the endpoint's own thread for as many milliseconds as the request says, and answers
+/// with as many bytes as it says.
+const SLOW: ReqType = ReqType(4);
 
 /// The state of the endpoints of these tests.
 #[derive(Default)]
@@ -57,6 +63,13 @@ fn serve_all<T: Open>(rpc: &mut Rpc<T, App>) {
     });
     rpc.on(NEVER, |app: &mut App, request, cx| {
         app.held.push(request.defer(cx))
+    });
+    rpc.on(SLOW, |_, request, cx| {
+        let says = std::str::from_utf8(request.data()).unwrap();
+        let (millis, len) = says.split_once(' ').unwrap();
+        let (millis, len) = (millis.parse().unwrap(), len.parse().unwrap());
+        std::thread::sleep(Duration::from_millis(millis));
+        request.reply(cx, len, |out| out.fill(7));
     });
     rpc.on_completion(|app, done, _| app.done.push(done));
     rpc.on_session(|app, event, _| app.events.push(event));

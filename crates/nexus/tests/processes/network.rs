@@ -73,6 +73,46 @@ fn a_link_that_goes_down_fails_both_sides_in_time() {
     );
 }
 
+/// Packets of the data path are dropped at the server while the control connection works.
+#[test]
+fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let server = network.right.run(|| {
+        let address = format!("{}:31850", network.right.address);
+        Server::start_at::<Auto>(&address)
+    });
+    network.left.run(|| {
+        let nexus = Nexus::bind((network.left.address, 31_850)).unwrap();
+        let mut rpc = endpoint::<Auto>(&nexus);
+        let session = rpc.connect_blocking(server.address).unwrap();
+        exchange(&mut rpc, session, REVERSE);
+        // What arrives over UDP has no route, not even to the host itself.
+        for rule in [
+            "rule add pref 9 iif link0 ipproto udp blackhole",
+            "rule add pref 10 lookup local",
+            "rule del pref 0 lookup local",
+        ] {
+            network.right.ip(rule).unwrap();
+        }
+        issue(&mut rpc, session, REVERSE, b"no answer");
+        let issued = Instant::now();
+        let done = finish(&mut rpc, 2 * TIMEOUT);
+        assert!(ended_by_failure(done.result), "{:?}", done.result);
+        assert!(
+            issued.elapsed() > Duration::from_secs(1),
+            "the peer was asked"
+        );
+        assert!(issued.elapsed() < Duration::from_secs(2));
+        assert_eq!(
+            nexus.counters().unwrap().peers_failed,
+            0,
+            "its process lives"
+        );
+    });
+}
+
 #[test]
 fn loss_in_one_direction_fails_both_sides_in_time() {
     fails_in_time(

@@ -484,11 +484,11 @@ impl App {
             Kind::Later | Kind::Lose => waits,
             _ => return self.rng.next_u32(),
         };
-        // Over the sound network no process is slow enough to be declared failed.
-        let most = if self.phase == Phase::Calm {
-            most.min(Nanos::from_micros(50))
-        } else {
-            most
+        let most = match (self.phase, self.work.sloth, kind) {
+            // No handler is so slow that its process is taken for dead.
+            (Phase::Calm, Some(sloth), Kind::Slow) => sloth,
+            (Phase::Calm, ..) => most.min(Nanos::from_micros(50)),
+            _ => most,
         };
         u32::try_from(self.rng.between(0, most.0 / 1000)).unwrap_or(u32::MAX)
     }

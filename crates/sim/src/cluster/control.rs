@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use dunlin_control::{
     Action, Event, Handshake, HeartbeatConfig, Identity, LinkId, Plane, PlaneConfig, Target, Wish,
 };
-use dunlin_core::{Nanos, Session, SessionOptions};
+use dunlin_core::{Nanos, Report, Session, SessionOptions};
 use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation, Message};
 
 use super::app::Known;
@@ -208,8 +208,13 @@ impl Control {
     /// The plane gets the sessions that have ended at the endpoint; then all must add up.
     pub(super) fn report_closed(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
-        while let Some(closed) = rpc.lifecycle().take_closed() {
-            self.handshake.end(rpc, &mut self.ways, &closed, now);
+        while let Some(report) = rpc.lifecycle().take_report() {
+            let ended = match &report {
+                Report::Closed(closed) => Some(*closed),
+                Report::Question(_) => None,
+            };
+            self.handshake.report(rpc, &mut self.ways, report, now);
+            let Some(closed) = ended else { continue };
             let failure = self.handshake.failure(closed.session);
             self.judge.on_ended(&closed, failure, now);
         }

@@ -26,6 +26,8 @@ pub(super) struct Judge {
     port: PortId,
     /// Sessions or memory may run out.
     tight: bool,
+    /// Sessions that have ended may keep their places for as long as a handler runs.
+    slow: bool,
     /// Sessions that this side asked for: when, and until when.
     asked: BTreeMap<Session, (Nanos, Nanos)>,
     /// The faults ended then, and those that they struck had ended by then.
@@ -43,6 +45,7 @@ impl Judge {
         Self {
             port,
             tight: plan.tight,
+            slow: plan.workload.sloth.is_some(),
             asked: BTreeMap::new(),
             sound_from: Nanos::MAX,
             calm_from: Nanos::MAX,
@@ -100,7 +103,7 @@ impl Judge {
             (CloseReason::Disconnected | CloseReason::EndpointClosed, _) => true,
             (CloseReason::Refused, Some(ConnectFailure::Refused(code))) => match code {
                 RefuseCode::Closing => true,
-                RefuseCode::TooManySessions => self.tight,
+                RefuseCode::TooManySessions => self.tight || self.slow,
                 _ => false,
             },
             (

@@ -32,8 +32,8 @@ pub struct Plan {
     pub acts: Vec<(Nanos, Act)>,
     /// Hostile frames.
     pub attacks: Vec<(Nanos, Attack)>,
-    /// An attacker with the tokens forges packets: only safety of memory, liveness of resources and
-    /// exactly one completion can be asked for.
+    /// An attacker with the tokens forges packets: only safety of memory, liveness of calls and
+    /// resources and exactly one completion can be asked for.
     pub insider: bool,
     /// The endpoints.
     pub endpoint: Config,
@@ -88,6 +88,9 @@ pub struct Workload {
     pub sessions: u64,
     /// Longest time that a slow handler computes, a kept request waits, a worker takes.
     pub slow: (Nanos, Nanos, Nanos),
+    /// Longest time that a slow handler computes over the sound network: more than the failure
+    /// timeout, in a run in which handlers are that slow.
+    pub sloth: Option<Nanos>,
     /// Jobs that the workers of a process take.
     pub worker_queue: usize,
 }
@@ -127,6 +130,8 @@ impl Handshakes {
 
 /// Makes the stream of what concerns handshakes.
 const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
+/// Makes the stream of what concerns handlers that take longer than the failure timeout.
+const SLOTH: u64 = 0x736c_6f74_6800_0000;
 /// Sessions to each other process, where there are more than may have offers under way.
 const CROWD: u64 = 40;
 
@@ -187,7 +192,27 @@ impl Plan {
         } else if rng.one_in(if calm_weather { 1 } else { 3 }) {
             plan.hasten(rng);
         }
+        let mut own = Rng::new(seed ^ SLOTH);
+        if own.one_in(8) && !insider {
+            plan.slow_down(&mut own);
+        }
         plan
+    }
+
+    /// Makes it a run in which handlers take longer than the failure timeout, and their peers are
+    /// sound: no response is forgotten meanwhile, no large request given up, and no session that an
+    /// endpoint is slow to accept.
+    fn slow_down(&mut self, rng: &mut Rng) {
+        self.patience = self.patience.max(Nanos::from_secs(2));
+        self.linger = self.linger.max(Nanos::from_secs(2));
+        self.endpoint.failure_timeout = Nanos(rng.log_between(20_000_000, 40_000_000));
+        self.endpoint.response_hold = NEVER_FORGET;
+        let work = &mut self.workload;
+        work.sloth = Some(self.endpoint.failure_timeout.times(4));
+        work.sizes.large = Ppm::NEVER;
+        work.sizes.small = work.sizes.small.min(work.sizes.data_size);
+        work.sizes.huge = 0;
+        work.kinds.extend([Kind::Slow; 2]);
     }
 
     /// Makes it a run of many short echoes in quick succession, as most endpoints spend their
@@ -401,6 +426,7 @@ impl Workload {
                 Nanos(rng.log_between(1_000, 20_000_000)),
                 Nanos(rng.log_between(1_000, 5_000_000)),
             ),
+            sloth: None,
             worker_queue: *rng.pick(&[1, 4, 64, 64]),
         }
     }

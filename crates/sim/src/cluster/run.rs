@@ -263,10 +263,7 @@ impl Run {
         let trusted = quiet + self.plan.endpoint.failure_timeout + SILENCE;
         self.world.cluster.trust_from(trusted);
         self.advance_to(quiet)?;
-        if self.plan.insider {
-            // What an insider has made of the slots is his business, until the sessions end.
-            return Ok(());
-        }
+        // Also what an insider has touched ends: with an error, if it must.
         while self.world.cluster.pending() != 0 || !self.is_quiet() {
             if self.world.now() > limit {
                 return Err(format!("after the faults: {}", self.unrest()));

@@ -226,16 +226,6 @@ impl Ledger {
         }
     }
 
-    /// All calls that have not ended belong to sessions that were attacked with the right token,
-    /// and one of them has more than one packet. A forged CR or a wrong size hangs such a call, and
-    /// with it those that wait for its slot: a known fault, which random steps find now and then.
-    pub(super) fn may_hang(&self) -> bool {
-        let open = || self.calls.iter().filter(|call| !call.completed);
-        let is_large = |terms: &Terms| terms.len.max(terms.answer_len.into()) > DATA_SIZE as usize;
-        open().any(|call| is_large(&call.terms))
-            && open().all(|call| self.pairs[call.terms.pair].tainted)
-    }
-
     /// Every call has had its end.
     pub(super) fn assert_all_completed(&self) {
         for (id, call) in self.calls.iter().enumerate() {

@@ -105,7 +105,9 @@ fn every_planted_bug_is_found() {
     // numbers, could as well end the call, so the checkers here allow it; and a request that is
     // stuck ends when its response hold has passed or its peer seems to have failed, which they
     // allow too.
-    const FOUND_BY_SIMULATOR: [Mutant; 3] = [
+    const FOUND_BY_SIMULATOR: [Mutant; 4] = [
+        // No host here is ever in a handler for long, as the control plane has it.
+        Mutant::AbsenceIsFailure,
         Mutant::FutureCreditAccepted,
         Mutant::BitmapOffByOne,
         Mutant::LostNotResent,
@@ -132,10 +134,11 @@ fn every_planted_bug_is_found() {
     assert!(missed.is_empty(), "not found: {missed:?}");
 }
 
-/// A forged packet with the right token hangs a large call: a known fault of the endpoint, which
-/// must not make the random properties fail by chance.
+/// A forger that knows the token makes another length of a large response than it has: the real
+/// packets are dropped for their size, and as they keep coming, the session is never silent. The
+/// account of the other host, which says that the request was answered long ago, ends the call.
 #[test]
-fn a_call_that_a_forger_hangs_is_excused() {
+fn a_call_that_a_forger_hangs_ends() {
     let mut bytes = vec![0x60, 0x00, 0x20, 0xf4, 0x41, 0x50, 0x96];
     bytes.extend([0; 6]);
     bytes.extend([

@@ -11,7 +11,8 @@ use super::net::{Datagram, PEER};
 use super::record::{Fact, Recorder};
 use crate::clock::StepClock;
 use dunlin_core::{
-    CallOptions, CloseReason, Config, Nanos, Session, SessionOffer, SessionOptions, Tag,
+    Account, CallOptions, CloseReason, Config, Nanos, Question, Report, Session, SessionOffer,
+    SessionOptions, Tag,
 };
 
 /// Sessions that live at the same time.
@@ -40,6 +41,8 @@ pub(super) struct World {
     opening: VecDeque<(usize, Session, SessionOffer)>,
     /// Sessions whose host has not learned of the end.
     closing: VecDeque<(usize, Session)>,
+    /// Questions that the other host has not got.
+    asking: VecDeque<(usize, Question)>,
 }
 
 impl World {
@@ -55,6 +58,7 @@ impl World {
             record,
             opening: VecDeque::new(),
             closing: VecDeque::new(),
+            asking: VecDeque::new(),
         };
         world.connect(0);
         world.complete_opening();
@@ -124,6 +128,25 @@ impl World {
                 .rpc
                 .lifecycle()
                 .close(session, CloseReason::Disconnected);
+        }
+        if let Some((host, question)) = self.asking.pop_front() {
+            self.answer(host, &question);
+        }
+    }
+
+    /// The other host answers the question of a session, unless its side of it has ended.
+    fn answer(&mut self, host: usize, question: &Question) {
+        let ledger = self.ledger.lock().expect("a failed checker ends the run");
+        let pair = ledger.pair_of(host, question.session);
+        let pair = pair.expect("every session is in the book");
+        let there = ledger.pairs[pair].sessions[1 - host];
+        drop(ledger);
+        let lifecycle = self.hosts[1 - host].rpc.lifecycle();
+        let fates = lifecycle.fates_of(there, &question.requests);
+        if !fates.is_empty() {
+            let account = Account::Fates(fates);
+            let mut lifecycle = self.hosts[host].rpc.lifecycle();
+            lifecycle.on_account(question.session, &account);
         }
     }
 
@@ -354,8 +377,15 @@ impl World {
             }
             assert_eq!(receiving, rpc.receiving(), "the budgets do not add up");
             let ledger = self.ledger.lock().expect("a failed checker ends the run");
-            while let Some(closed) = rpc.lifecycle().take_closed() {
-                self.record.note(|| Fact::Told(me, format!("{closed:?}")));
+            while let Some(report) = rpc.lifecycle().take_report() {
+                self.record.note(|| Fact::Told(me, format!("{report:?}")));
+                let closed = match report {
+                    Report::Closed(closed) => closed,
+                    Report::Question(question) => {
+                        self.asking.push_back((me, question));
+                        continue;
+                    }
+                };
                 let pair = ledger
                     .pair_of(me, closed.session)
                     .expect("it is in the book");
@@ -409,9 +439,6 @@ impl World {
         }
         let calls = Arc::clone(&self.ledger);
         let calls = calls.lock().expect("a failed checker ends the run");
-        if calls.may_hang() {
-            return;
-        }
         calls.assert_all_completed();
         panic!("all calls have completed, but the endpoints do not come to rest");
     }

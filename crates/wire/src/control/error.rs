@@ -57,6 +57,12 @@ pub enum Field {
     Counter,
     /// Place, length or bytes of what a process shows of itself.
     Insight,
+    /// Requests of an inquiry.
+    Requests,
+    /// Time in an account for which an endpoint was away.
+    Away,
+    /// Fates of requests in an account.
+    Fates,
 }
 
 impl Field {
@@ -90,6 +96,9 @@ impl Field {
             Self::Reason => "reason",
             Self::Counter => "counter",
             Self::Insight => "insight",
+            Self::Requests => "requests",
+            Self::Away => "away",
+            Self::Fates => "fates",
         }
     }
 }

@@ -15,10 +15,20 @@ pub struct BootId(pub [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Incarnation(pub u64);
 
-/// Optional abilities, one bit each. Two processes use what both have; no bit is assigned yet, and
-/// unknown bits are ignored (rule C2).
+/// Optional abilities, one bit each. Two processes use what both have; unknown bits are ignored
+/// (rule C2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Features(pub u32);
+
+impl Features {
+    /// Inquiries are answered (rule C11).
+    pub const INQUIRY: Self = Self(1);
+
+    /// Every ability of `other` is among these.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
 
 /// Names one attempt to connect, chosen by the side that asks; its repetitions keep it (rule C4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

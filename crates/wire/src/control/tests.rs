@@ -11,7 +11,7 @@ use crate::{ReqNum, SessionNum, Token, check};
 
 mod limits;
 
-const MESSAGE_TYPES: u8 = 15;
+const MESSAGE_TYPES: u8 = 17;
 
 /// Everything that any message can be made of. Messages borrow from it.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ struct Material {
     window_log2: u8,
     data_size: u32,
     small: u16,
+    requests: Vec<u8>,
+    fates: Vec<u8>,
     unix_name: String,
     detail: String,
     offers: Vec<(u8, u8, Vec<u8>)>,
@@ -59,12 +61,25 @@ fn material() -> impl Strategy<Value = Material> {
                     window_log2,
                     data_size,
                     small,
+                    requests: requests(small),
+                    fates: fates(small),
                     unix_name,
                     detail,
                     offers,
                 }
             },
         )
+}
+
+fn requests(seed: u16) -> Vec<u8> {
+    let count = 1 + usize::from(seed) % MAX_INQUIRED;
+    (0..count * 4).map(|at| at.to_le_bytes()[0]).collect()
+}
+
+fn fates(seed: u16) -> Vec<u8> {
+    let [low, _] = seed.to_le_bytes();
+    let of = |at: u8| [at, low, at, low, at.wrapping_add(low) % 5];
+    (0..low % 65).flat_map(of).collect()
 }
 
 impl Material {
@@ -106,6 +121,23 @@ impl Material {
             max_message: self.half(2) % (largest + 1),
             first_req: ReqNum(self.half(2) & !((1 << self.window_log2) - 1)),
             offers: Offers::new(&offers).expect("drawn within the limits"),
+        }
+    }
+
+    fn inquiry(&self, session: SessionRef) -> Inquiry<'_> {
+        let requests = Requests(&self.requests);
+        Inquiry { session, requests }
+    }
+
+    fn account(&self, session: SessionRef) -> Account<'_> {
+        let (away, fates) = match self.small % 3 {
+            0 => (self.numbers[0].max(1), Fates::NONE),
+            _ => (0, Fates(&self.fates)),
+        };
+        Account {
+            session,
+            away,
+            fates,
         }
     }
 
@@ -164,6 +196,8 @@ impl Material {
                 offset: counter,
                 bytes: self.detail.as_bytes(),
             }),
+            16 => Message::Inquiry(self.inquiry(session)),
+            17 => Message::Account(self.account(session)),
             _ => {
                 let target = EndpointIndex(self.small - 1);
                 let endpoint = EndpointUid(self.id);
@@ -258,6 +292,8 @@ fn sample(kind: u8) -> Material {
         window_log2: 3,
         data_size: 1440,
         small: 8,
+        requests: requests(7),
+        fates: fates(7),
         unix_name: "/run/dunlin".to_string(),
         detail: "later".to_string(),
         offers: vec![(1, 2, vec![9; 10]), (2, 0, vec![])],

@@ -1,14 +1,17 @@
 //! Vectors of control messages: every type, and every reason to refuse one.
 
 use dunlin_wire::control::{
-    Accept, AttemptId, BootId, Connect, ControlError, EndpointIndex, EndpointUid, Features, Found,
-    GoodbyeReason, Hello, Incarnation, Insight, InsightRead, Lookup, MAX_FRAME, MAX_OFFER_BYTES,
-    Message, Offer, Offers, Refuse, RefuseCode, ResetReason, SessionRef, SessionSide,
-    TransportKind, frame_len,
+    Accept, Account, AttemptId, BootId, Connect, EndpointIndex, EndpointUid, Fate, Fates, Features,
+    Found, GoodbyeReason, Hello, Incarnation, Inquiry, Insight, InsightRead, Lookup, MAX_FRAME,
+    MAX_OFFER_BYTES, Message, Offer, Offers, Refuse, RefuseCode, Requests, ResetReason, SessionRef,
+    SessionSide, TransportKind, frame_len,
 };
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::text::Block;
+use fields::{with_error, with_fields};
+
+mod fields;
 
 const ID: [u8; 16] = [
     0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF,
@@ -47,10 +50,12 @@ pub(crate) fn blocks() -> Vec<Block> {
         insight(),
         attempts(),
         sessions(),
+        inquiries(),
         bad_frames(),
         bad_connections(),
         bad_attempts(),
         bad_sides(),
+        bad_inquiries(),
     ];
     all.concat()
         .iter()
@@ -233,6 +238,54 @@ fn sessions() -> Named {
     ]
 }
 
+fn inquiries() -> Named {
+    let session = SESSION;
+    let number = |number: usize| ReqNum(u32::try_from(number).expect("a small number"));
+    let inquiry = |count: usize| {
+        let (numbers, mut bytes) = ((0..count).map(number).collect::<Vec<_>>(), [0; 256]);
+        let requests = Requests::list(&numbers, &mut bytes).expect("at most 64");
+        encoded(&Message::Inquiry(Inquiry { session, requests }))
+    };
+    let account = |away, fates: &[(ReqNum, Fate)]| {
+        let mut bytes = [0; 320];
+        let fates = Fates::list(fates, &mut bytes).expect("at most 64");
+        encoded(&Message::Account(Account {
+            session,
+            away,
+            fates,
+        }))
+    };
+    let fates: Vec<_> = (0x0102_0304..).map(ReqNum).zip(Fate::ALL).collect();
+    vec![
+        ("inquiry", inquiry(1)),
+        ("inquiry-about-64", inquiry(64)),
+        ("account-of-every-fate", account(0, &fates)),
+        ("account-of-nothing", account(0, &[])),
+        ("account-of-one-away", account(1_600_000_000, &[])),
+    ]
+}
+
+fn bad_inquiries() -> Named {
+    let (count, away) = (BODY + 8, BODY + 8);
+    vec![
+        ("bad-inquiry-of-0", with("inquiry", count, &[0])),
+        ("bad-inquiry-of-65", with("inquiry-about-64", count, &[65])),
+        ("bad-inquiry-short", with("inquiry", count, &[2])),
+        (
+            "bad-account-fate-5",
+            with("account-of-every-fate", away + 8 + 1 + 4, &[5]),
+        ),
+        (
+            "bad-account-away-and-fates",
+            with("account-of-every-fate", away, &[1]),
+        ),
+        (
+            "bad-account-of-65",
+            with("account-of-every-fate", away + 8, &[65]),
+        ),
+    ]
+}
+
 fn bad_frames() -> Named {
     let with_length = |length: u8| {
         let mut frame = valid("heartbeat");
@@ -248,7 +301,7 @@ fn bad_frames() -> Named {
         ("bad-version-0", with("heartbeat", 4, &[0])),
         ("bad-version-2", with("heartbeat", 4, &[2])),
         ("bad-type-0", with("heartbeat", 5, &[0])),
-        ("bad-type-16", with("heartbeat", 5, &[16])),
+        ("bad-type-18", with("heartbeat", 5, &[18])),
         ("bad-heartbeat-short", with_length(9)),
         ("bad-heartbeat-trailing", with_length(11)),
     ]
@@ -323,7 +376,14 @@ fn bad_sides() -> Named {
 
 /// The valid frame of this name.
 fn valid(name: &str) -> Vec<u8> {
-    let all = [connections(), insight(), attempts(), sessions()].concat();
+    let all = [
+        connections(),
+        insight(),
+        attempts(),
+        sessions(),
+        inquiries(),
+    ]
+    .concat();
     let found = all.into_iter().find(|(other, _)| *other == name);
     found
         .unwrap_or_else(|| panic!("no valid vector has the name {name}"))
@@ -357,103 +417,4 @@ fn described(name: &str, frame: &[u8]) -> Block {
     assert_eq!(frame_len(frame), Ok(Some(frame.len())), "{name}");
     assert_eq!(encoded(&message), frame, "{name}");
     with_fields(block, &message).with_bytes("hex", frame)
-}
-
-fn with_error(block: Block, error: ControlError) -> Block {
-    match error {
-        ControlError::Short(field) => block.with("error", "Short").with("field", field.name()),
-        ControlError::Value(field) => block.with("error", "Value").with("field", field.name()),
-        other => block.with("error", format!("{other:?}")),
-    }
-}
-
-fn with_fields(block: Block, message: &Message<'_>) -> Block {
-    match message {
-        Message::Hello(hello) => with_hello(block.with("type", "Hello"), hello),
-        Message::HelloAck(hello) => with_hello(block.with("type", "HelloAck"), hello),
-        Message::Lookup(lookup) => block
-            .with("type", "Lookup")
-            .with("attempt", lookup.attempt.0)
-            .with("target", lookup.target.0),
-        Message::InsightRead(read) => block
-            .with("type", "InsightRead")
-            .with("offset", read.offset)
-            .with("length", read.len),
-        Message::Insight(insight) => block
-            .with("type", "Insight")
-            .with("offset", insight.offset)
-            .with_bytes("bytes", insight.bytes),
-        Message::Found(found) => block
-            .with("type", "Found")
-            .with("attempt", found.attempt.0)
-            .with("target", found.target.0)
-            .with_bytes("endpoint", &found.endpoint.0),
-        Message::Connect(connect) => {
-            let block = block
-                .with("type", "Connect")
-                .with("attempt", connect.attempt.0);
-            with_side(block.with("target", connect.target.0), &connect.client)
-        }
-        Message::Accept(accept) => {
-            let block = block
-                .with("type", "Accept")
-                .with("attempt", accept.attempt.0);
-            with_side(block, &accept.server)
-        }
-        Message::Refuse(refuse) => block
-            .with("type", "Refuse")
-            .with("attempt", refuse.attempt.0)
-            .with("code", format!("{:?}", refuse.code))
-            .with_text("detail", refuse.detail),
-        Message::Disconnect(session) => with_session(block.with("type", "Disconnect"), session),
-        Message::DisconnectAck(session) => {
-            with_session(block.with("type", "DisconnectAck"), session)
-        }
-        Message::Reset { session, reason } => {
-            with_session(block.with("type", "Reset"), session).with("reason", format!("{reason:?}"))
-        }
-        Message::Heartbeat { counter } => block.with("type", "Heartbeat").with("counter", counter),
-        Message::HeartbeatAck { counter } => {
-            block.with("type", "HeartbeatAck").with("counter", counter)
-        }
-        Message::Goodbye { reason } => block
-            .with("type", "Goodbye")
-            .with("reason", format!("{reason:?}")),
-    }
-}
-
-fn with_hello(block: Block, hello: &Hello<'_>) -> Block {
-    block
-        .with("min_version", hello.min_version)
-        .with("max_version", hello.max_version)
-        .with("features", hello.features.0)
-        .with_bytes("boot_id", &hello.boot_id.0)
-        .with("incarnation", hello.incarnation.0)
-        .with("port", hello.port)
-        .with_text("unix_name", hello.unix_name)
-}
-
-fn with_side(block: Block, side: &SessionSide<'_>) -> Block {
-    let block = block
-        .with_bytes("endpoint", &side.endpoint.0)
-        .with("session", side.session.0)
-        .with("token", side.token.0)
-        .with("window", side.window())
-        .with("credits", side.credits)
-        .with("data_size", side.data_size)
-        .with("max_message", side.max_message)
-        .with("first_req", side.first_req.0)
-        .with("offers", side.offers.as_slice().len());
-    side.offers.as_slice().iter().fold(block, |block, offer| {
-        block
-            .with("offer_kind", offer.kind.0)
-            .with("offer_fds", offer.fds)
-            .with_bytes("offer_bytes", offer.bytes)
-    })
-}
-
-fn with_session(block: Block, session: &SessionRef) -> Block {
-    block
-        .with("session", session.session.0)
-        .with("token", session.token.0)
 }

@@ -271,7 +271,8 @@ impl Model {
                 }
                 Step::Command(command) => self.command(&command),
                 Step::Close { key, reason } => self.close(key, reason),
-                Step::Answer { .. } => panic!("no other side has asked"),
+                Step::Account { .. } => panic!("no session has asked"),
+                Step::Answer { .. } | Step::Inquired { .. } => panic!("no other side has asked"),
             }
         }
     }
@@ -301,7 +302,10 @@ impl Model {
                 self.opened.remove(key);
             }
             Command::Offer { key, .. } => assert!(self.attempts.contains(key)),
-            Command::Accept { .. } | Command::Refuse { .. } => panic!("no other side has asked"),
+            Command::Inquire { .. } => panic!("no session has asked"),
+            Command::Accept { .. } | Command::Refuse { .. } | Command::Account { .. } => {
+                panic!("no other side has asked")
+            }
         }
     }
 

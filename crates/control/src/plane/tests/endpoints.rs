@@ -2,7 +2,7 @@
 //! were told.
 
 use dunlin_core::{CloseReason, SessionOffer};
-use dunlin_wire::control::{EndpointIndex, TransportKind};
+use dunlin_wire::control::{EndpointIndex, Fate, TransportKind};
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use super::world::World;
@@ -68,6 +68,15 @@ impl World {
                 self.plane(node)
                     .on_command(Command::Accept { ticket, key, side }, now);
             }
+            Event::Inquired { key, requests } => {
+                self.nodes[node].inquired.push(key);
+                if !self.nodes[node].mute {
+                    let fates = requests.iter().map(|req| (*req, Fate::Running)).collect();
+                    self.plane(node)
+                        .on_command(Command::Account { key, fates }, now);
+                }
+            }
+            Event::Account { account, .. } => self.nodes[node].accounts.push(account),
             Event::Closed { key, reason } => {
                 if let Some(seen) = self.nodes[node].seen.get_mut(&key) {
                     assert!(matches!(seen, Seen::Open { .. }), "closed twice: {seen:?}");

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
-use dunlin_core::{CloseReason, Nanos, Rng};
+use dunlin_core::{Account, CloseReason, Nanos, Rng};
 use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation};
 use dunlin_wire::{SessionNum, Token};
 
@@ -18,8 +18,11 @@ pub(super) struct Node {
     pub(super) address: SocketAddr,
     pub(super) host: u8,
     pub(super) seen: BTreeMap<SessionKey, Seen>,
-    /// Requests for a session are left unanswered.
+    /// Requests for a session are left unanswered, and inquiries.
     pub(super) mute: bool,
+    /// Inquiries that its endpoints have got, and accounts.
+    pub(super) inquired: Vec<SessionKey>,
+    pub(super) accounts: Vec<Account>,
     /// Descriptors that arrived.
     pub(super) fds: Vec<u64>,
     /// The peers that its endpoints got events about.
@@ -89,6 +92,8 @@ impl World {
             host,
             seen: BTreeMap::new(),
             mute: false,
+            inquired: Vec::new(),
+            accounts: Vec::new(),
             fds: Vec::new(),
             met: Vec::new(),
             stopped_until: Nanos::ZERO,

@@ -87,18 +87,6 @@ impl Calls {
         Some(transfer)
     }
 
-    /// The peer was asked this often in vain for what is missing. True if it has failed.
-    pub(crate) fn on_vain_attempts(
-        &mut self,
-        idx: CallIdx,
-        attempts: u8,
-        line: &Line,
-        context: &Context,
-    ) -> bool {
-        self.at_mut(idx).attempts = attempts;
-        self.is_silent(idx, line, context)
-    }
-
     /// All packets of the request have arrived. Its transfer has ended.
     pub(crate) fn on_all_arrived(&mut self, idx: CallIdx, context: &mut Context) {
         let now = context.moment.now();

@@ -15,7 +15,7 @@ use crate::time::Nanos;
 
 /// Doublings of the timeout after which it stays as it is.
 const MAX_BACKOFF: u8 = 6;
-/// Attempts before silence can mean that the peer has failed.
+/// Attempts before the other side is asked over the control plane.
 const MIN_ATTEMPTS: u8 = 3;
 
 /// Shortest time for all that waits with a peer that answers again, in scan intervals.
@@ -28,8 +28,11 @@ pub(crate) enum Overdue {
     Not(Nanos),
     /// Its deadline has passed.
     Deadline,
-    /// Its peer has not sent anything for the failure timeout.
-    PeerSilent,
+    /// The same before its deadline: packets of a large message are on their way, whose progress
+    /// is to be looked at.
+    InParts(Nanos),
+    /// It has been in vain for the failure timeout that packets asked.
+    Account,
     /// The peer should be asked.
     Answer,
 }
@@ -47,9 +50,8 @@ impl Calls {
         match call.state {
             CallState::Free => Overdue::Not(Nanos::MAX),
             state if state.is_pending() && call.deadline <= now => Overdue::Deadline,
-            CallState::Queued | CallState::Sending | CallState::Receiving => {
-                Overdue::Not(call.deadline)
-            }
+            CallState::Queued => Overdue::Not(call.deadline),
+            CallState::Sending | CallState::Receiving => Overdue::InParts(call.deadline),
             _ if blame => self.find_answer_due(idx, sessions.at(call.session()), context),
             _ => Overdue::Not(now),
         }
@@ -60,8 +62,8 @@ impl Calls {
         let due = call.sent + patience(call.attempts, line, context);
         if due > context.moment.now() {
             Overdue::Not(due.min(call.deadline))
-        } else if self.is_silent(idx, line, context) {
-            Overdue::PeerSilent
+        } else if call.attempts >= MIN_ATTEMPTS && self.is_overdue(idx, context) {
+            Overdue::Account
         } else if self.is_excused(idx, line, context) {
             Overdue::Not(context.moment.now())
         } else {
@@ -80,12 +82,12 @@ impl Calls {
             && (line.asks() || heard_since(call.sent, line, context).is_some_and(|ago| ago < grace))
     }
 
-    /// The peer has not sent anything for the failure timeout, although it was asked several
-    /// times while this endpoint was running (rule S11).
-    pub(super) fn is_silent(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
+    /// The call has been without an answer for the failure timeout, while this endpoint was running
+    /// (rule S11). No packets of a large message of it are on their way.
+    pub(crate) fn is_overdue(&self, idx: CallIdx, context: &Context) -> bool {
         let call = self.at(idx);
-        let silence = line.silence(context.moment.present_now(), call.first_sent);
-        call.attempts >= MIN_ATTEMPTS && silence >= context.config.failure_timeout
+        let span = context.moment.present_now().since(call.first_sent);
+        span >= context.config.failure_timeout
     }
 
     /// Asks the server for the answer of a call that has been without one for too long.

@@ -6,6 +6,7 @@ use super::*;
 use crate::error::CloseReason;
 use crate::handle::SessionIdx;
 use crate::handle::{RequestId, Session};
+use crate::session::lifecycle::Closed;
 
 #[test]
 fn events_come_out_in_their_order_and_once() {
@@ -51,8 +52,10 @@ fn what_the_control_plane_takes_keeps_no_loop_awake() {
         tell: false,
     };
     let mut notices = Notices::default();
-    notices.on_closed(closed);
+    notices.on_report(Report::Closed(closed));
     assert!(!notices.is_waiting());
-    assert_eq!(notices.pop_closed(), Some(closed));
-    assert_eq!(notices.pop_closed(), None);
+    assert!(notices.has_reports());
+    assert!(matches!(notices.pop_report(), Some(Report::Closed(it)) if it == closed));
+    assert!(notices.pop_report().is_none());
+    assert!(!notices.has_reports());
 }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use dunlin_wire::ReqNum;
+use dunlin_wire::control::Fate;
 
 use super::{RequestState, Requests, Template};
 use crate::handle::{RequestIdx, SessionIdx};
@@ -71,6 +72,24 @@ impl Requests {
     ) -> Option<RequestIdx> {
         let idx = self.request_at(at).filter(|_| self.last_at(at) == req)?;
         (self.at(idx).state == state).then_some(idx)
+    }
+
+    /// The fate of the request that the other side has issued in the slot (rule C11).
+    pub(crate) fn fate_at(&self, at: usize, req: ReqNum) -> Fate {
+        let last = self.last_at(at);
+        if req != last {
+            return match req.is_before(last) {
+                true => Fate::Gone,
+                false => Fate::Unknown,
+            };
+        }
+        let state = self.request_at(at).map(|idx| self.at(idx).state);
+        match state.unwrap_or_default() {
+            RequestState::Free => Fate::Gone,
+            RequestState::Receiving => Fate::Arriving,
+            RequestState::Dispatched | RequestState::Detached => Fate::Running,
+            RequestState::Done => Fate::Answered,
+        }
     }
 
     /// The slot's entry, or one that it gets for the request that has its next number.

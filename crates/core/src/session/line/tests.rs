@@ -93,17 +93,18 @@ fn a_sample_is_asked_for_once_an_interval_and_always_while_paced() {
 }
 
 #[test]
-fn silence_counts_from_the_first_question_or_from_what_came_since() {
+fn silence_counts_from_the_first_question_after_something_came() {
     let mut line = open(8, 32);
     line.on_asked(Nanos(100));
     line.on_asked(Nanos(130));
-    assert_eq!(line.silence(Nanos(150), Nanos(20)), Nanos(50));
-    assert_eq!(line.silence(Nanos(150), Nanos(140)), Nanos(10));
+    assert!(line.is_silent(Nanos(150), Nanos(50)));
+    assert!(!line.is_silent(Nanos(150), Nanos(51)));
     line.note_activity(Nanos(160));
     line.note_activity(Nanos(170));
-    assert_eq!(line.silence(Nanos(200), Nanos(20)), Nanos(40));
+    assert!(!line.is_silent(Nanos(900), Nanos(1)), "nothing was asked");
     line.on_asked(Nanos(190));
-    assert_eq!(line.silence(Nanos(200), Nanos(20)), Nanos(10));
+    assert!(line.is_silent(Nanos(200), Nanos(10)));
+    assert!(!line.is_silent(Nanos(200), Nanos(11)));
 }
 
 #[test]

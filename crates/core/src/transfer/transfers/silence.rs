@@ -7,7 +7,7 @@
 
 use dunlin_wire::Token;
 
-use crate::handle::{Session, SessionIdx, TransferIdx};
+use crate::handle::{SessionIdx, TransferIdx};
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
 
@@ -69,62 +69,44 @@ impl Transfers {
         patience.max(FIRST_PROBE + Nanos(own)).min(timeout)
     }
 
-    /// Does what is due for an entry of the table. Returns the session whose peer has failed, if it
-    /// has not sent anything for the failure timeout.
-    pub(crate) fn check(&mut self, lent: &mut Lent<'_>, index: TransferIdx) -> Option<Session> {
-        match self.due_of(index) <= lent.context.moment.now() {
-            true => self.on_silence(lent, index),
-            false => None,
+    /// Does what is due for an entry of the table.
+    pub(crate) fn check(&mut self, lent: &mut Lent<'_>, index: TransferIdx) {
+        if self.due_of(index) <= lent.context.moment.now() {
+            self.on_silence(lent, index);
         }
     }
 
     /// Nothing has come for as long as could be expected.
-    fn on_silence(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> Option<Session> {
+    fn on_silence(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         let session = lent.calls.session_of(self.at(transfer).call);
         let late = self.look_for_losses(lent, transfer);
         let now = lent.context.moment.now();
         let entry = self.at(transfer);
         let Some(tail) = entry.tail() else {
             // Nothing is in flight: what comes next waits for its time or for a credit.
-            self.expect(lent, transfer, Nanos::MAX);
-            return None;
+            return self.expect(lent, transfer, Nanos::MAX);
         };
         if entry.has_lost() || late != Nanos::MAX {
             self.expect(lent, transfer, late.min(now + self.timeout(lent, session)));
-            self.send_later(lent, transfer);
-            return None;
+            return self.send_later(lent, transfer);
         }
         let word = self.word(session);
         let patience = self.patience_after(lent, transfer, word.asks());
         let excused = word.excuses(entry.sent_at(tail), patience);
         if let Some(until) = excused.filter(|until| *until > now) {
-            self.expect(lent, transfer, until);
-            return None;
+            return self.expect(lent, transfer, until);
         }
-        self.probe_tail(lent, transfer, tail)
+        self.probe_tail(lent, transfer, tail);
     }
 
-    /// Asks after the message by its last packet: the answer tells which others are lost. Returns
-    /// the session if its peer has failed.
-    fn probe_tail(
-        &mut self,
-        lent: &mut Lent<'_>,
-        transfer: TransferIdx,
-        tail: u32,
-    ) -> Option<Session> {
-        let (idx, now) = (self.at(transfer).call, lent.context.moment.now());
+    /// Asks after the message by its last packet: the answer tells which others are lost.
+    fn probe_tail(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, tail: u32) {
+        let now = lent.context.moment.now();
         let (session, way) = self.stream_of(lent, transfer);
         let probes = self.on_probe(session, transfer, tail, now);
         if probes > PROBES {
             let line = lent.sessions.at_mut(session);
             line.on_asked(lent.context.moment.present_now());
-            let attempts = probes - PROBES;
-            if lent
-                .calls
-                .on_vain_attempts(idx, attempts, line, lent.context)
-            {
-                return Some(line.handle(session));
-            }
             lent.pacer.learn_timeout(line, way, lent.context);
         }
         self.expect(
@@ -133,7 +115,6 @@ impl Transfers {
             now + self.patience_after(lent, transfer, probes),
         );
         self.send_again(lent, transfer, tail);
-        None
     }
 
     /// How long nothing may come after `probes` probes in a row.

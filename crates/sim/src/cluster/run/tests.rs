@@ -1,6 +1,6 @@
 //! Whole runs are sound and follow from their seeds, and planted bugs are found.
 
-use super::{Failure, Options, run_seed};
+use super::{Failure, Options, Plan, run_seed};
 
 #[test]
 fn seeds_run_without_a_failure() {
@@ -22,6 +22,24 @@ fn seeds_run_without_a_failure() {
     }
     // A workload in which no call ends in one of the ways would not test that way.
     assert!(totals.iter().all(|total| *total > 10), "{totals:?}");
+}
+
+/// A handler may take longer than the failure timeout, and every call must succeed.
+#[test]
+fn handlers_that_are_slower_than_the_timeout_fail_no_session() {
+    let slow = (1..).filter(|seed| Plan::draw(*seed).workload.sloth.is_some());
+    for seed in slow.take(30) {
+        run_seed(seed, Options::default()).unwrap_or_else(|bad| panic!("{bad}"));
+    }
+}
+
+/// Forged CRs, CANCELs and packets of wrong sizes, with the right token: every call ends.
+#[test]
+fn calls_that_an_insider_attacks_end() {
+    let insider = (1..).filter(|seed| Plan::draw(*seed).insider);
+    for seed in insider.take(40) {
+        run_seed(seed, Options::default()).unwrap_or_else(|bad| panic!("{bad}"));
+    }
 }
 
 #[test]

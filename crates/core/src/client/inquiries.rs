@@ -1,0 +1,194 @@
+//! Inquiries: questions to the other side, over the control plane, about calls that have been
+//! without an answer and without progress for the failure timeout (rules S11, C11).
+//!
+//! Packets alone cannot say whether a peer has failed. One whose thread is in a handler sends none
+//! and lives; and a forger can keep a session from being silent while no call of it
+//! gets on. So silence is the reason to ask, and what the peer says over a connection that packets
+//! cannot touch decides.
+//!
+//! ```text
+//!           a call is overdue           an account
+//!   none ────────────────────▶ Waiting ───────────▶ Resting ──its time is over──▶ Waiting …
+//!                                 │                    │
+//!                                 │ nothing in time    │ it was the last that could be in vain
+//!                                 ▼                    ▼
+//!                                      the peer has failed
+//! ```
+//! An account is *in vain* for a call if the peer is there, yet the call gets nowhere: the peer
+//! does not know the request, or has answered it and no answer arrives. One such account says
+//! little: the peer may have been in a handler until just now, and its queue has lost all packets
+//! that asked meanwhile. Several in a row, each within a part of the timeout, say that it has been
+//! there for as long. So in a session in which nothing at all arrives, [`SILENT`] of them mean that
+//! the way for packets is cut; in one in which packets do arrive, these may be late rather than
+//! forged, and it takes [`PATIENT`].
+//!
+//! Invariant: a session has one question under way at most. Called by `protocol/inquiries.rs`.
+
+use std::collections::BTreeMap;
+
+use dunlin_wire::ReqNum;
+use dunlin_wire::control::Fate;
+
+use crate::handle::{Session, SessionIdx};
+use crate::session::lifecycle::Account;
+use crate::time::Nanos;
+
+/// Accounts in vain after which the peer of a silent session has failed: half a timeout of them.
+const SILENT: u8 = 5;
+/// The same if packets arrive: three and a half timeouts.
+const PATIENT: u8 = 29;
+/// Questions within the timeout while accounts are in vain. A nexus answers as fast for an endpoint
+/// in a handler, so no absence of half a timeout remains unknown.
+const QUESTIONS: u64 = 8;
+
+/// Questions about all sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Inquiries {
+    of: BTreeMap<SessionIdx, Inquiry>,
+}
+
+#[derive(Debug)]
+struct Inquiry {
+    session: Session,
+    state: State,
+    /// The calls that the last question was about, and their accounts in vain.
+    calls: Vec<(ReqNum, u8)>,
+}
+
+/// Times are on the clock that silence is measured on.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// The question was asked at this time.
+    Waiting(Nanos),
+    /// The next one may be asked from this time on.
+    Resting(Nanos),
+}
+
+/// The step that an overdue call leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// Time must pass.
+    Wait,
+    /// A question is to be asked.
+    Ask,
+    /// Neither an account nor a packet has come for the failure timeout.
+    Fail,
+}
+
+impl Inquiries {
+    /// A call of the session is overdue. `is_overdue` says which are, `silent` that no packet of
+    /// the session has come for the failure timeout.
+    pub(crate) fn on_overdue(
+        &self,
+        session: Session,
+        (is_overdue, silent): (impl Fn(ReqNum) -> bool, bool),
+        present: Nanos,
+        timeout: Nanos,
+    ) -> Next {
+        let Some(inquiry) = self.get(session) else {
+            return Next::Ask;
+        };
+        match inquiry.state {
+            State::Resting(until) if present < until => Next::Wait,
+            State::Waiting(asked) if present.since(asked) < timeout => Next::Wait,
+            // If all of those calls have ended, so has the question.
+            State::Waiting(_) if silent && inquiry.is_about_any(is_overdue) => Next::Fail,
+            _ => Next::Ask,
+        }
+    }
+
+    /// The question about these calls is asked now.
+    pub(crate) fn on_asked(&mut self, session: Session, overdue: &[ReqNum], present: Nanos) {
+        let vain = |req: &ReqNum| {
+            let before = self.get(session);
+            let mut calls = before.into_iter().flat_map(|inquiry| &inquiry.calls);
+            let found = calls.find(|(other, _)| other == req);
+            (*req, found.map_or(0, |(_, vain)| *vain))
+        };
+        let calls = overdue.iter().map(vain).collect();
+        let state = State::Waiting(present);
+        let inquiry = Inquiry {
+            session,
+            state,
+            calls,
+        };
+        self.of.insert(session.index(), inquiry);
+    }
+
+    /// The other side gives an account. `silent`: no packet of the session has come for the failure
+    /// timeout. True if the peer has failed.
+    pub(crate) fn on_account(
+        &mut self,
+        session: Session,
+        account: &Account,
+        (is_overdue, silent): (impl Fn(ReqNum) -> bool, bool),
+        timeout: Nanos,
+    ) -> bool {
+        let inquiry = self.of.get_mut(&session.index());
+        let waiting = inquiry.and_then(|inquiry| Some((inquiry.waits_since(session)?, inquiry)));
+        let Some((asked, inquiry)) = waiting else {
+            return false;
+        };
+        inquiry.calls.retain(|(req, _)| is_overdue(*req));
+        match account {
+            Account::Fates(fates) => inquiry.weigh(fates, silent),
+            // Packets that asked may have been lost in the queue that it left unread.
+            Account::Away(_) if silent => inquiry.forgive(),
+            Account::Away(_) => {}
+            // Silence is all there is to go by.
+            Account::Nothing if silent && !inquiry.calls.is_empty() => return true,
+            Account::Nothing => {}
+        }
+        let soon = inquiry.is_in_vain() || matches!(account, Account::Nothing);
+        let rest = Nanos(timeout.0 / if soon { QUESTIONS } else { 1 });
+        inquiry.state = State::Resting(asked + rest);
+        let most = if silent { SILENT } else { PATIENT };
+        inquiry.calls.iter().any(|(_, vain)| *vain >= most)
+    }
+
+    /// The session has ended.
+    pub(crate) fn on_ended(&mut self, index: SessionIdx) {
+        self.of.remove(&index);
+    }
+
+    fn get(&self, session: Session) -> Option<&Inquiry> {
+        let inquiry = self.of.get(&session.index());
+        inquiry.filter(|inquiry| inquiry.session == session)
+    }
+}
+
+impl Inquiry {
+    fn is_about_any(&self, is_overdue: impl Fn(ReqNum) -> bool) -> bool {
+        self.calls.iter().any(|(req, _)| is_overdue(*req))
+    }
+
+    /// When the question was asked that has no account.
+    fn waits_since(&self, session: Session) -> Option<Nanos> {
+        match self.state {
+            State::Waiting(asked) if self.session == session => Some(asked),
+            _ => None,
+        }
+    }
+
+    fn is_in_vain(&self) -> bool {
+        self.calls.iter().any(|(_, vain)| *vain > 0)
+    }
+
+    /// No account before this one counts against a call.
+    fn forgive(&mut self) {
+        self.calls.iter_mut().for_each(|(_, vain)| *vain = 0);
+    }
+
+    /// Counts the account for or against each call.
+    fn weigh(&mut self, fates: &[(ReqNum, Fate)], silent: bool) {
+        for (req, vain) in &mut self.calls {
+            let fate = fates.iter().find(|(other, _)| other == req);
+            let runs = fate.is_some_and(|(_, fate)| *fate == Fate::Running);
+            // A peer that runs the handler and iterates acknowledges probes, if they arrive.
+            *vain = match runs && !silent {
+                true => 0,
+                false => *vain + 1,
+            };
+        }
+    }
+}

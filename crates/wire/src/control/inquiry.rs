@@ -1,0 +1,194 @@
+//! Inquiry and account: what has become of requests that have no answer (rule C11).
+//!
+//! Requests and their fates stay in the bytes that they were read from, so that a message is
+//! small; [`Requests::list`] and [`Fates::list`] write such bytes.
+
+use super::codec::{Reader, Writer};
+use super::{ControlError, Field, SessionRef};
+use crate::ReqNum;
+
+/// Most requests that one inquiry names: the slots of the largest window.
+pub const MAX_INQUIRED: usize = 1 << super::MAX_WINDOW_LOG2;
+
+/// Bytes of a request's number.
+const NUMBER_LEN: usize = 4;
+
+/// Bytes of a request's number and its fate.
+const FATE_LEN: usize = NUMBER_LEN + 1;
+
+/// Asks what has become of requests of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Inquiry<'a> {
+    /// The session at the receiver.
+    pub session: SessionRef,
+    /// Requests that its other side has issued.
+    pub requests: Requests<'a>,
+}
+
+/// Answers an inquiry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Account<'a> {
+    /// The session at the receiver.
+    pub session: SessionRef,
+    /// Nanoseconds for which the endpoint has not looked at what came for it, at least: its thread
+    /// is in a handler. Then no fates are known. 0: the endpoint itself has given the account.
+    pub away: u64,
+    /// The fates of the requests.
+    pub fates: Fates<'a>,
+}
+
+/// The fate of a request, as its server side gives it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Fate {
+    /// No packet of it was taken, or its number is not one of this time.
+    Unknown = 0,
+    /// Some of its packets are there.
+    Arriving = 1,
+    /// All of it is there, and its handler has not answered.
+    Running = 2,
+    /// It has an answer, which is kept for its client.
+    Answered = 3,
+    /// It is over, and its answer has been given back.
+    Gone = 4,
+}
+
+impl Fate {
+    /// All of them, by their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Unknown,
+        Self::Arriving,
+        Self::Running,
+        Self::Answered,
+        Self::Gone,
+    ];
+}
+
+/// Numbers of requests: at least one and at most [`MAX_INQUIRED`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Requests<'a>(pub(super) &'a [u8]);
+
+impl<'a> Requests<'a> {
+    /// The bytes of these numbers.
+    pub fn list(numbers: &[ReqNum], out: &'a mut [u8; MAX_INQUIRED * NUMBER_LEN]) -> Option<Self> {
+        if numbers.is_empty() || numbers.len() > MAX_INQUIRED {
+            return None;
+        }
+        let (places, _) = out.as_chunks_mut::<NUMBER_LEN>();
+        for (place, number) in places.iter_mut().zip(numbers) {
+            *place = number.0.to_le_bytes();
+        }
+        Some(Self(&out[..numbers.len() * NUMBER_LEN]))
+    }
+
+    /// The numbers, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = ReqNum> + 'a {
+        let (numbers, _) = self.0.as_chunks::<NUMBER_LEN>();
+        numbers
+            .iter()
+            .map(|number| ReqNum(u32::from_le_bytes(*number)))
+    }
+}
+
+/// Requests and their fates: at most [`MAX_INQUIRED`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fates<'a>(pub(super) &'a [u8]);
+
+impl<'a> Fates<'a> {
+    /// None.
+    pub const NONE: Self = Self(&[]);
+
+    /// The bytes of these requests and fates.
+    pub fn list(
+        fates: &[(ReqNum, Fate)],
+        out: &'a mut [u8; MAX_INQUIRED * FATE_LEN],
+    ) -> Option<Self> {
+        if fates.len() > MAX_INQUIRED {
+            return None;
+        }
+        let (places, _) = out.as_chunks_mut::<FATE_LEN>();
+        for (place, (ReqNum(number), fate)) in places.iter_mut().zip(fates) {
+            let [a, b, c, d] = number.to_le_bytes();
+            *place = [a, b, c, d, *fate as u8];
+        }
+        Some(Self(&out[..fates.len() * FATE_LEN]))
+    }
+
+    /// The requests with their fates, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (ReqNum, Fate)> + 'a {
+        let (fates, _) = self.0.as_chunks::<FATE_LEN>();
+        fates.iter().filter_map(|[a, b, c, d, fate]| {
+            let number = ReqNum(u32::from_le_bytes([*a, *b, *c, *d]));
+            Some((number, fate_of(*fate)?))
+        })
+    }
+}
+
+fn fate_of(number: u8) -> Option<Fate> {
+    Fate::ALL.get(usize::from(number)).copied()
+}
+
+impl<'a> Inquiry<'a> {
+    pub(super) fn read(body: &mut Reader<'a>) -> Result<Self, ControlError> {
+        let session = SessionRef::read(body)?;
+        let count = usize::from(body.u8(Field::Requests)?);
+        let most = MAX_INQUIRED * NUMBER_LEN;
+        let requests = Requests(body.bytes(count * NUMBER_LEN, most, Field::Requests)?);
+        let inquiry = Self { session, requests };
+        inquiry.check()?;
+        Ok(inquiry)
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) -> Result<(), ControlError> {
+        self.check()?;
+        self.session.write(out)?;
+        out.u8(count(self.requests.0.len() / NUMBER_LEN)?)?;
+        out.bytes(self.requests.0)
+    }
+
+    /// One that names no request asks for nothing.
+    fn check(&self) -> Result<(), ControlError> {
+        match self.requests.0.is_empty() {
+            true => Err(ControlError::Value(Field::Requests)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<'a> Account<'a> {
+    pub(super) fn read(body: &mut Reader<'a>) -> Result<Self, ControlError> {
+        let session = SessionRef::read(body)?;
+        let away = body.u64(Field::Away)?;
+        let count = usize::from(body.u8(Field::Fates)?);
+        let fates = Fates(body.bytes(count * FATE_LEN, MAX_INQUIRED * FATE_LEN, Field::Fates)?);
+        let account = Self {
+            session,
+            away,
+            fates,
+        };
+        account.check()?;
+        Ok(account)
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) -> Result<(), ControlError> {
+        self.check()?;
+        self.session.write(out)?;
+        out.u64(self.away)?;
+        out.u8(count(self.fates.0.len() / FATE_LEN)?)?;
+        out.bytes(self.fates.0)
+    }
+
+    /// Of an endpoint that does not speak no fates are known, and every fate has a name.
+    fn check(&self) -> Result<(), ControlError> {
+        let (entries, _) = self.fates.0.as_chunks::<FATE_LEN>();
+        let known = |[.., fate]: &[u8; FATE_LEN]| fate_of(*fate).is_some();
+        match entries.iter().all(known) && (self.away == 0 || entries.is_empty()) {
+            true => Ok(()),
+            false => Err(ControlError::Value(Field::Fates)),
+        }
+    }
+}
+
+fn count(entries: usize) -> Result<u8, ControlError> {
+    u8::try_from(entries).map_err(|_| ControlError::Space)
+}
