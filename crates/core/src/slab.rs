@@ -1,9 +1,10 @@
 //! A table whose free entries are reused, last in, first out, so that few are hot.
 //!
 //! An entry keeps its content while it is free: the next user finds what the last one left, such as
-//! a vector with room. Invariant: freeing never allocates, because the list of free entries has
-//! room for all of them. Each table has a type of index of its own ([`Index`]), so that the index
-//! of one table's entry cannot reach into another table.
+//! a vector with room. The entry that was freed last stands beside the list, which a call that
+//! takes the place of one that has just ended leaves alone. Invariant: freeing never allocates,
+//! because the list of free entries has room for all of them. Each table has a type of index of its
+//! own ([`Index`]), so that the index of one table's entry cannot reach into another table.
 
 use std::marker::PhantomData;
 
@@ -13,20 +14,58 @@ pub(crate) trait Index: Copy {
     fn get(self) -> u32;
 }
 
+/// No entry.
+const NONE: u32 = u32::MAX;
+
 /// A table of `T`, by index.
 #[derive(Debug)]
 pub(crate) struct Slab<I, T> {
     entries: Vec<T>,
-    free: Vec<u32>,
+    free: Free<I>,
+}
+
+/// The free entries of a table.
+#[derive(Debug)]
+pub(crate) struct Free<I> {
+    /// The entry that was freed last, or [`NONE`] if that is used again.
+    spare: u32,
+    others: Vec<u32>,
     index: PhantomData<I>,
+}
+
+impl<I: Index> Free<I> {
+    /// One of them.
+    #[inline(always)]
+    fn pop(&mut self) -> Option<u32> {
+        match std::mem::replace(&mut self.spare, NONE) {
+            NONE => self.others.pop(),
+            spare => Some(spare),
+        }
+    }
+
+    /// The entry is free again.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, index: I) {
+        let before = std::mem::replace(&mut self.spare, index.get());
+        if before != NONE {
+            self.others.push(before);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.others.len() + usize::from(self.spare != NONE)
+    }
 }
 
 impl<I, T> Default for Slab<I, T> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
-            free: Vec::new(),
-            index: PhantomData,
+            free: Free {
+                spare: NONE,
+                others: Vec::new(),
+                index: PhantomData,
+            },
         }
     }
 }
@@ -35,8 +74,8 @@ impl<I: Index, T: Default> Slab<I, T> {
     /// A free entry as its last user left it, or a new one.
     #[inline]
     pub(crate) fn take(&mut self) -> I {
-        match self.free.pop() {
-            Some(index) => I::new(index),
+        match self.take_free() {
+            Some((index, _)) => index,
             None => self.grow(),
         }
     }
@@ -45,17 +84,32 @@ impl<I: Index, T: Default> Slab<I, T> {
     fn grow(&mut self) -> I {
         let index = u32::try_from(self.entries.len()).expect("fewer than 2^32 fit in memory");
         self.entries.push(T::default());
-        self.free.reserve(self.entries.capacity() - self.free.len());
+        let others = &mut self.free.others;
+        others.reserve(self.entries.capacity() - others.len());
         I::new(index)
     }
 }
 
 impl<I: Index, T> Slab<I, T> {
+    /// A free entry as its last user left it, if there is one.
+    #[inline(always)]
+    pub(crate) fn take_free(&mut self) -> Option<(I, &mut T)> {
+        let index = self.free.pop()?;
+        Some((I::new(index), self.entries.get_mut(index as usize)?))
+    }
+
     /// Gives an entry back.
     #[inline]
     pub(crate) fn release(&mut self, index: I) {
         debug_assert!((index.get() as usize) < self.entries.len());
-        self.free.push(index.get());
+        self.free.put(index);
+    }
+
+    /// The entry, free or not, and beside it the free ones, so that it can join them.
+    #[inline(always)]
+    pub(crate) fn get_beside_free(&mut self, index: I) -> Option<(&mut T, &mut Free<I>)> {
+        let entry = self.entries.get_mut(index.get() as usize)?;
+        Some((entry, &mut self.free))
     }
 
     /// Entries that are not free.

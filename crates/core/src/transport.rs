@@ -17,6 +17,7 @@ use dunlin_wire::{HEADER_LEN, MAX_EXTENSION};
 use crate::scheme::Scheme;
 use crate::time::Nanos;
 
+pub(crate) use lane::LaneRoom;
 pub use lane::{LANE_LINE, LANE_LINES, LANE_PACKET, LANE_WORD, Lane, LanePacket};
 
 /// A remote endpoint as one transport knows it: an index into the transport's peer table.
@@ -68,6 +69,19 @@ impl<'a> Frame<'a> {
             elsewhere: None,
         }
     }
+
+    /// The bytes, if all are here and the frame was not marked.
+    #[inline(always)]
+    pub const fn whole(&self) -> Option<&'a [u8]> {
+        match self {
+            Self {
+                bytes,
+                congestion: false,
+                elsewhere: None,
+            } => Some(bytes),
+            _ => None,
+        }
+    }
 }
 
 /// The receiving half.
@@ -81,6 +95,13 @@ pub trait Rx {
     ///
     /// Panics if there is no such frame; the event loop never asks for one.
     fn frame(&self, index: usize) -> Frame<'_>;
+
+    /// The bytes of that frame, if it is one of [`Frame::new`] and they are quickly found. `None`
+    /// is always right: the event loop then asks for the frame.
+    #[inline]
+    fn whole(&self, index: usize) -> Option<&[u8]> {
+        self.frame(index).whole()
+    }
 }
 
 /// The sending half.

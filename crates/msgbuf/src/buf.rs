@@ -181,7 +181,7 @@ impl MsgBuf {
     }
 
     /// The message, to be written. A msgbuf that is lent is revoked by this.
-    #[inline]
+    #[inline(always)]
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.revoke();
         // SAFETY: the block is ours alone and has `capacity >= len` initialised bytes from `data`.
@@ -215,7 +215,13 @@ impl MsgBuf {
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
         self.resize(bytes.len())?;
-        copy::settled(self.data_mut(), bytes);
+        self.revoke();
+        let data = self.at().data.as_ptr();
+        // SAFETY: as in `data_mut`; this is the length now.
+        copy::settled(
+            unsafe { std::slice::from_raw_parts_mut(data, bytes.len()) },
+            bytes,
+        );
         Ok(())
     }
 
@@ -263,7 +269,7 @@ impl MsgBuf {
 
     /// Ends the lifetime of every [`BufRef`] lent so far: none of them resolves any more. Called by
     /// core once the transport is done with them.
-    #[inline]
+    #[inline(always)]
     pub fn revoke(&mut self) {
         debug_assert_eq!(self.is_lent(), self.is_lent_to_others());
         if self.is_lent() {
@@ -286,12 +292,7 @@ impl MsgBuf {
     /// ```
     #[inline(always)]
     pub fn copy_short<const N: usize>(&self, to: &mut [u8; N]) -> Option<u32> {
-        let len = self.at().len;
-        if len as usize > N {
-            return None;
-        }
-        copy::fresh(to, self.data());
-        Some(len)
+        copy::fresh(to, self.data()).then_some(self.at().len)
     }
 
     /// Like [`Self::copy_short`], for any length; panics if `to` has another one.

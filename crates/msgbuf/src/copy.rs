@@ -18,22 +18,27 @@ struct Unaligned(u64);
 #[inline]
 pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     match from.len() {
+        32..=64 => both_ends::<32>(to, from),
         8..16 => both_ends::<8>(to, from),
         16..32 => both_ends::<16>(to, from),
-        32..=64 => both_ends::<32>(to, from),
         _ => to.copy_from_slice(from),
     }
 }
 
 /// Copies a message that may have been written a moment ago, in words: those of a message of `N`
-/// bytes, which is what `to` has room for, without a branch.
+/// bytes, which is what `to` has room for, without a call. False if it is longer.
 #[inline(always)]
-pub(crate) fn fresh<const N: usize>(to: &mut [u8; N], from: &[u8]) {
+pub(crate) fn fresh<const N: usize>(to: &mut [u8; N], from: &[u8]) -> bool {
     const { assert!(N.is_multiple_of(WORD)) };
-    match from.first_chunk::<N>() {
-        Some(from) => words(to, from),
-        None => fresh_shorter(&mut to[..from.len()], from),
+    if let Ok(from) = from.try_into() {
+        words::<N>(to, from);
+        return true;
     }
+    let to = to.get_mut(..from.len());
+    to.is_some_and(|to| {
+        fresh_shorter(to, from);
+        true
+    })
 }
 
 /// The same for any length, as the first and the last words of it. Of a message of more than 128

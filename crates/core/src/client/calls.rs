@@ -83,12 +83,20 @@ impl CallState {
     }
 }
 
+/// The msgbufs of a call, which come and go together. Whether a call has them is one word.
+#[derive(Debug)]
+struct Bufs {
+    request: MsgBuf,
+    response: MsgBuf,
+}
+
+const _: () = assert!(size_of::<Option<Bufs>>() == 2 * size_of::<usize>());
+
 /// One call: two cache lines, of which an ordinary answer touches the first.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Call {
-    request: Option<MsgBuf>,
-    response: Option<MsgBuf>,
+    bufs: Option<Bufs>,
     tag: Tag,
     /// When the first packet was sent, on the clock that silence is measured on.
     first_sent: Nanos,
@@ -125,8 +133,7 @@ const _: () = {
 impl Default for Call {
     fn default() -> Self {
         Self {
-            request: None,
-            response: None,
+            bufs: None,
             tag: Tag(0),
             first_sent: Nanos::ZERO,
             sent: Nanos::ZERO,
@@ -152,10 +159,44 @@ impl Call {
         SessionIdx(high(self.home))
     }
 
+    /// The request, unless the user has it back.
+    #[inline]
+    fn request(&self) -> Option<&MsgBuf> {
+        self.bufs.as_ref().map(|bufs| &bufs.request)
+    }
+
+    /// The buffer of the response, unless the user has it back.
+    #[inline]
+    fn response(&self) -> Option<&MsgBuf> {
+        self.bufs.as_ref().map(|bufs| &bufs.response)
+    }
+
+    /// The same, to be written.
+    #[inline]
+    fn response_mut(&mut self) -> Option<&mut MsgBuf> {
+        self.bufs.as_mut().map(|bufs| &mut bufs.response)
+    }
+
+    /// Gives msgbufs to a free entry. Saying that it has none spares looking whether something must
+    /// be dropped.
+    #[inline(always)]
+    fn put(&mut self, request: MsgBuf, response: MsgBuf) {
+        debug_assert!(self.bufs.is_none(), "a free call has no msgbufs");
+        std::mem::forget(self.bufs.replace(Bufs { request, response }));
+    }
+
     /// Where its slot is.
     #[inline]
     fn at(&self) -> u32 {
         low(self.home)
+    }
+
+    /// Its buffers have been taken, and its entry is free.
+    #[inline(always)]
+    fn end(&mut self) {
+        debug_assert!(self.bufs.is_none());
+        self.enter(CallState::Free);
+        self.generation = self.generation.wrapping_add(1);
     }
 
     /// The only place where a call's state changes.
@@ -246,10 +287,7 @@ impl Calls {
     /// Gives the entry back; its buffers must have been taken.
     #[inline]
     fn remove(&mut self, idx: CallIdx) {
-        let call = self.at_mut(idx);
-        debug_assert!(call.request.is_none() && call.response.is_none());
-        call.enter(CallState::Free);
-        call.generation = call.generation.wrapping_add(1);
+        self.at_mut(idx).end();
         self.table.release(idx);
     }
 }

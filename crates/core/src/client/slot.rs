@@ -3,6 +3,8 @@
 
 use dunlin_wire::ReqNum;
 
+#[cfg(feature = "mutants")]
+use crate::context::Context;
 use crate::handle::CallIdx;
 use crate::packet::words::{high, low};
 
@@ -73,6 +75,21 @@ impl Slot {
     #[inline(always)]
     pub(super) fn vacate(&mut self, window: u32) {
         self.word = word(self.req().next(window), FREE);
+    }
+
+    /// The same, if it was awaited.
+    #[inline(always)]
+    pub(super) fn vacate_awaited(&mut self, window: u32) {
+        debug_assert_eq!(low(self.word), PLAIN);
+        self.word = self.word.wrapping_add(u64::from(window) << 32) | u64::from(FREE);
+    }
+
+    /// A planted bug: request numbers stop instead of wrapping.
+    #[cfg(feature = "mutants")]
+    pub(super) fn stop_number(&mut self, req: ReqNum, window: u32, context: &Context) {
+        if context.shows(crate::mutant::Mutant::WrongWrap) {
+            *self = Self::new(ReqNum(req.0.saturating_add(window)));
+        }
     }
 }
 

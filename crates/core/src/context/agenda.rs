@@ -27,6 +27,8 @@ pub(crate) struct Agenda {
     /// Nothing is due before this.
     due: Nanos,
     next_scan: Nanos,
+    /// A call that is made from then on needs no earlier scan.
+    calls_from: Nanos,
     scan_cursor: usize,
     /// Since when the RX queue, in which answers may wait, excuses every peer in scans.
     excused: Option<Nanos>,
@@ -50,6 +52,7 @@ impl Agenda {
         Self {
             due: Nanos::MAX,
             next_scan: Nanos::MAX,
+            calls_from: Nanos::MAX,
             scan_cursor: 0,
             excused: None,
             transfers: Nanos::MAX,
@@ -129,13 +132,21 @@ impl Agenda {
 /// Calls and large messages on their way.
 impl Agenda {
     /// A call was made: it must be looked at one interval from now at the latest.
-    #[inline]
-    pub(crate) fn on_call(&mut self, now: Nanos, interval: Nanos) {
+    #[inline(always)]
+    pub(crate) fn on_call(&mut self, now: Nanos, interval: impl FnOnce() -> Nanos) {
+        if now < self.calls_from {
+            self.scan_earlier(now, interval());
+        }
+    }
+
+    #[cold]
+    fn scan_earlier(&mut self, now: Nanos, interval: Nanos) {
         let scan = now + interval;
         if self.next_scan > scan {
             self.next_scan = scan;
             self.at_latest(scan);
         }
+        self.calls_from = self.next_scan.since(interval);
     }
 
     pub(crate) fn scan_is_due(&self, now: Nanos) -> bool {
@@ -171,6 +182,8 @@ impl Agenda {
         if live == 0 {
             self.excused = None;
         }
+        // The next call finds out.
+        self.calls_from = Nanos::MAX;
         self.next_scan = match live {
             0 => Nanos::MAX,
             _ if all => due.max(soonest),

@@ -279,7 +279,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 
     /// Everything of an iteration that does not come from frames.
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, frames: usize) {
         if self.core.jobs != 0 {
             self.collect_jobs();
@@ -364,10 +364,11 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// Gives the iteration's packets to the transport.
     #[inline(always)]
     fn transmit_short(&mut self) {
-        let outbox = &self.core.context.outbox;
-        let (lane, _) = outbox.packets();
+        let Some(lane) = self.core.context.outbox.plain_packets() else {
+            return self.transmit();
+        };
         let count = lane.len();
-        if count >= MANY || !outbox.is_plain() {
+        if count >= MANY {
             return self.transmit();
         }
         if count == 0 {

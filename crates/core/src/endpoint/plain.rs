@@ -7,6 +7,10 @@
 //! not said there; deleting it changes nothing but speed ([`Bypasses::common`] switches it off).
 //! The simulator runs seeds both ways and compares everything.
 //!
+//! Most frames are one packet, and are taken here in a loop that keeps what it needs in registers.
+//! Nothing is noted before a function of the user runs: if it panics, [`Blame`] notes on the way
+//! out whose code that was, and with which frame the burst goes on.
+//!
 //! Budget of a 32-byte RPC, in instructions of both sides together: see `budget.toml`.
 //!
 //! [`Bypasses::common`]: crate::Bypasses::common
@@ -16,7 +20,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
 
-use crate::call::Done;
 use crate::endpoint::dispatch::{Dispatched, Position};
 use crate::endpoint::rpc::{Engine, Rpc};
 use crate::handle::RequestIdx;
@@ -28,26 +31,55 @@ use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
 
-/// How far an iteration has come with its frames. It is moved on before a function of the user
-/// runs, so that a panic ends that call and the next packet follows.
+/// How far an iteration has come with its frames, where that has to be known besides the loop over
+/// them.
 #[derive(Debug, Default)]
 struct Cursor {
+    /// The frame with which the loop begins, or begins again.
     frame: usize,
+    /// Where in it the next packet begins.
     offset: usize,
-    /// Packets that took the common path.
+    /// The function of the user that has panicked.
+    panicked: Option<Running>,
+    /// Frames whose packets are counted in `plain`, and not by themselves.
+    apart: u64,
+    /// Packets of those that took the common path.
     plain: u64,
     /// Packets that looked as if they could.
     declined: u64,
 }
 
-/// The function of the user that runs on the common path, for the case that it panics: the handler
-/// of a request, by its index, or another one. A single word, because each packet stores it.
+/// The function of the user that runs on the common path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Running(u32);
+enum Running {
+    Completion,
+    /// The handler of a request.
+    Handler(RequestIdx),
+}
 
-impl Running {
-    pub(super) const NOTHING: Self = Self(u32::MAX);
-    const COMPLETION: Self = Self(u32::MAX - 1);
+/// Notes that a function of the user has panicked, if that is how it ends: the burst goes on behind
+/// its packet. Costs nothing as long as none does.
+struct Blame<'a> {
+    cursor: &'a mut Cursor,
+    /// Where the burst goes on.
+    next: (usize, usize),
+    running: Running,
+}
+
+impl Blame<'_> {
+    /// The function has returned.
+    #[inline(always)]
+    fn lift(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Blame<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        (self.cursor.frame, self.cursor.offset) = self.next;
+        self.cursor.panicked = Some(self.running);
+    }
 }
 
 impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
@@ -61,14 +93,15 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             let run = AssertUnwindSafe(|| engine.receive_from(rx, &mut cursor, frames));
             match catch_unwind(run) {
                 Ok(()) => break,
-                Err(panic) => engine.after_panic(panic),
+                Err(panic) => engine.after_panic(&mut cursor, panic),
             }
         }
+        let whole = frames as u64 - cursor.apart;
         engine
             .core
             .context
             .stats
-            .on_plain(cursor.plain, cursor.declined);
+            .on_plain(whole + cursor.plain, cursor.declined);
     }
 }
 
@@ -76,46 +109,106 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// The frames from the cursor on.
     #[inline(always)]
     fn receive_from(&mut self, rx: &impl Rx, cursor: &mut Cursor, frames: usize) {
-        while self.run_plain(rx, cursor, frames) {
-            self.run_other(&rx.frame(cursor.frame), cursor);
+        let mut index = cursor.frame;
+        if cursor.offset != 0 {
+            self.run_apart(rx, cursor, index);
+            index += 1;
+        }
+        loop {
+            index = self.run_whole(rx, cursor, index, frames);
+            if index == frames {
+                break;
+            }
+            cursor.apart += 1;
+            self.run_apart(rx, cursor, index);
+            index += 1;
         }
     }
 
-    /// Packets from the cursor on, up to one that is not an ordinary one; false if there is none.
+    /// Frames that are one ordinary packet each. Returns the index of the first that is not, or how
+    /// many frames there are.
     #[inline(always)]
-    fn run_plain(&mut self, rx: &impl Rx, cursor: &mut Cursor, frames: usize) -> bool {
+    fn run_whole(
+        &mut self,
+        rx: &impl Rx,
+        cursor: &mut Cursor,
+        first: usize,
+        frames: usize,
+    ) -> usize {
         let Self {
             core,
             app,
             handlers,
             dropped,
             dispatched,
-            running,
             tap,
             ..
         } = self;
         let mut cx = Cx { core, dropped };
-        while cursor.frame < frames {
-            let frame = rx.frame(cursor.frame);
-            let plain = !frame.congestion && frame.elsewhere.is_none();
-            while cursor.offset < frame.bytes.len() {
-                let calls = (&*handlers, &mut *dispatched, &mut *running);
-                if !plain || !run_packet(frame.bytes, cursor, app, calls, &mut cx) {
-                    return true;
-                }
-            }
-            if let Some(tap) = tap {
-                tap.on_frame(cx.core, &frame);
-            }
-            cursor.frame += 1;
-            cursor.offset = 0;
+        // A tap is shown each frame.
+        if tap.is_some() {
+            return first;
         }
-        false
+        for index in first..frames {
+            let Some(bytes) = rx.whole(index) else {
+                return index;
+            };
+            let user = (&mut *app, &*handlers, &mut *dispatched);
+            if !run_packet(bytes, (index, 0), cursor, user, &mut cx) {
+                return index;
+            }
+        }
+        frames
     }
 
-    /// The packet at the cursor, whatever it is.
+    /// The rest of a frame that is not one ordinary packet, from the cursor's offset on.
     #[inline(never)]
-    fn run_other(&mut self, frame: &Frame<'_>, cursor: &mut Cursor) {
+    fn run_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor, index: usize) {
+        let frame = rx.frame(index);
+        while cursor.offset < frame.bytes.len() {
+            if !self.run_among_others(&frame, cursor, index) {
+                self.run_other(&frame, cursor, index);
+            }
+        }
+        cursor.offset = 0;
+        if let Some(tap) = &mut self.tap {
+            tap.on_frame(&self.core, &frame);
+        }
+    }
+
+    /// The packet at the cursor's offset, if it is an ordinary one.
+    fn run_among_others(&mut self, frame: &Frame<'_>, cursor: &mut Cursor, index: usize) -> bool {
+        let rest = &frame.bytes[cursor.offset..];
+        let Some(packet) = first_packet(rest).filter(|_| frame.whole().is_some()) else {
+            return false;
+        };
+        // One that is alone was looked at already, unless each frame is shown to a tap.
+        if packet.len() == frame.bytes.len() && self.tap.is_none() {
+            return false;
+        }
+        let Self {
+            core,
+            app,
+            handlers,
+            dropped,
+            dispatched,
+            ..
+        } = self;
+        let mut cx = Cx { core, dropped };
+        let place = (index, cursor.offset);
+        // Before it runs, because it counts even if a function of the user panics.
+        cursor.plain += 1;
+        let ran = run_packet(packet, place, cursor, (app, handlers, dispatched), &mut cx);
+        match ran {
+            true => cursor.offset += packet.len(),
+            false => cursor.plain -= 1,
+        }
+        ran
+    }
+
+    /// The packet at the cursor's offset, whatever it is.
+    #[inline(never)]
+    fn run_other(&mut self, frame: &Frame<'_>, cursor: &mut Cursor, index: usize) {
         if frame.elsewhere.is_some() {
             self.on_reference(frame);
             cursor.offset = frame.bytes.len();
@@ -130,7 +223,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         };
         cursor.offset += packet.len;
         let place = Position {
-            frame: cursor.frame,
+            frame: index,
             offset,
             congestion: frame.congestion,
         };
@@ -140,12 +233,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// A function of the user has panicked on the common path: that ends its request.
     #[cold]
     #[inline(never)]
-    fn after_panic(&mut self, panic: Box<dyn Any + Send>) {
-        match std::mem::replace(&mut self.running, Running::NOTHING) {
+    fn after_panic(&mut self, cursor: &mut Cursor, panic: Box<dyn Any + Send>) {
+        match cursor.panicked.take() {
             // It was this crate's own.
-            Running::NOTHING => resume_unwind(panic),
-            Running::COMPLETION => self.core.context.stats.on_panic(),
-            Running(index) => {
+            None => resume_unwind(panic),
+            Some(Running::Completion) => self.core.context.stats.on_panic(),
+            Some(Running::Handler(inbound)) => {
                 self.core.context.stats.on_panic();
                 #[cfg(feature = "mutants")]
                 if self
@@ -155,71 +248,84 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 {
                     return;
                 }
-                self.core.server().after_handler(RequestIdx(index));
+                self.core.server().after_handler(inbound);
             }
         }
     }
 }
 
-/// The packet at the cursor, if it is an ordinary one; false if it is not.
+/// The bytes of the packet that these begin with, if it is one without an extension.
+fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
+    let (words, _) = words_of(bytes)?;
+    bytes.get(..HEADER_LEN + high(words[1]) as usize)
+}
+
+/// The user's state and functions, as far as ordinary packets concern them.
+type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
+
+/// The packet that these bytes are, if it is an ordinary one; false if it is not. `place`: its
+/// frame, and where in that it begins.
 #[inline(always)]
 fn run_packet<App>(
     bytes: &[u8],
+    (frame, offset): (usize, usize),
     cursor: &mut Cursor,
-    app: &mut App,
-    (handlers, dispatched, running): (&Handlers<App>, &mut Dispatched, &mut Running),
+    (app, handlers, dispatched): User<'_, App>,
     cx: &mut Cx<'_>,
 ) -> bool {
-    let Some((words, rest)) = words_of(&bytes[cursor.offset..]) else {
+    let Some((words, data)) = words_of(bytes) else {
         return false;
     };
-    let Some(data) = rest.get(..high(words[1]) as usize) else {
+    if data.len() != high(words[1]) as usize {
         return false;
-    };
-    let end = cursor.offset + HEADER_LEN + data.len();
-    if u64::from(low(words[0])) == PLAIN_RESPONSE {
-        let core = &mut *cx.core;
-        let Some((session, idx)) =
-            core.calls
-                .on_plain_answer(&words, data, &mut core.sessions, &mut core.context)
-        else {
-            cursor.declined += 1;
-            return false;
-        };
-        cursor.offset = end;
-        cursor.plain += 1;
-        *running = Running::COMPLETION;
-        // Put together where it is used: moving it right after stalls.
-        let done: Done = cx.core.calls.plain_done(idx, session, data);
-        (handlers.completion)(app, done, cx);
-    } else {
-        let Some(req_type) = plain_request_type(&words) else {
-            return false;
-        };
-        let Some(run) = handlers.fast(req_type) else {
-            return false;
-        };
-        let core = &mut *cx.core;
-        let Some((session, inbound)) =
-            core.requests
-                .on_plain_request(&words, &mut core.sessions, &mut core.context)
-        else {
-            cursor.declined += 1;
-            return false;
-        };
-        cursor.offset = end;
-        cursor.plain += 1;
-        *dispatched = Dispatched::of(req_type);
-        *running = Running(inbound.0);
-        let request = Request {
-            data,
-            inbound,
-            req_type,
-            session,
-        };
-        run(app, request, cx);
-        cx.core.server().after_handler(inbound);
     }
-    *running = Running::NOTHING;
+    let core = &mut *cx.core;
+    let next = (frame, offset + bytes.len());
+    if u64::from(low(words[0])) == PLAIN_RESPONSE {
+        let ended = core
+            .calls
+            .end_plain(&words, data, &mut core.sessions, &mut core.context);
+        let Some(ended) = ended else {
+            cursor.declined += 1;
+            return false;
+        };
+        let blame = Blame {
+            cursor,
+            next,
+            running: Running::Completion,
+        };
+        // Put together where it is used: moving it right after stalls.
+        (handlers.completion)(app, ended.done(), cx);
+        blame.lift();
+        return true;
+    }
+    let Some(req_type) = plain_request_type(&words) else {
+        return false;
+    };
+    let Some(run) = handlers.fast(req_type) else {
+        return false;
+    };
+    let accepted = core
+        .requests
+        .on_plain_request(&words, &mut core.sessions, &mut core.context);
+    let Some((session, inbound)) = accepted else {
+        cursor.declined += 1;
+        return false;
+    };
+    *dispatched = Dispatched::of(req_type);
+    let blame = Blame {
+        cursor,
+        next,
+        running: Running::Handler(inbound),
+    };
+    let request = Request {
+        data,
+        inbound,
+        req_type,
+        session,
+    };
+    run(app, request, cx);
+    blame.lift();
+    cx.core.server().after_handler(inbound);
     true
 }

@@ -13,7 +13,6 @@ use crate::call::{CallOptions, Tag};
 use crate::config::{Config, ConfigError};
 use crate::congestion::CongestionControl;
 use crate::endpoint::dispatch::{Dispatched, SlowRequest};
-use crate::endpoint::plain::Running;
 use crate::endpoint::tapping::Tapping;
 use crate::error::{CallError, CloseReason};
 use crate::handle::{CallId, Session, SessionIdx};
@@ -62,8 +61,6 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
     pub(crate) dispatched: Dispatched,
-    /// The function of the user that runs on the common path.
-    pub(super) running: Running,
 }
 
 impl<X, C: Clock, App> Engine<X, C, App> {
@@ -141,7 +138,6 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             idle_iterations: 0,
             idle_mask: 0,
             dispatched: Dispatched::NOTHING,
-            running: Running::NOTHING,
         };
         engine.choose_lane();
         Ok(Self {

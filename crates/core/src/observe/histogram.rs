@@ -2,8 +2,8 @@
 //! that a bucket is at most an eighth as wide as what it holds is large.
 //!
 //! Called on the data path by `client/calls.rs` and `packet/outbox.rs`; read by the pages
-//! and commands that show an endpoint's times. Invariant: the buckets cover `0..=LONGEST_NS`, in
-//! order, without gaps.
+//! and commands that show an endpoint's times. Invariant: the buckets cover all times of fewer than
+//! `BITS` bits, in order, without gaps.
 
 use crate::time::Nanos;
 
@@ -11,8 +11,6 @@ use crate::time::Nanos;
 const FINE: u32 = 3;
 /// Times of this many bits and more count as the longest: a minute and some seconds.
 const BITS: u32 = 36;
-/// Longest time that has a bucket apart from longer ones.
-const LONGEST_NS: u64 = (1 << BITS) - 1;
 /// Values below this have a bucket each.
 const EXACT: u64 = 2 << FINE;
 
@@ -48,7 +46,11 @@ impl Histogram {
     #[inline]
     pub fn record_many(&mut self, time: Nanos, times: u64) {
         self.sum += time.0 * times;
-        self.buckets[Self::bucket(time.0)] += times;
+        // The last bucket has all that is longer.
+        match self.buckets.get_mut(Self::bucket(time.0)) {
+            Some(bucket) => *bucket += times,
+            None => self.buckets[Self::BUCKETS - 1] += times,
+        }
     }
 
     /// All times together, in nanoseconds.
@@ -72,17 +74,13 @@ impl Histogram {
         (bucket - (shift << FINE)) << shift
     }
 
+    /// The bucket of a time: one behind the last if it is too long to be told from others.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "the longest time has the last bucket"
+        reason = "there are eight for each of 64 bits"
     )]
     fn bucket(time_ns: u64) -> usize {
-        let time_ns = if time_ns > LONGEST_NS {
-            LONGEST_NS
-        } else {
-            time_ns
-        };
         let shift = (u64::BITS - 1 - FINE) - (time_ns | (EXACT - 1)).leading_zeros();
         ((u64::from(shift) << FINE) + (time_ns >> shift)) as usize
     }

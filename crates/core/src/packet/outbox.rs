@@ -25,7 +25,7 @@ use crate::mutant::Mutant;
 use crate::observe::stats::Stats;
 use crate::packet::words::{Words, words};
 use crate::time::Nanos;
-use crate::transport::{Lane, MAX_INLINE, PeerId, TxItem, TxSeq};
+use crate::transport::{Lane, LaneRoom, MAX_INLINE, PeerId, TxItem, TxSeq};
 
 /// Inline bytes of a packet that is a header and nothing else in front of its data.
 const BARE_LEN: u32 = 24;
@@ -165,19 +165,36 @@ impl Outbox {
     /// The same with a header that is words.
     #[inline(always)]
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
-        match self.lane.push(peer, words, message) {
-            true => {
-                #[cfg(feature = "mutants")]
-                if self.mutant == Some(Mutant::LaneHalfFilled) {
-                    self.lane.spoil_last();
-                }
+        match self.room(message.len()) {
+            Some(room) => {
+                self.stage(room, peer, words, message);
                 TxSeq(0)
             }
-            false => {
-                let [first, second, third] = words;
-                self.queue_words(peer, first, second, third, message)
-            }
+            None => self.queue(peer, words, message),
         }
+    }
+
+    /// Room in the lane for a message of this length.
+    #[inline(always)]
+    pub(crate) fn room(&self, len: usize) -> Option<LaneRoom> {
+        self.lane.room(len)
+    }
+
+    /// Appends a packet whose message is copied there.
+    #[inline(always)]
+    pub(crate) fn stage(&mut self, room: LaneRoom, peer: PeerId, words: Words, message: &MsgBuf) {
+        self.lane.write(room, peer, words, message);
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::LaneHalfFilled) {
+            self.lane.spoil_last();
+        }
+    }
+
+    /// Appends a packet for which the lane has no room.
+    #[inline(always)]
+    pub(crate) fn queue(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
+        let [first, second, third] = words;
+        self.queue_words(peer, first, second, third, message)
     }
 
     /// The words come in registers, as in the lane.
@@ -299,6 +316,12 @@ impl Outbox {
         &self.items[..self.len]
     }
 
+    /// The packets if they are those of the lane, and nothing is to be done for any of them.
+    #[inline(always)]
+    pub(crate) fn plain_packets(&self) -> Option<&Lane> {
+        (!self.unusual).then_some(&self.lane)
+    }
+
     /// All packets: those that are staged, and after them the items.
     #[inline]
     pub(crate) fn packets(&self) -> (&Lane, &[TxItem]) {
@@ -351,12 +374,6 @@ impl Outbox {
     /// How many messages have been queued that are short enough for the lane, since the last time.
     pub(crate) fn take_unstaged(&mut self) -> u64 {
         std::mem::take(&mut self.unstaged)
-    }
-
-    /// The packets are those of the lane, and nothing is to be done for any of them.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        !self.unusual
     }
 
     /// Forgets the packets, which were plain.

@@ -7,6 +7,7 @@ use dunlin_wire::{ErrorCode, Header, ReqType};
 use crate::call::{CallOptions, Tag};
 use crate::client::calls::answers::{Answer, Answered};
 use crate::client::calls::issue::{Started, Wish};
+use crate::client::calls::plain::Given;
 use crate::client::calls::retransmission::Overdue;
 use crate::error::{CallError, CloseReason, RpcError};
 use crate::handle::{CallId, CallIdx, Session, SessionIdx};
@@ -28,26 +29,42 @@ impl Core {
         tag: Tag,
         options: CallOptions,
     ) -> Result<CallId, CallError> {
-        let (given, lent) = ((tag, options), (&mut self.sessions, &mut self.context));
-        let issued = self
-            .calls
-            .issue_plain(session, req_type, request, response, given, lent);
-        match issued {
-            Ok(id) => Ok(id),
-            Err([request, response]) => self.call_otherwise(Wish {
-                session,
-                req_type,
-                request,
-                response,
-                tag,
-                options,
-            }),
+        let (sessions, context) = (&mut self.sessions, &mut self.context);
+        let len = request.len();
+        // Put together where it is used: for the other way it lies in memory.
+        let given = || (req_type, tag, options);
+        if let Some(place) = self.calls.place(session, len, sessions, context) {
+            return Ok(place.issue(request, response, given(), context));
         }
+        self.call_otherwise(session, request, response, given())
     }
 
     #[inline(never)]
-    fn call_otherwise(&mut self, wish: Wish) -> Result<CallId, CallError> {
-        let session = wish.session;
+    fn call_otherwise(
+        &mut self,
+        session: Session,
+        request: MsgBuf,
+        response: MsgBuf,
+        given: Given,
+    ) -> Result<CallId, CallError> {
+        let (sessions, context) = (&mut self.sessions, &mut self.context);
+        let bufs = [request, response];
+        let [request, response] = match self
+            .calls
+            .issue_queued(session, bufs, given, sessions, context)
+        {
+            Ok(id) => return Ok(id),
+            Err(bufs) => bufs,
+        };
+        let (req_type, tag, options) = given;
+        let wish = Wish {
+            session,
+            req_type,
+            request,
+            response,
+            tag,
+            options,
+        };
         let issued = self
             .calls
             .issue(wish, &mut self.sessions, &mut self.context)?;

@@ -134,9 +134,11 @@ struct InboundRequest {
     arrived: Nanos,
     /// The transport is done with the response once it has come this far.
     tx_end: TxSeq,
-    req: ReqNum,
     state: RequestState,
     marks: Marks,
+    /// So that the two before it and the one behind it are a word.
+    spare: u16,
+    req: ReqNum,
     session: SessionIdx,
     /// Counts the slots that the entry was given to.
     generation: u32,
@@ -175,6 +177,21 @@ impl InboundRequest {
         self.marks = marks;
         self.req = req;
         self.arrived = arrived;
+    }
+
+    /// Its number in the upper half, marks and state in the lower.
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        let lower = u32::from(self.spare) << 16 | u32::from(self.marks.0) << 8 | self.state as u32;
+        u64::from(self.req.0) << 32 | u64::from(lower)
+    }
+
+    /// The last word of a request's header makes it the next one of the slot, whose last request is
+    /// over, with nothing unusual about it.
+    #[inline(always)]
+    fn precedes(&self, word: u64, window: u32) -> bool {
+        let next = self.word().wrapping_add(u64::from(window) << 32);
+        next == word.wrapping_add(RequestState::Done as u64)
     }
 
     /// Its state is this, and nothing about it is unusual: two bytes, one comparison.

@@ -56,13 +56,14 @@ pub(crate) struct Line {
     plain_until: Nanos,
     /// Bit i: this side may issue a request in slot i.
     free: u64,
-    /// Bit i: if slot i is free, the response of its latest request has arrived, and the server may
-    /// not know.
-    answered: u64,
     /// Packets that may still be sent (rule S7).
     credits: u32,
     /// Where the session's slots start in both slot tables.
     slots: u32,
+    /// Bit i: if slot i is free, the response of its latest request has arrived, and the server may
+    /// not know. Not next to `free`: both would be read as one, which stalls after `free` alone was
+    /// written.
+    answered: u64,
     remote_token: Token,
     generation: u32,
     peer: PeerId,
@@ -105,9 +106,9 @@ impl Default for Line {
             head: 0,
             plain_until: Nanos::ZERO,
             free: 0,
-            answered: 0,
             credits: 0,
             slots: 0,
+            answered: 0,
             remote_token: Token(0),
             generation: 0,
             flow: FlowIdx::NONE,

@@ -12,7 +12,8 @@ use crate::session::terms::Template;
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
-/// A packet that is a whole message, of an open session, with its token (rules W5, W6).
+/// A packet as long as a whole message of an open session, with its token (rules W5, W6). Its slot
+/// finds out whether it is the first of its message.
 pub(crate) struct Known<'a> {
     line: &'a mut Line,
     index: SessionIdx,
@@ -23,6 +24,12 @@ pub(crate) struct Known<'a> {
 pub(crate) struct Ready<'a> {
     line: &'a mut Line,
     index: SessionIdx,
+    at: usize,
+}
+
+/// A session one of whose requests leaves.
+pub(crate) struct Left<'a> {
+    line: &'a Line,
 }
 
 impl Sessions {
@@ -33,8 +40,10 @@ impl Sessions {
         let line = self.line_mut(index)?;
         #[cfg(all(debug_assertions, not(feature = "mutants")))]
         line.check();
-        let known = line.takes(words[1]) && low(words[2]) == 0;
-        known.then_some(Known {
+        if !line.takes(words[1]) {
+            return None;
+        }
+        Some(Known {
             line,
             index,
             req: ReqNum(high(words[2])),
@@ -47,8 +56,11 @@ impl Sessions {
         let index = session.index();
         let line = self.line_mut(index)?;
         let len = u32::try_from(len).ok()?;
-        let ready = line.is_plain(session.generation(), len, now);
-        ready.then_some(Ready { line, index })
+        if !line.is_plain(session.generation(), len, now) {
+            return None;
+        }
+        let at = line.next_slot();
+        Some(Ready { line, index, at })
     }
 }
 
@@ -94,33 +106,37 @@ impl Known<'_> {
     }
 }
 
-impl Ready<'_> {
+impl<'a> Ready<'a> {
     #[inline(always)]
     pub(crate) fn index(&self) -> SessionIdx {
         self.index
     }
 
+    /// The place of the slot that the request takes.
+    #[inline(always)]
+    pub(crate) fn slot(&self) -> usize {
+        self.at
+    }
+
+    /// The request leaves: its slot and its credit are taken.
+    #[inline(always)]
+    pub(crate) fn take(self) -> Left<'a> {
+        self.line.take_slot();
+        Left { line: self.line }
+    }
+}
+
+impl Left<'_> {
     #[inline(always)]
     pub(crate) fn peer(&self) -> PeerId {
         self.line.peer()
     }
 
-    /// The place of the slot that the request takes.
-    #[inline(always)]
-    pub(crate) fn slot(&self) -> usize {
-        self.line.next_slot()
-    }
-
     /// The request's header.
     #[inline(always)]
-    pub(crate) fn words(&self, req_type: ReqType, len: u32, req: ReqNum) -> Words {
-        self.line.request_words(req_type, len, req)
-    }
-
-    /// The request leaves: its slot and its credit are taken.
-    #[inline(always)]
-    pub(crate) fn take(self) {
-        self.line.take_slot();
+    #[expect(clippy::cast_possible_truncation, reason = "a single packet")]
+    pub(crate) fn words(&self, req_type: ReqType, len: usize, req: ReqNum) -> Words {
+        self.line.request_words(req_type, len as u32, req)
     }
 }
 

@@ -52,9 +52,7 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 #[derive(Debug)]
 pub struct Lane {
     bytes: Box<Bytes>,
-    /// How many packets, above the number of lines that hold them: one word, because both change
-    /// with every packet.
-    staged: u64,
+    staged: Staged,
     /// Lines that may hold packets; 0 while the lane is closed.
     limit: u32,
     /// Longest message that is taken.
@@ -66,6 +64,15 @@ pub struct Lane {
 #[repr(C, align(64))]
 struct Bytes([u8; LANE_LINES * LANE_LINE]);
 
+/// How many packets are staged, above the number of lines that hold them: one word, because both
+/// change with every packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Staged(u64);
+
+/// Room for a packet behind what is staged.
+#[derive(Debug)]
+pub(crate) struct LaneRoom(Staged);
+
 /// A staged packet: its peer, in the lower half, its length and its first line. One word.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LanePacket(u64);
@@ -75,7 +82,7 @@ impl Lane {
     pub fn new(longest: usize) -> Self {
         let mut lane = Self {
             bytes: Box::new(Bytes([0; LANE_LINES * LANE_LINE])),
-            staged: 0,
+            staged: Staged(0),
             limit: 0,
             longest: 0,
             packets: [LanePacket::default(); LANE_LINES],
@@ -100,57 +107,69 @@ impl Lane {
 
     /// Writes one more packet: a header of these words, as it travels, and a message. False, and
     /// nothing has changed, if the lane is closed or full, or the message too long for it.
-    #[inline(always)]
+    #[inline]
     pub fn push(&mut self, peer: PeerId, header: [u64; HEADER_WORDS], message: &MsgBuf) -> bool {
-        let line = self.used();
-        if line >= self.limit {
-            return false;
+        let room = self.room(message.len());
+        room.is_some_and(|room| {
+            self.write(room, peer, header, message);
+            true
+        })
+    }
+
+    /// Room for one more packet, if its message has this length.
+    #[inline(always)]
+    pub(crate) fn room(&self, len: usize) -> Option<LaneRoom> {
+        if len > self.longest as usize {
+            return None;
         }
+        let lines = if len <= IN_LINE { 1 } else { lines_of(len) };
+        if self.used() + lines > self.limit {
+            return None;
+        }
+        Some(LaneRoom(self.staged))
+    }
+
+    /// Writes a packet there.
+    #[inline(always)]
+    pub(crate) fn write(
+        &mut self,
+        room: LaneRoom,
+        peer: PeerId,
+        header: [u64; HEADER_WORDS],
+        message: &MsgBuf,
+    ) {
+        let LaneRoom(staged) = room;
+        debug_assert_eq!(staged, self.staged, "nothing else was written meanwhile");
         let (lines, _) = self.bytes.0.as_chunks_mut::<LANE_LINE>();
-        let (_, packet) = lines[line as usize & MASK].split_at_mut(LANE_WORD);
+        let (_, packet) = lines[staged.lines() as usize & MASK].split_at_mut(LANE_WORD);
         let (head, body) = packet.split_at_mut(HEADER_LEN);
-        let Some(body) = body.first_chunk_mut::<IN_LINE>() else {
-            return false;
-        };
-        let Some(len) = message.copy_short(body) else {
+        let body = body.first_chunk_mut().expect("a line has this room");
+        let Some(len) = message.copy_short::<IN_LINE>(body) else {
             let [first, second, third] = header;
-            return self.push_long(peer, first, second, third, message);
+            return self.write_long(peer, first, second, third, message);
         };
         write(head, header);
-        self.add(peer, HEADER_LEN + len as usize, 1);
-        true
+        self.add(staged, peer, HEADER_LEN + len as usize, 1);
     }
 
     /// The same with a message that needs several lines. The words come in registers: an array of
     /// them would be stored, and loaded again in other pieces.
     #[inline(never)]
-    fn push_long(
-        &mut self,
-        peer: PeerId,
-        first: u64,
-        second: u64,
-        third: u64,
-        message: &MsgBuf,
-    ) -> bool {
-        let len = HEADER_LEN + message.len();
-        let lines = (LANE_WORD + len).div_ceil(LANE_LINE);
-        let line = self.used() as usize;
-        if message.len() > self.longest as usize || line + lines > self.limit as usize {
-            return false;
-        }
+    fn write_long(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
+        let (staged, len) = (self.staged, HEADER_LEN + message.len());
+        let line = staged.lines() as usize;
         let (head, body) = self.bytes.range_mut(line, len).split_at_mut(HEADER_LEN);
         write(head, [first, second, third]);
         message.copy_to(body);
-        self.add(peer, len, lines);
-        true
+        self.add(staged, peer, len, lines_of(message.len()) as usize);
     }
 
-    /// The packet that was written at the end counts.
+    /// The packet that was written at the end, behind what was staged before, counts.
     #[inline(always)]
-    fn add(&mut self, peer: PeerId, len: usize, lines: usize) {
+    fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
         // Each packet has a line of its own, and lines are left.
-        self.packets[self.len() & MASK] = LanePacket::new(peer, len, self.used());
-        self.staged += 1 << 32 | lines as u64;
+        self.packets[staged.packets() & MASK] = LanePacket::new(peer, len, staged.lines());
+        self.staged = Staged(staged.0 + (1 << 32 | lines as u64));
     }
 
     /// Takes no more packets until it is cleared: others that follow are queued elsewhere.
@@ -162,7 +181,7 @@ impl Lane {
     /// Forgets the packets, and takes others.
     #[inline]
     pub fn clear(&mut self) {
-        self.staged = 0;
+        self.staged = Staged(0);
         self.limit = match self.longest {
             0 => 0,
             _ => ALL_LINES,
@@ -172,14 +191,13 @@ impl Lane {
     /// Forgets the packets of a lane that is open, or stays closed.
     #[inline]
     pub(crate) fn rewind(&mut self) {
-        self.staged = 0;
+        self.staged = Staged(0);
     }
 
     /// Lines that hold packets.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     fn used(&self) -> u32 {
-        self.staged as u32
+        self.staged.lines()
     }
 
     /// A message of `len` bytes is short enough for the lane.
@@ -190,19 +208,19 @@ impl Lane {
     /// No packet is staged.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.staged == 0
+        self.staged == Staged(0)
     }
 
     /// How many packets are staged.
     #[inline]
     pub fn len(&self) -> usize {
-        (self.staged >> 32) as usize
+        self.staged.packets()
     }
 
     /// Each of the packets is one line.
     #[inline]
     pub fn is_single(&self) -> bool {
-        self.staged >> 32 == u64::from(self.used())
+        self.staged.packets() == self.staged.lines() as usize
     }
 
     /// The packets, in order.
@@ -252,6 +270,19 @@ impl Lane {
     }
 }
 
+impl Staged {
+    #[inline(always)]
+    const fn packets(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    const fn lines(self) -> u32 {
+        self.0 as u32
+    }
+}
+
 impl Bytes {
     /// The first `len` bytes of the packet whose first line this is.
     fn range_mut(&mut self, line: usize, len: usize) -> &mut [u8] {
@@ -283,6 +314,13 @@ impl LanePacket {
     const fn line(self) -> usize {
         (self.0 >> 48) as usize
     }
+}
+
+/// Lines that a packet with a message of `len` bytes, which is not too long for a lane, needs.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "its length was looked at")]
+const fn lines_of(len: usize) -> u32 {
+    (LANE_WORD + HEADER_LEN + len).div_ceil(LANE_LINE) as u32
 }
 
 /// Where the packet begins whose first line this is.

@@ -1,7 +1,12 @@
 //! All kinds of handlers, and what happens when they fail.
 
-use dunlin_core::{Config, Nanos, RpcError, Tag};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use dunlin_core::transport::{Frame, TxItem};
+use dunlin_core::{Config, Nanos, RpcError, Seen, Tag, Tap};
 use dunlin_testkit::pair::*;
+use dunlin_testkit::wire::deliver;
 use dunlin_wire::{ErrorCode, PacketType};
 
 const FAILED: RpcError = RpcError::Rejected(ErrorCode::HANDLER_FAILED);
@@ -18,6 +23,54 @@ fn a_panic_ends_one_request_and_not_the_endpoint() {
     );
     assert_eq!(pair.server.rpc.counters().handler_panics, 1);
     pair.assert_clean();
+}
+
+/// Counts the frames that it is shown.
+struct Frames(Rc<Cell<usize>>);
+
+impl Tap for Frames {
+    fn received(&mut self, _: Seen, _: &Frame<'_>) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    fn sent(&mut self, _: Nanos, _: &TxItem) {}
+}
+
+#[test]
+fn after_a_panic_the_burst_goes_on_behind_its_packet() {
+    for (together, tapped) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut pair = Pair::new();
+        pair.call(ECHO, &[1], 1);
+        pair.run();
+        let (shown, before) = (Rc::default(), pair.server.rpc.counters().rx_packets);
+        if tapped {
+            let tap = Frames(Rc::clone(&shown));
+            pair.server.rpc.set_tap(Some(Box::new(tap)));
+        }
+        for (tag, kind) in [(2, ECHO), (3, PANIC), (4, ECHO), (5, PANIC), (6, ECHO)] {
+            pair.call(kind, &[tag], tag.into());
+        }
+        pair.step_client();
+        let mut frames = deliver(&pair.client.out, &pair.server.inbox);
+        if together {
+            let joined = pair.server.inbox.borrow_mut().drain(..).flatten().collect();
+            pair.server.inbox.borrow_mut().push_back(joined);
+            frames = 1;
+        }
+        pair.step_server();
+        let ran = pair.server.rpc.app().ran.concat();
+        assert_eq!(ran, [1, 2, 3, 4, 5, 6], "{together} {tapped}");
+        let counters = pair.server.rpc.counters();
+        assert_eq!(counters.handler_panics, 2);
+        assert_eq!(counters.rx_packets - before, 5, "{together} {tapped}");
+        assert_eq!(shown.get(), if tapped { frames } else { 0 });
+        pair.run();
+        let failed = |tag: &u64| [3, 5].contains(tag);
+        let ends = pair.done().iter().map(|(tag, end)| (tag.0, end.is_err()));
+        assert!(ends.clone().all(|(tag, is_err)| failed(&tag) == is_err));
+        assert_eq!(ends.count(), 6);
+        pair.assert_clean();
+    }
 }
 
 #[test]

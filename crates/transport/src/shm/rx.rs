@@ -27,7 +27,7 @@ use dunlin_core::transport::{Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
 use incoming::{Alone, HOUSEKEEPING, Incoming, Line, Look, Place, Taken, copy_cell};
-use waiting::{Named, Waiting};
+use waiting::Waiting;
 
 use super::cells::{CELL, cells_of};
 use super::channel::{Bell, Channel};
@@ -354,22 +354,32 @@ impl Rx for ShmRx {
         }
     }
 
+    #[inline(always)]
+    fn whole(&self, index: usize) -> Option<&[u8]> {
+        if index < self.alone.plain as usize {
+            return self.small.get(index).map(Line::packet);
+        }
+        self.longer(index)
+    }
+
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
-        if index < self.alone.plain as usize {
-            return Frame::new(self.small[index].packet());
+        match self.whole(index) {
+            Some(bytes) => Frame::new(bytes),
+            None => self.named_frame(index - self.count),
         }
-        let Some(place) = self.frames[..self.count].get(index) else {
-            return self.named_frame(index - self.count);
-        };
-        // SAFETY: the bytes lie in staging memory, or in a trusted ring whose cells are given back
-        // by a later burst, which needs `&mut self`.
-        let bytes = unsafe { std::slice::from_raw_parts(place.bytes.as_ptr(), place.len as usize) };
-        Frame::new(bytes)
     }
 }
 
 impl ShmRx {
+    /// The bytes of a frame that is none of those in front, unless its data lies elsewhere.
+    #[inline(never)]
+    fn longer(&self, index: usize) -> Option<&[u8]> {
+        let Place { bytes, len } = *self.frames[..self.count].get(index)?;
+        // SAFETY: staging memory, or a ring whose cells a later burst gives back with `&mut self`.
+        Some(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) })
+    }
+
     /// A burst in which everything can happen. `count` packets are there already.
     #[inline(never)]
     fn burst_thoroughly(&mut self) -> usize {
@@ -474,17 +484,12 @@ impl ShmRx {
     fn named_frame(&self, index: usize) -> Frame<'_> {
         static NOTHING: AtomicU32 = AtomicU32::new(0);
         let named = self.waiting.shown().nth(index);
-        let Named {
-            front,
-            len,
-            ring,
-            data,
-        } = named.expect("there is such a frame");
-        let ring = self.rings.get(*ring as usize).and_then(Option::as_ref);
+        let named = named.expect("there is such a frame");
+        let ring = self.rings.get(named.ring as usize);
         let elsewhere = ring
-            .and_then(|ring| ring.known.find(*data))
+            .and_then(|ring| ring.as_ref()?.known.find(named.data))
             .unwrap_or_else(|| PeerBytes::of(&[], &NOTHING, 0));
-        let mut frame = Frame::new(&front[..*len as usize]);
+        let mut frame = Frame::new(&named.front[..named.len as usize]);
         frame.elsewhere = Some(elsewhere);
         frame
     }

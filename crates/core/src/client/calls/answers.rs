@@ -2,7 +2,7 @@
 
 use dunlin_wire::{ErrorCode, Flags, Header, PacketType, Residence};
 
-use super::{CallState, Calls};
+use super::{Bufs, CallState, Calls};
 use crate::call::Done;
 use crate::congestion::pacer::Pacer;
 use crate::congestion::{Sample, Way};
@@ -74,8 +74,8 @@ impl Calls {
         let unfinished = !context.outbox.is_done(call.tx_end);
         #[cfg(feature = "mutants")]
         let unfinished = unfinished && !context.shows(crate::mutant::Mutant::ReleasedBeforeDone);
-        match &mut call.request {
-            Some(request) if !unfinished => request.revoke(),
+        match &mut call.bufs {
+            Some(bufs) if !unfinished => bufs.request.revoke(),
             _ => {
                 self.finish_later(answered, header, data, context);
                 return Answer::Taken;
@@ -129,7 +129,7 @@ impl Calls {
         context: &mut Context,
     ) {
         let call = self.at(answered.idx);
-        if call.request.is_none() {
+        if call.bufs.is_none() {
             // A zombie: the user has its completion.
             return self.remove(answered.idx);
         }
@@ -143,10 +143,14 @@ impl Calls {
     #[inline(always)]
     pub(crate) fn finish(&mut self, answered: Answered, header: &Header, data: &[u8]) -> Done {
         let call = self.at_mut(answered.idx);
-        let taken = "a call that is not a zombie has its msgbufs";
         let (session, tag) = (answered.session, call.tag);
-        let request = call.request.take().expect(taken);
-        let mut response = call.response.take().expect(taken);
+        let Bufs {
+            request,
+            mut response,
+        } = call
+            .bufs
+            .take()
+            .expect("a call that is not a zombie has its msgbufs");
         self.remove(answered.idx);
         let is_response = header.kind == PacketType::Resp;
         // The success has a way of its own: a result that is chosen first and then moved is read

@@ -1,7 +1,7 @@
 //! Calls that end without an answer: cancelled, past their deadline, or with their session (rules
 //! S6 and S11). Completions are queued for the loop.
 
-use super::{CallState, Calls};
+use super::{Bufs, CallState, Calls};
 use crate::call::Done;
 use crate::context::Context;
 use crate::error::RpcError;
@@ -56,7 +56,7 @@ impl Calls {
         call.sample = false;
         call.sent = now;
         self.settle(idx);
-        context.agenda.on_call(now, context.config.scan_interval);
+        context.agenda.on_call(now, || context.config.scan_interval);
         self.send_cancel(idx, line, context);
     }
 
@@ -92,7 +92,7 @@ impl Calls {
         line: &Line,
     ) -> Option<Done> {
         let call = self.at_mut(idx);
-        let (request, response) = (call.request.take()?, call.response.take()?);
+        let Bufs { request, response } = call.bufs.take()?;
         Some(Done {
             session: line.handle(call.session()),
             tag: call.tag,

@@ -3,7 +3,7 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, Header, PacketType, ReqType};
 
-use super::plain::{place, put};
+use super::plain::place;
 use super::{CallState, Calls, NO_SLOT, home};
 use crate::call::{CallOptions, Tag};
 use crate::congestion::Way;
@@ -79,8 +79,7 @@ impl Calls {
         call.home = home(index, NO_SLOT);
         call.req_type = wish.req_type;
         call.tag = wish.tag;
-        put(&mut call.request, wish.request);
-        put(&mut call.response, wish.response);
+        call.put(wish.request, wish.response);
         let now = context.moment.now();
         let deadline = wish.options.deadline.map(|span| now + span);
         call.deadline = deadline.unwrap_or(Nanos::MAX);
@@ -118,12 +117,12 @@ impl Calls {
             line.spoil_plain(false);
         }
         context.stats.on_request_sent();
-        context.agenda.on_call(now, context.config.scan_interval);
+        context.agenda.on_call(now, || context.config.scan_interval);
         let flags = match call.sample {
             true => Flags::SAMPLE,
             false => Flags::NONE,
         };
-        let size = call.request.as_ref().map_or(0, message_size);
+        let size = call.request().map_or(0, message_size);
         if size > line.terms().data_size {
             return Started::InParts(size);
         }
@@ -185,7 +184,7 @@ impl Calls {
         pacer: &mut Pacer,
         context: &mut Context,
     ) {
-        let len = self.at(idx).request.as_ref().map_or(0, message_size);
+        let len = self.at(idx).request().map_or(0, message_size);
         let bytes = len.saturating_add(HEADER_BYTES);
         match pacer.take_place(line, Way::Out, bytes, context) {
             Some(at) => {
@@ -258,7 +257,7 @@ impl Calls {
     #[inline]
     fn owes_acks(&self, idx: CallIdx, line: &Line, now: Nanos) -> bool {
         line.owes_acks(now) && {
-            let len = self.at(idx).request.as_ref().map_or(0, MsgBuf::len);
+            let len = self.at(idx).request().map_or(0, MsgBuf::len);
             len + ACK_VECTOR_LEN <= line.terms().data_size as usize
         }
     }
@@ -267,7 +266,7 @@ impl Calls {
     #[inline]
     fn request_packet(&self, idx: CallIdx, line: &Line, flags: Flags) -> Option<(Header, &MsgBuf)> {
         let call = self.at(idx);
-        let request = call.request.as_ref()?;
+        let request = call.request()?;
         let header = Header {
             flags,
             aux: call.req_type.0,

@@ -56,10 +56,10 @@ impl Calls {
     pub(crate) fn bytes_under_way(&self, idx: CallIdx) -> u32 {
         let call = self.at(idx);
         let message = match call.state {
-            CallState::Sending => &call.request,
-            _ => &call.response,
+            CallState::Sending => call.request(),
+            _ => call.response(),
         };
-        message.as_ref().map_or(0, message_size)
+        message.map_or(0, message_size)
     }
 
     /// The call's request goes in parts, by this transfer.
@@ -91,7 +91,7 @@ impl Calls {
     pub(crate) fn on_all_arrived(&mut self, idx: CallIdx, context: &mut Context) {
         let now = context.moment.now();
         self.accept(idx, now);
-        context.agenda.on_call(now, context.config.scan_interval);
+        context.agenda.on_call(now, || context.config.scan_interval);
     }
 
     /// Sends a packet of the request.
@@ -105,7 +105,7 @@ impl Calls {
     ) {
         let terms = line.terms();
         let call = self.at(idx);
-        let Some(request) = call.request.as_ref() else {
+        let Some(request) = call.request() else {
             return;
         };
         let (start, size) = (packet as usize * terms.data_size as usize, request.len());
@@ -163,18 +163,18 @@ impl Calls {
 
     /// Makes room for a response of `size` bytes. False: the user's buffer is too small.
     pub(crate) fn make_room(&mut self, idx: CallIdx, size: u32) -> bool {
-        let response = self.at_mut(idx).response.as_mut();
+        let response = self.at_mut(idx).response_mut();
         response.is_some_and(|response| response.resize(size as usize).is_ok())
     }
 
     /// Bytes of the response, for which [`Self::make_room`] was called.
     pub(crate) fn response_len(&self, idx: CallIdx) -> Option<usize> {
-        self.at(idx).response.as_ref().map(MsgBuf::len)
+        self.at(idx).response().map(MsgBuf::len)
     }
 
     /// Puts a part of the response to its place. False: its sender has taken it back.
     pub(crate) fn put_part(&mut self, idx: CallIdx, start: usize, data: &Data<'_>) -> bool {
-        let Some(response) = self.at_mut(idx).response.as_mut() else {
+        let Some(response) = self.at_mut(idx).response_mut() else {
             return false;
         };
         // The packet exists and its data is as long as it should be (rule W8).

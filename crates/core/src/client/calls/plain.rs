@@ -3,64 +3,158 @@
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ReqType;
 
-use super::{Call, CallState, Calls, home};
+use super::{Bufs, Call, CallState, Calls, home};
 use crate::call::{CallOptions, Done, Tag};
+use crate::client::slot::Slot;
 use crate::context::Context;
-use crate::handle::{CallId, CallIdx, Session, SessionIdx};
+use crate::handle::{CallId, CallIdx, Session};
 use crate::packet::outbox::Outbox;
 use crate::packet::words::Words;
+use crate::session::proof::{Left, Ready};
 use crate::session::table::Sessions;
 use crate::time::Nanos;
-use crate::transport::TxSeq;
+use crate::transport::{LaneRoom, TxSeq};
 
-/// A call that has its slot and is about to leave. Its fields are written one by one: put together
-/// first, they would go through memory, because a panic between might have to drop them.
-struct Beginning<'a> {
-    call: &'a mut Call,
+/// A call that a whole response has ended: all that its user gets back.
+pub(crate) struct Ended {
+    session: Session,
+    tag: Tag,
+    bufs: Bufs,
+}
+
+impl Ended {
+    #[inline(always)]
+    pub(crate) fn done(self) -> Done {
+        Done {
+            session: self.session,
+            tag: self.tag,
+            result: Ok(()),
+            request: self.bufs.request,
+            response: self.bufs.response,
+        }
+    }
+}
+
+/// The parts of a call that its user gives, besides session and msgbufs.
+pub(crate) type Given = (ReqType, Tag, CallOptions);
+
+/// All that a short call takes: its session has a slot and a credit, the lane a line, and the table
+/// an entry.
+pub(crate) struct Place<'a> {
+    ready: Ready<'a>,
+    room: LaneRoom,
+    slot: &'a mut Slot,
     index: CallIdx,
+    call: &'a mut Call,
+}
+
+impl Place<'_> {
+    /// Issues the call. The msgbufs go into the table first, for the same reason for which
+    /// [`Calls::end_plain`] takes them out last.
+    #[inline(always)]
+    pub(crate) fn issue(
+        self,
+        request: MsgBuf,
+        response: MsgBuf,
+        given: Given,
+        context: &mut Context,
+    ) -> CallId {
+        let Self {
+            ready,
+            room,
+            slot,
+            index,
+            call,
+        } = self;
+        let id = call.begin(index, &ready, given, [request, response], context);
+        call.tx_end = TxSeq(0);
+        slot.occupy(index);
+        let left = note_issued(id, ready, context);
+        // Last: little has to be remembered while a longer message is copied.
+        if let Some(request) = call.request() {
+            let words = left.words(given.0, request.len(), slot.req());
+            context.outbox.stage(room, left.peer(), words, request);
+        }
+        id
+    }
 }
 
 impl Calls {
-    /// A response: the call that it ends, and its session. Only [`Self::plain_done`] is left.
+    /// A response, which ends its call. The msgbufs are filled and taken out of the call last:
+    /// until then little has to be remembered, and if anything could panic while they are in no
+    /// table, they would have to go through memory.
     #[inline(always)]
-    pub(crate) fn on_plain_answer(
+    pub(crate) fn end_plain(
         &mut self,
         words: &Words,
         data: &[u8],
         sessions: &mut Sessions,
         context: &mut Context,
-    ) -> Option<(Session, CallIdx)> {
+    ) -> Option<Ended> {
         let known = sessions.known(words)?;
-        let waits = known.has_waiting();
-        let (at, window) = (known.slot(), known.window());
-        let idx = self.plain_in_slot(at, words[2], data.len(), &context.outbox)?;
-        let first_sent = self.end_plain(at, idx, window);
+        let slot = self.slots.get_mut(known.slot())?;
+        let idx = slot.awaited(words[2])?;
+        let (call, free) = self.table.get_beside_free(idx)?;
+        if !call.can_take(data.len(), &context.outbox) {
+            return None;
+        }
+        // Nothing is unusual: from here on everything changes.
+        slot.vacate_awaited(known.window());
         #[cfg(feature = "mutants")]
-        self.stop_numbers(at, known.req(), window, context);
-        let came = context.moment.present(context.moment.burst_time());
-        context.stats.on_answered(came.since(first_sent));
-        context.stats.on_completion();
-        let session = known.release();
+        slot.stop_number(known.req(), known.window(), context);
+        let (waits, session) = (known.has_waiting(), known.release());
         if waits {
             let line = sessions.at_mut(session.index());
             context.wake(session.index(), line);
         }
-        Some((session, idx))
+        let came = context.moment.present(context.moment.burst_time());
+        context.stats.on_answered(came.since(call.first_sent));
+        context.stats.on_completion();
+        free.put(idx);
+        call.take(data);
+        let (tag, bufs) = (call.tag, call.bufs.take()?);
+        call.end();
+        Some(Ended { session, tag, bufs })
     }
 
-    /// Issues a short request.
+    /// A place for a call whose request has this length, if it can leave in the lane, and nothing
+    /// about it is unusual.
+    #[inline(always)]
+    pub(crate) fn place<'a>(
+        &'a mut self,
+        session: Session,
+        len: usize,
+        sessions: &'a mut Sessions,
+        context: &Context,
+    ) -> Option<Place<'a>> {
+        if !context.config.bypasses.common {
+            return None;
+        }
+        let room = context.outbox.room(len)?;
+        let ready = sessions.ready(session, len, context.moment.now())?;
+        let slot = self.slots.get_mut(ready.slot())?;
+        let (index, call) = self.table.take_free()?;
+        Some(Place {
+            ready,
+            room,
+            slot,
+            index,
+            call,
+        })
+    }
+
+    /// Issues a short request for which [`Self::place`] has found no room in the lane.
     ///
     /// # Errors
     /// The msgbufs, if anything is unusual.
     #[inline(always)]
-    pub(crate) fn issue_plain(
+    pub(crate) fn issue_queued(
         &mut self,
         session: Session,
-        req_type: ReqType,
-        request: MsgBuf,
-        response: MsgBuf,
-        (tag, options): (Tag, CallOptions),
-        (sessions, context): (&mut Sessions, &mut Context),
+        [request, response]: [MsgBuf; 2],
+        given: Given,
+        sessions: &mut Sessions,
+        context: &mut Context,
     ) -> Result<CallId, [MsgBuf; 2]> {
         let (now, len) = (context.moment.now(), request.len());
         let ready = match context.config.bypasses.common {
@@ -70,110 +164,89 @@ impl Calls {
         let Some(ready) = ready else {
             return Err([request, response]);
         };
-        let at = ready.slot();
-        #[expect(clippy::cast_possible_truncation, reason = "a single packet")]
-        let words = ready.words(req_type, len as u32, self.req_at(at));
-        let tx_end = context.outbox.push_words(ready.peer(), words, &request);
-        let deadline = options.deadline.map_or(Nanos::MAX, |span| now + span);
-        let mut call = self.begin_plain(at, ready.index());
-        call.carry(req_type, [request, response], tag, deadline);
-        let id = call.leave(now, context.moment.present(now), tx_end);
-        ready.take();
-        if context.moment.is_between_iterations() {
-            context.outbox.tell_when_sent(id.index());
+        let (Some(slot), Some((index, call))) =
+            (self.slots.get_mut(ready.slot()), self.table.take_free())
+        else {
+            return Err([request, response]);
+        };
+        slot.occupy(index);
+        let id = call.begin(index, &ready, given, [request, response], context);
+        let left = note_issued(id, ready, context);
+        let words = left.words(given.0, len, slot.req());
+        if let Some(Bufs { request, .. }) = &call.bufs {
+            call.tx_end = context.outbox.queue(left.peer(), words, request);
         }
-        context.stats.on_request_sent();
-        context.agenda.on_call(now, context.config.scan_interval);
         Ok(id)
-    }
-
-    /// The call in the slot, if a whole response of `len` bytes ends it. `word`: the last one of
-    /// the response's header, with the number of its request. The call's user waits, nothing else
-    /// of its messages is under way, and the response fits.
-    #[inline(always)]
-    pub(super) fn plain_in_slot(
-        &self,
-        at: usize,
-        word: u64,
-        len: usize,
-        outbox: &Outbox,
-    ) -> Option<CallIdx> {
-        let idx = self.awaited(at, word)?;
-        let call = self.table.get(idx)?;
-        let room = call.response.as_ref()?.capacity();
-        (outbox.is_done(call.tx_end) && len <= room).then_some(idx)
-    }
-
-    /// The call, which [`Self::plain_in_slot`] has seen, is answered: its slot is free. Returns
-    /// when its request was first sent.
-    #[inline(always)]
-    fn end_plain(&mut self, at: usize, idx: CallIdx, window: u32) -> Nanos {
-        self.vacate(at, window);
-        self.at(idx).first_sent
-    }
-
-    /// The completion of a call whose response is `data`, which [`Self::plain_in_slot`] has seen to
-    /// fit. Its slot is free already.
-    #[inline(always)]
-    pub(crate) fn plain_done(&mut self, idx: CallIdx, session: Session, data: &[u8]) -> Done {
-        let call = self.at_mut(idx);
-        let taken = "a call that its user waits for has its msgbufs";
-        let mut request = call.request.take().expect(taken);
-        let mut response = call.response.take().expect(taken);
-        let tag = call.tag;
-        request.revoke();
-        let filled = response.fill(data);
-        debug_assert!(filled.is_ok());
-        self.remove(idx);
-        Done {
-            session,
-            tag,
-            result: Ok(()),
-            request,
-            response,
-        }
-    }
-
-    /// A call takes the free slot.
-    #[inline(always)]
-    fn begin_plain(&mut self, at: usize, session: SessionIdx) -> Beginning<'_> {
-        let index = self.table.take();
-        self.occupy(at, index);
-        let call = self.table.at_mut(index);
-        call.home = home(session, place(at));
-        Beginning { call, index }
     }
 }
 
-impl Beginning<'_> {
-    /// The parts that its user has given.
+/// A request leaves: slot and credit are taken, and a scan will look at its call.
+#[inline(always)]
+fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<'a> {
+    if context.moment.is_between_iterations() {
+        context.outbox.tell_when_sent(id.index());
+    }
+    context.stats.on_request_sent();
+    let now = context.moment.now();
+    context.agenda.on_call(now, || context.config.scan_interval);
+    ready.take()
+}
+
+impl Call {
+    /// A response of `len` bytes fits, and the transport is done with the request.
     #[inline(always)]
-    fn carry(
-        &mut self,
-        req_type: ReqType,
-        [request, response]: [MsgBuf; 2],
-        tag: Tag,
-        deadline: Nanos,
-    ) {
-        self.call.req_type = req_type;
-        self.call.tag = tag;
-        self.call.deadline = deadline;
-        put(&mut self.call.request, request);
-        put(&mut self.call.response, response);
+    fn can_take(&self, len: usize, outbox: &Outbox) -> bool {
+        let Some(bufs) = &self.bufs else {
+            return false;
+        };
+        len <= bufs.response.capacity() && (self.was_copied() || outbox.is_done(self.tx_end))
     }
 
-    /// Its request leaves at `now`, which is `present` on the clock that silence is measured on.
+    /// Makes `data` its response, which [`Self::can_take`] has seen to fit.
     #[inline(always)]
-    fn leave(self, now: Nanos, present: Nanos, tx_end: TxSeq) -> CallId {
-        let call = self.call;
-        call.enter(CallState::Sent);
-        call.attempts = 0;
-        call.sample = false;
-        call.spare = 0;
-        call.sent = now;
-        call.first_sent = present;
-        call.tx_end = tx_end;
-        CallId::new(self.index, call.generation)
+    fn take(&mut self, data: &[u8]) {
+        let copied = self.was_copied();
+        let Some(bufs) = &mut self.bufs else {
+            return;
+        };
+        if !copied {
+            bufs.request.revoke();
+        }
+        let filled = bufs.response.fill(data);
+        debug_assert!(filled.is_ok());
+    }
+
+    /// The transport has got a copy of the request, and not the request itself.
+    #[inline(always)]
+    fn was_copied(&self) -> bool {
+        self.tx_end == TxSeq(0)
+    }
+
+    /// A free entry becomes the call with this index, whose request leaves now. Its fields are
+    /// written one by one: put together first, they would go through memory, because a panic
+    /// between might have to drop them.
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        index: CallIdx,
+        ready: &Ready<'_>,
+        (req_type, tag, options): Given,
+        [request, response]: [MsgBuf; 2],
+        context: &Context,
+    ) -> CallId {
+        let now = context.moment.now();
+        self.home = home(ready.index(), place(ready.slot()));
+        self.req_type = req_type;
+        self.tag = tag;
+        self.deadline = options.deadline.map_or(Nanos::MAX, |span| now + span);
+        self.put(request, response);
+        self.enter(CallState::Sent);
+        self.attempts = 0;
+        self.sample = false;
+        self.spare = 0;
+        self.sent = now;
+        self.first_sent = context.moment.present(now);
+        CallId::new(index, self.generation)
     }
 }
 
@@ -182,11 +255,4 @@ impl Beginning<'_> {
 #[expect(clippy::cast_possible_truncation, reason = "2^24 sessions of 64 slots")]
 pub(super) const fn place(at: usize) -> u32 {
     at as u32
-}
-
-/// Fills an empty place. Saying that it is empty spares looking whether something must be dropped.
-#[inline(always)]
-pub(super) fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
-    debug_assert!(place.is_none(), "a free call has no msgbufs");
-    std::mem::forget(place.replace(buf));
 }

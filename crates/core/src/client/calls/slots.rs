@@ -60,12 +60,6 @@ impl Calls {
         self.req_at(self.at(idx).at() as usize)
     }
 
-    /// The call in a slot, if this word is the last one of the header of a response that ends it.
-    #[inline(always)]
-    pub(super) fn awaited(&self, at: usize, word: u64) -> Option<CallIdx> {
-        self.slots.get(at)?.awaited(word)
-    }
-
     /// Puts the call into the free slot.
     #[inline(always)]
     pub(super) fn occupy(&mut self, at: usize, idx: CallIdx) {
@@ -96,9 +90,7 @@ impl Calls {
     /// A planted bug: request numbers stop instead of wrapping.
     #[cfg(feature = "mutants")]
     pub(crate) fn stop_numbers(&mut self, at: usize, req: ReqNum, window: u32, context: &Context) {
-        if context.shows(crate::mutant::Mutant::WrongWrap) {
-            self.slots[at] = Slot::new(ReqNum(req.0.saturating_add(window)));
-        }
+        self.slots[at].stop_number(req, window, context);
     }
 
     /// A planted bug: the slot's next request has the number of its last one.

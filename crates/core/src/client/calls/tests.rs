@@ -115,6 +115,20 @@ impl Client {
         self.context.outbox.pop_ending()
     }
 
+    /// A response of `len` bytes with this last word in its header ends a call.
+    fn ends(&mut self, word: u64, len: usize) -> bool {
+        let (index, token) = (self.session.index(), self.line().offer(SessionNum(0)).token);
+        let words = [
+            u64::from(index.0) << 32,
+            (len as u64) << 32 | u64::from(token.0),
+            word,
+        ];
+        let data = vec![7; len];
+        self.calls
+            .end_plain(&words, &data, &mut self.sessions, &mut self.context)
+            .is_some()
+    }
+
     fn check(&self) {
         let line = self.sessions.at(self.session.index());
         line.check();
@@ -200,17 +214,20 @@ fn only_the_awaited_response_is_plain() {
     let mut client = Client::new(8);
     let (id, _) = client.issue(5, 4);
     let (idx, req) = (id.index(), client.calls.req_of(id.index()));
-    let at = client.sessions.at(SessionIdx(0)).slot_at(req);
     let word = u64::from(req.0) << 32;
-    let outbox = &client.context.outbox;
-    let plain = |word, len| client.calls.plain_in_slot(at, word, len, outbox);
-    assert_eq!(plain(word, 8), Some(idx));
-    assert_eq!(plain(word, 9000), None, "it does not fit");
-    assert_eq!(plain(word | 1, 8), None, "another packet of the response");
-    assert_eq!(plain(word + (1 << 32), 8), None, "another request");
+    assert!(!client.ends(word, 9000), "it does not fit");
+    assert!(
+        !client.ends(word | 1, 8),
+        "it is another packet of the response"
+    );
+    assert!(!client.ends(word + (1 << 32), 8), "it is another request's");
     client.calls.begin_receiving(idx, TransferIdx(1));
-    let outbox = &client.context.outbox;
-    assert_eq!(client.calls.plain_in_slot(at, word, 8, outbox), None);
+    assert!(!client.ends(word, 8), "there are others");
+    client.calls.end_transfer(idx);
+    assert!(client.ends(word, 8));
+    assert!(!client.ends(word, 8), "the call has ended");
+    assert_eq!(client.calls.live(), 0);
+    client.check();
 }
 
 #[test]

@@ -39,11 +39,7 @@ impl Calls {
         let mut next = self.waiting[session.0 as usize].first;
         while next != CallIdx::NONE {
             let call = self.table.at(next);
-            if call
-                .request
-                .as_ref()
-                .is_some_and(|request| request.len() > limit)
-            {
+            if call.request().is_some_and(|request| request.len() > limit) {
                 return Some(next);
             }
             next = call.next;
@@ -79,7 +75,7 @@ impl Calls {
         }
         // For its deadline.
         let now = context.moment.now();
-        context.agenda.on_call(now, context.config.scan_interval);
+        context.agenda.on_call(now, || context.config.scan_interval);
     }
 
     /// Takes the call out of those that wait.

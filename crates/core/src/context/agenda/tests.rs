@@ -15,7 +15,7 @@ fn an_empty_agenda_has_nothing_due() {
 #[test]
 fn what_is_due_first_decides() {
     let mut agenda = Agenda::new();
-    agenda.on_call(Nanos(0), INTERVAL);
+    agenda.on_call(Nanos(0), || INTERVAL);
     agenda.on_transfer(Nanos(40));
     agenda.set_timer(Nanos(60), TimerToken(1));
     assert_eq!(agenda.due(), Nanos(40));
@@ -51,7 +51,7 @@ fn a_full_queue_excuses_peers_for_a_while_only() {
 #[test]
 fn an_endpoint_that_scans_very_late_was_absent() {
     let mut agenda = Agenda::new();
-    agenda.on_call(Nanos(0), INTERVAL);
+    agenda.on_call(Nanos(0), || INTERVAL);
     assert_eq!(agenda.absence(Nanos(900), INTERVAL), None);
     assert_eq!(agenda.absence(Nanos(901), INTERVAL), Some(Nanos(801)));
 }

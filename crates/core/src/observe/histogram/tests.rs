@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Longest time that is told from longer ones.
+const LONGEST_NS: u64 = (1 << BITS) - 1;
+
 #[test]
 fn every_bucket_begins_where_the_one_before_ends() {
     for bucket in 0..Histogram::BUCKETS {
@@ -28,6 +31,8 @@ fn the_longest_times_share_the_last_bucket() {
     histogram.record(Nanos(LONGEST_NS));
     histogram.record_many(Nanos::from_secs(3600), 2);
     assert_eq!(histogram.buckets()[Histogram::BUCKETS - 1], 3);
+    assert_eq!(Histogram::bucket(LONGEST_NS), Histogram::BUCKETS - 1);
+    assert_eq!(Histogram::bucket(LONGEST_NS + 1), Histogram::BUCKETS);
     assert_eq!(histogram.sum_ns(), LONGEST_NS + 2 * 3_600_000_000_000);
     assert_eq!(Histogram::smallest_ns(Histogram::BUCKETS), LONGEST_NS + 1);
 }

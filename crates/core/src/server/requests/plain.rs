@@ -5,7 +5,7 @@ use super::{Marks, RequestState, Requests};
 use crate::context::Context;
 use crate::handle::{RequestIdx, Session};
 use crate::packet::outbox::Outbox;
-use crate::packet::words::Words;
+use crate::packet::words::{Words, low};
 use crate::session::proof::Known;
 use crate::session::table::Sessions;
 
@@ -19,20 +19,28 @@ impl Requests {
         context: &mut Context,
     ) -> Option<(Session, RequestIdx)> {
         let known = sessions.known(words)?;
-        let idx = self.accept_plain(&known, context)?;
+        let idx = self.accept_plain(&known, words[2], context)?;
         Some((known.session(), idx))
     }
 
     /// Makes the request the slot's current one, if it has the slot's next number, the last one is
     /// over, and the transport is done with its response.
     #[inline(always)]
-    fn accept_plain(&mut self, known: &Known<'_>, context: &mut Context) -> Option<RequestIdx> {
+    fn accept_plain(
+        &mut self,
+        known: &Known<'_>,
+        word: u64,
+        context: &mut Context,
+    ) -> Option<RequestIdx> {
         let (at, req, window) = (known.slot(), known.req(), known.window());
         let (session, answer) = (known.session().index(), || known.answer_template());
         let idx = self.entry_for(at, session, (req, window), answer)?;
         let request = self.table.get_mut(idx)?;
-        if request.req.next(window) != req || !request.is_free(&context.outbox) {
-            return None;
+        if !request.precedes(word, window) {
+            let is_next = request.req.next(window) == req && low(word) == 0;
+            if !is_next || !request.is_free(&context.outbox) {
+                return None;
+            }
         }
         request.begin(req, Marks::NONE, context.moment.burst_time());
         context.stats.on_request_accepted();
@@ -51,36 +59,49 @@ impl Requests {
         write: W,
         context: &mut Context,
     ) -> Result<(), W> {
-        let request = self.table.at_mut(idx);
-        let usual = context.config.bypasses.common
-            && request.is_plainly(RequestState::Dispatched)
-            && request.arrived == context.moment.burst_time()
-            && len <= request.answer.single as usize;
-        let Some(response) = request.response.as_mut().filter(|_| usual) else {
+        let Some(request) = self.table.get_mut(idx) else {
+            return Err(write);
+        };
+        if !request.is_usual(len, context) {
+            return Err(write);
+        }
+        let Some(response) = &mut request.response else {
             return Err(write);
         };
         if response.resize(len).is_err() {
             return Err(write);
         }
+        // Looked for before anything has to be remembered.
+        let room = context.outbox.room(len);
         write(response.data_mut());
-        let words = request.answer.words(len, request.req);
-        let peer = request.answer.peer;
-        let end = context.outbox.push_words(peer, words, response);
+        let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
+        match room {
+            Some(room) => context.outbox.stage(room, peer, words, response),
+            None => {
+                let end = context.outbox.queue(peer, words, response);
+                request.on_sent(end);
+            }
+        }
         request.enter(RequestState::Done);
-        request.on_sent(end);
         self.expect_sweep(context);
         Ok(())
     }
 }
 
 impl super::InboundRequest {
+    /// A response of this length is one packet, and leaves with nothing unusual.
+    #[inline(always)]
+    fn is_usual(&self, len: usize, context: &Context) -> bool {
+        context.config.bypasses.common
+            && self.is_plainly(RequestState::Dispatched)
+            && self.arrived == context.moment.burst_time()
+            && len <= self.answer.single as usize
+    }
+
     /// The entry can take another request: this one is over, and the transport does not read its
     /// response. If it has, the response can be written again now.
     #[inline(always)]
     fn is_free(&mut self, outbox: &Outbox) -> bool {
-        if self.is_plainly(RequestState::Done) {
-            return true;
-        }
         let is_free = self.state.is_over() && outbox.is_done(self.tx_end);
         if is_free && let Some(response) = &mut self.response {
             response.revoke();

@@ -25,9 +25,8 @@ impl Line {
     pub(crate) fn take_slot(&mut self) -> usize {
         debug_assert!(self.can_send());
         let at = self.next_slot();
-        let rest = self.free & (self.free - 1);
-        self.answered &= !(self.free ^ rest);
-        self.free = rest;
+        // Its bit in `answered` has no meaning before it is free again.
+        self.free &= self.free - 1;
         self.credits -= 1;
         at
     }
