@@ -54,6 +54,8 @@ pub(crate) struct Reactor {
     page: Option<Arc<Page>>,
     /// The counters that the page shows.
     shown: Option<PlaneCounters>,
+    /// Connections that broke and have not been ended; only [`Reactor::act`] ends them.
+    broken: Vec<LinkId>,
     stopping: bool,
 }
 
@@ -88,6 +90,7 @@ impl Reactor {
             endpoints: BTreeMap::new(),
             page,
             shown: None,
+            broken: Vec::new(),
             stopping: false,
         })
     }
@@ -233,7 +236,7 @@ impl Reactor {
             .add(stream.raw(), link.0 + LINKS, stream.interest)
             .is_err()
         {
-            self.on_broken(link);
+            self.broken.push(link);
             return;
         }
         self.streams.insert(link, stream);
@@ -245,29 +248,27 @@ impl Reactor {
             return;
         };
         if stream.is_connecting() {
-            if stream.on_connected().is_err() {
-                self.on_broken(link);
-                return;
+            if stream.on_connected().is_ok() {
+                locate(&mut self.plane, link, stream.fd());
+                self.plane.on_dialled(link, now);
+            } else {
+                self.broken.push(link);
             }
-            locate(&mut self.plane, link, stream.fd());
-            self.plane.on_dialled(link, now);
         } else if ready.readable && hand_over(stream, &mut self.plane, link, now).is_err() {
-            self.on_broken(link);
-            return;
+            self.broken.push(link);
         }
-        self.act();
         self.flush(link);
+        self.act();
     }
 
     /// A connection is at its end, whether that was seen when reading or when writing. What came
     /// before the end counts: the other side may have said why it closed.
-    fn on_broken(&mut self, link: LinkId) {
+    fn end(&mut self, link: LinkId) {
         let now = self.clock.now();
         if let Some(mut stream) = self.streams.remove(&link) {
             let _ = hand_over(&mut stream, &mut self.plane, link, now);
         }
         self.plane.on_closed(link, now);
-        self.act();
     }
 
     /// Sends what can be sent, and waits for the rest.
@@ -276,7 +277,7 @@ impl Reactor {
             return;
         };
         if stream.flush().is_err() {
-            self.on_broken(link);
+            self.broken.push(link);
             return;
         }
         let wants = stream.wants();
@@ -287,7 +288,7 @@ impl Reactor {
                 .modify(stream.raw(), link.0 + LINKS, wants)
                 .is_err()
             {
-                self.on_broken(link);
+                self.broken.push(link);
             }
         }
     }
@@ -328,9 +329,22 @@ impl Reactor {
         }
     }
 
-    /// Carries out what the plane asks for. Streams with new output are flushed at the end, so
-    /// that several frames leave together.
+    /// Carries out what the plane asks for, and ends the connections that break meanwhile. That
+    /// makes the plane ask for more, so it goes on until both are done: in a loop, because a peer
+    /// chooses how many connections break at once, and each would be a level of recursion.
     fn act(&mut self) {
+        loop {
+            self.carry_out();
+            let Some(link) = self.broken.pop() else {
+                return;
+            };
+            self.end(link);
+        }
+    }
+
+    /// One round of what the plane asks for. Streams with new output are flushed at the end, so
+    /// that several frames leave together.
+    fn carry_out(&mut self) {
         let mut written = Vec::new();
         while let Some(action) = self.plane.next_action() {
             events::on_action(&action);
@@ -339,7 +353,7 @@ impl Reactor {
                 Action::Send { link, frame, fds } => {
                     let queued = self.streams.get_mut(&link).map(|s| s.queue(frame, fds));
                     if queued == Some(Err(Broken)) {
-                        self.on_broken(link);
+                        self.broken.push(link);
                     }
                     if written.last() != Some(&link) {
                         written.push(link);
@@ -433,3 +447,6 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     ];
     error.raw_os_error().is_some_and(|code| one.contains(&code))
 }
+
+#[cfg(test)]
+mod tests;

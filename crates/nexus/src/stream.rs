@@ -126,6 +126,12 @@ impl Stream {
         Ok(())
     }
 
+    /// From now on the stream counts as one whose peer lets all that may wait wait.
+    #[cfg(test)]
+    pub(crate) const fn fill(&mut self) {
+        self.queued = MAX_QUEUED;
+    }
+
     /// Queues a frame.
     pub(crate) fn queue(&mut self, bytes: Vec<u8>, fds: Vec<OwnedFd>) -> Result<(), Broken> {
         self.queued += bytes.len();

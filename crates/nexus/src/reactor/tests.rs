@@ -1,0 +1,70 @@
+//! The control thread's stack, which peers must not be able to fill.
+
+use std::os::unix::net::UnixStream;
+use std::thread;
+
+use dunlin_control::{Identity, PlaneConfig};
+use dunlin_wire::control::{BootId, Features, Hello, Incarnation, MAX_FRAME, Message};
+
+use super::*;
+
+/// Links that break at once, and the stack that they do it on. A level of recursion for each, with
+/// the 4 kB of a frame in it, would take six times as much.
+const LINKS_BROKEN: usize = 400;
+const STACK: usize = 256 << 10;
+
+fn reactor() -> Reactor {
+    let us = Identity {
+        boot_id: BootId([1; 16]),
+        incarnation: Incarnation(1),
+        port: 1,
+        unix_name: String::new(),
+    };
+    let plane = Plane::new(PlaneConfig::default(), us, 1);
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let requests = Arc::new(Mailbox::new().unwrap());
+    Reactor::new(plane, tcp, None, requests, None).unwrap()
+}
+
+fn hello() -> Vec<u8> {
+    let hello = Hello {
+        min_version: 1,
+        max_version: 1,
+        features: Features::default(),
+        boot_id: BootId([2; 16]),
+        incarnation: Incarnation(2),
+        port: 0,
+        unix_name: "",
+    };
+    let mut out = [0; MAX_FRAME];
+    let length = Message::Hello(hello).encode(&mut out).unwrap();
+    out[..length].to_vec()
+}
+
+fn break_all() {
+    let mut reactor = reactor();
+    let (_theirs, ours) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let now = reactor.clock.now();
+    for _ in 0..LINKS_BROKEN {
+        let link = reactor.plane.on_accepted(false, now).unwrap();
+        reactor
+            .plane
+            .on_frame(link, &hello(), &mut Vec::new(), now);
+        let mut stream = Stream::new(ours.try_clone().unwrap().into(), false);
+        stream.fill();
+        reactor.enter(link, stream);
+        while reactor.plane.next_action().is_some() {}
+    }
+    assert_eq!(reactor.plane.link_count(), LINKS_BROKEN);
+    reactor.plane.on_tick(now + Nanos::from_millis(200));
+    reactor.act();
+    assert_eq!(reactor.plane.link_count(), 0);
+    assert!(reactor.streams.is_empty());
+}
+
+#[test]
+fn links_that_break_together_end_one_after_the_other() {
+    let thread = thread::Builder::new().stack_size(STACK).spawn(break_all);
+    thread.unwrap().join().unwrap();
+}
