@@ -13,7 +13,9 @@
 //!
 //! Called by `link.rs`.
 
-use dunlin_core::Nanos;
+use std::collections::VecDeque;
+
+use dunlin_core::{Nanos, Rng};
 
 /// How fast a failed peer is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,18 +84,30 @@ pub struct Detector {
     proven_w: Nanos,
     grace_given: bool,
     next_beat: Nanos,
+    secret: Secret,
+    /// Heartbeats sent so far.
     sent: u64,
-    acked: u64,
-    /// When heartbeat `n` was sent, at `n` modulo the length.
-    sent_w: [Nanos; REMEMBERED],
+    /// Counters of those that the peer may still acknowledge and when each was sent, oldest first.
+    /// The peer fails before there are more of them than fit in a silence.
+    asked_w: VecDeque<(u64, Nanos)>,
 }
 
-/// Heartbeats whose times are remembered; older ones count as sent when the oldest of these was.
-const REMEMBERED: usize = 16;
+/// What the counters of one connection's heartbeats follow from; to be drawn for each anew.
+#[derive(Clone, Copy, Debug)]
+pub struct Secret(pub [u64; 2]);
+
+impl Secret {
+    /// The counter of the `n`th heartbeat. A peer that has read others does not know it, so it
+    /// cannot acknowledge what it has not read (rule C7).
+    const fn counter(self, n: u64) -> u64 {
+        let inner = Rng::new(self.0[0].wrapping_add(n)).next_u64();
+        Rng::new(inner ^ self.0[1]).next_u64()
+    }
+}
 
 impl Detector {
     /// A detector of a peer that has just proved to live.
-    pub fn new(config: &HeartbeatConfig, now: Nanos) -> Self {
+    pub fn new(config: &HeartbeatConfig, secret: Secret, now: Nanos) -> Self {
         Self {
             interval: config.interval(),
             silence: config.silence(),
@@ -102,24 +116,21 @@ impl Detector {
             proven_w: Nanos::ZERO,
             grace_given: false,
             next_beat: now + config.interval(),
+            secret,
             sent: 0,
-            acked: 0,
-            sent_w: [Nanos::ZERO; REMEMBERED],
+            asked_w: VecDeque::new(),
         }
     }
 
-    /// The peer acknowledged heartbeat `counter`.
+    /// The peer acknowledged heartbeat `counter`, and so has read all before it.
     ///
     /// # Errors
-    /// [`WrongAck`] if that heartbeat was not sent or was acknowledged before.
+    /// [`WrongAck`] if that heartbeat was not sent, or it or a later one was acknowledged before.
     pub fn on_ack(&mut self, counter: u64) -> Result<(), WrongAck> {
-        if counter <= self.acked || counter > self.sent {
-            return Err(WrongAck);
-        }
-        self.acked = counter;
-        // Of a heartbeat that is no longer remembered the place holds a later one's time. It was
-        // silent for so long that the peer has been declared failed long before.
-        let proof = self.sent_w[Self::place(counter)];
+        let mut asked = self.asked_w.iter();
+        let place = asked.position(|(asked, _)| *asked == counter);
+        let before = self.asked_w.drain(..=place.ok_or(WrongAck)?);
+        let proof = before.last().map_or(Nanos::ZERO, |(_, sent_w)| sent_w);
         self.proven_w = self.proven_w.max(proof);
         self.grace_given = false;
         Ok(())
@@ -149,22 +160,15 @@ impl Detector {
         }
         self.next_beat = now + self.interval;
         self.sent += 1;
-        self.sent_w[Self::place(self.sent)] = self.witnessed_w;
-        Verdict::Send(self.sent)
+        let counter = self.secret.counter(self.sent);
+        self.asked_w.push_back((counter, self.witnessed_w));
+        Verdict::Send(counter)
     }
 
     /// When [`Detector::poll`] is due.
     pub fn next_wakeup(&self) -> Nanos {
         let left = self.silence.since(self.witnessed_w.since(self.proven_w));
         self.next_beat.min(self.polled + left)
-    }
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a remainder of a small number is small"
-    )]
-    const fn place(counter: u64) -> usize {
-        (counter % REMEMBERED as u64) as usize
     }
 }
 

@@ -29,7 +29,7 @@ pub use config::{PlaneConfig, PlaneCounters};
 pub use handshake::{
     Answer, Completion, HalvesMut, Handshake, MAX_RETRIES, Peering, Step, Wish, WrongStage,
 };
-pub use heartbeat::{Detector, HeartbeatConfig, Verdict, WrongAck};
+pub use heartbeat::{Detector, HeartbeatConfig, Secret, Verdict, WrongAck};
 pub use plane::{AddError, Plane};
 pub use types::{
     Action, Command, ConnectFailure, Event, Identity, LinkId, PeerIdentity, SessionKey, Side,

@@ -15,7 +15,7 @@ use dunlin_core::Nanos;
 use dunlin_wire::control::{BootId, Features, GoodbyeReason, Hello, Incarnation};
 
 use super::config::PlaneConfig;
-use super::heartbeat::{Detector, Verdict};
+use super::heartbeat::{Detector, Secret, Verdict};
 use super::route::RouteId;
 use super::types::Identity;
 
@@ -67,6 +67,14 @@ pub(super) struct Link {
     pub(super) lookups: usize,
     /// Since when nothing uses it.
     pub(super) idle_since: Option<Nanos>,
+}
+
+/// This side of a hello.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Greeting<'a> {
+    pub(super) us: &'a Identity,
+    /// For the counters of heartbeats.
+    pub(super) secret: Secret,
 }
 
 /// The next step of a link.
@@ -133,7 +141,7 @@ impl Link {
         &mut self,
         hello: &Hello<'_>,
         is_answer: bool,
-        us: &Identity,
+        greeting: &Greeting<'_>,
         now: Nanos,
         config: &PlaneConfig,
     ) -> Result<(), GoodbyeReason> {
@@ -141,7 +149,7 @@ impl Link {
             (Phase::Fresh, false) | (Phase::Greeting, true) => {}
             _ => return Err(GoodbyeReason::BadMessage),
         }
-        if us.hello().common_version(hello).is_none() {
+        if greeting.us.hello().common_version(hello).is_none() {
             return Err(GoodbyeReason::Version);
         }
         self.peer = Some(Peer {
@@ -153,7 +161,7 @@ impl Link {
         if let (Some(remote), 1..) = (self.remote, hello.port) {
             self.nexus = Some(SocketAddr::new(remote, hello.port));
         }
-        self.phase = Phase::Up(Detector::new(&config.heartbeat, now));
+        self.phase = Phase::Up(Detector::new(&config.heartbeat, greeting.secret, now));
         Ok(())
     }
 

@@ -35,6 +35,8 @@ pub struct Plane<F> {
     config: PlaneConfig,
     us: Identity,
     rng: Rng,
+    /// Where the secrets of links come from: nothing else of it leaves this process.
+    secrets: Rng,
     counters: PlaneCounters,
     endpoints: BTreeMap<EndpointIndex, LocalEndpoint>,
     links: BTreeMap<LinkId, Link>,
@@ -84,12 +86,14 @@ impl std::fmt::Display for AddError {
 impl std::error::Error for AddError {}
 
 impl<F> Plane<F> {
-    /// A plane without endpoints and connections. `seed` chooses how retries are spread in time.
+    /// A plane without endpoints and connections. `seed` chooses how retries are spread in time,
+    /// and the counters of heartbeats.
     pub fn new(config: PlaneConfig, us: Identity, seed: u64) -> Self {
         Self {
             config,
             us,
             rng: Rng::new(seed),
+            secrets: Rng::new(Rng::new(!seed).next_u64()),
             counters: PlaneCounters::default(),
             endpoints: BTreeMap::new(),
             links: BTreeMap::new(),

@@ -9,6 +9,8 @@ const CONFIG: HeartbeatConfig = HeartbeatConfig {
     beats: 10,
 };
 
+const SECRET: Secret = Secret([3, 5]);
+
 /// Runs a detector, from `start` on, against a peer that acknowledges each heartbeat after
 /// `delay` as long as `answers` says so. Returns when it declared the failure, before `end`.
 fn run(
@@ -43,7 +45,7 @@ fn run(
 
 #[test]
 fn a_peer_that_answers_is_never_declared_failed() {
-    let mut detector = Detector::new(&CONFIG, Nanos(7));
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos(7));
     let delay = Nanos::from_millis(150);
     assert_eq!(
         run(
@@ -61,7 +63,7 @@ fn a_peer_that_answers_is_never_declared_failed() {
 fn a_peer_that_stops_answering_fails_within_the_timeout() {
     for stop_ms in [0, 1, 99, 100, 101, 5_000, 5_117] {
         let stop = Nanos::from_millis(stop_ms);
-        let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+        let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
         let end = Nanos::from_secs(60);
         let failed = run(
             &mut detector,
@@ -76,30 +78,59 @@ fn a_peer_that_stops_answering_fails_within_the_timeout() {
 }
 
 #[test]
-fn heartbeats_come_once_per_interval_and_count_from_one() {
-    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+fn heartbeats_come_once_per_interval() {
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     assert_eq!(detector.poll(Nanos::from_millis(99)), Verdict::Quiet);
     assert_eq!(detector.next_wakeup(), Nanos::from_millis(100));
-    assert_eq!(detector.poll(Nanos::from_millis(100)), Verdict::Send(1));
+    assert_eq!(detector.poll(Nanos::from_millis(100)), Verdict::Send(SECRET.counter(1)));
     assert_eq!(detector.poll(Nanos::from_millis(100)), Verdict::Quiet);
-    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Send(2));
+    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Send(SECRET.counter(2)));
 }
 
 #[test]
 fn wrong_acknowledgements_are_errors() {
-    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
-    assert_eq!(detector.on_ack(0), Err(WrongAck));
-    assert_eq!(detector.on_ack(1), Err(WrongAck));
-    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Send(1));
-    assert_eq!(detector.on_ack(2), Err(WrongAck));
-    assert_eq!(detector.on_ack(1), Ok(()));
-    assert_eq!(detector.on_ack(1), Err(WrongAck));
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
+    let [first, second, third] = [1, 2, 3].map(|n| SECRET.counter(n));
+    assert_eq!(detector.on_ack(first), Err(WrongAck));
+    assert_eq!(
+        detector.poll(Nanos::from_millis(200)),
+        Verdict::Send(first)
+    );
+    assert_eq!(
+        detector.poll(Nanos::from_millis(300)),
+        Verdict::Send(second)
+    );
+    assert_eq!(detector.on_ack(third), Err(WrongAck));
+    assert_eq!(detector.on_ack(second), Ok(()));
+    assert_eq!(detector.on_ack(second), Err(WrongAck));
+    assert_eq!(detector.on_ack(first), Err(WrongAck), "it is out of order");
+}
+
+/// It counts, or goes on from the first counter, or takes a step that it has seen.
+#[test]
+fn a_peer_that_guesses_counters_is_wrong() {
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
+    let mut seen = Vec::new();
+    for beat in 1..=6 {
+        let Verdict::Send(counter) = detector.poll(Nanos::from_millis(100 * beat)) else {
+            panic!("no heartbeat")
+        };
+        let mut guesses = vec![0, beat, beat + 1];
+        if let [.., before, last] = seen[..] {
+            let step = u64::wrapping_sub(last, before);
+            guesses.extend([last.wrapping_add(1), last.wrapping_add(step)]);
+        }
+        for guess in guesses {
+            assert_eq!(detector.clone().on_ack(guess), Err(WrongAck));
+        }
+        seen.push(counter);
+    }
 }
 
 #[test]
 fn who_was_stopped_gives_the_peer_a_full_round() {
     // The last acknowledgement is as old as it may be when this process stops.
-    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     let failed = run(
         &mut detector,
         Nanos::ZERO,
@@ -111,7 +142,7 @@ fn who_was_stopped_gives_the_peer_a_full_round() {
     let back = Nanos::from_secs(60);
     let verdict = detector.poll(back);
     assert!(matches!(verdict, Verdict::Send(_)), "{verdict:?}");
-    assert_eq!(detector.poll(back + CONFIG.interval()), Verdict::Send(8));
+    assert_eq!(detector.poll(back + CONFIG.interval()), Verdict::Send(SECRET.counter(8)));
     // An answer to the heartbeat that was sent after coming back is proof enough.
     let Verdict::Send(counter) = verdict else {
         unreachable!()
@@ -125,7 +156,7 @@ fn who_was_stopped_gives_the_peer_a_full_round() {
 
 #[test]
 fn who_was_stopped_still_finds_a_dead_peer_soon() {
-    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     let back = Nanos::from_secs(60);
     let failed = run(&mut detector, back, Nanos::from_secs(90), Nanos(1), |_| {
         false
@@ -135,7 +166,7 @@ fn who_was_stopped_still_finds_a_dead_peer_soon() {
 
 #[test]
 fn a_process_that_is_always_late_still_finds_a_dead_peer() {
-    let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     let mut polls = 0;
     let mut now = Nanos::ZERO;
     loop {
@@ -151,9 +182,9 @@ fn a_process_that_is_always_late_still_finds_a_dead_peer() {
 
 #[test]
 fn a_time_that_goes_back_changes_nothing() {
-    let mut detector = Detector::new(&CONFIG, Nanos::from_secs(5));
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::from_secs(5));
     assert_eq!(detector.poll(Nanos::from_secs(1)), Verdict::Quiet);
-    assert_eq!(detector.poll(Nanos::from_millis(5_200)), Verdict::Send(1));
+    assert_eq!(detector.poll(Nanos::from_millis(5_200)), Verdict::Send(SECRET.counter(1)));
 }
 
 #[test]
@@ -163,10 +194,10 @@ fn odd_settings_still_give_a_working_detector() {
             timeout: Nanos(timeout),
             beats,
         };
-        let mut detector = Detector::new(&config, Nanos::ZERO);
+        let mut detector = Detector::new(&config, SECRET, Nanos::ZERO);
         let at = detector.next_wakeup();
         assert!(at > Nanos::ZERO);
-        assert_eq!(detector.poll(at), Verdict::Send(1));
+        assert_eq!(detector.poll(at), Verdict::Send(SECRET.counter(1)));
     }
 }
 
@@ -175,7 +206,7 @@ proptest! {
     /// the next poll, and a failure within a bounded number of polls once answers end.
     #[test]
     fn verdicts_follow_the_answers(steps in prop::collection::vec(0_u64..1_500, 1..80)) {
-        let mut detector = Detector::new(&CONFIG, Nanos::ZERO);
+        let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
         let mut now = Nanos::ZERO;
         for millis in &steps {
             now += Nanos::from_millis(*millis);

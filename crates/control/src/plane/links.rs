@@ -7,7 +7,8 @@ use dunlin_core::{CloseReason, Nanos};
 use dunlin_wire::control::{GoodbyeReason, Hello, Incarnation, Message};
 
 use super::Plane;
-use crate::link::{Link, LinkStep};
+use crate::heartbeat::Secret;
+use crate::link::{Greeting, Link, LinkStep};
 use crate::route::{AfterLoss, RouteId, RouteState};
 use crate::types::{Action, Event, LinkId, Target};
 
@@ -127,8 +128,10 @@ impl<F> Plane<F> {
         hello: &Hello<'_>,
         now: Nanos,
     ) -> Result<(), GoodbyeReason> {
+        let secret = self.draw_secret();
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
-        link.on_hello(hello, false, &self.us, now, &self.config)?;
+        let us = &self.us;
+        link.on_hello(hello, false, &Greeting { us, secret }, now, &self.config)?;
         if link.nexus.is_none() {
             // A process that comes over a UNIX socket has come over TCP before, and that connection
             // is still there (rule C3).
@@ -145,8 +148,10 @@ impl<F> Plane<F> {
         hello: &Hello<'_>,
         now: Nanos,
     ) -> Result<(), GoodbyeReason> {
+        let secret = self.draw_secret();
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
-        link.on_hello(hello, true, &self.us, now, &self.config)?;
+        let us = &self.us;
+        link.on_hello(hello, true, &Greeting { us, secret }, now, &self.config)?;
         let Some(route) = link.route else {
             return Err(GoodbyeReason::BadMessage);
         };
@@ -194,6 +199,10 @@ impl<F> Plane<F> {
             RouteState::Down | RouteState::Backoff(_) if unwanted => self.remove_route(id),
             _ => {}
         }
+    }
+
+    const fn draw_secret(&mut self) -> Secret {
+        Secret([self.secrets.next_u64(), self.secrets.next_u64()])
     }
 
     fn count_accepted(&self, which: impl Fn(&Link) -> bool) -> usize {

@@ -235,3 +235,18 @@ fn a_look_up_of_nothing_is_refused() {
         (attempt, RefuseCode::NoSuchEndpoint)
     );
 }
+
+/// It says what an honest peer would say if heartbeats were counted, and reads nothing.
+#[test]
+fn a_peer_that_reads_nothing_does_not_pass_for_one_that_lives() {
+    let mut world = World::new(28);
+    let server = world.node(1, 1);
+    let stream = greeted(&mut world, server, false);
+    let interval = world.config.heartbeat.interval();
+    world.run(interval);
+    for counter in 1..=30 {
+        world.write(stream, frame(&Message::HeartbeatAck { counter }));
+        world.run(interval);
+    }
+    assert!(world.is_closed(stream));
+}
