@@ -53,7 +53,8 @@ pub struct PeerInfo {
     pub endpoint: EndpointUid,
     /// It runs on this host, and the control connection can carry descriptors.
     pub same_host: bool,
-    /// It is a thread of this process, so its memory is as trustworthy as ours.
+    /// It says that it is a thread of this process. Any process can say so: a transport may choose
+    /// by it what to offer, and must not trust it.
     pub same_process: bool,
     /// Our end of the control connection, an address at which the peer reaches this host; `None` if
     /// that is a UNIX socket.

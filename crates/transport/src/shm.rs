@@ -4,7 +4,7 @@
 //! From the inside out: `cells` is the memory of a ring and `ring` its protocol; `doorbell` says
 //! which rings to look at; `channel` puts two rings into shared `memory`; `rx` and `tx` are the
 //! halves of an endpoint; `regions` and `bounce` are for data that goes by reference; `offer` and
-//! `setup` bring endpoints together.
+//! `setup` bring endpoints together, those of one process through `handing`.
 //!
 //! ```
 //! use dunlin_core::transport::{Rx, Tx, TxItem, MAX_INLINE};
@@ -54,6 +54,8 @@ mod doorbell;
 mod endpoint;
 #[cfg(not(loom))]
 mod ffi;
+#[cfg(not(loom))]
+mod handing;
 #[cfg(not(loom))]
 mod memory;
 #[cfg(not(loom))]

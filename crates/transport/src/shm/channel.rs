@@ -13,16 +13,18 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::cells::{CELL, Cell, Cells};
 use super::doorbell::Doorbell;
+use super::handing::Held;
 use super::memory::SharedMemory;
 use super::ring::{Consumer, ConsumerLine, Producer};
 use crate::connect::{ConnectError, EndpointUid};
 
 /// Which end of a channel an endpoint is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Role {
     /// It made the channel.
@@ -32,7 +34,7 @@ pub(super) enum Role {
 }
 
 /// Random name of a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct ChannelId(pub(super) [u8; 16]);
 
 /// One side's view of a channel.
@@ -45,7 +47,9 @@ pub(super) struct Channel {
     /// Its memory may be read in place, and its content believed to be ours.
     pub(super) trusted: bool,
     line: OwnedFd,
-    memory: SharedMemory,
+    memory: Arc<SharedMemory>,
+    /// What this end gave to the other in the same process, if it was not taken.
+    given: Option<Held>,
 }
 
 /// A mapped doorbell: our own, or a peer's.
@@ -109,19 +113,42 @@ impl Channel {
         trusted: bool,
     ) -> io::Result<(Self, OwnedFd)> {
         let (memory, fd) = SharedMemory::create(NAME, memory_len(cells))?;
-        let role = Role::Creator;
-        Ok((
-            Self {
-                id,
-                role,
-                peer,
-                cells,
-                trusted,
-                line,
-                memory,
-            },
-            fd,
-        ))
+        let channel = Self {
+            id,
+            role: Role::Creator,
+            peer,
+            cells,
+            trusted,
+            line,
+            memory: Arc::new(memory),
+            given: None,
+        };
+        Ok((channel, fd))
+    }
+
+    /// The end `role` of a channel within this process, and what it has given to the other end.
+    pub(super) fn within(
+        (id, role): (ChannelId, Role),
+        peer: EndpointUid,
+        cells: u32,
+        (memory, line): (Arc<SharedMemory>, OwnedFd),
+        given: Held,
+    ) -> Self {
+        Self {
+            id,
+            role,
+            peer,
+            cells,
+            trusted: true,
+            line,
+            memory,
+            given: Some(given),
+        }
+    }
+
+    /// Memory for a channel within this process.
+    pub(super) fn private_memory(cells: u32) -> io::Result<Arc<SharedMemory>> {
+        SharedMemory::create_private(memory_len(cells)).map(Arc::new)
     }
 
     /// Maps the channel that a peer has made. `cells` must be a power of two.
@@ -133,16 +160,21 @@ impl Channel {
         trusted: bool,
     ) -> Result<Self, ConnectError> {
         let memory = SharedMemory::open(&memory, memory_len(cells))?;
-        let role = Role::Acceptor;
         Ok(Self {
             id,
-            role,
+            role: Role::Acceptor,
             peer,
             cells,
             trusted,
             line,
-            memory,
+            memory: Arc::new(memory),
+            given: None,
         })
+    }
+
+    /// Both ends are in this process.
+    pub(super) const fn is_within(&self) -> bool {
+        self.given.is_some()
     }
 
     /// Our end of the wake-up line.

@@ -30,7 +30,9 @@ pub struct Options {
     pub max_peers: u32,
     /// Believe peers in other processes as if they were threads of this one: packets longer than a
     /// cell are then not copied before they are validated. A peer that changes a packet while it
-    /// is being looked at can then do harm.
+    /// is being looked at can then do harm, and so can any process of this user that opens the
+    /// channel's memory through `/proc`. Channels within this process need no trust: their memory
+    /// has no descriptor, and the control plane carries but their name.
     pub trust_peer: bool,
     /// Data of so many bytes or more, in one packet, is not written into the ring: the packet says
     /// where it lies, and the receiver, which has mapped the sender's regions, copies it from

@@ -71,10 +71,23 @@ pub(super) fn map(fd: &OwnedFd, len: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
+/// Maps memory that no other process can reach, all pages present. It is not shared, because a
+/// forked child would share it too.
+pub(super) fn map_private(len: usize) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+    // SAFETY: a new mapping at a place that the kernel chooses.
+    let base = unsafe { libc::mmap(ptr::null_mut(), len, protection, flags, -1, 0) };
+    if base == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+}
+
 /// Takes a mapping away.
 ///
 /// # Safety
-/// `base` and `len` are those of a mapping by [`map`], which nobody uses any more.
+/// `base` and `len` are those of a mapping by [`map`] or [`map_private`], which nobody uses any more.
 pub(super) unsafe fn unmap(base: NonNull<u8>, len: usize) {
     // SAFETY: as the caller promises. It fails only for arguments that are no mapping.
     unsafe { libc::munmap(base.as_ptr().cast(), len) };

@@ -1,7 +1,8 @@
-//! Mappings of shared memory: made here, or received from a peer and checked.
+//! Mappings of shared memory: made here, for peers or for this process alone, or received from a
+//! peer and checked.
 //!
 //! Invariants: a mapping is as long as it says, starts at a page, and cannot lose pages while it
-//! lives: its size is sealed, and it consists of ordinary pages. It holds only what may be shared
+//! lives: the size of its file is sealed, and it consists of ordinary pages. It holds only what may be shared
 //! (atomics and `UnsafeCell`s) and is valid whatever bytes are in it.
 
 use std::ffi::CStr;
@@ -30,6 +31,13 @@ impl SharedMemory {
         let fd = ffi::create_memory(name, len)?;
         let base = ffi::map(&fd, len)?;
         Ok((Self { base, len }, fd))
+    }
+
+    /// Makes memory of `len` bytes, all zeros, that only this process can reach: it has no name and
+    /// no descriptor, and a child that is forked gets a copy.
+    pub(super) fn create_private(len: usize) -> io::Result<Self> {
+        let base = ffi::map_private(len)?;
+        Ok(Self { base, len })
     }
 
     /// Maps what a peer has given us, if it is what it should be.

@@ -36,6 +36,10 @@ pub(super) enum Kind {
     Accepted = 3,
     /// Accepts the use of an old one.
     Reused = 4,
+    /// Offers a new channel to an endpoint of the same process, which finds it there by its name.
+    Here = 5,
+    /// Accepts that; the offerer finds the terms by the channel's name.
+    Taken = 6,
 }
 
 /// An offer or an answer.
@@ -69,6 +73,8 @@ impl Kind {
             2 => Self::ReuseByAcceptor,
             3 => Self::Accepted,
             4 => Self::Reused,
+            5 => Self::Here,
+            6 => Self::Taken,
             _ => return None,
         })
     }

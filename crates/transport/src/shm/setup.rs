@@ -12,8 +12,9 @@ use dunlin_core::transport::PeerId;
 use super::channel::{Bell, Channel, ChannelId, Left, Role};
 use super::channels::{Channels, State};
 use super::doorbell::MAX_BITS;
-use super::endpoint::{CELLS, INLINE, in_ring};
+use super::endpoint::{CELLS, INLINE, Options, in_ring};
 use super::ffi;
+use super::handing::{self, Given};
 use super::offer::{Kind, Message};
 use super::regions::Told;
 use super::rx::ShmRx;
@@ -40,7 +41,11 @@ pub(super) fn offer(
         }
         channels.avoid(known);
     }
-    offer_new(channels, peer)
+    if peer.same_process {
+        offer_here(channels, peer)
+    } else {
+        offer_new(channels, peer)
+    }
 }
 
 fn offer_reuse(channels: &Channels, known: PeerId) -> (Pending, Offer) {
@@ -59,9 +64,10 @@ fn offer_new(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer
     let bell = channels.bell_fd()?;
     let (ours, theirs) = ffi::socket_pair()?;
     let id = ChannelId(ffi::random()?);
-    let trusted = peer.same_process || channels.options.trust_peer;
-    let (channel, memory) =
-        Channel::create(id, peer.endpoint, channels.options.cells, ours, trusted)?;
+    let Options {
+        cells, trust_peer, ..
+    } = channels.options;
+    let (channel, memory) = Channel::create(id, peer.endpoint, cells, ours, trust_peer)?;
     let slot = channels.reserve()?;
     let bytes = message(channels, Kind::New, &channel, slot).encode();
     channels.fill(slot, Arc::new(channel), State::Offered);
@@ -72,6 +78,25 @@ fn offer_new(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer
             fds: vec![memory, bell, theirs],
         },
     ))
+}
+
+/// The peer says that it is in this process. If it is not, it cannot take what is offered.
+fn offer_here(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer), ConnectError> {
+    let bell = channels.bell_fd()?;
+    let (ours, theirs) = ffi::socket_pair()?;
+    let id = ChannelId(ffi::random()?);
+    let cells = channels.options.cells;
+    let memory = Channel::private_memory(cells)?;
+    let slot = channels.reserve()?;
+    let end = (id, Role::Creator);
+    let terms = terms(channels, Kind::Here, (id, cells), slot);
+    let made = Some((Arc::clone(&memory), theirs));
+    let given = handing::give(id, Role::Creator, Given { terms, bell, made });
+    let channel = Channel::within(end, peer.endpoint, cells, (memory, ours), given);
+    channels.fill(slot, Arc::new(channel), State::Offered);
+    let bytes = terms.encode();
+    let fds = Vec::new();
+    Ok((Pending(u64::from(slot.0)), Offer { bytes, fds }))
 }
 
 /// See [`crate::connect::Connect::accept`].
@@ -88,9 +113,10 @@ pub(super) fn accept(
     let proposal = Message::decode(&offer.bytes)?;
     match proposal.kind {
         Kind::New => accept_new(rx, tx, peer, &proposal, offer.fds),
+        Kind::Here => accept_here(rx, tx, peer, proposal.id),
         Kind::ReuseByCreator => accept_reuse(tx, peer, &proposal, Role::Acceptor),
         Kind::ReuseByAcceptor => accept_reuse(tx, peer, &proposal, Role::Creator),
-        Kind::Accepted | Kind::Reused => Err(ConnectError::Malformed),
+        Kind::Accepted | Kind::Reused | Kind::Taken => Err(ConnectError::Malformed),
     }
 }
 
@@ -129,7 +155,7 @@ fn accept_new(
     let longest = check_sizes(channels, proposal, proposal.cells)?;
     let [memory, bell, line] =
         <[OwnedFd; 3]>::try_from(fds).map_err(|_| ConnectError::Descriptor)?;
-    let trusted = peer.same_process || channels.options.trust_peer;
+    let trusted = channels.options.trust_peer;
     let ends = [memory, line];
     let channel = Channel::open(proposal.id, peer.endpoint, proposal.cells, ends, trusted)?;
     let bell = Bell::open(&bell)?;
@@ -146,6 +172,33 @@ fn accept_new(
             fds: vec![own_bell],
         },
     ))
+}
+
+/// Takes a channel that an endpoint of this process has made, whoever relayed its name.
+fn accept_here(
+    rx: &mut ShmRx,
+    tx: &mut ShmTx,
+    peer: &PeerInfo,
+    id: ChannelId,
+) -> Result<(PeerId, Offer), ConnectError> {
+    let channels = &mut tx.channels;
+    let found = handing::take(id, Role::Creator).ok_or(ConnectError::Gone)?;
+    let proposal = found.terms;
+    let longest = check_sizes(channels, &proposal, proposal.cells)?;
+    let ends = found.made.ok_or(ConnectError::Gone)?;
+    let their_bell = Bell::open(&found.bell)?;
+    let bell = channels.bell_fd()?;
+    let slot = channels.reserve()?;
+    let terms = terms(channels, Kind::Taken, (id, proposal.cells), slot);
+    let made = None;
+    let given = handing::give(id, Role::Acceptor, Given { terms, bell, made });
+    let end = (id, Role::Acceptor);
+    let channel = Channel::within(end, peer.endpoint, proposal.cells, ends, given);
+    channels.fill(slot, Arc::new(channel), State::Live { uses: 1 });
+    start(rx, tx, slot, longest, u32::from(proposal.bit), their_bell)?;
+    let bytes = terms.encode();
+    let fds = Vec::new();
+    Ok((slot, Offer { bytes, fds }))
 }
 
 /// See [`crate::connect::Connect::complete`].
@@ -191,15 +244,31 @@ fn complete_new(
     let channel = slot
         .and_then(|slot| slot.channel.clone())
         .ok_or(ConnectError::Gone)?;
-    let terms = Message::decode(&answer.bytes)?;
-    if terms.kind != Kind::Accepted || terms.id != channel.id {
-        return Err(ConnectError::Malformed);
-    }
+    let (terms, bell) = answered(&channel, answer)?;
     let longest = check_sizes(channels, &terms, channel.cells)?;
-    let [bell] = <[OwnedFd; 1]>::try_from(answer.fds).map_err(|_| ConnectError::Descriptor)?;
     let bell = Bell::open(&bell)?;
     channels.fill(peer, channel, State::Live { uses: 1 });
     start(rx, tx, peer, longest, u32::from(terms.bit), bell)
+}
+
+/// The terms of the end that accepted a new channel, and its doorbell: from its answer, or from
+/// this process if the channel was made for it.
+fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), ConnectError> {
+    let said = Message::decode(&answer.bytes)?;
+    let kind = if channel.is_within() {
+        Kind::Taken
+    } else {
+        Kind::Accepted
+    };
+    if said.kind != kind || said.id != channel.id {
+        return Err(ConnectError::Malformed);
+    }
+    if channel.is_within() {
+        let found = handing::take(channel.id, Role::Acceptor).ok_or(ConnectError::Gone)?;
+        return Ok((found.terms, found.bell));
+    }
+    let [bell] = <[OwnedFd; 1]>::try_from(answer.fds).map_err(|_| ConnectError::Descriptor)?;
+    Ok((said, bell))
 }
 
 /// See [`crate::connect::Connect::abandon`].
@@ -321,12 +390,16 @@ fn check_sizes(channels: &Channels, peer: &Message, cells: u32) -> Result<u32, C
 }
 
 fn message(channels: &Channels, kind: Kind, channel: &Channel, peer: PeerId) -> Message {
+    terms(channels, kind, (channel.id, channel.cells), peer)
+}
+
+fn terms(channels: &Channels, kind: Kind, (id, cells): (ChannelId, u32), peer: PeerId) -> Message {
     Message {
         kind,
-        cells: channel.cells,
+        cells,
         bit: u16::try_from(index_of(peer)).expect("there are few peers"),
         data_size: channels.options.data_size,
-        id: channel.id,
+        id,
     }
 }
 

@@ -8,3 +8,4 @@ mod lifecycle;
 mod passing;
 mod processes;
 mod references;
+mod within;

@@ -10,6 +10,8 @@ const KINDS: [Kind; 5] = [
     Kind::ReuseByAcceptor,
     Kind::Accepted,
     Kind::Reused,
+    Kind::Here,
+    Kind::Taken,
 ];
 
 proptest! {
