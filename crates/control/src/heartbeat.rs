@@ -155,14 +155,22 @@ impl Detector {
         if self.witnessed_w.since(self.proven_w) >= self.silence {
             return Verdict::Failed;
         }
+        self.beat(now).map_or(Verdict::Quiet, Verdict::Send)
+    }
+
+    /// The counter of the heartbeat that is due. Unlike [`Detector::poll`] it is no look at the
+    /// peer, so it may come before everything that has come was read: a process with much to read
+    /// still shows its peers that it lives.
+    pub fn beat(&mut self, now: Nanos) -> Option<u64> {
         if now < self.next_beat {
-            return Verdict::Quiet;
+            return None;
         }
         self.next_beat = now + self.interval;
         self.sent += 1;
         let counter = self.secret.counter(self.sent);
+        // In time witnessed up to the last look, so the proof is rather too old than too young.
         self.asked_w.push_back((counter, self.witnessed_w));
-        Verdict::Send(counter)
+        Some(counter)
     }
 
     /// When [`Detector::poll`] is due.

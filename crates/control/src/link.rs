@@ -191,6 +191,14 @@ impl Link {
         }
     }
 
+    /// The counter of the heartbeat that is due, without a look at what else is.
+    pub(super) fn beat(&mut self, now: Nanos) -> Option<u64> {
+        match &mut self.phase {
+            Phase::Up(detector) => detector.beat(now),
+            _ => None,
+        }
+    }
+
     /// When [`Link::poll`] is due.
     pub(super) fn next_wakeup(&self) -> Nanos {
         match &self.phase {

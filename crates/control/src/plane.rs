@@ -238,6 +238,16 @@ impl<F> Plane<F> {
         self.poll_inquiries(now);
     }
 
+    /// Sends the heartbeats that are due, and looks at nothing else: to be called while more and
+    /// more comes in, which [`Plane::on_tick`] has to wait for (rule C7).
+    pub fn beat(&mut self, now: Nanos) {
+        let due = |(id, link): (&LinkId, &mut Link)| Some((*id, link.beat(now)?));
+        let beats: Vec<_> = self.links.iter_mut().filter_map(due).collect();
+        for (link, counter) in beats {
+            self.send(link, &Message::Heartbeat { counter }, Vec::new());
+        }
+    }
+
     /// When [`Plane::on_tick`] is due.
     pub fn next_wakeup(&self) -> Nanos {
         let links = self.links.values().map(Link::next_wakeup).min();

@@ -18,6 +18,7 @@ mod publisher;
 mod reactor;
 mod rpc;
 mod stream;
+mod streams;
 mod transports;
 mod workers;
 

@@ -23,15 +23,17 @@ use crate::ffi::{Epoll, Events, Interest, Ready, socket};
 use crate::mailbox::{Mailbox, Request};
 use crate::publisher::values;
 use crate::stream::{Broken, Stream};
+use crate::streams::{LINKS, Streams};
 
 const BELL: u64 = 0;
 const TCP: u64 = 1;
 const UNIX: u64 = 2;
-/// Tokens from here on are links.
-const LINKS: u64 = 16;
 
 /// Connections that are accepted before the others have their turn.
 const ACCEPT_TURN: usize = 64;
+
+/// Turns in which what came before the end of a connection is read.
+const LAST_TURNS: usize = 64;
 
 /// Waits between two reports of time while more and more comes in.
 const MAX_WAITS: u32 = 16;
@@ -48,7 +50,7 @@ pub(crate) struct Reactor {
     unix: Option<UnixListener>,
     /// Until then nothing is accepted.
     paused: Option<Nanos>,
-    streams: BTreeMap<LinkId, Stream>,
+    streams: Streams,
     requests: Arc<Mailbox<Request>>,
     endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
     page: Option<Arc<Page>>,
@@ -85,7 +87,7 @@ impl Reactor {
             tcp,
             unix,
             paused: None,
-            streams: BTreeMap::new(),
+            streams: Streams::default(),
             requests,
             endpoints: BTreeMap::new(),
             page,
@@ -109,6 +111,9 @@ impl Reactor {
             if waits >= MAX_WAITS {
                 waits = 0;
                 self.on_time();
+            } else {
+                // Up to 64 connections had a turn, each a tenth of a millisecond.
+                self.plane.beat(self.clock.now());
             }
             self.act();
             self.publish();
@@ -231,20 +236,14 @@ impl Reactor {
     }
 
     fn enter(&mut self, link: LinkId, stream: Stream) {
-        if self
-            .epoll
-            .add(stream.raw(), link.0 + LINKS, stream.interest)
-            .is_err()
-        {
+        if self.streams.enter(link, stream, &self.epoll).is_err() {
             self.broken.push(link);
-            return;
         }
-        self.streams.insert(link, stream);
     }
 
     fn on_stream(&mut self, link: LinkId, ready: Ready) {
         let now = self.clock.now();
-        let Some(stream) = self.streams.get_mut(&link) else {
+        let Some(stream) = self.streams.get_mut(link) else {
             return;
         };
         if stream.is_connecting() {
@@ -261,35 +260,21 @@ impl Reactor {
         self.act();
     }
 
-    /// A connection is at its end, whether that was seen when reading or when writing. What came
-    /// before the end counts: the other side may have said why it closed.
+    /// Ends a connection that was found broken when reading or when writing. What came before the
+    /// end counts: the other side may have said why it closed.
     fn end(&mut self, link: LinkId) {
         let now = self.clock.now();
-        if let Some(mut stream) = self.streams.remove(&link) {
-            let _ = hand_over(&mut stream, &mut self.plane, link, now);
+        if let Some(mut stream) = self.streams.remove(link) {
+            let more = |_: &usize| hand_over(&mut stream, &mut self.plane, link, now) == Ok(true);
+            let _turns = (0..LAST_TURNS).take_while(more).count();
         }
         self.plane.on_closed(link, now);
     }
 
     /// Sends what can be sent, and waits for the rest.
     fn flush(&mut self, link: LinkId) {
-        let Some(stream) = self.streams.get_mut(&link) else {
-            return;
-        };
-        if stream.flush().is_err() {
+        if self.streams.flush(link, &self.epoll).is_err() {
             self.broken.push(link);
-            return;
-        }
-        let wants = stream.wants();
-        if wants != stream.interest {
-            stream.interest = wants;
-            if self
-                .epoll
-                .modify(stream.raw(), link.0 + LINKS, wants)
-                .is_err()
-            {
-                self.broken.push(link);
-            }
         }
     }
 
@@ -351,8 +336,7 @@ impl Reactor {
             match action {
                 Action::Dial { link, to } => self.dial(link, &to),
                 Action::Send { link, frame, fds } => {
-                    let queued = self.streams.get_mut(&link).map(|s| s.queue(frame, fds));
-                    if queued == Some(Err(Broken)) {
+                    if self.streams.queue(link, &frame, fds).is_err() {
                         self.broken.push(link);
                     }
                     if written.last() != Some(&link) {
@@ -360,7 +344,7 @@ impl Reactor {
                     }
                 }
                 Action::Close { link } => {
-                    if let Some(mut stream) = self.streams.remove(&link) {
+                    if let Some(mut stream) = self.streams.remove(link) {
                         // The goodbye, if the socket takes it at once.
                         let _ = stream.flush();
                     }
@@ -401,13 +385,14 @@ impl Reactor {
     }
 }
 
-/// Gives what a stream holds to the plane, as long as the plane wants it.
+/// Gives what a stream holds, for one turn, to the plane, as long as the plane wants it. True if
+/// there may be more.
 fn hand_over(
     stream: &mut Stream,
     plane: &mut Plane<OwnedFd>,
     link: LinkId,
     now: Nanos,
-) -> Result<(), Broken> {
+) -> Result<bool, Broken> {
     stream.read(|frame, fds| {
         events::on_frame(link, frame);
         plane.on_frame(link, frame, fds, now);

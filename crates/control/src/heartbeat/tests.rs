@@ -82,9 +82,36 @@ fn heartbeats_come_once_per_interval() {
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     assert_eq!(detector.poll(Nanos::from_millis(99)), Verdict::Quiet);
     assert_eq!(detector.next_wakeup(), Nanos::from_millis(100));
-    assert_eq!(detector.poll(Nanos::from_millis(100)), Verdict::Send(SECRET.counter(1)));
+    assert_eq!(
+        detector.poll(Nanos::from_millis(100)),
+        Verdict::Send(SECRET.counter(1))
+    );
     assert_eq!(detector.poll(Nanos::from_millis(100)), Verdict::Quiet);
-    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Send(SECRET.counter(2)));
+    assert_eq!(
+        detector.poll(Nanos::from_millis(200)),
+        Verdict::Send(SECRET.counter(2))
+    );
+}
+
+#[test]
+fn heartbeats_between_looks_prove_no_more_than_the_look_before() {
+    let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
+    assert_eq!(detector.beat(Nanos::from_millis(99)), None);
+    let first = SECRET.counter(1);
+    assert_eq!(detector.beat(Nanos::from_millis(100)), Some(first));
+    assert_eq!(detector.poll(Nanos::from_millis(150)), Verdict::Quiet);
+    let second = SECRET.counter(2);
+    assert_eq!(detector.beat(Nanos::from_millis(240)), Some(second));
+    assert_eq!(detector.on_ack(second), Ok(()));
+    // It counts as sent at 150 ms, when the peer's silence was looked at last.
+    let mut failed = None;
+    for millis in 241..2_000 {
+        let now = Nanos::from_millis(millis);
+        if detector.poll(now) == Verdict::Failed && failed.is_none() {
+            failed = Some(millis);
+        }
+    }
+    assert_eq!(failed, Some(850));
 }
 
 #[test]
@@ -92,10 +119,7 @@ fn wrong_acknowledgements_are_errors() {
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     let [first, second, third] = [1, 2, 3].map(|n| SECRET.counter(n));
     assert_eq!(detector.on_ack(first), Err(WrongAck));
-    assert_eq!(
-        detector.poll(Nanos::from_millis(200)),
-        Verdict::Send(first)
-    );
+    assert_eq!(detector.poll(Nanos::from_millis(200)), Verdict::Send(first));
     assert_eq!(
         detector.poll(Nanos::from_millis(300)),
         Verdict::Send(second)
@@ -142,7 +166,10 @@ fn who_was_stopped_gives_the_peer_a_full_round() {
     let back = Nanos::from_secs(60);
     let verdict = detector.poll(back);
     assert!(matches!(verdict, Verdict::Send(_)), "{verdict:?}");
-    assert_eq!(detector.poll(back + CONFIG.interval()), Verdict::Send(SECRET.counter(8)));
+    assert_eq!(
+        detector.poll(back + CONFIG.interval()),
+        Verdict::Send(SECRET.counter(8))
+    );
     // An answer to the heartbeat that was sent after coming back is proof enough.
     let Verdict::Send(counter) = verdict else {
         unreachable!()
@@ -184,7 +211,10 @@ fn a_process_that_is_always_late_still_finds_a_dead_peer() {
 fn a_time_that_goes_back_changes_nothing() {
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::from_secs(5));
     assert_eq!(detector.poll(Nanos::from_secs(1)), Verdict::Quiet);
-    assert_eq!(detector.poll(Nanos::from_millis(5_200)), Verdict::Send(SECRET.counter(1)));
+    assert_eq!(
+        detector.poll(Nanos::from_millis(5_200)),
+        Verdict::Send(SECRET.counter(1))
+    );
 }
 
 #[test]

@@ -48,9 +48,7 @@ fn break_all() {
     let now = reactor.clock.now();
     for _ in 0..LINKS_BROKEN {
         let link = reactor.plane.on_accepted(false, now).unwrap();
-        reactor
-            .plane
-            .on_frame(link, &hello(), &mut Vec::new(), now);
+        reactor.plane.on_frame(link, &hello(), &mut Vec::new(), now);
         let mut stream = Stream::new(ours.try_clone().unwrap().into(), false);
         stream.fill();
         reactor.enter(link, stream);

@@ -22,10 +22,10 @@ fn pair() -> (UnixStream, Stream) {
 /// All frames that can be read now.
 fn frames(stream: &mut Stream) -> Result<Vec<Vec<u8>>, Broken> {
     let mut frames = Vec::new();
-    stream.read(|frame, _| {
+    while stream.read(|frame, _| {
         frames.push(frame.to_vec());
         true
-    })?;
+    })? {}
     Ok(frames)
 }
 
@@ -72,11 +72,19 @@ fn a_stream_that_sends_without_end_gives_the_others_their_turn() {
     theirs.set_nonblocking(true).unwrap();
     let frame = heartbeat(0).repeat(100);
     while theirs.write_all(&frame).is_ok() {}
-    let first = frames(&mut stream).unwrap().len();
-    let more = frames(&mut stream).unwrap_or_default().len();
+    let mut turn = || {
+        let mut found = 0;
+        let read = stream.read(|_, _| {
+            found += 1;
+            true
+        });
+        assert_eq!(read, Ok(true));
+        found
+    };
+    let turns = [turn(), turn()];
     assert!(
-        first * 14 <= READ_TURN + 4096 && more > 0,
-        "{first} and {more}"
+        turns.iter().all(|found| *found > 0 && found * 14 <= 1_100),
+        "{turns:?}"
     );
 }
 
@@ -95,7 +103,11 @@ fn descriptors_stay_with_their_frame() {
             fds.drain(..expected.next().unwrap());
             true
         });
-        assert_eq!(read, Ok(()), "descriptors were left over or came too late");
+        assert_eq!(
+            read,
+            Ok(true),
+            "descriptors were left over or came too late"
+        );
     }
 }
 
@@ -113,12 +125,21 @@ fn output_waits_for_the_reader_and_is_bounded() {
     let frame = heartbeat(1);
     let mut queued = 0;
     // The socket's own buffer is filled first.
-    while stream.queue(frame.clone(), Vec::new()).is_ok() {
+    while stream.queue(&frame, Vec::new()).is_ok() {
         stream.flush().unwrap();
         queued += 1;
+        let wanted = match stream.waiting() {
+            0 => Interest::Read,
+            waiting if waiting <= MAX_WAITING => Interest::ReadWrite,
+            _ => Interest::Write,
+        };
+        assert_eq!(stream.wants(MAX_WAITING), wanted);
     }
-    assert!(stream.queued >= MAX_QUEUED);
-    assert_eq!(stream.wants(), Interest::ReadWrite);
+    assert!(stream.waiting() + frame.len() > MAX_QUEUED);
+    assert!(
+        stream.output.cost() <= 2 * MAX_QUEUED,
+        "it costs what is counted"
+    );
     theirs.set_nonblocking(true).unwrap();
     let mut bytes = vec![0; 1 << 20];
     let mut got = 0;
@@ -129,7 +150,49 @@ fn output_waits_for_the_reader_and_is_bounded() {
         }
     }
     assert_eq!(got, queued * frame.len());
-    assert_eq!(stream.wants(), Interest::Read);
+    assert_eq!(stream.wants(MAX_WAITING), Interest::Read);
+    assert!(stream.output.cost() <= 4096, "the room is given back");
+}
+
+#[test]
+fn descriptors_leave_with_their_frame_when_the_socket_was_full() {
+    let (mut theirs, mut stream) = pair();
+    let fd = || stream_fd(&theirs);
+    let plain = heartbeat(1);
+    let mut before = 0;
+    while stream.waiting() < 3 * plain.len() {
+        stream.queue(&plain, Vec::new()).unwrap();
+        stream.flush().unwrap();
+        before += plain.len();
+    }
+    stream.queue(&plain, vec![fd()]).unwrap();
+    stream.queue(&plain, Vec::new()).unwrap();
+    stream.queue(&plain, vec![fd(), fd()]).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    // No more than what comes before them is read without room for descriptors, which would lose
+    // them.
+    let mut bytes = vec![0; before];
+    while before > 0 {
+        match theirs.read(&mut bytes[..before]) {
+            Ok(got) => before -= got,
+            Err(_) => stream.flush().unwrap(),
+        }
+    }
+    stream.flush().unwrap();
+    let mut reader = Stream::new(theirs.into(), false);
+    let mut came = Vec::new();
+    while reader
+        .read(|_, fds| {
+            came.push(fds.drain(..).count());
+            true
+        })
+        .unwrap_or(false)
+    {}
+    assert_eq!(came, [1, 0, 2]);
+}
+
+fn stream_fd(stream: &UnixStream) -> OwnedFd {
+    stream.as_fd().try_clone_to_owned().unwrap()
 }
 
 #[test]

@@ -16,14 +16,14 @@ use super::child::Server;
 use super::{App, REVERSE, endpoint, exchange};
 
 /// A server in another process and a client whose session must not notice anything.
-struct Scene {
-    server: Server,
-    rpc: Rpc<Udp, App>,
-    session: Session,
+pub(super) struct Scene {
+    pub(super) server: Server,
+    pub(super) rpc: Rpc<Udp, App>,
+    pub(super) session: Session,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let server = Server::start::<Udp>(0);
         let nexus = Nexus::bind("127.0.0.1:0").unwrap();
         let mut rpc = endpoint::<Udp>(&nexus);
@@ -35,12 +35,12 @@ impl Scene {
         }
     }
 
-    fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.server.address
     }
 
     /// The session works, and so does a new one.
-    fn check(&mut self) {
+    pub(super) fn check(&mut self) {
         exchange(&mut self.rpc, self.session, REVERSE);
         let fresh = self.rpc.connect_blocking(self.server.address).unwrap();
         exchange(&mut self.rpc, fresh, REVERSE);
@@ -49,13 +49,13 @@ impl Scene {
     }
 }
 
-fn frame(message: &Message<'_>) -> Vec<u8> {
+pub(super) fn frame(message: &Message<'_>) -> Vec<u8> {
     let mut out = [0; MAX_FRAME];
     let length = message.encode(&mut out).unwrap();
     out[..length].to_vec()
 }
 
-fn hello(version: u8) -> Message<'static> {
+pub(super) fn hello(version: u8) -> Message<'static> {
     Message::Hello(Hello {
         min_version: version,
         max_version: version,
@@ -67,7 +67,7 @@ fn hello(version: u8) -> Message<'static> {
     })
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
+pub(super) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(5)))

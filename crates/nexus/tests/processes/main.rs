@@ -7,6 +7,7 @@
 
 mod child;
 mod failure;
+mod floods;
 mod forger;
 mod hostile;
 mod idle;

@@ -1,0 +1,104 @@
+//! All control connections of the process: which descriptor is which link, and how many bytes wait
+//! to be sent over all of them together.
+//!
+//! Invariants: `waiting` is the sum over the streams; each stream that is here is in the reactor's
+//! epoll under its token, with the interest that it wants. Owned and called by `reactor.rs`.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use dunlin_control::LinkId;
+
+use crate::ffi::Epoll;
+use crate::stream::{Broken, MAX_WAITING, Stream};
+
+/// Tokens of the epoll from here on are links.
+pub(crate) const LINKS: u64 = 16;
+
+/// With more bytes than this waiting over all connections, each connection's questions are read
+/// only while it has less than [`SCARCE`] waiting: many peers that do not read cost no more than
+/// this and a small piece for each of them.
+const MAX_WAITING_IN_ALL: usize = 16 << 20;
+
+/// See [`MAX_WAITING_IN_ALL`]. One answer of the longest kind fits.
+const SCARCE: usize = 4 << 10;
+
+/// The connections.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    streams: BTreeMap<LinkId, Stream>,
+    waiting: usize,
+}
+
+impl Streams {
+    /// Takes a connection in.
+    ///
+    /// # Errors
+    /// The kernel cannot watch it; it is closed.
+    pub(crate) fn enter(
+        &mut self,
+        link: LinkId,
+        stream: Stream,
+        epoll: &Epoll,
+    ) -> Result<(), Broken> {
+        let added = epoll.add(stream.raw(), link.0 + LINKS, stream.interest);
+        added.map_err(|_| Broken)?;
+        self.waiting += stream.waiting();
+        self.streams.insert(link, stream);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, link: LinkId) -> Option<Stream> {
+        let stream = self.streams.remove(&link)?;
+        self.waiting -= stream.waiting();
+        Some(stream)
+    }
+
+    /// A connection to read from.
+    pub(crate) fn get_mut(&mut self, link: LinkId) -> Option<&mut Stream> {
+        self.streams.get_mut(&link)
+    }
+
+    /// Queues a frame; drops it if the connection is gone.
+    pub(crate) fn queue(
+        &mut self,
+        link: LinkId,
+        frame: &[u8],
+        fds: Vec<OwnedFd>,
+    ) -> Result<(), Broken> {
+        if let Some(stream) = self.streams.get_mut(&link) {
+            stream.queue(frame, fds)?;
+            self.waiting += frame.len();
+        }
+        Ok(())
+    }
+
+    /// Sends what a connection's socket takes, and lets the kernel watch for what comes next.
+    pub(crate) fn flush(&mut self, link: LinkId, epoll: &Epoll) -> Result<(), Broken> {
+        let Some(stream) = self.streams.get_mut(&link) else {
+            return Ok(());
+        };
+        let before = stream.waiting();
+        let flushed = stream.flush();
+        self.waiting -= before - stream.waiting();
+        flushed?;
+        let most = if self.waiting > MAX_WAITING_IN_ALL {
+            SCARCE
+        } else {
+            MAX_WAITING
+        };
+        let wants = stream.wants(most);
+        if wants != stream.interest {
+            stream.interest = wants;
+            let modified = epoll.modify(stream.raw(), link.0 + LINKS, wants);
+            modified.map_err(|_| Broken)?;
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        debug_assert!(!self.streams.is_empty() || self.waiting == 0);
+        self.streams.is_empty()
+    }
+}
