@@ -92,7 +92,7 @@ pub struct Detector {
     asked_w: VecDeque<(u64, Nanos)>,
 }
 
-/// What the counters of one connection's heartbeats follow from; to be drawn for each anew.
+/// The source of the counters of one connection's heartbeats; to be drawn for each anew.
 #[derive(Clone, Copy, Debug)]
 pub struct Secret(pub [u64; 2]);
 
@@ -129,8 +129,8 @@ impl Detector {
     pub fn on_ack(&mut self, counter: u64) -> Result<(), WrongAck> {
         let mut asked = self.asked_w.iter();
         let place = asked.position(|(asked, _)| *asked == counter);
-        let before = self.asked_w.drain(..=place.ok_or(WrongAck)?);
-        let proof = before.last().map_or(Nanos::ZERO, |(_, sent_w)| sent_w);
+        let mut before = self.asked_w.drain(..=place.ok_or(WrongAck)?);
+        let proof = before.next_back().map_or(Nanos::ZERO, |(_, sent_w)| sent_w);
         self.proven_w = self.proven_w.max(proof);
         self.grace_given = false;
         Ok(())

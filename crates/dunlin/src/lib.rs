@@ -75,8 +75,8 @@ pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 #[doc(inline)]
 pub use dunlin_nexus::Rpc;
 pub use dunlin_nexus::{
-    ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, Nexus,
-    NexusBuilder, NexusError, Open, TscClock, WorkerOptions,
+    ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, InsightTcp,
+    Nexus, NexusBuilder, NexusError, Open, TscClock, WorkerOptions,
 };
 pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;

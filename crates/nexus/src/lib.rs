@@ -25,7 +25,7 @@ mod workers;
 pub use clock::TscClock;
 pub use error::{ConnectError, EndpointError, NexusError};
 pub use idle::Idle;
-pub use nexus::{DEFAULT_PORT, Nexus, NexusBuilder};
+pub use nexus::{DEFAULT_PORT, InsightTcp, Nexus, NexusBuilder};
 pub use rpc::{ConnectOptions, EndpointBuilder, Rpc};
 pub use transports::{Open, Opened};
 pub use workers::WorkerOptions;

@@ -47,9 +47,21 @@ pub struct NexusBuilder {
     exact_port: bool,
     without_unix: bool,
     hidden: bool,
+    insight_tcp: InsightTcp,
     advertise: Option<IpAddr>,
     plane: PlaneConfig,
     workers: WorkerOptions,
+}
+
+/// The part of this process's memory file that its peers, of any host and user, can read through
+/// the control plane (rule C10). A process of this user reads all of the memory file where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum InsightTcp {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Counters, histograms and the table of sessions without the addresses of peers; no packets.
+    Counters,
 }
 
 /// Ports that are tried if the first is taken.
@@ -130,6 +142,14 @@ impl NexusBuilder {
         self
     }
 
+    /// Chooses the part of the counters that `dunlin stats HOST:PORT` can read. A process that can
+    /// connect to the nexus can ask, whatever its user, so the default is nothing.
+    #[must_use]
+    pub const fn insight_tcp(mut self, shown: InsightTcp) -> Self {
+        self.insight_tcp = shown;
+        self
+    }
+
     /// The address to which peers on other hosts send packets, if it is not the one that the nexus
     /// is bound to, for example behind NAT.
     ///
@@ -166,7 +186,8 @@ impl NexusBuilder {
         // A process that cannot be seen works as well as any.
         let page = (!self.hidden).then(|| Page::new(address, &names()).ok().map(Arc::new));
         let page = page.flatten();
-        let reactor = Reactor::new(plane, tcp, unix, Arc::clone(&requests), page.clone())?;
+        let shown = (page.clone(), self.insight_tcp);
+        let reactor = Reactor::new(plane, tcp, unix, Arc::clone(&requests), shown)?;
         let thread = std::thread::Builder::new()
             .name("dunlin-nexus".into())
             .spawn(move || reactor.run())?;

@@ -21,6 +21,8 @@ use tap::Recording;
 
 /// Time between two publications of a busy endpoint.
 const INTERVAL: Nanos = Nanos::from_millis(100);
+/// Time between two looks of an endpoint that sleeps at whether it is still to be traced.
+const TRACED_REST: Nanos = Nanos::from_millis(250);
 /// Sessions that are looked at in one.
 const LOOKS: usize = 64;
 
@@ -59,7 +61,16 @@ impl Publisher {
         now >= self.due
     }
 
-    /// Writes how the endpoint stands. `places`: where the peers are.
+    /// Longest time for which the endpoint may sleep without publishing.
+    pub(crate) const fn longest_rest(&self) -> Nanos {
+        if self.switch.is_on() {
+            TRACED_REST
+        } else {
+            Nanos::MAX
+        }
+    }
+
+    /// Writes the endpoint's counters and sessions. `places`: where the peers are.
     #[cold]
     #[inline(never)]
     pub(crate) fn publish<T: Open, App>(

@@ -21,6 +21,7 @@ use crate::clock::TscClock;
 use crate::events;
 use crate::ffi::{Epoll, Events, Interest, Ready, socket};
 use crate::mailbox::{Mailbox, Request};
+use crate::nexus::InsightTcp;
 use crate::publisher::values;
 use crate::stream::{Broken, Stream};
 use crate::streams::{LINKS, Streams};
@@ -54,6 +55,8 @@ pub(crate) struct Reactor {
     requests: Arc<Mailbox<Request>>,
     endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
     page: Option<Arc<Page>>,
+    /// The part of it that peers may read.
+    insight_tcp: InsightTcp,
     /// The counters that the page shows.
     shown: Option<PlaneCounters>,
     /// Connections that broke and have not been ended; only [`Reactor::act`] ends them.
@@ -68,7 +71,7 @@ impl Reactor {
         tcp: TcpListener,
         unix: Option<UnixListener>,
         requests: Arc<Mailbox<Request>>,
-        page: Option<Arc<Page>>,
+        (page, insight_tcp): (Option<Arc<Page>>, InsightTcp),
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(requests.doorbell.as_raw_fd(), BELL, Interest::Read)?;
@@ -91,6 +94,7 @@ impl Reactor {
             requests,
             endpoints: BTreeMap::new(),
             page,
+            insight_tcp,
             shown: None,
             broken: Vec::new(),
             stopping: false,
@@ -352,7 +356,9 @@ impl Reactor {
                 Action::Show { link, offset, len } => {
                     let mut part = [0; MAX_INSIGHT];
                     let part = &mut part[..usize::from(len)];
-                    let shown = self.page.as_ref().map_or(0, |page| page.read(offset, part));
+                    let open = self.insight_tcp == InsightTcp::Counters;
+                    let page = self.page.as_ref().filter(|_| open);
+                    let shown = page.map_or(0, |page| page.read_counters(offset, part));
                     self.plane.show(link, offset, &part[..shown]);
                 }
                 Action::Tell { endpoint, event } => {

@@ -306,6 +306,7 @@ impl<T: Open, App> Rpc<T, App> {
             return;
         }
         self.publish();
+        let span = span.min(self.publisher.longest_rest());
         let (rx, tx) = self.engine.lifecycle().halves_mut();
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);

@@ -38,7 +38,7 @@ pub(crate) struct Stream {
     /// Descriptors that came and belong to no frame yet.
     fds: Vec<OwnedFd>,
     output: Output,
-    /// What the kernel has been asked to wait for.
+    /// The events for which the kernel watches.
     pub(crate) interest: Interest,
 }
 
@@ -78,9 +78,9 @@ impl Stream {
         self.connecting
     }
 
-    /// What there is to wait for now, if the peer's questions are read as long as no more than
-    /// `most` bytes wait to be sent. A peer that reads nothing is asked nothing more: its answers to
-    /// heartbeats, unread here as well, are missed in time.
+    /// The events to wait for now, if the peer's questions are read while at most `most` bytes wait
+    /// to be sent. Acknowledgements of heartbeats are not read either then, so a peer that goes on
+    /// reading nothing is declared failed in time.
     pub(crate) const fn wants(&self, most: usize) -> Interest {
         if self.connecting || self.output.len() > most {
             Interest::Write

@@ -54,6 +54,7 @@ impl Settings {
             .exact_port(options.exact_port)
             .without_unix(options.without_unix)
             .hidden(options.hidden)
+            .insight_tcp(options.insight_tcp)
             .limits(options.plane)
             .worker_options(options.workers);
         match options.advertise {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use dunlin_core::{Check, Nanos, Scheme};
-use dunlin_nexus::Idle;
+use dunlin_nexus::{Idle, InsightTcp};
 use dunlin_transport::udp::Ecn;
 use dunlin_wire::ReqNum;
 
@@ -182,6 +182,24 @@ impl Field for Check {
             "never" => Self::Never,
             "sweep" => Self::Sweep,
             "event" => Self::Event,
+            _ => return Err(Misfit),
+        };
+        Ok(())
+    }
+}
+
+impl Field for InsightTcp {
+    fn read(&self) -> Value {
+        Value::Word(match self {
+            Self::Off => "off",
+            Self::Counters => "counters",
+        })
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+        *self = match value.word()? {
+            "off" => Self::Off,
+            "counters" => Self::Counters,
             _ => return Err(Misfit),
         };
         Ok(())

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use dunlin_control::PlaneConfig;
-use dunlin_nexus::{DEFAULT_PORT, WorkerOptions};
+use dunlin_nexus::{DEFAULT_PORT, InsightTcp, WorkerOptions};
 
 /// Options of a [`NexusBuilder`](dunlin_nexus::NexusBuilder), and where it is to listen.
 #[derive(Clone, Debug)]
@@ -12,6 +12,7 @@ pub(super) struct NexusOptions {
     pub(super) exact_port: bool,
     pub(super) without_unix: bool,
     pub(super) hidden: bool,
+    pub(super) insight_tcp: InsightTcp,
     pub(super) advertise: Option<IpAddr>,
     pub(super) plane: PlaneConfig,
     pub(super) workers: WorkerOptions,
@@ -24,6 +25,7 @@ impl Default for NexusOptions {
             exact_port: false,
             without_unix: false,
             hidden: false,
+            insight_tcp: InsightTcp::default(),
             advertise: None,
             plane: PlaneConfig::default(),
             workers: WorkerOptions::default(),

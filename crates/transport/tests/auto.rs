@@ -34,7 +34,7 @@ impl Endpoint {
         PeerInfo {
             endpoint: EndpointUid([self.uid; 16]),
             same_host,
-            same_process: same_host,
+            same_process: false,
             local: None,
         }
     }

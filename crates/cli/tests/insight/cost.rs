@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dunlin::{ConnectOptions, Nanos, Nexus, Rpc, Session, Shm, Tag};
+use dunlin::{ConnectOptions, InsightTcp, Nanos, Nexus, Rpc, Session, Shm, Tag};
 
 use super::{ECHO, dunlin};
 
@@ -24,7 +24,8 @@ struct Busy {
 
 impl Busy {
     fn start(hidden: bool) -> Self {
-        let nexus = Nexus::builder().hidden(hidden).bind("127.0.0.1:0").unwrap();
+        let builder = Nexus::builder().insight_tcp(InsightTcp::Counters);
+        let nexus = builder.hidden(hidden).bind("127.0.0.1:0").unwrap();
         let mut server: Rpc<Shm, ()> = nexus.endpoint_builder().index(1).build(()).unwrap();
         server.on(ECHO, |(), request, cx| {
             let byte = request.data()[0];

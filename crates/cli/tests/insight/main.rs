@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use dunlin::{ConnectOptions, Nexus, ReqType, Rpc, Shm, Tag};
+use dunlin::{ConnectOptions, InsightTcp, Nexus, ReqType, Rpc, Shm, Tag};
 
 /// Set in a process that is there to be looked at.
 const SHOWN: &str = "DUNLIN_TEST_SHOWN";
@@ -77,7 +77,8 @@ fn a_process_to_look_at() {
     if std::env::var_os(SHOWN).is_none() {
         return;
     }
-    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let builder = Nexus::builder().insight_tcp(InsightTcp::Counters);
+    let nexus = builder.bind("127.0.0.1:0").unwrap();
     let mut server: Rpc<Shm, ()> = nexus.endpoint_builder().index(4).build(()).unwrap();
     server.on(ECHO, |(), request, cx| {
         let byte = request.data()[0];
@@ -289,6 +290,14 @@ fn what_cannot_be_shown_is_an_error_that_says_why() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
         assert!(text(&output.stderr).contains(why), "{args:?}: {output:?}");
     }
+}
+
+#[test]
+fn a_process_that_shows_nothing_over_tcp_says_which_option() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let output = run(&["stats", &nexus.address().to_string()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output.stderr).contains("insight.tcp"), "{output:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::ffi::SharedWords;
 use crate::layout::{self, block, header, key, slot, trace};
+use crate::place::COLUMNS;
 use crate::values::{Gauges, Row};
 
 /// Bytes of the text, more than the names need.
@@ -45,6 +46,8 @@ pub struct Page {
     memory: SharedWords,
     nexus_values: usize,
     block_words: usize,
+    /// Where the rows of sessions begin in a block.
+    rows: usize,
     nexus: usize,
     blocks: usize,
     trace: usize,
@@ -104,6 +107,7 @@ impl Page {
             memory: SharedWords::new(layout::NAME, len)?,
             nexus_values,
             block_words,
+            rows: rows_at(names),
             nexus,
             blocks,
             trace,
@@ -173,6 +177,33 @@ impl Page {
         self.memory.file().read_at(out, offset).unwrap_or(0)
     }
 
+    /// As [`Page::read`], of the counters alone: the file seems to end before the trace, and the
+    /// addresses of peers are zeros.
+    pub fn read_counters(&self, offset: u64, out: &mut [u8]) -> usize {
+        let end = (self.trace * layout::WORD) as u64;
+        let left = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let room = out.len().min(left);
+        let len = self.read(offset, &mut out[..room]);
+        let first = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (byte, at) in out[..len].iter_mut().zip(first..) {
+            if self.is_address(at / layout::WORD) {
+                *byte = 0;
+            }
+        }
+        len
+    }
+
+    /// Whether a word belongs to the address of a peer.
+    fn is_address(&self, word: usize) -> bool {
+        let Some(in_blocks) = word.checked_sub(self.blocks).filter(|_| word < self.trace) else {
+            return false;
+        };
+        let row = (in_blocks % self.block_words).checked_sub(self.rows);
+        let row = row.filter(|at| *at < layout::ROWS * Row::NAMES.len());
+        let column = row.and_then(|at| Row::NAMES.get(at % Row::NAMES.len()));
+        column.is_some_and(|name| COLUMNS.contains(name))
+    }
+
     /// The file, to be read as others read it.
     pub const fn file(&self) -> &std::fs::File {
         self.memory.file()
@@ -193,6 +224,14 @@ impl Page {
         let slot = usize::try_from(number % SLOTS as u64).unwrap_or(0);
         let at = slot * slot::WORDS;
         (number, &ring[at..at + slot::WORDS])
+    }
+
+    /// Slots that were ever written: a look at others would give them memory.
+    pub(super) fn used_slots(&self) -> impl Iterator<Item = &[AtomicU64]> {
+        let words = &self.memory.words()[self.trace..];
+        let written = words[trace::WRITTEN].load(Ordering::Relaxed);
+        let used = usize::try_from(written).map_or(SLOTS, |written| written.min(SLOTS));
+        words[trace::WORDS..].chunks_exact(slot::WORDS).take(used)
     }
 
     fn put(&self, place: usize, value: u64) {
@@ -308,11 +347,15 @@ pub fn unix_now() -> u64 {
 }
 
 fn block_words(names: &Names) -> usize {
+    (rows_at(names) + layout::ROWS * Row::NAMES.len()).next_multiple_of(8)
+}
+
+/// Words of a block before its rows.
+fn rows_at(names: &Names) -> usize {
     let values =
         names.counters.len() + names.drops.len() + names.transport.len() + Gauges::NAMES.len();
     let histograms = names.histograms.len() * (1 + names.buckets.len());
-    let rows = layout::ROWS * Row::NAMES.len();
-    (block::HEAD + values + histograms + rows).next_multiple_of(8)
+    block::HEAD + values + histograms
 }
 
 /// The lines that say what the file has.

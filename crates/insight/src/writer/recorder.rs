@@ -4,16 +4,24 @@
 //! A reader that wants a trace writes a word that it changes a few times a second; an endpoint
 //! looks at it when it publishes. If the word stays as it is, the reader has died, and the trace
 //! ends. Invariants: a slot's first word is its packet's number plus one, and 0 while it is
-//! written; a reader's wish is brought within limits before it is used.
+//! written; a reader's wish is brought within limits before it is used; tokens never reach the
+//! file, and other bytes of packets leave it when the trace ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use dunlin_wire::{HEADER_LEN, Header};
+
 use super::page::Page;
 use crate::layout::{WORD, slot, trace};
 
-/// A word that does not change for this long was left by a reader that has died.
-const LEASE_NS: u64 = 2_000_000_000;
+/// A word that does not change for this long was left by a reader that has died. Readers change it
+/// ten times a second. An endpoint that sleeps looks four times a second while it is traced, so the
+/// bytes are wiped within a second of the reader's death.
+const LEASE_NS: u64 = 600_000_000;
+
+/// Where the token stands in a packet's header (rule W1).
+const TOKEN: std::ops::Range<usize> = 8..12;
 
 /// Whether an endpoint is to be traced.
 #[derive(Debug, Default)]
@@ -60,6 +68,11 @@ pub struct Passed {
 }
 
 impl Switch {
+    /// A trace runs.
+    pub const fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// Looks at what readers ask for. `now_ns` is a time of any clock that does not stop.
     pub fn look(&mut self, page: &Page, index: u16, now_ns: u64) -> Change {
         let [word, endpoint, keep] = page.trace_words();
@@ -97,6 +110,7 @@ impl Recorder {
             kept[len..len + take].copy_from_slice(&piece[..take]);
             len += take;
         }
+        mask(&mut kept[..len]);
         let (number, words) = self.page.next_slot();
         words[slot::NUMBER].store(0, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -114,6 +128,39 @@ impl Recorder {
             put(place, u64::from_le_bytes(chunk));
         }
         words[slot::NUMBER].store((number + 1).to_le(), Ordering::Release);
+    }
+}
+
+impl Drop for Recorder {
+    /// Wipes what was recorded. The numbers stay, so that a reader of other endpoints' packets goes
+    /// on behind these.
+    fn drop(&mut self) {
+        for words in self.page.used_slots() {
+            let bits = u64::from_le(words[slot::BITS].load(Ordering::Relaxed));
+            if bits & 0xffff != u64::from(self.index) {
+                continue;
+            }
+            for word in words.iter().skip(slot::KEPT) {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Overwrites the tokens in the beginning of a frame. The length of a packet that is only a part of
+/// its message is not known here: all that follows is taken for its data.
+fn mask(frame: &mut [u8]) {
+    let mut at = 0;
+    while let Some(packet) = frame.get_mut(at..).filter(|packet| !packet.is_empty()) {
+        let token = TOKEN.start.min(packet.len())..TOKEN.end.min(packet.len());
+        packet[token].fill(0);
+        let Ok(header) = Header::decode(packet) else {
+            return;
+        };
+        let Some(data) = header.data_len(u32::MAX).filter(|_| header.pkt.0 == 0) else {
+            return;
+        };
+        at += HEADER_LEN + header.extension_len() + data as usize;
     }
 }
 

@@ -23,7 +23,7 @@ fn reactor() -> Reactor {
     let plane = Plane::new(PlaneConfig::default(), us, 1);
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let requests = Arc::new(Mailbox::new().unwrap());
-    Reactor::new(plane, tcp, None, requests, None).unwrap()
+    Reactor::new(plane, tcp, None, requests, (None, InsightTcp::Off)).unwrap()
 }
 
 fn hello() -> Vec<u8> {

@@ -14,7 +14,7 @@ use crate::ffi::socket;
 /// Capacity that an empty buffer keeps for the next frames.
 const KEPT: usize = 4096;
 
-/// What waits to be sent.
+/// The bytes that wait, with their descriptors.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,

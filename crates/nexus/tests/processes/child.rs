@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use dunlin_core::{SessionEvent, SessionOffer};
-use dunlin_nexus::{Nexus, Open};
+use dunlin_nexus::{InsightTcp, Nexus, Open};
 use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
@@ -200,7 +200,9 @@ fn play<T: Open>(role: &str, address: SocketAddr) {
 }
 
 fn serve<T: Open>(address: SocketAddr) {
-    let nexus = Nexus::builder().exact_port(true).bind(address).unwrap();
+    let builder = Nexus::builder().exact_port(true);
+    let builder = builder.insight_tcp(InsightTcp::Counters);
+    let nexus = builder.bind(address).unwrap();
     let mut rpc = endpoint::<T>(&nexus);
     say(&format!("address {}", nexus.address()));
     loop {

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,22 @@ fn lookup() -> Vec<u8> {
 fn read() -> Vec<u8> {
     let len = u16::try_from(MAX_INSIGHT).unwrap();
     frame(&Message::InsightRead(InsightRead { offset: 0, len }))
+}
+
+/// Makes a connection's receive buffer so small that unread answers wait in the server.
+fn shrink(stream: &TcpStream) {
+    let bytes: libc::c_int = 4096;
+    // SAFETY: the call reads an integer from `bytes`, which lives until it returns.
+    let done = unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw const bytes).cast(),
+            4,
+        )
+    };
+    assert_eq!(done, 0);
 }
 
 /// A connection that has said hello and does not block.
@@ -72,6 +89,7 @@ fn a_peer_that_does_not_read_costs_what_is_counted() {
         let server = Server::start::<Udp>(0);
         let before = peak(server.id());
         let mut streams: Vec<_> = (0..DEAF).map(|_| greeted(server.address)).collect();
+        streams.iter().for_each(shrink);
         let start = Instant::now();
         let span = Duration::from_millis(900);
         flood(&mut streams, &question, false, || start.elapsed() > span);

@@ -39,6 +39,13 @@ pub(super) const NEXUS: &[Setting] = &[
         "do without the memory file in which `dunlin stats` finds what the process does",
     ),
     row(
+        "insight.tcp",
+        Unit::Word,
+        |nexus| &mut nexus.insight_tcp,
+        "what `dunlin stats HOST:PORT` can read, by which any process that connects can",
+    )
+    .words(&["off", "counters"]),
+    row(
         "nexus.advertise",
         Unit::Ip,
         |nexus| &mut nexus.advertise,

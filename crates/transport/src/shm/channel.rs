@@ -18,13 +18,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::cells::{CELL, Cell, Cells};
 use super::doorbell::Doorbell;
-use super::handing::Held;
 use super::memory::SharedMemory;
 use super::ring::{Consumer, ConsumerLine, Producer};
 use crate::connect::{ConnectError, EndpointUid};
 
 /// Which end of a channel an endpoint is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Role {
     /// It made the channel.
@@ -34,7 +33,7 @@ pub(super) enum Role {
 }
 
 /// Random name of a channel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ChannelId(pub(super) [u8; 16]);
 
 /// One side's view of a channel.
@@ -48,8 +47,8 @@ pub(super) struct Channel {
     pub(super) trusted: bool,
     line: OwnedFd,
     memory: Arc<SharedMemory>,
-    /// What this end gave to the other in the same process, if it was not taken.
-    given: Option<Held>,
+    /// Both ends are in this process.
+    within: bool,
 }
 
 /// A mapped doorbell: our own, or a peer's.
@@ -121,18 +120,17 @@ impl Channel {
             trusted,
             line,
             memory: Arc::new(memory),
-            given: None,
+            within: false,
         };
         Ok((channel, fd))
     }
 
-    /// The end `role` of a channel within this process, and what it has given to the other end.
+    /// The end `role` of a channel within this process.
     pub(super) fn within(
         (id, role): (ChannelId, Role),
         peer: EndpointUid,
         cells: u32,
         (memory, line): (Arc<SharedMemory>, OwnedFd),
-        given: Held,
     ) -> Self {
         Self {
             id,
@@ -142,7 +140,7 @@ impl Channel {
             trusted: true,
             line,
             memory,
-            given: Some(given),
+            within: true,
         }
     }
 
@@ -168,13 +166,13 @@ impl Channel {
             trusted,
             line,
             memory: Arc::new(memory),
-            given: None,
+            within: false,
         })
     }
 
     /// Both ends are in this process.
     pub(super) const fn is_within(&self) -> bool {
-        self.given.is_some()
+        self.within
     }
 
     /// Our end of the wake-up line.

@@ -24,6 +24,7 @@ use dunlin_core::transport::PeerId;
 use super::channel::{Channel, ChannelId, Role};
 use super::endpoint::{INLINE, Options};
 use super::ffi;
+use super::handing::Held;
 use super::tx::{INDEX_BITS, index_of};
 use crate::connect::{ConnectError, EndpointUid};
 
@@ -46,6 +47,8 @@ pub(super) struct Slot {
     generation: u32,
     pub(super) state: State,
     pub(super) channel: Option<Arc<Channel>>,
+    /// The terms that this end laid down for the other end in this process, until it takes them.
+    pub(super) given: Option<Held>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -132,6 +135,7 @@ impl Channels {
         let index = index_of(peer);
         let slot = &mut self.slots[index];
         slot.state = State::Free;
+        slot.given = None;
         slot.generation = (slot.generation + 1) % GENERATIONS;
         if let Some(channel) = slot.channel.take() {
             ffi::unwatch(&self.epoll, channel.line());
@@ -146,6 +150,11 @@ impl Channels {
         let slot = &mut self.slots[index_of(peer)];
         slot.channel = Some(channel);
         slot.state = state;
+    }
+
+    /// Keeps what the other end in this process has not taken, as long as the slot is not free.
+    pub(super) fn keep(&mut self, peer: PeerId, given: Held) {
+        self.slots[index_of(peer)].given = Some(given);
     }
 
     /// One use more of a slot that is live or was left. False if its channel is gone.

@@ -13,15 +13,13 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::channel::{ChannelId, Role};
 use super::memory::SharedMemory;
-use super::offer::Message;
 
-/// What one end gives the other.
+/// The terms of one end, and what the other needs to use the channel.
 #[derive(Debug)]
 pub(super) struct Given {
     /// Its sizes and its bit, which the control plane does not carry.
-    pub(super) terms: Message,
+    pub(super) terms: Vec<u8>,
     /// Its doorbell, which it shares with all of its peers.
     pub(super) bell: OwnedFd,
     /// Of the end that made the channel: the memory, and the other end of the wake-up line.
@@ -30,27 +28,30 @@ pub(super) struct Given {
 
 /// Keeps what an end gave until the other end takes it, or the giver is gone.
 #[derive(Debug)]
-pub(super) struct Held(ChannelId, Role);
+pub(super) struct Held(Name);
 
-static TABLE: Mutex<BTreeMap<(ChannelId, Role), Given>> = Mutex::new(BTreeMap::new());
+/// The name of a channel, and the end that gives.
+pub(super) type Name = ([u8; 16], u8);
 
-/// Lays down what the end `role` gives.
-pub(super) fn give(id: ChannelId, role: Role, given: Given) -> Held {
-    table().insert((id, role), given);
-    Held(id, role)
+static TABLE: Mutex<BTreeMap<Name, Given>> = Mutex::new(BTreeMap::new());
+
+/// Lays down what an end gives.
+pub(super) fn give(name: Name, given: Given) -> Held {
+    table().insert(name, given);
+    Held(name)
 }
 
-/// Takes what the end `role` gave, if it is in this process.
-pub(super) fn take(id: ChannelId, role: Role) -> Option<Given> {
-    table().remove(&(id, role))
+/// Takes what an end gave, if it is in this process.
+pub(super) fn take(name: Name) -> Option<Given> {
+    table().remove(&name)
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        take(self.0, self.1);
+        take(self.0);
     }
 }
 
-fn table() -> MutexGuard<'static, BTreeMap<(ChannelId, Role), Given>> {
+fn table() -> MutexGuard<'static, BTreeMap<Name, Given>> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -91,10 +91,12 @@ fn offer_here(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offe
     let end = (id, Role::Creator);
     let terms = terms(channels, Kind::Here, (id, cells), slot);
     let made = Some((Arc::clone(&memory), theirs));
-    let given = handing::give(id, Role::Creator, Given { terms, bell, made });
-    let channel = Channel::within(end, peer.endpoint, cells, (memory, ours), given);
-    channels.fill(slot, Arc::new(channel), State::Offered);
     let bytes = terms.encode();
+    let terms = bytes.clone();
+    let given = handing::give(name(id, Role::Creator), Given { terms, bell, made });
+    let channel = Channel::within(end, peer.endpoint, cells, (memory, ours));
+    channels.fill(slot, Arc::new(channel), State::Offered);
+    channels.keep(slot, given);
     let fds = Vec::new();
     Ok((Pending(u64::from(slot.0)), Offer { bytes, fds }))
 }
@@ -174,7 +176,7 @@ fn accept_new(
     ))
 }
 
-/// Takes a channel that an endpoint of this process has made, whoever relayed its name.
+/// Takes a channel that an endpoint of this process has made, whatever process relayed its name.
 fn accept_here(
     rx: &mut ShmRx,
     tx: &mut ShmTx,
@@ -182,8 +184,8 @@ fn accept_here(
     id: ChannelId,
 ) -> Result<(PeerId, Offer), ConnectError> {
     let channels = &mut tx.channels;
-    let found = handing::take(id, Role::Creator).ok_or(ConnectError::Gone)?;
-    let proposal = found.terms;
+    let found = handing::take(name(id, Role::Creator)).ok_or(ConnectError::Gone)?;
+    let proposal = Message::decode(&found.terms)?;
     let longest = check_sizes(channels, &proposal, proposal.cells)?;
     let ends = found.made.ok_or(ConnectError::Gone)?;
     let their_bell = Bell::open(&found.bell)?;
@@ -191,12 +193,14 @@ fn accept_here(
     let slot = channels.reserve()?;
     let terms = terms(channels, Kind::Taken, (id, proposal.cells), slot);
     let made = None;
-    let given = handing::give(id, Role::Acceptor, Given { terms, bell, made });
-    let end = (id, Role::Acceptor);
-    let channel = Channel::within(end, peer.endpoint, proposal.cells, ends, given);
-    channels.fill(slot, Arc::new(channel), State::Live { uses: 1 });
-    start(rx, tx, slot, longest, u32::from(proposal.bit), their_bell)?;
     let bytes = terms.encode();
+    let terms = bytes.clone();
+    let given = handing::give(name(id, Role::Acceptor), Given { terms, bell, made });
+    let end = (id, Role::Acceptor);
+    let channel = Channel::within(end, peer.endpoint, proposal.cells, ends);
+    channels.fill(slot, Arc::new(channel), State::Live { uses: 1 });
+    channels.keep(slot, given);
+    start(rx, tx, slot, longest, u32::from(proposal.bit), their_bell)?;
     let fds = Vec::new();
     Ok((slot, Offer { bytes, fds }))
 }
@@ -264,8 +268,8 @@ fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), Conn
         return Err(ConnectError::Malformed);
     }
     if channel.is_within() {
-        let found = handing::take(channel.id, Role::Acceptor).ok_or(ConnectError::Gone)?;
-        return Ok((found.terms, found.bell));
+        let found = handing::take(name(channel.id, Role::Acceptor)).ok_or(ConnectError::Gone)?;
+        return Ok((Message::decode(&found.terms)?, found.bell));
     }
     let [bell] = <[OwnedFd; 1]>::try_from(answer.fds).map_err(|_| ConnectError::Descriptor)?;
     Ok((said, bell))
@@ -387,6 +391,11 @@ fn check_sizes(channels: &Channels, peer: &Message, cells: u32) -> Result<u32, C
     } else {
         Err(ConnectError::Sizes)
     }
+}
+
+/// The name under which an end lays down what it gives.
+const fn name(id: ChannelId, role: Role) -> handing::Name {
+    (id.0, role as u8)
 }
 
 fn message(channels: &Channels, kind: Kind, channel: &Channel, peer: PeerId) -> Message {

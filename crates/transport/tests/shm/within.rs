@@ -54,7 +54,7 @@ fn scribble(file: &File) -> bool {
     file.write_all_at(&junk, 0).is_ok()
 }
 
-/// What a burst shows, before and after something else happens.
+/// The frame that a burst shows, before and after something else happens.
 fn shown(end: &mut End, meanwhile: impl FnOnce()) -> [Vec<u8>; 2] {
     assert_eq!(end.rx.burst(), 1);
     let frame = end.rx.frame(0).bytes;

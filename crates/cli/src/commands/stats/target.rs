@@ -123,7 +123,10 @@ fn read_remote(address: &str, known: &mut Option<(u64, u64)>) -> anyhow::Result<
         Some((pid, _)) => format!("process {pid} at {address} has ended, or is out of reach"),
     })?;
     let snapshot = Snapshot::read(&mut remote).map_err(|error| match error {
-        ReadError::Truncated { at: 0 } => anyhow!("the process at {address} hides"),
+        ReadError::Truncated { at: 0 } => anyhow!(
+            "the process at {address} shows nothing over TCP: its option insight.tcp is off, the \
+             default, or it hides (nexus.hidden)"
+        ),
         error => anyhow!(error).context(format!("the process at {address}")),
     })?;
     let now = (snapshot.pid, snapshot.started_ns);

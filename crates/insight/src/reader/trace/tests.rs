@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use dunlin_wire::{Flags, HEADER_LEN, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
+
 use super::*;
 use crate::writer::{Change, Names, Page, Passed, Recorder, Switch};
 
@@ -56,12 +58,72 @@ fn what_comes_and_goes_is_in_the_trace() {
         panic!("{packets:?}")
     };
     assert_eq!((came.endpoint, came.sent, came.peer), (3, false, Some(7)));
-    assert_eq!((came.len, &came.bytes[..]), (100, &[5; 64][..]));
+    assert_eq!((came.len, &came.bytes[..]), (100, &masked(5, 64)[..]));
     assert_eq!(came.dropped.as_deref(), Some("version"));
     assert_eq!((went.sent, went.peer, went.len), (true, Some(8), 56));
-    assert_eq!(went.bytes, [[1; 24].as_slice(), &[9; 32]].concat());
+    assert_eq!(went.bytes, [&masked(1, 24)[..], &[9; 32]].concat());
     assert_eq!(went.at_ns - came.at_ns, 1_000);
     assert_eq!(went.dropped, None);
+}
+
+/// Bytes of a packet, with zeros for the token.
+fn masked(byte: u8, len: usize) -> Vec<u8> {
+    let mut bytes = vec![byte; len];
+    bytes[8..12].fill(0);
+    bytes
+}
+
+/// A whole request of `data`.
+fn request(data: &[u8]) -> Vec<u8> {
+    let header = Header {
+        kind: PacketType::Req,
+        flags: Flags::NONE,
+        aux: 1,
+        session: SessionNum(2),
+        token: Token(0x0BAD_C0DE),
+        size: data.len().try_into().unwrap(),
+        pkt: PktNum(0),
+        req: ReqNum(3),
+    };
+    [&header.encode()[..], data].concat()
+}
+
+#[test]
+fn tokens_of_all_packets_of_a_frame_are_masked_and_nothing_else() {
+    let (page, found) = page();
+    let mut trace = Trace::begin(&found, None, 280).unwrap();
+    let recorder = Recorder::new(page, 3, 280);
+    let frame = [request(b"one"), request(b""), request(b"three")].concat();
+    receive(&recorder, &frame, None);
+    receive(&recorder, &frame[..10], None);
+    let mut expected = frame.clone();
+    let mut at = 0;
+    for len in [3, 0, 5] {
+        expected[at + 8..at + 12].fill(0);
+        at += HEADER_LEN + len;
+    }
+    let packets = taken(&mut trace);
+    assert_eq!(packets[0].bytes, expected);
+    assert_eq!(packets[1].bytes, expected[..10]);
+}
+
+#[test]
+fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
+    let (page, found) = page();
+    let mut trace = Trace::begin(&found, None, 64).unwrap();
+    let [first, second] = [3, 4].map(|index| Recorder::new(Arc::clone(&page), index, 64));
+    for _ in 0..3 {
+        receive(&first, &[0xA7; 64], None);
+        receive(&second, &[0xB7; 64], None);
+    }
+    drop(first);
+    let file = std::fs::read(&found.path).unwrap();
+    let has = |byte: u8| file.windows(16).any(|bytes| bytes == [byte; 16]);
+    assert!(!has(0xA7), "they are still there");
+    assert!(has(0xB7), "those of another endpoint stay");
+    // The reader goes on behind them.
+    let lens: Vec<_> = taken(&mut trace).iter().map(|p| p.bytes.len()).collect();
+    assert_eq!(lens, [0, 64, 0, 64, 0, 64]);
 }
 
 #[test]
@@ -100,17 +162,13 @@ fn an_endpoint_is_traced_as_long_as_the_trace_is_wanted() {
     let mut trace = Trace::begin(&found, Some(3), 40).unwrap();
     assert_eq!(look(200), "begin 40");
     trace.still_wanted().unwrap();
-    assert_eq!(look(2_100), "nothing");
-    assert_eq!(look(4_000), "nothing");
-    assert_eq!(
-        look(4_100),
-        "end",
-        "the trace was not wanted for two seconds"
-    );
+    assert_eq!(look(700), "nothing");
+    assert_eq!(look(1_200), "nothing");
+    assert_eq!(look(1_300), "end", "the trace was not wanted for 600 ms");
     trace.still_wanted().unwrap();
-    assert_eq!(look(4_200), "begin 40");
+    assert_eq!(look(1_400), "begin 40");
     drop(trace);
-    assert_eq!(look(4_300), "end");
+    assert_eq!(look(1_500), "end");
 }
 
 #[test]

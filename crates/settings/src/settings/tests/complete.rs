@@ -24,12 +24,13 @@ const NO_OPTIONS: [&str; 2] = [
 ];
 
 /// The fields of structs whose names are not those of their rows.
-const RENAMED: [(&str, &str); 9] = [
+const RENAMED: [(&str, &str); 10] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
     ("builder.transport.shm.", "shm."),
     ("builder.transport.udp.", "udp."),
     ("nexus.plane.", "nexus."),
+    ("nexus.insight_", "insight."),
     ("connect.session.", "session."),
     ("connect.", "session."),
     ("_bytes", ""),

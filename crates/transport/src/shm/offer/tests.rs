@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 7] = [
     Kind::New,
     Kind::ReuseByCreator,
     Kind::ReuseByAcceptor,
