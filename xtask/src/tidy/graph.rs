@@ -125,6 +125,10 @@ const RULES: &[Rule] = &[
         ..rule("dunlin-store", &["gopt"])
     },
     Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-memcached", &["dunlin-store"])
+    },
+    Rule {
         libraries: Some(&["libc", "tracing"]),
         ..rule("dunlin-nexus", UNDER_NEXUS)
     },
@@ -198,6 +202,7 @@ const SAFE: &[&str] = &[
     "crates/settings/src/lib.rs",
     "crates/dunlin/src/lib.rs",
     "crates/store/src/lib.rs",
+    "crates/memcached/src/lib.rs",
     "xtask/src/main.rs",
     "gopt/crates/gopt-c/src/lib.rs",
     "gopt/crates/gopt-cli/src/main.rs",

@@ -1,7 +1,7 @@
 //! The promises of a table, each by itself. `crate::check` compares it with a model.
 
 use crate::{
-    Config, MAX_VALUE, MOST_SPLITS, Mode, Region, Seconds, Seed, Table, Write, WriteError,
+    Config, MAX_VALUE, MOST_SPLITS, Mode, Region, Seconds, Seed, Table, Version, Write, WriteError,
 };
 
 const NOW: Seconds = Seconds(1000);
@@ -132,6 +132,20 @@ fn values_of_all_lengths_come_back() {
         assert_eq!(set(&mut table, 1, &value), Err(WriteError::TooLong));
         table.audit().unwrap();
     }
+}
+
+#[test]
+fn a_caller_may_choose_a_version() {
+    let mut table = table(Mode::Store, 1 << 20);
+    let bytes = name(1);
+    let key = table.key(&bytes).unwrap();
+    assert!(!table.renumber(&key, Version(77), NOW));
+    set(&mut table, 1, b"value").unwrap();
+    assert!(table.renumber(&key, Version(77), NOW));
+    let item = table.get(&key, NOW).unwrap();
+    assert_eq!(item.version(), Version(77));
+    assert_eq!(item.value().to_vec(), b"value");
+    assert_eq!(table.delete(&key, Some(Version(77)), NOW), Ok(()));
 }
 
 /// Keys that a client has chosen for one value of the public hash are random to the table.

@@ -245,6 +245,19 @@ impl Table {
         true
     }
 
+    /// Gives an item a version that the caller has chosen. False if there is no item.
+    pub fn renumber(&mut self, key: &Key<'_>, version: Version, now: Seconds) -> bool {
+        let Some(found) = self.find(key, now) else {
+            return false;
+        };
+        let header = Header {
+            version: version.0,
+            ..found.header
+        };
+        self.change(&found, header);
+        true
+    }
+
     /// Finds an item if it has that version, or any.
     fn find_version(
         &mut self,

@@ -1,0 +1,205 @@
+//! Commands of one operation: what they ask of the table.
+
+use dunlin_store::{Seconds, Verb, Version};
+
+use crate::command::Topic;
+use crate::meta::{KeyBytes, Meta};
+use crate::operation::{Count, Expiry, Look, Operation, Store};
+
+/// A command that is one operation. How its answer is written stands in `render`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ask<'a> {
+    /// One key of `get` and its kin.
+    Get {
+        key: &'a [u8],
+        with_version: bool,
+        touch: Option<Expiry>,
+    },
+    /// `set` and its kin.
+    Update(Update<'a>),
+    /// Commands that change an item without a value.
+    Change(Change<'a>),
+    MetaGet(Meta<'a>),
+    MetaSet(MetaSet<'a>),
+    MetaDelete(Meta<'a>),
+    MetaCount(Meta<'a>),
+    Inspect(KeyBytes<'a>),
+    Flush {
+        at: Seconds,
+        is_quiet: bool,
+    },
+    Stats(Topic),
+    Reset,
+}
+
+/// A text command that writes a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Update<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) verb: Verb,
+    pub(crate) flags: u32,
+    pub(crate) expiry: Expiry,
+    pub(crate) len: usize,
+    pub(crate) if_version: Option<Version>,
+    pub(crate) is_quiet: bool,
+}
+
+/// A text command that changes an item without a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change<'a> {
+    Delete {
+        key: &'a [u8],
+        is_quiet: bool,
+    },
+    Touch {
+        key: &'a [u8],
+        expiry: Expiry,
+        is_quiet: bool,
+    },
+    Count {
+        key: &'a [u8],
+        by: u64,
+        is_down: bool,
+        is_quiet: bool,
+    },
+}
+
+/// `ms`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MetaSet<'a> {
+    pub(crate) meta: Meta<'a>,
+    pub(crate) verb: Verb,
+    pub(crate) len: usize,
+}
+
+impl Ask<'_> {
+    /// How long the value is that follows the line, if one does.
+    pub(crate) fn value_len(&self) -> Option<usize> {
+        match self {
+            Self::Update(update) => Some(update.len),
+            Self::MetaSet(set) => Some(set.len),
+            _ => None,
+        }
+    }
+
+    /// The operation; `value` is empty if none follows.
+    pub(crate) fn operation<'a>(&'a self, value: &'a [u8]) -> Operation<'a> {
+        match self {
+            Self::Get { key, touch, .. } => Operation::Get { key, touch: *touch },
+            Self::Update(update) => Operation::Write(update.store(value)),
+            Self::Change(change) => change.operation(),
+            Self::MetaGet(meta) => look(meta),
+            Self::MetaSet(set) => Operation::Write(set.store(value)),
+            Self::MetaDelete(meta) => delete(meta),
+            Self::MetaCount(meta) => count(meta),
+            Self::Inspect(key) => Operation::Inspect { key: key.bytes() },
+            Self::Flush { at, .. } => Operation::Flush { at: *at },
+            Self::Stats(_) => Operation::Report,
+            Self::Reset => Operation::Reset,
+        }
+    }
+}
+
+impl<'a> Update<'a> {
+    fn store(&self, value: &'a [u8]) -> Store<'a> {
+        Store {
+            key: self.key,
+            value,
+            verb: self.verb,
+            flags: self.flags,
+            expiry: self.expiry,
+            if_version: self.if_version,
+            stale_if_older: false,
+            version: None,
+        }
+    }
+}
+
+impl MetaSet<'_> {
+    /// True if it compares the version as `cas` does: a missing item is then another error.
+    pub(crate) fn compares(&self) -> bool {
+        let is_plain = matches!(self.verb, Verb::Set | Verb::Replace);
+        is_plain && self.meta.options().if_version.is_some()
+    }
+
+    fn store<'a>(&'a self, value: &'a [u8]) -> Store<'a> {
+        let options = self.meta.options();
+        let if_version = match self.verb {
+            Verb::Set | Verb::Replace => options.if_version,
+            Verb::Add => None,
+            Verb::Append | Verb::Prepend => options.if_version.filter(|version| version.0 != 0),
+        };
+        Store {
+            key: self.meta.key().bytes(),
+            value,
+            verb: self.verb,
+            flags: options.client_flags,
+            expiry: options.touch.flatten(),
+            if_version,
+            stale_if_older: options.invalidates && self.compares(),
+            version: options.version,
+        }
+    }
+}
+
+impl Change<'_> {
+    fn operation(&self) -> Operation<'_> {
+        match *self {
+            Self::Delete { key, .. } => Operation::Delete {
+                key,
+                if_version: None,
+            },
+            Self::Touch { key, expiry, .. } => Operation::Touch { key, expiry },
+            Self::Count {
+                key, by, is_down, ..
+            } => Operation::Count(Count {
+                key,
+                by,
+                is_down,
+                if_version: None,
+                initial: 0,
+                steps: crate::operation::Steps::default(),
+                version: None,
+            }),
+        }
+    }
+}
+
+fn look<'a>(meta: &'a Meta<'_>) -> Operation<'a> {
+    let options = meta.options();
+    Operation::Look(Look {
+        key: meta.key().bytes(),
+        steps: options.steps,
+        counts: !options.leaves_no_trace,
+        version: options.version,
+    })
+}
+
+fn delete<'a>(meta: &'a Meta<'_>) -> Operation<'a> {
+    let (options, key) = (meta.options(), meta.key().bytes());
+    if options.invalidates {
+        return Operation::Invalidate {
+            key,
+            if_version: options.if_version,
+            touch: options.touch,
+            version: options.version,
+        };
+    }
+    Operation::Delete {
+        key,
+        if_version: options.if_version,
+    }
+}
+
+fn count<'a>(meta: &'a Meta<'_>) -> Operation<'a> {
+    let options = meta.options();
+    Operation::Count(Count {
+        key: meta.key().bytes(),
+        by: options.by.unwrap_or(1),
+        is_down: matches!(options.mode, b'D' | b'-'),
+        if_version: options.if_version.filter(|version| version.0 != 0),
+        initial: options.initial,
+        steps: options.steps,
+        version: options.version,
+    })
+}

@@ -1,0 +1,120 @@
+//! The meta protocol: commands of two letters.
+
+use dunlin_store::{MAX_KEY, MAX_VALUE, Seconds, Verb};
+
+use crate::command::ask::{Ask, MetaSet};
+use crate::command::{BAD_FORMAT, Command, ERROR, Skip, TOO_LARGE};
+use crate::meta::{KeyBytes, Meta, Wrong};
+use crate::number;
+use crate::words::Words;
+
+const TOO_MANY: &str = "CLIENT_ERROR options flags too long";
+const OPAQUE_TOO_LONG: &str = "CLIENT_ERROR opaque token too long";
+
+pub(super) fn parse(letter: u8, words: Words<'_>, now: Seconds) -> Command<'_> {
+    match letter {
+        b'n' => return Command::Say("MN"),
+        b'e' => return inspect(words),
+        b'g' | b's' | b'd' | b'a' if words.len() >= 2 => {}
+        _ => return Command::Say(ERROR),
+    }
+    if words.at(1).len() > MAX_KEY {
+        return Command::Say(BAD_FORMAT);
+    }
+    match letter {
+        b'g' => get(words, now),
+        b's' => set(words, now),
+        b'd' => delete(words, now),
+        _ => count(words, now),
+    }
+}
+
+fn get(words: Words<'_>, now: Seconds) -> Command<'_> {
+    match Meta::read(words, 2, now) {
+        Ok(meta) => Command::Ask(Ask::MetaGet(meta)),
+        Err(Wrong::TooMany) => Command::Say("CLIENT_ERROR options flags are too long"),
+        Err(Wrong::Flag(text)) => Command::Say(text),
+        Err(Wrong::Opaque) => Command::Say(OPAQUE_TOO_LONG),
+    }
+}
+
+/// After a length that is a number, a refused command's value is thrown away.
+fn set(words: Words<'_>, now: Seconds) -> Command<'_> {
+    if words.len() > crate::limits::MAX_META_WORDS {
+        return Command::Say(TOO_MANY);
+    }
+    let len: Option<i32> = number::read(words.at(2));
+    let len = len.filter(|len| *len <= i32::MAX - 2);
+    let Some(len) = len.and_then(|len| u32::try_from(len).ok()) else {
+        return Command::Say(BAD_FORMAT);
+    };
+    let skip = |text, deletes| {
+        Command::Skip(Skip {
+            text,
+            is_quiet: false,
+            len,
+            deletes,
+        })
+    };
+    let meta = match Meta::read(words, 3, now) {
+        Ok(meta) => meta,
+        Err(Wrong::TooMany) => return skip(TOO_MANY, None),
+        Err(Wrong::Flag(text)) => return skip(text, None),
+        Err(Wrong::Opaque) => return skip(OPAQUE_TOO_LONG, None),
+    };
+    let verb = match meta.options().mode {
+        0 | b'S' => Verb::Set,
+        b'E' => Verb::Add,
+        b'A' => Verb::Append,
+        b'P' => Verb::Prepend,
+        b'R' => Verb::Replace,
+        _ => return skip("CLIENT_ERROR invalid mode for ms M token", None),
+    };
+    if len as usize > MAX_VALUE {
+        return skip(TOO_LARGE, Some(*meta.key()));
+    }
+    Command::Ask(Ask::MetaSet(MetaSet {
+        meta,
+        verb,
+        len: len as usize,
+    }))
+}
+
+fn delete(words: Words<'_>, now: Seconds) -> Command<'_> {
+    match Meta::read(words, 2, now) {
+        Ok(meta) => Command::Ask(Ask::MetaDelete(meta)),
+        Err(wrong) => Command::Say(brief(wrong)),
+    }
+}
+
+fn count(words: Words<'_>, now: Seconds) -> Command<'_> {
+    let meta = match Meta::read(words, 2, now) {
+        Ok(meta) => meta,
+        Err(wrong) => return Command::Say(brief(wrong)),
+    };
+    match meta.options().mode {
+        0 | b'I' | b'+' | b'D' | b'-' => Command::Ask(Ask::MetaCount(meta)),
+        _ => Command::Say("CLIENT_ERROR invalid mode for ma M token"),
+    }
+}
+
+/// The text of commands that do not say which flag is wrong.
+fn brief(wrong: Wrong) -> &'static str {
+    match wrong {
+        Wrong::TooMany => TOO_MANY,
+        Wrong::Flag(_) => "CLIENT_ERROR invalid or duplicate flag",
+        Wrong::Opaque => OPAQUE_TOO_LONG,
+    }
+}
+
+fn inspect(words: Words<'_>) -> Command<'_> {
+    let text = words.at(1);
+    let key = match words.at(2) {
+        b"b" => KeyBytes::base64(text),
+        _ => Some(KeyBytes::text(text)),
+    };
+    match key.filter(|_| (1..=MAX_KEY).contains(&text.len())) {
+        Some(key) => Command::Ask(Ask::Inspect(key)),
+        None => Command::Say(BAD_FORMAT),
+    }
+}

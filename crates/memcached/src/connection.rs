@@ -1,0 +1,179 @@
+//! A client's connection: bytes in, operations, answers in order, bytes out.
+//!
+//! Invariants: a command's bytes stay in the input until it has run, so no copy of a key or value
+//! is made for it; no command runs while [`OUTPUT_MARK`] bytes wait for the client or
+//! [`MAX_WAITING`] answers of other partitions are due; the input holds at most one command and
+//! [`INPUT_MARK`] bytes more. How the bytes were cut changes nothing.
+
+mod access;
+mod input;
+mod output;
+mod run;
+
+use std::sync::Arc;
+
+use dunlin_store::Seconds;
+
+use crate::limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
+use crate::operation::{Answer, DumpCursor, Expiry, Ticket};
+use crate::server::Server;
+use crate::users::Users;
+
+use input::Input;
+use output::Output;
+
+/// A connection.
+#[derive(Debug)]
+pub struct Connection {
+    input: Input,
+    output: Output,
+    phase: Phase,
+    /// The users that may open it; `None` once it is open.
+    users: Option<Arc<Users>>,
+    tickets: u64,
+}
+
+/// The need of a connection that cannot go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wants {
+    /// Bytes of the client.
+    Input,
+    /// The client has to take bytes first.
+    Output,
+    /// Answers of other partitions are due first.
+    Answers,
+    /// Another turn: it could go on, but others shall have theirs.
+    Turn,
+    /// Nothing: it closes when its output is sent.
+    End,
+}
+
+/// The use of the next bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Finds out which protocol the client speaks.
+    Opening,
+    /// Reads a line.
+    Line,
+    /// Asks for the keys of the line at the front.
+    Keys(Reading),
+    /// Waits for the value of the line at the front: both together have `need` bytes.
+    Value { need: usize },
+    /// Throws away what is left of a value.
+    Skip { left: usize },
+    /// Lists items, from here on.
+    Dump(DumpCursor),
+    /// Waits for a part of the list.
+    DumpDue,
+    /// Takes no more commands.
+    End,
+}
+
+/// How far a line of keys was read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Reading {
+    /// Where the next key begins, or spaces before it.
+    at: usize,
+    /// Where the line ends, and where the next one begins.
+    end: usize,
+    next_line: usize,
+    with_version: bool,
+    touch: Option<Expiry>,
+    /// Keys that the server knows of already.
+    announced: usize,
+}
+
+impl Connection {
+    /// A connection of a client that has yet to say which of the `users` it is, if there are any.
+    #[must_use]
+    pub fn new(users: Option<Arc<Users>>) -> Self {
+        Self {
+            input: Input::default(),
+            output: Output::default(),
+            phase: Phase::Opening,
+            users,
+            tickets: 0,
+        }
+    }
+
+    /// How many bytes it takes now.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        let most = match self.phase {
+            Phase::End => return usize::MAX,
+            Phase::Value { need } => need.max(INPUT_MARK),
+            Phase::Line if self.input.may_be_long() => MAX_KEYS_LINE + 2,
+            _ => INPUT_MARK,
+        };
+        most.saturating_sub(self.input.len())
+    }
+
+    /// Takes bytes of the client, as many as there is room for, and returns how many. [`Self::run`]
+    /// does what they ask for. After the end, bytes are taken and forgotten.
+    pub fn receive(&mut self, bytes: &[u8]) -> usize {
+        let len = bytes.len().min(self.room());
+        if self.phase != Phase::End {
+            self.input.push(&bytes[..len]);
+        }
+        len
+    }
+
+    /// Runs commands, at most [`MAX_TURN`] operations, and returns what it needs to go on.
+    pub fn run(&mut self, server: &mut impl Server, now: Seconds) -> Wants {
+        for _ in 0..MAX_TURN {
+            if let Some(wants) = self.obstacle() {
+                return wants;
+            }
+            if !self.step(server, now) {
+                return Wants::Input;
+            }
+        }
+        self.obstacle().unwrap_or(Wants::Turn)
+    }
+
+    /// Takes the answer to an operation that was [`Started::Later`](crate::Started::Later).
+    pub fn on_answer(&mut self, ticket: Ticket, answer: &Answer<'_>, now: Seconds) {
+        let next = self.output.on_answer(ticket, answer, now);
+        if self.phase == Phase::DumpDue && matches!(answer, Answer::Dumped(..)) {
+            self.phase = next.map_or(Phase::Line, Phase::Dump);
+        }
+    }
+
+    /// Bytes for the client.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.output.ready()
+    }
+
+    /// Forgets bytes of the output, which the client has.
+    pub fn sent(&mut self, len: usize) {
+        self.output.sent(len);
+    }
+
+    /// True if the client has everything and the connection can be closed.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::End && self.output.is_empty()
+    }
+
+    /// Gives memory of empty buffers back. For connections that have had no command for a while.
+    pub fn trim(&mut self) {
+        self.input.trim();
+        self.output.trim();
+    }
+
+    /// Why no command can run now, if none can.
+    fn obstacle(&self) -> Option<Wants> {
+        if self.phase == Phase::End {
+            return Some(Wants::End);
+        }
+        if self.output.len() >= OUTPUT_MARK {
+            return Some(Wants::Output);
+        }
+        let is_due = self.output.waiting() >= MAX_WAITING || self.phase == Phase::DumpDue;
+        is_due.then_some(Wants::Answers)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! memcached's text and meta protocols over the table of the key-value service, without sockets,
+//! threads or a clock (design §15).
+//!
+//! A [`Connection`] takes bytes in any cut and gives bytes. What a command asks of the table is an
+//! [`Operation`]; a [`Server`] runs it at once on a [`Partition`], or sends it to another thread's
+//! and brings the [`Answer`] later, and the connection keeps answers in order. Memory of a
+//! connection is bounded: it says when it takes no more ([`Connection::room`]).
+//!
+//! ```
+//! use dunlin_memcached::{Alone, Connection, Partition, Process, Wants};
+//! use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
+//!
+//! let config = Config { mode: Mode::Cache, seed: Seed::new([17, 4]), first_version: 1 };
+//! let table = Table::new(Region::new(1 << 20)?, config)?;
+//! let mut server = Alone::new(Partition::new(table), Process::default());
+//! let mut connection = Connection::new(None);
+//! connection.receive(b"set name 0 0 6\r\ndunlin\r\nget name\r\n");
+//! assert_eq!(connection.run(&mut server, Seconds(1_000_000)), Wants::Input);
+//! assert_eq!(connection.output(), b"STORED\r\nVALUE name 0 6\r\ndunlin\r\nEND\r\n");
+//! connection.sent(connection.output().len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Where answers differ from those of memcached 1.6.18 stands in `docs/memcached.md`.
+
+#![forbid(unsafe_code)]
+
+mod base64;
+mod binary;
+#[cfg(any(test, fuzzing, feature = "check"))]
+pub mod check;
+mod command;
+mod connection;
+mod expiry;
+mod figures;
+mod limits;
+mod meta;
+mod number;
+mod operation;
+mod partition;
+mod render;
+mod report;
+mod server;
+mod users;
+mod words;
+
+pub use connection::{Connection, Wants};
+pub use figures::Figures;
+pub use limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
+pub use operation::{
+    Answer, Count, CountError, Counted, DumpCursor, Expiry, Found, Look, Operation, Step, Steps,
+    Store, Ticket,
+};
+pub use partition::Partition;
+pub use report::{ConnectionFacts, Process, Report};
+pub use server::{Alone, Server, Started};
+pub use users::{Users, UsersError};

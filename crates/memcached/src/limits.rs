@@ -1,0 +1,50 @@
+//! Every limit of a connection.
+
+use dunlin_store::{MAX_KEY, MAX_VALUE};
+
+/// The longest line of a command, in bytes, without its end.
+pub const MAX_LINE: usize = 2048;
+
+/// The longest line of a command that reads many keys.
+pub const MAX_KEYS_LINE: usize = 1 << 20;
+
+/// Spaces before the name of a command that may have a long line.
+pub(crate) const MAX_INDENT: usize = 100;
+
+/// Words of a line that commands look at; keys to read are not counted.
+pub(crate) const MAX_WORDS: usize = 23;
+
+/// Words of a meta command: its name, the key, and flags.
+pub(crate) const MAX_META_WORDS: usize = 19;
+
+/// An opaque token with the letter before it.
+pub(crate) const MAX_OPAQUE: usize = 32;
+
+/// The longest text with name and password.
+pub(crate) const MAX_TOKEN: usize = 1024;
+
+/// Bytes that are ready to send, from which on no further command is run.
+pub const OUTPUT_MARK: usize = 64 * 1024;
+
+/// Bytes of commands that wait, beyond which a connection takes no more.
+pub const INPUT_MARK: usize = 64 * 1024;
+
+/// Answers of other partitions that a connection waits for at most.
+pub const MAX_WAITING: usize = 64;
+
+/// Operations of one turn; then other connections have theirs.
+pub const MAX_TURN: usize = 256;
+
+/// Buckets that one step of a dump visits.
+pub(crate) const DUMP_BUCKETS: usize = 64;
+
+/// Memory that an idle connection keeps for each of its two buffers.
+pub(crate) const IDLE_BYTES: usize = 4096;
+
+const _: () = {
+    assert!(MAX_KEY + 64 < MAX_LINE);
+    assert!(MAX_LINE < INPUT_MARK && INPUT_MARK < MAX_KEYS_LINE);
+    assert!(MAX_META_WORDS < MAX_WORDS);
+    assert!(MAX_TOKEN < MAX_LINE);
+    assert!(OUTPUT_MARK < MAX_VALUE);
+};

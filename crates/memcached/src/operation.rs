@@ -1,0 +1,290 @@
+//! Orders of a connection to a partition, and their answers.
+//!
+//! A command becomes one operation, or one for each of its keys. Each operation has a ticket; a
+//! server that has no table of its own for the key sends the operation elsewhere and gives the
+//! answer later. The connection keeps answers in the order of their tickets.
+
+use dunlin_store::{Cursor, Item, Seconds, Verb, Version, WriteError};
+
+use crate::report::Report;
+
+/// The number of an operation of one connection: one more than that of the operation before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(pub(crate) u64);
+
+/// When an item expires: `None` for never.
+pub type Expiry = Option<Seconds>;
+
+/// An order to a partition.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation<'a> {
+    /// Reads an item, and changes when it expires if `touch` is given.
+    Get {
+        /// Its key.
+        key: &'a [u8],
+        /// When it expires from now on.
+        touch: Option<Expiry>,
+    },
+    /// `mg`: reads an item, or makes an empty one.
+    Look(Look<'a>),
+    /// Writes an item.
+    Write(Store<'a>),
+    /// Deletes an item.
+    Delete {
+        /// Its key.
+        key: &'a [u8],
+        /// Only if the item has this version.
+        if_version: Option<Version>,
+    },
+    /// Marks an item as out of date.
+    Invalidate {
+        /// Its key.
+        key: &'a [u8],
+        /// Only if the item has this version.
+        if_version: Option<Version>,
+        /// When it expires from now on; `None` leaves that as it is.
+        touch: Option<Expiry>,
+        /// The version that it gets; `None`: the table's next one.
+        version: Option<Version>,
+    },
+    /// Changes a counter.
+    Count(Count<'a>),
+    /// Changes when an item expires.
+    Touch {
+        /// Its key.
+        key: &'a [u8],
+        /// When it expires from now on.
+        expiry: Expiry,
+    },
+    /// Reads an item without counting it as read.
+    Inspect {
+        /// Its key.
+        key: &'a [u8],
+    },
+    /// Forgets all items that were written before this second. Of all partitions.
+    Flush {
+        /// The second.
+        at: Seconds,
+    },
+    /// Asks for the figures of all partitions.
+    Report,
+    /// Sets the figures of all partitions to zero that count since the start.
+    Reset,
+    /// Lists some items.
+    Dump {
+        /// Where the list goes on.
+        cursor: DumpCursor,
+    },
+}
+
+/// How far a dump has come.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DumpCursor {
+    /// The partition that the dump is at; a server of several chooses the next one at its end.
+    pub partition: u16,
+    place: Cursor,
+}
+
+/// A step of an operation that changes when an item expires, in the order of the client's flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// The item expires then.
+    Touch(Expiry),
+    /// The item, if this operation has made it, expires then.
+    Vivify(Expiry),
+    /// The client writes the item anew if it expires before then and no other client does.
+    Recache(Expiry),
+}
+
+/// The most steps of one operation: one of each kind.
+pub(crate) const MAX_STEPS: usize = 3;
+
+/// The steps of an operation.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Steps {
+    steps: [Option<Step>; MAX_STEPS],
+}
+
+/// A read with all that `mg` can ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The steps that change its time.
+    pub steps: Steps,
+    /// False if the read does not count as one.
+    pub counts: bool,
+    /// The version that a new item gets; `None`: the table's next one.
+    pub version: Option<Version>,
+}
+
+/// A write.
+#[derive(Clone, Copy, Debug)]
+pub struct Store<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// When the write happens.
+    pub verb: Verb,
+    /// The client's flags.
+    pub flags: u32,
+    /// When the item expires.
+    pub expiry: Expiry,
+    /// Only if there is an item with this version.
+    pub if_version: Option<Version>,
+    /// If the item is newer, replaces it all the same, and marks the new one as out of date.
+    pub stale_if_older: bool,
+    /// The version that the item gets; `None`: the table's next one.
+    pub version: Option<Version>,
+}
+
+/// A change of a counter.
+#[derive(Clone, Copy, Debug)]
+pub struct Count<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// By how much.
+    pub by: u64,
+    /// Down instead of up.
+    pub is_down: bool,
+    /// Only if the item has this version.
+    pub if_version: Option<Version>,
+    /// The number of a new item, if [`Step::Vivify`] is one of the steps.
+    pub initial: u64,
+    /// The steps that change its time.
+    pub steps: Steps,
+    /// The version that the item gets; `None`: the table's next one.
+    pub version: Option<Version>,
+}
+
+/// The outcome of an operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer<'a> {
+    /// There is no such item.
+    Missing,
+    /// The item, as it was before the operation has changed its time and its marks.
+    Found(Found<'a>),
+    /// The outcome of a write.
+    Written(Result<Version, WriteError>),
+    /// The outcome of a count.
+    Counted(Result<Counted, CountError>),
+    /// It is done.
+    Done,
+    /// The item has another version.
+    Differs,
+    /// The figures.
+    Report(&'a Report),
+    /// Lines of the items, and where the list goes on, if it does.
+    Dumped(&'a [u8], Option<DumpCursor>),
+}
+
+/// An item that was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The item.
+    pub item: Item<'a>,
+    /// The operation has made it.
+    pub is_new: bool,
+    /// The client that asks shall write it anew.
+    pub is_won: bool,
+}
+
+/// A counter that has changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Its number now.
+    pub number: u64,
+    /// Its version now.
+    pub version: Version,
+    /// When it expired before the steps.
+    pub expiry: Expiry,
+    /// The operation has made it.
+    pub is_new: bool,
+}
+
+/// Why a counter did not change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CountError {
+    /// There is no item.
+    Missing,
+    /// The item has another version.
+    Differs,
+    /// Its value is no number.
+    NotANumber,
+    /// There is no memory.
+    NoMemory,
+}
+
+impl Steps {
+    /// Appends a step; at most three fit.
+    pub(crate) fn push(&mut self, step: Step) {
+        let free = self.steps.iter_mut().find(|free| free.is_none());
+        *free.expect("each kind of step comes once") = Some(step);
+    }
+
+    /// The steps in order.
+    pub fn iter(&self) -> impl Iterator<Item = Step> {
+        self.steps.into_iter().flatten()
+    }
+
+    /// True if an item shall be made that is not there.
+    #[must_use]
+    pub fn makes_item(&self) -> bool {
+        self.iter().any(|step| matches!(step, Step::Vivify(_)))
+    }
+
+    /// True if the item's time changes.
+    #[must_use]
+    pub fn touches(&self) -> bool {
+        self.iter().any(|step| matches!(step, Step::Touch(_)))
+    }
+}
+
+impl Step {
+    /// When an item expires after this step, that expired at `before`.
+    pub(crate) fn expiry(self, before: Expiry, is_new: bool) -> Expiry {
+        match self {
+            Self::Touch(expiry) => expiry,
+            Self::Vivify(expiry) if is_new => expiry,
+            Self::Vivify(_) | Self::Recache(_) => before,
+        }
+    }
+}
+
+impl<'a> Operation<'a> {
+    /// The key whose partition runs it; `None` if all partitions do.
+    #[must_use]
+    pub const fn key(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Get { key, .. }
+            | Self::Delete { key, .. }
+            | Self::Invalidate { key, .. }
+            | Self::Touch { key, .. }
+            | Self::Inspect { key } => Some(key),
+            Self::Look(look) => Some(look.key),
+            Self::Write(store) => Some(store.key),
+            Self::Count(count) => Some(count.key),
+            Self::Flush { .. } | Self::Report | Self::Reset | Self::Dump { .. } => None,
+        }
+    }
+}
+
+impl DumpCursor {
+    /// The beginning of a partition.
+    #[must_use]
+    pub fn at_partition(partition: u16) -> Self {
+        Self {
+            partition,
+            place: Cursor::default(),
+        }
+    }
+
+    pub(crate) fn place(self) -> Cursor {
+        self.place
+    }
+
+    pub(crate) fn moved_to(self, place: Cursor) -> Self {
+        Self { place, ..self }
+    }
+}

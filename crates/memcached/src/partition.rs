@@ -1,0 +1,212 @@
+//! One table, and the operations on it.
+//!
+//! A partition belongs to one thread. It adds to the table what memcached's commands need and the
+//! table does not know: figures by command, and operations of several steps.
+
+mod count;
+mod dump;
+mod look;
+mod write;
+
+use dunlin_store::{DeleteError, Key, Seconds, Table, Version};
+
+use crate::figures::Figures;
+use crate::operation::{Answer, Expiry, Found, Operation};
+use crate::report::{Process, Report};
+
+pub(crate) use dump::item_size;
+
+/// A table with its figures.
+#[derive(Debug)]
+pub struct Partition {
+    table: Table,
+    figures: Figures,
+    /// Lines of a dump. Allocated when the first dump begins.
+    lines: Vec<u8>,
+}
+
+impl Partition {
+    /// A partition with this table.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        Self {
+            table,
+            figures: Figures::default(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Runs an operation and shows its answer to `see`.
+    ///
+    /// A report has the figures of this partition alone, and no facts about the process: the server
+    /// that has them makes its own.
+    pub fn run<T>(
+        &mut self,
+        operation: &Operation<'_>,
+        now: Seconds,
+        see: impl FnOnce(&Answer<'_>) -> T,
+    ) -> T {
+        match operation {
+            Operation::Get { key, touch } => self.get(key, *touch, now, see),
+            Operation::Look(look) => self.look(look, now, see),
+            Operation::Write(store) => see(&Answer::Written(self.write(store, now))),
+            Operation::Delete { key, if_version } => {
+                let answer = self.delete(key, *if_version, now);
+                see(&answer)
+            }
+            Operation::Invalidate {
+                key,
+                if_version,
+                touch,
+                version,
+            } => {
+                let answer = self.invalidate(key, *if_version, *touch, *version, now);
+                see(&answer)
+            }
+            Operation::Count(count) => see(&Answer::Counted(self.count(count, now))),
+            Operation::Touch { key, expiry } => {
+                // For memcached's clients, a touched item was read.
+                let key = self.key(key);
+                let is_there = self.table.get(&key, now).is_some();
+                self.table.touch(&key, *expiry, now);
+                self.figures.on_touch(is_there);
+                see(if is_there {
+                    &Answer::Done
+                } else {
+                    &Answer::Missing
+                })
+            }
+            Operation::Inspect { key } => self.inspect(key, now, see),
+            Operation::Flush { at } => {
+                self.figures.on_flush();
+                self.table.flush(*at, now);
+                see(&Answer::Done)
+            }
+            Operation::Report => {
+                let report = Report::new(self.figures(), Process::default(), now);
+                see(&Answer::Report(&report))
+            }
+            Operation::Reset => {
+                self.figures = Figures::default();
+                see(&Answer::Done)
+            }
+            Operation::Dump { cursor } => {
+                let next = self.dump(*cursor, now);
+                see(&Answer::Dumped(&self.lines, next))
+            }
+        }
+    }
+
+    /// Brings what is needed to read these keys into the cache.
+    pub fn ahead<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+        let mut batch = [None; dunlin_store::BATCH];
+        let mut len = 0;
+        for key in keys
+            .take(dunlin_store::BATCH)
+            .filter_map(|key| self.table.key(key))
+        {
+            batch[len] = Some(key);
+            len += 1;
+        }
+        if let Some(first) = batch[0] {
+            let keys = batch.map(|key| key.unwrap_or(first));
+            self.table.ahead(&keys[..len]);
+        }
+    }
+
+    /// Finds items that are gone but that no client asks for; see [`Table::sweep`].
+    pub fn sweep(&mut self, buckets: usize, now: Seconds) -> usize {
+        self.table.sweep(buckets, now)
+    }
+
+    /// The figures of commands and table.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.figures.with_table(self.table.stats())
+    }
+
+    fn key<'a>(&self, key: &'a [u8]) -> Key<'a> {
+        self.table
+            .key(key)
+            .expect("commands have keys of 1 to 250 bytes")
+    }
+
+    fn get<T>(
+        &mut self,
+        key: &[u8],
+        touch: Option<Expiry>,
+        now: Seconds,
+        see: impl FnOnce(&Answer<'_>) -> T,
+    ) -> T {
+        let key = self.key(key);
+        let item = self.table.get(&key, now);
+        self.figures.on_get(item.is_some(), touch.is_some());
+        let seen = match item {
+            Some(item) => see(&Answer::Found(Found {
+                item,
+                is_new: false,
+                is_won: false,
+            })),
+            None => see(&Answer::Missing),
+        };
+        if let Some(expiry) = touch {
+            self.table.touch(&key, expiry, now);
+        }
+        seen
+    }
+
+    fn inspect<T>(&mut self, key: &[u8], now: Seconds, see: impl FnOnce(&Answer<'_>) -> T) -> T {
+        self.figures.on_inspect();
+        let key = self.key(key);
+        match self.table.peek(&key, now) {
+            Some(item) => see(&Answer::Found(Found {
+                item,
+                is_new: false,
+                is_won: false,
+            })),
+            None => see(&Answer::Missing),
+        }
+    }
+
+    fn delete(&mut self, key: &[u8], if_version: Option<Version>, now: Seconds) -> Answer<'static> {
+        let result = self.table.delete(&self.key(key), if_version, now);
+        self.figures.on_delete(result.is_ok());
+        deleted(result)
+    }
+
+    fn invalidate(
+        &mut self,
+        key: &[u8],
+        if_version: Option<Version>,
+        touch: Option<Expiry>,
+        version: Option<Version>,
+        now: Seconds,
+    ) -> Answer<'static> {
+        let key = self.key(key);
+        let result = self.table.invalidate(&key, if_version, None, now);
+        if result.is_err() {
+            self.figures.on_delete(false);
+            return deleted(result.map(|_| ()));
+        }
+        if let Some(expiry) = touch {
+            self.table.touch(&key, expiry, now);
+        }
+        self.renumber(&key, version, now);
+        Answer::Done
+    }
+
+    /// Gives an item the version that a client has chosen, if it has.
+    fn renumber(&mut self, key: &Key<'_>, version: Option<Version>, now: Seconds) {
+        if let Some(version) = version {
+            self.table.renumber(key, version, now);
+        }
+    }
+}
+
+fn deleted(result: Result<(), DeleteError>) -> Answer<'static> {
+    match result {
+        Ok(()) => Answer::Done,
+        Err(DeleteError::Absent) => Answer::Missing,
+        Err(DeleteError::VersionDiffers) => Answer::Differs,
+    }
+}

@@ -1,0 +1,69 @@
+//! `mg`: reads an item, or makes an empty one, and decides which client writes it anew.
+
+use dunlin_store::{Item, Seconds, Verb, Write};
+
+use crate::operation::{Answer, Expiry, Found, Look, Step, Steps};
+use crate::partition::Partition;
+
+/// The steps of a read, taken together.
+struct Outcome {
+    expiry: Expiry,
+    is_won: bool,
+}
+
+impl Partition {
+    pub(super) fn look<T>(
+        &mut self,
+        look: &Look<'_>,
+        now: Seconds,
+        see: impl FnOnce(&Answer<'_>) -> T,
+    ) -> T {
+        let key = self.key(look.key);
+        let mut is_new = false;
+        if look.steps.makes_item() && self.table.peek(&key, now).is_none() {
+            let empty = Write {
+                verb: Verb::Add,
+                version: look.version,
+                ..Write::set(b"")
+            };
+            is_new = self.table.write(&key, &empty, now).is_ok();
+        }
+        let item = if look.counts {
+            self.table.get(&key, now)
+        } else {
+            self.table.peek(&key, now)
+        };
+        self.figures.on_get(item.is_some(), look.steps.touches());
+        let Some(item) = item else {
+            return see(&Answer::Missing);
+        };
+        let before = item.expiry();
+        let outcome = outcome(&look.steps, &item, is_new);
+        let found = Found {
+            item,
+            is_new,
+            is_won: outcome.is_won,
+        };
+        let seen = see(&Answer::Found(found));
+        // The answer shows the item as it was before.
+        if outcome.is_won {
+            self.table.claim(&key, now);
+        }
+        if outcome.expiry != before {
+            self.table.touch(&key, outcome.expiry, now);
+        }
+        seen
+    }
+}
+
+fn outcome(steps: &Steps, item: &Item<'_>, is_new: bool) -> Outcome {
+    let (mut expiry, mut is_won) = (item.expiry(), is_new);
+    for step in steps.iter() {
+        expiry = step.expiry(expiry, is_new);
+        if let (Step::Recache(Some(until)), Some(at)) = (step, expiry) {
+            is_won |= !is_new && !item.is_claimed() && at < until;
+        }
+    }
+    is_won |= item.is_stale() && !item.is_claimed();
+    Outcome { expiry, is_won }
+}

@@ -1,0 +1,32 @@
+//! Answers as text.
+
+mod meta;
+mod stats;
+mod text;
+
+use dunlin_store::Seconds;
+
+use crate::command::Ask;
+use crate::operation::Answer;
+
+/// Appends the answer to a command of one operation. For `get` and its kin that is one item; the
+/// end of the list is the connection's.
+pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) {
+    match ask {
+        Ask::Get {
+            key, with_version, ..
+        } => text::item(key, *with_version, answer, out),
+        Ask::Update(update) => text::update(update, answer, out),
+        Ask::Change(change) => text::change(change, answer, out),
+        Ask::MetaGet(command) => meta::get(command, answer, now, out),
+        Ask::MetaSet(set) => meta::set(set, answer, out),
+        Ask::MetaDelete(command) => meta::delete(command, answer, out),
+        Ask::MetaCount(command) => meta::count(command, answer, now, out),
+        Ask::Inspect(key) => meta::inspect(key, answer, now, out),
+        Ask::Flush { is_quiet, .. } => text::line(if *is_quiet { "" } else { "OK" }, out),
+        Ask::Stats(topic) => stats::write(*topic, answer, out),
+        Ask::Reset => text::line("RESET", out),
+    }
+}
+
+pub(crate) use text::line;

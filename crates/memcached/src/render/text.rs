@@ -1,0 +1,92 @@
+//! Answers of the text protocol.
+
+use dunlin_store::{Item, Verb, WriteError};
+
+use crate::command::{Change, TOO_LARGE, Update};
+use crate::number;
+use crate::operation::{Answer, CountError};
+
+pub(super) const NO_MEMORY: &str = "SERVER_ERROR out of memory storing object";
+pub(super) const NOT_A_NUMBER: &str =
+    "CLIENT_ERROR cannot increment or decrement non-numeric value";
+
+/// A line of text; nothing for no text.
+pub(crate) fn line(text: &str, out: &mut Vec<u8>) {
+    if !text.is_empty() {
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// An item that was found; nothing for one that was not.
+pub(super) fn item(key: &[u8], with_version: bool, answer: &Answer<'_>, out: &mut Vec<u8>) {
+    let Answer::Found(found) = answer else {
+        return;
+    };
+    let item = &found.item;
+    out.extend_from_slice(b"VALUE ");
+    out.extend_from_slice(key);
+    out.push(b' ');
+    number::write(out, item.flags());
+    out.push(b' ');
+    number::write(out, item.value().len() as u64);
+    if with_version {
+        out.push(b' ');
+        number::write(out, item.version().0);
+    }
+    data(item, out);
+}
+
+/// The end of a line, and the value with its own.
+pub(super) fn data(item: &Item<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\r\n");
+    item.value().append_to(out);
+    out.extend_from_slice(b"\r\n");
+}
+
+pub(super) fn update(update: &Update<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {
+    if update.is_quiet {
+        return;
+    }
+    let Answer::Written(result) = answer else {
+        return;
+    };
+    let text = match result {
+        Ok(_) => "STORED",
+        Err(WriteError::VersionDiffers) => "EXISTS",
+        Err(WriteError::Absent) if update.if_version.is_some() => "NOT_FOUND",
+        Err(WriteError::Absent | WriteError::Present) => "NOT_STORED",
+        Err(WriteError::TooLong) if joins(update.verb) => "NOT_STORED",
+        Err(WriteError::TooLong) => TOO_LARGE,
+        Err(WriteError::NoMemory) => NO_MEMORY,
+    };
+    line(text, out);
+}
+
+/// True if the value becomes a part of a longer one. memcached reports one that is too long
+/// as not stored.
+pub(super) fn joins(verb: Verb) -> bool {
+    matches!(verb, Verb::Append | Verb::Prepend)
+}
+
+pub(super) fn change(change: &Change<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {
+    let (is_quiet, done) = match change {
+        Change::Delete { is_quiet, .. } => (*is_quiet, "DELETED"),
+        Change::Touch { is_quiet, .. } => (*is_quiet, "TOUCHED"),
+        Change::Count { is_quiet, .. } => (*is_quiet, ""),
+    };
+    if is_quiet {
+        return;
+    }
+    let text = match answer {
+        Answer::Counted(Ok(counted)) => {
+            number::write(out, counted.number);
+            return out.extend_from_slice(b"\r\n");
+        }
+        Answer::Counted(Err(CountError::NotANumber)) => NOT_A_NUMBER,
+        Answer::Counted(Err(CountError::NoMemory)) => "SERVER_ERROR out of memory",
+        Answer::Done => done,
+        _ => "NOT_FOUND",
+    };
+    line(text, out);
+}

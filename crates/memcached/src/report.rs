@@ -1,0 +1,86 @@
+//! The content of statistics: figures of all partitions, and facts about the process, which
+//! the front end knows.
+
+use std::time::Duration;
+
+use dunlin_store::Seconds;
+
+use crate::figures::Figures;
+
+/// Facts about the process and its connections.
+#[derive(Clone, Default, Debug)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it has started.
+    pub started: Seconds,
+    /// Processor time in the program.
+    pub user_time: Duration,
+    /// Processor time in the kernel.
+    pub system_time: Duration,
+    /// Connections at most.
+    pub max_connections: u64,
+    /// Connections since the start.
+    pub total_connections: u64,
+    /// Connections that were refused because there were too many.
+    pub rejected_connections: u64,
+    /// Bytes read from clients.
+    pub bytes_read: u64,
+    /// Bytes written to clients.
+    pub bytes_written: u64,
+    /// Attempts to authenticate, and those that failed.
+    pub auth_attempts: u64,
+    /// Attempts that failed.
+    pub auth_failures: u64,
+    /// Memory for items, in bytes.
+    pub memory: u64,
+    /// Threads that serve.
+    pub threads: u64,
+    /// Connections now.
+    pub connections: Vec<ConnectionFacts>,
+    /// Settings beyond the above, as name and value.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+/// A line of `stats conns`.
+#[derive(Clone, Debug)]
+pub struct ConnectionFacts {
+    /// The number of its descriptor.
+    pub number: u64,
+    /// The client's address.
+    pub address: String,
+    /// When its last command came.
+    pub last_command: Seconds,
+}
+
+/// Everything that `stats` can show.
+#[derive(Clone, Debug)]
+pub struct Report {
+    figures: Figures,
+    process: Process,
+    now: Seconds,
+}
+
+impl Report {
+    /// A report at `now`.
+    #[must_use]
+    pub fn new(figures: Figures, process: Process, now: Seconds) -> Self {
+        Self {
+            figures,
+            process,
+            now,
+        }
+    }
+
+    pub(crate) fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
+    }
+
+    pub(crate) fn now(&self) -> Seconds {
+        self.now
+    }
+}

@@ -1,0 +1,92 @@
+//! The server that a connection belongs to: where operations go.
+
+use dunlin_store::Seconds;
+
+use crate::operation::{Answer, Operation, Ticket};
+use crate::partition::Partition;
+use crate::report::{Process, Report};
+
+/// When an operation is answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Started {
+    /// Its answer was shown.
+    Answered,
+    /// [`Connection::on_answer`](crate::Connection::on_answer) gets its answer later.
+    Later,
+}
+
+/// Runs the operations of connections.
+///
+/// Operations of one connection on one key take effect in the order in which they start.
+pub trait Server {
+    /// Runs an operation and shows its answer to `see`, or keeps a copy and answers later.
+    fn start(
+        &mut self,
+        ticket: Ticket,
+        operation: &Operation<'_>,
+        now: Seconds,
+        see: impl FnOnce(&Answer<'_>),
+    ) -> Started;
+
+    /// Says which keys the connection reads next.
+    fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
+        let _ = keys;
+    }
+
+    /// Says that a client has tried to authenticate.
+    fn on_authentication(&mut self, is_known: bool) {
+        let _ = is_known;
+    }
+}
+
+/// A server of one partition, which answers everything at once.
+#[derive(Debug)]
+pub struct Alone {
+    partition: Partition,
+    process: Process,
+}
+
+impl Alone {
+    /// A server with this partition.
+    #[must_use]
+    pub fn new(partition: Partition, process: Process) -> Self {
+        Self { partition, process }
+    }
+
+    /// Takes facts about the process, for the statistics.
+    pub fn on_facts(&mut self, process: Process) {
+        self.process = process;
+    }
+
+    /// Sweeps its partition; see [`Partition::sweep`].
+    pub fn sweep(&mut self, buckets: usize, now: Seconds) -> usize {
+        self.partition.sweep(buckets, now)
+    }
+}
+
+impl Server for Alone {
+    fn start(
+        &mut self,
+        _ticket: Ticket,
+        operation: &Operation<'_>,
+        now: Seconds,
+        see: impl FnOnce(&Answer<'_>),
+    ) -> Started {
+        if matches!(operation, Operation::Report) {
+            let report = Report::new(self.partition.figures(), self.process.clone(), now);
+            see(&Answer::Report(&report));
+            return Started::Answered;
+        }
+        self.partition.run(operation, now, see);
+        Started::Answered
+    }
+
+    fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
+        self.partition.ahead(keys);
+    }
+
+    fn on_authentication(&mut self, is_known: bool) {
+        self.process.auth_attempts += 1;
+        self.process.auth_failures += u64::from(!is_known);
+    }
+}

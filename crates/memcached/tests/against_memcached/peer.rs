@@ -1,0 +1,169 @@
+//! The two servers that get the same scripts: Debian's `memcached`, started on a UNIX socket of a
+//! folder of its own, and a [`Connection`] with its table in this process.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dunlin_memcached::{Alone, Connection, Partition, Process, Users, Wants};
+use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
+
+/// How long a server may be silent that still has to answer. No script is meant to take so long.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// Makes a server answer that it has read everything.
+const LAST: &[u8] = b"mg end.of.script k\r\n";
+const LAST_ANSWER: &[u8] = b"EN kend.of.script\r\n";
+
+/// Both servers, which have had the same commands.
+pub(crate) struct Pair {
+    theirs: Theirs,
+    ours: Alone,
+}
+
+/// The answers of both to one script.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Answers {
+    pub(crate) ours: Vec<u8>,
+    pub(crate) theirs: Vec<u8>,
+}
+
+struct Theirs {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Pair {
+    /// Starts both; `None` if `memcached` is not installed.
+    pub(crate) fn start(name: &str) -> Option<Self> {
+        let theirs = Theirs::start(name)?;
+        let config = Config {
+            mode: Mode::Cache,
+            seed: Seed::new([3, 4]),
+            first_version: 1,
+        };
+        let table = Table::new(Region::new(64 << 20).unwrap(), config).unwrap();
+        let ours = Alone::new(Partition::new(table), Process::default());
+        Some(Self { theirs, ours })
+    }
+
+    /// Runs a script that `write` makes for an attempt on both. If their clock has ticked
+    /// meanwhile, they get another attempt.
+    pub(crate) fn run(&mut self, write: impl Fn(u32) -> Vec<u8>) -> (Vec<u8>, Answers) {
+        for attempt in 0.. {
+            let script = write(attempt);
+            let before = self.theirs.now();
+            let theirs = self.theirs.ask(&script, |_| false);
+            let now = self.theirs.now();
+            let ours = ask(&mut self.ours, &script, now);
+            if before == now || attempt == 9 {
+                return (script, Answers { ours, theirs });
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    /// Runs a script on both. Their answers end as soon as they are enough: after some scripts they
+    /// have no end.
+    pub(crate) fn begin(&mut self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Answers {
+        let theirs = self.theirs.ask(script, is_enough);
+        let now = self.theirs.now();
+        let ours = ask(&mut self.ours, script, now);
+        Answers { ours, theirs }
+    }
+}
+
+/// Our answers.
+fn ask(server: &mut Alone, script: &[u8], now: Seconds) -> Vec<u8> {
+    let mut connection = Connection::new(None::<std::sync::Arc<Users>>);
+    let bytes = [script, LAST].concat();
+    let (mut rest, mut answers) = (&bytes[..], Vec::new());
+    loop {
+        let taken = connection.receive(rest);
+        rest = &rest[taken..];
+        let wants = connection.run(server, now);
+        answers.extend_from_slice(connection.output());
+        connection.sent(connection.output().len());
+        let is_done = wants == Wants::Input && rest.is_empty();
+        if is_done || connection.is_over() {
+            return answers;
+        }
+    }
+}
+
+impl Theirs {
+    fn start(name: &str) -> Option<Self> {
+        let number = std::process::id();
+        let folder = std::env::temp_dir().join(format!("dunlin-{name}-{number}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let child = Command::new("memcached")
+            .args(["-p", "0", "-U", "0", "-u", "root", "-t", "1", "-s"])
+            .arg(folder.join("socket"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let child = match child {
+            Ok(child) => child,
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            Err(error) => panic!("memcached does not start: {error}"),
+        };
+        let theirs = Self { child, folder };
+        let begin = Instant::now();
+        while UnixStream::connect(theirs.folder.join("socket")).is_err() {
+            assert!(
+                begin.elapsed() < Duration::from_secs(10),
+                "no socket appears"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Some(theirs)
+    }
+
+    /// Their answers to a script, to the end of the connection or of the script, or until they are
+    /// enough.
+    fn ask(&self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut socket = UnixStream::connect(self.folder.join("socket")).unwrap();
+        socket.set_read_timeout(Some(SILENCE)).unwrap();
+        let bytes = [script, LAST].concat();
+        let mut writer = socket.try_clone().unwrap();
+        let writing = std::thread::spawn(move || {
+            // A server that closes early does not read everything.
+            let _ = writer.write_all(&bytes);
+        });
+        let (mut answers, mut piece) = (Vec::new(), [0; 65536]);
+        loop {
+            match socket.read(&mut piece) {
+                Ok(0) => break,
+                Ok(len) => answers.extend_from_slice(&piece[..len]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(error) => panic!("their socket: {error}"),
+            }
+            if answers.ends_with(LAST_ANSWER) || is_enough(&answers) {
+                break;
+            }
+        }
+        drop(socket);
+        writing.join().unwrap();
+        answers
+    }
+
+    /// Their clock: seconds since 1970.
+    fn now(&self) -> Seconds {
+        let stats = String::from_utf8(self.ask(b"stats\r\n", |_| false)).unwrap();
+        let line = stats
+            .lines()
+            .find_map(|line| line.strip_prefix("STAT time "));
+        Seconds(line.unwrap().parse().unwrap())
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
