@@ -133,9 +133,11 @@ fn untimed() -> Vec<Step> {
              -- differential:: life:: check::",
         ),
         sh(
-            "channel mutants",
-            10,
-            "cargo test -p dunlin-channel --features mutants --lib world::",
+            "channels",
+            15,
+            "cargo test -p dunlin-channel --features mutants --lib world:: && \
+             cargo xtask seeds --channel --count 10000 --threads 2 && \
+             cargo xtask seeds --channel --mutants",
         ),
         sh(
             "miri",

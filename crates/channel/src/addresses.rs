@@ -67,6 +67,13 @@ impl Addresses {
         open.is_some_and(|open| open.precise)
     }
 
+    /// True if a request may go over this link now.
+    pub(crate) fn may_send(&self, link: LinkId) -> bool {
+        let link = self.links.get(link).filter(|link| link.open().is_some());
+        let address = link.and_then(|link| self.all.get(link.address()));
+        address.is_some_and(|address| !address.is_retiring())
+    }
+
     pub(crate) const fn version(&self) -> u64 {
         self.version
     }

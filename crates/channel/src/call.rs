@@ -211,6 +211,15 @@ impl Calls {
         Some(attempt)
     }
 
+    /// An attempt that was not handed out does not count.
+    pub(crate) fn take_back(&mut self, id: AttemptId) -> Option<Attempt> {
+        let attempt = self.on_attempt_end(id)?;
+        if let Some(call) = attempt.call.and_then(|call| self.calls.get_mut(call)) {
+            call.begun -= 1;
+        }
+        Some(attempt)
+    }
+
     /// An attempt's end has proved this.
     pub(crate) fn on_ran(&mut self, id: CallId, ran: Ran) {
         if let Some(call) = self.calls.get_mut(id) {

@@ -40,3 +40,30 @@ pub struct Counters {
     /// Look-ups of names that were asked for.
     pub lookups: u64,
 }
+
+impl Counters {
+    /// The sums of two channels.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            full: self.full + other.full,
+            answered: self.answered + other.answered,
+            failed: self.failed + other.failed,
+            expired: self.expired + other.expired,
+            no_server: self.no_server + other.no_server,
+            cancelled: self.cancelled + other.cancelled,
+            attempts: self.attempts + other.attempts,
+            free_repeats: self.free_repeats + other.free_repeats,
+            paid_repeats: self.paid_repeats + other.paid_repeats,
+            hedges: self.hedges + other.hedges,
+            unpaid: self.unpaid + other.unpaid,
+            stale: self.stale + other.stale,
+            connects: self.connects + other.connects,
+            connect_failures: self.connect_failures + other.connect_failures,
+            losses: self.losses + other.losses,
+            drains: self.drains + other.drains,
+            lookups: self.lookups + other.lookups,
+        }
+    }
+}

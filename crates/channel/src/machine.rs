@@ -181,7 +181,7 @@ impl Machine {
     pub fn poll(&mut self, now: Nanos) -> Option<Action> {
         loop {
             while let Some(action) = self.actions.pop_front() {
-                if self.still_holds(&action) {
+                if self.still_holds(&action, now) {
                     return Some(action);
                 }
             }
@@ -191,10 +191,15 @@ impl Machine {
         }
     }
 
-    /// False if the caller has thought better of it since.
-    fn still_holds(&mut self, action: &Action) -> bool {
+    /// False if something has happened since that makes it void.
+    fn still_holds(&mut self, action: &Action, now: Nanos) -> bool {
         match *action {
+            Action::Send { attempt, link, .. } if !self.addresses.may_send(link) => {
+                self.take_back(attempt, now);
+                false
+            }
             Action::Send { attempt, .. } => self.calls.on_out(attempt),
+            Action::Cancel { attempt } => self.calls.attempt(attempt).is_some(),
             Action::End { call, .. } => self.calls.remove(call).is_some(),
             _ => true,
         }

@@ -33,17 +33,7 @@ fn seeds() {
     let mut total = Counters::default();
     for seed in 1..=1000 {
         let (_, counters) = run(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
-        total.hedges += counters.hedges;
-        total.paid_repeats += counters.paid_repeats;
-        total.free_repeats += counters.free_repeats;
-        total.unpaid += counters.unpaid;
-        total.drains += counters.drains;
-        total.losses += counters.losses;
-        total.stale += counters.stale;
-        total.full += counters.full;
-        total.expired += counters.expired;
-        total.no_server += counters.no_server;
-        total.cancelled += counters.cancelled;
+        total = total.plus(&counters);
     }
     // A run that no longer gets there proves nothing.
     let reached = [

@@ -7,12 +7,14 @@
 //! |---|---|
 //! | [`world`] | clock, random numbers, network, hosts; an attacker, and no other protocol |
 //! | [`cluster`] | the run of a seed: a plan, processes that call each other, checkers |
+//! | [`channel`] | the run of a seed with channels, against servers that fail |
 //! | [`scenario`] | loads whose rates and latencies are measured |
 //!
 //! Invariants: one seed is one run. Nothing here reads a clock, an environment or an address, and
 //! nothing iterates over a container whose order is not fixed.
 #![forbid(unsafe_code)]
 
+pub mod channel;
 pub mod cluster;
 pub mod scenario;
 pub mod world;

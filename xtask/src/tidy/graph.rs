@@ -102,6 +102,7 @@ const RULES: &[Rule] = &[
             "dunlin-msgbuf",
             "dunlin-core",
             "dunlin-control",
+            "dunlin-channel",
         ],
     ),
     rule("dunlin-scenario", &["dunlin-core", "dunlin-sim", "harness"]),

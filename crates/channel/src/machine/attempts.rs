@@ -207,6 +207,21 @@ impl Machine {
         true
     }
 
+    /// The link of an attempt that has not been handed out is gone, or its server drains: the call
+    /// goes elsewhere, as if the attempt had not been.
+    pub(super) fn take_back(&mut self, id: AttemptId, now: Nanos) {
+        let Some(attempt) = self.calls.take_back(id) else {
+            return;
+        };
+        self.release(&attempt, now);
+        let call = attempt.call.and_then(|id| self.calls.get(id));
+        if call.is_some_and(|call| call.live().next().is_none())
+            && let Some(call) = attempt.call
+        {
+            self.dispatch(call, now);
+        }
+    }
+
     /// Where the next attempt goes: not where the last one went, if there is another server.
     fn place(&mut self, id: CallId, now: Nanos) -> Option<(AddressId, LinkId)> {
         let call = self.calls.get(id)?;

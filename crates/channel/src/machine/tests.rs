@@ -173,6 +173,40 @@ fn a_cancelled_call_stays_outstanding_until_its_attempt_ends() {
 }
 
 #[test]
+fn a_request_that_was_not_taken_goes_elsewhere_when_its_link_is_lost() {
+    let (mut machine, links) = open(&["a", "b"], Config::DEFAULT);
+    for (lost, drains) in [(links[0], true), (links[1], false)] {
+        let mut waiting = 0;
+        for _ in 0..16 {
+            call(&mut machine, false, MILLI);
+            waiting += 1;
+        }
+        match drains {
+            true => machine.on_serving(lost, true, 1, MILLI),
+            false => machine.on_closed(lost, CloseReason::Reset, MILLI),
+        }
+        while let Some(action) = machine.poll(MILLI) {
+            if let Action::Send { link, .. } = action {
+                assert_ne!(link, lost);
+                waiting -= 1;
+            }
+        }
+        let expected = if drains { 0 } else { 16 };
+        assert_eq!(waiting, expected, "those without a server wait for one");
+    }
+}
+
+#[test]
+fn an_attempt_that_has_ended_is_not_cancelled() {
+    let (mut machine, _) = open(&["a"], Config::DEFAULT);
+    let id = call(&mut machine, false, MILLI);
+    let (attempt, _) = sent(&mut machine, MILLI);
+    machine.on_cancel(id, MILLI);
+    machine.on_end(attempt, Outcome::Answered, MILLI);
+    assert_eq!(machine.poll(MILLI), None);
+}
+
+#[test]
 fn an_end_that_was_not_taken_is_not_delivered_after_the_drop() {
     let (mut machine, _) = open(&["a"], Config::DEFAULT);
     let id = call(&mut machine, false, MILLI);

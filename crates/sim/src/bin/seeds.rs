@@ -2,6 +2,8 @@
 //! found; each once, or with two variants of an endpoint that must not differ. `cargo xtask seeds`
 //! calls it. Exit status 1: a checker found something, or variants differ; 2: wrong arguments.
 
+#[path = "seeds/channel.rs"]
+mod channel;
 #[path = "seeds/differential.rs"]
 mod differential;
 
@@ -13,8 +15,8 @@ use dunlin_sim::{Failure, Mutant, Options, Report, run_seed};
 const USAGE: &str = "\
 Runs simulated clusters, one per seed: faults first, then a sound network; checkers throughout.
 
-usage: seeds [--differential] [--count N | --minutes M | --seed N | --mutants] [--from N]
-             [--mutant NAME] [--lines N] [--json]
+usage: seeds [--differential | --channel] [--count N | --minutes M | --seed N | --mutants]
+             [--from N] [--threads N] [--mutant NAME] [--lines N] [--json]
 
   --count N      run N seeds (default 1000)
   --minutes M    run seeds for M minutes
@@ -24,6 +26,9 @@ usage: seeds [--differential] [--count N | --minutes M | --seed N | --mutants] [
   --differential run each seed with two variants and compare everything that can be seen;
                  with --mutant, plant it in the second one; with --mutants, run up to --count
                  seeds (default 500) until each planted difference is found
+  --channel      run seeds of channels against servers that fail; with --mutants, until each bug
+                 that can be planted in a channel is found, by up to --count seeds (default 200)
+  --threads N    threads that run seeds of channels (default 1)
   --from N       first seed (default 1)
   --mutant NAME  plant this bug in every endpoint
   --lines N      print so many lines of a failure's trace (default 120)
@@ -34,7 +39,8 @@ examples:
   cargo xtask seeds --seed 4711
   cargo xtask seeds --mutants
   cargo xtask seeds --differential --count 1000
-  cargo xtask seeds --differential --mutants";
+  cargo xtask seeds --differential --mutants
+  cargo xtask seeds --channel --count 10000 --threads 2";
 
 #[derive(Clone, Debug, Default)]
 struct Arguments {
@@ -44,6 +50,11 @@ struct Arguments {
     from: u64,
     mutants: bool,
     differential: bool,
+    channel: bool,
+    /// Threads that run seeds of channels.
+    threads: u64,
+    /// A planted bug by its name, which the kind of run knows.
+    planted: Option<String>,
     mutant: Option<Mutant>,
     json: bool,
     /// Lines of a failure's trace to print.
@@ -62,7 +73,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let fine = if arguments.differential {
+    let fine = if arguments.channel {
+        channel::run(&arguments)
+    } else if arguments.differential {
         differential::run(&arguments)
     } else if arguments.mutants {
         run_mutants(&arguments)
@@ -82,6 +95,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
     let mut out = Arguments {
         from: 1,
         lines: 120,
+        threads: 1,
         ..Arguments::default()
     };
     while let Some(word) = words.next() {
@@ -92,13 +106,18 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
             "--minutes" => out.minutes = Some(number(&value()?)?),
             "--seed" => out.seed = Some(number(&value()?)?),
             "--from" => out.from = number(&value()?)?,
-            "--mutant" => out.mutant = Some(mutant(&value()?)?),
+            "--mutant" => out.planted = Some(value()?),
             "--differential" => out.differential = true,
+            "--channel" => out.channel = true,
+            "--threads" => out.threads = number(&value()?)?,
             "--mutants" => out.mutants = true,
             "--lines" => out.lines = number(&value()?)?,
             "--json" => out.json = true,
             _ => return Err(format!("{word}: no such option")),
         }
+    }
+    if !out.channel {
+        out.mutant = out.planted.as_deref().map(mutant).transpose()?;
     }
     if out.mutants && Mutant::all().is_empty() {
         return Err("this build has no planted bugs; build with --features mutants".to_owned());

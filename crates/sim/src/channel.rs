@@ -1,0 +1,29 @@
+//! Channels over endpoints: the run of a seed in which clients drive `dunlin_channel` against
+//! servers that crash, stop, drain, restart as another process, refuse, answer slowly and leave the
+//! list of addresses, over a network that loses, repeats and delays frames.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `plan.rs` | what a seed decides |
+//! | `ledger.rs` | every call with its runs and its end, and what must hold |
+//! | `desk.rs` | wishes of processes that the world grants: sessions, look-ups |
+//! | `client.rs`, `server.rs` | the processes |
+//! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
+//! | `run.rs` | the run of a seed |
+//!
+//! Sessions begin and end as the stage says: `cluster` tests the handshake. Requests, answers,
+//! deadlines and cancellations are the endpoint's own.
+
+mod client;
+mod desk;
+mod faults;
+mod ledger;
+mod plan;
+mod run;
+mod server;
+mod stage;
+
+pub use dunlin_channel::Counters;
+#[cfg(feature = "mutants")]
+pub use dunlin_channel::mutant::Mutant;
+pub use run::{Failure, Options, Report, run_seed};

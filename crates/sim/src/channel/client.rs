@@ -1,0 +1,456 @@
+//! A client: a channel's machine, driven over an endpoint. It issues the calls of its plan.
+//!
+//! Invariant: every attempt that the machine hands out is a call of the endpoint until its end, and
+//! its tag is the attempt's number. Called by the world, and by `stage` for what a nexus would say.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use dunlin_channel::{
+    Action, AttemptId, CallEnd, CallId, Counters, Fault, LinkId, Machine, Opened, Outcome, State,
+    Terms,
+};
+use dunlin_core::{CallOptions, CloseReason, Cx, Done, Nanos, Rpc, RpcError, Session, Tag};
+
+use dunlin_wire::ErrorCode;
+
+use super::desk::{Desk, Order};
+use super::ledger::Shared;
+use super::plan::{self, Plan};
+use super::server::{CALL, index};
+use crate::world::clock::SimClock;
+use crate::world::net::{NetHandle, PortId, SimTransport};
+use crate::world::rng::Rng;
+
+/// Completions that the machine has not seen.
+#[derive(Default)]
+pub(super) struct Inbox {
+    done: Vec<Done>,
+}
+
+struct Attempt {
+    id: AttemptId,
+    name: usize,
+    link: LinkId,
+    call: dunlin_core::CallId,
+    is_cancelled: bool,
+    is_precise: bool,
+}
+
+/// A session that is open.
+struct Link {
+    session: Session,
+    server: usize,
+    is_draining: bool,
+    is_precise: bool,
+}
+
+pub(super) struct Client {
+    rpc: Rpc<SimTransport, SimClock, Inbox>,
+    machine: Machine,
+    port: PortId,
+    desk: Desk,
+    ledger: Shared,
+    rng: Rng,
+    now: Nanos,
+    is_closed: bool,
+    connecting: BTreeMap<LinkId, usize>,
+    links: BTreeMap<LinkId, Link>,
+    listed: Vec<String>,
+    /// Since when a link leads to a listed server that does not drain.
+    ready: Option<Nanos>,
+    /// Ends that are reported a second time.
+    again: VecDeque<(AttemptId, Outcome)>,
+    /// By tag.
+    attempts: BTreeMap<u64, Attempt>,
+    names: BTreeMap<CallId, usize>,
+    tags: u64,
+    /// When the next calls begin.
+    begin: VecDeque<Nanos>,
+    cancel: BTreeSet<(Nanos, usize, CallId)>,
+    plan: Plan,
+}
+
+impl Client {
+    pub(super) fn boot(
+        net: &NetHandle,
+        port: PortId,
+        plan: &Plan,
+        (desk, ledger): (Desk, Shared),
+        mut rng: Rng,
+    ) -> Self {
+        let halves = SimTransport::open(net, port);
+        let clock = net.borrow().clock(port);
+        let seed = rng.next_u64();
+        let mut rpc = Rpc::new(
+            Inbox::default(),
+            clock,
+            halves,
+            plan::endpoint(),
+            seed,
+            None,
+        )
+        .expect("the defaults are within their ranges");
+        rpc.on_completion(|app, done, _: &mut Cx<'_>| app.done.push(done));
+        let mut at = Nanos::ZERO;
+        let begin = (0..plan.calls).map(|_| {
+            at += Nanos(rng.exponential(plan.gap.0));
+            at
+        });
+        Self {
+            rpc,
+            machine: Machine::new(plan.channel, seed, Nanos::ZERO),
+            port,
+            desk,
+            ledger,
+            begin: begin.collect(),
+            rng,
+            now: Nanos::ZERO,
+            is_closed: false,
+            connecting: BTreeMap::new(),
+            listed: Vec::new(),
+            ready: None,
+            again: VecDeque::new(),
+            links: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            names: BTreeMap::new(),
+            tags: 0,
+            cancel: BTreeSet::new(),
+            plan: plan.clone(),
+        }
+    }
+
+    pub(super) fn run_once(&mut self) {
+        self.rpc.run_once();
+        self.now = self.now.max(self.rpc.now());
+        while self.rpc.lifecycle().take_closed().is_some() {}
+        for done in std::mem::take(&mut self.rpc.app_mut().done) {
+            self.on_done(done);
+        }
+        if self.again.len() > 4
+            && let Some((id, outcome)) = self.again.pop_front()
+        {
+            self.machine.on_end(id, outcome, self.now);
+        }
+        self.begin_due();
+        self.cancel_due();
+        self.settle();
+    }
+
+    /// No call is late.
+    pub(super) fn check(&mut self, now: Nanos) {
+        let is_ready = self.links.values().any(|link| self.may_be_picked(link));
+        self.ready = is_ready.then(|| self.ready.unwrap_or(now));
+        let (patience, ready) = (self.plan.channel.patience, self.ready);
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.check(self.port.0, now, patience, ready);
+    }
+
+    fn may_be_picked(&self, link: &Link) -> bool {
+        let mut mates = self
+            .links
+            .values()
+            .filter(|mate| mate.server == link.server);
+        let name = link.server.to_string();
+        mates.all(|mate| !mate.is_draining) && self.listed.contains(&name)
+    }
+
+    pub(super) fn next_wakeup(&mut self) -> Nanos {
+        let machine = self.machine.next_wakeup();
+        let begin = self.begin.front().copied();
+        let cancel = self.cancel.first().map(|(at, ..)| *at);
+        let own = machine.into_iter().chain(begin).chain(cancel).min();
+        self.rpc.next_wakeup().min(own.unwrap_or(Nanos::MAX))
+    }
+
+    pub(super) fn rpc(&mut self) -> &mut Rpc<SimTransport, SimClock, Inbox> {
+        &mut self.rpc
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        *self.machine.counters()
+    }
+
+    /// An address that does not serve, although the world is sound.
+    pub(super) fn ill(&self) -> Option<String> {
+        let mut views = self.machine.addresses();
+        let is_ill = |state| matches!(state, State::Connecting | State::Gone);
+        let ill = views.find(|view| is_ill(view.state));
+        ill.map(|view| format!("port {}: all is well, and {view:?}", self.port.0))
+    }
+
+    /// Attempts whose end has not come.
+    pub(super) fn under_way(&self) -> usize {
+        self.attempts.len()
+    }
+
+    // News of the stage.
+
+    /// A link has opened; the client may not want it any more.
+    pub(super) fn on_opened(&mut self, link: LinkId, session: Session, opened: &Opened) {
+        let Some(server) = self.connecting.remove(&link) else {
+            self.rpc.disconnect(session);
+            return self.order(Order::Disconnected(session));
+        };
+        let entry = Link {
+            session,
+            server,
+            is_draining: false,
+            is_precise: opened.precise,
+        };
+        self.links.insert(link, entry);
+        self.machine.on_opened(link, opened, self.now);
+    }
+
+    /// A link could not be opened, or is lost.
+    pub(super) fn on_closed(&mut self, link: LinkId, reason: CloseReason) {
+        self.connecting.remove(&link);
+        if let Some(entry) = self.links.remove(&link) {
+            self.rpc.lifecycle().close(entry.session, reason);
+        }
+        self.machine.on_closed(link, reason, self.now);
+    }
+
+    pub(super) fn on_draining(&mut self, link: LinkId) {
+        if let Some(entry) = self.links.get_mut(&link) {
+            entry.is_draining = true;
+        }
+        self.machine.on_serving(link, true, 1, self.now);
+    }
+
+    pub(super) fn on_names(&mut self, names: Option<&[String]>) {
+        match names {
+            Some(names) => {
+                self.listed = names.to_vec();
+                let names = names.iter().map(String::as_str);
+                self.machine.on_addresses(names, self.now);
+            }
+            None => self.machine.on_lookup_failed(self.now),
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+        self.machine.close(self.now);
+    }
+
+    // Calls.
+
+    fn begin_due(&mut self) {
+        while self.begin.front().is_some_and(|at| *at <= self.now) {
+            self.begin.pop_front();
+            self.begin_call();
+        }
+    }
+
+    fn begin_call(&mut self) {
+        let (now, rng, plan) = (self.now, &mut self.rng, &self.plan);
+        let own = rng
+            .chance(plan.deadlines)
+            .then(|| now + Nanos(rng.exponential(50_000_000)));
+        let terms = Terms {
+            idempotent: rng.chance(plan.idempotent),
+            deadline: own.or(plan.channel.deadline.map(|span| now + span)),
+            key: Some(rng.next_u64()),
+            endpoint: None,
+        };
+        let Ok(call) = self.machine.on_call(terms, now) else {
+            return;
+        };
+        let name = self.ledger.borrow_mut().begin(self.port.0, terms, now);
+        self.names.insert(call, name);
+        if rng.chance(plan.cancels) {
+            let at = now + Nanos(rng.exponential(5_000_000));
+            self.cancel.insert((at, name, call));
+        }
+    }
+
+    fn cancel_due(&mut self) {
+        while let Some((at, name, call)) = self.cancel.first().copied() {
+            if at > self.now {
+                return;
+            }
+            self.cancel.pop_first();
+            if self.ledger.borrow_mut().cancel(name) {
+                self.machine.on_cancel(call, self.now);
+            }
+        }
+    }
+
+    /// Carries out what the machine wants done.
+    fn settle(&mut self) {
+        while let Some(action) = self.machine.poll(self.now) {
+            match action {
+                Action::Connect { link, address, .. } => self.connect(link, address),
+                Action::Disconnect { link } => self.disconnect(link),
+                Action::Send {
+                    attempt,
+                    call,
+                    link,
+                    deadline,
+                } => {
+                    self.send(attempt, call, link, deadline);
+                }
+                Action::Cancel { attempt } => self.cancel_attempt(attempt),
+                Action::End { call, end } => {
+                    let name = self.names.remove(&call);
+                    self.end(name.expect("the machine has named it"), end);
+                }
+                Action::LookUp => self.order(Order::LookUp),
+            }
+        }
+    }
+
+    fn end(&self, name: usize, end: CallEnd) {
+        let goes_on = |attempt: &Attempt| attempt.name == name && !attempt.is_cancelled;
+        if self.attempts.values().any(goes_on) {
+            self.violate(format!(
+                "call {name} has ended, and an attempt at it goes on"
+            ));
+        }
+        let patience = self.plan.channel.patience;
+        self.ledger.borrow_mut().end(name, end, self.now, patience);
+    }
+
+    fn order(&self, order: Order) {
+        self.desk.borrow_mut().push((self.port, order));
+    }
+
+    fn connect(&mut self, link: LinkId, address: dunlin_channel::AddressId) {
+        let mut views = self.machine.addresses();
+        let view = views.find(|view| view.id == address);
+        let server = view.and_then(|view| view.name.parse().ok());
+        let server = server.expect("names are numbers");
+        self.connecting.insert(link, server);
+        self.order(Order::Connect(link, server));
+    }
+
+    fn disconnect(&mut self, link: LinkId) {
+        self.connecting.remove(&link);
+        let Some(Link { session, .. }) = self.links.remove(&link) else {
+            return;
+        };
+        let is_used = self.attempts.values().any(|attempt| attempt.link == link);
+        if is_used && !self.is_closed {
+            self.violate(format!("{link:?} is disconnected with calls under way"));
+        }
+        self.rpc.disconnect(session);
+        self.order(Order::Disconnected(session));
+    }
+
+    fn send(&mut self, id: AttemptId, call: CallId, link: LinkId, deadline: Option<Nanos>) {
+        let Some(name) = self.names.get(&call).copied() else {
+            return self.violate(format!("a call that has ended is sent: {call:?}"));
+        };
+        let live = self.attempts.values().filter(|it| it.name == name).count();
+        let most = usize::from(self.plan.channel.retry.attempts);
+        let now = self.now;
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.send(name, (live, most), deadline, now);
+        drop(ledger);
+        let Some(entry) = self.links.get(&link) else {
+            return self.violate(format!("a request goes over {link:?}, which is not open"));
+        };
+        let (session, is_precise) = (entry.session, entry.is_precise);
+        if !self.may_be_picked(entry) {
+            self.violate(format!(
+                "a request goes to a server that drains or left: {link:?}"
+            ));
+        }
+        let bufs = (
+            self.rpc.cx().copy(&(name as u64).to_le_bytes()),
+            self.rpc.buf(8),
+        );
+        let (Ok(request), Ok(response)) = bufs else {
+            return self.violate("there is no memory for a request".to_owned());
+        };
+        self.tags += 1;
+        let options = CallOptions {
+            deadline: deadline.map(|end| end.since(self.now)),
+        };
+        let taken = self
+            .rpc
+            .call_with(session, CALL, request, response, Tag(self.tags), options);
+        match taken {
+            Ok(call) => {
+                self.attempts.insert(
+                    self.tags,
+                    Attempt {
+                        id,
+                        name,
+                        link,
+                        call,
+                        is_cancelled: false,
+                        is_precise,
+                    },
+                );
+            }
+            Err(refused) => {
+                let fault = Fault::NotTaken(refused.kind);
+                self.on_end(id, name, Outcome::Failed(fault), is_precise);
+            }
+        }
+    }
+
+    fn cancel_attempt(&mut self, id: AttemptId) {
+        let mut attempts = self.attempts.values_mut();
+        let Some(attempt) = attempts.find(|attempt| attempt.id == id) else {
+            return self.violate(format!("{id:?} is cancelled, and is not under way"));
+        };
+        attempt.is_cancelled = true;
+        let call = attempt.call;
+        // Its end comes as any other does.
+        self.rpc.cx().cancel(call);
+    }
+
+    fn on_done(&mut self, done: Done) {
+        let Some(attempt) = self.attempts.remove(&done.tag.0) else {
+            return self.violate(format!("no attempt has the tag {:?}", done.tag));
+        };
+        let outcome = match done.result {
+            Ok(()) => {
+                let answer = done.response.data().first_chunk();
+                let answer = answer.map(|name| index(u64::from_le_bytes(*name)));
+                if answer != Some(attempt.name) {
+                    self.violate(format!("call {} has another's answer", attempt.name));
+                }
+                Outcome::Answered
+            }
+            Err(error) => Outcome::Failed(Fault::Sent(error)),
+        };
+        self.on_end(attempt.id, attempt.name, outcome, attempt.is_precise);
+        if self.rng.chance(self.plan.cancels) {
+            self.drop_call(attempt.name);
+        }
+    }
+
+    /// The caller drops its call while its end is on the way to it.
+    fn drop_call(&mut self, name: usize) {
+        let mut names = self.names.iter();
+        let call = names
+            .find(|(_, other)| **other == name)
+            .map(|(call, _)| *call);
+        if let Some(call) = call.filter(|_| self.ledger.borrow_mut().cancel(name)) {
+            self.machine.on_cancel(call, self.now);
+        }
+    }
+
+    fn on_end(&mut self, id: AttemptId, name: usize, outcome: Outcome, is_precise: bool) {
+        let shutting_down = Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN));
+        let is_free = match outcome {
+            Outcome::Answered => false,
+            Outcome::Failed(Fault::NotTaken(_) | Fault::NotSent(_)) => true,
+            Outcome::Failed(fault) => is_precise && fault == shutting_down,
+        };
+        if self.attempts.values().all(|attempt| attempt.name != name) {
+            self.ledger.borrow_mut().idle(name, self.now, is_free);
+        }
+        if self.rng.one_in(5) {
+            self.again.push_back((id, outcome));
+        }
+        self.machine.on_end(id, outcome, self.now);
+    }
+
+    fn violate(&self, what: String) {
+        self.ledger.borrow_mut().violate(what);
+    }
+}

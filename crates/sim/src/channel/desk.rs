@@ -1,0 +1,22 @@
+//! Wishes of the clients that the stage grants: sessions, their ends, and look-ups.
+//!
+//! Called by `client`, emptied by `stage`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dunlin_channel::LinkId;
+use dunlin_core::Session;
+
+use crate::world::net::PortId;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// Open a session for this link to a server.
+    Connect(LinkId, usize),
+    /// The client has ended its session.
+    Disconnected(Session),
+    LookUp,
+}
+
+pub(super) type Desk = Rc<RefCell<Vec<(PortId, Order)>>>;

@@ -1,0 +1,139 @@
+//! The faults of a run, and how the world is healed. Called by `run`.
+
+use dunlin_core::{CloseReason, Nanos};
+
+use super::plan::FAILURE;
+use super::stage::{Event, Stage};
+use crate::world::Act;
+use crate::world::net::{HostId, PortId};
+use crate::world::rng::Rng;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fault {
+    Crash(usize),
+    Start(usize),
+    Stop(usize),
+    Continue(usize),
+    Drain(usize),
+    /// It is drained, or has had its time.
+    Drained(usize, Nanos),
+    List(usize, bool),
+}
+
+impl Fault {
+    pub(super) fn draw(servers: usize, rng: &mut Rng) -> Self {
+        let server = rng.index(servers);
+        match rng.below(6) {
+            0 => Self::Crash(server),
+            1 => Self::Stop(server),
+            2 | 3 => Self::Drain(server),
+            4 => Self::List(server, false),
+            _ => Self::List(server, true),
+        }
+    }
+}
+
+impl Stage {
+    pub(super) fn strike(&mut self, fault: Fault) {
+        match fault {
+            Fault::Crash(server) => self.crash(server),
+            Fault::Start(server) => self.world.act(Act::Boot(PortId(server))),
+            Fault::Stop(server) => self.stop(server),
+            Fault::Continue(server) => {
+                self.paused[server] = false;
+                self.world.act(Act::Resume(HostId(server)));
+            }
+            Fault::Drain(server) => self.drain(server),
+            Fault::Drained(server, limit) => self.drained(server, limit),
+            Fault::List(server, is_listed) => self.listed[server] = is_listed,
+        }
+    }
+
+    fn crash(&mut self, server: usize) {
+        self.lose_all(server, Nanos::from_millis(2), CloseReason::PeerFailed);
+        self.world.act(Act::Crash(PortId(server)));
+        let down = Nanos::from_micros(self.rng.log_between(100, 400_000));
+        let at = self.world.now() + down;
+        self.schedule(at, Event::Strike(Fault::Start(server)));
+    }
+
+    /// Its clients give it up after a while, if it does not go on before.
+    fn stop(&mut self, server: usize) {
+        if std::mem::replace(&mut self.paused[server], true) {
+            return;
+        }
+        self.world.act(Act::Pause(HostId(server)));
+        let span = Nanos::from_micros(self.rng.log_between(1_000, 800_000));
+        if span >= FAILURE {
+            self.lose_all(server, FAILURE, CloseReason::PeerFailed);
+        }
+        let at = self.world.now() + span;
+        self.schedule(at, Event::Strike(Fault::Continue(server)));
+    }
+
+    fn drain(&mut self, server: usize) {
+        let now = self.world.now();
+        let limit = now + Nanos::from_micros(self.rng.log_between(1_000, 500_000));
+        let Some(rpc) = self.server(server).filter(|rpc| !rpc.app().is_draining()) else {
+            return;
+        };
+        rpc.app_mut().drain();
+        for at in self.open_at(server) {
+            let after = Nanos::from_micros(self.rng.log_between(10, 50_000));
+            self.schedule(now + after, Event::Draining(at));
+        }
+        self.schedule(now, Event::Strike(Fault::Drained(server, limit)));
+    }
+
+    fn drained(&mut self, server: usize, limit: Nanos) {
+        let now = self.world.now();
+        let Some(rpc) = self.server(server) else {
+            return;
+        };
+        if rpc.app().is_draining() && (rpc.session_count() == 0 || now >= limit) {
+            return self.crash(server);
+        }
+        if rpc.app().is_draining() {
+            let again = now + Nanos::from_millis(1);
+            self.schedule(again, Event::Strike(Fault::Drained(server, limit)));
+        }
+    }
+
+    fn open_at(&self, server: usize) -> Vec<usize> {
+        let all = self.sessions.iter().enumerate();
+        all.filter(|(_, made)| made.server == server && made.is_open)
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// Every client of a server learns within a time that its session is gone.
+    fn lose_all(&mut self, server: usize, within: Nanos, reason: CloseReason) {
+        for at in self.open_at(server) {
+            let after = Nanos(self.rng.below(within.0));
+            let then = self.world.now() + after;
+            self.schedule(then, Event::Lost(at, reason));
+        }
+    }
+
+    /// Every server runs, is listed and refuses nothing.
+    pub(super) fn heal(&mut self) {
+        self.paused.fill(false);
+        self.listed.fill(true);
+        let servers = self.listed.len();
+        for server in 0..servers {
+            if self
+                .server(server)
+                .is_some_and(|rpc| rpc.app().is_draining())
+            {
+                self.lose_all(server, Nanos::from_millis(2), CloseReason::PeerFailed);
+                self.world.act(Act::Crash(PortId(server)));
+            }
+        }
+        self.world.act(Act::Heal);
+        for server in 0..servers {
+            if let Some(rpc) = self.server(server) {
+                rpc.app_mut().heal();
+            }
+        }
+    }
+}

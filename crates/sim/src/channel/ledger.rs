@@ -1,0 +1,193 @@
+//! Every call of a run, with its runs, its attempts and its end; and what must hold of them.
+//!
+//! Invariant: the first broken one is kept. Called by clients and servers at the moment at which
+//! something happens, and by `run` at the end.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use dunlin_channel::{CallEnd, Terms, Why};
+use dunlin_core::Nanos;
+use dunlin_wire::Ran;
+
+#[derive(Clone, Debug)]
+struct Call {
+    client: usize,
+    terms: Terms,
+    runs: u32,
+    attempts: usize,
+    end: Option<CallEnd>,
+    is_cancelled: bool,
+    /// Since when none of its attempts is under way.
+    idle: Option<Nanos>,
+    /// The next attempt costs nothing.
+    is_free: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    calls: Vec<Call>,
+    /// Tenths of repeats that each client has paid for.
+    paid: BTreeMap<usize, u64>,
+    violation: Option<String>,
+}
+
+pub(super) type Shared = Rc<RefCell<Ledger>>;
+
+/// A client's thread may be busy, and a call may pause before a repeat.
+const LATE: Nanos = Nanos::from_millis(1);
+const SLACK: Nanos = Nanos::from_millis(110);
+
+impl Ledger {
+    pub(super) fn violate(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    pub(super) fn take_violation(&mut self) -> Option<String> {
+        self.violation.take()
+    }
+
+    /// A client begins a call. Returns its name.
+    pub(super) fn begin(&mut self, client: usize, terms: Terms, now: Nanos) -> usize {
+        self.calls.push(Call {
+            client,
+            terms,
+            runs: 0,
+            attempts: 0,
+            end: None,
+            is_cancelled: false,
+            idle: Some(now),
+            is_free: true,
+        });
+        self.calls.len() - 1
+    }
+
+    /// A request leaves. `live`: attempts at the call that are under way already.
+    pub(super) fn send(
+        &mut self,
+        name: usize,
+        (live, most): (usize, usize),
+        deadline: Option<Nanos>,
+        now: Nanos,
+    ) {
+        let call = &mut self.calls[name];
+        let client = call.client;
+        call.attempts += 1;
+        call.idle = None;
+        if !std::mem::replace(&mut call.is_free, false) {
+            self.pay(client, now);
+        }
+        let call = &self.calls[name];
+        let problem = if call.attempts > most {
+            "has too many attempts"
+        } else if live > 0 && !call.terms.idempotent {
+            "has two attempts at once, and may not run twice"
+        } else if call.end.is_some() || call.is_cancelled {
+            "is sent after its end"
+        } else if deadline != call.terms.deadline {
+            "is sent with another deadline"
+        } else {
+            return;
+        };
+        let what = format!("call {name} {problem}: {call:?}");
+        self.violate(what);
+    }
+
+    /// A client repeats or hedges: its bucket must have held that. In tenths of a repeat.
+    fn pay(&mut self, client: usize, now: Nanos) {
+        let paid = self.paid.entry(client).or_default();
+        *paid += 10;
+        let calls = self.calls.iter().filter(|call| call.client == client);
+        let earned = 1000 + calls.count() as u64 + now.0.div_ceil(10_000_000);
+        if *paid > earned {
+            let what = format!("client {client} repeats {paid}/10 times of {earned}/10");
+            self.violate(what);
+        }
+    }
+
+    /// The last attempt that was under way has ended. `is_free`: so that a repeat costs nothing.
+    pub(super) fn idle(&mut self, name: usize, now: Nanos, is_free: bool) {
+        self.calls[name].idle = Some(now);
+        self.calls[name].is_free = is_free;
+    }
+
+    /// A handler runs.
+    pub(super) fn run(&mut self, name: usize) {
+        let Some(call) = self.calls.get_mut(name) else {
+            return self.violate(format!("a handler runs for no call: {name}"));
+        };
+        call.runs += 1;
+        if call.runs > 1 && !call.terms.idempotent {
+            self.violate(format!("call {name} runs twice"));
+        }
+    }
+
+    pub(super) fn cancel(&mut self, name: usize) -> bool {
+        let call = &mut self.calls[name];
+        let is_open = call.end.is_none() && !call.is_cancelled;
+        call.is_cancelled |= is_open;
+        is_open
+    }
+
+    pub(super) fn end(&mut self, name: usize, end: CallEnd, now: Nanos, patience: Nanos) {
+        let call = &mut self.calls[name];
+        let idle = call.idle.map_or(Nanos::ZERO, |idle| now.since(idle));
+        let problem = match end {
+            _ if call.is_cancelled => "ends after it was cancelled",
+            _ if call.end.is_some() => "ends twice",
+            CallEnd::Answered(_) if call.runs == 0 => "is answered, and never ran",
+            CallEnd::Failed(failure) if failure.why == Why::NoServer && idle < patience => {
+                "has waited less than its patience"
+            }
+            _ => {
+                call.end = Some(end);
+                return;
+            }
+        };
+        self.violate(format!("call {name} {problem}: {end:?}"));
+    }
+
+    /// No call of `client` has outlived its deadline, or has waited for too long.
+    /// `ready`: since when a server was ready for all of them.
+    pub(super) fn check(
+        &mut self,
+        client: usize,
+        now: Nanos,
+        patience: Nanos,
+        ready: Option<Nanos>,
+    ) {
+        let open = |call: &&Call| call.client == client && call.end.is_none() && !call.is_cancelled;
+        let is_late = |call: &&Call| {
+            let deadline = call.terms.deadline.is_some_and(|end| now > end + LATE);
+            let waits = |span| call.idle.is_some_and(|idle| now.since(idle) > span);
+            let is_ready = ready.is_some_and(|ready| now.since(ready) > SLACK);
+            deadline || waits(patience + SLACK) || is_ready && waits(SLACK)
+        };
+        let late = self.calls.iter().filter(open).find(is_late).cloned();
+        if let Some(late) = late {
+            self.violate(format!(
+                "at {} ns a call should have ended: {late:?}",
+                now.0
+            ));
+        }
+    }
+
+    /// Nothing happens any more: what each end said must be true.
+    pub(super) fn check_all(&mut self) {
+        for (name, call) in self.calls.iter().enumerate() {
+            let problem = match call.end {
+                None if call.is_cancelled => continue,
+                None => "has not ended",
+                Some(CallEnd::Answered(_)) => continue,
+                Some(CallEnd::Failed(failure)) => match failure.ran {
+                    Ran::No if call.runs > 0 => "ran, but says that it did not",
+                    Ran::Yes if call.runs == 0 => "never ran, but says that it did",
+                    _ => continue,
+                },
+            };
+            let what = format!("call {name} {problem}: {call:?}");
+            return self.violate(what);
+        }
+    }
+}

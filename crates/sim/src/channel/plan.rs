@@ -1,0 +1,104 @@
+//! The plan of a seed: servers, calls, faults and the channel's options. Called by `run`.
+
+use dunlin_channel::{Config, Pick};
+use dunlin_core::Nanos;
+
+use crate::world::net::FaultRates;
+use crate::world::rng::{Ppm, Rng};
+
+/// A run's shape.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) channel: Config,
+    pub(super) servers: Vec<ServerPlan>,
+    pub(super) clients: usize,
+    /// Calls of each client.
+    pub(super) calls: u32,
+    /// Mean time between two of them.
+    pub(super) gap: Nanos,
+    pub(super) idempotent: Ppm,
+    pub(super) deadlines: Ppm,
+    pub(super) cancels: Ppm,
+    pub(super) faults: u64,
+    pub(super) rates: FaultRates,
+}
+
+/// A server's habits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerPlan {
+    /// Mean time from a request to its answer.
+    pub(super) takes: Nanos,
+    /// How often it refuses a request, before or after it ran.
+    pub(super) refuses: Ppm,
+    /// How often a handler answers with an error of its own.
+    pub(super) fails: Ppm,
+    /// Its codes mean what the protocol says.
+    pub(super) precise: bool,
+}
+
+/// The options of every endpoint.
+pub(super) fn endpoint() -> dunlin_core::Config {
+    dunlin_core::Config {
+        readable_buffers: true,
+        ..dunlin_core::Config::default()
+    }
+}
+
+/// Faults strike until then.
+pub(super) const CHAOS: Nanos = Nanos::from_millis(1500);
+/// After this time everything is well again.
+pub(super) const SETTLE: Nanos = Nanos::from_millis(3500);
+/// Every call has ended after this time.
+pub(super) const END: Nanos = Nanos::from_millis(6000);
+/// A peer that does not answer has failed.
+pub(super) const FAILURE: Nanos = Nanos::from_millis(300);
+
+impl Plan {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        let storm = rng.one_in(5);
+        let mut channel = Config {
+            pick: *rng.pick(&[Pick::RoundRobin, Pick::LeastOfTwo, Pick::Hash]),
+            hedge: rng
+                .one_in(2)
+                .then(|| Nanos::from_micros(rng.log_between(50, 20_000))),
+            patience: Nanos::from_millis(*rng.pick(&[0, 200, 1000])),
+            deadline: rng
+                .one_in(4)
+                .then(|| Nanos::from_millis(rng.log_between(1, 800))),
+            lookup: Some(Nanos::from_millis(rng.between(100, 500))),
+            lookup_pause: Nanos::from_millis(rng.between(0, 100)),
+            links_per_server: 1 + rng.index(3),
+            ..Config::DEFAULT
+        };
+        channel.retry.attempts = *rng.pick(&[1, 2, 3]);
+        let servers = (0..rng.between(1, 4)).map(|_| ServerPlan::draw(rng, storm));
+        Self {
+            channel,
+            servers: servers.collect(),
+            clients: 1 + rng.index(2),
+            calls: if storm { 250 } else { 60 },
+            gap: if storm {
+                Nanos::from_micros(500)
+            } else {
+                Nanos::from_millis(20)
+            },
+            idempotent: *rng.pick(&[Ppm::NEVER, Ppm::percent(50), Ppm::ALWAYS]),
+            deadlines: *rng.pick(&[Ppm::NEVER, Ppm::percent(30)]),
+            cancels: *rng.pick(&[Ppm::NEVER, Ppm::percent(15)]),
+            faults: rng.between(0, 8),
+            rates: FaultRates::draw(rng),
+        }
+    }
+}
+
+impl ServerPlan {
+    fn draw(rng: &mut Rng, storm: bool) -> Self {
+        let refuses = if storm { 90 } else { *rng.pick(&[0, 0, 5]) };
+        Self {
+            takes: Nanos::from_micros(*rng.pick(&[1, 100, 10_000, 100_000])),
+            refuses: Ppm::percent(refuses),
+            fails: *rng.pick(&[Ppm::NEVER, Ppm::percent(5)]),
+            precise: !rng.one_in(4),
+        }
+    }
+}

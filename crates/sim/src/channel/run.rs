@@ -1,0 +1,229 @@
+//! The run of a seed: faults, then a sound world in which every address must serve again and every
+//! call must end.
+//!
+//! Invariant: [`run_seed`] is a function of its arguments. Called by `bin/seeds` and by tests.
+
+use std::fmt;
+use std::rc::Rc;
+
+use dunlin_channel::Counters;
+use dunlin_core::Nanos;
+
+use super::faults::Fault;
+use super::plan::{CHAOS, END, Plan, SETTLE};
+use super::stage::{Event, Members, Stage};
+use crate::world::net::{FaultRates, Net, NetConfig, PortId};
+use crate::world::rng::Rng;
+use crate::world::trace::Trace;
+use crate::world::{Act, World};
+
+/// How to run a seed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// The planted bug that every channel shows.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<dunlin_channel::mutant::Mutant>,
+}
+
+/// Figures of a run without a failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// The sums of its channels.
+    pub counters: Counters,
+    /// Iterations of event loops.
+    pub iterations: u64,
+    /// A number that any change of the run changes.
+    pub digest: u64,
+}
+
+/// A run in which a checker found something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// Its seed.
+    pub seed: u64,
+    /// The error.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {} failed: {}", self.seed, self.what)?;
+        write!(
+            f,
+            "replay it with: cargo xtask seeds --channel --seed {}",
+            self.seed
+        )
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Runs a seed.
+///
+/// # Errors
+/// The first broken invariant.
+pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
+    let mut run = Run::new(seed, options);
+    match run.go() {
+        Ok(()) => Ok(run.report()),
+        Err(what) => Err(Failure { seed, what }),
+    }
+}
+
+struct Run {
+    seed: u64,
+    plan: Plan,
+    stage: Stage,
+}
+
+/// Clients are asked for their orders at least this often.
+const STEP: Nanos = Nanos::from_micros(500);
+
+impl Run {
+    fn new(seed: u64, options: Options) -> Self {
+        let mut rng = Rng::new(seed);
+        let plan = Plan::draw(&mut rng);
+        #[cfg(feature = "mutants")]
+        let plan = Plan {
+            channel: dunlin_channel::Config {
+                mutant: options.mutant,
+                ..plan.channel
+            },
+            ..plan
+        };
+        #[cfg(not(feature = "mutants"))]
+        let Options {} = options;
+        let net = Net::new(NetConfig::default(), rng.next_u64(), Trace::new(false));
+        net.borrow_mut().set_rates(plan.rates);
+        let members = Members {
+            plan: plan.clone(),
+            desk: Rc::default(),
+            ledger: Rc::default(),
+            rng: rng.fork(),
+        };
+        let mut world = World::new(&net, members, rng.next_u64());
+        for _ in 0..plan.servers.len() + plan.clients {
+            let host = world.add_host();
+            let port = world.add_port(host);
+            world.act(Act::Boot(port));
+        }
+        let stage = Stage::new(world, plan.servers.len(), rng);
+        Self { seed, plan, stage }
+    }
+
+    fn go(&mut self) -> Result<(), String> {
+        let servers = self.plan.servers.len();
+        for _ in 0..self.plan.faults {
+            let at = Nanos(self.stage.rng.below(CHAOS.0));
+            let fault = Fault::draw(servers, &mut self.stage.rng);
+            self.stage.schedule(at, Event::Strike(fault));
+        }
+        self.run_until(CHAOS)?;
+        self.stage
+            .world
+            .net()
+            .borrow_mut()
+            .set_rates(FaultRates::NONE);
+        self.stage.heal();
+        self.run_until(SETTLE)?;
+        self.each(|client| client.ill().map_or(Ok(()), Err))?;
+        if self.stage.rng.one_in(2) {
+            self.each(|client| {
+                client.close();
+                Ok(())
+            })?;
+            self.clients().for_each(|port| self.stage.world.poke(port));
+        }
+        self.run_until(END)?;
+        self.each(|client| match client.under_way() {
+            0 => Ok(()),
+            left => Err(format!("{left} attempts have not ended")),
+        })?;
+        self.stage.world.cluster.ledger.borrow_mut().check_all();
+        self.check()
+    }
+
+    fn clients(&self) -> impl Iterator<Item = PortId> + use<> {
+        let servers = self.plan.servers.len();
+        (servers..servers + self.plan.clients).map(PortId)
+    }
+
+    fn each(
+        &mut self,
+        mut visit: impl FnMut(&mut super::client::Client) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for port in self.clients() {
+            if let Some(client) = self.stage.client(port) {
+                visit(client)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_until(&mut self, end: Nanos) -> Result<(), String> {
+        while self.stage.world.now() < end {
+            let now = self.stage.world.now();
+            let next = self.stage.next().unwrap_or(end).max(now);
+            let step = next.min(now + STEP).min(end);
+            self.stage.world.run_until(step);
+            self.each(|client| {
+                client.check(step);
+                Ok(())
+            })?;
+            self.check()?;
+            self.stage.take_orders();
+            while let Some(event) = self.stage.due(self.stage.world.now()) {
+                self.on_event(event);
+            }
+        }
+        Ok(())
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let stage = &mut self.stage;
+        match event {
+            Event::Strike(fault) if stage.world.now() < CHAOS => stage.strike(fault),
+            // The world is healed.
+            Event::Strike(_) => {}
+            Event::Connect(client, link, server) => stage.connect(client, link, server),
+            Event::LookedUp(client) => stage.look_up(client),
+            Event::Lost(at, reason) => stage.lose(at, reason),
+            Event::Draining(at) => {
+                let made = stage.sessions[at];
+                if let Some(client) = stage.client(made.client).filter(|_| made.is_open) {
+                    client.on_draining(made.link);
+                }
+                stage.world.poke(made.client);
+            }
+            Event::Ended(server, life, far) => stage.end_far(server, life, far),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(what) = self.stage.world.net().borrow().violation() {
+            return Err(what.to_owned());
+        }
+        let mut ledger = self.stage.world.cluster.ledger.borrow_mut();
+        ledger.take_violation().map_or(Ok(()), Err)
+    }
+
+    fn report(&mut self) -> Report {
+        let mut counters = Counters::default();
+        for port in self.clients() {
+            if let Some(client) = self.stage.client(port) {
+                counters = counters.plus(&client.counters());
+            }
+        }
+        Report {
+            seed: self.seed,
+            counters,
+            iterations: self.stage.world.iterations(),
+            digest: self.stage.world.net().borrow().digest(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

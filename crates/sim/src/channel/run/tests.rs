@@ -1,0 +1,33 @@
+//! Seeds of channels, and that one seed is one run.
+
+use super::*;
+
+#[test]
+fn seeds_get_everywhere() {
+    let mut total = Counters::default();
+    for seed in 1..=200 {
+        let report = run_seed(seed, Options::default()).unwrap_or_else(|why| panic!("{why}"));
+        total = total.plus(&report.counters);
+    }
+    let reached = [
+        total.answered,
+        total.expired,
+        total.no_server,
+        total.cancelled,
+        total.free_repeats,
+        total.paid_repeats,
+        total.hedges,
+        total.unpaid,
+        total.losses,
+        total.drains,
+    ];
+    assert!(reached.iter().all(|count| *count > 20), "{total:?}");
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    for seed in 1..=10 {
+        let run = || run_seed(seed, Options::default());
+        assert_eq!(run(), run());
+    }
+}

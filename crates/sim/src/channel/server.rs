@@ -1,0 +1,117 @@
+//! A server: handlers that answer at once or later, refuse, fail, and drain. Called by the world.
+
+use std::collections::BTreeMap;
+
+use dunlin_core::{Cx, DeferredRequest, Nanos, Request, Rpc, TimerToken};
+use dunlin_wire::{ErrorCode, ReqType};
+
+use super::ledger::Shared;
+use super::plan::{self, ServerPlan};
+use crate::world::clock::SimClock;
+use crate::world::net::{NetHandle, PortId, SimTransport};
+use crate::world::rng::Rng;
+
+pub(super) const CALL: ReqType = ReqType(1);
+
+pub(super) type ServerRpc = Rpc<SimTransport, SimClock, Server>;
+
+/// The state of a server's handlers.
+pub(super) struct Server {
+    plan: ServerPlan,
+    ledger: Shared,
+    rng: Rng,
+    is_draining: bool,
+    /// Requests that are answered later, by the number of their timer.
+    kept: BTreeMap<u64, (DeferredRequest, u64)>,
+    timers: u64,
+}
+
+pub(super) fn boot(
+    net: &NetHandle,
+    port: PortId,
+    plan: ServerPlan,
+    ledger: Shared,
+    mut rng: Rng,
+) -> ServerRpc {
+    let halves = SimTransport::open(net, port);
+    let clock = net.borrow().clock(port);
+    let seed = rng.next_u64();
+    let app = Server {
+        plan,
+        ledger,
+        rng,
+        is_draining: false,
+        kept: BTreeMap::new(),
+        timers: 0,
+    };
+    let mut rpc = Rpc::new(app, clock, halves, plan::endpoint(), seed, None)
+        .expect("the defaults are within their ranges");
+    rpc.on(CALL, on_call);
+    rpc.on_timer(on_timer);
+    rpc
+}
+
+impl Server {
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    pub(super) fn is_precise(&self) -> bool {
+        self.plan.precise
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    /// Nothing is refused any more.
+    pub(super) fn heal(&mut self) {
+        self.plan.refuses = crate::world::rng::Ppm::NEVER;
+    }
+}
+
+fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
+    let Some(name) = req
+        .data()
+        .first_chunk()
+        .map(|name| u64::from_le_bytes(*name))
+    else {
+        return req.reject(cx, ErrorCode::UNDECODABLE);
+    };
+    if app.is_draining {
+        return req.reject(cx, ErrorCode::SHUTTING_DOWN);
+    }
+    let refuses = app.rng.chance(app.plan.refuses);
+    // The codes of a server that is not precise say nothing about what happened.
+    if refuses && (app.plan.precise || app.rng.one_in(2)) {
+        return req.reject(cx, ErrorCode::OVERLOADED);
+    }
+    app.ledger.borrow_mut().run(index(name));
+    if refuses {
+        return req.reject(cx, ErrorCode::OVERLOADED);
+    }
+    if app.rng.chance(app.plan.fails) {
+        let codes = [
+            ErrorCode::application(1),
+            ErrorCode::NO_RESPONSE_MEMORY,
+            ErrorCode::REFUSED,
+            ErrorCode::HANDLER_FAILED,
+        ];
+        return req.reject(cx, *app.rng.pick(&codes));
+    }
+    let takes = Nanos(app.rng.exponential(app.plan.takes.0));
+    app.timers += 1;
+    cx.timer(cx.now() + takes, TimerToken(app.timers));
+    let later = req.defer(cx);
+    app.kept.insert(app.timers, (later, name));
+}
+
+fn on_timer(app: &mut Server, TimerToken(timer): TimerToken, cx: &mut Cx<'_>) {
+    if let Some((request, name)) = app.kept.remove(&timer) {
+        request.reply_bytes(cx, &name.to_le_bytes());
+    }
+}
+
+pub(super) fn index(name: u64) -> usize {
+    usize::try_from(name).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,287 @@
+//! The stage: the world with its processes, and what a nexus would do between them. A session
+//! that a client orders opens after a while at a server that lives and serves; when one of both
+//! ends, the other learns it.
+//!
+//! Invariant: a record of `sessions` is a session that its client believes to be open. Called by
+//! `run` and `faults`.
+
+use std::collections::BTreeMap;
+
+use dunlin_channel::{LinkId, Opened};
+use dunlin_core::transport::PeerId;
+use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
+
+use super::client::Client;
+use super::desk::{Desk, Order};
+use super::ledger::Shared;
+use super::plan::{Plan, ServerPlan};
+use super::server::{self, ServerRpc};
+use crate::world::net::{NetHandle, PortId};
+use crate::world::rng::Rng;
+use crate::world::{Cluster, Node, ProcessId, World};
+
+/// A process.
+pub(super) enum Member {
+    Client(Box<Client>),
+    Server(Box<ServerRpc>),
+}
+
+/// Makes the processes: servers have the first ports.
+pub(super) struct Members {
+    pub(super) plan: Plan,
+    pub(super) desk: Desk,
+    pub(super) ledger: Shared,
+    pub(super) rng: Rng,
+}
+
+impl Cluster for Members {
+    type Node = Member;
+
+    fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Member {
+        let (port, rng) = (process.port, self.rng.fork());
+        let ledger = self.ledger.clone();
+        match self.plan.servers.get_mut(port.0) {
+            Some(plan) => {
+                if process.life > 1 {
+                    // Another version of the program.
+                    *plan = ServerPlan {
+                        precise: self.rng.one_in(2),
+                        ..*plan
+                    };
+                }
+                Member::Server(Box::new(server::boot(net, port, *plan, ledger, rng)))
+            }
+            None => {
+                let shared = (self.desk.clone(), ledger);
+                Member::Client(Box::new(Client::boot(net, port, &self.plan, shared, rng)))
+            }
+        }
+    }
+
+    fn on_end(&mut self, _process: ProcessId) {}
+}
+
+impl Node for Member {
+    fn run_once(&mut self) {
+        match self {
+            Self::Client(client) => client.run_once(),
+            Self::Server(rpc) => {
+                rpc.run_once();
+                while rpc.lifecycle().take_closed().is_some() {}
+            }
+        }
+    }
+
+    fn next_wakeup(&mut self) -> Nanos {
+        match self {
+            Self::Client(client) => client.next_wakeup(),
+            Self::Server(rpc) => rpc.next_wakeup(),
+        }
+    }
+}
+
+/// Something that the stage does at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    Strike(super::faults::Fault),
+    Connect(PortId, LinkId, usize),
+    LookedUp(PortId),
+    /// A client learns that its session is gone.
+    Lost(usize, CloseReason),
+    /// A client learns that a server drains.
+    Draining(usize),
+    /// A server learns that a client has ended a session.
+    Ended(usize, u32, Session),
+}
+
+/// A session that a client has, or had.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Made {
+    pub(super) client: PortId,
+    pub(super) link: LinkId,
+    near: Session,
+    pub(super) server: usize,
+    pub(super) life: u32,
+    far: Session,
+    pub(super) is_open: bool,
+}
+
+pub(super) struct Stage {
+    pub(super) world: World<Members>,
+    pub(super) rng: Rng,
+    events: BTreeMap<(Nanos, u64), Event>,
+    sequence: u64,
+    pub(super) sessions: Vec<Made>,
+    /// Servers that are in the list of addresses, and those whose host is paused.
+    pub(super) listed: Vec<bool>,
+    pub(super) paused: Vec<bool>,
+}
+
+impl Stage {
+    pub(super) fn new(world: World<Members>, servers: usize, rng: Rng) -> Self {
+        Self {
+            world,
+            rng,
+            events: BTreeMap::new(),
+            sequence: 0,
+            sessions: Vec::new(),
+            listed: vec![true; servers],
+            paused: vec![false; servers],
+        }
+    }
+
+    pub(super) fn schedule(&mut self, at: Nanos, event: Event) {
+        self.sequence += 1;
+        self.events.insert((at, self.sequence), event);
+    }
+
+    /// The next event that is due, and when the one after it may be.
+    pub(super) fn due(&mut self, now: Nanos) -> Option<Event> {
+        let first = self.events.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    pub(super) fn next(&self) -> Option<Nanos> {
+        self.events.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Takes the clients' orders.
+    pub(super) fn take_orders(&mut self) {
+        let orders = std::mem::take(&mut *self.world.cluster.desk.borrow_mut());
+        for (client, order) in orders {
+            let (now, rng) = (self.world.now(), &mut self.rng);
+            match order {
+                Order::Connect(link, server) => {
+                    let at = now + Nanos::from_micros(rng.log_between(50, 5_000));
+                    self.schedule(at, Event::Connect(client, link, server));
+                }
+                Order::LookUp => {
+                    let at = now + Nanos::from_micros(rng.log_between(50, 300_000));
+                    self.schedule(at, Event::LookedUp(client));
+                }
+                Order::Disconnected(near) => self.on_disconnected(client, near),
+            }
+        }
+    }
+
+    fn on_disconnected(&mut self, client: PortId, near: Session) {
+        let mut made = self.sessions.iter_mut();
+        let made = made.find(|it| it.client == client && it.near == near && it.is_open);
+        let Some(made) = made else { return };
+        made.is_open = false;
+        let event = Event::Ended(made.server, made.life, made.far);
+        let at = self.world.now() + Nanos::from_micros(200);
+        self.schedule(at, event);
+    }
+
+    pub(super) fn client(&mut self, port: PortId) -> Option<&mut Client> {
+        match self.world.node(port)? {
+            Member::Client(client) => Some(client),
+            Member::Server(_) => None,
+        }
+    }
+
+    pub(super) fn server(&mut self, server: usize) -> Option<&mut ServerRpc> {
+        match self.world.node(PortId(server))? {
+            Member::Server(rpc) => Some(rpc),
+            Member::Client(_) => None,
+        }
+    }
+
+    /// A client's order is carried out.
+    pub(super) fn connect(&mut self, client: PortId, link: LinkId, server: usize) {
+        match self.make(client, server) {
+            Some((near, far)) => {
+                let life = self.world.life(PortId(server));
+                let precise = self.server(server).is_some_and(|it| it.app().is_precise());
+                self.sessions.push(Made {
+                    client,
+                    link,
+                    near,
+                    server,
+                    life,
+                    far,
+                    is_open: true,
+                });
+                let opened = Opened {
+                    server: server as u64 | u64::from(life) << 32,
+                    endpoint: 0,
+                    endpoints: 1,
+                    window: 8,
+                    precise,
+                    draining: false,
+                };
+                if let Some(client) = self.client(client) {
+                    client.on_opened(link, near, &opened);
+                }
+            }
+            None => {
+                if let Some(client) = self.client(client) {
+                    client.on_closed(link, CloseReason::Refused);
+                }
+            }
+        }
+        self.world.poke(client);
+    }
+
+    fn make(&mut self, client: PortId, server: usize) -> Option<(Session, Session)> {
+        if self.paused[server] || self.server(server)?.app().is_draining() {
+            return None;
+        }
+        let peer = |port: usize| PeerId(u32::try_from(port).expect("a world has few ports"));
+        let options = SessionOptions::default();
+        let mut near = self.client(client)?.rpc().lifecycle();
+        let session = near.open(&options).ok()?;
+        let offer = near.offer_of(session)?;
+        let (far, answer) = self
+            .server(server)?
+            .lifecycle()
+            .accept(peer(client.0), &offer)
+            .ok()?;
+        let mut near = self.client(client)?.rpc().lifecycle();
+        near.opened(session, peer(server), &answer).ok()?;
+        Some((session, far))
+    }
+
+    /// A client learns that its session is gone; the server, if it lives, will too.
+    pub(super) fn lose(&mut self, at: usize, reason: CloseReason) {
+        let made = &mut self.sessions[at];
+        if !std::mem::replace(&mut made.is_open, false) {
+            return;
+        }
+        let made = *made;
+        if let Some(client) = self.client(made.client) {
+            client.on_closed(made.link, reason);
+        }
+        self.world.poke(made.client);
+        let then = self.world.now() + Nanos::from_millis(1);
+        self.schedule(then, Event::Ended(made.server, made.life, made.far));
+    }
+
+    /// A server learns that a session has ended. One whose host is paused learns it later.
+    pub(super) fn end_far(&mut self, server: usize, life: u32, far: Session) {
+        if self.world.life(PortId(server)) != life {
+            return;
+        }
+        if self.paused[server] {
+            let later = self.world.now() + Nanos::from_millis(5);
+            return self.schedule(later, Event::Ended(server, life, far));
+        }
+        if let Some(rpc) = self.server(server) {
+            rpc.lifecycle().close(far, CloseReason::Disconnected);
+        }
+        self.world.poke(PortId(server));
+    }
+
+    pub(super) fn look_up(&mut self, client: PortId) {
+        let names: Vec<String> = (0..self.listed.len())
+            .filter(|server| self.listed[*server])
+            .map(|server| server.to_string())
+            .collect();
+        let fails = self.rng.one_in(6);
+        if let Some(client) = self.client(client) {
+            client.on_names((!fails).then_some(&names));
+        }
+        self.world.poke(client);
+    }
+}
