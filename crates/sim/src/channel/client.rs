@@ -17,6 +17,7 @@ use super::desk::{Desk, Order};
 use super::ledger::Shared;
 use super::plan::{self, Plan};
 use super::server::{CALL, index};
+use super::stage::take_reports;
 use crate::world::clock::SimClock;
 use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
@@ -122,7 +123,7 @@ impl Client {
     pub(super) fn run_once(&mut self) {
         self.rpc.run_once();
         self.now = self.now.max(self.rpc.now());
-        while self.rpc.lifecycle().take_closed().is_some() {}
+        take_reports(&mut self.rpc);
         for done in std::mem::take(&mut self.rpc.app_mut().done) {
             self.on_done(done);
         }

@@ -9,16 +9,28 @@ use std::collections::BTreeMap;
 
 use dunlin_channel::{LinkId, Opened};
 use dunlin_core::transport::PeerId;
-use dunlin_core::{CloseReason, Nanos, Session, SessionOptions};
+use dunlin_core::{Account, CloseReason, Nanos, Report, Rpc, Session, SessionOptions};
 
 use super::client::Client;
 use super::desk::{Desk, Order};
 use super::ledger::Shared;
 use super::plan::{Plan, ServerPlan};
 use super::server::{self, ServerRpc};
-use crate::world::net::{NetHandle, PortId};
+use crate::world::clock::SimClock;
+use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId, World};
+
+/// Takes an endpoint's reports. The stage ends sessions itself, and has no control connection that
+/// a question could take: silence alone decides, as with a peer of an older release.
+pub(super) fn take_reports<App>(rpc: &mut Rpc<SimTransport, SimClock, App>) {
+    while let Some(report) = rpc.lifecycle().take_report() {
+        if let Report::Question(question) = report {
+            rpc.lifecycle()
+                .on_account(question.session, &Account::Nothing);
+        }
+    }
+}
 
 /// A process.
 pub(super) enum Member {
@@ -67,7 +79,7 @@ impl Node for Member {
             Self::Client(client) => client.run_once(),
             Self::Server(rpc) => {
                 rpc.run_once();
-                while rpc.lifecycle().take_closed().is_some() {}
+                take_reports(rpc);
             }
         }
     }
