@@ -34,7 +34,7 @@ impl Requests {
     ) -> Option<RequestIdx> {
         let (at, req, window) = (known.slot(), known.req(), known.window());
         let (session, answer) = (known.session().index(), || known.answer_template());
-        let idx = self.entry_for(at, session, (req, window), answer)?;
+        let idx = self.entry_for(at, session, (word, window), answer)?;
         let request = self.table.get_mut(idx)?;
         if !request.precedes(word, window) {
             let is_next = request.req.next(window) == req && low(word) == 0;

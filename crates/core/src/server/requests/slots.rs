@@ -98,14 +98,15 @@ impl Requests {
         &mut self,
         at: usize,
         session: SessionIdx,
-        (req, window): (ReqNum, u32),
+        (word, window): (u64, u32),
         answer: impl FnOnce() -> Template,
     ) -> Option<RequestIdx> {
         let slot = self.slots.get(at)?;
         if slot.request != RequestIdx::NONE {
             return Some(slot.request);
         }
-        let is_next = slot.last.next(window) == req;
+        // Another packet than the first gets no entry: nothing would use it.
+        let is_next = word == u64::from(slot.last.next(window).0) << 32;
         is_next.then(|| self.furnish(at, session, answer()))
     }
 

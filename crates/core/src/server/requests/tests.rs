@@ -465,3 +465,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn only_the_first_packet_of_the_next_request_gets_an_entry() {
+    let mut server = Server::new();
+    let token = server
+        .sessions
+        .at(server.session)
+        .offer(SessionNum(0))
+        .token;
+    let mut comes = |req: u32, packet: u32| {
+        let words = [
+            u64::from(server.session.0) << 32,
+            8 << 32 | u64::from(token.0),
+            u64::from(req) << 32 | u64::from(packet),
+        ];
+        let (sessions, context) = (&mut server.sessions, &mut server.context);
+        let found = server.requests.on_plain_request(&words, sessions, context);
+        (found.is_some(), server.requests.count_in_slots())
+    };
+    assert_eq!(comes(FIRST, 1), (false, 0), "it is another packet");
+    assert_eq!(
+        comes(FIRST + WINDOW, 0),
+        (false, 0),
+        "it is another request"
+    );
+    assert_eq!(comes(FIRST, 0), (true, 1));
+}
