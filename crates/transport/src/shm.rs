@@ -67,6 +67,7 @@ mod ring;
 mod rx;
 #[cfg(not(loom))]
 mod setup;
+mod staged;
 mod sync;
 #[cfg(not(loom))]
 mod tx;

@@ -217,12 +217,6 @@ impl Lane {
         self.staged.packets()
     }
 
-    /// Each of the packets is one line.
-    #[inline]
-    pub fn is_single(&self) -> bool {
-        self.staged.packets() == self.staged.lines() as usize
-    }
-
     /// The packets, in order.
     #[inline]
     pub fn packets(&self) -> &[LanePacket] {
@@ -237,6 +231,18 @@ impl Lane {
         lines[packet.line() & MASK]
             .last_chunk()
             .expect("a line is longer")
+    }
+
+    /// The lines of packets that follow each other. Each packet begins a line, with the transport's
+    /// bytes, and the next packet's line follows its last. What is in a line after the end of its
+    /// packet is left over from others.
+    #[inline(always)]
+    pub fn lines(&self, packets: &[LanePacket]) -> &[[u8; LANE_LINE]] {
+        let Some((first, last)) = packets.first().zip(packets.last()) else {
+            return &[];
+        };
+        let (lines, _) = self.bytes.0.as_chunks();
+        lines.get(first.line()..last.end()).unwrap_or_default()
     }
 
     /// The bytes of one of the packets. They lie at a multiple of [`LANE_LINE`] plus [`LANE_WORD`].
@@ -313,6 +319,12 @@ impl LanePacket {
     #[inline]
     const fn line(self) -> usize {
         (self.0 >> 48) as usize
+    }
+
+    /// The line after its last.
+    #[inline]
+    const fn end(self) -> usize {
+        self.line() + (LANE_WORD + self.size()).div_ceil(LANE_LINE)
     }
 }
 

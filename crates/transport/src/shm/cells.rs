@@ -20,12 +20,22 @@ pub(super) const WORD: usize = 8;
 /// Most bytes of a packet that takes one cell.
 pub(super) const ONE_CELL: usize = CELL - WORD;
 
+/// Most bytes of a packet that takes two cells.
+pub(super) const TWO_CELLS: usize = 2 * CELL - WORD;
+
 /// How many cells a packet of `len` bytes takes.
 #[inline]
 pub(super) const fn cells_of(len: u32) -> u32 {
     const ROUND_UP: u32 = 8 + 63;
     const { assert!(CELL == 64 && ROUND_UP as usize == WORD + CELL - 1) };
     (len + ROUND_UP) / 64
+}
+
+/// The same for a packet that needs several: the compiler sees that there are.
+#[inline(always)]
+pub(super) const fn cells_of_long(len: u32) -> usize {
+    const { assert!(ONE_CELL == 56 && CELL == 64) };
+    (len - 57) as usize / 64 + 2
 }
 
 #[cfg(not(loom))]
@@ -95,15 +105,21 @@ impl Cells {
     /// The word of a cell.
     #[inline]
     pub(super) fn word(&self, at: u32) -> &AtomicU64 {
+        self.word_at(at as usize)
+    }
+
+    /// The same for an index that was compared with the count.
+    #[inline(always)]
+    pub(super) fn word_at(&self, at: usize) -> &AtomicU64 {
         &self.cell(at).word
     }
 
-    #[inline]
-    fn cell(&self, at: u32) -> &Cell {
-        debug_assert!(at <= self.mask);
+    #[inline(always)]
+    fn cell(&self, at: usize) -> &Cell {
+        debug_assert!(at <= self.mask as usize);
         // SAFETY: the index is below the count, and the cells outlive us. What other threads and
         // processes change lies in atomics and in an `UnsafeCell`.
-        unsafe { self.first.add(at as usize).as_ref() }
+        unsafe { self.first.add(at).as_ref() }
     }
 }
 
@@ -112,9 +128,15 @@ impl Cells {
     /// Where the bytes of a packet begin whose first cell is `at`.
     #[inline]
     pub(super) fn bytes(&self, at: u32) -> NonNull<u8> {
-        debug_assert!(at <= self.mask);
+        self.bytes_at(at as usize)
+    }
+
+    /// The same for an index that was compared with the count.
+    #[inline(always)]
+    pub(super) fn bytes_at(&self, at: usize) -> NonNull<u8> {
+        debug_assert!(at <= self.mask as usize);
         // SAFETY: the index is below the count, and a cell is longer than its word.
-        unsafe { self.first.add(at as usize).cast::<u8>().add(WORD) }
+        unsafe { self.first.add(at).cast::<u8>().add(WORD) }
     }
 
     /// Writes bytes of the packet whose first cell is `at`, from its byte `offset` on.
@@ -145,29 +167,10 @@ impl Cells {
         unsafe { super::copy::whole(from, self.bytes(at).as_ptr()) };
     }
 
-    /// Writes the packet whose first cell is `at`, of which two cells are copied without a call.
-    ///
-    /// # Safety
-    /// The packet's cells belong to the caller and do not reach beyond the last. The bytes lie
-    /// outside the ring.
-    #[inline(always)]
-    pub(super) unsafe fn write_packet(&self, at: u32, bytes: &[u8]) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            match bytes.split_first_chunk::<ONE_CELL>() {
-                Some((first, rest)) => {
-                    self.write_whole(at, first);
-                    self.write(at, ONE_CELL, rest.as_ptr(), rest.len());
-                }
-                None => self.write(at, 0, bytes.as_ptr(), bytes.len()),
-            }
-        }
-    }
-
     /// Prefetches a cell for writing.
     #[inline]
     pub(super) fn prefetch_write(&self, at: u32) {
-        let cell = std::ptr::from_ref(self.cell(at));
+        let cell = std::ptr::from_ref(self.cell(at as usize));
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch reads nothing, and every x86-64 since 2013 takes the instruction.
         unsafe {

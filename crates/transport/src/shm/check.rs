@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use super::cells::{Cell, Cells, cells_of};
 use super::doorbell::{Doorbell, MAX_BITS};
-use super::ring::{Consumer, ConsumerLine, Next, Producer, Refused};
+use super::ring::{At, Consumer, ConsumerLine, Next, Producer, Refused};
 use super::sync::Ordering;
 
 /// Cells of the ring that is tried.
@@ -15,6 +15,9 @@ pub(super) const COUNT: u32 = 64;
 
 /// Its longest packet, in bytes.
 pub(super) const LONGEST: u32 = 900;
+
+/// Longest packet that is copied in the loop that takes packets.
+const SHORT: u32 = 248;
 
 /// A ring in ordinary memory, with both of its ends.
 pub(super) struct Heap {
@@ -62,17 +65,33 @@ pub fn ring(program: &[u8]) {
 /// Polls up to `times` times. Returns whether the ring is corrupt.
 fn poll(ring: &mut Heap, times: u8) -> bool {
     for _ in 0..=times {
+        take_in_place(ring, times);
         match ring.consumer.next() {
-            Next::Packet { at, len } | Next::Reference { at, len } => {
-                assert!(len <= LONGEST, "longer than any packet");
-                assert!(at + cells_of(len) <= COUNT, "outside of the ring");
-                std::hint::black_box(ring.bytes(at, len).iter().fold(0, |sum, byte| sum ^ byte));
-            }
+            Next::Packet { at, len } | Next::Reference { at, len } => read(ring, at, len),
             Next::Nothing => return false,
             Next::Corrupt => return true,
         }
     }
     false
+}
+
+/// Takes packets as a receiver does that copies them in its loop. What is left is for the others.
+fn take_in_place(ring: &mut Heap, times: u8) {
+    let mut packets: Vec<At> = ring.consumer.take_lone().into_iter().collect();
+    let run = |_, packet| packets.push(packet);
+    ring.consumer.take_run(usize::from(times), SHORT, run);
+    packets.extend(ring.consumer.take_long(SHORT, usize::from(times % 16)));
+    for At { at, len, cells } in packets {
+        assert_eq!(cells, cells_of(len) as usize);
+        read(ring, u32::try_from(at).expect("a ring has few cells"), len);
+    }
+}
+
+/// Reads a packet that the consumer has shown.
+fn read(ring: &Heap, at: u32, len: u32) {
+    assert!(len <= LONGEST, "longer than any packet");
+    assert!(at + cells_of(len) <= COUNT, "outside of the ring");
+    std::hint::black_box(ring.bytes(at, len).iter().fold(0, |sum, byte| sum ^ byte));
 }
 
 /// Sends a packet. Returns whether the ring is broken; it must stay so.

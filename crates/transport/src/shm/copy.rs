@@ -47,12 +47,13 @@ unsafe fn both_ends<T>(from: *const u8, to: *mut u8, len: usize) {
 }
 
 /// A word at any address.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
 struct Unaligned(u64);
 
 /// Bytes of a word.
-const WORD: usize = size_of::<Unaligned>();
+const WORD: usize = size_of::<u64>();
 
 /// Copies a packet that fills a cell.
 ///
@@ -61,58 +62,97 @@ const WORD: usize = size_of::<Unaligned>();
 #[inline(always)]
 pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
     const { assert!(ONE_CELL == 7 * WORD) };
-    let from = from.as_ptr().cast::<Unaligned>();
-    // SAFETY: seven words are read and written, at any alignment.
+    let (first, pairs) = load(from);
+    // SAFETY: seven words are written, at any alignment.
     unsafe {
-        for first in [5, 3, 1] {
-            pair(
-                load(from.add(first)),
-                load(from.add(first + 1)),
-                to.add(first * WORD),
-            );
+        for (place, pair) in [5, 3, 1].into_iter().zip(pairs) {
+            to.add(place * WORD).cast::<Pair>().write_unaligned(pair);
         }
-        to.cast::<Unaligned>().write(Unaligned(load(from)));
+        to.cast::<u64>().write_unaligned(first);
     }
 }
 
-/// Loads a word; volatile, so that the compiler does not make one wide load of several.
-///
-/// # Safety
-/// `from` is good for reading a word.
-#[inline(always)]
-unsafe fn load(from: *const Unaligned) -> u64 {
-    // SAFETY: as the caller promises; the type needs no alignment.
-    unsafe { from.read_volatile() }.0
-}
-
-/// Stores two words at once.
-///
-/// # Safety
-/// `to` is good for writing two words.
+/// Two words that are stored together.
 #[cfg(target_arch = "x86_64")]
+type Pair = std::arch::x86_64::__m128i;
+#[cfg(not(target_arch = "x86_64"))]
+type Pair = [u64; 2];
+
+/// Loads the first word of a packet, and the others in pairs, the last pair first: with a load for
+/// each word, of which the compiler would make wider ones.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-unsafe fn pair(low: u64, high: u64, to: *mut u8) {
-    use std::arch::x86_64::{_mm_set_epi64x, _mm_storeu_si128};
-    // SAFETY: every x86-64 has the instructions. The caller promises the place, and the store needs
-    // no alignment.
+fn load(from: &[u8; ONE_CELL]) -> (u64, [Pair; 3]) {
+    let (first, last, middle, second): (u64, Pair, Pair, Pair);
+    // SAFETY: the instructions read the seven words of `from`, at any alignment, and are there: the
+    // code is compiled for processors that have them.
+    #[cfg(target_feature = "avx")]
     unsafe {
-        let both = _mm_set_epi64x(high.cast_signed(), low.cast_signed());
-        _mm_storeu_si128(to.cast(), both);
+        std::arch::asm!(
+            "vmovq {last}, qword ptr [{from} + 40]",
+            "vmovhps {last}, {last}, qword ptr [{from} + 48]",
+            "vmovq {middle}, qword ptr [{from} + 24]",
+            "vmovhps {middle}, {middle}, qword ptr [{from} + 32]",
+            "vmovq {second}, qword ptr [{from} + 8]",
+            "vmovhps {second}, {second}, qword ptr [{from} + 16]",
+            "mov {first}, qword ptr [{from}]",
+            from = in(reg) from.as_ptr(),
+            first = out(reg) first,
+            last = out(xmm_reg) last,
+            middle = out(xmm_reg) middle,
+            second = out(xmm_reg) second,
+            options(pure, readonly, nostack, preserves_flags),
+        );
     }
+    // SAFETY: as above; every x86-64 has these.
+    #[cfg(not(target_feature = "avx"))]
+    unsafe {
+        std::arch::asm!(
+            "movq {last}, qword ptr [{from} + 40]",
+            "movhps {last}, qword ptr [{from} + 48]",
+            "movq {middle}, qword ptr [{from} + 24]",
+            "movhps {middle}, qword ptr [{from} + 32]",
+            "movq {second}, qword ptr [{from} + 8]",
+            "movhps {second}, qword ptr [{from} + 16]",
+            "mov {first}, qword ptr [{from}]",
+            from = in(reg) from.as_ptr(),
+            first = out(reg) first,
+            last = out(xmm_reg) last,
+            middle = out(xmm_reg) middle,
+            second = out(xmm_reg) second,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    (first, [last, middle, second])
 }
 
-/// Stores two words.
-///
-/// # Safety
-/// `to` is good for writing two words.
+/// The same without instructions of our choice.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline(always)]
+fn load(from: &[u8; ONE_CELL]) -> (u64, [Pair; 3]) {
+    let from = from.as_ptr().cast::<Unaligned>();
+    // SAFETY: the place is one of the seven words, which need no alignment. The load is volatile,
+    // so that the compiler does not make one wide load of several.
+    let word = |place| unsafe { from.add(place).read_volatile() }.0;
+    (
+        word(0),
+        [5, 3, 1].map(|place| both(word(place), word(place + 1))),
+    )
+}
+
+/// A pair of these words.
+#[cfg(all(target_arch = "x86_64", miri))]
+#[inline(always)]
+fn both(low: u64, high: u64) -> Pair {
+    // SAFETY: every x86-64 has the instruction.
+    unsafe { std::arch::x86_64::_mm_set_epi64x(high.cast_signed(), low.cast_signed()) }
+}
+
+/// A pair of these words.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-unsafe fn pair(low: u64, high: u64, to: *mut u8) {
-    // SAFETY: as the caller promises; the type needs no alignment.
-    unsafe {
-        to.cast::<[Unaligned; 2]>()
-            .write([Unaligned(low), Unaligned(high)])
-    };
+fn both(low: u64, high: u64) -> Pair {
+    [low, high]
 }
 
 #[cfg(test)]

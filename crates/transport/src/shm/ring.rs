@@ -17,6 +17,7 @@
 //! Called by `rx` and `tx`; both ends in one process or in two.
 
 mod consumer;
+mod dirty;
 mod run;
 
 use std::ptr::NonNull;
@@ -24,9 +25,11 @@ use std::ptr::NonNull;
 use super::cells::{Cells, ONE_CELL, cells_of};
 use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-pub(super) use consumer::{Consumer, Next};
+use dirty::Dirty;
+
 #[cfg(not(loom))]
-pub(super) use consumer::{Small, Watch};
+pub(super) use consumer::Watch;
+pub(super) use consumer::{At, Consumer, Next};
 
 /// What the consumer tells the producer, in a cache line of its own.
 #[repr(C, align(64))]
@@ -59,10 +62,7 @@ pub(super) struct Producer {
     limit: u64,
     longest: u32,
     broken: bool,
-    /// A bit for each cell that holds continuation bytes.
-    dirty: Box<[u64]>,
-    /// How many of them are set.
-    dirty_count: u32,
+    dirty: Dirty,
 }
 
 // SAFETY: the ends own nothing that is bound to a thread; what they share is made of atomics and
@@ -104,8 +104,7 @@ impl Producer {
         );
         Self {
             limit: u64::from(cells.count()),
-            dirty: vec![0; cells.count().div_ceil(64) as usize].into(),
-            dirty_count: 0,
+            dirty: Dirty::new(cells.count()),
             cells,
             line,
             tail: 0,
@@ -202,14 +201,16 @@ impl Producer {
         let skipped = if cells > to_the_end { to_the_end } else { 0 };
         self.reserve(u64::from(skipped + cells))?;
         let start = self.tail + u64::from(skipped);
-        self.clean(start);
         let at = self.cells.index(start);
         // SAFETY: the cells are free, do not reach beyond the last, and hold the packet.
         unsafe {
             self.cells.write(at, 0, head.as_ptr(), head.len());
             self.cells.write(at, head.len(), data, data_len);
         }
-        self.soil(at + 1, at + cells);
+        if cells > 1 {
+            self.dirty
+                .on_packet(at, cells, self.lap_after(start + u64::from(cells)));
+        }
         let marker = self.tail;
         self.publish(start, cells, total, flags);
         if skipped > 0 {
@@ -218,27 +219,6 @@ impl Producer {
             self.cells.word(at).store(word, Ordering::Release);
         }
         Ok(())
-    }
-
-    /// Notes that the word of this cell is data now.
-    #[inline(always)]
-    fn soil_one(&mut self, cell: u32) {
-        let (bits, bit) = (&mut self.dirty[cell as usize / 64], 1 << (cell % 64));
-        self.dirty_count += u32::from(*bits & bit == 0);
-        *bits |= bit;
-    }
-
-    /// Notes that the words of these cells are data now.
-    fn soil(&mut self, from: u32, to: u32) {
-        let mut cell = from;
-        while cell < to {
-            let count = (64 - cell % 64).min(to - cell);
-            let bits = u64::MAX >> (64 - count) << (cell % 64);
-            let known = &mut self.dirty[cell as usize / 64];
-            self.dirty_count += (bits & !*known).count_ones();
-            *known |= bits;
-            cell += count;
-        }
     }
 
     /// Makes the packet at `start` visible and moves the tail behind it.
@@ -253,18 +233,20 @@ impl Producer {
 
     /// Makes sure that the word at `position`, which is about to become the tail, is not taken
     /// for a packet.
-    #[inline]
+    #[inline(always)]
     fn clean(&mut self, position: u64) {
-        if self.dirty_count == 0 {
-            return;
+        if self.dirty.is_possible(position) {
+            let at = self.cells.index(position);
+            if self.dirty.take(at) {
+                self.cells.word(at).store(0, Ordering::Relaxed);
+            }
         }
-        let at = self.cells.index(position);
-        let (bits, bit) = (&mut self.dirty[at as usize / 64], 1 << (at % 64));
-        if *bits & bit != 0 {
-            *bits &= !bit;
-            self.dirty_count -= 1;
-            self.cells.word(at).store(0, Ordering::Relaxed);
-        }
+    }
+
+    /// The position after a lap from this one.
+    #[inline(always)]
+    const fn lap_after(&self, position: u64) -> u64 {
+        position + self.cells.count() as u64
     }
 
     /// Finds out whether `cells` cells and one more are free.
@@ -323,6 +305,9 @@ pub(super) const fn packet_len(word: u64) -> usize {
 const fn low(word: u64) -> u32 {
     word as u32
 }
+
+#[cfg(test)]
+mod row;
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -8,14 +8,15 @@
 //! Invariants:
 //! - Before a ring leaves the active list, its mark is set, a fence has run, and it was found
 //!   empty once more. So a packet is seen here, or its sender sees the mark.
-//! - Packets are copied out of the ring before anybody looks at them, because the peer can write
-//!   there; longer ones stay in place if the channel is trusted. A ring's cells are given back when
-//!   it is drained again, by a later burst than the one that showed their packets.
+//! - Packets are copied out of the ring before they are read, because the peer can write there;
+//!   those that no lane can hold stay in place if the channel is trusted. A ring's cells are given
+//!   back when it is drained again, by a later burst than the one that showed their packets.
 //! - The work of a burst is bounded, whatever stands in rings and doorbell. Packets whose data is
 //!   to be copied from elsewhere are taken out of the rings as they come, but only a few are shown
 //!   at a time, and in a burst of their own if there are others: those are answered before the
 //!   copies.
 
+mod house;
 mod incoming;
 mod waiting;
 
@@ -26,13 +27,13 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use dunlin_core::transport::{Frame, RX_BURST, Rx};
 use dunlin_msgbuf::PeerBytes;
 
-use incoming::{Alone, HOUSEKEEPING, Incoming, Line, Look, Place, Taken, copy_cell};
+use incoming::{Alone, HOUSEKEEPING, Incoming, Line, Look, Place, SHORT, Shorts, Taken};
 use waiting::Waiting;
 
 use super::cells::{CELL, cells_of};
 use super::channel::{Bell, Channel};
 use super::regions::Known;
-use super::ring::{Consumer, Small, Watch};
+use super::ring::{Consumer, Watch};
 use crate::counters::Counters;
 
 /// The receiving half of an endpoint on shared memory.
@@ -41,8 +42,9 @@ pub struct ShmRx {
     alone: Alone,
     frames: [Place; RX_BURST],
     count: usize,
-    /// Copies of packets of one cell: of the frame at the same index.
-    small: Box<[Line; RX_BURST]>,
+    /// Copies of short packets: of the frame at the same index. Places point there, so it stays
+    /// where it is when the half moves.
+    shorts: Box<Shorts>,
     /// Copies of longer packets, one behind the other.
     long: Box<[Line]>,
     /// Lines of `long` that hold frames of this burst.
@@ -77,15 +79,9 @@ unsafe impl Send for ShmRx {}
 /// was copied is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// Up to so many active rings cost less to poll than to park.
-const FEW: usize = 8;
-
 /// Up to so many rings are looked at with all that a packet needs already at hand, which saves
 /// 15 ns when one comes; of more rings, the words are looked at first, which saves 10 ns a ring.
 const ALONE: usize = 2;
-
-/// Bursts without a packet after which a ring is parked if there are more than [`FEW`].
-const IDLE: u32 = 32;
 
 impl ShmRx {
     pub(super) fn new(bell: Bell, longest: u32) -> Self {
@@ -97,7 +93,7 @@ impl ShmRx {
                 len: 0,
             }; RX_BURST],
             count: 0,
-            small: Box::new([Line([0; CELL]); RX_BURST]),
+            shorts: Box::new(Shorts::new()),
             long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
             staged: 0,
             waiting: Waiting::new(),
@@ -225,66 +221,6 @@ impl ShmRx {
         self.active().for_each(|ring| ring.ring.set_parked(parked));
     }
 
-    /// Activates the rings whose peers have rung.
-    #[cold]
-    fn answer_bell(&mut self) {
-        let mut rung = [0_u64; super::doorbell::MAX_BITS as usize / 64];
-        self.bell
-            .take(|bit| rung[bit as usize / 64] |= 1 << (bit % 64));
-        for (word, mut bits) in rung.into_iter().enumerate() {
-            while bits != 0 {
-                self.activate(word * 64 + bits.trailing_zeros() as usize);
-                bits &= bits - 1;
-            }
-        }
-    }
-
-    /// Parks what stayed empty, if there is much to poll, and looks at one parked ring: a peer
-    /// that writes into the doorbell cannot hide another's packets for long.
-    #[cold]
-    fn keep_house(&mut self) {
-        // Their frames were shown by an earlier burst.
-        self.retired.clear();
-        if self.active.len() > FEW {
-            self.park_idle();
-        }
-        if self.rings.is_empty() {
-            return;
-        }
-        self.round = (self.round + 1) % self.rings.len();
-        if let Some(ring) = &self.rings[self.round]
-            && !ring.active
-            && ring.ring.has_next()
-        {
-            self.activate(self.round);
-        }
-    }
-
-    fn park_idle(&mut self) {
-        let now = self.alone.bursts;
-        let is_idle = |ring: &Incoming| now.wrapping_sub(ring.last_busy) >= IDLE;
-        let mut marked = false;
-        for ring in self.active().filter(|ring| is_idle(ring)) {
-            ring.ring.set_parked(true);
-            marked = true;
-        }
-        if !marked {
-            return;
-        }
-        fence(Ordering::SeqCst);
-        let rings = &mut self.rings;
-        self.active.retain(|polled| {
-            let Some(ring) = rings[polled.index as usize].as_mut() else {
-                return false;
-            };
-            if is_idle(ring) {
-                ring.active = ring.ring.has_next();
-                ring.ring.set_parked(!ring.active);
-            }
-            ring.active
-        });
-    }
-
     /// Takes what the ring at `place` of the active ones has, if there is room in this burst.
     /// Returns false if the ring is corrupt.
     #[inline]
@@ -297,33 +233,51 @@ impl ShmRx {
         // What this ring showed before belongs to an earlier burst.
         incoming.ring.give_back();
         let (mut total, mut sound, mut others) = (0, true, false);
-        let places = self.frames[before..].iter_mut();
-        for (frame, line) in places.zip(&mut self.small[before..]) {
-            match incoming.ring.next_small() {
-                Small::Packet { from, len } => {
-                    // SAFETY: a cell is as long as a line.
-                    let bytes = unsafe { copy_cell(from, line) };
-                    *frame = Place { bytes, len };
+        while self.count < RX_BURST {
+            let round = self.count;
+            // Long packets often follow each other.
+            while self.count < RX_BURST
+                && let room = &mut self.long[self.staged..]
+                && let Some(packet) = incoming.ring.take_long(SHORT, room.len())
+            {
+                let (place, lines) = incoming.show_long(packet, room);
+                self.frames[self.count] = place;
+                self.staged += lines;
+                self.count += 1;
+                total += u64::from(place.len);
+            }
+            let (first, cells) = (self.count, *incoming.ring.cells());
+            let (frames, shorts) = (&mut self.frames[first..], &mut self.shorts);
+            let most = frames.len();
+            let (count, more) = incoming.ring.take_run(most, SHORT, |place, packet| {
+                // SAFETY: the ring has found the packet, so its cells lie inside.
+                let bytes = unsafe { shorts.copy(first + place, &cells, packet) };
+                let len = packet.len;
+                frames[place] = Place { bytes, len };
+                total += u64::from(len);
+            });
+            self.count += count;
+            if !more {
+                break;
+            }
+            others = true;
+            if self.count > round {
+                continue;
+            }
+            let room = &mut self.long[self.staged..];
+            match incoming.take_other(room, polled.index, &mut self.waiting) {
+                Taken::Nothing => break,
+                Taken::Corrupt => {
+                    sound = false;
+                    break;
                 }
-                Small::Nothing => break,
-                Small::Other => {
-                    others = true;
-                    let room = &mut self.long[self.staged..];
-                    match incoming.take_other(room, polled.index, &mut self.waiting) {
-                        Taken::Nothing => break,
-                        Taken::Corrupt => {
-                            sound = false;
-                            break;
-                        }
-                        Taken::Packet { place, lines } => {
-                            *frame = place;
-                            self.staged += lines;
-                        }
-                    }
+                Taken::Packet { place, lines } => {
+                    self.frames[self.count] = place;
+                    self.staged += lines;
+                    self.count += 1;
+                    total += u64::from(place.len);
                 }
             }
-            total += u64::from(frame.len);
-            self.count += 1;
         }
         if self.count > before || others {
             polled.watch = incoming.ring.watch();
@@ -348,8 +302,8 @@ impl Rx for ShmRx {
         self.count = 0;
         match self.alone.look(self.bell.has_rung()) {
             Look::Nothing => 0,
-            Look::Short if !self.take_run() => self.count,
-            Look::Short | Look::Other => self.go_on(),
+            Look::Short => self.burst_short(),
+            Look::Other => self.go_on(),
             Look::Thorough => self.burst_thoroughly(),
         }
     }
@@ -357,7 +311,7 @@ impl Rx for ShmRx {
     #[inline(always)]
     fn whole(&self, index: usize) -> Option<&[u8]> {
         if index < self.alone.plain as usize {
-            return self.small.get(index).map(Line::packet);
+            return Some(self.shorts.packet(index));
         }
         self.longer(index)
     }
@@ -409,22 +363,43 @@ impl ShmRx {
         self.count + shown
     }
 
-    /// Takes packets of one cell from the only ring. True if something else comes next.
+    /// A burst that begins with short packets from the only ring.
     #[inline(always)]
-    fn take_run(&mut self) -> bool {
+    fn burst_short(&mut self) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
-            return false;
+            return 0;
         };
-        let (count, bytes, others) = self.alone.take_run(incoming, &mut self.small);
+        // What this ring showed before belongs to an earlier burst.
+        incoming.ring.give_back();
+        let Some(len) = self.alone.take_lone(incoming, &mut self.shorts) else {
+            return self.burst_of_several();
+        };
+        self.took(1, len.into());
+        1
+    }
+
+    /// The same for several packets.
+    #[inline(never)]
+    fn burst_of_several(&mut self) -> usize {
+        let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
+            return 0;
+        };
+        let (count, bytes, others) = self.alone.take_run(incoming, &mut self.shorts);
+        self.took(count, bytes);
+        if others { self.go_on() } else { count }
+    }
+
+    /// The burst begins with that many short packets, which have that many bytes.
+    #[inline(always)]
+    fn took(&mut self, count: usize, bytes: u64) {
         self.waiting.on_others(self.alone.bursts);
         self.counters.rx_packets += count as u64;
         self.counters.rx_bytes += bytes;
         self.count = count;
-        others
     }
 
-    /// Goes on with what is no packet of one cell, `count` of which are there already.
-    #[inline]
+    /// Goes on with what is no short packet, `count` of which are there already.
+    #[inline(never)]
     fn go_on(&mut self) -> usize {
         self.staged = 0;
         if !self.drain(0) {

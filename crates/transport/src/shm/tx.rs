@@ -17,6 +17,7 @@ use dunlin_msgbuf::{BufRef, regions};
 use dunlin_wire::HEADER_LEN;
 
 use super::bounce::Bounce;
+use super::cells::ONE_CELL;
 use super::channel::{Bell, Channel};
 use super::channels::Channels;
 use super::ffi;
@@ -111,7 +112,7 @@ impl ShmTx {
             .reserve(self.peers.len() - self.unsettled.len());
     }
 
-    /// Sends the only packet of a burst, if it has one cell and nothing has to be looked at. Its
+    /// Sends the only packet of a burst, if nothing has to be looked at. Its
     /// receiver waits for it, and for nothing else that is done here.
     #[inline(always)]
     fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> bool {
@@ -119,8 +120,7 @@ impl ShmTx {
         let Some(Some(peer)) = self.peers.get_mut(index) else {
             return false;
         };
-        let usual = peer.peer == packet.peer() && lane.is_single();
-        if !usual || !peer.ring.push_cell(lane.line(packet), packet.size()) {
+        if peer.peer != packet.peer() || !peer.ring.push_lone(lane, packet) {
             return false;
         }
         unsettle(peer, index, &mut self.unsettled);
@@ -145,8 +145,7 @@ impl ShmTx {
         let mut rest = packets;
         while let Some(first) = rest.first() {
             let us = first.peer();
-            let run = rest.iter().take_while(|packet| packet.peer() == us).count();
-            let (run, others) = rest.split_at(run);
+            let (run, others) = rest.split_at(count_for(us, rest));
             let index = index_of(us);
             match self.peers.get_mut(index) {
                 Some(Some(peer)) if peer.peer == us => {
@@ -257,6 +256,20 @@ impl Tx for ShmTx {
     }
 }
 
+/// How many packets in front are for this peer.
+#[inline(always)]
+fn count_for(us: PeerId, packets: &[LanePacket]) -> usize {
+    // Mostly all are, which takes no branch for each to see.
+    let other_bits = packets.iter().map(|packet| packet.peer().0 ^ us.0);
+    match other_bits.fold(0, |all, bits| all | bits) {
+        0 => packets.len(),
+        _ => packets
+            .iter()
+            .take_while(|packet| packet.peer() == us)
+            .count(),
+    }
+}
+
 /// The peer is looked at again later.
 #[inline]
 fn unsettle(peer: &mut Outgoing, index: usize, unsettled: &mut Vec<usize>) {
@@ -272,16 +285,7 @@ impl Outgoing {
     fn send_run(&mut self, lane: &Lane, packets: &[LanePacket], counters: &mut Counters) {
         let mut rest = packets;
         while let Some(first) = rest.first() {
-            let (taken, bytes) = match lane.is_single() {
-                true => self
-                    .ring
-                    .push_run(rest, |packet| (lane.line(*packet), packet.size())),
-                false => self.ring.push_long_run(
-                    rest,
-                    |packet| packet.size(),
-                    |packet| lane.bytes(*packet),
-                ),
-            };
+            let (taken, bytes) = self.ring.push_staged(lane, rest);
             counters.tx_packets += taken as u64;
             counters.tx_bytes += bytes;
             if taken == 0 {
@@ -463,4 +467,4 @@ pub(super) const fn index_of(peer: PeerId) -> usize {
 pub(super) const INDEX_BITS: u32 = 12;
 
 const _: () = assert!(super::doorbell::MAX_BITS <= 1 << INDEX_BITS);
-const _: () = assert!(MAX_INLINE == super::cells::ONE_CELL);
+const _: () = assert!(MAX_INLINE == ONE_CELL);

@@ -40,8 +40,14 @@ fn packets_are_header_and_message_of_every_length() {
             .filter(|message| lane.push(PeerId(5), HEADER, message));
         assert_eq!(taken.count(), 4);
         assert_eq!(lane.len(), 4);
+        let mut lines = lane.lines(lane.packets());
         for (packet, message) in lane.packets().iter().zip(&messages) {
-            assert_eq!(lane.bytes(*packet), expected(message));
+            let bytes = expected(message);
+            assert_eq!(lane.bytes(*packet), bytes);
+            let (own, rest) = lines.split_at((LANE_WORD + bytes.len()).div_ceil(LANE_LINE));
+            assert_eq!(own.as_flattened()[LANE_WORD..][..bytes.len()], bytes);
+            assert_eq!(lane.lines(&[*packet]), own);
+            lines = rest;
             assert_eq!(
                 (packet.peer(), packet.size()),
                 (PeerId(5), 24 + message.len())
@@ -50,7 +56,7 @@ fn packets_are_header_and_message_of_every_length() {
             assert_eq!(item.is_some(), message.len() <= 32);
             assert!(!message.is_lent());
         }
-        assert_eq!(lane.is_single(), len <= 32);
+        assert!(lines.is_empty() && lane.lines(&[]).is_empty());
     }
 }
 

@@ -20,7 +20,7 @@ impl Cells {
         let bytes = unsafe { std::slice::from_raw_parts(from, len) };
         let start = WORD + offset;
         for cell in start / CELL..(start + len).div_ceil(CELL) {
-            let at = self.cell(at + u32::try_from(cell).expect("a model that panics has failed"));
+            let at = self.cell(at as usize + cell);
             let overlap = |low: usize, high: usize| {
                 let low = (cell * CELL + low).max(start);
                 let high = (cell * CELL + high).min(start + len);
@@ -50,15 +50,6 @@ impl Cells {
         unsafe { self.write(at, 0, from.as_ptr(), from.len()) };
     }
 
-    /// As in the real build.
-    ///
-    /// # Safety
-    /// None here: loom checks the accesses.
-    pub(in super::super) unsafe fn write_packet(&self, at: u32, bytes: &[u8]) {
-        // SAFETY: the bytes are a slice.
-        unsafe { self.write(at, 0, bytes.as_ptr(), bytes.len()) };
-    }
-
     /// There is no cache in the model.
     pub(in super::super) fn prefetch_write(&self, _at: u32) {}
 
@@ -66,7 +57,7 @@ impl Cells {
     pub(in super::super) fn read(&self, at: u32, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(WORD + len);
         for cell in 0..(WORD + len).div_ceil(CELL) {
-            let at = self.cell(at + u32::try_from(cell).expect("a model that panics has failed"));
+            let at = self.cell(at as usize + cell);
             out.extend(at.word.load(Ordering::Relaxed).to_le_bytes());
             // SAFETY: loom has checked that nobody writes to the body now.
             at.body.with(|body| out.extend(unsafe { &*body }));

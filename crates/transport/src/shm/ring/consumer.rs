@@ -4,7 +4,7 @@
 
 use std::ptr::NonNull;
 
-use super::super::cells::{Cells, ONE_CELL, cells_of};
+use super::super::cells::{Cells, ONE_CELL, cells_of, cells_of_long};
 use super::super::sync::{AtomicU64, Ordering};
 use super::{ConsumerLine, LEN_SHIFT, REFERENCE, WRAP, longest_packet, low, sequence};
 
@@ -31,15 +31,15 @@ pub(in crate::shm) enum Next {
     Corrupt,
 }
 
-/// What stands at the consumer's head, if only packets of one cell count.
-#[cfg(not(loom))]
-pub(in crate::shm) enum Small {
-    /// Nothing yet.
-    Nothing,
-    /// Something, but not a packet of one cell.
-    Other,
-    /// A packet of `len` bytes.
-    Packet { from: NonNull<u8>, len: u32 },
+/// A packet in the ring.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::shm) struct At {
+    /// Index of the first cell.
+    pub(in crate::shm) at: usize,
+    /// Bytes of the packet.
+    pub(in crate::shm) len: u32,
+    /// How many cells it has.
+    pub(in crate::shm) cells: usize,
 }
 
 /// The receiving end.
@@ -102,59 +102,96 @@ impl Consumer {
         &self.cells
     }
 
-    /// Takes the packet at the head if it lies in one cell.
+    /// Takes the packet at the head if it has more than `short` bytes, and at most `room` cells.
     #[cfg(not(loom))]
     #[inline(always)]
-    pub(in crate::shm) fn next_small(&mut self) -> Small {
+    pub(in crate::shm) fn take_long(&mut self, short: u32, room: usize) -> Option<At> {
         let at = self.cells.index(self.head);
         // Acquire: the packet's bytes were written before its word.
         let word = self.cells.word(at).load(Ordering::Acquire);
-        if low(word) != low(sequence(&self.cells, self.head)) {
-            return Small::Nothing;
-        }
         let len = low(word >> LEN_SHIFT);
-        // Flags stand above the length, so this also says that there are none.
-        if len as usize > ONE_CELL {
-            return Small::Other;
+        // Flags stand above the length, so the comparison also says that there are none.
+        let usual = (short + 1..=self.longest).contains(&len);
+        if low(word) != low(sequence(&self.cells, self.head)) || !usual {
+            return None;
         }
-        self.head += 1;
-        Small::Packet {
-            from: self.cells.bytes(at),
-            len,
+        let cells = cells_of(len);
+        if cells > self.cells.count() - at || cells as usize > room {
+            return None;
         }
+        self.head += u64::from(cells);
+        let (at, cells) = (at as usize, cells as usize);
+        Some(At { at, len, cells })
     }
 
-    /// Takes packets of one cell, `most` at most, until there is something else or the ring ends.
-    /// `each` gets the packet's place in the run, its cell and its length. Returns how many there
-    /// were, and whether something else comes next.
+    /// Takes the packet of one cell at the head if it is the only one so far.
+    #[cfg(not(loom))]
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "a ring has few cells")]
+    pub(in crate::shm) fn take_lone(&mut self) -> Option<At> {
+        let (at, after) = (self.cells.index(self.head), self.head + 1);
+        // Acquire: the packet's bytes were written before its word.
+        let word = self.cells.word(at).load(Ordering::Acquire);
+        // A next one is taken with it. This look may miss it, and so needs no order.
+        let next = self
+            .cells
+            .word(self.cells.index(after))
+            .load(Ordering::Relaxed);
+        let len = low(word >> LEN_SHIFT);
+        let lone = low(next) != low(sequence(&self.cells, after));
+        // Flags stand above the length, so the comparison also says that there are none.
+        let is_there = low(word) == low(sequence(&self.cells, self.head));
+        if !lone || !is_there || len as usize > ONE_CELL {
+            return None;
+        }
+        self.head = after;
+        let (at, cells) = (at as usize, 1);
+        Some(At { at, len, cells })
+    }
+
+    /// Takes packets of up to `longest` bytes, which is at least a cell's, `most` at most, until
+    /// there is something else or the ring ends. `each` gets a packet and its place in the run.
+    /// Returns how many there were, and whether something else comes next.
+    #[inline(always)]
     pub(in crate::shm) fn take_run(
         &mut self,
         most: usize,
-        mut each: impl FnMut(usize, u32, u32),
+        longest: u32,
+        mut each: impl FnMut(usize, At),
     ) -> (usize, bool) {
-        let first = self.cells.index(self.head);
-        let most = most.min((self.cells.count() - first) as usize);
-        let expected = low(sequence(&self.cells, self.head));
-        let (mut count, mut others) = (0, false);
-        while count < most {
-            let at = first + count as u32;
+        let (first, end) = (
+            self.cells.index(self.head) as usize,
+            self.cells.count() as usize,
+        );
+        let (cells, longest) = (self.cells, longest.min(self.longest));
+        let expected = low(sequence(&cells, self.head));
+        // If they all had one cell, the run would end before this one.
+        let mut stop = first + most.min(end - first);
+        let (mut at, mut count, mut others) = (first, 0, false);
+        while at < stop {
             // Acquire: the packet's bytes were written before its word.
-            let word = self.cells.word(at).load(Ordering::Acquire);
+            let word = cells.word_at(at).load(Ordering::Acquire);
             if low(word) != expected {
                 break;
             }
             let len = low(word >> LEN_SHIFT);
-            // Flags stand above the length, so this also says that there are none.
-            if len as usize > ONE_CELL {
-                others = true;
-                break;
+            // Flags stand above the length, so each comparison also says that there are none.
+            if len as usize <= ONE_CELL {
+                let cells = 1;
+                each(count, At { at, len, cells });
+                at += 1;
+            } else {
+                others = len > longest || cells_of_long(len) > end - at;
+                if others {
+                    break;
+                }
+                let cells = cells_of_long(len);
+                each(count, At { at, len, cells });
+                at += cells;
+                stop = (stop + cells - 1).min(end);
             }
-            each(count, at, len);
             count += 1;
         }
-        self.head += count as u64;
+        self.head += (at - first) as u64;
         (count, others)
     }
 

@@ -12,6 +12,7 @@ use loom::thread;
 
 use super::super::cells::{Cell, Cells, ONE_CELL};
 use super::super::doorbell::Doorbell;
+use super::row::Row;
 use super::*;
 
 const COUNT: u32 = 4;
@@ -167,51 +168,60 @@ fn who_falls_asleep_is_woken() {
 
 fn pop_run(consumer: &mut Consumer) -> Vec<Vec<u8>> {
     let (cells, mut packets) = (*consumer.cells(), Vec::new());
-    consumer.take_run(COUNT as usize, |_, at, len| {
-        packets.push(cells.read(at, len as usize))
+    consumer.take_run(COUNT as usize, LONGEST, |_, packet| {
+        let at = u32::try_from(packet.at).expect("a model that panics has failed");
+        packets.push(cells.read(at, packet.len as usize));
     });
     packets
 }
 
-/// Sends packets in front of these together, as short ones if all of them are.
+/// Sends packets in front of these together, as a lane's.
 fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
+    let row = Row::new(packets);
+    match row.packets.as_slice() {
+        [packet] if producer.push_lone(&row, *packet) => 1,
+        packets => producer.push_staged(&row, packets).0,
+    }
+}
+
+/// Sends packets of one cell in front of these together, as items.
+fn push_items(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let in_cell = |packet: &&[u8]| {
         let mut bytes = [0; ONE_CELL];
         bytes[..packet.len()].copy_from_slice(packet);
         (bytes, packet.len())
     };
-    match packets.iter().all(|packet| packet.len() <= ONE_CELL) {
-        true => {
-            let cells: Vec<_> = packets.iter().map(in_cell).collect();
-            match cells.as_slice() {
-                [(bytes, len)] if producer.push_cell(bytes, *len) => 1,
-                _ => producer.push_run(&cells, |(bytes, len)| (bytes, *len)).0,
-            }
-        }
-        false => {
-            producer
-                .push_long_run(packets, |packet| packet.len(), |packet| packet)
-                .0
-        }
-    }
+    let cells: Vec<_> = packets.iter().map(in_cell).collect();
+    producer.push_run(&cells, |(bytes, len)| (bytes, *len)).0
 }
 
 /// Sends `packets` in runs from another thread, after `before` packets that came and went one by
 /// one, while this thread polls. They come out in order, whichever words show first.
 fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static [u8]]) {
+    runs_by(push_run, before, packets);
+    if packets.iter().all(|packet| packet.len() <= ONE_CELL) {
+        runs_by(push_items, before, packets);
+    }
+}
+
+fn runs_by(
+    push: fn(&mut Producer, &'static [&'static [u8]]) -> usize,
+    before: &'static [fn() -> Vec<u8>],
+    packets: &'static [&'static [u8]],
+) {
     loom::model(move || {
         let shared = shared();
         let sender = shared.clone();
         let (mut producer, mut consumer) = (shared.producer(), shared.consumer());
         for packet in before {
-            assert!(push(&mut producer, &packet()));
+            assert!(self::push(&mut producer, &packet()));
             assert_eq!(pop(&mut consumer), Some(packet()));
             consumer.give_back();
         }
         let sending = thread::spawn(move || {
             let (mut sent, mut tries) = (0, 0);
             while sent < packets.len() && tries < 2 {
-                sent += push_run(&mut producer, &packets[sent..]);
+                sent += push(&mut producer, &packets[sent..]);
                 tries += 1;
             }
             drop(sender);
@@ -242,6 +252,17 @@ fn a_run_comes_in_order_although_its_last_word_shows_first() {
 fn a_packet_alone_shows_with_all_of_its_bytes() {
     runs_in_order(&[], &[&[1; 56]]);
     runs_in_order(&[|| vec![1], || vec![2], || vec![3]], &[&[4; 30]]);
+}
+
+#[test]
+fn a_long_packet_alone_shows_with_all_of_its_bytes() {
+    runs_in_order(&[], &[&[1; 100]]);
+    runs_in_order(&[|| vec![1], || vec![2], || vec![3]], &[&[4; 57]]);
+    // The third cell holds a word of the second lap, which is the tail after the packet.
+    runs_in_order(
+        &[|| vec![0], || looks_published(1), || vec![1]],
+        &[&[2; 57]],
+    );
 }
 
 #[test]

@@ -9,8 +9,10 @@
 //! Invariant: the tail, which alone the consumer looks at, is clean before the first word appears
 //! (`ring`).
 
-use super::super::cells::{CELL, ONE_CELL, WORD};
+use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD};
+use super::super::staged::Staged;
 use super::super::sync::Ordering;
+use super::dirty::Dirty;
 use super::{LEN_SHIFT, Producer};
 
 impl Producer {
@@ -29,113 +31,116 @@ impl Producer {
         if count == 0 {
             return (0, 0);
         }
-        let sequence = self.sequence(self.tail);
+        let fill = self.fill();
         self.tail += count as u64;
         self.clean(self.tail);
         let mut sum = 0;
         for (place, packet) in packets[..count].iter().enumerate().rev() {
             let (bytes, len) = cell(packet);
             // SAFETY: there is room for it, so the cell is free.
-            sum += unsafe { self.fill(first + index(place), bytes, len, sequence) };
+            unsafe { fill.one(place, bytes, len) };
+            sum += len as u64;
         }
         (count, sum)
     }
 
-    /// Sends a packet of one cell if that is all there is to do. False: nothing was sent.
+    /// Sends packets that are staged, of any length: as many in front as there is room for before
+    /// the ring's last cell, without one that is longer than the ring carries. Returns how many,
+    /// and their bytes.
     #[inline(always)]
-    pub(in crate::shm) fn push_cell(&mut self, bytes: &[u8; ONE_CELL], len: usize) -> bool {
+    pub(in crate::shm) fn push_staged<S: Staged>(
+        &mut self,
+        staged: &S,
+        packets: &[S::Packet],
+    ) -> (usize, u64) {
+        let (lines, first) = (staged.lines(packets), self.cells.index(self.tail));
+        let in_a_row = (self.cells.count() - first) as usize;
+        let most = in_a_row.min(self.room(lines.len())).min(Dirty::RUN);
+        let (mut packets, mut lines) = (packets, lines);
+        if lines.len() > most || self.longest < S::LONGEST {
+            packets = self.fitting(staged, packets, most);
+            lines = staged.lines(packets);
+        }
+        if lines.is_empty() {
+            return (0, 0);
+        }
+        let (count, fill) = (lines.len(), self.fill());
+        self.tail += count as u64;
+        self.clean(self.tail);
+        let (mut sum, mut data) = (0, 0);
+        for packet in packets.iter().rev() {
+            let len = staged.size(*packet);
+            // SAFETY: there is room for all of the lines before the ring's end, so their cells are
+            // free.
+            data |= unsafe { fill.last(&mut lines, len) };
+            sum += len as u64;
+        }
+        let until = self.lap_after(self.tail);
+        self.dirty.on_run(first, count, data, until);
+        (packets.len(), sum)
+    }
+
+    /// The packets in front that fit into `most` cells and are not too long for the ring.
+    #[inline(never)]
+    fn fitting<'a, S: Staged>(
+        &self,
+        staged: &S,
+        packets: &'a [S::Packet],
+        most: usize,
+    ) -> &'a [S::Packet] {
+        let mut cells = 0;
+        let fits = |packet: &&S::Packet| {
+            let len = staged.size(**packet);
+            cells += cells_for(len);
+            cells <= most && len <= self.longest as usize
+        };
+        let count = packets.iter().take_while(fits).count();
+        &packets[..count]
+    }
+
+    /// Sends a staged packet if that is all there is to do. False: nothing was sent.
+    #[inline(always)]
+    pub(in crate::shm) fn push_lone<S: Staged>(&mut self, staged: &S, packet: S::Packet) -> bool {
+        let (len, fill) = (staged.size(packet), self.fill());
+        if len > ONE_CELL {
+            return self.push_lone_long(staged.lines(&[packet]), len);
+        }
         let free = self.tail + 2 <= self.limit;
         if free {
-            let (at, sequence) = (self.cells.index(self.tail), self.sequence(self.tail));
             self.tail += 1;
             self.clean(self.tail);
             // SAFETY: the limit says that the cell is free.
-            unsafe { self.fill(at, bytes, len, sequence) };
+            unsafe { fill.one(0, staged.line(packet), len) };
         }
         free
     }
 
-    /// Writes a cell and its word. Returns the length of its packet.
-    ///
-    /// # Safety
-    /// The cell is free.
-    #[inline(always)]
-    unsafe fn fill(&self, at: u32, bytes: &[u8; ONE_CELL], len: usize, sequence: u64) -> u64 {
-        debug_assert!(len <= ONE_CELL, "the packet has one cell");
-        // SAFETY: the cell is the caller's, and has room for as much as is written.
-        unsafe {
-            match len {
-                ..ONE_CELL => self.cells.write(at, 0, bytes.as_ptr(), len),
-                _ => self.cells.write_whole(at, bytes),
-            }
+    /// The same for a packet of several cells.
+    #[inline(never)]
+    fn push_lone_long(&mut self, lines: &[[u8; CELL]], len: usize) -> bool {
+        let (fill, mut rest) = (self.fill(), lines);
+        let in_a_row = (self.cells.count() - fill.first) as usize;
+        let fits = len <= self.longest as usize && lines.len() <= in_a_row;
+        if !fits || self.tail + lines.len() as u64 + 1 > self.limit {
+            return false;
         }
-        let word = sequence | (len as u64) << LEN_SHIFT;
-        self.cells.word(at).store(word, Ordering::Release);
-        len as u64
-    }
-
-    /// The same for packets of any length; one that is longer than the ring carries ends the run.
-    #[inline(always)]
-    pub(in crate::shm) fn push_long_run<'a, P>(
-        &mut self,
-        packets: &'a [P],
-        size: impl Fn(&P) -> usize,
-        bytes: impl Fn(&'a P) -> &'a [u8],
-    ) -> (usize, u64) {
-        let first = self.cells.index(self.tail);
-        let (count, cells) = self.fitting(packets, &size, (self.cells.count() - first) as usize);
-        if count == 0 {
-            return (0, 0);
-        }
-        let sequence = self.sequence(self.tail);
-        self.tail += cells as u64;
+        self.tail += lines.len() as u64;
         self.clean(self.tail);
-        let (mut after, mut sum) = (first + index(cells), 0);
-        for packet in packets[..count].iter().rev() {
-            let bytes = bytes(packet);
-            let at = after - index(cells_for(bytes.len()));
-            // SAFETY: there is room for it before the ring's end, so its cells are free.
-            unsafe { self.cells.write_packet(at, bytes) };
-            match after - at {
-                1 => {}
-                2 => self.soil_one(at + 1),
-                _ => self.soil(at + 1, after),
-            }
-            let word = sequence | (bytes.len() as u64) << LEN_SHIFT;
-            self.cells.word(at).store(word, Ordering::Release);
-            sum += bytes.len() as u64;
-            after = at;
-        }
-        (count, sum)
+        // SAFETY: the limit says that the cells are free, and the ring does not end before them.
+        unsafe { fill.last(&mut rest, len) };
+        let until = self.lap_after(self.tail);
+        self.dirty.on_packet(fill.first, index(lines.len()), until);
+        true
     }
 
-    /// How many of the packets the ring takes and fit into these cells, and the cells that they
-    /// have.
+    /// Writes to cells from the tail on, up to the ring's last.
     #[inline(always)]
-    fn fitting<P>(
-        &mut self,
-        packets: &[P],
-        size: impl Fn(&P) -> usize,
-        in_a_row: usize,
-    ) -> (usize, usize) {
-        let (mut cells, mut longest) = (0, 0);
-        for packet in packets {
-            cells += cells_for(size(packet));
-            longest = longest.max(size(packet));
+    fn fill(&self) -> Fill {
+        Fill {
+            cells: self.cells,
+            first: self.cells.index(self.tail),
+            sequence: self.sequence(self.tail),
         }
-        let most = in_a_row.min(self.room(cells));
-        if cells <= most && longest <= self.longest as usize {
-            return (packets.len(), cells);
-        }
-        let (mut count, mut cells) = (0, 0);
-        for packet in packets {
-            let more = cells + cells_for(size(packet));
-            if more > most || size(packet) > self.longest as usize {
-                break;
-            }
-            (count, cells) = (count + 1, more);
-        }
-        (count, cells)
     }
 
     /// Cells that may be written, of the `wanted` ones.
@@ -147,6 +152,110 @@ impl Producer {
             let _ = self.reserve(wanted as u64);
         }
         self.limit.saturating_sub(self.tail + 1) as usize
+    }
+}
+
+/// Cells in a row, and the low half of a word that shows a packet there in this lap.
+#[derive(Clone, Copy)]
+struct Fill {
+    cells: Cells,
+    first: u32,
+    sequence: u64,
+}
+
+impl Fill {
+    /// Writes the last packet of these lines, which has `len` bytes, to the cells that are as far
+    /// from the first one, and cuts its lines off. Returns the bits of its cells that hold data in
+    /// place of a word, that of the first one being the lowest.
+    ///
+    /// # Safety
+    /// As many cells as there are lines are free, and before the ring's end.
+    #[inline(always)]
+    unsafe fn last(self, lines: &mut &[[u8; CELL]], len: usize) -> u64 {
+        const LINES: &str = "a packet's lines are as many as it needs";
+        let all = *lines;
+        // SAFETY: as the caller promises; the cells are those of the lines cut off.
+        unsafe {
+            if len <= ONE_CELL {
+                let (line, before) = all.split_last().expect(LINES);
+                *lines = before;
+                self.one(
+                    before.len(),
+                    line.last_chunk().expect("a line is longer"),
+                    len,
+                );
+                return 0;
+            }
+            if len <= TWO_CELLS {
+                let (before, both) = all.split_last_chunk::<2>().expect(LINES);
+                *lines = before;
+                self.two(before.len(), both, len);
+                return 2 << before.len();
+            }
+            let count = cells_for(len);
+            let before = all.len().checked_sub(count).expect(LINES);
+            let (before, many) = all.split_at(before);
+            *lines = before;
+            let at = self.first + index(before.len());
+            write_many(self.cells, at, many, len);
+            self.show(at, len);
+            u64::MAX >> (Dirty::RUN + 1 - count) << (before.len() + 1)
+        }
+    }
+
+    /// Writes a packet of one cell.
+    ///
+    /// # Safety
+    /// The cell is free, and the packet fits into it.
+    #[inline(always)]
+    unsafe fn one(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
+        let at = self.first + index(place);
+        // SAFETY: the cell is the caller's, and has room for as much as is written.
+        unsafe {
+            match len {
+                ONE_CELL => self.cells.write_whole(at, bytes),
+                _ => self.cells.write(at, 0, bytes.as_ptr(), len),
+            }
+        }
+        self.show(at, len);
+    }
+
+    /// Writes a packet of two cells.
+    ///
+    /// # Safety
+    /// The cells are free, and the packet needs both of them.
+    #[inline(always)]
+    unsafe fn two(self, place: usize, [first, second]: &[[u8; CELL]; 2], len: usize) {
+        let (at, rest) = (self.first + index(place), len - ONE_CELL);
+        // SAFETY: the cells are the caller's, and hold the packet.
+        unsafe {
+            let first = first.last_chunk().expect("a line is longer");
+            self.cells.write_whole(at, first);
+            self.cells.write(at, ONE_CELL, second.as_ptr(), rest);
+        }
+        self.show(at, len);
+    }
+
+    /// Writes the word of a packet whose other bytes are there.
+    #[inline(always)]
+    fn show(self, at: u32, len: usize) {
+        let word = self.sequence | (len as u64) << LEN_SHIFT;
+        self.cells.word(at).store(word, Ordering::Release);
+    }
+}
+
+/// Writes a packet of several cells, but for its word.
+///
+/// # Safety
+/// The cells from `at` on are free, as many as there are lines, which the packet needs.
+#[inline(never)]
+unsafe fn write_many(cells: Cells, at: u32, lines: &[[u8; CELL]], len: usize) {
+    let (first, rest) = lines.split_first().expect("there are several");
+    let rest = &rest.as_flattened()[..len - ONE_CELL];
+    // SAFETY: the cells are the caller's, and hold the packet.
+    unsafe {
+        cells.write_whole(at, first.last_chunk().expect("a line is longer"));
+        cells.write(at, ONE_CELL, rest.as_ptr(), rest.len());
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::super::check::{self, Heap};
+use super::row::Row;
 use super::*;
 
 /// A short packet as it is staged: what follows it is of others.
@@ -24,33 +25,49 @@ impl Heap {
         }
     }
 
-    /// Takes up to `most` packets of one cell.
-    fn pop_run(&mut self, most: usize) -> (Vec<Vec<u8>>, bool) {
-        let (mut places, mut packets) = (Vec::new(), Vec::new());
-        let (count, others) = self.consumer.take_run(most, |place, at, len| {
-            assert_eq!(place, places.len());
-            places.push((at, len));
-        });
-        packets.extend(
-            places
-                .iter()
-                .map(|(at, len)| self.bytes(*at, *len).to_vec()),
-        );
-        assert_eq!(count, packets.len());
-        (packets, others)
+    /// Takes a packet of more than `short` bytes as a receiver with room for these lines does.
+    fn pop_long(&mut self, short: u32, room: usize) -> Option<Vec<u8>> {
+        let packet = self.consumer.take_long(short, room)?;
+        assert!(packet.len > short && packet.cells <= room);
+        Some(self.packet(packet))
     }
 
-    /// Sends packets in front together, as short ones if all of them are.
-    fn push_run(&mut self, packets: &[Vec<u8>]) -> usize {
-        let short = packets.iter().all(|packet| packet.len() <= ONE_CELL);
-        let (count, sum) = match short {
-            true => {
+    /// Takes a packet that is alone.
+    fn pop_lone(&mut self) -> Option<Vec<u8>> {
+        let packet = self.consumer.take_lone()?;
+        assert!(!self.consumer.has_next());
+        Some(self.packet(packet))
+    }
+
+    fn packet(&self, At { at, len, cells }: At) -> Vec<u8> {
+        assert_eq!(cells, cells_of(len) as usize);
+        let at = u32::try_from(at).expect("a ring has few cells");
+        self.bytes(at, len).to_vec()
+    }
+
+    /// Takes up to `most` packets of up to `longest` bytes.
+    fn pop_run(&mut self, most: usize, longest: u32) -> (Vec<Vec<u8>>, bool) {
+        let mut places = Vec::new();
+        let (count, others) = self.consumer.take_run(most, longest, |place, packet| {
+            assert_eq!(place, places.len());
+            places.push(packet);
+        });
+        assert_eq!(count, places.len());
+        let packets = places.into_iter().map(|packet| self.packet(packet));
+        (packets.collect(), others)
+    }
+
+    /// Sends packets in front together: as short ones if all of them are and `short` is set.
+    fn push_run(&mut self, packets: &[Vec<u8>], short: bool) -> usize {
+        let short = short && packets.iter().all(|packet| packet.len() <= ONE_CELL);
+        let row = Row::new(packets);
+        let (count, sum) = match (short, row.packets.as_slice()) {
+            (true, _) => {
                 let cells: Vec<_> = packets.iter().map(|packet| in_cell(packet)).collect();
                 self.producer.push_run(&cells, |(bytes, len)| (bytes, *len))
             }
-            false => self
-                .producer
-                .push_long_run(packets, Vec::len, Vec::as_slice),
+            (false, [packet]) if self.producer.push_lone(&row, *packet) => (1, packet.1 as u64),
+            _ => self.producer.push_staged(&row, &row.packets),
         };
         let bytes: usize = packets[..count].iter().map(Vec::len).sum();
         assert_eq!(sum, bytes as u64);
@@ -73,9 +90,11 @@ fn payload(number: u64, len: usize) -> Vec<u8> {
 #[derive(Clone, Debug)]
 enum Step {
     Push { head: usize, data: usize },
-    PushRun(Vec<usize>),
+    PushRun(Vec<usize>, bool),
     Pop(usize),
-    PopRun(usize),
+    PopRun(usize, u32),
+    PopLong(u32, usize),
+    PopLone,
     GiveBack,
 }
 
@@ -83,14 +102,21 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..=56_usize, 0..=32_usize).prop_map(|(head, data)| Step::Push { head, data }),
         2 => (0..=56_usize, 0..=900_usize).prop_map(|(head, data)| Step::Push { head, data }),
-        2 => prop::collection::vec(prop_oneof![2 => Just(56), 1 => 0..=56_usize], 1..40)
-            .prop_map(Step::PushRun),
-        2 => prop::collection::vec(prop_oneof![Just(56), 57..=200_usize, 0..=1000_usize], 1..20)
-            .prop_map(Step::PushRun),
+        2 => run(prop_oneof![2 => Just(56), 1 => 0..=56_usize], 40),
+        2 => run(prop_oneof![Just(56), 57..=120_usize, 57..=200_usize, 0..=1000_usize], 20),
         3 => (1..6_usize).prop_map(Step::Pop),
-        3 => (1..40_usize).prop_map(Step::PopRun),
+        3 => (1..40_usize, prop_oneof![Just(56), Just(248), Just(1000)])
+            .prop_map(|(most, longest)| Step::PopRun(most, longest)),
+        3 => (prop_oneof![Just(56_u32), Just(248)], 0..16_usize)
+            .prop_map(|(short, room)| Step::PopLong(short, room)),
+        2 => Just(Step::PopLone),
         2 => Just(Step::GiveBack),
     ]
+}
+
+fn run(len: impl Strategy<Value = usize>, most: usize) -> impl Strategy<Value = Step> {
+    let lens = prop::collection::vec(len, 1..most);
+    (lens, any::<bool>()).prop_map(|(lens, short)| Step::PushRun(lens, short))
 }
 
 proptest! {
@@ -112,10 +138,10 @@ proptest! {
                         Err(Refused::Broken) => prop_assert!(false, "nobody broke it"),
                     }
                 }
-                Step::PushRun(lens) => {
+                Step::PushRun(lens, short) => {
                     let run: Vec<_> = lens.iter().map(|len| payload(number as u64, *len)).collect();
                     let empty = model.is_empty();
-                    let sent = ring.push_run(&run);
+                    let sent = ring.push_run(&run, short);
                     // It is refused only for the reason for which a single packet is, unless its
                     // first packet is too long for the ring or for the cells before its end.
                     let long = lens[0] > ONE_CELL;
@@ -123,14 +149,22 @@ proptest! {
                     model.extend(run.into_iter().take(sent));
                     prop_assert_eq!(ring.consumer.has_next(), !model.is_empty());
                 }
-                Step::PopRun(most) => {
-                    let (run, others) = ring.pop_run(most);
+                Step::PopRun(most, longest) => {
+                    let (run, others) = ring.pop_run(most, longest);
                     prop_assert!(run.len() <= most);
                     for packet in run {
+                        prop_assert!(packet.len() <= longest as usize);
                         prop_assert_eq!(Some(packet), model.pop_front());
                     }
                     prop_assert!(!others || !model.is_empty());
                 }
+                Step::PopLong(short, room) => if let Some(packet) = ring.pop_long(short, room) {
+                    prop_assert_eq!(Some(packet), model.pop_front());
+                },
+                Step::PopLone => if let Some(packet) = ring.pop_lone() {
+                    prop_assert_eq!(Some(packet), model.pop_front());
+                    prop_assert!(model.is_empty());
+                },
                 Step::Pop(count) => for _ in 0..count {
                     prop_assert_eq!(ring.consumer.has_next(), !model.is_empty());
                     prop_assert_eq!(ring.pop(), model.pop_front());
@@ -231,8 +265,8 @@ fn a_run_over_dirty_cells_leaves_nothing_that_looks_like_a_packet() {
             }
             ring.consumer.give_back();
             let run = vec![vec![1; 56]; round % 9];
-            let sent = ring.push_run(&run);
-            assert_eq!(ring.pop_run(9), (run[..sent].to_vec(), false));
+            let sent = ring.push_run(&run, round % 2 == 0);
+            assert_eq!(ring.pop_run(9, 56), (run[..sent].to_vec(), false));
             assert_eq!(ring.pop(), None, "the tail shows a packet that nobody sent");
         }
     }
@@ -242,14 +276,31 @@ fn a_run_over_dirty_cells_leaves_nothing_that_looks_like_a_packet() {
 fn a_run_ends_at_the_last_cell_and_goes_on_at_the_first() {
     let mut ring = Heap::new(64, 900);
     let packets: Vec<_> = (0..63).map(|number| vec![number; 56]).collect();
-    assert_eq!(ring.push_run(&packets[..40]), 40);
-    assert_eq!(ring.pop_run(64).0, packets[..40]);
+    assert_eq!(ring.push_run(&packets[..40], true), 40);
+    assert_eq!(ring.pop_run(64, 56).0, packets[..40]);
     ring.consumer.give_back();
-    assert_eq!(ring.push_run(&packets), 24);
-    assert_eq!(ring.push_run(&packets[24..]), 39, "one cell stays free");
-    assert_eq!(ring.push_run(&packets), 0, "the ring is full");
-    assert_eq!(ring.pop_run(64).0, packets[..24]);
-    assert_eq!(ring.pop_run(64).0, packets[24..]);
+    assert_eq!(ring.push_run(&packets, true), 24);
+    assert_eq!(
+        ring.push_run(&packets[24..], true),
+        39,
+        "one cell stays free"
+    );
+    assert_eq!(ring.push_run(&packets, true), 0, "the ring is full");
+    assert_eq!(ring.pop_run(64, 56).0, packets[..24]);
+    assert_eq!(ring.pop_run(64, 56).0, packets[24..]);
+}
+
+#[test]
+fn a_packet_that_reaches_beyond_the_ring_is_not_shown() {
+    let mut ring = Heap::new(64, 900);
+    for at in 0..64 {
+        let len = if at == 63 { 100 } else { 0 };
+        let word = 1 | len << LEN_SHIFT;
+        ring.cells().word(at).store(word, Ordering::Relaxed);
+    }
+    assert_eq!(ring.pop_run(64, 248), (vec![vec![]; 63], true));
+    assert_eq!(ring.pop_long(56, 64), None);
+    assert_eq!(ring.consumer.next(), Next::Corrupt);
 }
 
 #[test]

@@ -11,13 +11,13 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use dunlin_core::transport::{MAX_INLINE, RX_BURST};
+use dunlin_core::transport::{LANE_PACKET, MAX_INLINE, RX_BURST};
 use dunlin_msgbuf::{BufRef, REF_LEN};
 
-use super::super::cells::{CELL, ONE_CELL, WORD, cells_of};
+use super::super::cells::{CELL, Cells, ONE_CELL, WORD, cells_of};
 use super::super::channel::Channel;
 use super::super::regions::Known;
-use super::super::ring::{Consumer, Next, Watch, packet_len};
+use super::super::ring::{At, Consumer, Next, Watch, packet_len};
 use super::waiting::{Named, Waiting};
 
 /// A ring from a peer.
@@ -36,7 +36,7 @@ pub(super) struct Incoming {
     pub(super) channel: Arc<Channel>,
 }
 
-/// Where a frame lies: in `small`, in `long`, or in a trusted ring.
+/// Where a frame lies: in `shorts`, in `long`, or in a trusted ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) bytes: NonNull<u8>,
@@ -59,16 +59,86 @@ pub(super) enum Taken {
 #[repr(C, align(64))]
 pub(super) struct Line(pub(super) [u8; CELL]);
 
-impl Line {
-    /// The packet, if this is the copy of a cell that holds one.
+/// Copies of the packets of a burst that a lane can hold, cell by cell.
+#[derive(Debug)]
+pub(super) struct Shorts {
+    copies: [Short; RX_BURST],
+    /// Lengths of those of several cells, and 0 for the others.
+    several: [u8; RX_BURST],
+}
+
+/// The copy of one packet. After the cells that were copied stands what an earlier one left there.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Short([u8; SHORT_CELLS * CELL]);
+
+/// Most cells of a short packet.
+const SHORT_CELLS: usize = 4;
+
+/// Longest short packet, in bytes.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+pub(super) const SHORT: u32 = (SHORT_CELLS * CELL - WORD) as u32;
+const _: () = assert!(SHORT as usize == LANE_PACKET && SHORT <= u8::MAX as u32);
+
+impl Shorts {
+    pub(super) fn new() -> Self {
+        Self {
+            copies: [Short([0; SHORT_CELLS * CELL]); RX_BURST],
+            several: [0; RX_BURST],
+        }
+    }
+
+    /// Makes room for another burst.
     #[inline(always)]
-    pub(super) fn packet(&self) -> &[u8] {
-        let (word, bytes) = self
+    fn begin(&mut self) -> &mut Self {
+        self.several = [0; RX_BURST];
+        self
+    }
+
+    /// Makes room for a burst of one packet.
+    #[inline(always)]
+    fn begin_lone(&mut self) -> &mut Self {
+        self.several[0] = 0;
+        self
+    }
+
+    /// Copies packet number `index` of the burst out of the ring. Returns where its bytes are.
+    ///
+    /// # Safety
+    /// The packet's cells are cells of the ring, and it is a short one.
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a short length has eight bits"
+    )]
+    pub(super) unsafe fn copy(&mut self, index: usize, ring: &Cells, packet: At) -> NonNull<u8> {
+        let index = index % RX_BURST;
+        if packet.cells > 1 {
+            self.several[index] = packet.len as u8;
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            copy_cells(
+                ring.bytes_at(packet.at),
+                &mut self.copies[index],
+                packet.cells,
+            )
+        }
+    }
+
+    /// Packet number `index` of a burst that copied it. Its length is that of the copied word: the
+    /// peer may have changed it after the ring looked at it, but not to one of several cells.
+    #[inline(always)]
+    pub(super) fn packet(&self, index: usize) -> &[u8] {
+        let index = index % RX_BURST;
+        let (word, bytes) = self.copies[index]
             .0
             .split_first_chunk()
-            .expect("a line is longer than that");
-        // The peer may have changed the length after it was looked at.
-        let len = packet_len(u64::from_ne_bytes(*word)).min(bytes.len());
+            .expect("a copy is longer than that");
+        let mut len = packet_len(u64::from_ne_bytes(*word));
+        if len > ONE_CELL {
+            len = bytes.len().min(self.several[index].into());
+        }
         &bytes[..len]
     }
 }
@@ -102,23 +172,27 @@ impl Incoming {
                     }
                     None => return Taken::Corrupt,
                 },
-                Next::Packet { at, len } => return self.take_long(at, len, room),
+                Next::Packet { at, len } => {
+                    let (at, cells) = (at as usize, cells_of(len) as usize);
+                    let (place, lines) = self.show_long(At { at, len, cells }, room);
+                    return Taken::Packet { place, lines };
+                }
             }
         }
         Taken::Nothing
     }
 
-    fn take_long(&self, at: u32, len: u32, room: &mut [Line]) -> Taken {
-        let from = self.ring.cells().bytes(at);
+    /// A packet of several cells, where it is or in `room`, and how many lines it takes there.
+    #[inline(always)]
+    pub(super) fn show_long(&self, packet: At, room: &mut [Line]) -> (Place, usize) {
+        let (from, len) = (self.ring.cells().bytes_at(packet.at), packet.len);
         if self.trusted {
-            let place = Place { bytes: from, len };
-            return Taken::Packet { place, lines: 0 };
+            return (Place { bytes: from, len }, 0);
         }
-        // SAFETY: the packet lies inside the ring, and there is room for the longest.
-        let bytes = unsafe { copy_long(from, room, len as usize) };
-        let place = Place { bytes, len };
-        let lines = cells_of(len) as usize;
-        Taken::Packet { place, lines }
+        let lines = packet.cells;
+        // SAFETY: the packet's cells lie inside the ring.
+        let bytes = unsafe { copy_long(from, &mut room[..lines]) };
+        (Place { bytes, len }, lines)
     }
 
     /// Copies a packet at whose end its data is named: the name, what stands in front of it, and
@@ -163,7 +237,7 @@ pub(super) struct Alone {
     pub(super) index: u32,
     /// Its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
-    /// Frames in front that are copies of packets of one cell.
+    /// Frames in front that are copies of short packets.
     pub(super) plain: u32,
 }
 
@@ -171,7 +245,7 @@ pub(super) struct Alone {
 pub(super) enum Look {
     /// Nothing has come.
     Nothing,
-    /// A packet of one cell has.
+    /// A short packet has.
     Short,
     /// Something else has.
     Other,
@@ -202,32 +276,46 @@ impl Alone {
         // SAFETY: plain bursts end before their ring goes, so its cells are alive.
         match self.watch.and_then(|watch| unsafe { watch.next() }) {
             None => Look::Nothing,
-            Some(len) if len as usize <= ONE_CELL => Look::Short,
+            Some(len) if len <= SHORT => Look::Short,
             Some(_) => Look::Other,
         }
     }
 
-    /// Copies packets of one cell out of the only ring. Returns how many they are, their bytes, and
+    /// Copies short packets out of the only ring. Returns how many they are, their bytes, and
     /// whether something else comes next.
     #[inline(always)]
     pub(super) fn take_run(
         &mut self,
         incoming: &mut Incoming,
-        lines: &mut [Line; RX_BURST],
+        shorts: &mut Shorts,
     ) -> (usize, u64, bool) {
-        // What this ring showed before belongs to an earlier burst.
-        incoming.ring.give_back();
         let cells = *incoming.ring.cells();
-        let mut bytes = 0;
-        let (count, others) = incoming.ring.take_run(RX_BURST, |place, at, len| {
-            bytes += u64::from(len);
-            // SAFETY: a cell is as long as a line.
-            unsafe { copy_cell(cells.bytes(at), &mut lines[place]) };
+        let (mut bytes, shorts) = (0, shorts.begin());
+        let (count, others) = incoming.ring.take_run(RX_BURST, SHORT, |place, packet| {
+            bytes += packet.len;
+            // SAFETY: the ring has found the packet, so its cells lie inside.
+            unsafe { shorts.copy(place, &cells, packet) };
         });
         incoming.last_busy = self.bursts;
         self.watch = Some(incoming.ring.watch());
         self.plain = frames(count);
-        (count, bytes, others)
+        (count, bytes.into(), others)
+    }
+
+    /// Copies the only packet in the only ring, if it has one cell. Returns its bytes.
+    #[inline(always)]
+    pub(super) fn take_lone(
+        &mut self,
+        incoming: &mut Incoming,
+        shorts: &mut Shorts,
+    ) -> Option<u32> {
+        let packet = incoming.ring.take_lone()?;
+        // SAFETY: the ring has found the packet, so its cell lies inside.
+        unsafe { shorts.begin_lone().copy(0, incoming.ring.cells(), packet) };
+        incoming.last_busy = self.bursts;
+        self.watch = Some(incoming.ring.watch());
+        self.plain = 1;
+        Some(packet.len)
     }
 
     /// The only ring's next packet, after some were taken otherwise.
@@ -255,38 +343,58 @@ impl Alone {
     }
 }
 
-/// Copies the cell whose packet bytes begin at `from`, word and all: two moves of 32 bytes.
-/// Returns where the packet's bytes are.
+/// Copies the cells of a short packet whose bytes begin at `from`, word and all: two moves of 32
+/// bytes each. Returns where the packet's bytes are.
 ///
 /// # Safety
-/// `from` points behind the word of a cell that is mapped.
+/// `from` points behind the word of the first of as many `cells` in a row, which is one at least.
 #[inline(always)]
-pub(super) unsafe fn copy_cell(from: NonNull<u8>, to: &mut Line) -> NonNull<u8> {
-    // SAFETY: the cell begins before its packet and is as long as a line.
-    unsafe { *to = from.sub(WORD).cast::<Line>().read() };
+unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull<u8> {
+    let to: NonNull<Line> = NonNull::from(to).cast();
+    // SAFETY: the first cell begins before its packet; each is as long as a line, and lies
+    // elsewhere; there are lines for as many.
+    unsafe {
+        let first = from.sub(WORD).cast::<Line>();
+        to.write(first.read());
+        if cells > 1 {
+            to.add(1).write(first.add(1).read());
+        }
+        if cells > 2 {
+            to.add(2).write(first.add(2).read());
+        }
+        if cells > 3 {
+            to.add(3).write(first.add(3).read());
+        }
+    }
     // What is read later is the copy: the compiler may not go back to the ring for it.
     compiler_fence(Ordering::SeqCst);
     // SAFETY: a line is longer than a word.
-    unsafe { NonNull::from(to).cast::<u8>().add(WORD) }
+    unsafe { to.cast::<u8>().add(WORD) }
 }
 
-/// Copies a packet of several cells. Returns where its bytes are.
+/// Copies the cells of a packet whose bytes begin at `from`, word and all. Returns where the
+/// packet's bytes are.
 ///
 /// # Safety
-/// `len` bytes from `from` are mapped, and the lines hold the word and them.
-#[inline]
-pub(super) unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line], len: usize) -> NonNull<u8> {
-    debug_assert!(WORD + len <= size_of_val(to));
-    let first: NonNull<u8> = NonNull::from(to).cast();
-    // SAFETY: as the caller promises.
-    let bytes = unsafe { first.add(WORD) };
-    // SAFETY: as the caller promises; a ring and private memory do not overlap.
-    unsafe { bytes.copy_from_nonoverlapping(from, len) };
+/// `from` points behind the word of the first of as many cells in a row as there are lines.
+#[inline(always)]
+unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line]) -> NonNull<u8> {
+    let lines: NonNull<Line> = NonNull::from(&mut *to).cast();
+    // SAFETY: the cell begins before its packet; cells are as long as lines, as many, and lie
+    // elsewhere.
+    unsafe {
+        let cells = from.sub(WORD).cast::<Line>();
+        lines.copy_from_nonoverlapping(cells, to.len());
+    }
     compiler_fence(Ordering::SeqCst);
-    bytes
+    // SAFETY: a line is longer than a word.
+    unsafe { lines.cast::<u8>().add(WORD) }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a burst has few frames")]
 const fn frames(count: usize) -> u32 {
     count as u32
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,30 +1,57 @@
-//! A receiver that parks its rings at the very moment in which a packet comes.
+//! A receiver that parks its rings at the very moment in which a packet comes, and one that moves
+//! with its frames.
 
-use dunlin_core::transport::{MAX_INLINE, Tx, TxItem};
+use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
 
 use crate::connect::{Connect, EndpointUid, PeerInfo};
-use crate::shm::{Options, Shm};
+use crate::shm::{Options, Shm, ShmRx, ShmTx};
 
-#[test]
-fn a_sender_that_settles_wakes_who_parked_just_then() {
+type End = Halves<ShmRx, ShmTx>;
+
+/// Two ends of a channel, and what the first calls the second.
+fn connected() -> (End, End, PeerId) {
     let open = || Shm::open(Options::default()).expect("memory can be shared here");
     let (mut a, mut b) = (open(), open());
     let info = |n| PeerInfo {
         endpoint: EndpointUid([n; 16]),
         same_host: true,
-        same_process: true,
+        same_process: false,
         local: None,
     };
     let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
     let (_, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("our own offer");
     let peer = Shm::complete(&mut a.rx, &mut a.tx, pending, answer).expect("our own answer");
-    a.tx.burst(&[TxItem {
+    (a, b, peer)
+}
+
+const fn item(peer: PeerId, byte: u8) -> TxItem {
+    TxItem {
         peer,
         inline_len: 24,
-        inline: [0; MAX_INLINE],
+        inline: [byte; MAX_INLINE],
         data: BufRef::EMPTY,
-    }]);
+    }
+}
+
+#[test]
+fn frames_stay_readable_when_the_half_moves() {
+    let (mut a, mut b, peer) = connected();
+    // The first burst looks at everything, the others at one ring alone.
+    for byte in 1..4 {
+        a.tx.burst(&[item(peer, byte), item(peer, byte)]);
+        assert_eq!(b.rx.burst(), 2);
+        std::mem::swap(&mut a.rx, &mut b.rx);
+        assert_eq!(a.rx.frame(0).bytes, [byte; 24]);
+        assert_eq!(a.rx.frame(1).bytes, [byte; 24]);
+        std::mem::swap(&mut a.rx, &mut b.rx);
+    }
+}
+
+#[test]
+fn a_sender_that_settles_wakes_who_parked_just_then() {
+    let (mut a, b, peer) = connected();
+    a.tx.burst(&[item(peer, 0)]);
     assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
     // It has looked before the packet came, and its mark shows only after the sender has looked.
     b.rx.mark_active(true);

@@ -1,0 +1,83 @@
+//! Which cells hold data where a word belongs: all of a packet's but its first. The tail must not
+//! come to such a cell before its word is zeroed, for the data may look like a packet.
+//!
+//! Invariants: a cell whose bit is not set holds a word of ours, or zero. From the position
+//! `until` on, the tail finds no cell whose bit was set: each has been written again since, or its
+//! packet's ring end was skipped, which counts like being written. So traffic of packets of one
+//! cell, a lap after others, costs one comparison.
+//!
+//! Called by `ring` and `run`.
+
+/// Bits of a word of the set.
+const BITS: u32 = u64::BITS;
+
+/// The cells of a ring that hold data in place of a word.
+#[derive(Debug)]
+pub(super) struct Dirty {
+    bits: Box<[u64]>,
+    until: u64,
+}
+
+impl Dirty {
+    /// Most cells that [`Self::on_run`] takes at once.
+    pub(super) const RUN: usize = BITS as usize;
+
+    /// No cell of this many does.
+    pub(super) fn new(cells: u32) -> Self {
+        Self {
+            bits: vec![0; cells.div_ceil(BITS) as usize].into(),
+            until: 0,
+        }
+    }
+
+    /// The cells from `first` on were written, as many as `count` and at least one; those whose
+    /// bits are set in `data`, from the lowest on, hold data. `until` is a lap after the tail.
+    #[inline(always)]
+    pub(super) fn on_run(&mut self, first: u32, count: usize, data: u64, until: u64) {
+        if data == 0 {
+            return;
+        }
+        debug_assert!((1..=Self::RUN).contains(&count), "a bit for each");
+        let written = u64::MAX >> (Self::RUN - count);
+        let (at, shift) = ((first / BITS) as usize, first % BITS);
+        self.bits[at] = self.bits[at] & !(written << shift) | data << shift;
+        // The cells of the next word of the set; a shift by all bits is none.
+        if let Some(next) = self.bits.get_mut(at + 1)
+            && let (Some(written), Some(data)) = (
+                written.checked_shr(BITS - shift),
+                data.checked_shr(BITS - shift),
+            )
+        {
+            *next = *next & !written | data;
+        }
+        self.until = until;
+    }
+
+    /// A packet was written to `count` cells from `first` on. Otherwise as [`Self::on_run`].
+    #[inline(always)]
+    pub(super) fn on_packet(&mut self, first: u32, count: u32, until: u64) {
+        let (mut first, mut left) = (first, count as usize);
+        // The first cell holds a word.
+        let mut data = !1;
+        while left > Self::RUN {
+            self.on_run(first, Self::RUN, data, until);
+            (first, left, data) = (first + BITS, left - Self::RUN, u64::MAX);
+        }
+        self.on_run(first, left, data & u64::MAX >> (Self::RUN - left), until);
+    }
+
+    /// False if the cell at which the tail stands at this position is certainly clean.
+    #[inline(always)]
+    pub(super) const fn is_possible(&self, position: u64) -> bool {
+        position < self.until
+    }
+
+    /// True if the cell `at` has to be cleaned, which the caller does now.
+    #[inline]
+    pub(super) fn take(&mut self, at: u32) -> bool {
+        let (bits, bit) = (&mut self.bits[(at / BITS) as usize], 1 << (at % BITS));
+        let dirty = *bits & bit != 0;
+        *bits &= !bit;
+        dirty
+    }
+}

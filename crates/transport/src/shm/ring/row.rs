@@ -1,0 +1,50 @@
+//! Packets that are staged as in a lane, for the tests of the ring and for its models.
+
+use super::super::cells::{CELL, ONE_CELL, WORD};
+use super::super::staged::Staged;
+
+/// A packet: its first line, and how many bytes it has.
+pub(super) type Packet = (usize, usize);
+
+/// Staged packets.
+pub(super) struct Row {
+    lines: Vec<[u8; CELL]>,
+    pub(super) packets: Vec<Packet>,
+}
+
+impl Row {
+    /// These packets. Around them stands what no ring may show.
+    pub(super) fn new<P: AsRef<[u8]>>(packets: &[P]) -> Self {
+        let (mut lines, mut places) = (Vec::new(), Vec::new());
+        for packet in packets.iter().map(AsRef::as_ref) {
+            places.push((lines.len(), packet.len()));
+            let mut own = vec![[0xEE; CELL]; (WORD + packet.len()).div_ceil(CELL)];
+            own.as_flattened_mut()[WORD..][..packet.len()].copy_from_slice(packet);
+            lines.append(&mut own);
+        }
+        let packets = places;
+        Self { lines, packets }
+    }
+}
+
+impl Staged for Row {
+    type Packet = Packet;
+
+    const LONGEST: u32 = u32::MAX;
+
+    fn line(&self, (line, _): Packet) -> &[u8; ONE_CELL] {
+        self.lines[line].last_chunk().expect("a line is longer")
+    }
+
+    fn size(&self, (_, len): Packet) -> usize {
+        len
+    }
+
+    fn lines(&self, packets: &[Packet]) -> &[[u8; CELL]] {
+        let (first, last) = (packets.first(), packets.last());
+        let Some((&(first, _), &(last, len))) = first.zip(last) else {
+            return &[];
+        };
+        &self.lines[first..last + (WORD + len).div_ceil(CELL)]
+    }
+}
