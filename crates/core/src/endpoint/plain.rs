@@ -57,7 +57,7 @@ enum Running {
     Handler(RequestIdx),
 }
 
-/// Notes that a function of the user has panicked, if that is how it ends: the burst goes on behind
+/// Notes that a function of the user has panicked, if that is how it ends: the burst goes on after
 /// its packet. Costs nothing as long as none does.
 struct Blame<'a> {
     cursor: &'a mut Cursor,

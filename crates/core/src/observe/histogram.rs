@@ -74,7 +74,7 @@ impl Histogram {
         (bucket - (shift << FINE)) << shift
     }
 
-    /// The bucket of a time: one behind the last if it is too long to be told from others.
+    /// The bucket of a time: one after the last if the time is too long for any.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,

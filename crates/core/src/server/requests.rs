@@ -136,7 +136,7 @@ struct InboundRequest {
     tx_end: TxSeq,
     state: RequestState,
     marks: Marks,
-    /// So that the two before it and the one behind it are a word.
+    /// Padding: state, marks and number are read as one word.
     spare: u16,
     req: ReqNum,
     session: SessionIdx,

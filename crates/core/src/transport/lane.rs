@@ -69,7 +69,7 @@ struct Bytes([u8; LANE_LINES * LANE_LINE]);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Staged(u64);
 
-/// Room for a packet behind what is staged.
+/// Room for a packet after those that are staged.
 #[derive(Debug)]
 pub(crate) struct LaneRoom(Staged);
 
@@ -164,7 +164,7 @@ impl Lane {
         self.add(staged, peer, len, lines_of(message.len()) as usize);
     }
 
-    /// The packet that was written at the end, behind what was staged before, counts.
+    /// The packet that was written at the end, after those staged before, counts.
     #[inline(always)]
     fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
         // Each packet has a line of its own, and lines are left.

@@ -133,7 +133,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     /// Wipes what was recorded. The numbers stay, so that a reader of other endpoints' packets goes
-    /// on behind these.
+    /// on after these.
     fn drop(&mut self) {
         for words in self.page.used_slots() {
             let bits = u64::from_le(words[slot::BITS].load(Ordering::Relaxed));

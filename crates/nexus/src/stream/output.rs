@@ -49,7 +49,7 @@ impl Output {
     /// Sends what the socket takes, or as much of it as may go with one set of descriptors.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let with = self.fds.front().filter(|(begin, _)| *begin == self.at);
         let next = self.fds.get(usize::from(with.is_some()));

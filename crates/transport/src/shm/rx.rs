@@ -230,7 +230,7 @@ impl ShmRx {
         let Some(Some(incoming)) = self.rings.get_mut(polled.index as usize) else {
             return true;
         };
-        // What this ring showed before belongs to an earlier burst.
+        // Packets that this ring showed before belong to an earlier burst.
         incoming.ring.give_back();
         let (mut total, mut sound, mut others) = (0, true, false);
         while self.count < RX_BURST {
@@ -369,7 +369,7 @@ impl ShmRx {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
             return 0;
         };
-        // What this ring showed before belongs to an earlier burst.
+        // Packets that this ring showed before belong to an earlier burst.
         incoming.ring.give_back();
         let Some(len) = self.alone.take_lone(incoming, &mut self.shorts) else {
             return self.burst_of_several();

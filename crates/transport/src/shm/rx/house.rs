@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::super::doorbell::MAX_BITS;
 use super::{Incoming, ShmRx};
 
-/// Up to so many active rings cost less to poll than to park.
+/// Most active rings that cost less to poll than to park.
 const FEW: usize = 8;
 
 /// Bursts without a packet after which a ring is parked if there are more than [`FEW`].

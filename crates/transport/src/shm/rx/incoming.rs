@@ -347,7 +347,8 @@ impl Alone {
 /// bytes each. Returns where the packet's bytes are.
 ///
 /// # Safety
-/// `from` points behind the word of the first of as many `cells` in a row, which is one at least.
+/// `from` points just after the word of the first of as many `cells` in a row, which is at least
+/// one.
 #[inline(always)]
 unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull<u8> {
     let to: NonNull<Line> = NonNull::from(to).cast();
@@ -376,7 +377,7 @@ unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull
 /// packet's bytes are.
 ///
 /// # Safety
-/// `from` points behind the word of the first of as many cells in a row as there are lines.
+/// `from` points just after the word of the first of as many cells in a row as there are lines.
 #[inline(always)]
 unsafe fn copy_long(from: NonNull<u8>, to: &mut [Line]) -> NonNull<u8> {
     let lines: NonNull<Line> = NonNull::from(&mut *to).cast();
