@@ -24,11 +24,16 @@ fn idle<T: Named>() {
     // What was used is held for a second; then there is nothing left to do.
     rpc.run_for(Duration::from_millis(1_500));
     let span = Duration::from_secs(2);
-    let before = server.cpu();
-    rpc.run_for(span);
-    let used = server.cpu() - before;
-    println!("{} of an idle server: {used:?} in {span:?}", T::NAME);
-    assert!(used < span / 100, "{used:?} in {span:?}");
+    // The same work takes several times as long on a machine that other tests keep busy: one calm
+    // span in three is enough, and a server that is not idle has none.
+    let is_idle = (0..3).any(|_| {
+        let before = server.cpu();
+        rpc.run_for(span);
+        let used = server.cpu() - before;
+        println!("{} of an idle server: {used:?} in {span:?}", T::NAME);
+        used < span / 100
+    });
+    assert!(is_idle, "more than a hundredth of a core in each span");
     let mut first: Vec<_> = (0..5)
         .map(|_| {
             rpc.run_for(Duration::from_millis(100));

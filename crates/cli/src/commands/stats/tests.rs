@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dunlin::{ConnectOptions, Done, Nexus, ReqType, Rpc, Shm, Tag};
+use dunlin::{ConnectOptions, Done, InsightTcp, Nexus, ReqType, Rpc, Shm, Tag};
 use dunlin_insight::Snapshot;
 
 use super::columns::{count, rate, time};
@@ -165,13 +165,15 @@ fn a_target_is_a_number_an_address_or_a_path() {
 /// A process whose counters began anew is not taken for the one that listened there before.
 #[test]
 fn a_process_that_takes_the_address_of_another_ends_the_watch() {
-    let first = Nexus::bind("127.0.0.1:0").unwrap();
+    let shown = Nexus::builder().insight_tcp(InsightTcp::Counters);
+    let first = shown.bind("127.0.0.1:0").unwrap();
     let address = first.address();
     let mut opened = Opened::open(&Target::Address(address.to_string())).unwrap();
     assert_eq!(opened.read().unwrap()[0].address, address.to_string());
     assert!(opened.read().is_ok(), "the same as before");
     drop(first);
-    let _second = Nexus::builder().exact_port(true).bind(address).unwrap();
+    let second = Nexus::builder().insight_tcp(InsightTcp::Counters);
+    let _second = second.exact_port(true).bind(address).unwrap();
     let why = opened.read().unwrap_err().to_string();
     assert!(
         why.contains(&format!("at {address} has ended; process")),
