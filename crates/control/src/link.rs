@@ -133,6 +133,20 @@ impl Link {
         dialling
     }
 
+    /// The address of the other end. This side has dialled it, or has seen it come.
+    pub(super) fn remote(&self) -> Option<IpAddr> {
+        if self.carries_fds {
+            return None;
+        }
+        let dialled = self.nexus.map(|nexus| nexus.ip().to_canonical());
+        // The unspecified address leads to this host, under the address of our own end.
+        let dialled = match dialled {
+            Some(ip) if ip.is_unspecified() => self.local.map(|local| local.ip().to_canonical()),
+            dialled => dialled,
+        };
+        self.remote.or(dialled)
+    }
+
     /// Hello came, or its answer.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use dunlin_core::{Account, CloseReason, Nanos, SessionOffer};
 use dunlin_wire::control::{
@@ -76,7 +76,7 @@ impl Identity {
         Hello {
             min_version: VERSION,
             max_version: VERSION,
-            features: Features::INQUIRY,
+            features: Features::INQUIRY.and(Features::FOREIGN),
             boot_id: self.boot_id,
             incarnation: self.incarnation,
             port: self.port,
@@ -99,6 +99,9 @@ pub struct PeerIdentity {
     /// Our end of the link: an address under which the other side reaches this host. A UNIX stream
     /// and one in the simulator have none.
     pub local: Option<SocketAddr>,
+    /// The other end of the link, which is an address of the other side's host or of its router. A
+    /// UNIX stream and one in the simulator have none.
+    pub remote: Option<IpAddr>,
     /// Where its nexus listens, as far as this side knows: for readers of this process's memory
     /// file. A process that connected to this one has named the port; its address is that of the
     /// connection.

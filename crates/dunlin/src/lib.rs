@@ -76,7 +76,7 @@ pub use dunlin_msgbuf::{AllocError, MsgBuf, TooLong};
 pub use dunlin_nexus::Rpc;
 pub use dunlin_nexus::{
     ConnectError, ConnectOptions, DEFAULT_PORT, EndpointBuilder, EndpointError, Idle, InsightTcp,
-    Nexus, NexusBuilder, NexusError, Open, TscClock, WorkerOptions,
+    Nexus, NexusBuilder, NexusError, Open, Reach, TscClock, WorkerOptions,
 };
 pub use dunlin_transport::auto::Auto;
 pub use dunlin_transport::shm::Shm;
@@ -88,6 +88,7 @@ pub use dunlin_wire::{ErrorCode, Ran, ReqType};
 pub mod transport {
     pub use dunlin_transport::auto::Options as AutoOptions;
     pub use dunlin_transport::counters::Counters;
+    pub use dunlin_transport::networks::{Networks, NoNetwork};
     pub use dunlin_transport::shm::{OpenError as ShmOpenError, Options as ShmOptions};
     pub use dunlin_transport::udp::{Ecn, Options as UdpOptions};
 }

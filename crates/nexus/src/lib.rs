@@ -27,5 +27,5 @@ pub use error::{ConnectError, EndpointError, NexusError};
 pub use idle::Idle;
 pub use nexus::{DEFAULT_PORT, InsightTcp, Nexus, NexusBuilder};
 pub use rpc::{ConnectOptions, EndpointBuilder, Rpc};
-pub use transports::{Open, Opened};
+pub use transports::{Open, Opened, Reach};
 pub use workers::WorkerOptions;

@@ -17,6 +17,7 @@ use dunlin_control::{HeartbeatConfig, Identity, Plane, PlaneConfig, PlaneCounter
 use dunlin_core::{Job, Nanos};
 use dunlin_insight::Snapshot;
 use dunlin_insight::writer::Page;
+use dunlin_transport::networks::Networks;
 use dunlin_wire::control::{BootId, Incarnation};
 
 use crate::error::NexusError;
@@ -24,6 +25,7 @@ use crate::ffi;
 use crate::mailbox::{Mailbox, Request};
 use crate::publisher::names;
 use crate::reactor::Reactor;
+use crate::transports::Reach;
 use crate::workers::{Pool, WorkerOptions};
 
 /// The port that a nexus listens on unless told otherwise.
@@ -49,6 +51,7 @@ pub struct NexusBuilder {
     hidden: bool,
     insight_tcp: InsightTcp,
     advertise: Option<IpAddr>,
+    allow_peers: Networks,
     plane: PlaneConfig,
     workers: WorkerOptions,
 }
@@ -76,7 +79,7 @@ pub struct Nexus {
 #[derive(Debug)]
 struct Inner {
     address: SocketAddr,
-    advertise: Option<IpAddr>,
+    reach: Reach,
     plane: PlaneConfig,
     requests: Arc<Mailbox<Request>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -161,6 +164,23 @@ impl NexusBuilder {
         self
     }
 
+    /// Networks to which endpoints send packets although the peer that wants them there has
+    /// connected from another address. Without them the peer's packets go to the address of its
+    /// control connection, and to this host if that is a UNIX socket; a session with a peer that
+    /// names another one is refused.
+    ///
+    /// ```
+    /// use dunlin_nexus::Nexus;
+    /// let peers = "10.1.0.0/16, 2001:db8::/32".parse()?;
+    /// let builder = Nexus::builder().allow_peers(peers);
+    /// # Ok::<(), dunlin_transport::networks::NoNetwork>(())
+    /// ```
+    #[must_use]
+    pub fn allow_peers(mut self, networks: Networks) -> Self {
+        self.allow_peers = networks;
+        self
+    }
+
     /// Starts the nexus at a host and port.
     ///
     /// # Errors
@@ -196,7 +216,11 @@ impl NexusBuilder {
         Ok(Nexus {
             inner: Arc::new(Inner {
                 address,
-                advertise: self.advertise,
+                reach: Reach {
+                    ip: address.ip(),
+                    advertise: self.advertise,
+                    allow_peers: self.allow_peers,
+                },
                 plane,
                 requests,
                 thread,
@@ -288,9 +312,9 @@ impl Nexus {
         self.inner.page.as_ref()
     }
 
-    /// The address that peers get instead of the bound one.
-    pub(crate) fn advertised(&self) -> Option<IpAddr> {
-        self.inner.advertise
+    /// Where endpoints receive, and where they may send.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.inner.reach
     }
 
     /// Time within which a failed peer is found.

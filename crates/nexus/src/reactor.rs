@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub(crate) struct Reactor {
     clock: TscClock,
     plane: Plane<OwnedFd>,
     tcp: TcpListener,
+    /// Where that listens: connections to other processes come from there too.
+    own: IpAddr,
     unix: Option<UnixListener>,
     /// Until then nothing is accepted.
     paused: Option<Nanos>,
@@ -83,7 +85,9 @@ impl Reactor {
             socket::lengthen_queue(unix.as_fd())?;
             epoll.add(unix.as_raw_fd(), UNIX, Interest::Read)?;
         }
+        let own = tcp.local_addr()?.ip();
         Ok(Self {
+            own,
             epoll,
             clock: TscClock::new(),
             plane,
@@ -375,7 +379,7 @@ impl Reactor {
 
     fn dial(&mut self, link: LinkId, to: &Target) {
         let dialled = match to {
-            Target::Tcp(address) => socket::dial_tcp(*address),
+            Target::Tcp(address) => socket::dial_tcp(*address, self.own),
             Target::Unix(name) => socket::dial_unix(name.as_bytes()),
         };
         let unix = matches!(to, Target::Unix(_));

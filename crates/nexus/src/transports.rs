@@ -6,12 +6,24 @@ use std::net::IpAddr;
 use dunlin_core::transport::{Halves, Transport};
 use dunlin_transport::auto::{self, Auto};
 use dunlin_transport::connect::Connect;
+use dunlin_transport::networks::Networks;
 use dunlin_transport::shm::{self, Shm};
 use dunlin_transport::udp::{self, Udp};
 
 /// Both halves of a transport that was opened, or why it could not be.
 pub type Opened<T> =
     Result<Halves<<T as Transport>::Rx, <T as Transport>::Tx>, Box<dyn Error + Send + Sync>>;
+
+/// The addresses of a nexus and of its peers, as endpoints take them over.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// Where the nexus listens.
+    pub ip: IpAddr,
+    /// The address that peers get instead.
+    pub advertise: Option<IpAddr>,
+    /// Networks to which packets go although their peer has connected from elsewhere (rule C12).
+    pub allow_peers: Networks,
+}
 
 /// A transport that a nexus can open for its endpoints.
 pub trait Open: Connect + 'static {
@@ -21,9 +33,8 @@ pub trait Open: Connect + 'static {
     /// Its name for operators: at most eight letters.
     const LABEL: &'static str;
 
-    /// The options of a nexus that listens at this address, and has its peers told another one
-    /// if `advertise` is set.
-    fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> Self::Options;
+    /// The options of an endpoint of a nexus with these.
+    fn defaults(nexus: &Reach) -> Self::Options;
 
     /// Opens both halves.
     ///
@@ -36,7 +47,7 @@ impl Open for Shm {
     type Options = shm::Options;
     const LABEL: &'static str = "shm";
 
-    fn defaults(_: IpAddr, _: Option<IpAddr>) -> shm::Options {
+    fn defaults(_: &Reach) -> shm::Options {
         shm::Options::default()
     }
 
@@ -49,10 +60,11 @@ impl Open for Udp {
     type Options = udp::Options;
     const LABEL: &'static str = "udp";
 
-    fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> udp::Options {
+    fn defaults(nexus: &Reach) -> udp::Options {
         udp::Options {
-            ip,
-            advertise,
+            ip: nexus.ip,
+            advertise: nexus.advertise,
+            allow_peers: nexus.allow_peers.clone(),
             ..udp::Options::default()
         }
     }
@@ -66,10 +78,10 @@ impl Open for Auto {
     type Options = auto::Options;
     const LABEL: &'static str = "auto";
 
-    fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> auto::Options {
+    fn defaults(nexus: &Reach) -> auto::Options {
         auto::Options {
-            shm: Shm::defaults(ip, advertise),
-            udp: Udp::defaults(ip, advertise),
+            shm: Shm::defaults(nexus),
+            udp: Udp::defaults(nexus),
         }
     }
 

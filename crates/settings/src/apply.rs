@@ -55,6 +55,7 @@ impl Settings {
             .without_unix(options.without_unix)
             .hidden(options.hidden)
             .insight_tcp(options.insight_tcp)
+            .allow_peers(options.allow_peers)
             .limits(options.plane)
             .worker_options(options.workers);
         match options.advertise {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use dunlin_core::{Check, Nanos, Scheme};
 use dunlin_nexus::{Idle, InsightTcp};
+use dunlin_transport::networks::Networks;
 use dunlin_transport::udp::Ecn;
 use dunlin_wire::ReqNum;
 
@@ -150,6 +151,24 @@ impl Field for Option<IpAddr> {
         *self = match value {
             Value::Word(_) => None,
             Value::Ip(ip) => Some(*ip),
+            _ => return Err(Misfit),
+        };
+        Ok(())
+    }
+}
+
+impl Field for Networks {
+    fn read(&self) -> Value {
+        match self.is_empty() {
+            true => Value::Unset,
+            false => Value::Text(self.to_string()),
+        }
+    }
+
+    fn write(&mut self, value: &Value) -> Result<(), Misfit> {
+        *self = match value {
+            Value::Word(_) => Self::default(),
+            Value::Text(text) => text.parse().map_err(|_| Misfit)?,
             _ => return Err(Misfit),
         };
         Ok(())

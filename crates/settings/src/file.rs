@@ -82,6 +82,15 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
             let known = u64::from_str_radix(&digits, number.radix()).ok();
             Some(known.map_or(digits, |number| number.to_string()))
         }
-        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+        // No option but a list takes the brackets.
+        DeValue::Array(values) => {
+            let values = values.iter().map(|value| match value.get_ref() {
+                DeValue::String(text) => Some(text.to_string()),
+                _ => None,
+            });
+            let values: Option<Vec<String>> = values.collect();
+            values.map(|values| format!("[{}]", values.join(", ")))
+        }
+        DeValue::Datetime(_) | DeValue::Table(_) => None,
     }
 }

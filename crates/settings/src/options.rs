@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use dunlin_control::PlaneConfig;
 use dunlin_nexus::{DEFAULT_PORT, InsightTcp, WorkerOptions};
+use dunlin_transport::networks::Networks;
 
 /// Options of a [`NexusBuilder`](dunlin_nexus::NexusBuilder), and where it is to listen.
 #[derive(Clone, Debug)]
@@ -14,6 +15,7 @@ pub(super) struct NexusOptions {
     pub(super) hidden: bool,
     pub(super) insight_tcp: InsightTcp,
     pub(super) advertise: Option<IpAddr>,
+    pub(super) allow_peers: Networks,
     pub(super) plane: PlaneConfig,
     pub(super) workers: WorkerOptions,
 }
@@ -27,6 +29,7 @@ impl Default for NexusOptions {
             hidden: false,
             insight_tcp: InsightTcp::default(),
             advertise: None,
+            allow_peers: Networks::default(),
             plane: PlaneConfig::default(),
             workers: WorkerOptions::default(),
         }

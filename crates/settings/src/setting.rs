@@ -48,6 +48,8 @@ pub(super) enum Unit {
     Ip,
     /// A host or IP address, and a port.
     Address,
+    /// A list of networks.
+    Networks,
 }
 
 /// Numbers that a field may hold.
@@ -119,7 +121,7 @@ impl Setting {
     /// The unit of a plain number; empty for values that are no numbers.
     pub const fn unit(&self) -> &'static str {
         match self.unit {
-            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address => "",
+            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address | Unit::Networks => "",
             Unit::Count => "count",
             Unit::Bytes => "B",
             Unit::Rate => "B/s",

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Problem, SettingsError, Source};
-use crate::setting::Setting;
+use crate::setting::{Setting, Unit};
 use crate::value::Value;
 use crate::{file, nearest, table};
 
@@ -246,7 +246,7 @@ impl Settings {
         };
         let value = match &set.value {
             // Of an address with a port, UDP binds the first part.
-            Value::Text(listen) => host(listen).to_owned(),
+            Value::Text(listen) if setting.unit == Unit::Ip => host(listen).to_owned(),
             value => setting.show(value),
         };
         (value, set.source.clone())

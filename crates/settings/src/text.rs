@@ -8,6 +8,8 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use dunlin_transport::networks::Networks;
+
 use crate::setting::{HOUR, MS, NANOS, S, Setting, Shape, US, Unit};
 use crate::value::Value;
 
@@ -65,6 +67,14 @@ impl Setting {
                 fits.then_some(Value::Ip(ip))
             }
             Unit::Address => is_address(text).then(|| Value::Text(text.to_owned())),
+            Unit::Networks => {
+                // A file may write an array.
+                let list = text
+                    .strip_prefix('[')
+                    .and_then(|text| text.strip_suffix(']'));
+                let networks: Networks = list.unwrap_or(text).parse().ok()?;
+                (!networks.is_empty()).then(|| Value::Text(networks.to_string()))
+            }
             Unit::Count | Unit::Time { .. } | Unit::Bytes | Unit::Rate => {
                 let number = self.number(text)?;
                 self.numbers.has(number).then_some(Value::Number(number))
@@ -92,6 +102,7 @@ impl Setting {
             Unit::Word => String::new(),
             Unit::Ip => "an IP address".to_owned(),
             Unit::Address => "HOST:PORT".to_owned(),
+            Unit::Networks => "networks, such as 10.1.0.0/16, 2001:db8::/32".to_owned(),
             _ => {
                 let [least, most] = [self.numbers.least, self.numbers.most];
                 format!("{} to {}", self.show_number(least), self.show_number(most))
@@ -138,7 +149,7 @@ impl Setting {
     pub(super) fn nearest_number(&self, text: &str) -> Option<String> {
         if matches!(
             self.unit,
-            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address
+            Unit::Switch | Unit::Word | Unit::Ip | Unit::Address | Unit::Networks
         ) {
             return None;
         }

@@ -232,6 +232,7 @@ fn pair() -> (End, End) {
         same_host: true,
         same_process: false,
         local: None,
+        remote: None,
     };
     let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
     let (to_a, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");

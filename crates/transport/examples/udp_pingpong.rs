@@ -102,6 +102,7 @@ fn pair(options: &Options) -> ((Endpoint, PeerId), (Endpoint, PeerId)) {
         same_host: true,
         same_process: true,
         local: None,
+        remote: None,
     };
     let (pending, offer) = Udp::offer(&mut a.rx, &mut a.tx, &info(2)).expect("room for a peer");
     let (to_a, answer) = Udp::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");

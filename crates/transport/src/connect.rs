@@ -20,7 +20,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
 
 use dunlin_core::transport::{PeerId, Transport};
@@ -59,6 +59,20 @@ pub struct PeerInfo {
     /// Our end of the control connection, an address at which the peer reaches this host; `None` if
     /// that is a UNIX socket.
     pub local: Option<SocketAddr>,
+    /// The other end of the control connection; `None` if that is a UNIX socket, so that the peer
+    /// is on this host.
+    pub remote: Option<IpAddr>,
+}
+
+impl PeerInfo {
+    /// The peer has come from this address, or from this host if `is_here` says that the address is
+    /// one of its (rule C12).
+    pub(crate) fn has(&self, ip: IpAddr, is_here: impl FnOnce(IpAddr) -> bool) -> bool {
+        match self.remote {
+            Some(remote) => remote.to_canonical() == ip.to_canonical(),
+            None => self.same_host && is_here(ip),
+        }
+    }
 }
 
 /// An offer that waits for its answer: a number that only the transport which made it understands.
@@ -90,6 +104,9 @@ pub enum ConnectError {
     Sizes,
     /// A descriptor is missing, of the wrong kind, of the wrong size, or not sealed.
     Descriptor,
+    /// The address at which the peer wants packets is not its own, and the operator has not allowed
+    /// it (rule C12).
+    ForeignAddress,
     /// The offer refers to a channel that is no longer there; a new offer will make another.
     Gone,
     /// There are as many peers as the endpoint's options allow.
@@ -105,6 +122,9 @@ impl fmt::Display for ConnectError {
             Self::Malformed => f.write_str("the offer is malformed"),
             Self::Sizes => f.write_str("the peer's sizes are outside the limits of this endpoint"),
             Self::Descriptor => f.write_str("a descriptor of the offer is unusable"),
+            Self::ForeignAddress => f.write_str(
+                "the peer's packets would go to an address that is neither its own nor allowed",
+            ),
             Self::Gone => f.write_str("the offered channel is gone"),
             Self::TooManyPeers => f.write_str("the endpoint has too many peers"),
             Self::Os(error) => write!(f, "the operating system refused: {error}"),

@@ -8,5 +8,6 @@
 pub mod auto;
 pub mod connect;
 pub mod counters;
+pub mod networks;
 pub mod shm;
 pub mod udp;

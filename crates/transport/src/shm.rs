@@ -18,6 +18,7 @@
 //!     same_host: true,
 //!     same_process: true,
 //!     local: None,
+//!     remote: None,
 //! };
 //! // The control plane carries the offer to the server and the answer back.
 //! let (pending, offer) = Shm::offer(&mut client.rx, &mut client.tx, &peer(2))?;

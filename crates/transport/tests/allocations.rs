@@ -17,6 +17,7 @@ fn world(sessions: usize) -> World<Shm> {
         same_host: true,
         same_process: true,
         local: None,
+        remote: None,
     };
     let (pending, offer) =
         Shm::offer(&mut client.rx, &mut client.tx, &info(2)).expect("a new endpoint");

@@ -36,6 +36,7 @@ impl Endpoint {
             same_host,
             same_process: false,
             local: None,
+            remote: (!same_host).then_some([127, 0, 0, 1].into()),
         }
     }
 

@@ -5,13 +5,12 @@
 //! Invariant: which frames are lost follows from the seed and their order. Called by the event loop
 //! and the nexus of an experiment's processes.
 
-use std::net::IpAddr;
 use std::os::fd::RawFd;
 
 use dunlin::transport::{Counters, UdpOptions};
 use dunlin::{Open, Udp};
 use dunlin_core::transport::{Frame, Halves, PeerId, RX_BURST, Rx, Transport};
-use dunlin_nexus::Opened;
+use dunlin_nexus::{Opened, Reach};
 use dunlin_sim::world::rng::{Ppm, Rng};
 use dunlin_transport::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
 use dunlin_transport::udp::{UdpRx, UdpTx};
@@ -65,9 +64,9 @@ impl Open for LossyUdp {
     const LABEL: &'static str = Udp::LABEL;
     type Options = LossyOptions;
 
-    fn defaults(ip: IpAddr, advertise: Option<IpAddr>) -> LossyOptions {
+    fn defaults(nexus: &Reach) -> LossyOptions {
         LossyOptions {
-            udp: Udp::defaults(ip, advertise),
+            udp: Udp::defaults(nexus),
             loss: Loss {
                 per_million: 0,
                 seed: 0,

@@ -40,6 +40,7 @@ fn identity(peer: u8) -> PeerIdentity {
         same_host: true,
         same_process: false,
         local: None,
+        remote: None,
         nexus: None,
         index: None,
     }

@@ -2,8 +2,8 @@
 
 use dunlin_core::{CloseReason, SessionOffer};
 use dunlin_wire::control::{
-    Accept, AttemptId, Connect, EndpointIndex, EndpointUid, Found, GoodbyeReason, Lookup, Message,
-    Offer, Offers, Refuse, RefuseCode, ResetReason, SessionRef, SessionSide,
+    Accept, AttemptId, Connect, EndpointIndex, EndpointUid, Features, Found, GoodbyeReason, Lookup,
+    Message, Offer, Offers, Refuse, RefuseCode, ResetReason, SessionRef, SessionSide,
 };
 
 use super::Plane;
@@ -248,6 +248,7 @@ impl<F> Plane<F> {
             same_host: link.carries_fds,
             same_process: incarnation == self.us.incarnation,
             local: link.local,
+            remote: link.remote(),
             nexus: link.nexus,
             index: index.or_else(|| ours().map(|(index, _)| *index)),
         })
@@ -327,6 +328,12 @@ impl<F> Plane<F> {
     }
 
     fn send_refusal(&mut self, link: LinkId, attempt: AttemptId, code: RefuseCode) {
+        let peer = self.links.get(&link).and_then(|link| link.peer.as_ref());
+        let knows = peer.is_some_and(|peer| peer.features.has(Features::FOREIGN));
+        let code = match code {
+            RefuseCode::ForeignAddress if !knows => RefuseCode::NoCommonTransport,
+            code => code,
+        };
         let refuse = Refuse {
             attempt,
             code,

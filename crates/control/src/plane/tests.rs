@@ -72,6 +72,13 @@ fn both_sides_learn_where_the_other_nexus_listens() {
             let [peer] = &world.nodes[node].met[..] else {
                 panic!("{:?}", world.nodes[node].met)
             };
+            // A UNIX stream has no addresses, and packets go to this host alone (rule C12).
+            let over_unix = host == 1 && !no_unix;
+            assert_eq!(
+                (peer.remote.is_none(), peer.same_host),
+                (over_unix, over_unix)
+            );
+            assert!(peer.remote.is_none_or(|remote| remote.is_ipv4()));
             (peer.nexus, peer.index)
         };
         assert_eq!(place(client), (Some(World::address(server)), Some(second)));

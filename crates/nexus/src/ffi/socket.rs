@@ -4,8 +4,8 @@
 //! inherited by a child program.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use libc::{c_int, c_void};
 
@@ -17,29 +17,59 @@ pub(crate) const MAX_FDS: usize = 16;
 /// Space for the control data of [`MAX_FDS`] descriptors, with its header and padding.
 const CONTROL_BYTES: usize = 128;
 
-/// Begins to connect a TCP socket; writable when the attempt has ended.
-pub(crate) fn dial_tcp(to: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if to.is_ipv4() {
+/// Begins to connect a TCP socket; writable when the attempt has ended. It comes from `own`, if
+/// that is an address from which `to` can be reached: a peer sends packets to where a connection
+/// comes from, and to no other address (rule C12).
+pub(crate) fn dial_tcp(to: SocketAddr, own: IpAddr) -> io::Result<OwnedFd> {
+    let socket = stream_socket(if to.is_ipv4() {
         libc::AF_INET
     } else {
         libc::AF_INET6
-    };
-    let socket = stream_socket(family)?;
-    match to {
+    })?;
+    let reaches = !own.is_unspecified()
+        && own.is_ipv4() == to.is_ipv4()
+        && own.is_loopback() == to.ip().is_loopback();
+    if reaches {
+        // The port is chosen with the connection: 28 000 of them, and not in all.
+        set_number(
+            socket.as_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            1,
+        )?;
+        // The operator may have bound the nexus to an address that has gone meanwhile.
+        let _ = with_raw(SocketAddr::new(own, 0), |raw, len| {
+            // SAFETY: `len` bytes of `raw` are readable, and the kernel checks what they mean.
+            unsafe { libc::bind(socket.as_raw_fd(), raw, len) }
+        });
+    }
+    let begun = with_raw(to, |raw, len| {
+        // SAFETY: as above.
+        unsafe { libc::connect(socket.as_raw_fd(), raw, len) }
+    });
+    unless_under_way(begun).map(|()| socket)
+}
+
+/// Gives a socket's address to a system call, in the form that the kernel reads.
+fn with_raw(
+    address: SocketAddr,
+    call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> c_int,
+) -> io::Result<()> {
+    check(match address {
         SocketAddr::V4(v4) => {
             let raw = libc::sockaddr_in {
-                sin_family: family_of(family),
+                sin_family: family_of(libc::AF_INET),
                 sin_port: v4.port().to_be(),
                 sin_addr: libc::in_addr {
                     s_addr: u32::from_ne_bytes(v4.ip().octets()),
                 },
                 sin_zero: [0; 8],
             };
-            connect(&socket, &raw, size_of_val(&raw))?;
+            call((&raw const raw).cast(), length_of(size_of_val(&raw)))
         }
         SocketAddr::V6(v6) => {
             let raw = libc::sockaddr_in6 {
-                sin6_family: family_of(family),
+                sin6_family: family_of(libc::AF_INET6),
                 sin6_port: v6.port().to_be(),
                 sin6_flowinfo: v6.flowinfo(),
                 sin6_addr: libc::in6_addr {
@@ -47,10 +77,9 @@ pub(crate) fn dial_tcp(to: SocketAddr) -> io::Result<OwnedFd> {
                 },
                 sin6_scope_id: v6.scope_id(),
             };
-            connect(&socket, &raw, size_of_val(&raw))?;
+            call((&raw const raw).cast(), length_of(size_of_val(&raw)))
         }
-    }
-    Ok(socket)
+    })
 }
 
 /// Connects a UNIX stream socket. A name that begins with NUL lies in the abstract namespace.
@@ -182,18 +211,20 @@ pub(crate) fn lengthen_queue(listener: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Sends small messages at once instead of waiting for more (`TCP_NODELAY`).
 pub(crate) fn send_at_once(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let on: c_int = 1;
-    // SAFETY: `on` is read, with its length, until the call returns.
-    let done = unsafe {
+    set_number(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+}
+
+fn set_number(socket: BorrowedFd<'_>, level: c_int, name: c_int, number: c_int) -> io::Result<()> {
+    // SAFETY: `number` is read, with its length, until the call returns.
+    check(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_NODELAY,
-            (&raw const on).cast(),
-            length_of(size_of_val(&on)),
+            level,
+            name,
+            (&raw const number).cast(),
+            length_of(size_of_val(&number)),
         )
-    };
-    check(done)
+    })
 }
 
 /// The user that this process runs as.
@@ -327,7 +358,12 @@ fn connect<A>(socket: &OwnedFd, address: &A, length: usize) -> io::Result<()> {
     let raw: *const c_void = std::ptr::from_ref(address).cast();
     // SAFETY: `length` bytes of `address` are readable, and the kernel checks what they mean.
     let done = unsafe { libc::connect(socket.as_raw_fd(), raw.cast(), length_of(length)) };
-    match check(done) {
+    unless_under_way(check(done))
+}
+
+/// An attempt to connect that goes on has not failed.
+fn unless_under_way(begun: io::Result<()>) -> io::Result<()> {
+    match begun {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
         other => other,
     }

@@ -54,7 +54,7 @@ impl<T: Open> EndpointBuilder<T> {
             failure_timeout: nexus.failure_timeout(),
             ..Config::default()
         };
-        let transport = T::defaults(nexus.address().ip(), nexus.advertised());
+        let transport = T::defaults(nexus.reach());
         Self {
             nexus,
             index: None,

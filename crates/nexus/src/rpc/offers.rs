@@ -18,6 +18,7 @@ pub(super) fn info_of(peer: &PeerIdentity) -> PeerInfo {
         same_host: peer.same_host,
         same_process: peer.same_process,
         local: peer.local,
+        remote: peer.remote,
     }
 }
 
@@ -52,6 +53,7 @@ pub(super) fn unwrapped<T: Open>(
 pub(super) fn code_of(error: &ConnectError) -> RefuseCode {
     match error {
         ConnectError::Unreachable => RefuseCode::NoCommonTransport,
+        ConnectError::ForeignAddress => RefuseCode::ForeignAddress,
         ConnectError::TooManyPeers => RefuseCode::TooManySessions,
         ConnectError::Gone | ConnectError::Os(_) => RefuseCode::Busy,
         _ => RefuseCode::BadParameters,

@@ -12,8 +12,10 @@ mod forger;
 mod hostile;
 mod idle;
 mod network;
+mod reflector;
 mod sessions;
 mod slow;
+mod stranger;
 
 use std::time::{Duration, Instant};
 

@@ -106,7 +106,11 @@ fn a_wrong_value_is_refused_with_its_place_and_what_was_expected() {
         "nexus.listen = \"31850\"",
         "nexus.listen = \"::1:31850\"",
         "nexus.advertise = \"0.0.0.0\"",
+        "nexus.allow_peers = []",
+        "nexus.allow_peers = [1]",
+        "nexus.allow_peers = \"10.1.0.0/8\"",
         "udp.ip = \"localhost\"",
+        "udp.ip = [\"10.1.2.3\"]",
         "udp.pack = {}",
         "udp.busy_poll = \"1500 ns\"",
     ] {
@@ -115,6 +119,19 @@ fn a_wrong_value_is_refused_with_its_place_and_what_was_expected() {
             said.starts_with("dunlin.toml:1:") && said.contains("expected "),
             "{said}"
         );
+    }
+}
+
+#[test]
+fn a_list_of_networks_is_written_as_one_text_or_as_an_array() {
+    for list in ["\"10.1.0.0/16, ::1\"", "[\"10.1.0.0/16\", \"::1\"]"] {
+        let toml = format!("nexus.allow_peers = {list}\n");
+        let settings = Settings::default().with_toml("a.toml", &toml).unwrap();
+        for name in ["nexus.allow_peers", "udp.allow_peers"] {
+            assert_eq!(settings.get(name).unwrap().value, "10.1.0.0/16, ::1/128");
+        }
+        let settings = settings.with("udp.allow_peers", "none").unwrap();
+        assert_eq!(settings.get("udp.allow_peers").unwrap().value, "none");
     }
 }
 

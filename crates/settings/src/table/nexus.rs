@@ -53,6 +53,13 @@ pub(super) const NEXUS: &[Setting] = &[
     )
     .words(&["none"]),
     row(
+        "nexus.allow_peers",
+        Unit::Networks,
+        |nexus| &mut nexus.allow_peers,
+        "networks to which packets go although the peer that wants them there is elsewhere",
+    )
+    .words(&["none"]),
+    row(
         "nexus.heartbeat.timeout",
         MILLIS,
         |nexus| &mut nexus.plane.heartbeat.timeout,

@@ -80,6 +80,14 @@ pub(super) const UDP: &[Setting] = &[
     .words(&["none"])
     .follow("nexus.advertise"),
     udp(
+        "udp.allow_peers",
+        Unit::Networks,
+        |udp| &mut udp.allow_peers,
+        "networks to which packets go although the peer that wants them there is elsewhere",
+    )
+    .words(&["none"])
+    .follow("nexus.allow_peers"),
+    udp(
         "udp.data_size",
         Unit::Bytes,
         |udp| &mut udp.data_size,

@@ -66,7 +66,7 @@ impl Auto {
         let udp = Udp::open(&udp::Options {
             data_size: options.udp.data_size.min(shm.limits.data_size),
             loopback_data_size: options.udp.loopback_data_size.min(shm.limits.data_size),
-            ..options.udp
+            ..options.udp.clone()
         })?;
         Ok(Halves {
             rx: AutoRx::new(Some(shm.rx), udp.rx),

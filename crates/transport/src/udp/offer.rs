@@ -68,6 +68,20 @@ impl Terms {
         Ok(terms)
     }
 
+    /// The terms with those addresses alone to which packets may go.
+    ///
+    /// # Errors
+    /// `ForeignAddress` if that leaves none.
+    pub(super) fn within(&self, may_send: impl Fn(IpAddr) -> bool) -> Result<Self, ConnectError> {
+        let mut terms = self.clone();
+        let is_foreign = |addr: &SocketAddr| is_endpoint(*addr) && !may_send(addr.ip());
+        terms.addresses.retain(|addr| !is_foreign(addr));
+        if terms.addresses.is_empty() {
+            return Err(ConnectError::ForeignAddress);
+        }
+        Ok(terms)
+    }
+
     /// The address to send to from a socket that has the address `own`: one endpoint, and of its
     /// family, or of either if the socket is for both.
     ///

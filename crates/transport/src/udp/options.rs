@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use dunlin_core::Nanos;
 
+use crate::networks::Networks;
+
 /// Fewest bytes that a datagram may be set to hold: what every IPv4 host must accept (RFC 791).
 pub const MIN_DATAGRAM_BYTES: u32 = 576;
 
@@ -44,6 +46,9 @@ pub struct Options {
     /// The address that offers have, if it is not the bound one. If the endpoint is bound to the
     /// unspecified address, an offer has the local address of the peer's control connection.
     pub advertise: Option<IpAddr>,
+    /// Networks to which packets go although the peer that offers the address has connected from
+    /// another one (rule C12).
+    pub allow_peers: Networks,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,
     /// The same for peers at a loopback address, where no link has an MTU of 1500 and the price of
@@ -84,6 +89,7 @@ impl Default for Options {
             ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             advertise: None,
+            allow_peers: Networks::default(),
             data_size: 1440,
             // Four packets of it are one message to the kernel (`pack::MAX_MESSAGE_BYTES`).
             loopback_data_size: 16_320,

@@ -5,7 +5,7 @@
 //! peer (ICMP) does not show up in a call that concerns another. Called by `mod`, `tx` and `rx`.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use dunlin_core::config::DEFAULT_CREDITS;
@@ -14,7 +14,8 @@ use libc::c_int;
 use super::offer::Terms;
 use super::options::{Ecn, MAX_DATAGRAM_BYTES, MIN_DATAGRAM_BYTES, Options, WINDOWS_BUFFERED};
 use super::{MAX_FRAMING, ffi};
-use crate::connect::ConnectError;
+use crate::connect::{ConnectError, PeerInfo};
+use crate::networks::Networks;
 
 /// "ECN-capable transport (0)" in both ECN bits (RFC 3168).
 const ECT_0: c_int = 0b10;
@@ -27,6 +28,8 @@ pub(super) struct Socket {
     pub(super) bound: SocketAddr,
     /// Address that peers are told instead.
     advertise: Option<IpAddr>,
+    /// Networks to which packets go whichever peer asks for them there.
+    allow_peers: Networks,
     /// It is for IPv6 and for IPv4.
     both_families: bool,
     /// `UDP_SEGMENT` is wanted and known to the kernel.
@@ -108,6 +111,7 @@ impl Socket {
             fd: owned,
             bound,
             advertise: options.advertise,
+            allow_peers: options.allow_peers.clone(),
             both_families,
             gso,
             gro,
@@ -147,6 +151,11 @@ impl Socket {
         ours.map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
+    /// Packets may go there: the peer has it, or the operator allows it (rule C12).
+    pub(super) fn may_send(&self, peer: &PeerInfo, ip: IpAddr) -> bool {
+        self.allow_peers.contains(ip) || peer.has(ip, is_of_this_host)
+    }
+
     /// Data bytes in a packet from a peer that reaches us at `addresses`.
     pub(super) fn data_size_at(&self, addresses: &[SocketAddr]) -> u32 {
         let is_loopback = |addr: &SocketAddr| addr.ip().to_canonical().is_loopback();
@@ -176,6 +185,11 @@ impl Socket {
     pub(super) fn set_gro(&self, on: bool) -> bool {
         ffi::set_option(self.fd(), libc::SOL_UDP, libc::UDP_GRO, c_int::from(on)).is_ok()
     }
+}
+
+/// A socket can be bound to the address, which the kernel allows for those of its interfaces.
+fn is_of_this_host(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }
 
 /// Bytes of a datagram, from the options.

@@ -84,7 +84,8 @@ impl UdpTx {
         info: &PeerInfo,
         terms: &Terms,
     ) -> Result<PeerId, ConnectError> {
-        let addr = self.socket.address_of(terms, info.local)?;
+        let terms = terms.within(|ip| self.socket.may_send(info, ip))?;
+        let addr = self.socket.address_of(&terms, info.local)?;
         let own = self.socket.data_size_at(&self.socket.addresses(info.local));
         let data_size = terms.data_size.min(own);
         let peer = Peer::new(addr, self.shape, terms.buffer, data_size);

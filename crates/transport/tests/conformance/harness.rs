@@ -97,6 +97,7 @@ impl<H: Harness> Endpoint<H> {
             same_host: H::SAME_HOST,
             same_process: false,
             local: None,
+            remote: (!H::SAME_HOST).then_some([127, 0, 0, 1].into()),
         }
     }
 

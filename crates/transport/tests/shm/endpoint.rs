@@ -143,6 +143,7 @@ pub(crate) fn info(uid: u8) -> PeerInfo {
         same_host: true,
         same_process: false,
         local: None,
+        remote: None,
     }
 }
 

@@ -49,7 +49,16 @@ pub(crate) fn plain() -> Options {
 }
 
 impl Endpoint {
+    /// One that sends to any address that a peer names.
     pub(crate) fn new(options: &Options) -> Self {
+        Self::strict(&Options {
+            allow_peers: "0.0.0.0/0, ::/0".parse().unwrap(),
+            ..options.clone()
+        })
+    }
+
+    /// One with exactly these options.
+    pub(crate) fn strict(options: &Options) -> Self {
         let halves = Udp::open(options).unwrap();
         let port = halves.rx.local_addr().port().to_le_bytes();
         let mut uid = EndpointUid::default();
@@ -67,6 +76,7 @@ impl Endpoint {
             same_host: true,
             same_process: true,
             local: None,
+            remote: None,
         }
     }
 

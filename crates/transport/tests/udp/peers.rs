@@ -1,6 +1,6 @@
 //! How endpoints become known to each other, and offers that no endpoint makes.
 
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use dunlin_core::transport::{PeerId, Tx};
 use dunlin_core::{Nanos, Scheme};
@@ -15,6 +15,7 @@ fn stranger() -> PeerInfo {
         same_host: false,
         same_process: false,
         local: None,
+        remote: Some(Ipv4Addr::LOCALHOST.into()),
     }
 }
 
@@ -314,4 +315,67 @@ fn packets_are_large_where_no_link_bounds_them() {
         ..loopback.clone()
     };
     assert_eq!(agreed(&smallest, &loopback), 1440);
+}
+
+/// The answer of an endpoint with these options to an offer of such an address.
+fn answer_to(options: &Options, peer: &PeerInfo, address: &str) -> Result<PeerId, ConnectError> {
+    let mut named = Endpoint::new(&Options {
+        advertise: Some(address.parse().unwrap()),
+        ..Options::default()
+    });
+    let (_pending, offer) = offer(&mut named);
+    let mut asked = Endpoint::strict(options);
+    let (rx, tx) = (&mut asked.halves.rx, &mut asked.halves.tx);
+    Udp::accept(rx, tx, peer, offer).map(|(id, _)| id)
+}
+
+#[test]
+fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
+    let over_tcp = |ip: IpAddr| PeerInfo {
+        remote: Some(ip),
+        ..stranger()
+    };
+    let plain = Options::default();
+    let here = over_tcp([10, 1, 2, 3].into());
+    answer_to(&plain, &here, "10.1.2.3").unwrap();
+    // One of this host is no more than one of a third: the peer is not on it.
+    for address in ["10.1.2.4", "127.0.0.1"] {
+        let refused = answer_to(&plain, &here, address);
+        assert!(
+            matches!(refused, Err(ConnectError::ForeignAddress)),
+            "{address}"
+        );
+    }
+    let mapped = over_tcp("::ffff:10.1.2.3".parse().unwrap());
+    answer_to(&plain, &mapped, "10.1.2.3").unwrap();
+    let allowing = Options {
+        allow_peers: "10.1.2.4, 192.0.2.0/24".parse().unwrap(),
+        ..plain
+    };
+    answer_to(&allowing, &here, "192.0.2.77").unwrap();
+    let refused = answer_to(&allowing, &here, "192.0.3.77");
+    assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
+}
+
+#[test]
+fn an_offer_over_a_unix_socket_may_point_to_this_host_alone() {
+    let over_unix = PeerInfo {
+        same_host: true,
+        remote: None,
+        ..stranger()
+    };
+    let plain = Options::default();
+    for address in ["127.0.0.1", "127.8.9.10"] {
+        answer_to(&plain, &over_unix, address).unwrap();
+    }
+    // The network of documentation (RFC 5737) has no host.
+    let refused = answer_to(&plain, &over_unix, "192.0.2.1");
+    assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
+    // A stream without an address that is no UNIX socket proves nothing.
+    let nowhere = PeerInfo {
+        same_host: false,
+        ..over_unix
+    };
+    let refused = answer_to(&plain, &nowhere, "127.0.0.1");
+    assert!(matches!(refused, Err(ConnectError::ForeignAddress)));
 }

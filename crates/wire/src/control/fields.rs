@@ -23,6 +23,13 @@ pub struct Features(pub u32);
 impl Features {
     /// Inquiries are answered (rule C11).
     pub const INQUIRY: Self = Self(1);
+    /// A refusal may say that an address is foreign (rule C12).
+    pub const FOREIGN: Self = Self(2);
+
+    /// Every ability of either.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     /// Every ability of `other` is among these.
     pub const fn has(self, other: Self) -> bool {
@@ -65,6 +72,8 @@ pub enum RefuseCode {
     BadParameters = 6,
     /// The endpoint or its process is closing.
     Closing = 7,
+    /// The peer's packets would go to an address that is neither its own nor allowed (rule C12).
+    ForeignAddress = 8,
 }
 
 /// Why a session was reset (rule C6).
@@ -102,7 +111,7 @@ pub enum GoodbyeReason {
 }
 
 impl RefuseCode {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::NoSuchEndpoint,
         Self::TooManySessions,
         Self::NoCommonTransport,
@@ -110,6 +119,7 @@ impl RefuseCode {
         Self::Busy,
         Self::BadParameters,
         Self::Closing,
+        Self::ForeignAddress,
     ];
 
     /// The code as a word or two, for messages to people.
@@ -122,6 +132,9 @@ impl RefuseCode {
             Self::Busy => "busy",
             Self::BadParameters => "bad parameters",
             Self::Closing => "closing",
+            Self::ForeignAddress => {
+                "an address for packets is neither the peer's own nor one of allow_peers"
+            }
         }
     }
 

@@ -165,6 +165,7 @@ fn ends() -> anyhow::Result<(End, End)> {
         same_host: true,
         same_process: false,
         local: None,
+        remote: None,
     };
     let refused = || anyhow!("the ends of a channel do not fit each other");
     let offer = Shm::offer(&mut a.rx, &mut a.tx, &info(2));

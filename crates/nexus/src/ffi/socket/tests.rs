@@ -83,12 +83,28 @@ fn tcp_is_dialled_without_blocking_on_both_address_families() {
         let Ok(listener) = std::net::TcpListener::bind(host) else {
             continue; // A machine without IPv6 has nothing to dial there.
         };
-        let socket = dial_tcp(listener.local_addr().unwrap()).unwrap();
+        let socket = dial_tcp(listener.local_addr().unwrap(), Ipv4Addr::LOCALHOST.into()).unwrap();
         let (mut accepted, _) = listener.accept().unwrap();
         assert_eq!(send(socket.as_fd(), b"hello", &[]).unwrap(), 5);
         let mut bytes = [0; 5];
         accepted.read_exact(&mut bytes).unwrap();
         assert_eq!(&bytes, b"hello");
+    }
+}
+
+#[test]
+fn a_connection_comes_from_the_address_of_its_nexus_if_it_can() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    for (own, from) in [
+        ("127.0.0.5", "127.0.0.5"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("10.99.99.99", "127.0.0.1"),
+        ("::1", "127.0.0.1"),
+    ] {
+        let _socket = dial_tcp(to, own.parse().unwrap()).unwrap();
+        let (_, remote) = listener.accept().unwrap();
+        assert_eq!(remote.ip(), from.parse::<IpAddr>().unwrap(), "own is {own}");
     }
 }
 

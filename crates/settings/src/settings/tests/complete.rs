@@ -105,6 +105,7 @@ fn other_value(setting: &Setting) -> String {
     let candidates = match setting.unit {
         Unit::Switch => vec![Value::Switch(true), Value::Switch(false)],
         Unit::Ip => vec![Value::Ip([10, 1, 2, 3].into())],
+        Unit::Networks => vec![Value::Text("10.1.0.0/16".to_owned())],
         Unit::Address => vec![Value::Text("localhost:7".to_owned())],
         Unit::Word => setting
             .words

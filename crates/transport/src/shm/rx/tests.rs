@@ -18,6 +18,7 @@ fn connected() -> (End, End, PeerId) {
         same_host: true,
         same_process: false,
         local: None,
+        remote: None,
     };
     let (pending, offer) = Shm::offer(&mut a.rx, &mut a.tx, &info(2)).expect("a new endpoint");
     let (_, answer) = Shm::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("our own offer");

@@ -25,6 +25,7 @@ fn info(n: u8) -> PeerInfo {
         same_host: false,
         same_process: false,
         local: None,
+        remote: Some([127, 0, 0, 1].into()),
     }
 }
 

@@ -1,0 +1,96 @@
+//! A peer that has its answers sent to a third host (rule C12).
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use dunlin_nexus::Nexus;
+use dunlin_transport::udp::Udp;
+use dunlin_wire::control::{Features, RefuseCode};
+use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
+
+use super::child::Server;
+use super::stranger::{Granted, Stranger};
+use super::{REVERSE, endpoint, exchange};
+
+/// A third host, as far as a connection from 127.0.0.1 can tell.
+fn third() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.2:0").unwrap();
+    let patience = Some(Duration::from_millis(300));
+    socket.set_read_timeout(patience).unwrap();
+    socket
+}
+
+fn request(to: &Granted, req: u32) -> Vec<u8> {
+    let header = Header {
+        kind: PacketType::Req,
+        flags: Flags::NONE,
+        aux: REVERSE.0,
+        session: to.session,
+        token: to.token,
+        size: 8,
+        pkt: PktNum(0),
+        req: ReqNum(req),
+    };
+    [header.encode().as_slice(), b"stressed"].concat()
+}
+
+#[test]
+fn no_packet_goes_to_an_address_that_is_not_the_peers_own() {
+    let server = Server::start::<Udp>(0);
+    let (third, own) = (third(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let refusals = [
+        (Features::FOREIGN, RefuseCode::ForeignAddress),
+        // A peer of an earlier release knows no such code.
+        (Features::INQUIRY, RefuseCode::NoCommonTransport),
+    ];
+    for (features, code) in refusals {
+        let mut stranger = Stranger::greet(server.address, features);
+        let asked = stranger.ask(third.local_addr().unwrap());
+        if let Ok(granted) = &asked {
+            own.send_to(&request(granted, 0), ("127.0.0.1", granted.port))
+                .unwrap();
+        }
+        let came = third.recv(&mut [0; 2048]);
+        assert_eq!(asked.map(|_| ()).unwrap_err(), code);
+        assert!(came.is_err(), "the third host got {came:?} bytes");
+        // The same connection may ask for packets to its own address.
+        let granted = stranger.ask(own.local_addr().unwrap()).unwrap();
+        own.send_to(&request(&granted, 0), ("127.0.0.1", granted.port))
+            .unwrap();
+        own.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        own.recv(&mut [0; 2048]).unwrap();
+    }
+}
+
+/// A client whose packets are to go to another address than it connects from.
+fn elsewhere(server: SocketAddr) -> Result<(), dunlin_nexus::ConnectError> {
+    let nexus = Nexus::builder().without_unix(true);
+    let nexus = nexus.advertise([127, 0, 0, 3].into());
+    let nexus = nexus.bind("0.0.0.0:0").unwrap();
+    let mut rpc = endpoint::<Udp>(&nexus);
+    let session = rpc.connect_blocking(server)?;
+    exchange(&mut rpc, session, REVERSE);
+    Ok(())
+}
+
+#[test]
+fn an_operator_allows_networks_and_a_refusal_names_the_option() {
+    let server = |networks: &str| {
+        let builder = Nexus::builder().without_unix(true);
+        let builder = builder.allow_peers(networks.parse().unwrap());
+        let nexus = builder.bind("127.0.0.1:0").unwrap();
+        let address = nexus.address();
+        let serving = std::thread::spawn(move || {
+            let mut rpc = endpoint::<Udp>(&nexus);
+            rpc.run_for(Duration::from_secs(3));
+        });
+        (address, serving)
+    };
+    let (allowing, first) = server("127.0.0.3, 192.0.2.0/24");
+    let (strict, second) = server("127.0.0.4");
+    elsewhere(allowing).unwrap();
+    let error = elsewhere(strict).unwrap_err().to_string();
+    assert!(error.contains("allow_peers"), "{error}");
+    first.join().unwrap();
+    second.join().unwrap();
+}

@@ -1,0 +1,134 @@
+//! A peer that speaks the control protocol byte by byte, and so can offer whatever address it
+//! likes and leave out what a real peer would say.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+
+use dunlin_wire::control::{
+    Accept, AttemptId, BootId, Connect, EndpointIndex, EndpointUid, Features, Hello, Incarnation,
+    Lookup, Message, Offer, Offers, RefuseCode, SessionSide, TransportKind, frame_len,
+};
+use dunlin_wire::{ReqNum, SessionNum, Token};
+
+use super::hostile::{connect, frame};
+
+/// Its number and token for its sessions.
+pub(super) const NUMBER: SessionNum = SessionNum(7);
+pub(super) const TOKEN: Token = Token(0x5eed);
+
+/// A connection that has been greeted.
+pub(super) struct Stranger {
+    stream: TcpStream,
+    read: Vec<u8>,
+    attempts: u64,
+}
+
+/// A session that it was granted, as packets to the server name it, and where they go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted {
+    pub(super) session: SessionNum,
+    pub(super) token: Token,
+    pub(super) port: u16,
+}
+
+impl Stranger {
+    /// Says hello to a nexus, with these abilities.
+    pub(super) fn greet(address: SocketAddr, features: Features) -> Self {
+        let mut stranger = Self {
+            stream: connect(address),
+            read: Vec::new(),
+            attempts: 0,
+        };
+        stranger.say(&Message::Hello(Hello {
+            min_version: 1,
+            max_version: 1,
+            features,
+            boot_id: BootId([5; 16]),
+            incarnation: Incarnation(9),
+            port: 0,
+            unix_name: "",
+        }));
+        stranger
+    }
+
+    pub(super) fn say(&mut self, message: &Message<'_>) {
+        self.stream.write_all(&frame(message)).unwrap();
+    }
+
+    /// Asks for a session whose packets go to `to`.
+    pub(super) fn ask(&mut self, to: SocketAddr) -> Result<Granted, RefuseCode> {
+        self.attempts += 1;
+        let attempt = AttemptId(self.attempts);
+        let target = EndpointIndex(0);
+        self.say(&Message::Lookup(Lookup { attempt, target }));
+        let offer = offer_of(to);
+        let offers = [Offer {
+            kind: TransportKind::UDP,
+            fds: 0,
+            bytes: &offer,
+        }];
+        self.say(&Message::Connect(Connect {
+            attempt,
+            target,
+            client: SessionSide {
+                endpoint: EndpointUid([9; 16]),
+                session: NUMBER,
+                token: TOKEN,
+                window_log2: 3,
+                credits: 32,
+                data_size: 1440,
+                max_message: 1 << 20,
+                first_req: ReqNum(0),
+                offers: Offers::new(&offers).unwrap(),
+            },
+        }));
+        loop {
+            let bytes = self.next();
+            match Message::decode(&bytes).unwrap() {
+                Message::Accept(accept) if accept.attempt == attempt => {
+                    return Ok(granted(&accept));
+                }
+                Message::Refuse(refuse) if refuse.attempt == attempt => return Err(refuse.code),
+                Message::Heartbeat { counter } => self.say(&Message::HeartbeatAck { counter }),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next message, as its frame.
+    fn next(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(len) = frame_len(&self.read).unwrap() {
+                return self.read.drain(..len).collect();
+            }
+            let mut bytes = [0; 4096];
+            let count = self.stream.read(&mut bytes).unwrap();
+            assert_ne!(count, 0, "the server has closed the connection");
+            self.read.extend_from_slice(&bytes[..count]);
+        }
+    }
+}
+
+/// The UDP offer of an endpoint at this address.
+fn offer_of(to: SocketAddr) -> Vec<u8> {
+    let IpAddr::V4(ip) = to.ip() else {
+        panic!("{to} is not of IPv4");
+    };
+    let mut offer = vec![1];
+    offer.extend(1440_u32.to_le_bytes());
+    offer.extend(65_535_u32.to_le_bytes());
+    offer.extend([1, 4]);
+    offer.extend(to.port().to_le_bytes());
+    offer.extend(ip.octets());
+    offer
+}
+
+fn granted(accept: &Accept<'_>) -> Granted {
+    let server = &accept.server;
+    let offer = server.offers.as_slice()[0].bytes;
+    Granted {
+        session: server.session,
+        token: server.token,
+        port: u16::from_le_bytes([offer[11], offer[12]]),
+    }
+}
