@@ -71,7 +71,7 @@ pub use handler::table::{BatchFn, CompletionFn, DispatchFn, GivenUpFn, SessionFn
 pub use law::{Check, Law};
 pub use observe::counters::{Counters, Drops};
 pub use observe::histogram::{Histogram, Histograms};
-pub use observe::tap::{Seen, Tap};
+pub use observe::tap::{PacketLen, Seen, Tap};
 pub use rng::Rng;
 pub use scheme::{Bypasses, BytesPerSec, Scheme, UnknownScheme};
 pub use session::lifecycle::{

@@ -1,7 +1,7 @@
 //! The tap of an endpoint, and the drops that it has been shown, so that a frame is shown with the
 //! reason for which something of it was dropped. Called by `endpoint/event_loop.rs`.
 
-use dunlin_wire::peek_session;
+use dunlin_wire::{Header, SessionNum, peek_session};
 
 use crate::handle::SessionIdx;
 use crate::observe::counters::Drops;
@@ -28,14 +28,18 @@ impl Tapping {
         let (now, before) = (drops.named(), self.drops.named());
         let dropped = (0..now.len()).find(|&reason| now[reason].1 != before[reason].1);
         self.drops = drops;
-        let session = peek_session(frame.bytes);
-        let state = session.and_then(|session| core.sessions.get_open(SessionIdx(session.0)));
+        let terms_of = |session: SessionNum| {
+            let open = core.sessions.get_open(SessionIdx(session.0));
+            open.map(|state| state.terms())
+        };
+        let first = peek_session(frame.bytes).and_then(terms_of);
         let seen = Seen {
             at: core.context.moment.burst_time(),
-            peer: state.map(|state| state.terms().peer),
+            peer: first.map(|terms| terms.peer),
             dropped,
         };
-        self.tap.received(seen, frame);
+        let packet_len = |header: &Header| header.packet_len(terms_of(header.session)?.data_size);
+        self.tap.received(seen, frame, &packet_len);
     }
 
     #[cold]

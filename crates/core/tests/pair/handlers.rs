@@ -1,13 +1,13 @@
 //! All kinds of handlers, and what happens when they fail.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use dunlin_core::transport::{Frame, TxItem};
-use dunlin_core::{Config, Nanos, RpcError, Seen, Tag, Tap};
+use dunlin_core::{Config, Nanos, PacketLen, RpcError, Seen, Tag, Tap};
 use dunlin_testkit::pair::*;
-use dunlin_testkit::wire::deliver;
-use dunlin_wire::{ErrorCode, PacketType};
+use dunlin_testkit::wire::{Wire, deliver};
+use dunlin_wire::{ErrorCode, HEADER_LEN, Header, PacketType};
 
 const FAILED: RpcError = RpcError::Rejected(ErrorCode::HANDLER_FAILED);
 
@@ -29,7 +29,7 @@ fn a_panic_ends_one_request_and_not_the_endpoint() {
 struct Frames(Rc<Cell<usize>>);
 
 impl Tap for Frames {
-    fn received(&mut self, _: Seen, _: &Frame<'_>) {
+    fn received(&mut self, _: Seen, _: &Frame<'_>, _: PacketLen<'_>) {
         self.0.set(self.0.get() + 1);
     }
 
@@ -71,6 +71,53 @@ fn after_a_panic_the_burst_goes_on_behind_its_packet() {
         assert_eq!(ends.count(), 6);
         pair.assert_clean();
     }
+}
+
+/// Remembers where each packet of a frame begins, as far as the endpoint can tell.
+struct Walk(Rc<RefCell<Vec<usize>>>);
+
+impl Tap for Walk {
+    fn received(&mut self, _: Seen, frame: &Frame<'_>, packet_len: PacketLen<'_>) {
+        let mut at = 0;
+        while let Some(header) = frame.bytes.get(at..).map(Header::decode) {
+            let Some(len) = header.ok().and_then(|header| packet_len(&header)) else {
+                return;
+            };
+            self.0.borrow_mut().push(at);
+            at += len;
+        }
+    }
+
+    fn sent(&mut self, _: Nanos, _: &TxItem) {}
+}
+
+#[test]
+fn a_tap_can_tell_where_packets_begin_after_a_part_of_a_large_message() {
+    let mut pair = Pair::new();
+    pair.call(ECHO, &[1], 1);
+    pair.run();
+    let starts = Rc::default();
+    let tap = Walk(Rc::clone(&starts));
+    pair.server.rpc.set_tap(Some(Box::new(tap)));
+    pair.call(ECHO, &[2; Wire::DATA_SIZE as usize + 400], 2);
+    pair.call(ECHO, b"tail", 3);
+    pair.step_client();
+    assert_eq!(deliver(&pair.client.out, &pair.server.inbox), 3);
+    let mut frames: Vec<Vec<u8>> = pair.server.inbox.borrow_mut().drain(..).collect();
+    frames.sort_by_key(|frame| std::cmp::Reverse(frame.len()));
+    assert_eq!(frames[0].len(), HEADER_LEN + Wire::DATA_SIZE as usize);
+    let expected = [0, frames[0].len(), frames[0].len() + frames[1].len()];
+    let mut joined = frames.concat();
+    pair.server.inbox.borrow_mut().push_back(joined.clone());
+    pair.step_server();
+    assert_eq!(*starts.borrow(), expected);
+    // Nothing tells the length of a packet of a session that is not open.
+    joined[4..8].fill(0x7f);
+    pair.server.inbox.borrow_mut().push_back(joined);
+    pair.step_server();
+    assert_eq!(starts.borrow().len(), expected.len());
+    pair.run();
+    pair.assert_clean();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! looks at it when it publishes. If the word stays as it is, the reader has died, and the trace
 //! ends. Invariants: a slot's first word is its packet's number plus one, and 0 while it is
 //! written; a reader's wish is brought within limits before it is used; tokens never reach the
-//! file, and other bytes of packets leave it when the trace ends.
+//! file, nor does anything that may hide one; other bytes of packets leave it when the trace ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -101,8 +101,15 @@ impl Recorder {
         }
     }
 
-    /// Writes one packet, whose bytes are in two pieces.
-    pub fn record(&self, passed: &Passed, pieces: [&[u8]; 2]) {
+    /// Writes one frame, whose bytes are in two pieces. `packet_len` tells how long a packet of it
+    /// is, or `None` if nothing does: then only the packet's header is kept, because what comes
+    /// after it may be the token of another packet.
+    pub fn record(
+        &self,
+        passed: &Passed,
+        pieces: [&[u8]; 2],
+        packet_len: &dyn Fn(&Header) -> Option<usize>,
+    ) {
         let mut kept = [0; slot::ROOM];
         let mut len = 0;
         for piece in pieces {
@@ -110,7 +117,7 @@ impl Recorder {
             kept[len..len + take].copy_from_slice(&piece[..take]);
             len += take;
         }
-        mask(&mut kept[..len]);
+        len = mask(&mut kept[..len], packet_len);
         let (number, words) = self.page.next_slot();
         words[slot::NUMBER].store(0, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -147,21 +154,22 @@ impl Drop for Recorder {
     }
 }
 
-/// Overwrites the tokens in the beginning of a frame. The length of a packet that is only a part of
-/// its message is not known here: all that follows is taken for its data.
-fn mask(frame: &mut [u8]) {
+/// Overwrites the tokens in the beginning of a frame; the number of bytes that may be kept of it.
+fn mask(frame: &mut [u8], packet_len: &dyn Fn(&Header) -> Option<usize>) -> usize {
     let mut at = 0;
     while let Some(packet) = frame.get_mut(at..).filter(|packet| !packet.is_empty()) {
+        let header = Header::decode(packet);
         let token = TOKEN.start.min(packet.len())..TOKEN.end.min(packet.len());
         packet[token].fill(0);
-        let Ok(header) = Header::decode(packet) else {
-            return;
+        let known = header.ok().and_then(|header| packet_len(&header));
+        let Some(len) = known.filter(|len| *len >= HEADER_LEN) else {
+            let rest = packet.len().min(HEADER_LEN);
+            frame[at + rest..].fill(0);
+            return at + rest;
         };
-        let Some(data) = header.data_len(u32::MAX).filter(|_| header.pkt.0 == 0) else {
-            return;
-        };
-        at += HEADER_LEN + header.extension_len() + data as usize;
+        at += len;
     }
+    frame.len()
 }
 
 impl Passed {

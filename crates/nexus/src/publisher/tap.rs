@@ -2,9 +2,10 @@
 //! each frame and burst while `publisher.rs` has set it.
 
 use dunlin_core::transport::{Frame, TxItem};
-use dunlin_core::{Nanos, Seen, Tap};
+use dunlin_core::{Nanos, PacketLen, Seen, Tap};
 use dunlin_insight::writer::{Passed, Recorder, unix_now};
 use dunlin_msgbuf::{BufRef, regions};
+use dunlin_wire::Header;
 
 /// Records what an endpoint sends and receives.
 pub(super) struct Recording {
@@ -23,7 +24,7 @@ impl Recording {
 }
 
 impl Tap for Recording {
-    fn received(&mut self, seen: Seen, frame: &Frame<'_>) {
+    fn received(&mut self, seen: Seen, frame: &Frame<'_>, packet_len: PacketLen<'_>) {
         // Data that lies with its sender is not fetched for this.
         let elsewhere = frame.elsewhere.map_or(0, |data| data.len());
         let passed = Passed {
@@ -34,7 +35,8 @@ impl Tap for Recording {
             dropped: seen.dropped,
             len: frame.bytes.len() + elsewhere,
         };
-        self.recorder.record(&passed, [frame.bytes, &[]]);
+        self.recorder
+            .record(&passed, [frame.bytes, &[]], packet_len);
     }
 
     fn sent(&mut self, at: Nanos, item: &TxItem) {
@@ -46,8 +48,10 @@ impl Tap for Recording {
             len: head.len() + item.data.len(),
             ..Passed::default()
         };
+        // It is alone: the transport makes frames of several.
+        let whole = |_: &Header| Some(passed.len);
         self.recorder
-            .record(&passed, [head, lent_bytes(&item.data)]);
+            .record(&passed, [head, lent_bytes(&item.data)], &whole);
     }
 }
 

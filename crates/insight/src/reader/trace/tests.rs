@@ -7,6 +7,9 @@ use dunlin_wire::{Flags, HEADER_LEN, Header, PacketType, PktNum, ReqNum, Session
 use super::*;
 use crate::writer::{Change, Names, Page, Passed, Recorder, Switch};
 
+const SESSION: SessionNum = SessionNum(2);
+const DATA_SIZE: u32 = 40;
+
 /// A page, and its file as others find it.
 fn page() -> (Arc<Page>, Found) {
     let names = Names {
@@ -36,7 +39,12 @@ fn receive(recorder: &Recorder, bytes: &[u8], dropped: Option<usize>) {
         len: bytes.len(),
         ..Passed::default()
     };
-    recorder.record(&passed, [bytes, &[]]);
+    recorder.record(&passed, [bytes, &[]], &packet_len);
+}
+
+/// As a session with this many bytes of data in a packet has it.
+fn packet_len(header: &Header) -> Option<usize> {
+    (header.session == SESSION).then_some(header.packet_len(DATA_SIZE)?)
 }
 
 #[test]
@@ -44,7 +52,7 @@ fn what_comes_and_goes_is_in_the_trace() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 64).unwrap();
     let recorder = Recorder::new(Arc::clone(&page), 3, 64);
-    receive(&recorder, &[5; 100], Some(1));
+    receive(&recorder, &request(&[5; 38]), Some(1));
     let sent = Passed {
         at_ns: 2_000,
         sent: true,
@@ -52,37 +60,43 @@ fn what_comes_and_goes_is_in_the_trace() {
         len: 56,
         ..Passed::default()
     };
-    recorder.record(&sent, [&[1; 24], &[9; 32]]);
+    let went = request(&[9; 32]);
+    recorder.record(&sent, [&went[..24], &went[24..]], &packet_len);
     let packets = taken(&mut trace);
     let [came, went] = &packets[..] else {
         panic!("{packets:?}")
     };
     assert_eq!((came.endpoint, came.sent, came.peer), (3, false, Some(7)));
-    assert_eq!((came.len, &came.bytes[..]), (100, &masked(5, 64)[..]));
+    assert_eq!((came.len, &came.bytes), (62, &masked(&request(&[5; 38]))));
     assert_eq!(came.dropped.as_deref(), Some("version"));
     assert_eq!((went.sent, went.peer, went.len), (true, Some(8), 56));
-    assert_eq!(went.bytes, [&masked(1, 24)[..], &[9; 32]].concat());
+    assert_eq!(went.bytes, masked(&request(&[9; 32])));
     assert_eq!(went.at_ns - came.at_ns, 1_000);
     assert_eq!(went.dropped, None);
 }
 
-/// Bytes of a packet, with zeros for the token.
-fn masked(byte: u8, len: usize) -> Vec<u8> {
-    let mut bytes = vec![byte; len];
+/// A packet, with zeros for its token.
+fn masked(packet: &[u8]) -> Vec<u8> {
+    let mut bytes = packet.to_vec();
     bytes[8..12].fill(0);
     bytes
 }
 
 /// A whole request of `data`.
 fn request(data: &[u8]) -> Vec<u8> {
+    part(SESSION, 0, data.len(), data)
+}
+
+/// The packet with this number of a request of `size` bytes.
+fn part(session: SessionNum, number: u32, size: usize, data: &[u8]) -> Vec<u8> {
     let header = Header {
         kind: PacketType::Req,
         flags: Flags::NONE,
         aux: 1,
-        session: SessionNum(2),
+        session,
         token: Token(0x0BAD_C0DE),
-        size: data.len().try_into().unwrap(),
-        pkt: PktNum(0),
+        size: size.try_into().unwrap(),
+        pkt: PktNum(number),
         req: ReqNum(3),
     };
     [&header.encode()[..], data].concat()
@@ -108,13 +122,48 @@ fn tokens_of_all_packets_of_a_frame_are_masked_and_nothing_else() {
 }
 
 #[test]
+fn tokens_after_a_part_of_a_large_message_are_masked() {
+    let (page, found) = page();
+    let mut trace = Trace::begin(&found, None, 280).unwrap();
+    let recorder = Recorder::new(page, 3, 280);
+    for (number, len) in [(0, 40), (1, 40), (2, 15)] {
+        let part = part(SESSION, number, 95, &vec![7; len]);
+        receive(&recorder, &[&part[..], &request(b"one")].concat(), None);
+        let [packet] = &taken(&mut trace)[..] else {
+            panic!("it is one frame");
+        };
+        let expected = [masked(&part), masked(&request(b"one"))].concat();
+        assert_eq!(packet.bytes, expected);
+    }
+}
+
+#[test]
+fn of_a_packet_of_unknown_length_the_header_alone_is_kept() {
+    let (page, found) = page();
+    let mut trace = Trace::begin(&found, None, 280).unwrap();
+    let recorder = Recorder::new(page, 3, 280);
+    let closed = part(SessionNum(9), 0, 3, b"one");
+    let garbage = [0xEE; 60].to_vec();
+    for unknown in [closed, garbage] {
+        let frame = [request(b"first"), unknown.clone(), request(b"secret")].concat();
+        receive(&recorder, &frame, None);
+        let [packet] = &taken(&mut trace)[..] else {
+            panic!("it is one frame");
+        };
+        let header = masked(&unknown[..HEADER_LEN]);
+        assert_eq!(packet.bytes, [masked(&request(b"first")), header].concat());
+        assert_eq!(packet.len as usize, frame.len());
+    }
+}
+
+#[test]
 fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
     let (page, found) = page();
     let mut trace = Trace::begin(&found, None, 64).unwrap();
     let [first, second] = [3, 4].map(|index| Recorder::new(Arc::clone(&page), index, 64));
     for _ in 0..3 {
-        receive(&first, &[0xA7; 64], None);
-        receive(&second, &[0xB7; 64], None);
+        receive(&first, &request(&[0xA7; 40]), None);
+        receive(&second, &request(&[0xB7; 40]), None);
     }
     drop(first);
     let file = std::fs::read(&found.path).unwrap();
