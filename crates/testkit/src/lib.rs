@@ -8,6 +8,7 @@
 //! | [`wire`], [`pair`] | two endpoints, and frames between them that a test can take and change |
 //! | [`corpus`] | the inputs with which fuzz targets begin |
 //! | [`forger`] | packets of an attacker that knows a token |
+//! | [`stranger`] | an attacker at the control port, without a nexus |
 //! | [`life`] | two endpoints under random steps, and checkers of everything that they promise |
 //! | [`allocations`], [`counting`] | proofs that nothing allocates, over any transport |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
@@ -24,6 +25,7 @@ pub mod network;
 pub mod packet;
 pub mod pair;
 pub mod session;
+pub mod stranger;
 pub mod wire;
 pub mod workers;
 

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use dunlin_control::PlaneCounters;
 use dunlin_core::{Rng, Session};
 use dunlin_nexus::{Nexus, Rpc};
+use dunlin_testkit::stranger::{frame, hello, lookup};
 use dunlin_transport::udp::Udp;
-use dunlin_wire::control::{
-    AttemptId, BootId, Features, GoodbyeReason, Hello, Incarnation, Lookup, MAX_FRAME, Message,
-};
+use dunlin_wire::control::{GoodbyeReason, Message};
 
 use super::child::Server;
 use super::{App, REVERSE, endpoint, exchange};
@@ -49,25 +48,7 @@ impl Scene {
     }
 }
 
-pub(super) fn frame(message: &Message<'_>) -> Vec<u8> {
-    let mut out = [0; MAX_FRAME];
-    let length = message.encode(&mut out).unwrap();
-    out[..length].to_vec()
-}
-
-pub(super) fn hello(version: u8) -> Message<'static> {
-    Message::Hello(Hello {
-        min_version: version,
-        max_version: version,
-        features: Features::default(),
-        boot_id: BootId([5; 16]),
-        incarnation: Incarnation(9),
-        port: 0,
-        unix_name: "",
-    })
-}
-
-pub(super) fn connect(address: SocketAddr) -> TcpStream {
+fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(5)))
@@ -189,11 +170,7 @@ fn a_peer_that_asks_and_never_reads_is_cut_off() {
         .set_write_timeout(Some(Duration::from_secs(3)))
         .unwrap();
     stream.write_all(&frame(&hello(1))).unwrap();
-    let lookup = Lookup {
-        attempt: AttemptId(1),
-        target: dunlin_wire::control::EndpointIndex::ANY,
-    };
-    let many = frame(&Message::Lookup(lookup)).repeat(1_000);
+    let many = lookup().repeat(1_000);
     let start = Instant::now();
     // It acknowledges no heartbeats either, so it ends within a second in any case.
     while stream.write_all(&many).is_ok() {

@@ -110,6 +110,7 @@ fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
             0,
             "its process lives"
         );
+        assert!(rpc.counters().inquiries > 0, "no packet told of its end");
     });
 }
 

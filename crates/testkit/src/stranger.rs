@@ -1,0 +1,114 @@
+//! A process that speaks to a control port in bytes, without a nexus: an attacker without a
+//! session, or with as much of one as it likes.
+//!
+//! Invariant: nothing here waits for an answer, so a server that does not answer holds up no
+//! attacker. Used by tests of nexus, and by the attackers of `cargo xtask hostile`.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use dunlin_wire::control::{
+    AttemptId, BootId, EndpointIndex, Features, Hello, Incarnation, InsightRead, Lookup, MAX_FRAME,
+    MAX_INSIGHT, Message,
+};
+
+/// Most bytes that a [`Flood`] offers to a connection at once.
+pub const MOST_AT_ONCE: usize = 64 << 10;
+
+/// Bytes of answers that it reads at once.
+const ANSWERS: usize = 256 << 10;
+
+/// A message as it travels.
+///
+/// # Panics
+/// The message is longer than the protocol allows.
+pub fn frame(message: &Message<'_>) -> Vec<u8> {
+    let mut out = [0; MAX_FRAME];
+    let length = message.encode(&mut out);
+    let length = length.expect("the caller's message is short");
+    out[..length].to_vec()
+}
+
+/// The first message of a process that speaks this version alone.
+pub fn hello(version: u8) -> Message<'static> {
+    Message::Hello(Hello {
+        min_version: version,
+        max_version: version,
+        features: Features::default(),
+        boot_id: BootId([5; 16]),
+        incarnation: Incarnation(9),
+        port: 0,
+        unix_name: "",
+    })
+}
+
+/// A question for any endpoint.
+pub fn lookup() -> Vec<u8> {
+    let (attempt, target) = (AttemptId(1), EndpointIndex::ANY);
+    frame(&Message::Lookup(Lookup { attempt, target }))
+}
+
+/// A question for as many counters as fit into an answer.
+///
+/// # Panics
+/// Never: the constant fits.
+pub fn insight_read() -> Vec<u8> {
+    let len = u16::try_from(MAX_INSIGHT).expect("a constant");
+    frame(&Message::InsightRead(InsightRead { offset: 0, len }))
+}
+
+/// A heartbeat, which is to be acknowledged.
+pub fn heartbeat() -> Vec<u8> {
+    frame(&Message::Heartbeat { counter: 1 })
+}
+
+/// A connection that has said hello and does not block.
+///
+/// # Errors
+/// The server cannot be reached, or has closed it.
+pub fn greeted(address: SocketAddr) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.write_all(&frame(&hello(1)))?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+/// Connections that ask the same question without end.
+#[derive(Debug)]
+pub struct Flood {
+    /// The connections, with the bytes that each has taken.
+    streams: Vec<(TcpStream, usize)>,
+    question: usize,
+    /// Whole questions, so that a connection which takes half of one goes on where it was.
+    many: Box<[u8]>,
+    answers: Vec<u8>,
+}
+
+impl Flood {
+    /// Asks over these connections.
+    pub fn new(streams: Vec<TcpStream>, question: &[u8]) -> Self {
+        Self {
+            streams: streams.into_iter().map(|stream| (stream, 0)).collect(),
+            question: question.len(),
+            many: question.repeat(MOST_AT_ONCE).into_boxed_slice(),
+            answers: vec![0; ANSWERS],
+        }
+    }
+
+    /// Asks once over each connection, as much as it takes of `most` bytes, and reads answers, or
+    /// does not. The number of bytes that were taken.
+    pub fn turn(&mut self, reads: bool, most: usize) -> usize {
+        let mut taken = 0;
+        for (stream, sent) in &mut self.streams {
+            if reads {
+                let _ = stream.read(&mut self.answers);
+            }
+            let at = *sent % self.question;
+            let some = &self.many[at..at + most.min(MOST_AT_ONCE)];
+            let written = stream.write(some).unwrap_or(0);
+            *sent += written;
+            taken += written;
+        }
+        taken
+    }
+}
