@@ -1,8 +1,8 @@
 //! Chores of the workspaces: `cargo xtask tidy` checks the conventions of `STYLE.md`, `seeds` runs
-//! the simulator, `budget` counts what an RPC costs, `coverage` finds code that no test reaches,
-//! `corpus` packs the inputs of fuzz targets, `expect` compares the output of an example, and `ci`
-//! runs every step of continuous integration. `.ci/run` installs the tools that they need and calls
-//! the latter.
+//! the simulator, `hostile` attacks a server, `budget` counts what an RPC costs, `coverage` finds
+//! code that no test reaches, `corpus` packs the inputs of fuzz targets, `expect` compares the
+//! output of an example, and `ci` runs every step of continuous integration. `.ci/run` installs the
+//! tools that they need and calls the latter.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -10,6 +10,7 @@ mod ci;
 mod corpus;
 mod coverage;
 mod expect;
+mod hostile;
 mod seeds;
 mod tidy;
 mod workspaces;
@@ -38,6 +39,9 @@ enum Chore {
     #[command(disable_help_flag = true)]
     Seeds(seeds::Args),
     Budget(budget::Args),
+    /// Attacks a server beside which a healthy client works; `hostile --help` says more.
+    #[command(disable_help_flag = true)]
+    Hostile(hostile::Args),
     /// Runs the tests of the receive path and says what of it they do not reach.
     Coverage,
     /// Runs the steps of continuous integration, with the time each takes.
@@ -47,23 +51,31 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    let outcome = root().and_then(|root| match Args::parse().chore {
-        Chore::Tidy(args) => tidy::run(&root, &args),
-        Chore::Seeds(args) => seeds::run(&root, &args),
-        Chore::Budget(args) => budget::run(&root, &args),
-        Chore::Coverage => coverage::run(&root),
-        Chore::Ci(args) => ci::run(&root, &args),
-        Chore::Expect(args) => expect::run(&args),
-        Chore::Corpus(args) => corpus::run(&root, &args),
-    });
+    let outcome = root().and_then(|root| run(&root, Args::parse().chore));
     match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(root: &Path, chore: Chore) -> anyhow::Result<ExitCode> {
+    let is_well = match chore {
+        Chore::Tidy(args) => tidy::run(root, &args),
+        Chore::Seeds(args) => seeds::run(root, &args),
+        Chore::Budget(args) => budget::run(root, &args),
+        Chore::Hostile(args) => return Ok(hostile::run(root, &args)?.into()),
+        Chore::Coverage => coverage::run(root),
+        Chore::Ci(args) => ci::run(root, &args),
+        Chore::Expect(args) => expect::run(&args),
+        Chore::Corpus(args) => corpus::run(root, &args),
+    }?;
+    Ok(match is_well {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
 /// The root of the workspace: the parent of this crate.

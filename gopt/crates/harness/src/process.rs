@@ -12,7 +12,7 @@ pub use role::{Role, RoleArgs, SUBCOMMAND, run_role};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
@@ -112,6 +112,12 @@ impl Process {
             .with_context(|| format!("{} has ended", self.role))
     }
 
+    /// Its number in the system, for signals and `/proc`.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the child to end by itself, at most for `limit`.
     ///
     /// # Errors
@@ -149,7 +155,26 @@ impl Process {
                 }
             }
         };
-        match serde_json::from_str(&line) {
+        self.parse(&line)
+    }
+
+    /// The child's next report, if there is one by now.
+    ///
+    /// # Errors
+    /// The child failed, ended, or said nonsense.
+    pub fn try_receive<T: DeserializeOwned>(&mut self) -> anyhow::Result<Option<T>> {
+        match self.lines.try_recv() {
+            Ok(line) => self.parse(&line).map(Some),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => {
+                bail!("{} ended: {}", self.role, self.child.wait()?)
+            }
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(&self, line: &str) -> anyhow::Result<T> {
+        let name = self.role;
+        match serde_json::from_str(line) {
             Ok(Line::Said(report)) => Ok(report),
             Ok(Line::Failed(why)) => Err(anyhow!("{name}: {why}")),
             Err(error) => Err(error).with_context(|| format!("{name} said {line:?}")),

@@ -1,0 +1,89 @@
+//! The command line.
+
+use std::time::Duration;
+
+use harness::process::{self, RoleArgs};
+
+use crate::attack::Attack;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask hostile                              two minutes of all attacks
+  cargo xtask hostile --minutes 120                10⁸ packets and 10⁶ connections
+  cargo xtask hostile --seed 7 --only blaster      one kind of attacker, with this seed
+  cargo xtask hostile --json | jq .faults
+
+A server and its healthy client run from the beginning to the end. Attackers work in turns on that
+server and, for a while, on another one of the same kind: the client's latency meanwhile is what
+equally busy processes cost it that do it no harm, and what it is compared with.
+
+Exit codes: 0, nothing was found; 1, something was found, or a process of the run failed; 2, wrong
+arguments; 130, Ctrl-C, after what was seen so far.";
+
+/// Attacks a server beside which a healthy client works, and judges what that client sees.
+#[derive(clap::Parser)]
+#[command(name = "cargo xtask hostile", version, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// How long it takes.
+    #[arg(long, value_name = "M", default_value_t = 2.0, value_parser = minutes)]
+    pub(crate) minutes: f64,
+    /// Begins all random numbers of the attackers.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Starts these attackers alone.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ATTACK")]
+    pub(crate) only: Vec<Attack>,
+    /// Prints one JSON object with everything that was seen.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// One process of a run.
+    #[command(name = process::SUBCOMMAND, hide = true)]
+    Role(RoleArgs),
+}
+
+impl Args {
+    /// How long the run takes.
+    pub(crate) fn span(&self) -> Duration {
+        Duration::from_secs_f64(60.0 * self.minutes)
+    }
+
+    /// The attackers of this run.
+    pub(crate) fn attacks(&self) -> Vec<Attack> {
+        match self.only.is_empty() {
+            true => Attack::ALL.to_vec(),
+            false => self.only.clone(),
+        }
+    }
+
+    /// The command that does the same again.
+    pub(crate) fn replay(&self) -> String {
+        let mut text = format!(
+            "cargo xtask hostile --minutes {} --seed {}",
+            self.minutes, self.seed
+        );
+        if !self.only.is_empty() {
+            let names: Vec<_> = self.only.iter().map(|attack| attack.name()).collect();
+            text += &format!(" --only {}", names.join(","));
+        }
+        text
+    }
+}
+
+/// From half of one, which has all phases once, to a day.
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match (0.5..=1440.0).contains(&minutes) {
+        true => Ok(minutes),
+        false => Err("from 0.5 to 1440".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

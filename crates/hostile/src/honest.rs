@@ -1,0 +1,59 @@
+//! The processes that must not notice the attackers: a server and its healthy client; and the calls
+//! between them, whose answers can be judged.
+
+pub(crate) mod client;
+pub(crate) mod server;
+
+use dunlin_core::Rng;
+use dunlin_wire::ReqType;
+
+/// Requests of the healthy client.
+pub(crate) const HONEST: ReqType = ReqType(1);
+/// Requests of anyone else.
+pub(crate) const OTHER: ReqType = ReqType(2);
+
+/// Bytes at the start of an honest request that number it.
+const NUMBER: usize = 8;
+
+/// An honest request: its number, and random bytes.
+pub(crate) fn fill(request: &mut [u8], number: u64, rng: &mut Rng) {
+    let (head, body) = request.split_at_mut(NUMBER);
+    head.copy_from_slice(&number.to_le_bytes());
+    for chunk in body.chunks_mut(8) {
+        let word = rng.next_u64().to_le_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
+    }
+}
+
+/// The number of an honest request.
+pub(crate) fn number(request: &[u8]) -> Option<u64> {
+    request.first_chunk().map(|head| u64::from_le_bytes(*head))
+}
+
+/// Answers a request: each byte, but the other way round.
+pub(crate) fn answer(request: &[u8], response: &mut [u8]) {
+    let backwards = request.iter().rev();
+    for (out, byte) in response.iter_mut().zip(backwards) {
+        *out = !byte;
+    }
+}
+
+/// True if this is the answer to the request.
+pub(crate) fn is_answer(request: &[u8], response: &[u8]) -> bool {
+    let backwards = request.iter().rev();
+    request.len() == response.len()
+        && backwards
+            .zip(response)
+            .all(|(byte, answer)| *answer == !byte)
+}
+
+/// A number that other bytes, or the same in another order, are unlikely to have.
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325_u64;
+    bytes.iter().fold(start, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests;

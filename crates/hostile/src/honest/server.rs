@@ -1,0 +1,86 @@
+//! The server: one endpoint over shared memory and UDP, which answers everything, and says when a
+//! request comes twice or changes under its handler.
+
+use std::fs;
+
+use dunlin_nexus::{InsightTcp, Nexus, Rpc};
+use dunlin_transport::auto::Auto;
+use harness::process::{Parent, Role};
+
+use super::{HONEST, OTHER, answer, number, sum};
+use crate::words::{Event, Target};
+
+pub(crate) const ROLE: Role = Role::new("server", run);
+
+/// Honest requests that are remembered, so that a second one is noticed.
+const REMEMBERED: usize = 1 << 16;
+
+/// How often a handler looks at the same request: some tens of microseconds, in which a peer may
+/// try to change it.
+const LOOKS: usize = 16;
+
+struct Served {
+    /// The numbers of honest requests, each in the place of its last digits.
+    numbers: Vec<u64>,
+    events: Vec<Event>,
+}
+
+fn run(parent: &Parent) -> anyhow::Result<()> {
+    let address: String = parent.receive()?;
+    let builder = Nexus::builder().insight_tcp(InsightTcp::Counters);
+    let nexus = builder.exact_port(true).bind(&*address)?;
+    let served = Served {
+        numbers: vec![u64::MAX; REMEMBERED],
+        events: Vec::new(),
+    };
+    let mut rpc: Rpc<Auto, Served> = nexus.endpoint(served)?;
+    rpc.on(HONEST, |served: &mut Served, request, cx| {
+        let data = request.data();
+        served.remember(number(data));
+        request.reply(cx, data.len(), |out| answer(data, out));
+    });
+    rpc.on(OTHER, |served: &mut Served, request, cx| {
+        let data = request.data();
+        let before = sum(data);
+        if (1..LOOKS).any(|_| sum(std::hint::black_box(data)) != before) {
+            served.events.push(Event::Changed);
+        }
+        request.reply(cx, data.len(), |out| answer(data, out));
+    });
+    parent.say(&Event::Ready(Target {
+        address: nexus.address(),
+        ports: udp_ports()?,
+    }))?;
+    loop {
+        rpc.run_once();
+        for event in rpc.app_mut().events.drain(..) {
+            parent.say(&event)?;
+        }
+    }
+}
+
+impl Served {
+    fn remember(&mut self, number: Option<u64>) {
+        let Some(number) = number else { return };
+        let place = usize::try_from(number % REMEMBERED as u64).unwrap_or(0);
+        if std::mem::replace(&mut self.numbers[place], number) == number {
+            self.events.push(Event::Twice(number));
+        }
+    }
+}
+
+/// The UDP ports of this process.
+fn udp_ports() -> anyhow::Result<Vec<u16>> {
+    let files = fs::read_dir("/proc/self/fd")?;
+    let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    let sockets: Vec<String> = links.map(|link| link.display().to_string()).collect();
+    let table = fs::read_to_string("/proc/self/net/udp")?;
+    let port = |line: &str| {
+        let mut fields = line.split_whitespace();
+        let (_, port) = fields.nth(1)?.split_once(':')?;
+        let socket = format!("socket:[{}]", fields.nth(7)?);
+        let is_ours = sockets.contains(&socket);
+        u16::from_str_radix(port, 16).ok().filter(|_| is_ours)
+    };
+    Ok(table.lines().skip(1).filter_map(port).collect())
+}

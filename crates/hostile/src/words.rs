@@ -1,0 +1,87 @@
+//! The words between the processes of a run and the one that started them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A server, for its attackers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Target {
+    /// Its control port.
+    pub(crate) address: SocketAddr,
+    /// Its data ports.
+    pub(crate) ports: Vec<u16>,
+}
+
+/// A word of a server.
+#[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Event {
+    /// It listens.
+    Ready(Target),
+    /// Bytes of a request changed while a handler looked at them.
+    Changed,
+    /// A request came to the handler twice.
+    Twice(u64),
+}
+
+/// The parameters of an attacker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Orders {
+    pub(crate) target: Target,
+    pub(crate) seed: u64,
+    /// It ends by itself after this time.
+    pub(crate) span: Duration,
+}
+
+/// The work of an attacker, at its end.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Deeds {
+    /// Packets that were sent to the data ports.
+    pub(crate) packets: u64,
+    /// Connections to the control port.
+    pub(crate) connections: u64,
+    /// Bytes of messages to it.
+    pub(crate) message_bytes: u64,
+    /// Words written into shared memory.
+    pub(crate) words: u64,
+    /// Processes killed, and stopped.
+    pub(crate) kills: u64,
+    pub(crate) stops: u64,
+    /// Things that should not have happened to the honest processes that it uses.
+    pub(crate) complaints: Vec<String>,
+}
+
+impl Deeds {
+    /// Adds those of another.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.connections += other.connections;
+        self.message_bytes += other.message_bytes;
+        self.words += other.words;
+        self.kills += other.kills;
+        self.stops += other.stops;
+        self.complaints.extend(other.complaints);
+    }
+}
+
+/// The healthy client is to say what it has seen since it was asked last.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ask;
+
+/// The sight of the healthy client.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Stats {
+    /// Calls that ended as they must.
+    pub(crate) calls: u64,
+    /// Answers that were wrong.
+    pub(crate) wrong: u64,
+    /// Calls that ended with an error.
+    pub(crate) failed: u64,
+    /// Sessions that were lost.
+    pub(crate) lost: u64,
+    /// New sessions that could not be made.
+    pub(crate) refused: u64,
+    /// Latencies in nanoseconds, and how often each was measured.
+    pub(crate) latencies: Vec<(u64, u64)>,
+}
