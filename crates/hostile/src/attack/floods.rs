@@ -23,7 +23,7 @@ const OPEN: usize = 150;
 /// Peers that ask and read, for each question.
 const ASKERS: usize = 12;
 /// Bytes of questions of one asker in a millisecond.
-const ASKED: usize = 512;
+const ASKED: usize = 192;
 /// Peers that ask and do not read.
 const DEAF: usize = 4;
 /// Bytes of their receive buffers.
