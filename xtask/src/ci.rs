@@ -103,8 +103,6 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             }
         }
     }
-    // It compares times, so it has the machine for itself.
-    steps.push(sh("hostile", 10, "cargo xtask hostile --minutes 2"));
     steps.extend(discover::fuzz(root)?);
     Ok(steps)
 }

@@ -40,7 +40,7 @@ pub(crate) struct Seen {
     pub(crate) memory_kib: Vec<u64>,
     pub(crate) events: Vec<Event>,
     /// Attackers that ended before their time.
-    pub(crate) ruined: u64,
+    pub(crate) ended: Vec<String>,
     pub(crate) interrupted: bool,
 }
 
@@ -93,6 +93,7 @@ impl Seen {
         sum.failed += stats.failed;
         sum.lost += stats.lost;
         sum.refused += stats.refused;
+        sum.reasons.extend(stats.reasons);
         sum.latencies.extend(stats.latencies);
         deeds.into_iter().for_each(|done| record.deeds.add(done));
     }
@@ -110,6 +111,12 @@ impl Seen {
 
     fn event(&self, is_it: impl Fn(&Event) -> bool) -> usize {
         self.events.iter().filter(|event| is_it(event)).count()
+    }
+
+    /// How the healthy client's calls failed and its sessions ended.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = &String> {
+        let records = self.records().into_iter();
+        records.flat_map(|record| &record.stats.reasons)
     }
 
     /// How much the server's memory has grown at most.

@@ -68,13 +68,14 @@ fn table(args: &Args, seen: &Seen, faults: &[Fault]) {
         "the server's memory grew by {} KiB at most",
         seen.growth_kib()
     );
-    if seen.ruined > 0 {
-        println!("{} attackers ended before their time", seen.ruined);
+    for why in &seen.ended {
+        println!("an attacker ended before its time: {why}");
     }
     match faults {
         [] => println!("nothing was found"),
         _ => {
             faults.iter().for_each(|fault| println!("FOUND: {fault}"));
+            seen.reasons().for_each(|reason| println!("    {reason}"));
             println!("to see it again: {}", args.replay());
         }
     }
@@ -105,9 +106,10 @@ fn object(args: &Args, seen: &Seen, faults: &[Fault]) -> Value {
         "attacked": part(&seen.attacked),
         "memory_before_kib": seen.memory_before_kib,
         "memory_growth_kib": seen.growth_kib(),
-        "ruined": seen.ruined,
+        "ended": seen.ended,
         "interrupted": seen.interrupted,
         "faults": faults,
+        "reasons": seen.reasons().collect::<Vec<_>>(),
         "replay": args.replay(),
     })
 }

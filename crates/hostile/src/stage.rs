@@ -127,8 +127,8 @@ impl<'a> Stage<'a> {
                 match attacker.try_receive::<Deeds>() {
                     Ok(Some(done)) => deeds.push(done),
                     Ok(None) => left.push(attacker),
-                    // It has ruined itself; the others go on.
-                    Err(_) => self.seen.ruined += 1,
+                    // The others go on.
+                    Err(error) => self.seen.ended.push(format!("{error:#}")),
                 }
             }
             attackers = left;

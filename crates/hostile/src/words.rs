@@ -82,6 +82,8 @@ pub(crate) struct Stats {
     pub(crate) lost: u64,
     /// New sessions that could not be made.
     pub(crate) refused: u64,
+    /// How calls failed and sessions ended.
+    pub(crate) reasons: Vec<String>,
     /// Latencies in nanoseconds, and how often each was measured.
     pub(crate) latencies: Vec<(u64, u64)>,
 }

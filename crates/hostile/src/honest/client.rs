@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use dunlin_core::{CallOptions, Done, Rng, Session, SessionEvent, Tag};
+use dunlin_core::{CallOptions, CloseReason, Done, Rng, Session, SessionEvent, Tag};
 use dunlin_nexus::{ConnectOptions, Nexus, Open, Rpc};
 use dunlin_transport::shm::Shm;
 use dunlin_transport::udp::Udp;
@@ -32,7 +32,7 @@ const SIZES: [(u64, usize); 3] = [(512, 200_000), (32, 3_000), (1, 32)];
 struct App {
     ends: Vec<Done>,
     /// Sessions that have ended.
-    closed: Vec<Session>,
+    closed: Vec<(Session, CloseReason)>,
 }
 
 /// A session and its endpoint.
@@ -97,8 +97,8 @@ impl<T: Open> Line<T> {
         let mut rpc: Rpc<T, App> = nexus.endpoint(App::default())?;
         rpc.on_completion(|app, done, _| app.ends.push(done));
         rpc.on_session(|app, event, _| {
-            if let SessionEvent::Closed { session, .. } = event {
-                app.closed.push(session);
+            if let SessionEvent::Closed { session, reason } = event {
+                app.closed.push((session, reason));
             }
         });
         let session = rpc.connect_blocking(server)?;
@@ -127,14 +127,18 @@ impl<T: Open> Line<T> {
             self.rpc.run_until(|rpc| !rpc.app().ends.is_empty());
         }
         match self.rpc.app_mut().ends.pop() {
-            Some(done) if done.result.is_err() => seen.stats.failed += 1,
+            Some(done) if done.result.is_err() => {
+                seen.failed(format!("a call of {len} bytes: {:?}", done.result));
+            }
             Some(done) if !is_answer(&request, done.response.data()) => seen.stats.wrong += 1,
             Some(_) => seen.answered(begun.elapsed()),
-            None => seen.stats.failed += 1,
+            None => seen.failed("a call was not taken".to_owned()),
         }
         let closed = std::mem::take(&mut self.rpc.app_mut().closed);
-        if closed.contains(&self.session) {
+        if let Some((_, why)) = closed.iter().find(|(which, _)| *which == self.session) {
             seen.stats.lost += 1;
+            let reason = format!("a session over {}: {why:?}", T::LABEL);
+            seen.stats.reasons.push(reason);
             self.session = self.rpc.connect_blocking(self.server)?;
         }
         Ok(())
@@ -167,6 +171,11 @@ impl Seen {
             stats: Stats::default(),
             latencies: Histogram::new(3)?,
         })
+    }
+
+    fn failed(&mut self, why: String) {
+        self.stats.failed += 1;
+        self.stats.reasons.push(why);
     }
 
     fn answered(&mut self, took: Duration) {

@@ -48,7 +48,7 @@ impl Scene {
     }
 }
 
-fn connect(address: SocketAddr) -> TcpStream {
+pub(super) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(5)))

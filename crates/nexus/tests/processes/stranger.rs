@@ -10,7 +10,9 @@ use dunlin_wire::control::{
 };
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
-use super::hostile::{connect, frame};
+use dunlin_testkit::stranger::frame;
+
+use super::hostile::connect;
 
 /// Its number and token for its sessions.
 pub(super) const NUMBER: SessionNum = SessionNum(7);
