@@ -108,7 +108,7 @@ fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
         .filter_map(|found| Trace::begin(found, None, 200).ok())
         .collect();
     let session = client.connect(nexus.address()).unwrap();
-    let secret = *b"nobody else must read this";
+    let secret = *b"for the reader on this host";
     let mut done = false;
     for turn in 0..600 {
         if turn % 60 == 30 {

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use dunlin_core::{CallOptions, RpcError, Tag};
-use dunlin_nexus::{ConnectOptions, Nexus};
+use dunlin_nexus::{ConnectOptions, Nexus, Rpc};
 use dunlin_testkit::forger::{Forger, KINDS};
 use dunlin_transport::udp::Udp;
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
@@ -23,20 +23,26 @@ fn free_port() -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// How long the forger of all kinds of packets is at work.
-const SPAN: Duration = Duration::from_secs(60);
-
-#[test]
-fn no_call_hangs_while_a_forger_sends_to_both_processes() {
-    let mut server = Server::start::<Udp>(0);
-    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+/// An endpoint that a forger can send to, and its port.
+fn target() -> (Rpc<Udp, App>, u16) {
     let port = free_port();
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = nexus
         .endpoint_builder::<Udp>()
         .transport(|options| options.port = port)
         .build(App::default())
         .unwrap();
     serve_all(&mut rpc);
+    (rpc, port)
+}
+
+/// How long the forger of all kinds of packets is at work.
+const SPAN: Duration = Duration::from_secs(60);
+
+#[test]
+fn no_call_hangs_while_a_forger_sends_to_both_processes() {
+    let mut server = Server::start::<Udp>(0);
+    let (mut rpc, port) = target();
     let to = UdpSocket::bind("127.0.0.1:0").unwrap();
     let (ours, theirs) = (vec![port], server.udp_ports());
     let mut one_slot = ConnectOptions::default();
@@ -94,14 +100,7 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
 #[test]
 fn a_call_whose_response_a_forger_begins_ends() {
     let server = Server::start::<Udp>(0);
-    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
-    let port = free_port();
-    let mut rpc = nexus
-        .endpoint_builder::<Udp>()
-        .transport(|options| options.port = port)
-        .build(App::default())
-        .unwrap();
-    serve_all(&mut rpc);
+    let (mut rpc, port) = target();
     let session = rpc.connect_blocking(server.address).unwrap();
     let offer = rpc.engine_mut().lifecycle().offer_of(session).unwrap();
     let data_size = rpc.session_info(session).unwrap().data_size;

@@ -4,13 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use dunlin_core::CloseReason;
-use dunlin_nexus::Nexus;
+use dunlin_core::{CloseReason, Session};
+use dunlin_nexus::{Nexus, Rpc};
 use dunlin_testkit::network::{Host, Network};
 use dunlin_transport::auto::Auto;
 
 use super::child::Server;
-use super::{NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue};
+use super::{App, NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue};
 
 /// The second that is configured, and half of one that a busy machine may keep our threads waiting;
 /// `core` tests the detector itself to the nanosecond.
@@ -30,8 +30,8 @@ fn find_again(from: &Host, to: &Host) {
         .unwrap();
 }
 
-/// A client on the left, a server on the right; `break_it` ends what `mend_it` begins again.
-fn fails_in_time(break_it: impl Fn(&Network) + Sync, mend_it: impl Fn(&Network) + Sync) {
+/// Runs a client on the left, which has a session with the server on the right.
+fn between_hosts(run: impl FnOnce(&Network, &mut Server, &mut Rpc<Auto, App>, Session) + Send) {
     let Some(network) = Network::new() else {
         return;
     };
@@ -44,11 +44,18 @@ fn fails_in_time(break_it: impl Fn(&Network) + Sync, mend_it: impl Fn(&Network) 
         let mut rpc = endpoint::<Auto>(&nexus);
         let session = rpc.connect_blocking(server.address).unwrap();
         exchange(&mut rpc, session, REVERSE);
-        issue(&mut rpc, session, NEVER, b"no answer");
+        run(&network, &mut server, &mut rpc, session);
+    });
+}
+
+/// `break_it` ends the traffic between the hosts, and `mend_it` lets it begin again.
+fn fails_in_time(break_it: impl Fn(&Network) + Sync, mend_it: impl Fn(&Network) + Sync) {
+    between_hosts(|network, server, rpc, session| {
+        issue(rpc, session, NEVER, b"no answer");
         rpc.run_for(Duration::from_millis(300));
-        break_it(&network);
+        break_it(network);
         let broken = Instant::now();
-        let done = finish(&mut rpc, TIMEOUT);
+        let done = finish(rpc, TIMEOUT);
         assert!(ended_by_failure(done.result), "{:?}", done.result);
         assert!(broken.elapsed() < TIMEOUT);
         let reason = server.expect("closed");
@@ -59,9 +66,9 @@ fn fails_in_time(break_it: impl Fn(&Network) + Sync, mend_it: impl Fn(&Network) 
             "the other side took {:?}",
             broken.elapsed()
         );
-        mend_it(&network);
+        mend_it(network);
         let session = rpc.connect_blocking(server.address).unwrap();
-        exchange(&mut rpc, session, REVERSE);
+        exchange(rpc, session, REVERSE);
     });
 }
 
@@ -76,19 +83,8 @@ fn a_link_that_goes_down_fails_both_sides_in_time() {
 /// Packets of the data path are dropped at the server while the control connection works.
 #[test]
 fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
-    let Some(network) = Network::new() else {
-        return;
-    };
-    let server = network.right.run(|| {
-        let address = format!("{}:31850", network.right.address);
-        Server::start_at::<Auto>(&address)
-    });
-    network.left.run(|| {
-        let nexus = Nexus::bind((network.left.address, 31_850)).unwrap();
-        let mut rpc = endpoint::<Auto>(&nexus);
-        let session = rpc.connect_blocking(server.address).unwrap();
-        exchange(&mut rpc, session, REVERSE);
-        // What arrives over UDP has no route, not even to the host itself.
+    between_hosts(|network, _server, rpc, session| {
+        // A packet that arrives over UDP has no route, not even to the host itself.
         for rule in [
             "rule add pref 9 iif link0 ipproto udp blackhole",
             "rule add pref 10 lookup local",
@@ -96,9 +92,9 @@ fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
         ] {
             network.right.ip(rule).unwrap();
         }
-        issue(&mut rpc, session, REVERSE, b"no answer");
+        issue(rpc, session, REVERSE, b"no answer");
         let issued = Instant::now();
-        let done = finish(&mut rpc, 2 * TIMEOUT);
+        let done = finish(rpc, 2 * TIMEOUT);
         assert!(ended_by_failure(done.result), "{:?}", done.result);
         assert!(
             issued.elapsed() > Duration::from_secs(1),
@@ -106,7 +102,7 @@ fn a_filtered_data_port_fails_the_session_within_two_timeouts() {
         );
         assert!(issued.elapsed() < Duration::from_secs(2));
         assert_eq!(
-            nexus.counters().unwrap().peers_failed,
+            rpc.nexus().counters().unwrap().peers_failed,
             0,
             "its process lives"
         );

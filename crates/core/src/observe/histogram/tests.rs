@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Longest time that is told from longer ones.
+/// The upper end of the last bucket but one: longer times share the last.
 const LONGEST_NS: u64 = (1 << BITS) - 1;
 
 #[test]
