@@ -19,9 +19,10 @@ pub struct PlaneConfig {
     pub backoff_max: Nanos,
     /// Time for which a connection without sessions is kept by the side that made it.
     pub linger: Nanos,
-    /// Connections of all kinds.
+    /// Connections that other processes have made and greeted. Above three quarters of this, each
+    /// origin has the same share of it.
     pub max_links: usize,
-    /// Incoming connections that have not said hello.
+    /// Incoming connections that have not said hello; beside the others.
     pub max_half_open: usize,
     /// Remote addresses that this process connects to.
     pub max_routes: usize,
@@ -94,6 +95,9 @@ pub struct PlaneCounters {
     pub half_open_evicted: u64,
     /// Connections without sessions closed to make room for newer ones.
     pub idle_evicted: u64,
+    /// Connections with sessions closed to make room for others, because their origin had more than
+    /// its share.
+    pub share_evicted: u64,
     /// Incoming connections refused because there were too many.
     pub links_refused: u64,
     /// Peers declared failed by the failure detector.
@@ -110,13 +114,14 @@ pub struct PlaneCounters {
 
 impl PlaneCounters {
     /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 11] {
+    pub const fn named(&self) -> [(&'static str, u64); 12] {
         let Self {
             bad_messages,
             version_mismatches,
             silent,
             half_open_evicted,
             idle_evicted,
+            share_evicted,
             links_refused,
             peers_failed,
             unknown_sessions,
@@ -130,6 +135,7 @@ impl PlaneCounters {
             ("silent", silent),
             ("half_open_evicted", half_open_evicted),
             ("idle_evicted", idle_evicted),
+            ("share_evicted", share_evicted),
             ("links_refused", links_refused),
             ("peers_failed", peers_failed),
             ("unknown_sessions", unknown_sessions),

@@ -14,6 +14,7 @@
 //!   the endpoint ended it itself.
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod attempt;
 mod config;
 mod handshake;
@@ -21,6 +22,7 @@ mod heartbeat;
 mod link;
 #[cfg(feature = "mutants")]
 pub mod mutant;
+mod places;
 mod plane;
 mod route;
 mod types;
@@ -30,6 +32,7 @@ pub use handshake::{
     Answer, Completion, HalvesMut, Handshake, MAX_RETRIES, Peering, Step, Wish, WrongStage,
 };
 pub use heartbeat::{Detector, HeartbeatConfig, Secret, Verdict, WrongAck};
+pub use places::Origin;
 pub use plane::{AddError, Plane};
 pub use types::{
     Action, Command, ConnectFailure, Event, Identity, LinkId, PeerIdentity, SessionKey, Side,

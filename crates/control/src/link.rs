@@ -16,6 +16,7 @@ use dunlin_wire::control::{BootId, Features, GoodbyeReason, Hello, Incarnation};
 
 use super::config::PlaneConfig;
 use super::heartbeat::{Detector, Secret, Verdict};
+use super::places::Origin;
 use super::route::RouteId;
 use super::types::Identity;
 
@@ -47,6 +48,10 @@ pub(super) struct Link {
     phase: Phase,
     /// When the phase has lasted too long; of no meaning in `Up`.
     until: Nanos,
+    /// When the connection began, and once hello has come, when that was.
+    pub(super) begun: Nanos,
+    /// Where it comes from; `None` if this side dialled it.
+    pub(super) origin: Option<Origin>,
     /// Descriptors can be sent over it.
     pub(super) carries_fds: bool,
     /// Our end of it, if it has an address.
@@ -87,8 +92,12 @@ pub(super) enum LinkStep {
 
 impl Link {
     /// The other side has connected.
-    pub(super) fn accepted(carries_fds: bool, now: Nanos, config: &PlaneConfig) -> Self {
-        Self::new(Phase::Fresh, None, carries_fds, now + config.hello_timeout)
+    pub(super) fn accepted(origin: Origin, now: Nanos, config: &PlaneConfig) -> Self {
+        let until = now + config.hello_timeout;
+        Self {
+            origin: Some(origin),
+            ..Self::new(Phase::Fresh, None, origin.carries_fds(), now, until)
+        }
     }
 
     /// This side begins to connect.
@@ -102,14 +111,23 @@ impl Link {
             Phase::Dialling,
             Some(route),
             carries_fds,
+            now,
             now + config.dial_timeout,
         )
     }
 
-    const fn new(phase: Phase, route: Option<RouteId>, carries_fds: bool, until: Nanos) -> Self {
+    const fn new(
+        phase: Phase,
+        route: Option<RouteId>,
+        carries_fds: bool,
+        begun: Nanos,
+        until: Nanos,
+    ) -> Self {
         Self {
             phase,
             until,
+            begun,
+            origin: None,
             carries_fds,
             local: None,
             remote: None,
@@ -175,6 +193,7 @@ impl Link {
         if let (Some(remote), 1..) = (self.remote, hello.port) {
             self.nexus = Some(SocketAddr::new(remote, hello.port));
         }
+        self.begun = now;
         self.phase = Phase::Up(Detector::new(&config.heartbeat, greeting.secret, now));
         Ok(())
     }
@@ -223,11 +242,6 @@ impl Link {
 
     pub(super) const fn is_up(&self) -> bool {
         matches!(self.phase, Phase::Up(_))
-    }
-
-    /// A process has connected and has not said hello.
-    pub(super) const fn is_half_open(&self) -> bool {
-        matches!(self.phase, Phase::Fresh)
     }
 
     /// Nothing can be sent before the connection is made.

@@ -2,12 +2,14 @@
 //! sessions that are open.
 //!
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
-//! beginning to its end, `plane/outgoing.rs` the sessions that this side asks for, and
-//! `plane/incoming.rs` those that the other side asks for and the end of all of them;
+//! beginning to its end, `plane/admission.rs` has limits, `plane/outgoing.rs` the sessions that
+//! this side asks for, and `plane/incoming.rs` those that the other side asks for and the end of
+//! all of them;
 //! `plane/inquiries.rs` asks after requests without an answer, and answers such questions.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
+mod admission;
 mod incoming;
 mod inquiries;
 mod links;
@@ -21,9 +23,11 @@ use dunlin_wire::control::{
     AttemptId, ControlError, EndpointIndex, EndpointUid, GoodbyeReason, Insight, MAX_FRAME, Message,
 };
 
+use super::agenda::Agenda;
 use super::attempt::Attempt;
 use super::config::{PlaneConfig, PlaneCounters};
 use super::link::Link;
+use super::places::Places;
 use super::route::{Route, RouteId};
 use super::types::{Action, Command, Event, Identity, LinkId, SessionKey, Ticket};
 use incoming::{Incoming, Open};
@@ -40,7 +44,15 @@ pub struct Plane<F> {
     counters: PlaneCounters,
     endpoints: BTreeMap<EndpointIndex, LocalEndpoint>,
     links: BTreeMap<LinkId, Link>,
+    /// Of those that other processes have made.
+    places: Places,
+    /// When each link is to be polled.
+    link_times: Agenda<LinkId>,
     routes: BTreeMap<RouteId, Route>,
+    /// When each route that waits is to be dialled again.
+    route_times: Agenda<RouteId>,
+    /// When to look for connections of ours that nothing uses.
+    next_idle_look: Nanos,
     route_to: BTreeMap<Vec<SocketAddr>, RouteId>,
     attempts: BTreeMap<AttemptId, Attempt>,
     attempt_for: BTreeMap<SessionKey, AttemptId>,
@@ -97,7 +109,11 @@ impl<F> Plane<F> {
             counters: PlaneCounters::default(),
             endpoints: BTreeMap::new(),
             links: BTreeMap::new(),
+            places: Places::default(),
+            link_times: Agenda::default(),
             routes: BTreeMap::new(),
+            route_times: Agenda::default(),
+            next_idle_look: Nanos::ZERO,
             route_to: BTreeMap::new(),
             attempts: BTreeMap::new(),
             attempt_for: BTreeMap::new(),
@@ -241,17 +257,18 @@ impl<F> Plane<F> {
     /// Sends the heartbeats that are due, and looks at nothing else: to be called while more and
     /// more comes in, which [`Plane::on_tick`] has to wait for (rule C7).
     pub fn beat(&mut self, now: Nanos) {
-        let due = |(id, link): (&LinkId, &mut Link)| Some((*id, link.beat(now)?));
-        let beats: Vec<_> = self.links.iter_mut().filter_map(due).collect();
-        for (link, counter) in beats {
-            self.send(link, &Message::Heartbeat { counter }, Vec::new());
+        for id in self.link_times.due(now) {
+            if let Some(counter) = self.links.get_mut(&id).and_then(|link| link.beat(now)) {
+                self.send(id, &Message::Heartbeat { counter }, Vec::new());
+            }
+            self.on_link_time(id);
         }
     }
 
     /// When [`Plane::on_tick`] is due.
     pub fn next_wakeup(&self) -> Nanos {
-        let links = self.links.values().map(Link::next_wakeup).min();
-        let routes = self.routes.values().map(Route::next_wakeup).min();
+        let links = self.link_times.next();
+        let routes = self.route_times.next();
         let attempts = self.due.first().map(|(at, _)| *at);
         let inquiries = Some(self.inquiries.next_due());
         [links, routes, attempts, inquiries]
@@ -323,8 +340,11 @@ impl<F> Plane<F> {
                 );
             }
             Message::HeartbeatAck { counter } => {
-                let link = self.links.get_mut(&link).ok_or(GoodbyeReason::BadMessage)?;
-                return link.on_heartbeat_ack(*counter);
+                let found = self.links.get_mut(&link);
+                found
+                    .ok_or(GoodbyeReason::BadMessage)?
+                    .on_heartbeat_ack(*counter)?;
+                self.on_link_time(link);
             }
             Message::Hello(_) | Message::HelloAck(_) | Message::Goodbye { .. } => {}
         }

@@ -45,6 +45,8 @@ pub(super) struct Route {
     pub(super) attempts: usize,
     /// Those of them that wait for their turn, oldest first.
     pub(super) waiting: BTreeSet<AttemptId>,
+    /// The last that any of the addresses said was that it has too many connections.
+    pub(super) full: bool,
     next_addr: usize,
     retries: u32,
 }
@@ -68,6 +70,7 @@ impl Route {
             state: RouteState::Down,
             attempts: 0,
             waiting: BTreeSet::new(),
+            full: false,
             next_addr: 0,
             retries: 0,
         }
@@ -94,6 +97,7 @@ impl Route {
     /// A UNIX connection to the same process is being made.
     pub(super) fn on_upgrade(&mut self, tcp: LinkId, unix: LinkId) {
         debug_assert_eq!(self.state, RouteState::Dialling(tcp));
+        self.full = false;
         self.state = RouteState::Upgrading { tcp, unix };
     }
 
@@ -105,6 +109,7 @@ impl Route {
             _ => None,
         };
         self.state = RouteState::Up(link);
+        self.full = false;
         self.retries = 0;
         replaced
     }

@@ -279,6 +279,9 @@ pub enum ConnectFailure {
     Unreachable,
     /// The deadline passed; a nexus was there, but no endpoint accepted. Holds its last refusal.
     TimedOut(Option<RefuseCode>),
+    /// The deadline passed, and the last that the other process said was that it has too many
+    /// connections.
+    Full,
     /// This process has as many connections under way as it may have.
     TooMany,
 }
@@ -288,7 +291,7 @@ impl ConnectFailure {
     pub(super) const fn close_reason(self) -> CloseReason {
         match self {
             Self::Refused(_) | Self::TooMany => CloseReason::Refused,
-            Self::Unreachable | Self::TimedOut(_) => CloseReason::ConnectTimeout,
+            Self::Unreachable | Self::TimedOut(_) | Self::Full => CloseReason::ConnectTimeout,
         }
     }
 }
@@ -307,6 +310,10 @@ impl fmt::Display for ConnectFailure {
                 )
             }
             Self::TimedOut(None) => f.write_str("the server did not answer before the deadline"),
+            Self::Full => f.write_str(
+                "the server has as many connections as it takes, or as this host may have there; \
+                 raise `nexus.max_links` and the limit of open files of the server",
+            ),
             Self::TooMany => f.write_str("this process has too many connects under way"),
         }
     }

@@ -1,9 +1,11 @@
 //! The system calls that the standard library does not have: epoll and eventfd here, sockets in
-//! `ffi/socket.rs`. All other unsafe code of this crate is in `clock.rs` and `publisher/tap.rs`.
+//! `ffi/socket.rs`, and questions about sockets in `ffi/diagnosis.rs`. All other unsafe code of
+//! this crate is in `clock.rs` and `publisher/tap.rs`.
 //!
 //! Invariant: every descriptor that comes out of here is owned, so it is closed exactly once, and
 //! none is inherited by a child program.
 
+pub(crate) mod diagnosis;
 pub(crate) mod socket;
 
 use std::io;
@@ -231,6 +233,34 @@ pub(crate) fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Descriptors that this process may have open at once.
+pub(crate) fn descriptor_limit() -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` lives until the call returns, which writes it and cannot fail otherwise.
+    let done = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    debug_assert_eq!(done, 0);
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+}
+
+/// Raises that limit as far as the system allows, and returns it.
+#[cfg(test)]
+pub(crate) fn raise_descriptor_limit() -> usize {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` lives until both calls return.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+    descriptor_limit()
 }
 
 /// Takes ownership of what a system call returned, unless it failed.

@@ -2,9 +2,10 @@
 //! clock (design §9, §10). The state machines it drives are in `dunlin_control`.
 //!
 //! [`Nexus`] listens and has the threads; [`Rpc`] is what a thread of the user runs.
-//! `reactor.rs` is the control thread, `stream.rs` one of its connections, `mailbox.rs` and
-//! `doorbell.rs` the way between it and the endpoints, `idle.rs` how an endpoint blocks,
-//! `publisher.rs` what it shows in the memory file of its process (`dunlin_insight`).
+//! `reactor.rs` is the control thread, `listeners.rs` where others connect to it, `stream.rs` one
+//! of its connections, `mailbox.rs` and `doorbell.rs` the way between it and the endpoints,
+//! `idle.rs` how an endpoint blocks, `publisher.rs` what it shows in the memory file of its process
+//! (`dunlin_insight`).
 
 mod clock;
 mod doorbell;
@@ -12,6 +13,8 @@ mod error;
 mod events;
 mod ffi;
 mod idle;
+mod limits;
+mod listeners;
 mod mailbox;
 mod nexus;
 mod publisher;

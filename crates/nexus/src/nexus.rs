@@ -22,6 +22,7 @@ use dunlin_wire::control::{BootId, Incarnation};
 
 use crate::error::NexusError;
 use crate::ffi;
+use crate::limits;
 use crate::mailbox::{Mailbox, Request};
 use crate::publisher::names;
 use crate::reactor::Reactor;
@@ -200,7 +201,8 @@ impl NexusBuilder {
             unix_name,
         };
         tracing::info!(%address, incarnation = us.incarnation.0, "nexus listens");
-        let plane = Plane::new(self.plane, us, random()?);
+        let limits = limits::within(self.plane, ffi::descriptor_limit());
+        let plane = Plane::new(limits, us, random()?);
         let requests = Arc::new(Mailbox::new()?);
         let pool = Pool::new(self.workers)?;
         // A process that cannot be seen works as well as any.

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use dunlin_control::{Action, Event, LinkId, Plane, PlaneCounters, Target};
+use dunlin_control::{Action, Event, LinkId, Origin, Plane, PlaneCounters, Target};
 use dunlin_core::{Clock, Nanos};
 use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT};
@@ -20,6 +20,7 @@ use dunlin_wire::control::{EndpointIndex, MAX_INSIGHT};
 use crate::clock::TscClock;
 use crate::events;
 use crate::ffi::{Epoll, Events, Interest, Ready, socket};
+use crate::listeners::{Listeners, Next, TCP, UNIX};
 use crate::mailbox::{Mailbox, Request};
 use crate::nexus::InsightTcp;
 use crate::publisher::values;
@@ -27,8 +28,6 @@ use crate::stream::{Broken, Stream};
 use crate::streams::{LINKS, Streams};
 
 const BELL: u64 = 0;
-const TCP: u64 = 1;
-const UNIX: u64 = 2;
 
 /// Connections that are accepted before the others have their turn.
 const ACCEPT_TURN: usize = 64;
@@ -39,20 +38,14 @@ const LAST_TURNS: usize = 64;
 /// Waits between two reports of time while more and more comes in.
 const MAX_WAITS: u32 = 16;
 
-/// Pause after the system had no descriptor for one more connection.
-const ACCEPT_PAUSE: Nanos = Nanos::from_millis(100);
-
 /// Everything that belongs to the control thread.
 pub(crate) struct Reactor {
     epoll: Epoll,
     clock: TscClock,
     plane: Plane<OwnedFd>,
-    tcp: TcpListener,
-    /// Where that listens: connections to other processes come from there too.
+    /// Where others connect, and from where connections to other processes come.
     own: IpAddr,
-    unix: Option<UnixListener>,
-    /// Until then nothing is accepted.
-    paused: Option<Nanos>,
+    listeners: Listeners,
     streams: Streams,
     requests: Arc<Mailbox<Request>>,
     endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
@@ -77,23 +70,14 @@ impl Reactor {
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(requests.doorbell.as_raw_fd(), BELL, Interest::Read)?;
-        tcp.set_nonblocking(true)?;
-        socket::lengthen_queue(tcp.as_fd())?;
-        epoll.add(tcp.as_raw_fd(), TCP, Interest::Read)?;
-        if let Some(unix) = &unix {
-            unix.set_nonblocking(true)?;
-            socket::lengthen_queue(unix.as_fd())?;
-            epoll.add(unix.as_raw_fd(), UNIX, Interest::Read)?;
-        }
         let own = tcp.local_addr()?.ip();
+        let listeners = Listeners::new(tcp, unix, &epoll)?;
         Ok(Self {
             own,
             epoll,
             clock: TscClock::new(),
             plane,
-            tcp,
-            unix,
-            paused: None,
+            listeners,
             streams: Streams::default(),
             requests,
             endpoints: BTreeMap::new(),
@@ -143,10 +127,7 @@ impl Reactor {
 
     /// Waits until something is ready or due. True if there may be more than was reported.
     fn wait(&mut self, events: &mut Events) -> bool {
-        let due = self
-            .plane
-            .next_wakeup()
-            .min(self.paused.unwrap_or(Nanos::MAX));
+        let due = self.plane.next_wakeup().min(self.listeners.next_wakeup());
         let left = (due != Nanos::MAX).then(|| due.since(self.clock.now()).into());
         let bell = &self.requests.doorbell;
         let timeout = if bell.sleep() {
@@ -172,10 +153,7 @@ impl Reactor {
 
     fn on_time(&mut self) {
         let now = self.clock.now();
-        if self.paused.is_some_and(|until| now >= until) {
-            self.paused = None;
-            self.listen(true);
-        }
+        self.listeners.on_time(&self.epoll, now);
         if now >= self.plane.next_wakeup() {
             self.plane.on_tick(now);
         }
@@ -184,47 +162,22 @@ impl Reactor {
     /// Takes connections off a listener's queue.
     fn accept(&mut self, listener: u64) {
         for _ in 0..ACCEPT_TURN {
-            let accepted = match (listener, &self.unix) {
-                (UNIX, Some(unix)) => unix.accept().map(|(stream, _)| OwnedFd::from(stream)),
-                _ => self.tcp.accept().map(|(stream, _)| OwnedFd::from(stream)),
-            };
-            match accepted {
-                Ok(fd) => self.on_accepted(fd, listener == UNIX),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if is_of_one_connection(&error) => {}
-                Err(_) => {
-                    // No descriptor or no memory is left: the queue stays, so pause.
-                    let until = self.clock.now() + ACCEPT_PAUSE;
-                    self.paused = Some(until);
-                    self.listen(false);
-                    return;
-                }
+            let now = self.clock.now();
+            match self.listeners.next(listener, &self.epoll, now) {
+                Next::Connection(fd, origin) => self.on_accepted(fd, origin, listener == UNIX),
+                Next::SentAway => self.plane.on_sent_away(),
+                Next::Gone => {}
+                Next::Nothing => return,
             }
         }
     }
 
-    /// Waits for new connections, or no longer. The calls fail only if the kernel has no memory;
-    /// then the pause is longer or shorter than intended.
-    fn listen(&self, on: bool) {
-        let unix = self.unix.as_ref().map(|unix| (unix.as_raw_fd(), UNIX));
-        for (fd, token) in unix.into_iter().chain([(self.tcp.as_raw_fd(), TCP)]) {
-            let _ = if on {
-                self.epoll.add(fd, token, Interest::Read)
-            } else {
-                self.epoll.remove(fd)
-            };
-        }
-    }
-
-    fn on_accepted(&mut self, fd: OwnedFd, unix: bool) {
-        let trusted = !unix || is_of_own_user(&fd);
-        if !trusted || prepare(&fd, unix).is_err() {
+    fn on_accepted(&mut self, fd: OwnedFd, origin: Origin, unix: bool) {
+        if prepare(&fd, unix).is_err() {
             return;
         }
         let now = self.clock.now();
-        let Some(link) = self.plane.on_accepted(unix, now) else {
-            return;
-        };
+        let link = self.plane.on_accepted(origin, now);
         locate(&mut self.plane, link, fd.as_fd());
         if let Some(remote) = socket::remote_addr(fd.as_fd()) {
             self.plane.on_remote(link, remote.ip());
@@ -232,7 +185,7 @@ impl Reactor {
         // A connection that the plane evicted is closed before its descriptor is used again.
         self.act();
         self.enter(link, Stream::new(fd, false));
-        // Who says hello at once is no longer half open when the next one is accepted.
+        // A process that says hello at once is no longer half open when the next one is accepted.
         self.on_stream(
             link,
             Ready {
@@ -428,19 +381,7 @@ fn prepare(fd: &OwnedFd, unix: bool) -> io::Result<()> {
 }
 
 fn is_of_own_user(fd: &OwnedFd) -> bool {
-    socket::peer_uid(fd.as_fd()).is_ok_and(|uid| uid == socket::own_uid())
-}
-
-/// Errors of `accept` that concern the connection that was to be accepted (accept(2)).
-fn is_of_one_connection(error: &io::Error) -> bool {
-    let one = [
-        libc::ECONNABORTED,
-        libc::EINTR,
-        libc::EPROTO,
-        libc::ENETDOWN,
-        libc::EHOSTUNREACH,
-    ];
-    error.raw_os_error().is_some_and(|code| one.contains(&code))
+    socket::peer(fd.as_fd()).is_ok_and(|peer| peer.uid == socket::own_uid())
 }
 
 #[cfg(test)]

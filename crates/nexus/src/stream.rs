@@ -121,12 +121,6 @@ impl Stream {
         self.cut(&mut on_frame)
     }
 
-    /// Makes the stream one whose peer leaves unread all that may wait.
-    #[cfg(test)]
-    pub(crate) fn fill(&mut self) {
-        self.output.push(&vec![0; MAX_QUEUED], Vec::new());
-    }
-
     /// Queues a frame.
     pub(crate) fn queue(&mut self, frame: &[u8], fds: Vec<OwnedFd>) -> Result<(), Broken> {
         if self.output.len() + frame.len() > MAX_QUEUED {

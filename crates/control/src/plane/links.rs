@@ -45,31 +45,6 @@ impl End {
 }
 
 impl<F> Plane<F> {
-    /// A process has connected. `None`: there are too many connections, close it.
-    ///
-    /// A new connection takes the place of the oldest one that has not said hello, or else of one
-    /// that carries nothing. A process that says hello at once is therefore served, however many
-    /// idle connections another one opens.
-    pub fn on_accepted(&mut self, carries_fds: bool, now: Nanos) -> Option<LinkId> {
-        let half_open = |link: &Link| link.is_half_open();
-        if self.count_accepted(half_open) >= self.config.max_half_open {
-            self.counters.half_open_evicted += 1;
-            self.evict(half_open, now);
-        }
-        if self.count_accepted(|_| true) >= self.config.max_links {
-            self.counters.idle_evicted += 1;
-            if !self.evict(Link::is_unused, now) {
-                self.counters.idle_evicted -= 1;
-                self.counters.links_refused += 1;
-                return None;
-            }
-        }
-        let id = LinkId(self.fresh_id());
-        self.links
-            .insert(id, Link::accepted(carries_fds, now, &self.config));
-        Some(id)
-    }
-
     /// The address that our end of a connection has; to be told before anything comes over it.
     pub fn on_local(&mut self, id: LinkId, local: SocketAddr) {
         if let Some(link) = self.links.get_mut(&id) {
@@ -93,6 +68,7 @@ impl<F> Plane<F> {
             .get_mut(&id)
             .is_some_and(|link| link.on_dialled(now, config))
         {
+            self.on_link_time(id);
             self.say_hello(id, false);
         }
     }
@@ -132,7 +108,10 @@ impl<F> Plane<F> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         let us = &self.us;
         link.on_hello(hello, false, &Greeting { us, secret }, now, &self.config)?;
-        if link.nexus.is_none() {
+        let knows_nexus = link.nexus.is_some();
+        self.on_link_time(id);
+        self.take_place(id, now)?;
+        if !knows_nexus {
             // A process that comes over a UNIX socket has come over TCP before, and that connection
             // is still there (rule C3).
             let nexus = self.nexus_of(hello.incarnation);
@@ -152,17 +131,16 @@ impl<F> Plane<F> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         let us = &self.us;
         link.on_hello(hello, true, &Greeting { us, secret }, now, &self.config)?;
-        let Some(route) = link.route else {
-            return Err(GoodbyeReason::BadMessage);
-        };
+        let route = link.route;
+        self.on_link_time(id);
+        let route = route.ok_or(GoodbyeReason::BadMessage)?;
         self.on_link_up(id, route, now);
         Ok(())
     }
 
     /// Heartbeats, and connections whose time is over.
     pub(super) fn poll_links(&mut self, now: Nanos) {
-        let ids: Vec<LinkId> = self.links.keys().copied().collect();
-        for id in ids {
+        for id in self.link_times.due(now) {
             match self.links.get_mut(&id).map(|link| link.poll(now)) {
                 Some(LinkStep::Heartbeat(counter)) => {
                     self.send(id, &Message::Heartbeat { counter }, Vec::new());
@@ -170,12 +148,31 @@ impl<F> Plane<F> {
                 Some(LinkStep::End(reason)) => self.close_link(id, reason, now),
                 Some(LinkStep::Quiet) | None => {}
             }
+            self.on_link_time(id);
         }
+    }
+
+    /// A link may want to be polled at another time than before.
+    pub(super) fn on_link_time(&mut self, id: LinkId) {
+        if let Some(link) = self.links.get(&id) {
+            self.link_times.set(id, link.next_wakeup());
+        }
+    }
+
+    /// Enters a link under its name.
+    pub(super) fn enter_link(&mut self, id: LinkId, link: Link) {
+        self.links.insert(id, link);
+        self.on_link_time(id);
     }
 
     /// Routes that are to be dialled again, and those that no attempt has needed for a while.
     pub(super) fn poll_routes(&mut self, now: Nanos) {
-        let ids: Vec<RouteId> = self.routes.keys().copied().collect();
+        let ids = if now >= self.next_idle_look {
+            self.next_idle_look = now + self.config.heartbeat.interval();
+            self.routes.keys().copied().collect()
+        } else {
+            self.route_times.due(now)
+        };
         for id in ids {
             self.tend_route(id, now);
         }
@@ -205,25 +202,6 @@ impl<F> Plane<F> {
         Secret([self.secrets.next_u64(), self.secrets.next_u64()])
     }
 
-    fn count_accepted(&self, which: impl Fn(&Link) -> bool) -> usize {
-        self.links
-            .values()
-            .filter(|link| link.route.is_none() && which(link))
-            .count()
-    }
-
-    /// Closes the oldest accepted connection of a kind; false if there is none.
-    fn evict(&mut self, which: impl Fn(&Link) -> bool, now: Nanos) -> bool {
-        let oldest = self
-            .links
-            .iter()
-            .find(|(_, link)| link.route.is_none() && which(link))
-            .map(|(id, _)| *id);
-        let Some(id) = oldest else { return false };
-        self.close_link(id, GoodbyeReason::TooManyConnections, now);
-        true
-    }
-
     fn say_hello(&mut self, id: LinkId, answer: bool) {
         let us = self.us.clone();
         let hello = us.hello();
@@ -247,7 +225,8 @@ impl<F> Plane<F> {
         };
         let mut dialling = Link::dialling(id, false, now, &self.config);
         dialling.nexus = Some(address);
-        self.links.insert(link, dialling);
+        self.route_times.remove(id);
+        self.enter_link(link, dialling);
         self.actions.push_back(Action::Dial {
             link,
             to: Target::Tcp(address),
@@ -267,7 +246,7 @@ impl<F> Plane<F> {
                 route.on_upgrade(id, unix);
                 let mut dialling = Link::dialling(route_id, true, now, &self.config);
                 dialling.nexus = self.links.get(&id).and_then(|tcp| tcp.nexus);
-                self.links.insert(unix, dialling);
+                self.enter_link(unix, dialling);
                 self.actions.push_back(Action::Dial {
                     link: unix,
                     to: Target::Unix(name),
@@ -341,6 +320,7 @@ impl<F> Plane<F> {
     fn remove_route(&mut self, id: RouteId) {
         if let Some(route) = self.routes.remove(&id) {
             self.route_to.remove(&route.addrs);
+            self.route_times.remove(id);
         }
     }
 
@@ -349,10 +329,14 @@ impl<F> Plane<F> {
         let Some(link) = self.links.remove(&id) else {
             return;
         };
+        self.link_times.remove(id);
         if let (End::Ours(reason), true) = (end, link.can_send()) {
             self.send(id, &Message::Goodbye { reason }, Vec::new());
         }
         self.actions.push_back(Action::Close { link: id });
+        if let Some(origin) = link.origin {
+            self.places.on_end(id, origin);
+        }
         if link.sessions > 0 {
             self.end_sessions_over(id, end.close_reason());
         }
@@ -388,7 +372,9 @@ impl<F> Plane<F> {
             AfterLoss::StayWith(tcp) => self.pump(route_id, tcp),
             AfterLoss::Redial { retries, close } => {
                 let wait = self.config.backoff(retries, self.rng.next_u32());
+                route.full |= end.goodbye() == Some(GoodbyeReason::TooManyConnections);
                 route.state = RouteState::Backoff(now + wait);
+                self.route_times.set(route_id, route.next_wakeup());
                 if end.goodbye() == Some(GoodbyeReason::Version) {
                     self.fail_attempts_over(route_id, now);
                 } else {

@@ -228,7 +228,11 @@ impl<F> Plane<F> {
                 continue;
             };
             if now >= attempt.deadline {
-                let failure = attempt.timeout();
+                let route = self.routes.get(&attempt.route);
+                let failure = match route {
+                    Some(route) if route.full => ConnectFailure::Full,
+                    _ => attempt.timeout(),
+                };
                 self.fail_attempt(id, failure, now);
                 continue;
             }

@@ -1,5 +1,6 @@
 //! The control plane against others of its kind.
 
+mod admission;
 mod endpoints;
 mod hostile;
 mod inquiries;
@@ -13,6 +14,17 @@ use super::*;
 use crate::ConnectFailure;
 use endpoints::Seen;
 use world::World;
+
+impl<F> Plane<F> {
+    /// Each link and each route has the time at which it wants to be looked at.
+    fn check_times(&self) {
+        let links = self.links.values().map(Link::next_wakeup).min();
+        assert_eq!(self.link_times.next(), links);
+        let routes = self.routes.values().map(Route::next_wakeup).min();
+        let routes = routes.filter(|at| *at != Nanos::MAX);
+        assert_eq!(self.route_times.next(), routes);
+    }
+}
 
 const PATIENCE: Nanos = Nanos::from_secs(5);
 const FIRST: EndpointIndex = EndpointIndex(0);

@@ -148,8 +148,15 @@ fn address(
     }
 }
 
-/// The user that the other end of a UNIX socket ran as when it connected or listened.
-pub(crate) fn peer_uid(socket: BorrowedFd<'_>) -> io::Result<u32> {
+/// The process at the other end of a UNIX socket, when it connected or listened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Peer {
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+}
+
+/// The process at the other end of a UNIX socket.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut cred = libc::ucred {
         pid: 0,
         uid: 0,
@@ -167,7 +174,11 @@ pub(crate) fn peer_uid(socket: BorrowedFd<'_>) -> io::Result<u32> {
         )
     };
     check(done)?;
-    Ok(cred.uid)
+    Ok(Peer {
+        // Zero for a process of another namespace.
+        pid: u32::try_from(cred.pid).unwrap_or(0),
+        uid: cred.uid,
+    })
 }
 
 /// Whether the attempt to connect that made this socket writable has succeeded.

@@ -7,11 +7,16 @@ use dunlin_control::{Identity, PlaneConfig};
 use dunlin_wire::control::{BootId, Features, Hello, Incarnation, MAX_FRAME, Message};
 
 use super::*;
+use crate::ffi;
 
-/// Links that break at once, and the stack that they do it on. A level of recursion for each, with
-/// the 4 kB of a frame in it, would take six times as much.
-const LINKS_BROKEN: usize = 400;
+/// Links that break at once, if the system lets a process have as many descriptors, and the stack
+/// that they do it on. A level of recursion for each, with the 4 kB of a frame in it, would take 64
+/// times as much.
+const LINKS_BROKEN: usize = 4096;
 const STACK: usize = 256 << 10;
+
+/// Descriptors of the process beside those of the links.
+const OTHERS: usize = 256;
 
 fn reactor() -> Reactor {
     let us = Identity {
@@ -20,7 +25,11 @@ fn reactor() -> Reactor {
         port: 1,
         unix_name: String::new(),
     };
-    let plane = Plane::new(PlaneConfig::default(), us, 1);
+    let limits = PlaneConfig {
+        max_links: 2 * LINKS_BROKEN,
+        ..PlaneConfig::default()
+    };
+    let plane = Plane::new(limits, us, 1);
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let requests = Arc::new(Mailbox::new().unwrap());
     Reactor::new(plane, tcp, None, requests, (None, InsightTcp::Off)).unwrap()
@@ -43,18 +52,19 @@ fn hello() -> Vec<u8> {
 
 fn break_all() {
     let mut reactor = reactor();
-    let (_theirs, ours) = UnixStream::pair().unwrap();
+    let links = LINKS_BROKEN.min(ffi::raise_descriptor_limit() - OTHERS);
+    // The other end is closed, so every heartbeat finds its connection broken.
+    let (_, ours) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let now = reactor.clock.now();
-    for _ in 0..LINKS_BROKEN {
-        let link = reactor.plane.on_accepted(false, now).unwrap();
+    for _ in 0..links {
+        let link = reactor.plane.on_accepted(Origin::User(None), now);
         reactor.plane.on_frame(link, &hello(), &mut Vec::new(), now);
-        let mut stream = Stream::new(ours.try_clone().unwrap().into(), false);
-        stream.fill();
+        let stream = Stream::new(ours.try_clone().unwrap().into(), false);
         reactor.enter(link, stream);
         while reactor.plane.next_action().is_some() {}
     }
-    assert_eq!(reactor.plane.link_count(), LINKS_BROKEN);
+    assert_eq!(reactor.plane.link_count(), links);
     reactor.plane.on_tick(now + Nanos::from_millis(200));
     reactor.act();
     assert_eq!(reactor.plane.link_count(), 0);

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use dunlin_core::{SessionEvent, SessionOffer};
+use dunlin_control::PlaneConfig;
+use dunlin_core::{Nanos, SessionEvent, SessionOffer};
 use dunlin_nexus::{InsightTcp, Nexus, Open};
 use dunlin_transport::auto::Auto;
 use dunlin_transport::shm::Shm;
@@ -50,6 +51,12 @@ impl Server {
     pub(super) fn start_at<T: Named>(address: &str) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("server {} {address}", T::NAME))
+    }
+
+    /// Starts a server at an address whose process and nexus have limits: see [`Limits`].
+    pub(super) fn start_limited<T: Named>(address: &str, limits: &str) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("server {} {address} {limits}", T::NAME))
     }
 
     /// Starts a client that keeps asking the server at this address for what never comes.
@@ -184,26 +191,67 @@ pub(super) fn main_if_asked() {
     let words: Vec<&str> = asked.split(' ').collect();
     let address = words[2].parse().unwrap();
     match words[1] {
-        Shm::NAME => play::<Shm>(words[0], address),
-        Auto::NAME => play::<Auto>(words[0], address),
-        _ => play::<Udp>(words[0], address),
+        Shm::NAME => play::<Shm>(words[0], address, &words[3..]),
+        Auto::NAME => play::<Auto>(words[0], address, &words[3..]),
+        _ => play::<Udp>(words[0], address, &words[3..]),
     }
 }
 
-fn play<T: Open>(role: &str, address: SocketAddr) {
+fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
     match role {
-        "server" => serve::<T>(address),
+        "server" => serve::<T>(address, &Limits::new(limits)),
         "client" => ask::<T>(address),
         "visitor" => visit::<T>(address),
         _ => load::<T>(address),
     }
 }
 
-fn serve<T: Open>(address: SocketAddr) {
+/// `descriptors=N`: of the process; `links=N`: of its nexus; `timeout=N`: of its failure detector,
+/// in milliseconds; `taken=1`: all descriptors that are left are taken once it serves.
+#[derive(Default)]
+struct Limits {
+    descriptors: Option<u64>,
+    links: Option<u64>,
+    timeout: Option<u64>,
+    taken: Option<u64>,
+}
+
+impl Limits {
+    fn new(words: &[&str]) -> Self {
+        let mut limits = Self::default();
+        for word in words {
+            let (name, number) = word.split_once('=').unwrap();
+            let limit = match name {
+                "descriptors" => &mut limits.descriptors,
+                "links" => &mut limits.links,
+                "timeout" => &mut limits.timeout,
+                _ => &mut limits.taken,
+            };
+            *limit = Some(number.parse().unwrap());
+        }
+        limits
+    }
+}
+
+fn serve<T: Open>(address: SocketAddr, limits: &Limits) {
+    if let Some(descriptors) = limits.descriptors {
+        limit_descriptors(descriptors);
+    }
     let builder = Nexus::builder().exact_port(true);
     let builder = builder.insight_tcp(InsightTcp::Counters);
-    let nexus = builder.bind(address).unwrap();
+    let mut config = PlaneConfig::default();
+    if let Some(links) = limits.links {
+        config.max_links = usize::try_from(links).unwrap();
+    }
+    if let Some(timeout) = limits.timeout {
+        config.heartbeat.timeout = Nanos::from_millis(timeout);
+    }
+    let nexus = builder.limits(config).bind(address).unwrap();
     let mut rpc = endpoint::<T>(&nexus);
+    let mut taken = Vec::new();
+    while let (Some(_), Ok(file)) = (limits.taken, std::fs::File::open("/dev/null")) {
+        taken.push(file);
+    }
     say(&format!("address {}", nexus.address()));
     loop {
         rpc.run_once();
@@ -266,6 +314,21 @@ fn load<T: Open>(server: SocketAddr) {
             assert_eq!(rpc.app_mut().done.pop().unwrap().result, Ok(()));
         }
     }
+}
+
+/// Lets this process have this number of descriptors, or as many as the system allows.
+pub(super) fn limit_descriptors(wanted: u64) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` lives until both calls return.
+    let done = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = wanted.min(limit.rlim_max);
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit)
+    };
+    assert_eq!(done, 0);
 }
 
 fn say(text: &str) {

@@ -77,7 +77,7 @@ fn a_peer_that_does_not_read_costs_what_is_counted() {
 }
 
 /// Ends a flood, also when the test fails meanwhile.
-struct Ending<'a>(&'a AtomicBool);
+pub(super) struct Ending<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod child;
+mod crowds;
 mod failure;
 mod floods;
 mod forger;

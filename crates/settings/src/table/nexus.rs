@@ -112,14 +112,14 @@ pub(super) const NEXUS: &[Setting] = &[
         "nexus.max_links",
         Unit::Count,
         |nexus| &mut nexus.plane.max_links,
-        "connections with other processes",
+        "connections of other processes; above three quarters of it, each origin has a share",
     )
     .within(1..=1 << 16),
     row(
         "nexus.max_half_open",
         Unit::Count,
         |nexus| &mut nexus.plane.max_half_open,
-        "incoming connections that have not said hello",
+        "incoming connections that have not said hello; beside the others",
     )
     .within(1..=1 << 16),
     row(

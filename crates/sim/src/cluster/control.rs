@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use dunlin_control::{
-    Action, Event, Handshake, HeartbeatConfig, Identity, LinkId, Plane, PlaneConfig, Target, Wish,
+    Action, Event, Handshake, HeartbeatConfig, Identity, LinkId, Origin, Plane, PlaneConfig,
+    Target, Wish,
 };
 use dunlin_core::{Nanos, Report, Session, SessionOptions};
 use dunlin_wire::control::{BootId, EndpointIndex, EndpointUid, Incarnation, Message};
@@ -157,9 +158,14 @@ impl Control {
 
     /// Another process connects. `local`: over a UNIX socket, which carries descriptors.
     pub(super) fn on_incoming(&mut self, local: bool, now: Nanos) -> Option<u64> {
-        let link = self.plane.on_accepted(local, now);
+        let origin = if local {
+            Origin::Process(0)
+        } else {
+            Origin::User(None)
+        };
+        let link = self.plane.on_accepted(origin, now);
         self.act();
-        link.map(|link| link.0)
+        Some(link.0)
     }
 
     /// Something happened to a connection.

@@ -12,13 +12,13 @@ use super::world::{Stream, World};
 use super::{FIRST, PATIENCE, SOON, is_open};
 use crate::Side;
 
-fn frame(message: &Message<'_>) -> Vec<u8> {
+pub(super) fn frame(message: &Message<'_>) -> Vec<u8> {
     let mut out = [0; MAX_FRAME];
     let length = message.encode(&mut out).unwrap();
     out[..length].to_vec()
 }
 
-fn hello(version: u8) -> Hello<'static> {
+pub(super) fn hello(version: u8) -> Hello<'static> {
     Hello {
         min_version: version,
         max_version: version,
@@ -32,7 +32,7 @@ fn hello(version: u8) -> Hello<'static> {
 
 /// A raw stream that has said hello.
 fn greeted(world: &mut World, to: usize, unix: bool) -> usize {
-    let stream = world.raw(to, unix).unwrap();
+    let stream = world.raw(to, unix);
     world.write(stream, frame(&Message::Hello(hello(1))));
     world.run(SOON);
     world.read(stream);
@@ -68,7 +68,7 @@ fn wrong_messages_close_their_connection_and_nothing_else() {
         Message::Disconnect(known),
     ];
     for message in early {
-        let stream = world.raw(server, false).unwrap();
+        let stream = world.raw(server, false);
         world.write(stream, frame(&message));
         world.run(SOON);
         assert!(world.is_closed(stream));
@@ -81,7 +81,7 @@ fn wrong_messages_close_their_connection_and_nothing_else() {
 fn another_version_is_told_so() {
     let mut world = World::new(17);
     let server = world.node(1, 1);
-    let stream = world.raw(server, false).unwrap();
+    let stream = world.raw(server, false);
     world.write(stream, frame(&Message::Hello(hello(9))));
     world.run(SOON);
     let goodbye = frame(&Message::Goodbye {
@@ -127,7 +127,7 @@ fn silent_connections_end_in_time_and_never_fill_the_tables() {
     let server = world.node(1, 1);
     let limit = world.config.max_half_open;
     for _ in 0..10_000 {
-        world.raw(server, false).unwrap();
+        world.raw(server, false);
         assert!(world.plane(server).link_count() <= limit);
         world.streams.retain(Stream::is_open);
         world.streams.truncate(1);

@@ -131,7 +131,7 @@ proptest! {
         let (client, server) = (world.node(1, 1), world.node(2, 1));
         let key = world.connect(client, server, EndpointIndex(0), Nanos::from_secs(1));
         world.run(Nanos::from_millis(50));
-        let stream = world.raw(server, false).unwrap();
+        let stream = world.raw(server, false);
         for frame in frames {
             world.write(stream, frame);
         }

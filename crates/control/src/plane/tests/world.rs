@@ -10,7 +10,7 @@ use dunlin_wire::{SessionNum, Token};
 
 use super::endpoints::Seen;
 use crate::{
-    Action, Command, Identity, LinkId, PeerIdentity, Plane, PlaneConfig, SessionKey, Target,
+    Action, Command, Identity, LinkId, Origin, PeerIdentity, Plane, PlaneConfig, SessionKey, Target,
 };
 
 pub(super) struct Node {
@@ -204,14 +204,23 @@ impl World {
     }
 
     /// A stream to a node whose other end is not a plane: the caller writes to it.
-    pub(super) fn raw(&mut self, to: usize, unix: bool) -> Option<usize> {
+    pub(super) fn raw(&mut self, to: usize, unix: bool) -> usize {
+        let origin = if unix {
+            Origin::Process(0)
+        } else {
+            Origin::User(None)
+        };
+        self.raw_from(to, origin)
+    }
+
+    /// The same, with an origin.
+    pub(super) fn raw_from(&mut self, to: usize, origin: Origin) -> usize {
         let now = self.now;
-        let link = self.plane(to).on_accepted(unix, now);
-        self.settle();
-        let link = link?;
+        let link = self.plane(to).on_accepted(origin, now);
         self.streams
             .push(Stream::between((usize::MAX, LinkId(0)), (to, link)));
-        Some(self.streams.len() - 1)
+        self.settle();
+        self.streams.len() - 1
     }
 
     /// Writes to a raw stream.
@@ -357,6 +366,8 @@ impl World {
                 }
             }
             if quiet {
+                let planes = self.nodes.iter().filter_map(|node| node.plane.as_ref());
+                planes.for_each(Plane::check_times);
                 return;
             }
         }
@@ -401,9 +412,12 @@ impl World {
         let Some(plane) = &mut self.nodes[index].plane else {
             return false;
         };
-        let Some(theirs) = plane.on_accepted(unix, now) else {
-            return false;
+        let origin = if unix {
+            Origin::Process(u32::try_from(from).unwrap())
+        } else {
+            Origin::of_host(Ipv4Addr::new(10, 0, 0, host).into())
         };
+        let theirs = plane.on_accepted(origin, now);
         if !unix {
             plane.on_remote(theirs, Ipv4Addr::LOCALHOST.to_ipv6_mapped().into());
         }

@@ -68,8 +68,12 @@ fn an_abstract_name_can_be_dialled_by_the_same_user() {
     let listener = UnixListener::bind_addr(&address).unwrap();
     let dialled = dial_unix(format!("\0{name}").as_bytes()).unwrap();
     let (accepted, _) = listener.accept().unwrap();
-    assert_eq!(peer_uid(dialled.as_fd()).unwrap(), own_uid());
-    assert_eq!(peer_uid(accepted.as_fd()).unwrap(), own_uid());
+    let this = Peer {
+        pid: std::process::id(),
+        uid: own_uid(),
+    };
+    assert_eq!(peer(dialled.as_fd()).unwrap(), this);
+    assert_eq!(peer(accepted.as_fd()).unwrap(), this);
     assert_eq!(
         dial_unix(&[7; 200]).unwrap_err().kind(),
         io::ErrorKind::InvalidInput

@@ -1,0 +1,58 @@
+//! Times at which connections and routes want to be looked at, so that a look costs what is due and
+//! not what there is: a server with thousands of connections sends a heartbeat every few
+//! microseconds.
+//!
+//! Invariant: each name has one time or none. Owned and called by `plane`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dunlin_core::Nanos;
+
+/// Names with a time each.
+#[derive(Debug)]
+pub(super) struct Agenda<K> {
+    at: BTreeMap<K, Nanos>,
+    order: BTreeSet<(Nanos, K)>,
+}
+
+impl<K> Default for Agenda<K> {
+    fn default() -> Self {
+        Self {
+            at: BTreeMap::new(),
+            order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<K: Copy + Ord> Agenda<K> {
+    /// Gives a name another time; [`Nanos::MAX`] is none.
+    pub(super) fn set(&mut self, name: K, at: Nanos) {
+        if self.at.get(&name) == Some(&at) {
+            return;
+        }
+        self.remove(name);
+        if at != Nanos::MAX {
+            self.at.insert(name, at);
+            self.order.insert((at, name));
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: K) {
+        if let Some(at) = self.at.remove(&name) {
+            self.order.remove(&(at, name));
+        }
+    }
+
+    /// The first time.
+    pub(super) fn next(&self) -> Option<Nanos> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// The names whose time has come, in the order of names.
+    pub(super) fn due(&self, now: Nanos) -> Vec<K> {
+        let due = self.order.iter().take_while(|(at, _)| *at <= now);
+        let mut names: Vec<K> = due.map(|(_, name)| *name).collect();
+        names.sort_unstable();
+        names
+    }
+}

@@ -1,0 +1,165 @@
+//! Places of connections that other processes have made: how many there are, where each comes from,
+//! and which origin gives one up for another (rule C9).
+//!
+//! A connection that has said hello has one of `max_links` places. Up to three quarters of them go
+//! to the first that come. Beyond, each origin has a share, the same for all origins that are
+//! there: one above its share gets no more and, when all places are taken, gives up some to origins
+//! below theirs. So a host that takes all it can get locks out no other host, and many processes
+//! behind one address share all places while they are alone.
+//!
+//! Owned and called by `plane`.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::types::LinkId;
+
+/// Where a connection comes from, as the kernel says and no peer can choose: connections of one
+/// origin share its places.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Origin {
+    /// A process of this host, over the UNIX socket, by its id.
+    Process(u32),
+    /// The processes of one user of this host, over TCP: the kernel names no process there. `None`
+    /// if it does not name the user either.
+    User(Option<u32>),
+    /// A host, or the hosts that share its address.
+    V4(Ipv4Addr),
+    /// The hosts of an IPv6 network, by the first 64 bits of their addresses: each can choose the
+    /// others.
+    V6(u64),
+}
+
+impl Origin {
+    /// The origin of a TCP connection from another host.
+    pub fn of_host(ip: IpAddr) -> Self {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => Self::V4(ip),
+            IpAddr::V6(ip) => Self::V6(u64::try_from(ip.to_bits() >> 64).unwrap_or_default()),
+        }
+    }
+
+    /// The connection is one over the UNIX socket, which carries descriptors.
+    pub(super) const fn carries_fds(self) -> bool {
+        matches!(self, Self::Process(_))
+    }
+}
+
+/// The answer to a connection that wants a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Room {
+    /// It has one.
+    Free,
+    /// Its own origin has its share: one of that origin's connections that carry nothing goes, or
+    /// there is no place.
+    OfOwn,
+    /// Another origin has more than its share: one of its connections goes.
+    Of(Origin),
+    /// Every origin has its share or less, and this one would be too many.
+    None,
+}
+
+/// Accepted connections by their origins.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// Those that have not said hello.
+    half_open: Group,
+    greeted: Group,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    of: BTreeMap<Origin, BTreeSet<LinkId>>,
+    count: usize,
+}
+
+impl Places {
+    /// A process has connected.
+    pub(super) fn on_accepted(&mut self, link: LinkId, origin: Origin) {
+        self.half_open.insert(link, origin);
+    }
+
+    /// It has said hello, and gets a place.
+    pub(super) fn on_greeted(&mut self, link: LinkId, origin: Origin) {
+        self.half_open.remove(link, origin);
+        self.greeted.insert(link, origin);
+    }
+
+    /// The connection has ended.
+    pub(super) fn on_end(&mut self, link: LinkId, origin: Origin) {
+        self.half_open.remove(link, origin);
+        self.greeted.remove(link, origin);
+    }
+
+    /// The connection to close if more than `limit` have not said hello: the oldest of the origin
+    /// that has most of them.
+    pub(super) fn half_open_above(&self, limit: usize) -> Option<LinkId> {
+        if self.half_open.count <= limit {
+            return None;
+        }
+        let (_, links) = self.half_open.largest(|_| true)?;
+        links.first().copied()
+    }
+
+    /// Whether there is one of `limit` places for one more connection of this origin.
+    pub(super) fn room_for(&self, newcomer: Origin, limit: usize) -> Room {
+        let all = self.greeted.count + 1;
+        if all * 4 <= limit * 3 {
+            return Room::Free;
+        }
+        let of_own = self.greeted.count_of(newcomer) + 1;
+        let present = self.greeted.of.len() + usize::from(of_own == 1);
+        let share = (limit / present).max(1);
+        if of_own > share {
+            return Room::OfOwn;
+        }
+        if all <= limit {
+            return Room::Free;
+        }
+        match self.greeted.largest(|origin| origin != newcomer) {
+            Some((origin, links)) if links.len() > share => Room::Of(origin),
+            _ => Room::None,
+        }
+    }
+
+    /// The connections of an origin that have a place, oldest first.
+    pub(super) fn greeted_of(&self, origin: Origin) -> impl DoubleEndedIterator<Item = LinkId> {
+        self.greeted.of.get(&origin).into_iter().flatten().copied()
+    }
+}
+
+impl Group {
+    fn insert(&mut self, link: LinkId, origin: Origin) {
+        if self.of.entry(origin).or_default().insert(link) {
+            self.count += 1;
+        }
+    }
+
+    fn remove(&mut self, link: LinkId, origin: Origin) {
+        let Some(links) = self.of.get_mut(&origin) else {
+            return;
+        };
+        if links.remove(&link) {
+            self.count -= 1;
+        }
+        if links.is_empty() {
+            self.of.remove(&origin);
+        }
+    }
+
+    fn count_of(&self, origin: Origin) -> usize {
+        self.of.get(&origin).map_or(0, BTreeSet::len)
+    }
+
+    /// The origin with most connections; of several, that of the oldest connection.
+    fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &BTreeSet<LinkId>)> {
+        let origins = self.of.iter().filter(|(origin, _)| which(**origin));
+        let rank = |links: &BTreeSet<LinkId>| (links.len(), Reverse(links.first().copied()));
+        let largest = origins.max_by_key(|(_, links)| rank(links));
+        largest.map(|(origin, links)| (*origin, links))
+    }
+}
+
+#[cfg(test)]
+mod tests;

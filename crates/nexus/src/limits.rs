@@ -1,0 +1,33 @@
+//! Connections for which a process has descriptors: each takes one, and half of them all are kept
+//! for sessions, so that peers cannot take the descriptors without which no session can be made
+//! (rule C9). Called by `nexus.rs` once.
+
+use dunlin_control::PlaneConfig;
+
+/// One in this number of descriptors is for a connection that has not said hello, and at most
+/// `max_half_open` of them.
+const HALF_OPEN: usize = 16;
+
+/// The limits of the control plane in a process that may have this number of descriptors.
+pub(crate) fn within(config: PlaneConfig, descriptors: usize) -> PlaneConfig {
+    let max_half_open = config.max_half_open.min(descriptors / HALF_OPEN).max(1);
+    let left = (descriptors / 2).saturating_sub(max_half_open);
+    let max_links = config.max_links.min(left).max(1);
+    if max_links < config.max_links && config.max_links > PlaneConfig::default().max_links {
+        tracing::warn!(
+            max_links,
+            wanted = config.max_links,
+            descriptors,
+            "the limit of open files (ulimit -n) is too low for nexus.max_links: half of it is for \
+             connections"
+        );
+    }
+    PlaneConfig {
+        max_links,
+        max_half_open,
+        ..config
+    }
+}
+
+#[cfg(test)]
+mod tests;

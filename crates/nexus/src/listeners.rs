@@ -1,0 +1,206 @@
+//! The sockets at which other processes connect: connections off their queues, each with its
+//! origin, and what to do when the system has no descriptor for one more (rule C9).
+//!
+//! Invariants: a descriptor is kept spare, so that a process that is sent away gets a goodbye also
+//! then; while there is not even that, nothing is accepted for a while, and the queue stays. Owned
+//! and called by `reactor.rs`.
+
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+
+use dunlin_control::Origin;
+use dunlin_core::Nanos;
+use dunlin_wire::control::{GoodbyeReason, MAX_FRAME, Message};
+
+use crate::ffi::diagnosis::Sockets;
+use crate::ffi::{Epoll, Interest, socket};
+
+/// Tokens of the reactor's epoll.
+pub(crate) const TCP: u64 = 1;
+/// See [`TCP`].
+pub(crate) const UNIX: u64 = 2;
+
+/// Pause after the system had no descriptor for one more connection, and none was spare.
+const PAUSE: Nanos = Nanos::from_millis(100);
+
+/// The listening sockets, which are in the reactor's epoll but for a pause.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    tcp: TcpListener,
+    unix: Option<UnixListener>,
+    /// Until then nothing is accepted.
+    paused: Option<Nanos>,
+    spare: Option<OwnedFd>,
+    /// Tells the users of loopback connections; `None` if the kernel does not.
+    sockets: Option<Sockets>,
+}
+
+/// The outcome of a look at a queue.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// A process has connected.
+    Connection(OwnedFd, Origin),
+    /// A process has connected and was sent away, for want of a descriptor.
+    SentAway,
+    /// A process has connected and is gone, or is of another user.
+    Gone,
+    /// The queue is empty, or stays as it is for a while.
+    Nothing,
+}
+
+impl Listeners {
+    /// Puts the sockets into the epoll.
+    ///
+    /// # Errors
+    /// The system's.
+    pub(crate) fn new(
+        tcp: TcpListener,
+        unix: Option<UnixListener>,
+        epoll: &Epoll,
+    ) -> io::Result<Self> {
+        tcp.set_nonblocking(true)?;
+        socket::lengthen_queue(tcp.as_fd())?;
+        epoll.add(tcp.as_raw_fd(), TCP, Interest::Read)?;
+        if let Some(unix) = &unix {
+            unix.set_nonblocking(true)?;
+            socket::lengthen_queue(unix.as_fd())?;
+            epoll.add(unix.as_raw_fd(), UNIX, Interest::Read)?;
+        }
+        Ok(Self {
+            tcp,
+            unix,
+            paused: None,
+            spare: spare(),
+            sockets: Sockets::new().ok(),
+        })
+    }
+
+    /// Takes a connection off the queue of one of the sockets.
+    pub(crate) fn next(&mut self, listener: u64, epoll: &Epoll, now: Nanos) -> Next {
+        match self.accept(listener) {
+            Ok(fd) => self
+                .origin_of(&fd, listener)
+                .map_or(Next::Gone, |origin| Next::Connection(fd, origin)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Next::Nothing,
+            Err(error) if is_of_one_connection(&error) => Next::Gone,
+            Err(_) => self.send_away(listener, epoll, now),
+        }
+    }
+
+    /// When [`Self::on_time`] has something to do.
+    pub(crate) fn next_wakeup(&self) -> Nanos {
+        self.paused.unwrap_or(Nanos::MAX)
+    }
+
+    /// Ends a pause that is over.
+    pub(crate) fn on_time(&mut self, epoll: &Epoll, now: Nanos) {
+        if now >= self.next_wakeup() {
+            self.paused = None;
+            self.spare = self.spare.take().or_else(spare);
+            self.listen(epoll, true);
+        }
+    }
+
+    fn accept(&self, listener: u64) -> io::Result<OwnedFd> {
+        match (listener, &self.unix) {
+            (UNIX, Some(unix)) => unix.accept().map(|(stream, _)| stream.into()),
+            _ => self.tcp.accept().map(|(stream, _)| stream.into()),
+        }
+    }
+
+    /// No descriptor or no memory is left: with the spare one, the next process in the queue gets
+    /// its goodbye. Without it the queue stays, so pause.
+    fn send_away(&mut self, listener: u64, epoll: &Epoll, now: Nanos) -> Next {
+        let had_spare = self.spare.take().is_some();
+        let accepted = if had_spare {
+            self.accept(listener).ok()
+        } else {
+            None
+        };
+        let sent_away = accepted.is_some();
+        if let Some(fd) = accepted {
+            say_goodbye(fd);
+        }
+        self.spare = spare();
+        if sent_away {
+            return Next::SentAway;
+        }
+        self.paused = Some(now + PAUSE);
+        self.listen(epoll, false);
+        Next::Nothing
+    }
+
+    /// Waits for new connections, or no longer. The calls fail only if the kernel has no memory;
+    /// then the pause is longer or shorter than intended.
+    fn listen(&self, epoll: &Epoll, on: bool) {
+        let unix = self.unix.as_ref().map(|unix| (unix.as_raw_fd(), UNIX));
+        for (fd, token) in unix.into_iter().chain([(self.tcp.as_raw_fd(), TCP)]) {
+            let _ = if on {
+                epoll.add(fd, token, Interest::Read)
+            } else {
+                epoll.remove(fd)
+            };
+        }
+    }
+
+    /// `None`: the process is of another user, or gone.
+    fn origin_of(&mut self, fd: &OwnedFd, listener: u64) -> Option<Origin> {
+        if listener == UNIX {
+            let peer = socket::peer(fd.as_fd()).ok()?;
+            return (peer.uid == socket::own_uid()).then_some(Origin::Process(peer.pid));
+        }
+        let (ours, theirs) = (
+            socket::local_addr(fd.as_fd())?,
+            socket::remote_addr(fd.as_fd())?,
+        );
+        if !are_of_one_host(ours.ip(), theirs.ip()) {
+            return Some(Origin::of_host(theirs.ip()));
+        }
+        let uid = self
+            .sockets
+            .as_mut()
+            .and_then(|all| all.user_of(theirs, ours));
+        Some(Origin::User(uid))
+    }
+}
+
+/// Whether the ends of a TCP connection have addresses of one host: a connection of a host with
+/// itself has the same address at both ends, unless its program chose another, or is loopback.
+fn are_of_one_host(local: IpAddr, remote: IpAddr) -> bool {
+    let (local, remote) = (local.to_canonical(), remote.to_canonical());
+    local == remote || (local.is_loopback() && remote.is_loopback())
+}
+
+/// A descriptor of nothing.
+fn spare() -> Option<OwnedFd> {
+    std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
+}
+
+/// Sends one message and closes the connection. A hello that has come is read first: closing a
+/// socket with unread bytes can take away what was sent.
+fn say_goodbye(fd: OwnedFd) {
+    let reason = GoodbyeReason::TooManyConnections;
+    let mut frame = [0; MAX_FRAME];
+    let length = Message::Goodbye { reason }.encode(&mut frame);
+    let length = length.expect("a goodbye is short");
+    let mut hello = [0; 512];
+    if socket::set_nonblocking(fd.as_fd()).is_ok() {
+        // The process may be gone, and then it gets no goodbye.
+        let _ = socket::receive(fd.as_fd(), &mut hello, &mut Vec::new());
+        let _ = socket::send(fd.as_fd(), &frame[..length], &[]);
+    }
+}
+
+/// Errors of `accept` that concern the connection that was to be accepted (accept(2)).
+fn is_of_one_connection(error: &io::Error) -> bool {
+    let one = [
+        libc::ECONNABORTED,
+        libc::EINTR,
+        libc::EPROTO,
+        libc::ENETDOWN,
+        libc::EHOSTUNREACH,
+    ];
+    error.raw_os_error().is_some_and(|code| one.contains(&code))
+}
