@@ -103,6 +103,7 @@ fn steps(root: &Path) -> anyhow::Result<Vec<Step>> {
             }
         }
     }
+    steps.push(sh("hostile", 15, step::HOSTILE));
     steps.extend(discover::fuzz(root)?);
     Ok(steps)
 }

@@ -1,6 +1,7 @@
 //! Everything that a run has seen, and whether that is as it must be.
 
 use std::fmt;
+use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
@@ -42,6 +43,8 @@ pub(crate) struct Seen {
     /// Attackers that ended before their time.
     pub(crate) ended: Vec<String>,
     pub(crate) interrupted: bool,
+    /// Phases in which the machine stood still: the longest rest in each, and what the client saw.
+    pub(crate) still: Vec<(Duration, Stats)>,
 }
 
 /// All phases of a kind.
@@ -96,6 +99,13 @@ impl Seen {
         sum.reasons.extend(stats.reasons);
         sum.latencies.extend(stats.latencies);
         deeds.into_iter().for_each(|done| record.deeds.add(done));
+    }
+
+    /// Adds a phase in which the machine stood still. Wrong answers are wrong also then; sessions
+    /// and calls may have failed by the clock.
+    pub(crate) fn stood_still(&mut self, rest: Duration, stats: Stats) {
+        self.attacked.stats.wrong += stats.wrong;
+        self.still.push((rest, stats));
     }
 
     fn records(&self) -> [&Record; 3] {

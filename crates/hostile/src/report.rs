@@ -68,6 +68,12 @@ fn table(args: &Args, seen: &Seen, faults: &[Fault]) {
         "the server's memory grew by {} KiB at most",
         seen.growth_kib()
     );
+    for (rest, stats) in &seen.still {
+        println!(
+            "the machine stood still for {rest:?}; not judged: {} lost, {} failed, {} refused",
+            stats.lost, stats.failed, stats.refused
+        );
+    }
     for why in &seen.ended {
         println!("an attacker ended before its time: {why}");
     }
@@ -107,6 +113,7 @@ fn object(args: &Args, seen: &Seen, faults: &[Fault]) -> Value {
         "memory_before_kib": seen.memory_before_kib,
         "memory_growth_kib": seen.growth_kib(),
         "ended": seen.ended,
+        "not_judged": seen.still.iter().map(|(rest, _)| rest.as_secs_f64()).collect::<Vec<_>>(),
         "interrupted": seen.interrupted,
         "faults": faults,
         "reasons": seen.reasons().collect::<Vec<_>>(),

@@ -4,6 +4,9 @@
 //! Invariant: the watched server and the healthy client run from the beginning to the end, so
 //! everything that an attack leaves behind is seen later.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -31,6 +34,12 @@ const ATTACK: Duration = Duration::from_secs(14);
 const LOOK: Duration = Duration::from_millis(250);
 /// Time by which a phase is over at the latest, for attackers that are late.
 const LATE: Duration = Duration::from_secs(30);
+
+/// Rest of a thread that only sleeps, above which the machine has stood still: other threads may
+/// then miss a failure timeout of a second, and no attacker is to blame.
+const STILL: Duration = Duration::from_millis(300);
+/// Time for which that thread sleeps.
+const NAP: Duration = Duration::from_millis(10);
 
 /// A server and where it listens.
 struct Server {
@@ -101,6 +110,7 @@ impl<'a> Stage<'a> {
 
     /// All attackers at one of the servers.
     fn attack(&mut self, phase: Phase, span: Duration) -> anyhow::Result<()> {
+        let watch = Watch::start();
         let target = match phase {
             Phase::Attacked => &self.watched.target,
             Phase::Quiet | Phase::Elsewhere => &self.other.target,
@@ -134,7 +144,10 @@ impl<'a> Stage<'a> {
             attackers = left;
         }
         let stats = self.ask()?;
-        self.seen.add(phase, stats, deeds);
+        match watch.longest_rest() {
+            rest if rest > STILL => self.seen.stood_still(rest, stats),
+            _ => self.seen.add(phase, stats, deeds),
+        }
         report::progress(self.args, &self.seen, self.begun.elapsed());
         Ok(())
     }
@@ -159,6 +172,34 @@ impl<'a> Stage<'a> {
     fn ask(&mut self) -> anyhow::Result<Stats> {
         self.client.send(&Ask)?;
         self.client.receive(PATIENCE).context("the healthy client")
+    }
+}
+
+/// A thread that sleeps, and measures for how long.
+struct Watch {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<Duration>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&over);
+        let thread = std::thread::spawn(move || {
+            let mut longest = Duration::ZERO;
+            while !ends.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                std::thread::sleep(NAP);
+                longest = longest.max(begun.elapsed());
+            }
+            longest
+        });
+        Self { over, thread }
+    }
+
+    fn longest_rest(self) -> Duration {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or(Duration::MAX)
     }
 }
 

@@ -30,6 +30,11 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
     -- -D warnings";
 
+/// Attackers of a server, some of which race with clocks. A machine that is busy with other work
+/// may fail one run; a fault fails the next one too.
+pub(super) const HOSTILE: &str = "cargo xtask hostile --minutes 2 || \
+    cargo xtask hostile --minutes 2 --seed 2";
+
 /// A named shell command.
 #[derive(Debug)]
 pub(super) struct Step {

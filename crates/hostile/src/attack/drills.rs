@@ -23,6 +23,8 @@ const LIFE_MS: u64 = 120;
 const STOP_MS: u64 = 1_500;
 /// Time between two drills of the own server.
 const EACH: Duration = Duration::from_secs(3);
+/// Time for which an address may be held after its server was killed.
+const HELD: Duration = Duration::from_secs(5);
 /// Clients of the own server.
 const OWN_CLIENTS: usize = 2;
 
@@ -89,10 +91,25 @@ impl Drill {
             signal(&own.server, Signal::KILL)?;
             self.deeds.kills += 1;
             self.rest(LIFE_MS);
-            (own.server, own.address) = start(&own.address.to_string())?;
+            self.replace(own)?;
         }
         own.drilled = Instant::now();
         Ok(())
+    }
+
+    /// Starts another server at the address, which the kernel may still hold for the old one.
+    fn replace(&mut self, own: &mut Own) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            match start(&own.address.to_string()) {
+                Ok(started) => {
+                    (own.server, own.address) = started;
+                    return Ok(());
+                }
+                Err(error) if begun.elapsed() > HELD => return Err(error),
+                Err(_) => self.rest(LIFE_MS),
+            }
+        }
     }
 
     /// Takes the words of the own server's clients.

@@ -85,6 +85,27 @@ fn memory_may_grow_a_little_and_not_for_ever() {
 }
 
 #[test]
+fn of_a_phase_in_which_the_machine_stood_still_only_wrong_answers_count() {
+    let stats = |wrong| Stats {
+        wrong,
+        lost: 2,
+        failed: 3,
+        refused: 1,
+        ..Stats::default()
+    };
+    let rest = Duration::from_secs(1);
+    assert_eq!(with(|seen| seen.stood_still(rest, stats(0))), []);
+    let wrong = |seen: &mut Seen| seen.stood_still(rest, stats(1));
+    assert_eq!(with(wrong), [Fault::WrongAnswers(1)]);
+    // All phases were such.
+    let all = |seen: &mut Seen| {
+        seen.attacked = Record::default();
+        seen.stood_still(rest, stats(0));
+    };
+    assert_eq!(with(all), [Fault::NoCalls]);
+}
+
+#[test]
 fn complaints_of_drills_are_faults_also_of_a_run_that_was_stopped() {
     let complaint = |seen: &mut Seen| {
         seen.interrupted = true;
