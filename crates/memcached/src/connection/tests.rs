@@ -215,6 +215,14 @@ fn a_binary_request_has_one_answer() {
 }
 
 #[test]
+fn a_client_may_choose_the_version_of_what_it_writes() {
+    let (mut connection, mut server) = (Connection::new(None), alone());
+    let mut say = |bytes: &str| ask(&mut connection, &mut server, bytes.as_bytes());
+    assert_eq!(say("ms a 1 E77\r\n5\r\nmg a c\r\n"), "HD\r\nHD c77\r\n");
+    assert_eq!(say("ma a E99\r\nmg a c\r\n"), "HD\r\nHD c99\r\n");
+}
+
+#[test]
 fn only_a_known_user_gets_in() {
     let users = Users::read(b"ann:secret\r\nbob:x:y\n\n").unwrap();
     assert!(Users::read(b"ann:secret\nbob\n").is_err_and(|error| error.line == 2));
