@@ -219,6 +219,10 @@ fn attempts() -> Named {
         ),
         ("refuse-busy", refuse(RefuseCode::Busy, "später wieder")),
         (
+            "refuse-foreign-address",
+            refuse(RefuseCode::ForeignAddress, ""),
+        ),
+        (
             "refuse-longest-detail",
             refuse(RefuseCode::BadParameters, &"ä".repeat(64)),
         ),
@@ -330,7 +334,7 @@ fn bad_attempts() -> Named {
     vec![
         ("bad-found-any", with("found", answer, &[0xFF, 0xFF])),
         ("bad-refuse-code-0", with("refuse-busy", answer, &[0])),
-        ("bad-refuse-code-8", with("refuse-busy", answer, &[8])),
+        ("bad-refuse-code-9", with("refuse-busy", answer, &[9])),
         (
             "bad-refuse-detail-129",
             lengthened("refuse-longest-detail", answer + 1),
