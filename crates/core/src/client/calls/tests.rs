@@ -221,6 +221,11 @@ fn only_the_awaited_response_is_plain() {
         "it is another packet of the response"
     );
     assert!(!client.ends(word + (1 << 32), 8), "it is another request's");
+    let later = word + (u64::from(WINDOW) << 32);
+    assert!(
+        !client.ends(later, 8),
+        "it is of a later request of the slot"
+    );
     client.calls.begin_receiving(idx, TransferIdx(1));
     assert!(!client.ends(word, 8), "there are others");
     client.calls.end_transfer(idx);
