@@ -36,6 +36,8 @@ pub struct Counters {
     pub tx_copied: u64,
     /// Packets by reference to memory that could not be mapped, dropped.
     pub rx_unmapped: u64,
+    /// Bytes of peers' memory that are mapped now, for data by reference.
+    pub rx_mapped_bytes: u64,
     /// Times that this endpoint woke a sleeping peer.
     pub wakeups_sent: u64,
     /// Times that a peer woke this endpoint.
@@ -46,7 +48,7 @@ pub struct Counters {
 
 impl Counters {
     /// Every field with its name, in the order above.
-    pub const fn named(&self) -> [(&'static str, u64); 17] {
+    pub const fn named(&self) -> [(&'static str, u64); 18] {
         let Self {
             tx_packets,
             tx_bytes,
@@ -62,6 +64,7 @@ impl Counters {
             tx_references,
             tx_copied,
             rx_unmapped,
+            rx_mapped_bytes,
             wakeups_sent,
             wakeups_received,
             syscalls,
@@ -81,6 +84,7 @@ impl Counters {
             ("tx_references", tx_references),
             ("tx_copied", tx_copied),
             ("rx_unmapped", rx_unmapped),
+            ("rx_mapped_bytes", rx_mapped_bytes),
             ("wakeups_sent", wakeups_sent),
             ("wakeups_received", wakeups_received),
             ("syscalls", syscalls),
@@ -105,6 +109,7 @@ impl Counters {
             tx_references: self.tx_references + other.tx_references,
             tx_copied: self.tx_copied + other.tx_copied,
             rx_unmapped: self.rx_unmapped + other.rx_unmapped,
+            rx_mapped_bytes: self.rx_mapped_bytes + other.rx_mapped_bytes,
             wakeups_sent: self.wakeups_sent + other.wakeups_sent,
             wakeups_received: self.wakeups_received + other.wakeups_received,
             syscalls: self.syscalls + other.syscalls,

@@ -17,6 +17,7 @@ mod reflector;
 mod sessions;
 mod slow;
 mod stranger;
+mod unmapped;
 
 use std::time::{Duration, Instant};
 

@@ -60,6 +60,20 @@ pub(super) const SHM: &[Setting] = &[
         "data of this length or more is copied once, from the sender's memory",
     )
     .within(0..=1 << 30),
+    shm(
+        "shm.map_limit",
+        Unit::Bytes,
+        |shm| &mut shm.map_limit,
+        "memory of one peer that is mapped for that; data beyond comes through the ring",
+    )
+    .within(0..=1 << 47),
+    shm(
+        "shm.map_limit_process",
+        Unit::Bytes,
+        |shm| &mut shm.map_limit_process,
+        "the same of all peers of all endpoints of the process",
+    )
+    .within(0..=1 << 47),
 ];
 
 pub(super) const UDP: &[Setting] = &[

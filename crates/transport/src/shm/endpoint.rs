@@ -11,6 +11,7 @@ use super::cells::cells_of;
 use super::channel::Bell;
 use super::channels::Channels;
 use super::doorbell::MAX_BITS;
+use super::regions::MapLimit;
 use super::ring::longest_packet;
 use super::rx::ShmRx;
 use super::setup;
@@ -38,6 +39,11 @@ pub struct Options {
     /// where it lies, and the receiver, which has mapped the sender's regions, copies it from
     /// there. So does data that would take more than half of a ring.
     pub by_reference: u32,
+    /// Bytes of one peer's memory that this endpoint maps to copy data from. Data that lies beyond
+    /// comes through the ring, which is slower.
+    pub map_limit: u64,
+    /// The same of all peers of all endpoints of this process.
+    pub map_limit_process: u64,
 }
 
 impl Default for Options {
@@ -48,6 +54,8 @@ impl Default for Options {
             max_peers: 1024,
             trust_peer: false,
             by_reference: 2048,
+            map_limit: 64 << 30,
+            map_limit_process: 1 << 40,
         }
     }
 }
@@ -144,8 +152,12 @@ impl Shm {
             return Err(OpenError::MaxPeers(max_peers));
         }
         let (bell, bell_fd) = Bell::create()?;
+        let limit = MapLimit {
+            peer: options.map_limit,
+            process: options.map_limit_process,
+        };
         Ok(Halves {
-            rx: ShmRx::new(bell, longest),
+            rx: ShmRx::new(bell, longest, limit),
             tx: ShmTx::new(Channels::new(options, bell_fd)?),
             limits: Limits {
                 data_size,
@@ -226,6 +238,10 @@ impl Connect for Shm {
     }
 
     fn counters(rx: &ShmRx, tx: &ShmTx) -> Counters {
-        rx.counters().plus(tx.counters())
+        let mapped = Counters {
+            rx_mapped_bytes: rx.mapped(),
+            ..*rx.counters()
+        };
+        mapped.plus(tx.counters())
     }
 }

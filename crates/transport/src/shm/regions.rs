@@ -9,6 +9,7 @@
 //! [`MOST`] regions of the other. Called by `tx` and `rx`.
 
 use std::os::fd::{OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dunlin_msgbuf::{BufRef, Extent, PeerBytes, PeerRegion, RegionId, regions};
 
@@ -38,9 +39,40 @@ pub(super) struct Told {
 }
 
 /// What a receiver knows of its peer's regions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
-    regions: Vec<(RegionId, PeerRegion)>,
+    regions: Vec<(RegionId, PeerRegion, Share)>,
+    limit: MapLimit,
+}
+
+/// Bytes of peers' memory that may be mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct MapLimit {
+    /// Of one peer.
+    pub(super) peer: u64,
+    /// Of all peers of all endpoints of this process.
+    pub(super) process: u64,
+}
+
+/// Bytes that all endpoints of this process have mapped.
+static MAPPED: AtomicU64 = AtomicU64::new(0);
+
+/// A part of what this process may map, until it is dropped.
+#[derive(Debug)]
+struct Share(u64);
+
+impl Share {
+    fn take(bytes: u64, limit: u64) -> Option<Self> {
+        let more = |all: u64| all.checked_add(bytes).filter(|all| *all <= limit);
+        let taken = MAPPED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.ok().map(|_| Self(bytes))
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        MAPPED.fetch_sub(self.0, Ordering::Relaxed);
+    }
 }
 
 impl Told {
@@ -95,11 +127,24 @@ impl Told {
 }
 
 impl Known {
+    /// Of a peer that has told of nothing.
+    pub(super) const fn new(limit: MapLimit) -> Self {
+        Self {
+            regions: Vec::new(),
+            limit,
+        }
+    }
+
+    /// Bytes of the peer's memory that are mapped.
+    pub(super) fn mapped(&self) -> u64 {
+        self.regions.iter().map(|(.., share)| share.0).sum()
+    }
+
     /// The bytes, if their region is known and they lie inside.
     #[inline]
     pub(super) fn find(&self, name: BufRef) -> Option<PeerBytes<'_>> {
-        let is_it = |(id, _): &&(RegionId, PeerRegion)| *id == name.region();
-        let (_, region) = self.regions.iter().find(is_it)?;
+        let is_it = |(id, ..): &&(RegionId, PeerRegion, Share)| *id == name.region();
+        let (_, region, _) = self.regions.iter().find(is_it)?;
         region.find(name)
     }
 
@@ -117,13 +162,14 @@ impl Known {
         true
     }
 
-    /// What cannot be understood or mapped is passed over: packets that name it will be dropped.
+    /// Passes over all that cannot be understood or mapped: packets that name it will be dropped,
+    /// and the peer is asked to send their data along.
     fn learn(&mut self, message: &[u8], fd: Option<OwnedFd>) {
         match (decode(message), fd) {
             (Some((NEW, id, extent)), Some(fd)) if self.regions.len() < MOST => {
-                if let Ok(region) = PeerRegion::map(&fd, extent) {
-                    self.forget(id);
-                    self.regions.push((id, region));
+                self.forget(id);
+                if let Some((region, share)) = self.map(&fd, extent) {
+                    self.regions.push((id, region, share));
                 }
             }
             (Some((GONE, id, _)), None) => self.forget(id),
@@ -131,8 +177,20 @@ impl Known {
         }
     }
 
+    /// Maps a region, if the limits allow it and the system does.
+    fn map(&self, fd: &OwnedFd, extent: Extent) -> Option<(PeerRegion, Share)> {
+        let bytes = extent.mapped as u64;
+        let all = self.mapped().checked_add(bytes)?;
+        if all > self.limit.peer {
+            return None;
+        }
+        let share = Share::take(bytes, self.limit.process)?;
+        let region = PeerRegion::map(fd, extent).ok()?;
+        Some((region, share))
+    }
+
     fn forget(&mut self, id: RegionId) {
-        self.regions.retain(|(known, _)| *known != id);
+        self.regions.retain(|(known, ..)| *known != id);
     }
 }
 

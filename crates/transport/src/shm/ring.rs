@@ -39,6 +39,9 @@ pub(super) struct ConsumerLine {
     consumed: AtomicU64,
     /// Not zero: the consumer does not look at the ring until its doorbell rings.
     parked: AtomicU32,
+    /// Not zero: the consumer cannot map the memory that packets name, and wants the data of later
+    /// ones in the ring.
+    copies: AtomicU32,
 }
 
 /// Why a packet was not taken.
@@ -170,6 +173,12 @@ impl Producer {
     #[inline]
     pub(super) fn seems_parked(&self) -> bool {
         self.line().parked.load(Ordering::Relaxed) != 0
+    }
+
+    /// True if the consumer wants the data of packets in the ring.
+    #[inline]
+    pub(super) fn wants_copies(&self) -> bool {
+        self.line().copies.load(Ordering::Relaxed) != 0
     }
 
     /// True if the consumer has parked the ring, so that its doorbell has to be rung.

@@ -32,7 +32,7 @@ use waiting::Waiting;
 
 use super::cells::{CELL, cells_of};
 use super::channel::{Bell, Channel};
-use super::regions::Known;
+use super::regions::{Known, MapLimit};
 use super::ring::{Consumer, Watch};
 use crate::counters::Counters;
 
@@ -51,6 +51,8 @@ pub struct ShmRx {
     staged: usize,
     /// Packets whose data lies elsewhere. Those that a burst shows follow all its other frames.
     waiting: Waiting,
+    /// How much may be mapped of each peer's memory.
+    limit: MapLimit,
     /// By index of the peer.
     rings: Vec<Option<Incoming>>,
     /// The rings that every burst polls.
@@ -84,7 +86,7 @@ const LONG_FRAMES: usize = 4;
 const ALONE: usize = 2;
 
 impl ShmRx {
-    pub(super) fn new(bell: Bell, longest: u32) -> Self {
+    pub(super) fn new(bell: Bell, longest: u32, limit: MapLimit) -> Self {
         let longest_lines = cells_of(longest.min(0xFFFF)) as usize;
         Self {
             alone: Alone::new(waiting::LATELY),
@@ -97,6 +99,7 @@ impl ShmRx {
             long: vec![Line([0; CELL]); LONG_FRAMES * longest_lines].into(),
             staged: 0,
             waiting: Waiting::new(),
+            limit,
             rings: Vec::new(),
             active: Vec::new(),
             first: 0,
@@ -110,6 +113,12 @@ impl ShmRx {
     /// What this half has counted.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Bytes of peers' memory that are mapped.
+    pub(super) fn mapped(&self) -> u64 {
+        let rings = self.rings.iter().flatten();
+        rings.map(|ring| ring.known.mapped()).sum()
     }
 
     /// The peers that there are learn of every `cells` cells together that they have been read;
@@ -131,7 +140,7 @@ impl ShmRx {
             trusted: channel.trusted,
             active: false,
             last_busy: self.alone.bursts,
-            known: Known::default(),
+            known: Known::new(self.limit),
             unmapped: 0,
             channel,
         });

@@ -404,9 +404,13 @@ impl Outgoing {
         Ok(inline_len + data_len)
     }
 
-    /// What the peer can find the bytes by: their own name, or that of a copy.
+    /// The name by which the peer finds the bytes: their own, or that of a copy. `None`: the peer
+    /// wants them in the ring, or cannot be told now.
     #[inline]
     fn name(&mut self, data: BufRef, bytes: &[u8], bounce: &mut Bounce) -> Option<BufRef> {
+        if self.ring.wants_copies() {
+            return None;
+        }
         let line = self.channel.line();
         if self.told.tell(line, data) {
             return Some(data);

@@ -6,6 +6,11 @@ use dunlin_msgbuf::{MsgBuf, Pool, PoolConfig};
 
 use super::*;
 
+const UNLIMITED: MapLimit = MapLimit {
+    peer: u64::MAX,
+    process: u64::MAX,
+};
+
 struct Line {
     told: Told,
     known: Known,
@@ -17,7 +22,7 @@ impl Line {
     fn new() -> Self {
         Self {
             told: Told::default(),
-            known: Known::default(),
+            known: Known::new(UNLIMITED),
             ends: ffi::socket_pair().expect("there are descriptors"),
             pool: Pool::new(PoolConfig::default()).expect("the default works"),
         }
@@ -128,4 +133,52 @@ fn the_end_of_the_line_is_noticed() {
     let (ours, theirs) = ffi::socket_pair().expect("there are descriptors");
     drop(ours);
     assert!(!line.known.listen(theirs.as_raw_fd()));
+}
+
+#[test]
+fn more_than_the_limits_is_not_mapped_and_what_goes_makes_room() {
+    let mut line = Line::new();
+    let buf = line.buf(64);
+    let bytes = regions::info(buf.lend().region())
+        .and_then(|info| info.extent)
+        .expect("it is mapped")
+        .mapped as u64;
+    let mut pools: Vec<_> = (0..2)
+        .map(|_| Pool::new(PoolConfig::default()).expect("the default works"))
+        .collect();
+    let others: Vec<_> = pools
+        .iter_mut()
+        .map(|pool| pool.alloc(64).expect("there is room"))
+        .collect();
+    for limit in [
+        MapLimit {
+            peer: 2 * bytes,
+            ..UNLIMITED
+        },
+        MapLimit {
+            process: MAPPED.load(Ordering::Relaxed) + 2 * bytes,
+            ..UNLIMITED
+        },
+    ] {
+        let mut told = Told::default();
+        line.known = Known::new(limit);
+        let mut tell = |line: &mut Line, buf: &MsgBuf| {
+            assert!(told.tell(line.ends.0.as_raw_fd(), buf.lend()));
+            assert!(line.listen());
+            line.known.find(buf.lend()).is_some()
+        };
+        assert!(tell(&mut line, &buf));
+        assert!(tell(&mut line, &others[0]));
+        assert_eq!(line.known.mapped(), 2 * bytes);
+        assert!(!tell(&mut line, &others[1]));
+        let first = buf.lend().region();
+        line.say(&encode(GONE, first, Extent::default())[..GONE_LEN], None);
+        assert!(line.listen());
+        assert_eq!(line.known.mapped(), bytes);
+        let again = regions::info(others[1].lend().region()).expect("it is alive");
+        let (fd, extent) = (again.fd.expect("shared"), again.extent.expect("mapped"));
+        line.say(&encode(NEW, others[1].lend().region(), extent), Some(&fd));
+        assert!(line.listen());
+        assert!(line.known.find(others[1].lend()).is_some());
+    }
 }

@@ -259,6 +259,12 @@ impl Consumer {
             .store(u32::from(parked), Ordering::Relaxed);
     }
 
+    /// Has the producer put the data of later packets into the ring.
+    #[cold]
+    pub(in crate::shm) fn ask_for_copies(&self) {
+        self.line().copies.store(1, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     fn next_long(&mut self, at: u32, word: u64) -> Next {
         let (mut at, mut word) = (at, word);

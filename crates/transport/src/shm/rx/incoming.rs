@@ -161,7 +161,7 @@ impl Incoming {
                 Next::Nothing => return Taken::Nothing,
                 Next::Corrupt => return Taken::Corrupt,
                 Next::Reference { at, len } => match self.take_reference(at, len) {
-                    Some((data, ..)) if !self.can_find(data) => self.unmapped += 1,
+                    Some((data, ..)) if !self.can_find(data) => self.on_unmapped(),
                     Some((data, front, len)) => {
                         waiting.push(Named {
                             front,
@@ -211,6 +211,14 @@ impl Incoming {
         compiler_fence(Ordering::SeqCst);
         let len = u32::try_from(front_len).ok()?;
         Some((BufRef::from_bytes(name), front, len))
+    }
+
+    /// A packet is lost because its data cannot be mapped. It will be sent again, and comes whole:
+    /// the session is slower from now on, and lives.
+    #[cold]
+    fn on_unmapped(&mut self) {
+        self.unmapped += 1;
+        self.ring.ask_for_copies();
     }
 
     /// True if the data can be found, perhaps by what the peer has said since the last look.
