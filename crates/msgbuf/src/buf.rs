@@ -283,15 +283,16 @@ impl MsgBuf {
     ///
     /// ```
     /// # let mut pool = dunlin_msgbuf::Pool::new(dunlin_msgbuf::PoolConfig::default()).unwrap();
-    /// let mut buf = pool.alloc(3).unwrap();
+    /// let mut buf = pool.alloc(33).unwrap();
     /// buf.fill(b"abc").unwrap();
     /// let mut to = [0; 32];
     /// assert_eq!(buf.copy_short(&mut to), Some(3));
     /// assert_eq!(&to[..3], b"abc");
-    /// assert_eq!(buf.copy_short(&mut [0; 0]), None);
+    /// buf.fill(&[1; 33]).unwrap();
+    /// assert_eq!(buf.copy_short(&mut to), None);
     /// ```
     #[inline(always)]
-    pub fn copy_short<const N: usize>(&self, to: &mut [u8; N]) -> Option<u32> {
+    pub fn copy_short(&self, to: &mut [u8; 32]) -> Option<u32> {
         copy::fresh(to, self.data()).then_some(self.at().len)
     }
 
@@ -301,7 +302,7 @@ impl MsgBuf {
         copy::fresh_any(to, self.data());
     }
 
-    #[inline]
+    #[cold]
     fn revoke_lent(&mut self) {
         self.at().lent.store(false, Ordering::Relaxed);
         // SAFETY: our region lives as long as we do, and our block is a block of it.

@@ -1,13 +1,16 @@
 //! Copies of short messages, without a call and without waiting for the stores that have just
 //! filled them. Called by `buf`.
 //!
-//! A processor hands a value from a store to a load only if that one store covers all that the load
-//! asks for. A load of 32 bytes right after four stores of 8 waits until they have left the store
-//! buffer, which takes hundreds of nanoseconds if stores to a line of another core are in front of
-//! them. So what a user may have written a moment ago is read in words.
+//! What a user may have written a moment ago is read in words (`pair` says why), and stored in
+//! pairs of them where that takes no loop.
+
+use crate::pair::{PAIR, Pair};
 
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
+
+/// Bytes of a message that is stored as two pairs.
+const TWO: usize = 2 * PAIR;
 
 /// A word at any address.
 #[derive(Clone, Copy)]
@@ -15,23 +18,30 @@ const WORD: usize = size_of::<u64>();
 struct Unaligned(u64);
 
 /// Copies a message that lies in lines which were written a while ago.
-#[inline]
+#[inline(always)]
 pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
     match from.len() {
-        32..=64 => both_ends::<32>(to, from),
+        TWO => all::<TWO>(to, from),
+        33..=64 => both_ends::<TWO>(to, from),
         8..16 => both_ends::<8>(to, from),
         16..32 => both_ends::<16>(to, from),
-        _ => to.copy_from_slice(from),
+        _ => settled_other(to, from),
     }
 }
 
-/// Copies a message that may have been written a moment ago, in words: those of a message of `N`
-/// bytes, which is what `to` has room for, without a call. False if it is longer.
+/// The same for other lengths. Because it is a cold one, its caller does not move to memory before
+/// it what will be needed after it.
+#[cold]
+fn settled_other(to: &mut [u8], from: &[u8]) {
+    to.copy_from_slice(from);
+}
+
+/// Copies a message that may have been written a moment ago, in words: one that is as long as `to`
+/// without a call. False if it is longer.
 #[inline(always)]
-pub(crate) fn fresh<const N: usize>(to: &mut [u8; N], from: &[u8]) -> bool {
-    const { assert!(N.is_multiple_of(WORD)) };
+pub(crate) fn fresh(to: &mut [u8; TWO], from: &[u8]) -> bool {
     if let Ok(from) = from.try_into() {
-        words::<N>(to, from);
+        two_pairs(to, from);
         return true;
     }
     let to = to.get_mut(..from.len());
@@ -75,6 +85,16 @@ fn fresh_shorter(to: &mut [u8], from: &[u8]) {
     to_rest.copy_from_slice(from_rest);
 }
 
+/// Copies an array with a load for each of its words, and two stores.
+#[inline(always)]
+fn two_pairs(to: &mut [u8; TWO], from: &[u8; TWO]) {
+    let (first, second) = (Pair::load::<0, TWO>(from), Pair::load::<PAIR, TWO>(from));
+    let (places, _) = to.as_chunks_mut();
+    for (place, pair) in places.iter_mut().zip([first, second]) {
+        pair.store(place);
+    }
+}
+
 /// Copies an array with a load for each of its words.
 #[inline(always)]
 fn words<const N: usize>(to: &mut [u8; N], from: &[u8; N]) {
@@ -84,6 +104,14 @@ fn words<const N: usize>(to: &mut [u8; N], from: &[u8; N]) {
         // SAFETY: it points to as many initialised bytes, and needs no alignment. The load is
         // volatile so that the compiler does not make one wide load of several.
         *to = unsafe { from.read_volatile() }.0.to_ne_bytes();
+    }
+}
+
+/// Copies slices of `N` bytes.
+#[inline(always)]
+fn all<const N: usize>(to: &mut [u8], from: &[u8]) {
+    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+        *to = *from;
     }
 }
 

@@ -23,8 +23,9 @@ pub const LANE_LINE: usize = 64;
 /// Lines of a lane, and so most packets in it: a burst of the longest.
 pub const LANE_LINES: usize = 4 * super::RX_BURST;
 
+/// As long as fewer lines are used, there is room for the longest packet.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
-const ALL_LINES: u32 = LANE_LINES as u32;
+const ROOMY_LINES: u32 = (LANE_LINES - (LANE_WORD + LANE_PACKET) / LANE_LINE + 1) as u32;
 
 /// Indices are masked instead of compared.
 const MASK: usize = LANE_LINES - 1;
@@ -53,7 +54,7 @@ const _: () = assert!(LANE_WORD + LANE_PACKET <= LANE_LINES * LANE_LINE);
 pub struct Lane {
     bytes: Box<Bytes>,
     staged: Staged,
-    /// Lines that may hold packets; 0 while the lane is closed.
+    /// There is room while fewer lines hold packets; 0 while the lane is closed.
     limit: u32,
     /// Longest message that is taken.
     longest: u32,
@@ -122,11 +123,8 @@ impl Lane {
         if len > self.longest as usize {
             return None;
         }
-        let lines = if len <= IN_LINE { 1 } else { lines_of(len) };
-        if self.used() + lines > self.limit {
-            return None;
-        }
-        Some(LaneRoom(self.staged))
+        // For the longest packet, whatever this one needs: one question.
+        (self.used() < self.limit).then_some(LaneRoom(self.staged))
     }
 
     /// Writes a packet there.
@@ -144,7 +142,7 @@ impl Lane {
         let (_, packet) = lines[staged.lines() as usize & MASK].split_at_mut(LANE_WORD);
         let (head, body) = packet.split_at_mut(HEADER_LEN);
         let body = body.first_chunk_mut().expect("a line has this room");
-        let Some(len) = message.copy_short::<IN_LINE>(body) else {
+        let Some(len) = message.copy_short(body) else {
             let [first, second, third] = header;
             return self.write_long(peer, first, second, third, message);
         };
@@ -184,7 +182,7 @@ impl Lane {
         self.staged = Staged(0);
         self.limit = match self.longest {
             0 => 0,
-            _ => ALL_LINES,
+            _ => ROOMY_LINES,
         };
     }
 

@@ -145,10 +145,10 @@ impl Cells {
     /// `from` is good for reading `len` bytes, which lie outside the ring. The packet's cells do
     /// not reach beyond the last, belong to the caller, and contain the bytes written.
     #[inline(always)]
-    pub(super) unsafe fn write(&self, at: u32, offset: usize, from: *const u8, len: usize) {
+    pub(super) unsafe fn write(&self, at: usize, offset: usize, from: *const u8, len: usize) {
         // SAFETY: as the caller promises.
         unsafe {
-            let to = self.bytes(at).as_ptr().add(offset);
+            let to = self.bytes_at(at).as_ptr().add(offset);
             if len <= super::copy::SHORT {
                 super::copy::short(from, to, len);
             } else {
@@ -162,9 +162,9 @@ impl Cells {
     /// # Safety
     /// The cell belongs to the caller.
     #[inline(always)]
-    pub(super) unsafe fn write_whole(&self, at: u32, from: &[u8; ONE_CELL]) {
+    pub(super) unsafe fn write_whole(&self, at: usize, from: &[u8; ONE_CELL]) {
         // SAFETY: the cell has room for that many bytes after its word.
-        unsafe { super::copy::whole(from, self.bytes(at).as_ptr()) };
+        unsafe { super::copy::whole(from, self.bytes_at(at).as_ptr()) };
     }
 
     /// Prefetches a cell for writing.

@@ -7,6 +7,8 @@
 
 use std::ptr;
 
+use dunlin_msgbuf::{PAIR, Pair};
+
 use super::cells::ONE_CELL;
 
 /// Longest copy that [`short`] makes.
@@ -46,12 +48,6 @@ unsafe fn both_ends<T>(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// A word at any address.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-#[derive(Clone, Copy)]
-#[repr(C, packed)]
-struct Unaligned(u64);
-
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
@@ -61,98 +57,20 @@ const WORD: usize = size_of::<u64>();
 /// `to` is good for writing as many bytes, outside of `from`.
 #[inline(always)]
 pub(super) unsafe fn whole(from: &[u8; ONE_CELL], to: *mut u8) {
-    const { assert!(ONE_CELL == 7 * WORD) };
-    let (first, pairs) = load(from);
-    // SAFETY: seven words are written, at any alignment.
+    const { assert!(ONE_CELL == WORD + 3 * PAIR) };
+    let first = *from.first_chunk::<WORD>().expect("it is longer");
+    let pairs = [
+        (5 * WORD, Pair::load::<{ 5 * WORD }, _>(from)),
+        (3 * WORD, Pair::load::<{ 3 * WORD }, _>(from)),
+        (WORD, Pair::load::<WORD, _>(from)),
+    ];
+    // SAFETY: a word and three pairs are written, at any alignment.
     unsafe {
-        for (place, pair) in [5, 3, 1].into_iter().zip(pairs) {
-            to.add(place * WORD).cast::<Pair>().write_unaligned(pair);
+        for (place, pair) in pairs {
+            to.add(place).cast::<Pair>().write_unaligned(pair);
         }
-        to.cast::<u64>().write_unaligned(first);
+        to.cast::<[u8; WORD]>().write(first);
     }
-}
-
-/// Two words that are stored together.
-#[cfg(target_arch = "x86_64")]
-type Pair = std::arch::x86_64::__m128i;
-#[cfg(not(target_arch = "x86_64"))]
-type Pair = [u64; 2];
-
-/// Loads the first word of a packet, and the others in pairs, the last pair first: with a load for
-/// each word, of which the compiler would make wider ones.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
-fn load(from: &[u8; ONE_CELL]) -> (u64, [Pair; 3]) {
-    let (first, last, middle, second): (u64, Pair, Pair, Pair);
-    // SAFETY: the instructions read the seven words of `from`, at any alignment, and are there: the
-    // code is compiled for processors that have them.
-    #[cfg(target_feature = "avx")]
-    unsafe {
-        std::arch::asm!(
-            "vmovq {last}, qword ptr [{from} + 40]",
-            "vmovhps {last}, {last}, qword ptr [{from} + 48]",
-            "vmovq {middle}, qword ptr [{from} + 24]",
-            "vmovhps {middle}, {middle}, qword ptr [{from} + 32]",
-            "vmovq {second}, qword ptr [{from} + 8]",
-            "vmovhps {second}, {second}, qword ptr [{from} + 16]",
-            "mov {first}, qword ptr [{from}]",
-            from = in(reg) from.as_ptr(),
-            first = out(reg) first,
-            last = out(xmm_reg) last,
-            middle = out(xmm_reg) middle,
-            second = out(xmm_reg) second,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: as above; every x86-64 has these.
-    #[cfg(not(target_feature = "avx"))]
-    unsafe {
-        std::arch::asm!(
-            "movq {last}, qword ptr [{from} + 40]",
-            "movhps {last}, qword ptr [{from} + 48]",
-            "movq {middle}, qword ptr [{from} + 24]",
-            "movhps {middle}, qword ptr [{from} + 32]",
-            "movq {second}, qword ptr [{from} + 8]",
-            "movhps {second}, qword ptr [{from} + 16]",
-            "mov {first}, qword ptr [{from}]",
-            from = in(reg) from.as_ptr(),
-            first = out(reg) first,
-            last = out(xmm_reg) last,
-            middle = out(xmm_reg) middle,
-            second = out(xmm_reg) second,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    (first, [last, middle, second])
-}
-
-/// The same without instructions of our choice.
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-#[inline(always)]
-fn load(from: &[u8; ONE_CELL]) -> (u64, [Pair; 3]) {
-    let from = from.as_ptr().cast::<Unaligned>();
-    // SAFETY: the place is one of the seven words, which need no alignment. The load is volatile,
-    // so that the compiler does not make one wide load of several.
-    let word = |place| unsafe { from.add(place).read_volatile() }.0;
-    (
-        word(0),
-        [5, 3, 1].map(|place| both(word(place), word(place + 1))),
-    )
-}
-
-/// A pair of these words.
-#[cfg(all(target_arch = "x86_64", miri))]
-#[inline(always)]
-fn both(low: u64, high: u64) -> Pair {
-    // SAFETY: every x86-64 has the instruction.
-    unsafe { std::arch::x86_64::_mm_set_epi64x(high.cast_signed(), low.cast_signed()) }
-}
-
-/// A pair of these words.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn both(low: u64, high: u64) -> Pair {
-    [low, high]
 }
 
 #[cfg(test)]

@@ -137,8 +137,8 @@ impl Producer {
         let at = self.cells.index(self.tail);
         // SAFETY: the cell is free, because the tail is below the limit, and holds the packet.
         unsafe {
-            self.cells.write(at, 0, head.as_ptr(), head.len());
-            self.cells.write(at, head.len(), data, data_len);
+            self.cells.write(at as usize, 0, head.as_ptr(), head.len());
+            self.cells.write(at as usize, head.len(), data, data_len);
         }
         self.publish(self.tail, 1, head.len() + data_len, 0);
         Ok(())
@@ -213,8 +213,8 @@ impl Producer {
         let at = self.cells.index(start);
         // SAFETY: the cells are free, do not reach beyond the last, and hold the packet.
         unsafe {
-            self.cells.write(at, 0, head.as_ptr(), head.len());
-            self.cells.write(at, head.len(), data, data_len);
+            self.cells.write(at as usize, 0, head.as_ptr(), head.len());
+            self.cells.write(at as usize, head.len(), data, data_len);
         }
         if cells > 1 {
             self.dirty

@@ -11,7 +11,7 @@ impl Cells {
     /// `from` is good for reading `len` bytes.
     pub(in super::super) unsafe fn write(
         &self,
-        at: u32,
+        at: usize,
         offset: usize,
         from: *const u8,
         len: usize,
@@ -20,7 +20,7 @@ impl Cells {
         let bytes = unsafe { std::slice::from_raw_parts(from, len) };
         let start = WORD + offset;
         for cell in start / CELL..(start + len).div_ceil(CELL) {
-            let at = self.cell(at as usize + cell);
+            let at = self.cell(at + cell);
             let overlap = |low: usize, high: usize| {
                 let low = (cell * CELL + low).max(start);
                 let high = (cell * CELL + high).min(start + len);
@@ -45,7 +45,7 @@ impl Cells {
     ///
     /// # Safety
     /// None here: loom checks the accesses.
-    pub(in super::super) unsafe fn write_whole(&self, at: u32, from: &[u8; ONE_CELL]) {
+    pub(in super::super) unsafe fn write_whole(&self, at: usize, from: &[u8; ONE_CELL]) {
         // SAFETY: the bytes are an array.
         unsafe { self.write(at, 0, from.as_ptr(), from.len()) };
     }

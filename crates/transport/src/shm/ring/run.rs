@@ -67,6 +67,12 @@ impl Producer {
         let (count, fill) = (lines.len(), self.fill());
         self.tail += count as u64;
         self.clean(self.tail);
+        if count == packets.len() {
+            // Each is one line.
+            // SAFETY: there is room for all of the lines before the ring's end, so their cells are
+            // free.
+            return (count, unsafe { fill.singles(staged, lines, packets) });
+        }
         let (mut sum, mut data) = (0, 0);
         for packet in packets.iter().rev() {
             let len = staged.size(*packet);
@@ -119,7 +125,7 @@ impl Producer {
     #[inline(never)]
     fn push_lone_long(&mut self, lines: &[[u8; CELL]], len: usize) -> bool {
         let (fill, mut rest) = (self.fill(), lines);
-        let in_a_row = (self.cells.count() - fill.first) as usize;
+        let in_a_row = self.cells.count() as usize - fill.first;
         let fits = len <= self.longest as usize && lines.len() <= in_a_row;
         if !fits || self.tail + lines.len() as u64 + 1 > self.limit {
             return false;
@@ -129,7 +135,8 @@ impl Producer {
         // SAFETY: the limit says that the cells are free, and the ring does not end before them.
         unsafe { fill.last(&mut rest, len) };
         let until = self.lap_after(self.tail);
-        self.dirty.on_packet(fill.first, index(lines.len()), until);
+        self.dirty
+            .on_packet(index(fill.first), index(lines.len()), until);
         true
     }
 
@@ -138,7 +145,7 @@ impl Producer {
     fn fill(&self) -> Fill {
         Fill {
             cells: self.cells,
-            first: self.cells.index(self.tail),
+            first: self.cells.index(self.tail) as usize,
             sequence: self.sequence(self.tail),
         }
     }
@@ -159,7 +166,7 @@ impl Producer {
 #[derive(Clone, Copy)]
 struct Fill {
     cells: Cells,
-    first: u32,
+    first: usize,
     sequence: u64,
 }
 
@@ -196,11 +203,33 @@ impl Fill {
             let before = all.len().checked_sub(count).expect(LINES);
             let (before, many) = all.split_at(before);
             *lines = before;
-            let at = self.first + index(before.len());
+            let at = self.first + before.len();
             write_many(self.cells, at, many, len);
             self.show(at, len);
             u64::MAX >> (Dirty::RUN + 1 - count) << (before.len() + 1)
         }
+    }
+
+    /// Writes packets of one line each, and returns how many bytes they have.
+    ///
+    /// # Safety
+    /// As many cells as there are packets are free, and before the ring's end.
+    #[inline(always)]
+    unsafe fn singles<S: Staged>(
+        self,
+        staged: &S,
+        lines: &[[u8; CELL]],
+        packets: &[S::Packet],
+    ) -> u64 {
+        let mut sum = 0;
+        // By place: two iterators from the end cost twice as much.
+        for place in (0..packets.len()).rev() {
+            let (line, len) = (&lines[place], staged.size(packets[place]));
+            // SAFETY: as the caller promises.
+            unsafe { self.one(place, line.last_chunk().expect("a line is longer"), len) };
+            sum += len as u64;
+        }
+        sum
     }
 
     /// Writes a packet of one cell.
@@ -209,7 +238,7 @@ impl Fill {
     /// The cell is free, and the packet fits into it.
     #[inline(always)]
     unsafe fn one(self, place: usize, bytes: &[u8; ONE_CELL], len: usize) {
-        let at = self.first + index(place);
+        let at = self.first + place;
         // SAFETY: the cell is the caller's, and has room for as much as is written.
         unsafe {
             match len {
@@ -226,7 +255,7 @@ impl Fill {
     /// The cells are free, and the packet needs both of them.
     #[inline(always)]
     unsafe fn two(self, place: usize, [first, second]: &[[u8; CELL]; 2], len: usize) {
-        let (at, rest) = (self.first + index(place), len - ONE_CELL);
+        let (at, rest) = (self.first + place, len - ONE_CELL);
         // SAFETY: the cells are the caller's, and hold the packet.
         unsafe {
             let first = first.last_chunk().expect("a line is longer");
@@ -238,9 +267,9 @@ impl Fill {
 
     /// Writes the word of a packet whose other bytes are there.
     #[inline(always)]
-    fn show(self, at: u32, len: usize) {
+    fn show(self, at: usize, len: usize) {
         let word = self.sequence | (len as u64) << LEN_SHIFT;
-        self.cells.word(at).store(word, Ordering::Release);
+        self.cells.word_at(at).store(word, Ordering::Release);
     }
 }
 
@@ -249,7 +278,7 @@ impl Fill {
 /// # Safety
 /// The cells from `at` on are free, as many as there are lines, which the packet needs.
 #[inline(never)]
-unsafe fn write_many(cells: Cells, at: u32, lines: &[[u8; CELL]], len: usize) {
+unsafe fn write_many(cells: Cells, at: usize, lines: &[[u8; CELL]], len: usize) {
     let (first, rest) = lines.split_first().expect("there are several");
     let rest = &rest.as_flattened()[..len - ONE_CELL];
     // SAFETY: the cells are the caller's, and hold the packet.
