@@ -119,14 +119,14 @@ impl Core {
     #[inline(always)]
     pub(crate) fn next_packet<'a>(&mut self, bytes: &'a [u8]) -> Option<Packet<'a>> {
         let Context { moment, stats, .. } = &mut self.context;
-        let came = moment.present(moment.burst_time());
+        let came = moment.came();
         self.sessions.next_packet(bytes, came, stats)
     }
 
     /// The packet that `bytes` are in front of, if its data lies elsewhere and is as long.
     pub(crate) fn packet_of_data<'a>(&mut self, bytes: &'a [u8], len: usize) -> Option<Packet<'a>> {
         let Context { moment, stats, .. } = &mut self.context;
-        let came = moment.present(moment.burst_time());
+        let came = moment.came();
         self.sessions.packet_of_data(bytes, len, came, stats)
     }
 

@@ -123,7 +123,7 @@ impl Agenda {
         self.attention = true;
     }
 
-    /// The next session whose backlog may be able to move.
+    /// The session that has been in the queue for longest, which leaves it.
     pub(crate) fn pop_stalled(&mut self) -> Option<SessionIdx> {
         self.stalled.pop_front()
     }

@@ -13,6 +13,9 @@ pub(crate) struct Moment {
     /// When this iteration's burst was taken. Round trips, residences and what was received count
     /// from it, however long handlers have taken since.
     burst_time: Nanos,
+    /// Both on the clock on which silence is measured.
+    present_now: Nanos,
+    came: Nanos,
     /// How long ago the previous burst was taken, for round-trip samples (rule S10).
     away: Nanos,
     /// How long this endpoint has not run while it should have (rule S11).
@@ -26,6 +29,8 @@ impl Moment {
         Self {
             now,
             burst_time: Nanos::ZERO,
+            present_now: now,
+            came: Nanos::ZERO,
             away: Nanos::ZERO,
             absent: Nanos::ZERO,
             between_iterations: false,
@@ -35,9 +40,12 @@ impl Moment {
     /// An iteration begins; the one before began at `last_burst`.
     #[inline]
     pub(crate) fn begin_iteration(&mut self, now: Nanos, last_burst: Nanos) {
+        let present = self.present(now);
         *self = Self {
             now,
             burst_time: now,
+            present_now: present,
+            came: present,
             away: now.since(last_burst),
             absent: self.absent,
             between_iterations: false,
@@ -46,25 +54,27 @@ impl Moment {
 
     /// A packet of the burst has a reading of the clock of its own.
     pub(crate) fn begin_packet(&mut self, now: Nanos) {
-        self.now = now;
-        self.burst_time = now;
+        self.advance(now);
+        (self.burst_time, self.came) = (now, self.present_now);
     }
 
     /// Time has passed within an iteration, or in one that does nothing.
     #[inline]
     pub(crate) fn advance(&mut self, now: Nanos) {
-        self.now = now;
+        (self.now, self.present_now) = (now, self.present(now));
     }
 
     /// The endpoint is used between two iterations.
     pub(crate) fn leave_iteration(&mut self, now: Nanos) {
-        self.now = now;
+        self.advance(now);
         self.between_iterations = true;
     }
 
     /// This endpoint did not run for a time in which it should have.
     pub(crate) fn on_absence(&mut self, span: Nanos) {
         self.absent += span;
+        self.advance(self.now);
+        self.came = self.present(self.burst_time);
     }
 
     #[inline]
@@ -103,7 +113,13 @@ impl Moment {
     /// The time on that clock.
     #[inline]
     pub(crate) fn present_now(&self) -> Nanos {
-        self.present(self.now)
+        self.present_now
+    }
+
+    /// When this iteration's burst was taken, on that clock.
+    #[inline]
+    pub(crate) fn came(&self) -> Nanos {
+        self.came
     }
 }
 

@@ -320,9 +320,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         while let Some(ticket) = self.core.context.notices.pop_given_up() {
             self.call_user(|app, handlers, cx| (handlers.given_up)(app, ticket, cx));
         }
-        while let Some(session) = self.core.context.agenda.pop_stalled() {
-            self.core.resume(session);
-        }
+        self.core.resume_stalled();
         let (transfers, mut lent) = self.core.transfers();
         transfers.send_large(&mut lent);
         self.core.context.agenda.on_drained(self.core.is_waiting());

@@ -154,7 +154,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 return index;
             };
             let user = (&mut *app, &*handlers, &mut *dispatched);
-            if !run_packet(bytes, (index, 0), cursor, user, &mut cx) {
+            if !run_packet(bytes, (index + 1, 0), cursor, user, &mut cx) {
                 return index;
             }
         }
@@ -195,10 +195,10 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             ..
         } = self;
         let mut cx = Cx { core, dropped };
-        let place = (index, cursor.offset);
+        let next = (index, cursor.offset + packet.len());
         // Before it runs, because it counts even if a function of the user panics.
         cursor.plain += 1;
-        let ran = run_packet(packet, place, cursor, (app, handlers, dispatched), &mut cx);
+        let ran = run_packet(packet, next, cursor, (app, handlers, dispatched), &mut cx);
         match ran {
             true => cursor.offset += packet.len(),
             false => cursor.plain -= 1,
@@ -263,12 +263,12 @@ fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
 /// The user's state and functions, as far as ordinary packets concern them.
 type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
 
-/// The packet that these bytes are, if it is an ordinary one; false if it is not. `place`: its
-/// frame, and where in that it begins.
+/// The packet that these bytes are, if it is an ordinary one; false if it is not. `next`: frame and
+/// offset with which the burst goes on if a function of the user panics.
 #[inline(always)]
 fn run_packet<App>(
     bytes: &[u8],
-    (frame, offset): (usize, usize),
+    next: (usize, usize),
     cursor: &mut Cursor,
     (app, handlers, dispatched): User<'_, App>,
     cx: &mut Cx<'_>,
@@ -280,7 +280,6 @@ fn run_packet<App>(
         return false;
     }
     let core = &mut *cx.core;
-    let next = (frame, offset + bytes.len());
     if u64::from(low(words[0])) == PLAIN_RESPONSE {
         let ended = core
             .calls

@@ -43,7 +43,7 @@ impl Core {
         peer: PeerId,
         answer: &SessionOffer,
     ) -> Result<(), OpenError> {
-        let heard = self.context.moment.present(self.context.moment.now());
+        let heard = self.context.moment.present_now();
         let index = session.index();
         if self.sessions.complete(session, peer, answer, heard)? {
             self.open_slots(index);
@@ -73,7 +73,7 @@ impl Core {
             first_req: offer.first_req,
         };
         let index = self.begin_session(&terms, true)?;
-        let heard = self.context.moment.present(self.context.moment.now());
+        let heard = self.context.moment.present_now();
         self.sessions.join(index, peer, offer, heard);
         self.sessions
             .at_mut(index)

@@ -111,9 +111,7 @@ impl Calls {
     /// A call that its user waits for was answered: how long that took.
     #[inline(always)]
     pub(super) fn note_answered(&self, idx: CallIdx, context: &mut Context) {
-        let moment = &context.moment;
-        let came = moment.present(moment.burst_time());
-        let took = came.since(self.at(idx).first_sent);
+        let took = context.moment.came().since(self.at(idx).first_sent);
         #[cfg(feature = "mutants")]
         let took = took + Nanos(context.shows(crate::mutant::Mutant::MeasuredLonger).into());
         context.stats.on_answered(took);

@@ -80,9 +80,8 @@ impl Place<'_> {
 }
 
 impl Calls {
-    /// A response, which ends its call. The msgbufs are filled and taken out of the call last:
-    /// until then little has to be remembered, and if anything could panic while they are in no
-    /// table, they would have to go through memory.
+    /// A response, which ends its call. The msgbufs are taken out of the call last:
+    /// if anything could panic while they are in no table, they would have to go through memory.
     #[inline(always)]
     pub(crate) fn end_plain(
         &mut self,
@@ -95,23 +94,22 @@ impl Calls {
         let slot = self.slots.get_mut(known.slot())?;
         let idx = slot.awaited(words[2])?;
         let (call, free) = self.table.get_beside_free(idx)?;
-        if !call.can_take(data.len(), &context.outbox) {
+        // The last look, and the first change.
+        if !call.take(data, &context.outbox) {
             return None;
         }
-        // Nothing is unusual: from here on everything changes.
         slot.vacate_awaited(known.window());
         #[cfg(feature = "mutants")]
         slot.stop_number(known.req(), known.window(), context);
+        let came = context.moment.came();
+        context.stats.on_answered(came.since(call.first_sent));
+        context.stats.on_completion();
+        free.put(idx);
         let (waits, session) = (known.has_waiting(), known.release());
         if waits {
             let line = sessions.at_mut(session.index());
             context.wake(session.index(), line);
         }
-        let came = context.moment.present(context.moment.burst_time());
-        context.stats.on_answered(came.since(call.first_sent));
-        context.stats.on_completion();
-        free.put(idx);
-        call.take(data);
         let (tag, bufs) = (call.tag, call.bufs.take()?);
         call.end();
         Some(Ended { session, tag, bufs })
@@ -193,27 +191,22 @@ fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<
 }
 
 impl Call {
-    /// A response of `len` bytes fits, and the transport is done with the request.
+    /// Makes `data` its response, if that fits and the transport is done with the request. Else
+    /// nothing has changed.
     #[inline(always)]
-    fn can_take(&self, len: usize, outbox: &Outbox) -> bool {
-        let Some(bufs) = &self.bufs else {
-            return false;
-        };
-        len <= bufs.response.capacity() && (self.was_copied() || outbox.is_done(self.tx_end))
-    }
-
-    /// Makes `data` its response, which [`Self::can_take`] has seen to fit.
-    #[inline(always)]
-    fn take(&mut self, data: &[u8]) {
+    fn take(&mut self, data: &[u8], outbox: &Outbox) -> bool {
         let copied = self.was_copied();
         let Some(bufs) = &mut self.bufs else {
-            return;
+            return false;
         };
-        if !copied {
+        if !copied && !outbox.is_done(self.tx_end) {
+            return false;
+        }
+        let fits = bufs.response.fill(data).is_ok();
+        if fits && !copied {
             bufs.request.revoke();
         }
-        let filled = bufs.response.fill(data);
-        debug_assert!(filled.is_ok());
+        fits
     }
 
     /// The transport has got a copy of the request, and not the request itself.
@@ -245,7 +238,7 @@ impl Call {
         self.sample = false;
         self.spare = 0;
         self.sent = now;
-        self.first_sent = context.moment.present(now);
+        self.first_sent = context.moment.present_now();
         CallId::new(index, self.generation)
     }
 }

@@ -5,10 +5,10 @@ use super::*;
 #[test]
 fn silence_is_not_counted_while_the_endpoint_is_absent() {
     let mut moment = Moment::new(Nanos(1_000));
-    let heard = moment.present(moment.now());
+    let heard = moment.present_now();
     moment.on_absence(Nanos(500));
     moment.advance(Nanos(1_700));
-    assert_eq!(moment.present(moment.now()).since(heard), Nanos(200));
+    assert_eq!(moment.present_now().since(heard), Nanos(200));
 }
 
 #[test]
