@@ -7,7 +7,7 @@ use crate::congestion::wheel::{Paced, Wheel};
 use crate::congestion::{Sample, Way};
 use crate::handle::FlowIdx;
 use crate::scheme::{Bypasses, BytesPerSec};
-use crate::session::rtt::SAMPLE_INTERVAL;
+use crate::session::rtt::{CALM_INTERVAL, SAMPLE_INTERVAL};
 use crate::slab::Slab;
 use crate::time::Nanos;
 
@@ -66,12 +66,14 @@ impl Pacer {
         }
     }
 
-    /// How often a session at line rate asks for a round trip (rule S10).
+    /// How often a session with this flow, or with none, asks for a round trip at line rate (rule
+    /// S10).
     #[inline]
-    pub(crate) fn sample_interval(&self) -> Nanos {
-        match self.bypasses.timely {
-            true => SAMPLE_INTERVAL,
-            false => Nanos::ZERO,
+    pub(crate) fn sample_interval(&self, flow: FlowIdx) -> Nanos {
+        match (self.bypasses.timely, flow) {
+            (true, FlowIdx::NONE) => CALM_INTERVAL,
+            (true, _) => SAMPLE_INTERVAL,
+            (false, _) => Nanos::ZERO,
         }
     }
 

@@ -101,7 +101,7 @@ impl Calls {
         context: &mut Context,
     ) -> Started {
         let moment = &context.moment;
-        let (now, present) = (moment.now(), moment.present(moment.now()));
+        let (now, present) = (moment.now(), moment.present_now());
         let at = line.take_slot();
         self.occupy(at, idx);
         let call = self.at_mut(idx);
@@ -110,7 +110,7 @@ impl Calls {
         call.home = home(call.session(), place(at));
         call.sent = now;
         call.first_sent = present;
-        call.sample = line.ask_for_sample(now, pacer.sample_interval());
+        call.sample = line.ask_for_sample(now, pacer.sample_interval(line.flow()));
         call.tx_end = TxSeq(0);
         #[cfg(feature = "mutants")]
         if call.sample && context.shows(crate::mutant::Mutant::SampleUnsettled) {

@@ -60,6 +60,23 @@ fn a_session_at_line_rate_need_not_wait() {
 }
 
 #[test]
+fn a_session_without_a_flow_asks_for_fewer_round_trips() {
+    let (mut pacer, flow) = with(None, None);
+    assert_eq!(pacer.sample_interval(flow), Nanos::from_micros(10));
+    assert_eq!(
+        pacer.sample_interval(FlowIdx::NONE),
+        Nanos::from_micros(100)
+    );
+    let each = Bypasses {
+        timely: false,
+        ..Bypasses::default()
+    };
+    pacer.set_bypasses(each);
+    assert_eq!(pacer.sample_interval(flow), Nanos::ZERO);
+    assert_eq!(pacer.sample_interval(FlowIdx::NONE), Nanos::ZERO);
+}
+
+#[test]
 fn packets_take_places_one_after_the_other() {
     let (mut pacer, flow) = with(Some(BytesPerSec(LINE_RATE.0 / 2)), None);
     let now = Nanos(100);
