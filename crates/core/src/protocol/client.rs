@@ -47,6 +47,13 @@ impl Core {
         response: MsgBuf,
         given: Given,
     ) -> Result<CallId, CallError> {
+        if self.sessions.is_stalled(session) {
+            // Those that came first leave first. Else this call would wait behind them until the
+            // iteration's end, and so would each that follows it.
+            self.resume_stalled();
+            let (req_type, tag, options) = given;
+            return self.call(session, req_type, request, response, tag, options);
+        }
         let (sessions, context) = (&mut self.sessions, &mut self.context);
         let bufs = [request, response];
         let [request, response] = match self
@@ -87,15 +94,18 @@ impl Core {
         }
     }
 
-    /// Sends what the session's slots and credits allow of the calls that wait.
-    pub(crate) fn resume(&mut self, session: SessionIdx) {
-        let line = self.sessions.at_mut(session);
-        line.leave_stall_queue();
-        while self.sessions.at(session).can_send()
-            && let Some(idx) = self.calls.first_waiting(session)
-        {
-            self.calls.unlink(idx, self.sessions.at_mut(session));
-            self.start(session, idx);
+    /// Sends what slots and credits allow of the calls that wait, in the sessions whose backlog may
+    /// be able to move.
+    #[inline(never)]
+    pub(crate) fn resume_stalled(&mut self) {
+        while let Some(session) = self.context.agenda.pop_stalled() {
+            self.sessions.at_mut(session).leave_stall_queue();
+            while self.sessions.at(session).can_send()
+                && let Some(idx) = self.calls.first_waiting(session)
+            {
+                self.calls.unlink(idx, self.sessions.at_mut(session));
+                self.start(session, idx);
+            }
         }
     }
 

@@ -112,6 +112,11 @@ impl Sessions {
             .filter(|line| line.generation() == session.generation() && line.is_live())
     }
 
+    /// Calls of the session wait that could leave.
+    pub(crate) fn is_stalled(&self, session: Session) -> bool {
+        self.find_line(session).is_some_and(Line::is_stalled)
+    }
+
     #[inline]
     pub(crate) fn handle(&self, index: SessionIdx) -> Session {
         Session::new(index, self.at(index).generation())

@@ -57,3 +57,30 @@ fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     pair.pass(Nanos::from_secs(1));
     assert_eq!(pair.done().len(), 2);
 }
+
+/// Else it would have to wait as well, and each call of the session after it.
+#[test]
+fn a_call_that_waits_leaves_before_the_next_one_is_made() {
+    for common in [true, false] {
+        let mut config = Config::default();
+        config.bypasses.common = common;
+        let mut pair = Pair::with(config, options(2, 32));
+        pair.client.rpc.on_completion(|app, done, cx| {
+            let tag = done.tag;
+            app.done.push((tag, Ok(done.response.data().to_vec())));
+            // Two answers come together: the first one's slot is the third call's.
+            if tag == Tag(1) {
+                cx.call(done.session, ECHO, done.request, done.response, Tag(3))
+                    .unwrap();
+            }
+        });
+        for tag in 0..3 {
+            pair.call(ECHO, b"x", tag);
+        }
+        pair.run();
+        let tags: Vec<u64> = pair.done().iter().map(|(tag, _)| tag.0).collect();
+        assert_eq!(tags, [0, 1, 2, 3]);
+        assert_eq!(pair.client.rpc.counters().stalls, 1, "the third call");
+        pair.assert_clean();
+    }
+}

@@ -87,6 +87,11 @@ impl Line {
         stalls
     }
 
+    /// It is in the stall queue.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.marks.has(Marks::STALLED)
+    }
+
     /// A short request may leave now, and nothing else has to be looked at.
     #[inline(always)]
     pub(in crate::session) fn is_plain(&self, generation: u32, len: u32, now: Nanos) -> bool {
