@@ -4,6 +4,8 @@
 //! What a user may have written a moment ago is read in words (`pair` says why), and stored in
 //! pairs of them where that takes no loop.
 
+use std::hint::cold_path;
+
 use crate::pair::{PAIR, Pair};
 
 /// Bytes of a word.
@@ -25,15 +27,12 @@ pub(crate) fn settled(to: &mut [u8], from: &[u8]) {
         33..=64 => both_ends::<TWO>(to, from),
         8..16 => both_ends::<8>(to, from),
         16..32 => both_ends::<16>(to, from),
-        _ => settled_other(to, from),
+        // As a cold way, it does not make the caller move to memory what will be needed after it.
+        _ => {
+            cold_path();
+            to.copy_from_slice(from);
+        }
     }
-}
-
-/// The same for other lengths. Because it is a cold one, its caller does not move to memory before
-/// it what will be needed after it.
-#[cold]
-fn settled_other(to: &mut [u8], from: &[u8]) {
-    to.copy_from_slice(from);
 }
 
 /// Copies a message that may have been written a moment ago, in words: one that is as long as `to`
