@@ -80,7 +80,7 @@ fn connect<T: Connect>(
         same_host,
         same_process: same_host,
         local: None,
-        remote: None,
+        remote: Some(std::net::Ipv4Addr::LOCALHOST.into()),
     };
     let (pending, offer) = T::offer(&mut a.rx, &mut a.tx, &info(uid)).expect("room for a peer");
     let (to_a, answer) = T::accept(&mut b.rx, &mut b.tx, &info(1), offer).expect("a good offer");

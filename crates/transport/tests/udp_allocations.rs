@@ -35,7 +35,7 @@ fn star<T: Connect>(
             same_host,
             same_process: same_host,
             local: None,
-            remote: None,
+            remote: Some(std::net::Ipv4Addr::LOCALHOST.into()),
         };
         let (pending, offer) = T::offer(&mut from.rx, &mut from.tx, &info(uid)).unwrap();
         let (_, answer) = T::accept(&mut to.rx, &mut to.tx, &info(9), offer).unwrap();
