@@ -3,8 +3,8 @@
 //! A processor hands a value from a store to a load only if that one store covers all that the load
 //! asks for; else the load waits until the store has left the store buffer, which takes hundreds of
 //! nanoseconds behind stores to a line of another core. So what was stored as words a moment ago is
-//! read as words. Stores are what runs out first where lines go to another core, so there are few
-//! of them. Called by `copy`, and by transports.
+//! read as words. Room in the store buffer is the first thing to run out where lines go to another
+//! core, so two words share a store. Called by `copy`, and by transports.
 
 #[cfg(target_arch = "x86_64")]
 type Both = std::arch::x86_64::__m128i;
@@ -44,47 +44,36 @@ impl Pair {
     }
 }
 
-/// # Safety
-/// `from` is good for reading two words at the offset, at any alignment.
-#[cfg(all(target_arch = "x86_64", target_feature = "avx", not(miri)))]
-#[inline(always)]
-unsafe fn load<const AT: usize>(from: *const u8) -> Both {
-    let pair;
-    // SAFETY: the instructions read these words, and the code is compiled for processors that have
-    // them.
-    unsafe {
-        std::arch::asm!(
-            "vmovq {pair}, qword ptr [{from} + {at}]",
-            "vmovhps {pair}, {pair}, qword ptr [{from} + {at} + 8]",
-            from = in(reg) from,
-            at = const AT,
-            pair = out(xmm_reg) pair,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    pair
+/// Loads the lower word, and then the upper one, by these instructions.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+macro_rules! load_by {
+    ($lower:literal, $upper:literal, $from:ident) => {{
+        let pair;
+        // SAFETY: the caller of `load` promises both words, and the code is compiled for processors
+        // that have the instructions.
+        unsafe {
+            std::arch::asm!(
+                concat!($lower, ", qword ptr [{from} + {at}]"),
+                concat!($upper, ", qword ptr [{from} + {at} + 8]"),
+                from = in(reg) $from,
+                at = const AT,
+                pair = out(xmm_reg) pair,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        pair
+    }};
 }
 
-/// The same on processors without wide registers.
-///
 /// # Safety
-/// As above.
-#[cfg(all(target_arch = "x86_64", not(target_feature = "avx"), not(miri)))]
+/// `from` is good for reading two words at the offset, at any alignment.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 unsafe fn load<const AT: usize>(from: *const u8) -> Both {
-    let pair;
-    // SAFETY: as above; every x86-64 has the instructions.
-    unsafe {
-        std::arch::asm!(
-            "movq {pair}, qword ptr [{from} + {at}]",
-            "movhps {pair}, qword ptr [{from} + {at} + 8]",
-            from = in(reg) from,
-            at = const AT,
-            pair = out(xmm_reg) pair,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    pair
+    #[cfg(target_feature = "avx")]
+    return load_by!("vmovq {pair}", "vmovhps {pair}, {pair}", from);
+    #[cfg(not(target_feature = "avx"))]
+    return load_by!("movq {pair}", "movhps {pair}", from);
 }
 
 /// The same without instructions of our choice.
@@ -94,15 +83,28 @@ unsafe fn load<const AT: usize>(from: *const u8) -> Both {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(always)]
 unsafe fn load<const AT: usize>(from: *const u8) -> Both {
+    // SAFETY: the caller promises both words.
+    unsafe { both(word_at(from.add(AT)), word_at(from.add(AT + 8))) }
+}
+
+/// Copies a word, by a load that the compiler does not make wider.
+#[inline(always)]
+pub(crate) fn copy_word(to: &mut [u8; 8], from: &[u8; 8]) {
+    // SAFETY: all of its bytes are initialised.
+    *to = unsafe { word_at(from.as_ptr()) }.to_ne_bytes();
+}
+
+/// # Safety
+/// `from` is good for reading a word, at any alignment.
+#[inline(always)]
+unsafe fn word_at(from: *const u8) -> u64 {
     /// A word at any address.
     #[derive(Clone, Copy)]
     #[repr(C, packed)]
     struct Unaligned(u64);
 
-    // SAFETY: the caller promises both words. The loads are volatile, so that the compiler does not
-    // make one of them.
-    let word = |place| unsafe { from.add(AT).cast::<Unaligned>().add(place).read_volatile() }.0;
-    both(word(0), word(1))
+    // SAFETY: as the caller promises.
+    unsafe { from.cast::<Unaligned>().read_volatile() }.0
 }
 
 #[cfg(all(target_arch = "x86_64", miri))]

@@ -13,8 +13,9 @@ pub(crate) struct Moment {
     /// When this iteration's burst was taken. Round trips, residences and what was received count
     /// from it, however long handlers have taken since.
     burst_time: Nanos,
-    /// Both on the clock on which silence is measured.
+    /// `now`, on the clock on which silence is measured.
     present_now: Nanos,
+    /// `burst_time`, on that clock.
     came: Nanos,
     /// How long ago the previous burst was taken, for round-trip samples (rule S10).
     away: Nanos,

@@ -48,8 +48,8 @@ impl Core {
         given: Given,
     ) -> Result<CallId, CallError> {
         if self.sessions.is_stalled(session) {
-            // Those that came first leave first. Else this call would wait behind them until the
-            // iteration's end, and so would each that follows it.
+            // Calls that wait leave first. Else this call would wait behind them until the
+            // iteration's end, and so would each later call of the session.
             self.resume_stalled();
             let (req_type, tag, options) = given;
             return self.call(session, req_type, request, response, tag, options);

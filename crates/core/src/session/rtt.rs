@@ -88,9 +88,9 @@ impl Rtt {
 /// sides then read their clocks once more, and the estimate does not need it of every answer.
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 
-/// The same of a session without congestion control, whose timeouts alone are computed from it. At
-/// millions of RPCs a second, every tenth would ask in the shorter interval, and leave the common
-/// path four times.
+/// The same for a session without congestion control, where samples serve timeouts alone. A request
+/// that asks, and its answer, leave the common path at both ends; at millions of RPCs a second, the
+/// shorter interval would make every tenth ask.
 pub(crate) const CALM_INTERVAL: Nanos = Nanos::from_micros(100);
 
 /// A sample is dropped if this endpoint was away for longer than this when the answer may have

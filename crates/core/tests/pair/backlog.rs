@@ -58,7 +58,7 @@ fn a_call_that_waited_for_a_slot_is_resent_when_it_is_lost() {
     assert_eq!(pair.done().len(), 2);
 }
 
-/// Else it would have to wait as well, and each call of the session after it.
+/// If it did not, the next call would have to wait too, and each later one of the session.
 #[test]
 fn a_call_that_waits_leaves_before_the_next_one_is_made() {
     for common in [true, false] {
@@ -68,7 +68,7 @@ fn a_call_that_waits_leaves_before_the_next_one_is_made() {
         pair.client.rpc.on_completion(|app, done, cx| {
             let tag = done.tag;
             app.done.push((tag, Ok(done.response.data().to_vec())));
-            // Two answers come together: the first one's slot is the third call's.
+            // Two answers come together. The third call takes the slot that the first one frees.
             if tag == Tag(1) {
                 cx.call(done.session, ECHO, done.request, done.response, Tag(3))
                     .unwrap();
