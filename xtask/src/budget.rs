@@ -1,5 +1,5 @@
 //! The budget: how many instructions, stores and loads an RPC over shared memory costs its client
-//! and its server, and whether that is more than `budget.toml` allows.
+//! and its server. `budget.toml` has the limits.
 //!
 //! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run; it is
 //! built once as the measured binaries are and once as a user's program (`builds.rs`). `rows.rs`
@@ -214,7 +214,8 @@ fn to_json(outcome: &Outcome) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Says what is above its ceiling and what could be lowered; true if nothing is above.
+/// Prints the counts that are above their ceilings and the ceilings that could be lowered; true if
+/// no count is above.
 fn judge(outcomes: &[Outcome], args: &Args) -> bool {
     let mut is_within = true;
     let mut loose = 0;
@@ -256,7 +257,7 @@ fn judge(outcomes: &[Outcome], args: &Args) -> bool {
     is_within
 }
 
-/// Text for people: beside the table, or away from the JSON.
+/// Writes text for people: to the terminal, or to the error output if the output is JSON.
 fn say(args: &Args, text: &str) {
     match args.json {
         true => eprintln!("{text}"),

@@ -1,5 +1,5 @@
-//! The processes of a run, and its phases: quiet, then attacks by turns on another server and on
-//! the one that is watched, until the time is over or something is found.
+//! The processes of a run and its phases: one without attacks, then attacks by turns on another
+//! server and on the watched one, until the time is over or a fault is found.
 //!
 //! Invariant: the watched server and the healthy client run from the beginning to the end, so
 //! everything that an attack leaves behind is seen later.
@@ -23,11 +23,11 @@ use crate::words::{Ask, Deeds, Event, Orders, Stats, Target};
 
 /// Time in which a process begins, or answers.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pools grow, and pages are touched, in the first of this.
+/// The part of the quiet time in which pools grow and pages are touched.
 const WARM: Duration = Duration::from_secs(2);
 /// Time without attackers.
 const QUIET: Duration = Duration::from_secs(5);
-/// Time of a phase in which the other server is attacked, and of one in which this one is.
+/// Time of a phase of attacks on the other server, and of one on the watched server.
 const ELSEWHERE: Duration = Duration::from_secs(6);
 const ATTACK: Duration = Duration::from_secs(14);
 /// Time between two looks at the server.
@@ -35,10 +35,10 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time by which a phase is over at the latest, for attackers that are late.
 const LATE: Duration = Duration::from_secs(30);
 
-/// Rest of a thread that only sleeps, above which the machine has stood still: other threads may
-/// then miss a failure timeout of a second, and no attacker is to blame.
+/// If a nap takes longer than this, the machine has stood still: other threads may then miss a
+/// failure timeout of a second, and no attacker is to blame.
 const STILL: Duration = Duration::from_millis(300);
-/// Time for which that thread sleeps.
+/// The nap of the thread that only sleeps.
 const NAP: Duration = Duration::from_millis(10);
 
 /// A server and where it listens.
@@ -100,7 +100,7 @@ impl<'a> Stage<'a> {
             self.attack(Phase::Elsewhere, ELSEWHERE)?;
             let left = end.saturating_duration_since(Instant::now());
             self.attack(Phase::Attacked, left.min(ATTACK).max(ELSEWHERE))?;
-            // The rest of the run would only bury it.
+            // More output would only bury the fault.
             if !judge::at_once(&self.seen).is_empty() {
                 return Ok(());
             }
@@ -108,7 +108,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// All attackers at one of the servers.
+    /// Runs all attackers against one of the servers.
     fn attack(&mut self, phase: Phase, span: Duration) -> anyhow::Result<()> {
         let watch = Watch::start();
         let target = match phase {
@@ -137,7 +137,7 @@ impl<'a> Stage<'a> {
                 match attacker.try_receive::<Deeds>() {
                     Ok(Some(done)) => deeds.push(done),
                     Ok(None) => left.push(attacker),
-                    // The others go on.
+                    // One attacker that failed is noted; the others go on.
                     Err(error) => self.seen.ended.push(format!("{error:#}")),
                 }
             }
@@ -168,7 +168,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// The sight of the healthy client since it was asked last.
+    /// The healthy client's counts since the last request for them.
     fn ask(&mut self) -> anyhow::Result<Stats> {
         self.client.send(&Ask)?;
         self.client.receive(PATIENCE).context("the healthy client")

@@ -1,6 +1,6 @@
-//! The asynchronous face: an endpoint, and the futures that one thread runs on it. No
-//! runtime is needed, [`Local::block_on`] drives both; beside a runtime, [`Local::turn`] and the
-//! endpoint's descriptor do.
+//! The asynchronous face: an endpoint, and the futures that one thread runs on it. Without a
+//! runtime, [`Local::block_on`] drives both; in a task of a runtime, [`Local::turn`] does, with the
+//! endpoint's descriptor.
 //!
 //! ```
 //! use std::time::Duration;
@@ -30,10 +30,10 @@
 //! # }
 //! ```
 //!
-//! One round: an iteration of the endpoint, whose handlers and continuations poll the future that
-//! waits for what came, with the endpoint lent to it (`tasks.rs`); then, with the endpoint at rest,
-//! tasks that were woken otherwise are polled (`executor.rs`). Their calls then leave with the next
-//! iteration.
+//! One turn is an iteration of the endpoint, whose handlers and continuations poll the future that
+//! waits for their event, with the endpoint lent to it (`tasks.rs`). Then, with the endpoint at
+//! rest, the tasks that other events woke are polled (`executor.rs`); their calls leave with the
+//! next iteration.
 
 // But for `lent.rs`.
 #![deny(unsafe_code)]

@@ -2,10 +2,10 @@
 //! timers, tasks to poll, and the way to the endpoint. No code of the user runs while one of these
 //! cells is borrowed.
 //!
-//! While a future is polled, the endpoint is lent to it (`lent.rs`): a step of a pointer. At other
-//! times, as in [`Local::caller`](crate::Local::caller) outside a poll, it is found through the
-//! `Local`. Either way every operation takes effect at once; packets leave with the iteration that
-//! runs, or the next.
+//! While a future is polled, the endpoint is lent to it (`lent.rs`), which costs one write of a
+//! pointer. At other times, as in [`Local::caller`](crate::Local::caller) outside a poll, the
+//! future finds the endpoint through the `Local`. Either way every operation takes effect at once;
+//! packets leave with the current iteration, or the next.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Weak;
@@ -24,16 +24,17 @@ use crate::wake::{Current, WakeBy};
 
 /// An endpoint that is at rest.
 pub(super) trait Port {
-    /// Uses it, with a new look at the clock. False if it is gone, or in use up the stack.
+    /// Runs `run` with the endpoint, after a new look at the clock. False if the endpoint is gone,
+    /// or in use up the stack.
     fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool;
 }
 
-/// See the file.
+/// State that futures and their executor share.
 #[derive(Default)]
 pub(super) struct State {
     /// The endpoint, while futures are polled.
     pub(super) lent: Lent,
-    /// And at other times.
+    /// The way to the endpoint at other times.
     pub(super) port: OnceCell<Weak<dyn Port>>,
     pub(super) calls: RefCell<Calls>,
     pub(super) timers: RefCell<Timers>,
@@ -41,17 +42,17 @@ pub(super) struct State {
     pub(super) remote: Arc<Remote>,
     /// Requests that were dropped while the endpoint was in use.
     pub(super) abandoned: RefCell<Vec<Ticket>>,
-    /// Futures that were spawned and not yet taken over.
+    /// Futures that were spawned, which the executor has not taken over yet.
     pub(super) spawned: RefCell<Vec<Spawned>>,
-    /// Wakers that are not ours: they run code of others, so they wait until the iteration ends.
+    /// Wakers of other executors: they run foreign code, so they wait until the iteration ends.
     others: RefCell<Vec<Waker>>,
     /// Futures that wait for a session to open or close.
     sessions: RefCell<Vec<WakeBy>>,
     /// The task that was polled last.
     pub(super) current: Current,
-    /// Why the call was refused that was issued last.
+    /// The reason why the last call was refused.
     pub(super) refused: Cell<Option<Error>>,
-    /// The task that runs this face beside other things, and waits.
+    /// The waiting task that runs this face, if a foreign executor does.
     pub(super) driver: RefCell<Option<Waker>>,
     /// Futures that panicked.
     pub(super) panics: Cell<u64>,
@@ -78,7 +79,7 @@ impl State {
         result
     }
 
-    /// Nothing waits for a future to be polled.
+    /// Whether no future waits to be polled.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.ready.borrow().is_empty()
@@ -88,14 +89,14 @@ impl State {
             && !self.remote.any()
     }
 
-    /// Keeps the reason of a call that is refused, for its future; false.
+    /// Keeps the reason of a call that is refused, for its future. Returns false.
     #[cold]
     pub(super) fn refuse(&self, error: Error) -> bool {
         self.refused.set(Some(error));
         false
     }
 
-    /// A task that waits for something of ours is polled soon.
+    /// Has a task that waits for one of our events polled soon.
     #[inline]
     pub(super) fn wake(&self, future: WakeBy) {
         match future {
@@ -105,7 +106,7 @@ impl State {
         }
     }
 
-    /// Wakes those whose wakers are not ours.
+    /// Wakes the futures whose wakers are not ours.
     pub(super) fn wake_others(&self) {
         loop {
             let waker = self.others.borrow_mut().pop();
@@ -122,7 +123,7 @@ impl State {
         }
     }
 
-    /// The endpoint goes away: futures that wait for a timer or a session are woken to see it.
+    /// Wakes the futures that wait for a timer or a session, because the endpoint goes away.
     pub(super) fn wake_all(&self) {
         while let Some(future) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
             self.wake(future);
@@ -130,7 +131,8 @@ impl State {
         self.wake_for_sessions();
     }
 
-    /// A session has opened or closed: each future that waits for that looks whether it is its own.
+    /// Wakes all futures that wait for sessions, because one has opened or closed; each checks
+    /// whether it is its own.
     pub(super) fn wake_for_sessions(&self) {
         for future in self.sessions.borrow_mut().drain(..) {
             self.wake(future);

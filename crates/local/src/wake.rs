@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::task::{Context, Waker};
 
-/// The future to wake: our own tasks by number, without touching a waker.
+/// The future to wake: one of our own tasks by its number, any other by its waker.
 #[derive(Debug, Default)]
 pub(super) enum WakeBy {
     #[default]
@@ -19,7 +19,7 @@ pub(super) enum WakeBy {
 pub(super) struct Current(Cell<Option<(u32, *const ())>>);
 
 impl Current {
-    /// This task is polled now: the events that it waits for note its number.
+    /// Notes that this task is polled now: the events that it waits for note its number.
     #[inline]
     pub(super) fn set(&self, task: u32, waker: &Waker) {
         self.0.set(Some((task, waker.data())));

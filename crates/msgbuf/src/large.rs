@@ -1,8 +1,9 @@
-//! Free regions that hold a single large block each: kept for the next message of their class up
-//! to a bound in bytes, given back to the system beyond it. Owned by `pool`.
+//! Free regions that hold a single large block each. The cache keeps them for the next message of
+//! their class, up to a bound in bytes, and gives the rest back to the system. Owned by `pool`.
 //!
-//! A region that alone is beyond the bound is a giant. The last one is kept: the system clears its
-//! pages one by one when they are touched, which takes several times as long as to fill them.
+//! A region larger than the bound is a giant. The cache keeps the last one, because the kernel
+//! clears each page of a new region at its first touch, which takes several times as long as to
+//! fill it.
 
 use crate::layout::{LARGE_CLASSES, SMALL_CLASSES};
 use crate::region::RegionBox;
@@ -16,7 +17,7 @@ pub(crate) const MAX_CACHED: usize = 128 << 20;
 pub(crate) struct LargeCache {
     free: [Vec<RegionBox>; LARGE_CLASSES],
     bytes: usize,
-    /// With its class.
+    /// The giant, with its class.
     giant: Option<(usize, RegionBox)>,
 }
 
@@ -31,7 +32,7 @@ impl LargeCache {
         Some(region)
     }
 
-    /// Puts a region of `class` in. Returns the one that is then too much, if one is.
+    /// Puts a region of `class` in. Returns the region that exceeds the bound, if one does.
     #[must_use = "a region that is not kept is to be accounted for"]
     pub(crate) fn push(&mut self, class: usize, region: RegionBox) -> Option<RegionBox> {
         if region.get().len > MAX_CACHED {

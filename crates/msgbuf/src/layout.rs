@@ -5,17 +5,17 @@
 //! | headroom | header 0 | data, contiguous ...    | ... | headroom | header i | 8 bytes |
 //! ```
 //!
-//! A block starts on a cache line, so header 0 and the first 40 bytes of data share the second
-//! line of the block. The headers of packets 1, 2, … lie behind the data and are counted from the
-//! end of the block, so that their place does not depend on the length of the message. Their
-//! stride is a multiple of 32, which keeps each 24-byte header inside one cache line.
+//! A block starts on a cache line, so header 0 and the first 40 bytes of data share the second line
+//! of the block. The headers of packets 1, 2, … lie after the data and are counted from the end of
+//! the block, so that their place does not depend on the length of the message. Their stride is a
+//! multiple of 32, which keeps each 24-byte header inside one cache line.
 //!
 //! Invariant: for every length that [`Layout::capacity`] allows, the data and the header slots of
 //! all its packets lie inside the block and do not overlap. Called by `pool` and `buf`.
 
 use dunlin_wire::HEADER_LEN;
 
-/// Bytes in front of every header slot, for the Ethernet, IP and UDP headers of a transport.
+/// Bytes before every header slot, for the Ethernet, IP and UDP headers of a transport.
 pub const HEADROOM: usize = 64;
 
 /// Longest message, in bytes: 1 GiB (design §8).
@@ -25,9 +25,9 @@ pub const MAX_MESSAGE: usize = 1 << 30;
 /// would not fit into the 32-bit offsets of a region.
 pub const MIN_DATA_SIZE: u32 = 64;
 
-/// From the start of a block to its data.
+/// Distance from the start of a block to its data.
 pub(crate) const DATA_OFFSET: usize = HEADROOM + HEADER_LEN;
-/// From one header slot behind the data to the next, headroom included.
+/// Distance from one header slot after the data to the next, headroom included.
 pub(crate) const SLOT_STRIDE: usize = 96;
 /// Smallest block, and the unit in which blocks of a region are counted.
 pub(crate) const MIN_BLOCK: usize = 1 << MIN_BLOCK_SHIFT;
@@ -57,14 +57,14 @@ const _: () = {
     assert!(DATA_OFFSET + MAX_MESSAGE + slots * SLOT_STRIDE < u32::MAX as usize);
 };
 
-/// How messages are laid out for one number of data bytes per packet.
+/// The layout of messages for one number of data bytes per packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     data_size: usize,
 }
 
 impl Layout {
-    /// For packets of `data_size` bytes, which is at least [`MIN_DATA_SIZE`].
+    /// The layout for packets of `data_size` bytes, which is at least [`MIN_DATA_SIZE`].
     pub(crate) const fn new(data_size: u32) -> Self {
         assert!(data_size >= MIN_DATA_SIZE);
         Self {
@@ -133,12 +133,12 @@ impl Layout {
 /// Smallest class whose blocks have `footprint` bytes, which is at most [`MAX_BLOCK`].
 #[inline]
 pub(crate) const fn small_class(footprint: usize) -> usize {
-    // Everything up to 128 bytes is class 0, so the bits below do not matter.
+    // All sizes up to 128 bytes have class 0, so the low bits do not matter.
     let top = (footprint - 1) | (MIN_BLOCK - 1);
     (usize::BITS - top.leading_zeros() - MIN_BLOCK_SHIFT) as usize
 }
 
-/// From the start of a block of `block` bytes to header slot `packet`.
+/// Distance from the start of a block of `block` bytes to header slot `packet`.
 pub(crate) const fn header_offset(block: usize, packet: usize) -> usize {
     if packet == 0 {
         HEADROOM

@@ -18,7 +18,7 @@ pub(crate) struct File {
     /// The scenario's name in the report.
     pub(crate) name: String,
     seed: u64,
-    /// The report shows what happens before this time apart.
+    /// The report shows events before this time apart.
     warm_up_ms: f64,
     end_ms: f64,
     /// Time between two points of the series over time.
@@ -107,11 +107,11 @@ struct Switch {
 #[serde(deny_unknown_fields, default)]
 struct Cpu {
     iteration_ns: u64,
-    /// For a packet, sent or received.
+    /// Time for a packet, sent or received.
     packet_ns: u64,
-    /// For an RPC, at each side.
+    /// Time for an RPC, at each side.
     rpc_ns: u64,
-    /// For 1024 bytes of data.
+    /// Time for 1024 bytes of data.
     kilobyte_ns: u64,
 }
 
@@ -127,12 +127,12 @@ struct Endpoint {
     rto_initial_us: u64,
 }
 
-/// How many of a million frames suffer.
+/// Of a million frames, how many each fault meets.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Faults {
     loss_ppm: u32,
-    /// A burst of losses begins, which takes the frames to one host.
+    /// Starts of bursts of losses, each on the way to one host.
     burst_ppm: u32,
     /// Longest burst of lost frames.
     burst_frames: u32,
@@ -140,7 +140,7 @@ struct Faults {
     reorder_ppm: u32,
     /// The most time by which a frame is late.
     reorder_us: u64,
-    /// The port of a switch stops for a while.
+    /// Stops of a switch's port for a while.
     spike_ppm: u32,
     spike_us: u64,
 }
@@ -165,7 +165,7 @@ impl Default for File {
 }
 
 impl Default for Network {
-    /// The cables of the paper's CX4 cluster, on one switch.
+    /// The cables of the CX4 cluster in eRPC's paper, on one switch.
     fn default() -> Self {
         Self {
             hosts: 2,
@@ -188,7 +188,7 @@ impl Default for Network {
 }
 
 impl Default for Switch {
-    /// 12 MB, of which one queue may take eight ninths; no marks.
+    /// 12 MB of memory, of which one queue may take eight ninths; no marks.
     fn default() -> Self {
         Self {
             buffer_kb: 12.0 * 1024.0,
@@ -338,7 +338,7 @@ fn ppm(n: u64) -> Ppm {
     Ppm(u32::try_from(n).unwrap_or(u32::MAX).min(Ppm::ALWAYS.0))
 }
 
-/// The nearest whole number, the greatest for what is beyond.
+/// The nearest whole number, or the greatest for values beyond it.
 ///
 /// # Errors
 /// It is negative, or no number.

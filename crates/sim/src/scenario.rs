@@ -1,11 +1,11 @@
 //! A whole cluster with a workload, over virtual time: what `dunlin sim` runs and the experiments
 //! `incast`, `incast_background` and `cluster` measure (design §13, §14; eRPC §6.3, §6.5).
 //!
-//! Each [`Load`] has endpoints of its own on its hosts: clients keep requests under way to servers
-//! that they pick at random, each time or once, or begin them as a Poisson process does. Every
-//! request is named, the server checks the name at both ends of it and answers a function of it,
-//! and the client checks that. Invariant: a report follows from its [`Scenario`] alone. Called by
-//! the command line and by tests.
+//! Each [`Load`] has endpoints of its own on its hosts: clients send requests to servers that they
+//! pick at random, each time or once; they keep a number of requests under way, or begin them as a
+//! Poisson process does. Each request has a name at its beginning and its end. The server checks
+//! both and answers a function of the name, which the client checks. Invariant: a report follows
+//! from its [`Scenario`] alone. Called by the command line and by tests.
 
 mod build;
 pub mod bulk;
@@ -29,8 +29,8 @@ use crate::world::net::NetHandle;
 use build::Endpoints;
 use report::Series;
 
-/// Runs a scenario. `go_on` gets the time now and then and returns whether to go on; the report
-/// covers the time until then.
+/// Runs a scenario. It calls `go_on` with the time now and then, and ends when that returns false;
+/// the report covers the time until then.
 ///
 /// # Errors
 /// The scenario is wrong, or an invariant broke; in words.
@@ -38,7 +38,7 @@ pub fn run(scenario: &Scenario, go_on: impl FnMut(Nanos) -> bool) -> Result<Repo
     run_on(scenario, |_| (), go_on)
 }
 
-/// The same, where `prepare` sees the network before anything happens, to have frames captured.
+/// Runs a scenario, after `prepare` has changed the network, to have frames captured.
 ///
 /// # Errors
 /// As for [`run`].

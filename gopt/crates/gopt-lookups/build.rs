@@ -1,7 +1,7 @@
 //! Compiles the look-ups in C: gives each file to gopt once for every width, and makes one
 //! translation unit of each look-up and shape, with a table of its forms.
 //!
-//! A file that the tool refuses ends the build, with what the tool says.
+//! If the tool refuses a file, the build ends with the tool's messages.
 
 #[path = "src/c/widths.rs"]
 #[expect(unreachable_pub, reason = "the library shows it")]
@@ -16,7 +16,7 @@ use widths::WIDTHS;
 /// The files in `c` that have marks.
 const LOOKUPS: [&str; 6] = ["pointer-chasing", "cuckoo", "ipv4", "ipv6", "mica", "btree"];
 
-/// Names of shapes, and what selects them.
+/// Names of shapes, and the definitions that select them.
 const SHAPES: [(&str, &str); 2] = [("tight", ""), ("handler", "#define HANDLER\n")];
 
 fn main() -> io::Result<()> {
@@ -51,8 +51,8 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The Rust code is compiled for these processors if the workspace says so, and would not be
-/// comparable with C that is not.
+/// Whether this is the baseline. The workspace may have Rust code compiled for these processors,
+/// and C that is not could not be compared with it.
 fn is_x86_64_v3() -> bool {
     let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     let has = |name| features.split(',').any(|feature| feature == name);
@@ -77,7 +77,7 @@ fn refuse(path: &Path, said: &[gopt_c::Diagnostic]) -> ! {
     panic!("gopt refuses a look-up:\n{}", said.join("\n"));
 }
 
-/// The look-up's file, behind it the marked form at every width, and all forms in the order of
+/// The look-up's file, then the marked form at every width, and all forms in the order of
 /// `ffi::FORMS`.
 fn translation_unit(lookup: &str, shape: &str, define: &str) -> String {
     let mut text = format!("/* Made by build.rs. */\n{define}#include \"{lookup}.c\"\n");

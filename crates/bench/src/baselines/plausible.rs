@@ -1,11 +1,12 @@
-//! The least that a baseline must reach for its rows to count (design §14). A machine of today
-//! reaches all of it when it is quiet; a figure beyond says that other work took the processors.
+//! The values that a baseline must reach for its rows to count (design §14). A quiet machine of
+//! today reaches all of them; a baseline that misses one was disturbed by other work on the
+//! processors.
 
 /// Largest plausible round trip of one cache line between two processes, in ns.
 const SHM_RTT_NS: f64 = 320.0;
 
-/// Time that each further cache line of a packet may add to that, in ns, both ways together. Lines
-/// that follow the first are fetched side by side, so they cost less than it does.
+/// Most time that each further cache line of a packet adds to that round trip, in ns, both ways
+/// together. The processor fetches those lines in parallel, so each costs less than the first.
 const SHM_RTT_LINE_NS: f64 = 60.0;
 
 /// Smallest plausible rate of a ring of cache lines, in cells per second.
@@ -18,25 +19,25 @@ const EXCHANGES: f64 = 10e6;
 /// Smallest plausible rate of a copy, in GB/s.
 const COPY_GB: f64 = 9.0;
 
-/// A round trip through shared memory of packets of `lines` cache lines.
+/// Whether this is a plausible round trip through shared memory, of packets of `lines` cache lines.
 pub(crate) fn shm_rtt(p50_ns: f64, lines: u32) -> bool {
     p50_ns <= SHM_RTT_NS + SHM_RTT_LINE_NS * f64::from(lines.saturating_sub(1))
 }
 
-/// A ring between two processes.
+/// Whether this is a plausible rate of a ring between two processes.
 pub(crate) fn ring(cells_per_s: f64) -> bool {
     cells_per_s >= RING_CELLS
 }
 
-/// Exchanges of messages of `lines` cache lines between two processes, of which `sides` make
-/// requests.
+/// Whether this is a plausible rate of exchanges of messages of `lines` cache lines between two
+/// processes, of which `sides` make requests.
 pub(crate) fn exchange(exchanges_per_s: f64, lines: usize, sides: u32) -> bool {
     // A message of 17 lines is far below this share of 2^53.
     let lines = u32::try_from(lines).unwrap_or(u32::MAX);
     exchanges_per_s * f64::from(lines) * f64::from(sides) >= EXCHANGES
 }
 
-/// A copy of memory.
+/// Whether this is a plausible rate of a copy of memory.
 pub(crate) fn copy(gb_per_s: f64) -> bool {
     gb_per_s >= COPY_GB
 }

@@ -1,5 +1,5 @@
-//! Reassembly: large requests of the other sides that are here in part, and which CRs are
-//! due for them (rules S7, S14).
+//! Reassembly: large requests of peers that have arrived in part, and the CRs that are due for them
+//! (rules S7, S14).
 //!
 //! Invariants: a request that is being put together has a buffer of its whole size, and that size
 //! in the budgets of its session and its endpoint; `bytes` is the sum of `bytes_of`.
@@ -16,7 +16,7 @@ use crate::packet::receive::Data;
 use crate::slab::Slab;
 use crate::transfer::scoreboard::{Arrivals, Novelty};
 
-/// A request of which some has arrived.
+/// A request that has arrived in part.
 #[derive(Debug, Default)]
 struct Assembly {
     arrivals: Arrivals,
@@ -29,7 +29,7 @@ struct Assembly {
     /// A CR is due at the end of the burst.
     is_credit_due: bool,
     congestion: bool,
-    /// A packet came that was here already, which the next CR says.
+    /// A packet came again; the next CR reports it.
     duplicate: bool,
 }
 
@@ -65,12 +65,13 @@ pub(crate) struct CreditReturn {
     pub(crate) duplicate: bool,
 }
 
-/// All large requests of an endpoint that are here in part, or complete and not handled yet.
+/// All large requests of an endpoint that have arrived in part, or are complete and wait for their
+/// handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     incoming: Slab<AssemblyIdx, Assembly>,
     bytes: u64,
-    /// Those of each session that ever had any.
+    /// Bytes of the requests of each session that ever had any.
     bytes_of: BTreeMap<SessionIdx, u64>,
     /// Requests for which a CR is due.
     pending_credit_returns: Vec<RequestIdx>,
@@ -83,12 +84,12 @@ impl Reassembly {
         self.bytes
     }
 
-    /// The same of one session.
+    /// Bytes of one session's requests that are being put together.
     pub(crate) fn bytes_of(&self, session: SessionIdx) -> u64 {
         self.bytes_of.get(&session).copied().unwrap_or(0)
     }
 
-    /// The bytes of all sessions are those of all requests.
+    /// Whether the bytes of all sessions are those of all requests.
     pub(crate) fn is_sum_right(&self) -> bool {
         let bytes: u64 = self.bytes_of.values().sum();
         let all = self
@@ -101,24 +102,24 @@ impl Reassembly {
         bytes == self.bytes && sum == bytes && count == self.incoming.live()
     }
 
-    /// Bytes of the request at `place`, once it is here.
+    /// Bytes of the whole request at `place`.
     pub(crate) fn size_at(&self, place: AssemblyIdx) -> u64 {
         u64::from(self.incoming.at(place).size)
     }
 
-    /// Something waits for the loop.
+    /// Whether a complete request or a CR waits for the loop.
     pub(crate) fn is_waiting(&self) -> bool {
         !(self.pending_credit_returns.is_empty() && self.complete.is_empty())
     }
 
-    /// The budgets have room for a request of `size` bytes (rule S14).
+    /// Whether the budgets have room for a request of `size` bytes (rule S14).
     pub(crate) fn has_room(&self, session: SessionIdx, size: u32, config: &Config) -> bool {
         let size = u64::from(size);
         self.bytes_of(session) + size <= config.session_receive_budget
             && self.bytes + size <= config.receive_budget
     }
 
-    /// A request of `packets` packets begins, in a buffer of its whole size. Returns its place.
+    /// Begins a request of `packets` packets, in a buffer of its whole size. Returns its place.
     pub(crate) fn begin(
         &mut self,
         session: SessionIdx,
@@ -138,7 +139,7 @@ impl Reassembly {
         place
     }
 
-    /// A packet of the request at `place`.
+    /// Takes a packet of the request at `place`.
     ///
     /// # Errors
     /// Why the packet is dropped; the request is as it was.
@@ -180,7 +181,7 @@ impl Reassembly {
         })
     }
 
-    /// A CR for the request at `place` is due at the end of the burst.
+    /// Notes that a CR for the request at `place` is due at the end of the burst.
     pub(crate) fn on_credit_due(&mut self, place: AssemblyIdx, request: RequestIdx) {
         let incoming = self.incoming.at_mut(place);
         if !incoming.is_credit_due {
@@ -189,7 +190,7 @@ impl Reassembly {
         }
     }
 
-    /// The next request for which a CR may be due. Another may have followed it.
+    /// The next request for which a CR may be due; a later packet can have put it here twice.
     pub(crate) fn pop_pending(&mut self) -> Option<RequestIdx> {
         self.pending_credit_returns.pop()
     }
@@ -220,13 +221,13 @@ impl Reassembly {
         message
     }
 
-    /// The session has closed; its requests have ended.
+    /// Forgets a session that has closed; its requests have ended.
     pub(crate) fn forget_session(&mut self, session: SessionIdx) {
         let left = self.bytes_of.remove(&session);
         debug_assert!(matches!(left, None | Some(0)));
     }
 
-    /// A request is complete and waits for its handler.
+    /// Keeps a request that is complete until its handler runs.
     pub(crate) fn on_complete(&mut self, request: RequestIdx, message: MsgBuf) {
         self.complete.push_back(Arrived { request, message });
     }

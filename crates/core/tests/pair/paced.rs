@@ -1,5 +1,5 @@
-//! Sessions that are held to a rate: what waits for its time, what does not, and what congestion
-//! control learns (rule S15).
+//! Sessions with a limited rate: packets that wait for their time, packets that do not, and the
+//! samples that congestion control gets (rule S15).
 
 use dunlin_core::{
     Bypasses, BytesPerSec, Config, CongestionControl, Nanos, Sample, Scheme, SessionOptions, Tag,
@@ -7,7 +7,7 @@ use dunlin_core::{
 use dunlin_testkit::pair::*;
 use dunlin_wire::{Flags, Header, PacketType};
 
-/// Always the same rate.
+/// A scheme that always has the same rate.
 #[derive(Debug)]
 struct Fixed(u64);
 
@@ -40,8 +40,8 @@ fn call(pair: &mut Pair, len: usize, tag: u64) {
         .unwrap();
 }
 
-/// Lets so many µs pass in small steps, and notes when the client sent packets of a type, in µs
-/// from the beginning.
+/// Passes `micros` µs in small steps, and notes when the client sent packets of a type, in µs from
+/// the beginning.
 fn departures(pair: &mut Pair, micros: u64, kind: PacketType) -> Vec<(u64, Header)> {
     let begin = pair.clock.read();
     let mut seen = Vec::new();
@@ -62,7 +62,7 @@ fn departures(pair: &mut Pair, micros: u64, kind: PacketType) -> Vec<(u64, Heade
     seen
 }
 
-/// Each within two steps of its time.
+/// Checks that each packet left within two steps of its time.
 #[track_caller]
 fn assert_times(seen: &[(u64, Header)], micros: &[u64]) {
     let times: Vec<u64> = seen.iter().map(|(at, _)| *at).collect();
@@ -81,7 +81,7 @@ fn a_large_request_leaves_packet_by_packet() {
         seen.iter()
             .all(|(_, header)| !header.flags.has(Flags::RETRANSMISSION))
     );
-    // All but the first, and an RFR for the rest of the response.
+    // All packets but the first, and an RFR for the rest of the response.
     assert_eq!(pair.client.rpc.counters().paced, 5);
     pair.assert_clean();
 }
@@ -92,7 +92,7 @@ fn small_requests_follow_each_other_at_the_rate() {
     for tag in 0..3 {
         call(&mut pair, 500, tag);
     }
-    // 524 bytes each.
+    // The packets have 524 bytes each.
     assert_times(
         &departures(&mut pair, 3000, PacketType::Req),
         &[0, 500, 1000],
@@ -103,7 +103,7 @@ fn small_requests_follow_each_other_at_the_rate() {
 
 #[test]
 fn messages_of_a_session_take_turns_of_64_packets() {
-    // A packet in 20 µs, so two steps.
+    // A packet takes 20 µs, so two steps.
     let mut pair = paced_pair(50 * PACKET_A_MS);
     call(&mut pair, 70 * 1024, 1);
     call(&mut pair, 70 * 1024, 2);
@@ -148,7 +148,7 @@ fn an_rfr_takes_the_time_of_what_it_asks_for() {
 fn answers_are_never_paced() {
     let mut pair = Pair::new();
     let back = pair.back;
-    // A packet in a second.
+    // A rate of one packet in a second.
     pair.server.rpc.control(back, Box::new(Fixed(1048)));
     for tag in 0..4 {
         call(&mut pair, 5000, tag);
@@ -164,7 +164,7 @@ fn answers_are_never_paced() {
 
 #[test]
 fn what_waits_has_no_timeout() {
-    // 100 ms for 524 bytes; the first timeout comes after 20.
+    // The request would leave after 100 ms; the first timeout would come after 20.
     let mut pair = paced_pair(5240);
     call(&mut pair, 500, 1);
     call(&mut pair, 500, 2);
@@ -196,7 +196,7 @@ fn a_session_that_ends_leaves_nothing_to_send() {
     pair.step_client();
     let session = pair.session;
     assert!(pair.client.rpc.disconnect(session));
-    // Another session takes its number; what waits is not for it.
+    // Another session takes its number; no packet of the old one may go to it.
     let options = SessionOptions::default();
     let again = pair.client.open(&options);
     assert_eq!(again.number(), session.number());
@@ -229,7 +229,8 @@ fn marks_are_echoed_and_lower_the_rate() {
         scheme: Some(Scheme::Dcqcn),
         ..SessionOptions::default()
     };
-    // Marked are: a large request, whose CRs echo it; a small one, whose RESP does; a RESP itself.
+    // The network marks a large request, whose CRs echo the mark; a small one, whose RESP echoes
+    // it; and a RESP itself.
     for (len, at_server) in [(20 * 1024, true), (100, true), (100, false)] {
         let mut pair = Pair::with(Config::default(), options);
         let rate = |pair: &Pair| pair.client.rpc.session_info(pair.session).unwrap().rate;
@@ -253,7 +254,7 @@ fn marks_are_echoed_and_lower_the_rate() {
     }
 }
 
-/// Lets the client send and the server answer; the headers of what the server sends.
+/// Lets the client send and the server answer; returns the headers of the server's packets.
 fn answers(pair: &mut Pair) -> Vec<Header> {
     pair.step_client();
     deliver(&pair.client.out, &pair.server.inbox);
@@ -268,7 +269,7 @@ fn answers(pair: &mut Pair) -> Vec<Header> {
 
 #[test]
 fn the_marks_of_a_burst_are_echoed_once() {
-    // In the first burst, or in that which completes the request.
+    // The network marks a packet of the first burst, or of the burst that completes the request.
     for marked in [0, 1] {
         let mut pair = paced_pair(PACKET_A_MS);
         call(&mut pair, 2 * 1024, 1);
@@ -291,7 +292,7 @@ fn only_the_first_answer_to_a_request_echoes_its_mark() {
     pair.call(HOLD, b"x", 1);
     assert!(answers(&mut pair).is_empty());
     pair.server.congestion.set(false);
-    // It is acknowledged, and answered after that.
+    // The server acknowledges the request, and answers it later.
     pair.clock.pass(Nanos::from_micros(100));
     for _ in 0..64 {
         pair.server.rpc.run_once();
@@ -314,7 +315,7 @@ fn marks_of_large_responses_slow_down_what_is_asked_for_and_no_request() {
     };
     let mut pair = Pair::with(Config::default(), options);
     call(&mut pair, 200 * 1024, 1);
-    // The request leaves at line rate; then the network marks what comes back.
+    // The request leaves at line rate; then the network marks packets of the response.
     while pair.ran() == 0 {
         pair.step_client();
         deliver(&pair.client.out, &pair.server.inbox);
@@ -422,8 +423,8 @@ fn the_timely_bypass_spares_samples() {
     assert_eq!(samples(false), 20);
 }
 
-/// Round trips of half a microsecond; one takes ten milliseconds. The original has a lower rate for
-/// ever after that, because it believes no sample below 2 µs (design §17).
+/// Round trips of half a microsecond, but for one of ten milliseconds. After such a one, eRPC's
+/// Timely keeps a lower rate for ever, because it believes no sample below 2 µs (design §17).
 #[test]
 fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
     let config = Config {
@@ -436,7 +437,7 @@ fn one_spike_on_a_fast_fabric_is_forgotten_within_a_hundred_round_trips() {
         call(pair, 32, tag);
         tag += 1;
         let done = pair.done().len();
-        // A paced request waits at this side; the fabric takes its time after that.
+        // A paced request waits at the client, then takes its time on the fabric.
         while pair.client.out.borrow().is_empty() {
             pair.clock.pass(Nanos(100));
             pair.step_client();

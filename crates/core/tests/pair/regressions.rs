@@ -1,4 +1,4 @@
-//! Bugs that a review found, each as the story that showed it.
+//! Bugs that a review found. Each test repeats the events that showed the bug.
 
 use dunlin_core::{Config, Nanos, Request, RpcError, SessionOptions, Tag, TimerToken};
 use dunlin_testkit::pair::*;
@@ -33,7 +33,8 @@ fn a_scan_before_the_first_transmission_does_not_resend() {
 
 #[test]
 fn a_reused_call_has_no_old_times() {
-    // One long call keeps the scan going; a completion issues a new call into an old entry.
+    // One long call keeps the scan going; a completion issues a new call into an entry that was
+    // used before.
     let mut p = Pair::new();
     for t in 0..4 {
         p.call(ECHO, b"x", t);

@@ -1,4 +1,4 @@
-//! So do its bytes.
+//! A handler cannot keep the bytes of its request.
 
 use dunlin::{Cx, Request};
 

@@ -1,4 +1,4 @@
-//! An endpoint to which nothing happens.
+//! An endpoint without traffic.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 //! A network that breaks between client and server: the link goes down, or packets get through in
-//! one direction alone. Both sides must notice in time, and meet again when it is mended.
+//! one direction alone. Both sides must notice in time, and connect again when it is mended.
 
 use std::time::{Duration, Instant};
 

@@ -27,7 +27,7 @@ use dunlin_wire::ReqType;
 
 /// Answers the request's bytes in reverse.
 const REVERSE: ReqType = ReqType(1);
-/// The same, in a worker thread.
+/// Answers in reverse too, in a worker thread.
 const BACKGROUND: ReqType = ReqType(2);
 /// Never answers before its client has given up.
 const NEVER: ReqType = ReqType(3);
@@ -44,7 +44,7 @@ struct App {
     held: Vec<dunlin_core::DeferredRequest>,
 }
 
-/// An endpoint that serves all of the types above and remembers what it hears.
+/// An endpoint that serves all of the types above and remembers its events.
 fn endpoint<T: Open>(nexus: &Nexus) -> Rpc<T, App> {
     let mut rpc = nexus.endpoint(App::default()).unwrap();
     serve_all(&mut rpc);
@@ -105,7 +105,7 @@ fn run_within<T: Open>(
     start.elapsed()
 }
 
-/// One RPC; panics if it does not succeed.
+/// Makes one RPC; panics if it does not succeed.
 fn exchange<T: Open>(rpc: &mut Rpc<T, App>, session: Session, kind: ReqType) {
     issue(rpc, session, kind, b"stressed");
     let done = finish(rpc, Duration::from_secs(5));
@@ -113,7 +113,7 @@ fn exchange<T: Open>(rpc: &mut Rpc<T, App>, session: Session, kind: ReqType) {
     assert_eq!(done.response.data(), b"desserts");
 }
 
-/// The end of the only call under way.
+/// Waits for the end of the only call under way.
 fn finish<T: Open>(rpc: &mut Rpc<T, App>, limit: Duration) -> Done {
     run_within(rpc, limit, "an RPC", |rpc| !rpc.app().done.is_empty());
     rpc.app_mut().done.pop().unwrap()

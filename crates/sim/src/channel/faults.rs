@@ -15,7 +15,7 @@ pub(super) enum Fault {
     Stop(usize),
     Continue(usize),
     Drain(usize),
-    /// It is drained, or has had its time.
+    /// A server is drained, or its time to drain is over.
     Drained(usize, Nanos),
     List(usize, bool),
 }
@@ -57,7 +57,7 @@ impl Stage {
         self.schedule(at, Event::Strike(Fault::Start(server)));
     }
 
-    /// Its clients give it up after a while, if it does not go on before.
+    /// Stops a server. Its clients give it up, unless it goes on before their patience ends.
     fn stop(&mut self, server: usize) {
         if std::mem::replace(&mut self.paused[server], true) {
             return;
@@ -106,7 +106,7 @@ impl Stage {
             .collect()
     }
 
-    /// Every client of a server learns within a time that its session is gone.
+    /// Notes that every client of a server must learn within a time that its session is gone.
     fn lose_all(&mut self, server: usize, within: Nanos, reason: CloseReason) {
         for at in self.open_at(server) {
             let after = Nanos(self.rng.below(within.0));
@@ -115,7 +115,7 @@ impl Stage {
         }
     }
 
-    /// Every server runs, is listed and refuses nothing.
+    /// Makes every server run, be listed and refuse nothing.
     pub(super) fn heal(&mut self) {
         self.paused.fill(false);
         self.listed.fill(true);

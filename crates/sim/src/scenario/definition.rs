@@ -9,15 +9,15 @@ use crate::world::net::{FaultRates, NetConfig};
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// From which all randomness follows.
+    /// The seed, from which all random choices follow.
     pub seed: u64,
     /// When the run ends.
     pub end: Nanos,
-    /// The report shows what happens before this time apart.
+    /// The report shows events before this time apart.
     pub warm_up: Nanos,
-    /// How many hosts there are.
+    /// The number of hosts.
     pub hosts: usize,
-    /// How they are connected, and what moving frames costs their threads.
+    /// The network between them, and the cost of moving frames for their threads.
     pub net: NetConfig,
     /// Cost of an RPC for a thread in addition to its packets, at each side.
     pub rpc_cost: Nanos,

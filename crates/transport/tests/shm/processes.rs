@@ -1,6 +1,6 @@
 //! Two processes: this one serves, children of it are clients, and some are killed.
 //!
-//! A child is this test binary again, started with `DUNLIN_SHM_CHILD` set to what it has to do.
+//! A child is this test binary again, started with its task in `DUNLIN_SHM_CHILD`.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -54,7 +54,7 @@ impl Client {
     }
 }
 
-/// The other side of every test here. Alone it has nothing to do.
+/// The client of every test here: a child runs it. Without a task it does nothing.
 #[test]
 fn child() {
     let Ok(task) = std::env::var("DUNLIN_SHM_CHILD") else {
@@ -76,7 +76,7 @@ fn child() {
     }
 }
 
-/// Sends everything back until the server says so, asleep when there is nothing.
+/// Sends every packet back until the server says so, and sleeps when there is none.
 fn echo(end: &mut End, peer: PeerId) {
     loop {
         for number in end.poll() {
@@ -154,7 +154,7 @@ fn a_producer_killed_while_it_writes_leaves_whole_packets_only() {
         let mut answered = 0;
         let deadline = Instant::now() + Duration::from_micros(300 + 437 * u64::from(round));
         let mut alive = true;
-        // What has come is checked by `poll`; the numbers of the flood follow each other.
+        // `poll` checks the packets that have come; the numbers of the flood follow each other.
         let mut quiet = 0;
         while alive || quiet < 1000 || answered < asked {
             if alive && expected > 0 && Instant::now() > deadline {

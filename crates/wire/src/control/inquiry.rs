@@ -1,4 +1,4 @@
-//! Inquiry and account: what has become of requests that have no answer (rule C11).
+//! Inquiry and account: the fates of requests that have no answer (rule C11).
 //!
 //! Requests and their fates stay in the bytes that they were read from, so that a message is
 //! small; [`Requests::list`] and [`Fates::list`] write such bytes.
@@ -16,12 +16,12 @@ const NUMBER_LEN: usize = 4;
 /// Bytes of a request's number and its fate.
 const FATE_LEN: usize = NUMBER_LEN + 1;
 
-/// Asks what has become of requests of a session.
+/// Asks for the fates of requests of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Inquiry<'a> {
     /// The session at the receiver.
     pub session: SessionRef,
-    /// Requests that its other side has issued.
+    /// Requests that the sender of the inquiry has issued.
     pub requests: Requests<'a>,
 }
 
@@ -30,8 +30,8 @@ pub struct Inquiry<'a> {
 pub struct Account<'a> {
     /// The session at the receiver.
     pub session: SessionRef,
-    /// Nanoseconds for which the endpoint has not looked at what came for it, at least: its thread
-    /// is in a handler. Then no fates are known. 0: the endpoint itself has given the account.
+    /// Nanoseconds, at least, for which the endpoint has taken no packets because its thread is in
+    /// a handler; then the account knows no fates. 0: the endpoint itself has given the account.
     pub away: u64,
     /// The fates of the requests.
     pub fates: Fates<'a>,
@@ -41,13 +41,13 @@ pub struct Account<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Fate {
-    /// No packet of it was taken, or its number is not one of this time.
+    /// The server took no packet of it, or its number is not one of this time.
     Unknown = 0,
-    /// Some of its packets are there.
+    /// Some of its packets have arrived.
     Arriving = 1,
-    /// All of it is there, and its handler has not answered.
+    /// All of it has arrived, and its handler has not answered.
     Running = 2,
-    /// It has an answer, which is kept for its client.
+    /// It has an answer, which the server keeps for its client.
     Answered = 3,
     /// It is over, and its answer has been given back.
     Gone = 4,
@@ -146,7 +146,7 @@ impl<'a> Inquiry<'a> {
         out.bytes(self.requests.0)
     }
 
-    /// One that names no request asks for nothing.
+    /// An inquiry that names no request asks for nothing.
     fn check(&self) -> Result<(), ControlError> {
         match self.requests.0.is_empty() {
             true => Err(ControlError::Value(Field::Requests)),
@@ -178,7 +178,7 @@ impl<'a> Account<'a> {
         out.bytes(self.fates.0)
     }
 
-    /// Of an endpoint that does not speak no fates are known, and every fate has a name.
+    /// While an endpoint does not speak, no fates are known; and every fate has a name.
     fn check(&self) -> Result<(), ControlError> {
         let (entries, _) = self.fates.0.as_chunks::<FATE_LEN>();
         let known = |[.., fate]: &[u8; FATE_LEN]| fate_of(*fate).is_some();

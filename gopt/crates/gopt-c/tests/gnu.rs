@@ -1,4 +1,5 @@
-//! C as GNU has it: what the tool takes, and what it says where only the preprocessor knows.
+//! GNU C: the constructs that the tool takes, and its messages about those that only the
+//! preprocessor understands.
 
 mod programs;
 

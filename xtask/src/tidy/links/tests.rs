@@ -1,5 +1,5 @@
-//! Broken links are found, in both forms, and so are headings that are not there; what is no
-//! relative link is left alone.
+//! Broken links are found, in both forms, and so are headings that do not exist. Other text is left
+//! alone.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn headings_have_the_anchors_that_forges_and_mdbook_give_them() {
         findings("# Here\n[a](#here) [b](#there)\n"),
         ["docs/protocol.md:2: no heading `#there`"]
     );
-    // Not a page: what an anchor means there is not ours to know.
+    // This is no page, so its anchors cannot be checked.
     assert_eq!(findings("[a](../crates/core/src/lib.rs#L7)\n"), [""; 0]);
 }
 

@@ -12,8 +12,8 @@ use crate::handle::{CallIdx, SessionIdx};
 use crate::session::line::Line;
 
 impl Calls {
-    /// A session has these slots now, whose request numbers start at `first_req`. `all`: slots of
-    /// all sessions; `sessions`: how many there ever were.
+    /// Gives a session these slots, whose request numbers start at `first_req`. `all`: slots of all
+    /// sessions; `sessions`: how many there ever were.
     pub(crate) fn open_slots(
         &mut self,
         slots: Range<u32>,
@@ -73,14 +73,14 @@ impl Calls {
         self.slots[at].settle(plain);
     }
 
-    /// The request in the slot is over. The slot steps to its next number.
+    /// Ends the request in the slot, which steps to its next number.
     #[inline(always)]
     pub(super) fn vacate(&mut self, at: usize, window: u32) {
         self.slots[at].vacate(window);
     }
 
-    /// The request of the slot has been answered: slot and credit are free, and the slot steps to
-    /// its next number (rules S1, S7).
+    /// Ends the answered request of the slot: frees slot and credit, and steps to the slot's next
+    /// number (rules S1, S7).
     #[inline(always)]
     pub(super) fn release(&mut self, line: &mut Line, req: ReqNum) {
         line.release_slot(req);
@@ -99,7 +99,7 @@ impl Calls {
         self.slots[at] = Slot::new(req);
     }
 
-    /// A planted bug: whether a whole response ends the call is not what follows from its state.
+    /// A planted bug: the note whether a whole response ends the call contradicts its state.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_slot(&mut self, idx: CallIdx, awaits: bool) {
         let at = self.at(idx).at() as usize;
@@ -112,13 +112,13 @@ impl Calls {
         self.table.take();
     }
 
-    /// Asks for the memory of a slot.
+    /// Prefetches the memory of a slot.
     #[inline]
     pub(crate) fn prefetch_slot(&self, at: usize) {
         dunlin_msgbuf::prefetch_slice(&self.slots, at);
     }
 
-    /// Asks for the memory of the call in a slot.
+    /// Prefetches the memory of the call in a slot.
     #[inline]
     pub(crate) fn prefetch_call(&self, at: usize) {
         let call = self.slots.get(at).and_then(|slot| slot.call());
@@ -127,7 +127,7 @@ impl Calls {
         }
     }
 
-    /// The slots of a session have their calls right.
+    /// Whether the slots of a session name the right calls.
     pub(crate) fn are_slots_settled(&self, slots: Range<u32>, session: SessionIdx) -> bool {
         let is_settled = |at: u32| {
             let slot = self.slots[at as usize];
@@ -142,7 +142,7 @@ impl Calls {
     }
 }
 
-/// A whole response ends a call in this state.
+/// Whether a whole response ends a call in this state.
 fn is_plain(state: CallState) -> bool {
     matches!(state, CallState::Sent | CallState::Accepted)
 }

@@ -24,7 +24,8 @@ impl Session {
         }
     }
 
-    /// An answer for so many packets, so many µs after the last.
+    /// The effect of an answer for `packets` packets, `micros` µs after the last; returns the rate,
+    /// as a share of the line rate.
     fn answer(&mut self, micros: u64, congestion: bool, packets: u32) -> f64 {
         self.now += Nanos::from_micros(micros);
         self.dcqcn.on_answer(Sample {
@@ -72,7 +73,7 @@ fn marks_of_the_rate_before_a_decrease_count_for_alpha_alone() {
     let mut session = Session::new();
     session.answer(0, true, 1);
     session.dcqcn.rtt = Nanos::from_micros(400);
-    // α falls by 1/256 every 55 µs, and does not: a mark comes every 50 µs.
+    // Without marks α would fall by 1/256 every 55 µs; a mark every 50 µs prevents it.
     for _ in 0..7 {
         assert_close(session.answer(50, true, 1), 0.5);
         assert_close(session.dcqcn.alpha, 1.0);
@@ -108,13 +109,13 @@ fn additive_increase_follows_and_hyper_increase_follows_that() {
     for _ in 0..6 {
         session.answer(55, false, 1);
     }
-    // The first answer only allowed a step, the others made five: fast recovery.
+    // Of these six answers the first only allowed a step, and each other made one: fast recovery.
     assert_close(session.dcqcn.target / LINE, 0.5);
     assert_close(session.dcqcn.rate / LINE, 0.5 - (0.5 - low) / 32.0);
     // Then 1/5000 of the line rate for each step.
     session.answer(55, false, 1);
     assert_close(session.dcqcn.target / LINE, 0.5002);
-    // And when six steps of 10 MB have been made as well, ten times as much, then twenty.
+    // After six steps of 10 MB as well, hyper increase adds ten times as much, then twenty times.
     for _ in 0..5 {
         session.answer(0, false, 10_000);
     }
@@ -130,7 +131,8 @@ fn a_sender_at_the_least_rate_doubles_it_with_each_answer() {
     while rate > 1.0 / LEAST_RATE_DIVISOR {
         rate = session.answer(55, true, 1);
     }
-    // A packet every 4 ms, of which the first allows the steps that the second makes.
+    // A packet leaves every 4 ms: the answer to the first allows steps, that to the second makes
+    // them.
     session.answer(4096, false, 1);
     let after = session.answer(4096, false, 1);
     assert!((2.0..2.9).contains(&(after / rate)), "{rate} and {after}");

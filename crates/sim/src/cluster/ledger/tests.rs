@@ -1,4 +1,4 @@
-//! The ledger sees each thing that it is there to see.
+//! The ledger finds each fault that it is there to find.
 
 use dunlin_core::{CloseReason, Nanos, RpcError};
 use dunlin_wire::ErrorCode;

@@ -1,9 +1,9 @@
-//! A queue with the cable behind it, and the memory that several queues share.
+//! A queue and the cable that it feeds, and the memory that several queues share.
 //!
-//! When a frame comes it is known when it will have left, because nothing overtakes it: no event is
-//! needed for that. Invariants: frames leave in the order in which they came, one at a time, at the
-//! cable's rate; a frame takes room in the queue and in its memory until its last bit has left.
-//! Frames that have left are taken out when the next question needs it. Called by `fabric`.
+//! When a frame comes, the queue knows when it will have left, because no frame overtakes it: so it
+//! needs no event. Invariants: frames leave in the order in which they came, one at a time, at the
+//! cable's rate; a frame takes room in the queue and in its memory until its last bit has left. The
+//! next question that depends on it removes frames that have left. Called by `fabric`.
 
 use std::collections::VecDeque;
 
@@ -21,15 +21,15 @@ pub struct Marking {
     pub from: u64,
     /// Bytes above which every frame is marked.
     pub to: u64,
-    /// How often a frame is marked just below that.
+    /// The share of frames that are marked just below that.
     pub most: Ppm,
 }
 
 impl Marking {
-    /// No frame is ever marked.
+    /// Marks no frame.
     pub const NEVER: Self = Self::step(u64::MAX);
 
-    /// Every frame that meets a queue of more than `at` bytes is marked.
+    /// Marks every frame that meets a queue of more than `at` bytes.
     pub const fn step(at: u64) -> Self {
         Self {
             from: at,
@@ -56,7 +56,7 @@ pub(super) struct Memory {
     /// A queue may take this many times the free memory (Choudhury and Hahne, "Dynamic queue length
     /// thresholds for shared-memory packet switches").
     alpha: f64,
-    /// Bytes in use, with those of frames that have left unnoticed.
+    /// Bytes in use, with those of frames that have left since the last look.
     used: u64,
 }
 
@@ -73,7 +73,7 @@ impl Memory {
         self.used
     }
 
-    /// Room for `more` bytes in a queue that has `queued`.
+    /// Whether there is room for `more` bytes in a queue that has `queued`.
     #[expect(
         clippy::cast_precision_loss,
         reason = "the bytes of a switch are far below 2^53"
@@ -89,9 +89,9 @@ impl Memory {
 pub(super) struct Cable {
     /// Bytes per second.
     pub(super) rate: u64,
-    /// From the last bit at this end to the frame's being dealt with at the other.
+    /// Time from the last bit at this end until the other end takes the frame.
     pub(super) delay: Nanos,
-    /// Where it goes.
+    /// The other end.
     pub(super) end: End,
 }
 
@@ -102,11 +102,11 @@ pub(super) struct Queue {
     byte_ps: u64,
     delay: Nanos,
     pub(super) end: End,
-    /// Which memory the frames lie in.
+    /// The number of the memory in which the frames lie.
     pub(super) memory: usize,
-    /// When each frame will have left, and what it takes.
+    /// When each frame will have left, and the bytes that it takes.
     frames: VecDeque<(Nanos, u64)>,
-    /// Bytes of all these.
+    /// Bytes of all these frames.
     bytes: u64,
     /// When the cable is free, in picoseconds.
     free_ps: u64,
@@ -129,12 +129,12 @@ impl Queue {
         }
     }
 
-    /// Bytes that had not left when that was noticed last.
+    /// Bytes of the frames that had not left at the last look.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Notices what has left.
+    /// Removes the frames that have left.
     pub(super) fn settle(&mut self, memory: &mut Memory, now: Nanos) {
         while let Some(&(gone, size)) = self.frames.front()
             && gone <= now
@@ -145,8 +145,8 @@ impl Queue {
         }
     }
 
-    /// Puts a frame at the end, if the memory, as far as it is known, has room for it. Returns when
-    /// the frame is at the other end of the cable.
+    /// Puts a frame at the end, if the memory had room for it at the last look. Returns when the
+    /// frame is at the other end of the cable.
     pub(super) fn push(
         &mut self,
         size: u64,
@@ -185,13 +185,13 @@ impl Queue {
         at
     }
 
-    /// Sends nothing for `span`: everything behind is late together.
+    /// Sends nothing for `span`: all later frames are late by it.
     pub(super) fn stall(&mut self, now: Nanos, span: Nanos) {
         let free = self.free_ps.max(now.0.saturating_mul(1000));
         self.free_ps = free.saturating_add(span.0.saturating_mul(1000));
     }
 
-    /// Frames from now on do not wait for those before; what has been queued comes when it comes.
+    /// Ends a stall for the frames from now on, which may overtake those that are queued.
     pub(super) fn end_stall(&mut self, memory: &mut Memory, now: Nanos) {
         self.free_ps = self.free_ps.min(now.0.saturating_mul(1000));
         memory.used -= self.bytes;

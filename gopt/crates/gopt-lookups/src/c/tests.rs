@@ -1,6 +1,6 @@
 //! The C sources under the sanitizers of gcc, and compiled by clang, with all warnings being
-//! errors: a program (`tests/driver.c`) runs every form over a table that this made, and must find
-//! what Rust finds.
+//! errors: a program (`tests/driver.c`) runs every form over a table that these tests made, and
+//! must find the values that the Rust code finds.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,8 +25,8 @@ use crate::work::{Handled, Handler, Tight};
 /// Where an array's pointer lies in `struct table`, and the array.
 type Array<'a> = (usize, &'a [u8]);
 
-/// The compilers of the sources. Without optimisation every access stays, and is seen by
-/// sanitizers, whose parts for clang many distributions leave out.
+/// The compilers of the sources. Without optimisation every access stays, so the sanitizers see it.
+/// Only gcc runs with them: many distributions leave out clang's.
 const COMPILERS: [(&str, &[&str]); 2] = [
     (
         "gcc",
@@ -159,7 +159,7 @@ fn write_input(path: &Path, table: &[u8], arrays: &[Array<'_>], items: &[u8], co
     file.flush().unwrap();
 }
 
-/// gcc or another C compiler has built this crate, so one of both is usually there.
+/// Whether a compiler is there. gcc or another C compiler has built this crate, so one usually is.
 fn is_there(compiler: &str) -> bool {
     let version = Command::new(compiler)
         .arg("--version")
