@@ -151,7 +151,7 @@ impl Address {
         self.is_draining
     }
 
-    /// It gets no new link and no new attempt.
+    /// Whether it gets no new link and no new attempt.
     pub(crate) const fn is_retiring(&self) -> bool {
         self.is_draining || !self.is_listed
     }

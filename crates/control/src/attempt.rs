@@ -103,7 +103,7 @@ impl Attempt {
         }
     }
 
-    /// The endpoint holds an offer that gets no answer once the link is gone.
+    /// Whether the endpoint holds an offer that gets no answer once the link is gone.
     pub(super) const fn has_offer(&self) -> bool {
         matches!(
             self.state,

@@ -126,7 +126,7 @@ impl<F, P> Handshake<F, P> {
         self.channels.whereabouts(peer)
     }
 
-    /// No session is connecting, and none is open.
+    /// Whether no session is connecting, and none is open.
     pub fn is_idle(&self) -> bool {
         self.connecting.is_empty() && self.channels.is_empty()
     }

@@ -249,7 +249,7 @@ impl Link {
         !matches!(self.phase, Phase::Dialling)
     }
 
-    /// No session needs it, and none is being made by the other side.
+    /// Whether no session needs it, and none is being made by the other side.
     pub(super) const fn is_unused(&self) -> bool {
         self.sessions == 0 && self.pending == 0
     }

@@ -76,7 +76,7 @@ impl Route {
         }
     }
 
-    /// An attempt waits for a connection, and none is being made.
+    /// Whether an attempt waits for a connection, and none is being made.
     pub(super) fn wants_dial(&self, now: Nanos) -> bool {
         let ready = match self.state {
             RouteState::Down => true,

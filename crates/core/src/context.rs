@@ -84,7 +84,7 @@ impl Context {
         self.config.mutant == Some(mutant)
     }
 
-    /// Something waits for the loop although no frame came in.
+    /// Whether something waits for the loop although no frame came in.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         self.agenda.needs_attention() || !self.outbox.is_empty()

@@ -107,7 +107,7 @@ impl Core {
         }
     }
 
-    /// One of the queues that the loop drains holds something.
+    /// Whether one of the queues that the loop drains holds something.
     pub(crate) fn is_waiting(&self) -> bool {
         self.transfers.is_waiting()
             || self.reassembly.is_waiting()

@@ -74,7 +74,8 @@ impl OwnedRequest {
         self.body.take().ok_or(Error::Unavailable)
     }
 
-    /// The client has cancelled the request, or its session has closed: an answer is dropped.
+    /// Whether the client has cancelled the request, or its session has closed: an answer is
+    /// dropped.
     pub fn is_cancelled(&self) -> bool {
         let asked = self
             .state()

@@ -144,7 +144,7 @@ mod counter {
         unsafe { _rdtsc() }
     }
 
-    /// The processor promises one rate in all power states (Intel SDM volume 3, 18.17.1).
+    /// Whether the processor promises one rate in all power states (Intel SDM volume 3, 18.17.1).
     pub(super) fn is_invariant() -> bool {
         const EXTENDED: u32 = 0x8000_0000;
         const POWER: u32 = 0x8000_0007;

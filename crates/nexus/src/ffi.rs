@@ -62,8 +62,8 @@ impl Events {
         }
     }
 
-    /// There may be more than the last wait found: it reported as much as it could, or it was
-    /// interrupted, as it is when a stopped process continues.
+    /// Whether there may be more than the last wait found: it reported as much as it could, or it
+    /// was interrupted, as it is when a stopped process continues.
     pub(crate) const fn is_partial(&self) -> bool {
         self.interrupted || self.len == WAIT_BATCH
     }

@@ -193,7 +193,7 @@ fn say_goodbye(fd: OwnedFd) {
     }
 }
 
-/// Errors of `accept` that concern the connection that was to be accepted (accept(2)).
+/// Whether an error of `accept` concerns only the connection that was to be accepted (accept(2)).
 fn is_of_one_connection(error: &io::Error) -> bool {
     let one = [
         libc::ECONNABORTED,

@@ -55,7 +55,7 @@ impl Publisher {
         }
     }
 
-    /// It is time.
+    /// Whether its time has come.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         now >= self.due

@@ -172,7 +172,7 @@ impl Stream {
     }
 }
 
-/// The stream has nothing now, and perhaps later.
+/// Whether the stream has nothing now, and perhaps later.
 fn is_of_now(error: &io::Error) -> bool {
     matches!(
         error.kind(),

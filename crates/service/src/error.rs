@@ -56,7 +56,7 @@ impl Error {
     /// The endpoint is gone.
     pub const GONE: Self = Self::Rpc(RpcError::SessionClosed(CloseReason::EndpointClosed));
 
-    /// The call ended because the session was closed, or its peer failed.
+    /// Whether the call ended because the session was closed, or its peer failed.
     pub const fn is_closed(&self) -> bool {
         matches!(
             self,
@@ -68,8 +68,8 @@ impl Error {
 }
 
 impl<E> Failure<E> {
-    /// The server may have run the method, and the client cannot know: decide whether it may run
-    /// twice.
+    /// Whether the server may have run the method, and the client cannot know: decide whether it
+    /// may run twice.
     pub const fn is_uncertain(&self) -> bool {
         matches!(
             self,

@@ -269,7 +269,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// A host and a port. Whether the host exists is found out when it is used.
+/// Whether this is a host and a port. Whether the host exists is found out when it is used.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

@@ -65,8 +65,8 @@ pub struct PeerInfo {
 }
 
 impl PeerInfo {
-    /// The peer has come from this address, or from this host if `is_here` says that the address is
-    /// one of its (rule C12).
+    /// Whether the peer has come from this address, or from this host if `is_here` says that the
+    /// address is one of its (rule C12).
     pub(crate) fn has(&self, ip: IpAddr, is_here: impl FnOnce(IpAddr) -> bool) -> bool {
         match self.remote {
             Some(remote) => remote.to_canonical() == ip.to_canonical(),

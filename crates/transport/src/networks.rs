@@ -31,13 +31,13 @@ struct Network {
 pub struct NoNetwork(String);
 
 impl Networks {
-    /// The address is of one of them. One of IPv4 in its IPv6 form means the same.
+    /// Whether the address is of one of them. One of IPv4 in its IPv6 form means the same.
     pub fn contains(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.0.iter().any(|network| network.contains(ip))
     }
 
-    /// There is none.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -124,7 +124,7 @@ impl Report {
         Ok(Self { files })
     }
 
-    /// Both figures are at least this.
+    /// Whether both figures are at least this.
     pub(super) fn is_enough(&self, least: f64) -> bool {
         self.outcomes().part() >= least && self.regions().part() >= least
     }

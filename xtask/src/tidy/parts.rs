@@ -219,7 +219,7 @@ impl Walk<'_> {
     }
 }
 
-/// `&mut` or `&'a mut` somewhere in a type.
+/// Whether `&mut` or `&'a mut` stands somewhere in a type.
 fn has_mutable(tokens: &[TokenTree]) -> bool {
     let is_here = (0..tokens.len()).any(|at| {
         let mut rest = tokens[at..].iter();

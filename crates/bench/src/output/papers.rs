@@ -49,7 +49,7 @@ pub struct Published {
 use Param::{Number, Word};
 
 impl Published {
-    /// A row of its experiment measures the same, as far as its parameters say.
+    /// Whether a row of its experiment measures the same, as far as its parameters say.
     pub fn is_beside(&self, row: &Row) -> bool {
         row.metric == self.metric
             && self

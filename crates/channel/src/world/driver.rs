@@ -133,7 +133,7 @@ impl Driver {
             .collect()
     }
 
-    /// An open link that may be picked.
+    /// Whether the driver may pick this link: it is open.
     pub(super) fn is_ready(&self, link: &Link) -> bool {
         let mut views = self.machine.addresses();
         let name = views.find(|view| view.id == link.address);

@@ -207,7 +207,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// A session that the other side of a connection calls so is open.
+    /// Whether a session that the other side of a connection calls so is open.
     fn is_open_with(&self, link: LinkId, remote: SessionRef) -> bool {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(crate::mutant::Mutant::SecondGrantEnds) {

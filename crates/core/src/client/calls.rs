@@ -71,12 +71,12 @@ impl CallState {
         )
     }
 
-    /// The user waits for the call.
+    /// Whether the user waits for the call.
     fn is_pending(self) -> bool {
         !matches!(self, Self::Free | Self::Zombie)
     }
 
-    /// The call has a [`Transfer`](crate::transfer::scoreboard::Transfer).
+    /// Whether the call has a [`Transfer`](crate::transfer::scoreboard::Transfer).
     #[inline]
     fn has_transfer(self) -> bool {
         self >= Self::Sending

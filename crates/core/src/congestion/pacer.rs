@@ -120,7 +120,7 @@ impl Pacer {
         self.flow(flow, way)?.window()
     }
 
-    /// Nothing holds the packets but credits.
+    /// Whether nothing holds the packets but credits.
     pub(crate) fn is_free(&self, flow: FlowIdx, way: Way) -> bool {
         self.rate(flow, way).is_none() && self.bypasses.limiter
     }

@@ -125,7 +125,7 @@ impl Swift {
         }
     }
 
-    /// At most once a round trip.
+    /// Whether the window may decrease: at most once a round trip.
     fn may_decrease(&self, now: Nanos) -> bool {
         now.since(self.decreased) >= self.rtt
     }

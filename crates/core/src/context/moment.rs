@@ -98,7 +98,7 @@ impl Moment {
         self.between_iterations
     }
 
-    /// No time has passed since the burst was taken: no slow handler has run.
+    /// Whether no time has passed since the burst was taken: no slow handler has run.
     #[inline]
     pub(crate) fn is_at_burst(&self) -> bool {
         self.now == self.burst_time

@@ -16,7 +16,7 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// The user has something to learn.
+    /// Whether the user has something to learn.
     pub(crate) fn is_waiting(&self) -> bool {
         !(self.sessions.is_empty() && self.given_up.is_empty())
     }
@@ -41,7 +41,7 @@ impl Notices {
         self.given_up.pop_front()
     }
 
-    /// The control plane has something to learn.
+    /// Whether the control plane has something to learn.
     #[inline]
     pub(crate) fn has_reports(&self) -> bool {
         !self.reports.is_empty()

@@ -115,7 +115,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         }
     }
 
-    /// There is a report to take.
+    /// Whether there is a report to take.
     #[inline]
     pub fn has_reports(&self) -> bool {
         self.rpc.engine.core.context.notices.has_reports()

@@ -157,7 +157,8 @@ impl Cx<'_> {
         }
     }
 
-    /// A kept request's client has cancelled it, or its session has closed, or it was answered.
+    /// Whether a kept request's client has cancelled it, or its session has closed, or it was
+    /// answered.
     pub fn is_cancelled(&self, ticket: Ticket) -> bool {
         let requests = &self.core.requests;
         requests

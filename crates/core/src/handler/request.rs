@@ -138,7 +138,8 @@ impl DeferredRequest {
         }
     }
 
-    /// The client has cancelled the request, or its session has closed: an answer would be lost.
+    /// Whether the client has cancelled the request, or its session has closed: an answer would be
+    /// lost.
     pub fn is_cancelled(&self, cx: &Cx<'_>) -> bool {
         match self.find(cx) {
             Some(idx) => cx.core.requests.is_unwanted(idx),

@@ -420,13 +420,13 @@ impl Outbox {
         self.done = done;
     }
 
-    /// The transport is done with what it was given up to there.
+    /// Whether the transport is done with what it was given up to there.
     #[inline]
     pub(crate) fn is_done(&self, tx_end: TxSeq) -> bool {
         tx_end <= self.done
     }
 
-    /// Something waits for the transport.
+    /// Whether something waits for the transport.
     pub(crate) fn is_waiting(&self) -> bool {
         !(self.endings.is_empty() && self.lingering.is_empty())
     }

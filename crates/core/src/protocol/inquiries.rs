@@ -119,7 +119,7 @@ fn mutate_account(account: &Account, context: &Context) -> Account {
     }
 }
 
-/// The call, which is in a slot, has got nowhere for the failure timeout.
+/// Whether the call, which is in a slot, has got nowhere for the failure timeout.
 fn is_overdue(idx: CallIdx, calls: &Calls, transfers: &Transfers, context: &Context) -> bool {
     let (present, timeout) = (context.moment.present_now(), context.config.failure_timeout);
     match calls.transfer_of(idx) {

@@ -66,13 +66,13 @@ impl RequestState {
         )
     }
 
-    /// A handler has it and may answer.
+    /// Whether a handler has it and may answer.
     #[inline]
     fn is_open(self) -> bool {
         matches!(self, Self::Dispatched | Self::Detached)
     }
 
-    /// Another request may follow in its slot.
+    /// Whether another request may follow in its slot.
     #[inline]
     fn is_over(self) -> bool {
         matches!(self, Self::Free | Self::Done)
@@ -194,7 +194,7 @@ impl InboundRequest {
         next == word.wrapping_add(RequestState::Done as u64)
     }
 
-    /// Its state is this, and nothing about it is unusual: two bytes, one comparison.
+    /// Whether its state is this, and nothing about it is unusual: two bytes, one comparison.
     #[inline(always)]
     fn is_plainly(&self, state: RequestState) -> bool {
         let plain = [state as u8, Marks::NONE.0];
@@ -237,7 +237,7 @@ impl InboundRequest {
         }
     }
 
-    /// No client waits for the answer any more.
+    /// Whether no client waits for the answer any more.
     #[inline]
     fn is_unwanted(&self) -> bool {
         self.marks.has(Marks(Marks::CANCELLED.0 | Marks::ORPHAN.0))
@@ -270,7 +270,7 @@ impl Requests {
         (is_it && request.state.is_open()).then_some(id.index)
     }
 
-    /// No client waits for the answer any more.
+    /// Whether no client waits for the answer any more.
     pub(crate) fn is_unwanted(&self, idx: RequestIdx) -> bool {
         self.at(idx).is_unwanted()
     }

@@ -104,7 +104,7 @@ pub struct Remote {
 }
 
 impl SessionOffer {
-    /// The numbers are ones that this side can work with.
+    /// Whether the numbers are ones that this side can work with.
     pub(crate) fn is_in_range(&self) -> bool {
         self.window.is_power_of_two()
             && self.window <= MAX_WINDOW

@@ -212,7 +212,7 @@ impl Line {
         self.slots..self.slots + u32::from(self.mask) + 1
     }
 
-    /// Connecting or open.
+    /// Whether it is connecting or open.
     #[inline]
     pub(crate) fn is_live(&self) -> bool {
         self.state != State::Free
@@ -223,7 +223,7 @@ impl Line {
         self.state == State::Connecting
     }
 
-    /// Packets flow.
+    /// Whether packets flow.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.state == State::Open
@@ -266,13 +266,13 @@ impl Line {
 
 /// Packets.
 impl Line {
-    /// A packet with this token is of this session (rule W5).
+    /// Whether a packet with this token is of this session (rule W5).
     #[inline]
     pub(crate) fn has_token(&self, token: Token) -> bool {
         self.token == token
     }
 
-    /// The message is a single packet.
+    /// Whether the message is a single packet.
     #[inline]
     pub(crate) fn is_single(&self, size: u32) -> bool {
         size <= self.single()
@@ -373,7 +373,7 @@ impl Line {
         (!self.asks() && self.heard > sent).then(|| present.since(self.heard))
     }
 
-    /// Nothing has come for `span` although the session asked (rule S11).
+    /// Whether nothing has come for `span` although the session asked (rule S11).
     pub(crate) fn is_silent(&self, present: Nanos, span: Nanos) -> bool {
         self.asks() && present.since(self.heard) >= span
     }
@@ -423,7 +423,7 @@ impl Line {
         self.settle();
     }
 
-    /// No network lies on the way to the peer: what has no answer waits for a processor.
+    /// Whether no network lies before the peer: a request without an answer waits for a processor.
     pub(crate) fn is_near(&self) -> bool {
         self.marks.has(Marks::NEAR)
     }
@@ -475,7 +475,7 @@ impl Line {
         self.plain_until = if plain { self.sample_due } else { Nanos::ZERO };
     }
 
-    /// Fields that repeat others are what follows from those.
+    /// Whether the fields that repeat others follow from those.
     pub(crate) fn is_settled(&self) -> bool {
         (self.limit, self.head, self.plain_until) == self.settled()
     }

@@ -290,14 +290,14 @@ impl Sessions {
         self.at_mut(index).set_token(Token(index.0 + 1));
     }
 
-    /// The credits that are promised are those of all sessions.
+    /// Whether the credits that are promised are those of all sessions.
     pub(crate) fn are_promises_kept(&self) -> bool {
         let credits = |line: &Line| u64::from(line.terms().credits);
         let live = self.lines.iter().filter(|line| line.is_live());
         self.promised == live.map(|line| 2 * credits(line)).sum()
     }
 
-    /// Each slot belongs to a session, or waits for one.
+    /// Whether each slot belongs to a session, or waits for one.
     pub(crate) fn are_slots_known(&self) -> bool {
         let live = self.lines.iter().filter(|line| line.is_live());
         let taken: u64 = live.map(|line| u64::from(line.window())).sum();

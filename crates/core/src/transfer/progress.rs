@@ -36,7 +36,7 @@ impl Progress {
         }
     }
 
-    /// No more than these packets have arrived for `span`, as far as was looked.
+    /// Whether no more than these packets have arrived for `span`, as far as was looked.
     pub(super) fn stands(&self, arrived: u32, present: Nanos, span: Nanos) -> bool {
         arrived == self.arrived && present.since(self.since) >= span
     }

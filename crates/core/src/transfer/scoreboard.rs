@@ -203,7 +203,7 @@ impl Transfer {
         self.live = false;
     }
 
-    /// The entry is in use.
+    /// Whether the entry is in use.
     pub(super) fn is_live(&self) -> bool {
         self.live
     }
@@ -233,7 +233,7 @@ impl Transfer {
         self.progress.look(arrived, self.outstanding, present);
     }
 
-    /// Packets are in flight, and none has been seen to arrive for `span`.
+    /// Whether packets are in flight, and none has been seen to arrive for `span`.
     pub(super) fn is_stalled(&self, present: Nanos, span: Nanos) -> bool {
         let arrived = self.next - self.outstanding;
         self.outstanding != 0 && self.progress.stands(arrived, present, span)
@@ -288,7 +288,7 @@ impl Transfer {
         self.turn_left
     }
 
-    /// A lost packet is to be sent again; it needs no further credit.
+    /// Whether a lost packet is to be sent again; it needs no further credit.
     #[inline]
     pub(crate) fn has_lost(&self) -> bool {
         self.lost_count != 0
@@ -300,7 +300,7 @@ impl Transfer {
         (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
     }
 
-    /// The packet, which has left, is not known to have arrived.
+    /// Whether the packet, which has left, is not known to have arrived.
     #[inline]
     pub(crate) fn is_missing(&self, packet: u32) -> bool {
         packet >= self.base && !self.acked.has(packet)

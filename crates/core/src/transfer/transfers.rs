@@ -131,7 +131,7 @@ impl Transfers {
         self.at_mut(index).look_at_progress(present);
     }
 
-    /// Packets of the message are on their way, and none has arrived for `span`.
+    /// Whether packets of the message are on their way, and none has arrived for `span`.
     pub(crate) fn is_stalled(&self, index: TransferIdx, present: Nanos, span: Nanos) -> bool {
         self.at(index).is_stalled(present, span)
     }
@@ -159,7 +159,7 @@ impl Transfers {
         word.asks().max(self.all.at_mut(index).on_probe(tail, now))
     }
 
-    /// Some message may send.
+    /// Whether some message may send.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.sending.is_empty()
     }

@@ -198,12 +198,12 @@ impl Lane {
         self.staged.lines()
     }
 
-    /// A message of `len` bytes is short enough for the lane.
+    /// Whether a message of `len` bytes is short enough for the lane.
     pub(crate) fn is_for(&self, len: usize) -> bool {
         self.longest != 0 && len <= self.longest as usize
     }
 
-    /// No packet is staged.
+    /// Whether no packet is staged.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.staged == Staged(0)

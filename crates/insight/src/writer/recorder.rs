@@ -68,7 +68,7 @@ pub struct Passed {
 }
 
 impl Switch {
-    /// A trace runs.
+    /// Whether a trace runs.
     pub const fn is_on(&self) -> bool {
         self.on
     }

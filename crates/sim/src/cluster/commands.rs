@@ -41,7 +41,7 @@ impl Commands {
         self.queue.push_back((last.max(self.now + delay), command));
     }
 
-    /// The last command grants this request.
+    /// Whether the last command grants this request.
     pub(super) fn ends_with_grant(&self, request: Ticket) -> bool {
         let last = self.queue.back().map(|(_, command)| command);
         matches!(last, Some(Command::Accept { ticket, .. }) if *ticket == request)

@@ -66,7 +66,7 @@ impl Kind {
         Self::Empty,
     ];
 
-    /// Its handlers have room for answers of a few packets only.
+    /// Whether its handlers have room for answers of a few packets only.
     pub(super) fn has_little_room(self) -> bool {
         matches!(
             self,

@@ -356,7 +356,7 @@ impl Run {
         }
     }
 
-    /// No session has anything in flight or waiting, and all credits are back.
+    /// Whether no session has anything in flight or waiting, and all credits are back.
     fn is_quiet(&mut self) -> bool {
         (0..self.world.ports()).all(|port| {
             self.world

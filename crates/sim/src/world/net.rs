@@ -194,7 +194,7 @@ impl Net {
         self.wiring.fullest(self.time.get())
     }
 
-    /// Some of what `port` handed over has not been read out of its memory.
+    /// Whether some of what `port` handed over has not been read out of its memory.
     pub fn is_sending(&self, port: PortId) -> bool {
         self.ports[port.0].is_sending()
     }

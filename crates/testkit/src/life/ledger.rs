@@ -234,7 +234,7 @@ impl Ledger {
     }
 }
 
-/// A handler keeps the request beyond its own end.
+/// Whether a handler keeps the request beyond its own end.
 fn is_kept(terms: &Terms) -> bool {
     use super::host::{BACKGROUND, NESTED};
     terms.kind == NESTED || terms.mode == Mode::Hold && terms.kind != BACKGROUND
@@ -244,7 +244,7 @@ fn is_kept(terms: &Terms) -> bool {
 /// steps as an input has, each call and each forged packet moves a slot by one window.
 const REACH: u32 = 1 << 20;
 
-/// The copy's request number is one that no slot awaits (rule S2).
+/// Whether the copy's request number is one that no slot awaits (rule S2).
 fn is_far_off(real: &[u8], copy: &[u8]) -> bool {
     let [Ok(real), Ok(copy)] = [real, copy].map(Header::decode) else {
         return false;

@@ -170,7 +170,7 @@ impl Channel {
         })
     }
 
-    /// Both ends are in this process.
+    /// Whether both ends are in this process.
     pub(super) const fn is_within(&self) -> bool {
         self.within
     }

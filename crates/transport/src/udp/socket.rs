@@ -151,7 +151,7 @@ impl Socket {
         ours.map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
-    /// Packets may go there: the peer has it, or the operator allows it (rule C12).
+    /// Whether packets may go there: the peer has it, or the operator allows it (rule C12).
     pub(super) fn may_send(&self, peer: &PeerInfo, ip: IpAddr) -> bool {
         self.allow_peers.contains(ip) || peer.has(ip, is_of_this_host)
     }
@@ -187,7 +187,8 @@ impl Socket {
     }
 }
 
-/// A socket can be bound to the address, which the kernel allows for those of its interfaces.
+/// Whether a socket can be bound to the address, which the kernel allows for those of its
+/// interfaces.
 fn is_of_this_host(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback() || UdpSocket::bind((ip, 0)).is_ok()
 }

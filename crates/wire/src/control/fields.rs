@@ -31,7 +31,7 @@ impl Features {
         Self(self.0 | other.0)
     }
 
-    /// Every ability of `other` is among these.
+    /// Whether every ability of `other` is among these.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -274,7 +274,7 @@ impl<'t> Planner<'_, 't> {
         }
     }
 
-    /// Some array size in this declarator is known only at run time.
+    /// Whether some array size in this declarator is known only at run time.
     fn has_variable_size(&self, declarator: Node<'_>) -> bool {
         let size = declarator.child_by_field_name("size");
         size.is_some_and(|size| self.reads_variable(size))
@@ -387,7 +387,7 @@ fn type_names(node: Node<'_>) -> Vec<Node<'_>> {
     found
 }
 
-/// An array whose size is that of its initialiser.
+/// Whether this is an array whose size is that of its initialiser.
 pub(crate) fn is_unsized(declared: &Declarator<'_>) -> bool {
     let mut node = declared.identifier;
     while node != declared.declarator {

@@ -24,7 +24,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Every lane of this `foreach` has its own.
+    /// Whether every lane of this `foreach` has its own.
     pub(crate) fn is_of(self, lane: usize) -> bool {
         self == Self::Lane(lane) || self == Self::Index(lane)
     }

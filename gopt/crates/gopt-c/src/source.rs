@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
         &self.identifiers[find(range.start)..find(range.end)]
     }
 
-    /// It has line markers, and no `#if` any more.
+    /// Whether the text has line markers, and no `#if` any more.
     pub(crate) fn is_preprocessed(&self) -> bool {
         let is_marker = |it: &Directive| LineMarker::read(&self.text[it.range.clone()]).is_some();
         let directives = || self.directives.iter();

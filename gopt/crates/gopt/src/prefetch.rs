@@ -257,9 +257,8 @@ fn prefetch_value<T, H: Hint>(place: &T) {
     }
 }
 
-/// Some place that its alignment allows lets a `T` reach into one line more than its size fills.
-/// The compiler knows the answer; asking for a line that is asked for already costs less than
-/// finding out where the value lies.
+/// Whether some place that its alignment allows lets a `T` reach into one line more than its size
+/// fills. The compiler knows the answer; asking for a line that is asked for already c
 const fn may_cross<T>() -> bool {
     let most_offset = LINE_BYTES.saturating_sub(align_of::<T>());
     let most_lines = (most_offset + size_of::<T>()).div_ceil(LINE_BYTES);

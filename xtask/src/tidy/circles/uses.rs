@@ -132,7 +132,7 @@ impl Module {
     }
 }
 
-/// `#[cfg(test)]` and the like.
+/// Whether `#[cfg(test)]` and the like.
 fn is_for_tests(tokens: &[TokenTree]) -> bool {
     let [hash, TokenTree::Group(group), ..] = tokens else {
         return false;

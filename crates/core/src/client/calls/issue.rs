@@ -252,8 +252,8 @@ impl Calls {
         }))
     }
 
-    /// The server should know which responses have arrived, and the request leaves room for that in
-    /// a packet.
+    /// Whether the server should know which responses have arrived, and the request leaves room for
+    /// that in a packet.
     #[inline]
     fn owes_acks(&self, idx: CallIdx, line: &Line, now: Nanos) -> bool {
         line.owes_acks(now) && {

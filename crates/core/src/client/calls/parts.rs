@@ -31,23 +31,23 @@ impl Calls {
         call.state.has_transfer().then_some(call.transfer)
     }
 
-    /// Packets of the request are on their way, not of the response.
+    /// Whether packets of the request are on their way, not of the response.
     #[inline]
     pub(crate) fn is_sending(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sending
     }
 
-    /// Packets of the response are on their way.
+    /// Whether packets of the response are on their way.
     pub(crate) fn is_receiving(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Receiving
     }
 
-    /// The server has not said yet that it has the request, which is one packet.
+    /// Whether the server has not said yet that it has the request, which is one packet.
     pub(crate) fn is_sent(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sent
     }
 
-    /// The user has its completion already.
+    /// Whether the user has its completion already.
     pub(crate) fn is_zombie(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Zombie
     }

@@ -209,7 +209,7 @@ impl Call {
         fits
     }
 
-    /// The transport has got a copy of the request, and not the request itself.
+    /// Whether the transport has got a copy of the request, and not the request itself.
     #[inline(always)]
     fn was_copied(&self) -> bool {
         self.tx_end == TxSeq(0)

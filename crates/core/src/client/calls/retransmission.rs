@@ -71,8 +71,8 @@ impl Calls {
         }
     }
 
-    /// The request is likely to have arrived: while a session is silent one of its calls asks for
-    /// all, and a peer that answers that has a while to answer the others.
+    /// Whether the request is likely to have arrived: while a session is silent one of its calls
+    /// asks for all, and a peer that answers that has a while to answer the others.
     fn is_excused(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
         let call = self.at(idx);
         let grace = context.config.scan_interval.times(GRACE_INTERVALS);
@@ -82,8 +82,8 @@ impl Calls {
             && (line.asks() || heard_since(call.sent, line, context).is_some_and(|ago| ago < grace))
     }
 
-    /// The call has been without an answer for the failure timeout, while this endpoint was running
-    /// (rule S11). No packets of a large message of it are on their way.
+    /// Whether the call has been without an answer for the failure timeout, while this endpoint was
+    /// running (rule S11). No packets of a large message of it are on their way.
     pub(crate) fn is_overdue(&self, idx: CallIdx, context: &Context) -> bool {
         let call = self.at(idx);
         let span = context.moment.present_now().since(call.first_sent);

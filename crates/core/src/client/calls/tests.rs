@@ -115,7 +115,7 @@ impl Client {
         self.context.outbox.pop_ending()
     }
 
-    /// A response of `len` bytes with this last word in its header ends a call.
+    /// Whether a response of `len` bytes with this last word in its header ends a call.
     fn ends(&mut self, word: u64, len: usize) -> bool {
         let (index, token) = (self.session.index(), self.line().offer(SessionNum(0)).token);
         let words = [

@@ -13,13 +13,13 @@ impl Requests {
         parts.map(|idx| size_at(self.at(idx).place)).sum()
     }
 
-    /// The answers to all requests in these slots begin as their session tells them to.
+    /// Whether the answers to all requests in these slots begin as their session tells them to.
     pub(crate) fn are_prepared(&self, slots: Range<u32>, template: &Template) -> bool {
         let mut requests = slots.filter_map(|at| self.request_at(at as usize));
         requests.all(|idx| self.at(idx).answer == *template)
     }
 
-    /// Each request that is not free is in a slot, or its session is gone.
+    /// Whether each request that is not free is in a slot, or its session is gone.
     pub(crate) fn is_count_right(&self) -> bool {
         let is_orphan = |request: &&InboundRequest| request.marks.has(Marks::ORPHAN);
         let orphans = self.table.iter().filter(is_orphan).count();

@@ -89,7 +89,7 @@ impl Requests {
 }
 
 impl super::InboundRequest {
-    /// A response of this length is one packet, and leaves with nothing unusual.
+    /// Whether a response of this length is one packet, and leaves with nothing unusual.
     #[inline(always)]
     fn is_usual(&self, len: usize, context: &Context) -> bool {
         context.config.bypasses.common
@@ -98,8 +98,8 @@ impl super::InboundRequest {
             && len <= self.answer.single as usize
     }
 
-    /// The entry can take another request: this one is over, and the transport does not read its
-    /// response. If it has, the response can be written again now.
+    /// Whether the entry can take another request: this one is over, and the transport does not
+    /// read its response. If it has, the response can be written again now.
     #[inline(always)]
     fn is_free(&mut self, outbox: &Outbox) -> bool {
         let is_free = self.state.is_over() && outbox.is_done(self.tx_end);

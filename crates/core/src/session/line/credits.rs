@@ -14,7 +14,7 @@ const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
 
 /// Slots and credits in which this side issues requests (rules S1, S7).
 impl Line {
-    /// A request may be sent right now.
+    /// Whether a request may be sent right now.
     #[inline]
     pub(crate) fn can_send(&self) -> bool {
         self.is_open() && self.free != 0 && self.credits > 0
@@ -55,7 +55,7 @@ impl Line {
         self.credits += credits;
     }
 
-    /// This side may issue a request in the slot at this place of the slot table.
+    /// Whether this side may issue a request in the slot at this place of the slot table.
     pub(crate) fn is_slot_free(&self, at: u32) -> bool {
         self.free >> (at - self.slots) & 1 != 0
     }
@@ -87,7 +87,7 @@ impl Line {
         stalls
     }
 
-    /// It is in the stall queue.
+    /// Whether it is in the stall queue.
     pub(crate) fn is_stalled(&self) -> bool {
         self.marks.has(Marks::STALLED)
     }
@@ -116,7 +116,7 @@ impl Line {
 
 /// Acknowledgement vectors (rules S9, W10).
 impl Line {
-    /// Enough responses of idle slots have arrived that the server should know of it.
+    /// Whether enough responses of idle slots have arrived that the server should know of it.
     #[inline]
     pub(crate) fn owes_acks(&self, now: Nanos) -> bool {
         let enough = (self.answered & self.free).count_ones() >= ACKS_WORTH_SENDING;

@@ -91,15 +91,14 @@ impl Transfers {
         }
     }
 
-    /// A packet that was not sent before needs a credit, in addition to the one that the call has.
-    /// Large messages never fill an RX queue, this side's or that of a peer that is taken to be
-    /// like it.
+    /// Whether a packet that was not sent before needs a credit, in addition to the one that the
+    /// call has. Large messages never fill an RX queue, this side's or that of a peer that is t
     pub(super) fn has_credit(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let entry = self.at(transfer);
         entry.outstanding() == 0 || self.has_free_credit(lent, lent.calls.session_of(entry.call))
     }
 
-    /// The session has a credit for any of its large messages.
+    /// Whether the session has a credit for any of its large messages.
     pub(super) fn has_free_credit(&self, lent: &Lent<'_>, session: SessionIdx) -> bool {
         let line = lent.sessions.at(session);
         let most = lent.context.limits.rx_queue / 4 * 3;

@@ -191,7 +191,7 @@ impl Transfers {
         survey
     }
 
-    /// The message has a packet to send, and a credit for it.
+    /// Whether the message has a packet to send, and a credit for it.
     fn can_send(&self, lent: &Lent<'_>, transfer: TransferIdx) -> bool {
         let next = self.at(transfer).next_to_send();
         next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))

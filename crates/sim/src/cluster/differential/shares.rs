@@ -97,7 +97,7 @@ impl fmt::Display for Shares {
     }
 }
 
-/// Every frame has arrived once, as it was and in its order.
+/// Whether every frame has arrived once, as it was and in its order.
 fn is_sound(frames: &NetCounters) -> bool {
     let NetCounters {
         sent: _,

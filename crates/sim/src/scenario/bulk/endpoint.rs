@@ -183,7 +183,7 @@ impl App {
         }
     }
 
-    /// The first packet has the name in place of its stamp.
+    /// Whether the first packet has the name in place of its stamp.
     fn has_stamps(&self, data: &[u8]) -> bool {
         let Some(name) = word(data) else {
             return false;

@@ -178,7 +178,8 @@ impl Net {
         }
     }
 
-    /// A burst of losses takes this frame to `host`: one that begins with it, or an earlier one.
+    /// Whether a burst of losses takes this frame to `host`: one that begins with it, or an earlier
+    /// one.
     fn is_in_burst(&mut self, host: HostId, begins: Option<u32>) -> bool {
         let losing = &mut self.hosts[host.0].losing;
         *losing = (*losing).max(begins.unwrap_or(0));

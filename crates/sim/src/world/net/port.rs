@@ -102,12 +102,12 @@ impl Port {
         self.done = TxSeq(0);
     }
 
-    /// Something handed over has not been read yet.
+    /// Whether something handed over has not been read yet.
     pub(super) fn is_sending(&self) -> bool {
         !self.tx.is_empty()
     }
 
-    /// The next frame could be read now.
+    /// Whether the next frame could be read now.
     pub(super) fn is_due(&self, now: Nanos) -> bool {
         self.tx.front().is_some_and(|pending| pending.due <= now)
     }

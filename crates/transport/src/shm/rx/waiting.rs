@@ -65,7 +65,7 @@ impl Waiting {
         self.packets.range(..self.shown)
     }
 
-    /// Some are no frames of this burst.
+    /// Whether some are no frames of this burst.
     pub(super) fn has_others(&self) -> bool {
         self.packets.len() > self.shown
     }

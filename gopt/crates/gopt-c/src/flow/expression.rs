@@ -183,7 +183,8 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// Every item has another value of this: its number, moved or scaled by what all items share.
+    /// Whether every item has another value of this: its number, moved or scaled by numbers that
+    /// all items share.
     fn is_own(&self, node: Node<'t>, lane: usize) -> bool {
         let of_lane = |place: Place| place.is_of(lane);
         let inner = |name| node.child_by_field_name(name);
@@ -211,7 +212,7 @@ impl<'t> Builder<'_, 't> {
         }
     }
 
-    /// The expression names a variable that is declared in such a place.
+    /// Whether the expression names a variable that is declared in such a place.
     fn names_any(&self, node: Node<'t>, is_wanted: &dyn Fn(Place) -> bool) -> bool {
         let variable = self.names.of(node).map(|it| &self.names.variables[it]);
         variable.is_some_and(|it| !it.is_constant && is_wanted(it.place))

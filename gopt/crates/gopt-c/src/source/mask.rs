@@ -161,7 +161,7 @@ fn braces_end(masked: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// This brace opens a function, a struct, a union or a value, by the words before it.
+/// Whether this brace opens a function, a struct, a union or a value, by the words before it.
 fn is_body(masked: &[u8], open: usize) -> bool {
     let before = masked[..open].trim_ascii_end();
     match before.last() {
