@@ -1,4 +1,4 @@
-//! A call as its user sees it: what is given with it, its name, and its end.
+//! A call as its user sees it: its options, its name, and its end.
 
 use dunlin_msgbuf::MsgBuf;
 
@@ -6,19 +6,19 @@ use crate::error::RpcError;
 use crate::handle::Session;
 use crate::time::Nanos;
 
-/// A number of the user's for a call: its completion brings it back.
+/// A number that the user gives with a call and gets back with its completion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Tag(pub u64);
 
 /// Options of a single call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallOptions {
-    /// Complete with [`RpcError::DeadlinePassed`] when this span has passed without a response.
-    /// It is checked once per `scan_interval`.
+    /// Complete the call with [`RpcError::DeadlinePassed`] when this span has passed without a
+    /// response. The endpoint checks it once per `scan_interval`.
     pub deadline: Option<Nanos>,
 }
 
-/// The end of a call. Exactly one comes for each call that was taken.
+/// The end of a call. Each call that the endpoint took has exactly one.
 #[derive(Debug)]
 pub struct Done {
     /// The session of the call.

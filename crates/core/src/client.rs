@@ -1,7 +1,7 @@
 //! The client side: requests that this endpoint issues, from the call to its completion.
 //!
-//! `client/calls.rs` is the part that owns them all, and `client/slot.rs` one of its slots;
-//! `client/inquiries.rs` is what the other side is asked about those that get nowhere.
+//! `client/calls.rs` is the part that owns the calls, and `client/slot.rs` one of its slots;
+//! `client/inquiries.rs` asks the peer about calls that make no progress.
 
 pub(crate) mod calls;
 pub(crate) mod inquiries;

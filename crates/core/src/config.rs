@@ -13,26 +13,27 @@ use crate::transport::RX_BURST;
 
 /// Most concurrent requests of a session in one direction (rule S1).
 pub const MAX_WINDOW: u32 = 64;
-/// Concurrent requests of a session in one direction, unless asked otherwise (eRPC §4.3).
+/// Concurrent requests of a session in one direction, unless a session asks for another number
+/// (eRPC §4.3).
 pub const DEFAULT_WINDOW: u32 = 8;
-/// Packets in flight of a session, unless asked otherwise (eRPC §6.4 uses 32).
+/// Packets in flight of a session, unless the session asks for another number (eRPC §6.4 uses 32).
 pub const DEFAULT_CREDITS: u32 = 32;
 /// Most packets in flight of a session.
 pub const MAX_CREDITS: u32 = 4096;
 /// Most packets of a message, less than the numbers that CR and RFR can name (rule W7).
 pub const MAX_PACKETS: u32 = (1 << 24) - 1;
-/// Largest message that an endpoint accepts, unless asked otherwise: 16 MiB (design §8).
+/// Largest message that an endpoint accepts, unless configured otherwise: 16 MiB (design §8).
 pub const DEFAULT_MAX_MESSAGE: u32 = 16 << 20;
 /// Most requests that one call of a batch handler gets: two RX bursts' worth of packed frames.
 pub const MAX_BATCH: usize = 64;
 /// Most idle iterations between two readings of the clock, less one (design §3).
 pub const IDLE_CLOCK_MASK: u32 = 63;
-/// Longest time between two readings of the clock in idle iterations, if one is not longer: half of
-/// what a round-trip sample may be wrong by (rule S10).
+/// Longest time between two readings of the clock in idle iterations that are shorter than that:
+/// half of the error that a round-trip sample may have (rule S10).
 pub const IDLE_CLOCK_GAP: Nanos = Nanos::from_micros(1);
 /// Most live calls that one loss scan visits; the next scan goes on from there.
 pub const SCAN_LIMIT: usize = 1024;
-/// Parts in which many held responses are swept, so that no sweep takes long.
+/// Parts in which a large number of held responses is swept, so that no sweep takes long.
 pub const SWEEP_PARTS: usize = 64;
 /// Held responses that one sweep may look at without taking long.
 pub const SWEEP_LIMIT: usize = 256;
@@ -55,60 +56,60 @@ const _: () = {
     assert!((IDLE_CLOCK_MASK + 1).is_power_of_two());
 };
 
-/// How an endpoint behaves. Every field can be set; the defaults work.
+/// The configuration of an endpoint. Every field can be set; the defaults work.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sessions that the endpoint takes part in, as client or server side.
     pub max_sessions: usize,
-    /// Largest window of a session; a larger one that is asked for is lowered to it.
+    /// Largest window of a session; the endpoint lowers larger ones to it.
     pub max_window: u32,
-    /// Most credits of a session; more that are asked for are lowered to it.
+    /// Most credits of a session; the endpoint lowers larger numbers to it.
     pub max_credits: u32,
-    /// Requests that may wait per session for a slot or a credit; then `call` is refused.
+    /// Calls of a session that may wait for a slot or a credit; beyond it, `call` refuses.
     pub backlog: u32,
     /// Largest message in bytes, as request and as response.
     pub max_message: u32,
-    /// Bytes of large requests of all sessions that may be there in part, whether they have arrived
-    /// or not; beyond it, requests of more than one packet are rejected as overloaded.
+    /// Bytes of unfinished large requests of all sessions, each counted whole; beyond it, the
+    /// endpoint rejects requests of more than one packet as overloaded.
     pub receive_budget: u64,
-    /// The same for one session.
+    /// The same limit for one session.
     pub session_receive_budget: u64,
     /// Refuse sessions whose credits could overflow the RX queue (eRPC §4.3.1).
     pub strict_credits: bool,
     /// Smallest retransmission timeout. The default of 5 ms suits kernel transports (eRPC §5.2.3).
     pub rto_floor: Nanos,
-    /// Retransmission timeout before the first round-trip sample, and at least the timeout towards
-    /// peers that no network lies before, which may wait for a processor.
+    /// Retransmission timeout before the first round-trip sample. Also the shortest timeout towards
+    /// peers without a network in between, which may wait for a processor.
     pub rto_initial: Nanos,
     /// Time after which an unanswered background or deferred request is acknowledged (rule S4).
     pub ack_delay: Nanos,
-    /// Time for which a response is kept for the case that the client asks again (rule S9): at
-    /// least [`ASKS_PER_HOLD`] times what a client waits before it does.
+    /// Time for which a server keeps a response in case the client asks again (rule S9): at least
+    /// [`ASKS_PER_HOLD`] times the time after which a client does.
     pub response_hold: Nanos,
-    /// A peer that has been silent for so long, although it was asked, has failed (rule S11).
+    /// A peer that has been silent for this long, although packets asked it, has failed (rule S11).
     pub failure_timeout: Nanos,
     /// Time between two scans for lost packets and passed deadlines while calls are pending.
     pub scan_interval: Nanos,
     /// Longest time between two probes of a request that the server has accepted.
     pub probe_max: Nanos,
-    /// Congestion control of all sessions that were not opened with another one. `None`: what the
-    /// transport declares for the peer: none for shared memory, Swift for networks.
+    /// Congestion control of all sessions that are opened without a scheme of their own. `None`:
+    /// the one that the transport declares for the peer: none for shared memory, Swift for
+    /// networks.
     pub scheme: Option<Scheme>,
     /// Steps left out for sessions without congestion (eRPC §5.2.2). Can be changed later with
     /// [`Rpc::set_bypasses`](crate::Rpc::set_bypasses).
     pub bypasses: Bypasses,
-    /// Time that a slot of the timing wheel stands for: a paced packet is at most this
-    /// late.
+    /// Width of a slot of the timing wheel: a paced packet is at most this late.
     pub wheel_slot: Nanos,
     /// How far the timing wheel reaches ahead, at most [`MAX_WHEEL_SLOTS`] slots. A packet that
-    /// must wait longer is put in again.
+    /// must wait longer goes round again.
     pub wheel_horizon: Nanos,
     /// Memory of the endpoint's pool in bytes.
     pub pool_bytes: usize,
     /// Use huge pages for message buffers if the system has any.
     pub hugepages: bool,
-    /// Message buffers can be read by safe code through `dunlin_msgbuf::regions::read`, at the
-    /// price of a lock for each release. For simulated transports and tests.
+    /// Safe code can read message buffers through `dunlin_msgbuf::regions::read`; each release then
+    /// takes a lock. For simulated transports and tests.
     pub readable_buffers: bool,
     /// When the endpoint checks its laws. A broken one ends its sessions.
     pub check: Check,
@@ -180,11 +181,11 @@ pub enum ConfigError {
     MaxMessage(u32),
     /// `first_req` is not a multiple of [`MAX_WINDOW`].
     FirstReq(u32),
-    /// `response_hold` is shorter than a client needs to ask again.
+    /// `response_hold` is shorter than the time in which a client asks again.
     ResponseHold {
-        /// The span that was asked for.
+        /// The configured span.
         hold: Nanos,
-        /// The least that goes with the other options.
+        /// The shortest span that goes with the other options.
         least: Nanos,
     },
     /// The pool could not get memory for its first region.
@@ -261,7 +262,7 @@ impl Config {
         Ok(())
     }
 
-    /// How long a response must be kept so that a client with the same options can ask for it
+    /// How long a server must keep a response so that a client with the same options can ask for it
     /// [`ASKS_PER_HOLD`] times (rules S8, S9). A shorter time is safe, because nothing ever runs
     /// twice, but a lost response then becomes ERR(response gone).
     fn least_hold(&self) -> Nanos {
@@ -269,9 +270,9 @@ impl Config {
         first.max(self.longest_backoff()).times(ASKS_PER_HOLD)
     }
 
-    /// Shortest timeout of a session. Of a near one no round trip tells how long its peer may be
-    /// without a processor, and hardly anything is lost on the way: there it is as long as before
-    /// the first round trip.
+    /// Shortest timeout of a session. A round trip to a near peer does not show how long the peer
+    /// may wait for a processor, and hardly any packet is lost on the way, so its timeout never
+    /// falls below the first one.
     pub(crate) fn least_timeout(&self, is_near: bool) -> Nanos {
         match is_near {
             true => self.rto_floor.max(self.rto_initial),
@@ -279,14 +280,14 @@ impl Config {
         }
     }
 
-    /// Where the growth of timeouts ends, if not at the timeout itself: several attempts must fit
-    /// into the time after which a silent peer has failed.
+    /// Longest timeout after doublings: several attempts must fit into the time after which a
+    /// silent peer has failed. A longer timeout stays as it is.
     pub(crate) fn longest_backoff(&self) -> Nanos {
         Nanos(self.failure_timeout.0 / 8).min(self.probe_max)
     }
 
-    /// Checks every option by itself. The simulator, which wants responses to be gone, needs no
-    /// more than that.
+    /// Checks every option by itself. The simulator checks no more than that, because it wants
+    /// responses to be gone.
     pub(crate) fn check_ranges(&self) -> Result<(), ConfigError> {
         if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
             return Err(ConfigError::MaxSessions(self.max_sessions));
@@ -331,7 +332,7 @@ pub struct SessionOptions {
     /// Packets in flight, from 1 to [`MAX_CREDITS`].
     pub credits: u32,
     /// Congestion control of the requests that this side issues; `None`: that of the endpoint
-    /// ([`Config::scheme`]). The other side chooses for its own.
+    /// ([`Config::scheme`]). The peer chooses for its own requests.
     pub scheme: Option<Scheme>,
 }
 

@@ -1,6 +1,6 @@
-//! Congestion control as the protocol sees it (design §7): which schemes there are, what a scheme
-//! learns, and what it says. A scheme sees answers, losses and timeouts of one session and says at
-//! what rate it may send; `congestion/pacing.rs` keeps to that rate.
+//! Congestion control as the protocol sees it (design §7): the schemes, their input and their
+//! output. A scheme sees answers, losses and timeouts of one session and sets the rate at which it
+//! may send; `congestion/pacing.rs` keeps to that rate.
 //!
 //! A session whose scheme lets it send at line rate costs one comparison more than one without a
 //! scheme: only the answers that carry a round-trip sample or a congestion mark come here (eRPC
@@ -42,19 +42,19 @@ pub struct Sample {
 
 /// A congestion control scheme for one session.
 pub trait CongestionControl: Debug + Send {
-    /// An answer came.
+    /// The scheme gets an answer.
     fn on_answer(&mut self, sample: Sample);
 
-    /// Packets of large messages that may be in flight. Such messages are then held to that, and
-    /// not to the rate: each packet that arrives lets the next one go. `None`: to the rate.
+    /// Packets of large messages that may be in flight. This limit then replaces the rate for them:
+    /// each packet that arrives lets the next one leave. `None`: the rate applies to them.
     fn window(&self) -> Option<u32> {
         None
     }
 
-    /// Packets were lost, which later ones told.
+    /// Later packets have shown that packets were lost.
     fn on_loss(&mut self, _now: Nanos) {}
 
-    /// Nothing came for so long that everything in flight counts as lost.
+    /// No answer came for so long that everything in flight counts as lost.
     fn on_timeout(&mut self, now: Nanos);
 
     /// A packet is about to be paced: for schemes whose rate changes with time.
@@ -65,7 +65,7 @@ pub trait CongestionControl: Debug + Send {
     fn rate(&self) -> Option<BytesPerSec>;
 }
 
-/// The packets of a session that one flow controls.
+/// The direction in which packets that one flow controls go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     /// Requests: they queue on their way to the server.
@@ -74,18 +74,18 @@ pub(crate) enum Way {
     Back,
 }
 
-/// The way to the other side, as far as a scheme must know it.
+/// The path to the peer, as far as a scheme must know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     /// The rate of this host's link, from which schemes start and which they never exceed.
     pub(crate) line_rate: BytesPerSec,
-    /// The round trip of an empty network; zero if only measurement can tell.
+    /// The round trip of an empty network; zero if it can only be measured.
     pub(crate) base_rtt: Nanos,
     /// Bytes of a full packet.
     pub(crate) packet: u32,
     /// Packets that the session may have in flight.
     pub(crate) credits: u32,
-    /// A random number, by which sessions do not do at the same time what each does now and then.
+    /// A random number, with which sessions avoid doing their occasional steps at the same time.
     pub(crate) dither: u32,
 }
 

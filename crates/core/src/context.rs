@@ -106,7 +106,7 @@ impl Context {
         self.agenda.call_attention();
     }
 
-    /// Puts the session before the loop if it has a backlog that could move.
+    /// Has the loop look at the session, if it has a backlog that could move.
     #[inline]
     pub(crate) fn wake(&mut self, session: SessionIdx, line: &mut Line) {
         #[cfg(feature = "mutants")]
@@ -131,7 +131,7 @@ impl Context {
         }
     }
 
-    /// Gives back what lingered and is done.
+    /// Gives back the lingering buffers with which the transport is done.
     pub(crate) fn recycle_lingering(&mut self) {
         self.outbox.recycle_lingering(&mut self.pool);
     }

@@ -27,12 +27,12 @@ pub enum RpcError {
 }
 
 impl RpcError {
-    /// If the handler ran, as far as this error alone can tell. A code of the server's is believed:
+    /// Whether the handler ran, as far as this error alone shows. The server's code is believed:
     /// see [`ErrorCode::ran`].
     pub const fn ran(&self) -> Ran {
         match self {
             Self::DeadlinePassed | Self::Cancelled | Self::PeerFailed => Ran::Unknown,
-            // Requests leave only through sessions that are open.
+            // Requests leave only through open sessions.
             Self::SessionClosed(CloseReason::Refused | CloseReason::ConnectTimeout) => Ran::No,
             Self::SessionClosed(
                 CloseReason::Disconnected
@@ -82,8 +82,8 @@ pub enum CloseReason {
     ConnectTimeout,
     /// This endpoint is going away.
     EndpointClosed,
-    /// This endpoint found that it contradicts itself, and ended all of its sessions. That is a
-    /// fault of the library.
+    /// This endpoint found a contradiction in its own state, and ended all of its sessions. That is
+    /// a fault of the library.
     Inconsistent(Law),
 }
 
@@ -122,7 +122,7 @@ pub enum CallErrorKind {
 }
 
 impl CallErrorKind {
-    /// If the handler ran: the call was never taken, so it did not.
+    /// Whether the handler ran: it did not, because the call was never taken.
     pub const fn ran(&self) -> Ran {
         match self {
             Self::Overloaded | Self::NoSession | Self::TooLarge { .. } => Ran::No,
@@ -133,7 +133,7 @@ impl CallErrorKind {
 /// A refused call, with its buffers.
 #[derive(Debug)]
 pub struct CallError {
-    /// Why.
+    /// The reason.
     pub kind: CallErrorKind,
     /// The request, unchanged.
     pub request: MsgBuf,
@@ -166,7 +166,7 @@ pub enum OpenError {
     TooManySessions,
     /// `strict_credits`: the RX queue cannot hold the packets of one more session.
     NoCredits,
-    /// The other side's numbers are out of range or do not fit what was asked.
+    /// The peer's numbers are out of range or do not fit the offer.
     BadOffer,
     /// There is no such session, or it is not waiting for an answer.
     NoSession,

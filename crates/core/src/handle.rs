@@ -1,7 +1,8 @@
-//! The names of what an endpoint has: sessions, calls, requests and timers. Plain values of one or
-//! two words; the tables that they lead into recognise a name whose bearer is gone.
+//! The names of what an endpoint has: sessions, calls, requests and timers. They are plain values
+//! of one or two words; the tables to which they belong recognise the name of an entry that is
+//! gone.
 //!
-//! Every folder uses them, so they need nothing of the crate but the tables' kind of index.
+//! Every folder uses them, so they depend on nothing in the crate but the tables' index type.
 
 use dunlin_wire::{ReqNum, SessionNum};
 
@@ -54,11 +55,12 @@ indexes! {
     FlowIdx
 }
 
-/// A session as the user names it. Handles of closed sessions are recognised, not reused.
+/// A session as the user names it. The endpoint recognises handles of closed sessions, and never
+/// reuses them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
     /// The index in the upper half, the generation in the lower: one word, because it is moved
-    /// right after it was made, and reading in one piece what was written in two stalls.
+    /// right after it was made, and a read in one piece of two smaller writes stalls.
     word: u64,
 }
 
@@ -98,7 +100,8 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Names a call, to cancel it. Identifiers of completed calls are recognised, not reused.
+/// Names a call, to cancel it. The endpoint recognises identifiers of completed calls, and never
+/// reuses them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CallId {
     /// The index in the lower half, the generation in the upper: one word, because it is moved
@@ -125,7 +128,7 @@ impl CallId {
     }
 }
 
-/// Names a request, for handles that outlive the iteration. Stale ones are recognised.
+/// Names a request, for handles that outlive the iteration. The endpoint recognises stale ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RequestId {
     pub(crate) index: RequestIdx,
@@ -135,12 +138,12 @@ pub(crate) struct RequestId {
 
 /// Names a request that was kept without a guard ([`Request::keep`](crate::Request::keep)), for
 /// layers that have a guard of their own: a layer that loses the ticket leaves the client waiting.
-/// A ticket of a request that was answered is recognised.
+/// The endpoint recognises the ticket of an answered request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ticket(pub(crate) RequestId);
 
 impl Ticket {
-    /// A small number that no other unanswered request has, for tables of what is kept.
+    /// A small number that no other unanswered request has, for tables of kept requests.
     #[inline]
     pub const fn index(self) -> usize {
         self.0.index.0 as usize

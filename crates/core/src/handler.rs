@@ -1,4 +1,4 @@
-//! The user's functions: their table, how they run, and what they are given.
+//! The user's functions: their table, how they run, and their arguments.
 
 pub(crate) mod background;
 pub(crate) mod batch;

@@ -1,17 +1,17 @@
-//! Laws: what must hold between the parts of an endpoint, whatever peers send and programs do.
+//! Laws: conditions between the parts of an endpoint that hold whatever peers send and programs do.
 //!
-//! Each part keeps its own state in order. A law compares what two of them know of the same thing:
-//! credits that a session lacks are those that its calls and transfers hold. The endpoint checks
-//! its laws itself (`protocol/laws.rs`, [`Check`]), and a broken one ends its sessions, because
-//! none of its answers can be trusted any more. The process goes on.
+//! Each part keeps its own state in order. A law compares the knowledge of two of them: the credits
+//! that a session lacks are those that its calls and transfers hold. The endpoint checks its laws
+//! itself (`protocol/laws.rs`, [`Check`]), and a broken one ends its sessions, because none of its
+//! answers can be trusted any more. The process goes on.
 
 use std::fmt;
 
-/// Something that holds between the parts of an endpoint.
+/// A condition between the parts of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Law {
-    /// A session keeps prepared for ordinary packets exactly what follows from its state.
+    /// The state that a session prepares for ordinary packets follows from its other state.
     Prepared,
     /// A slot is free exactly if no call is in it.
     Slots,
@@ -21,15 +21,15 @@ pub enum Law {
     Credits,
     /// A session has a backlog exactly if calls wait.
     Backlog,
-    /// The bytes that a session receives are those of its requests that are here in part.
+    /// The bytes that a session receives are those of its requests that have arrived in part.
     Receiving,
-    /// The answers in the slots of a session begin as the session tells them to.
+    /// The prepared answers in the slots of a session are those that the session prescribes.
     Answers,
     /// Each call that is not free is in a slot or waits.
     Calls,
-    /// Each large message on its way has a call, and that call it.
+    /// Each large message on its way has a call, which names it.
     Transfers,
-    /// Each flow has a session, and that session it.
+    /// Each flow has a session, which names it.
     Flows,
     /// The credits that are promised are those of all sessions.
     Promises,
@@ -74,7 +74,7 @@ pub enum Check {
     /// One session at each sweep of the responses that are held.
     #[default]
     Sweep,
-    /// The sessions that frames came for, after each burst; all of them, and what holds over all
-    /// sessions, at each sweep and after every thousand frames. For tests.
+    /// The sessions for which frames came, after each burst; all sessions, and the laws over all of
+    /// them, at each sweep and after every thousand frames. For tests.
     Event,
 }

@@ -24,8 +24,8 @@
 //! root: `handle.rs` and `call.rs` name what an endpoint has and what a call is, `scheme.rs` what
 //! congestion control there is.
 //!
-//! `config.rs` has every limit, `transport.rs` and `time.rs` what is asked of a transport and a
-//! clock.
+//! `config.rs` has every limit; `transport.rs` and `time.rs` describe what a transport and a clock
+//! must do.
 #![forbid(unsafe_code)]
 
 mod call;

@@ -1,6 +1,6 @@
-//! Planted bugs, to prove that the simulator's checkers see (design §13), and planted differences,
-//! which break no promise and which only a comparison of two runs sees. Only with the feature
-//! `mutants`; a build without it has none of this.
+//! Planted bugs, to prove that the simulator's checkers find them (design §13), and planted
+//! differences, which break no promise and which only a comparison of two runs finds. Only with the
+//! feature `mutants`; a build without it has none of this.
 
 /// Makes the enum `Mutant` of a crate's planted bugs and differences.
 #[macro_export]
@@ -48,9 +48,10 @@ macro_rules! mutants {
 
 mutants! {
     bugs {
-        /// A msgbuf is given back although the transport is not done with it.
+        /// A msgbuf goes back to its pool although the transport still reads it.
         ReleasedBeforeDone = "released-before-done",
-        /// A response is rewritten while an earlier transmission of it is not done.
+        /// The server rewrites a response while the transport still reads an earlier transmission
+        /// of it.
         SkippedFlush = "skipped-flush",
         /// A client slot is used again although its zombie has not been answered.
         SlotReusedEarly = "slot-reused-early",
@@ -60,7 +61,7 @@ mutants! {
         CreditLeaked = "credit-leaked",
         /// Packets are accepted whatever their token is.
         TokenIgnored = "token-ignored",
-        /// A session that waits for a slot is not looked at when one is free.
+        /// A session that waits for a slot is not woken when one is free.
         LostWakeup = "lost-wakeup",
         /// After `response_hold` a duplicate runs the handler again.
         RunAgainAfterHold = "run-again-after-hold",
@@ -76,15 +77,16 @@ mutants! {
         FutureAccepted = "future-accepted",
         /// A failed peer's calls are forgotten instead of completed.
         LostCompletion = "lost-completion",
-        /// A CR that speaks of packets which have not been sent is believed.
+        /// The client believes a CR that names packets which have not been sent.
         FutureCreditAccepted = "future-credit-accepted",
         /// The bitmap of a CR is read as if it began one packet later.
         BitmapOffByOne = "bitmap-off-by-one",
         /// The last packet of a request that fills it leaves empty.
         WrongLastPacket = "wrong-last-packet",
-        /// A request that is given up in part keeps its place in the endpoint's budget.
+        /// A request that is given up before it is complete keeps its place in the endpoint's
+        /// budget.
         BudgetLeaked = "budget-leaked",
-        /// A large request counts as sent when its first packet is.
+        /// A large request counts as sent when its first packet has been sent.
         ReusedWhileSent = "reused-while-sent",
         /// A lost packet of a request is never sent again.
         LostNotResent = "lost-not-resent",
@@ -92,11 +94,11 @@ mutants! {
         LimitLeftAfterClose = "limit-left-after-close",
         /// A call whose request is still being sent ends on the common path.
         AwaitedAmidTransfer = "awaited-amid-transfer",
-        /// A staged packet counts although its message is not there.
+        /// A staged packet counts although its message has not been copied.
         LaneHalfFilled = "lane-half-filled",
         /// A short packet that follows a queued one is staged, and leaves before it.
         LaneOvertakes = "lane-overtakes",
-        /// After a panic on the common path, no request fails for it.
+        /// No request fails because of a panic on the common path.
         PanicMisattributed = "panic-misattributed",
         /// A peer whose endpoint is in a handler counts as failed.
         AbsenceIsFailure = "absence-is-failure",
@@ -108,7 +110,7 @@ mutants! {
         CountedTwice = "counted-twice",
         /// The last of the calls that end without an answer ends first.
         EndingsReversed = "endings-reversed",
-        /// A request that is sent again does not say so.
+        /// A request that is sent again lacks the flag for that.
         OtherByte = "other-byte",
         /// A second msgbuf is taken for each response, until the response has left.
         SpareBuffer = "spare-buffer",
@@ -116,7 +118,7 @@ mutants! {
         PlainThoughPaced = "plain-though-paced",
         /// Staged packets leave once more with those of the next burst.
         LaneKept = "lane-kept",
-        /// A call counts as having taken one nanosecond more.
+        /// A call is recorded as one nanosecond longer.
         MeasuredLonger = "measured-longer",
         /// A handler's request that its client has cancelled is not reported as given up.
         NotReported = "given-up-not-reported",
@@ -124,7 +126,7 @@ mutants! {
     breaches {
         /// A session that has asked for a sample takes no more short requests on the common path.
         SampleUnsettled = "sample-unsettled",
-        /// A call whose request has arrived in parts does not await its answer.
+        /// A call whose request has arrived in parts does not await its answer on the common path.
         AwaitedLost = "awaited-lost",
         /// Each large request takes a second transfer, which nothing ends.
         TransferLeaked = "transfer-leaked",

@@ -1,11 +1,11 @@
-//! The core of an endpoint: all of it but the user's state, the handlers and the transport. It is
-//! made of parts, and of the context that they work with. It is not generic.
+//! The core of an endpoint: all of it but the user's state, the handlers and the transport. It
+//! consists of parts and of their context. It is not generic.
 //!
 //! `endpoint/event_loop.rs` drives it, and `Cx` lends it to handlers. How events reach the parts is
 //! in `protocol/client.rs` for calls, in `server/events.rs` for requests, in `protocol/sessions.rs`
 //! for sessions that come and go, in `protocol/timeouts.rs` for time, and in
-//! `protocol/inquiries.rs` for questions about calls that get nowhere. `protocol/laws.rs` looks at
-//! all parts, and changes none.
+//! `protocol/inquiries.rs` for questions about calls without progress. `protocol/laws.rs` reads all
+//! parts, and changes none.
 
 mod client;
 mod inquiries;
@@ -32,7 +32,7 @@ use crate::transfer::reassembly::Reassembly;
 use crate::transfer::transfers::{Lent, Transfers};
 use crate::transport::Limits;
 
-/// The protocol state of one endpoint: its parts, and what they work with.
+/// The protocol state of one endpoint: its parts and their context.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) context: Context,
@@ -44,7 +44,7 @@ pub(crate) struct Core {
     pub(crate) reassembly: Reassembly,
     pub(crate) pacer: Pacer,
     pub(crate) laws: Laws,
-    /// Jobs that worker threads have.
+    /// The number of jobs at worker threads.
     pub(crate) jobs: usize,
 }
 
@@ -73,7 +73,7 @@ impl Core {
         })
     }
 
-    /// The part for large messages, and what it is lent for an event.
+    /// The part for large messages, and the parts that it borrows for an event.
     #[inline]
     pub(crate) fn transfers(&mut self) -> (&mut Transfers, Lent<'_>) {
         let lent = Lent {
@@ -85,7 +85,7 @@ impl Core {
         (&mut self.transfers, lent)
     }
 
-    /// The server side, lent for an event.
+    /// The server side, borrowed for an event.
     #[inline(always)]
     pub(crate) fn server(&mut self) -> Server<'_> {
         Server::new(
@@ -96,7 +96,7 @@ impl Core {
         )
     }
 
-    /// The parts that a question concerns, lent for an event.
+    /// The parts that a question concerns, borrowed for an event.
     pub(crate) fn inquirer(&mut self) -> Inquirer<'_> {
         Inquirer {
             inquiries: &mut self.inquiries,
@@ -107,7 +107,7 @@ impl Core {
         }
     }
 
-    /// Whether one of the queues that the loop drains holds something.
+    /// Whether a queue that the loop drains holds entries.
     pub(crate) fn is_waiting(&self) -> bool {
         self.transfers.is_waiting()
             || self.reassembly.is_waiting()
@@ -123,14 +123,14 @@ impl Core {
         self.sessions.next_packet(bytes, came, stats)
     }
 
-    /// The packet that `bytes` are in front of, if its data lies elsewhere and is as long.
+    /// The packet with the header `bytes`, if its data lies elsewhere and has the right length.
     pub(crate) fn packet_of_data<'a>(&mut self, bytes: &'a [u8], len: usize) -> Option<Packet<'a>> {
         let Context { moment, stats, .. } = &mut self.context;
         let came = moment.came();
         self.sessions.packet_of_data(bytes, len, came, stats)
     }
 
-    /// A packet that is neither a request nor its end.
+    /// Handles a packet that is neither a request nor an answer.
     #[inline(never)]
     pub(crate) fn on_control_packet(
         &mut self,
@@ -149,7 +149,7 @@ impl Core {
 }
 
 impl Core {
-    /// Asks for the session's slots; its own memory has been asked for.
+    /// Prefetches the session's slots; its own memory was prefetched before.
     #[inline]
     pub(crate) fn prefetch_slots(&self, index: SessionIdx) {
         if let Some(line) = self.sessions.get(index) {
@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    /// Asks for the call or the request that the packet is for.
+    /// Prefetches the call or the request for which the packet is.
     #[inline]
     pub(crate) fn prefetch_state(&self, index: SessionIdx, bytes: &[u8]) {
         let Some(line) = self.sessions.get(index) else {

@@ -1,9 +1,7 @@
 //! Randomness as an argument: a small generator, seeded by the endpoint's owner.
 //!
-//! [`Rng`] serves handlers through `Cx::rng`: a peer that sees some of its numbers can compute the
-//! others.
-//! Session tokens therefore come from [`Tokens`], which cannot be run backwards or forwards without
-//! the seed. Neither is cryptography (rule W5); the same seed gives the same run.
+//! Session tokens therefore come from [`Tokens`], whose sequence cannot be computed in either
+//! direction without the seed. Neither is cryptography (rule W5); the same seed gives the same run.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -64,7 +62,7 @@ impl Tokens {
 }
 
 impl std::fmt::Debug for Tokens {
-    /// The seed must not reach a log.
+    /// Hides the seed, which must not reach a log.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokens")
             .field("issued", &self.issued)

@@ -1,6 +1,6 @@
-//! The choice of congestion control: which schemes there are, in which unit they state a rate, and
-//! what is left out for sessions that no congestion concerns. Options and transports name them;
-//! `congestion/` has the schemes themselves.
+//! The choice of congestion control: the schemes, the unit of their rates, and the steps that
+//! sessions without congestion skip. Options and transports name them; `congestion/` has the
+//! schemes themselves.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -35,13 +35,13 @@ impl BytesPerSec {
 /// Which congestion control a session has (design §7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Scheme {
-    /// Credits alone. Round trips are measured all the same.
+    /// Credits alone. Round trips are measured nevertheless.
     #[default]
     None,
     /// Round-trip gradients (TIMELY, SIGCOMM 2015; eRPC §5.2).
     Timely,
-    /// The same, mended so that senders of a link come to equal rates (Zhu et al., "ECN or Delay",
-    /// CoNEXT 2016).
+    /// TIMELY with a patch that makes the rates of a link's senders equal (Zhu et al., "ECN or
+    /// Delay", CoNEXT 2016).
     PatchedTimely,
     /// Marks of the network, which the answers echo (DCQCN, SIGCOMM 2015).
     Dcqcn,
@@ -50,7 +50,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// All of them.
+    /// All schemes.
     pub const ALL: [Self; 5] = [
         Self::None,
         Self::Timely,
@@ -59,7 +59,7 @@ impl Scheme {
         Self::Swift,
     ];
 
-    /// As it is written in options and results.
+    /// The name in options and results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -98,8 +98,8 @@ impl FromStr for Scheme {
     }
 }
 
-/// Work that is left out for sessions that no congestion concerns (eRPC §5.2.2). All five are on by
-/// default; experiments switch them off.
+/// Steps that sessions without congestion skip (eRPC §5.2.2). All five are on by default;
+/// experiments switch them off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bypasses {
     /// A session at line rate asks for a round trip every 10 µs only, and Timely does not look at
@@ -111,16 +111,16 @@ pub struct Bypasses {
     pub limiter: bool,
     /// One reading of the clock serves all packets of a burst. Off: one for each.
     pub clock: bool,
-    /// Short messages about which nothing is unusual take a path of their own. Off: every packet
-    /// takes the general path, with the same outcome.
+    /// Short messages about which nothing is unusual take the common path. Off: every packet takes
+    /// the general path, with the same outcome.
     pub common: bool,
-    /// Short packets are staged in lines of the endpoint, which the transport sends in one run.
-    /// Off: they are queued as all others are, and messages of more than 32 bytes are lent.
+    /// Short packets are staged in the lines of a lane, which the transport sends in one run. Off:
+    /// they are queued as all others are, and messages of more than 32 bytes are lent.
     pub lanes: bool,
 }
 
 impl Bypasses {
-    /// Everything goes the long way.
+    /// All bypasses off.
     pub const OFF: Self = Self {
         timely: false,
         limiter: false,

@@ -1,5 +1,5 @@
-//! The client side's part: all calls of an endpoint, the slots that they are in, and those that
-//! wait for one (rules S1, S5 to S8, S10, S12).
+//! The client side's part: all calls of an endpoint, their slots, and the calls that wait for a
+//! slot (rules S1, S5 to S8, S10, S12).
 //!
 //! ```text
 //!          no slot or credit          slot and credit
@@ -13,12 +13,12 @@
 //! again. A zombie has been completed to the user; it keeps slot and credit and resends CANCEL
 //! until the server has answered (rule S6).
 //!
-//! State is private. `calls/issue.rs` sends requests, `calls/answers.rs` has what their answers do,
-//! `calls/plain.rs` both for calls about which nothing is unusual, `calls/waiting.rs` the backlog,
-//! `calls/endings.rs` deadlines, cancellation and failure, `calls/parts.rs` what large messages
-//! need of their call, and `calls/retransmission.rs` calls that have no answer for too long. The
-//! endpoint's core routes events here; nothing here calls user code: completions are returned or
-//! queued.
+//! State is private. `calls/issue.rs` sends requests, `calls/answers.rs` handles their answers,
+//! `calls/plain.rs` does both for calls about which nothing is unusual, `calls/waiting.rs` the
+//! backlog, `calls/endings.rs` deadlines, cancellation and failure, `calls/parts.rs` the steps of
+//! calls with large messages, and `calls/retransmission.rs` calls that have no answer for too long.
+//! The endpoint's core routes events here; nothing here calls user code: completions are returned
+//! or queued.
 
 pub(crate) mod answers;
 mod endings;
@@ -40,7 +40,7 @@ use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
-/// Where a call is between issue and end; see the diagram above.
+/// The state of a call between issue and end; see the diagram above.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
 pub(crate) enum CallState {
@@ -52,7 +52,7 @@ pub(crate) enum CallState {
     Zombie,
     /// Packets of the request are on their way.
     Sending,
-    /// Packets of the response are.
+    /// Packets of the response are on their way.
     Receiving,
 }
 
@@ -98,28 +98,28 @@ const _: () = assert!(size_of::<Option<Bufs>>() == 2 * size_of::<usize>());
 struct Call {
     bufs: Option<Bufs>,
     tag: Tag,
-    /// When the first packet was sent, on the clock that silence is measured on.
+    /// When the first packet was sent, on the clock that measures silence.
     first_sent: Nanos,
     /// When the last packet was sent.
     sent: Nanos,
     deadline: Nanos,
-    /// The transport is done with the request once it has come this far.
+    /// The transport has released the request once it has come this far.
     tx_end: TxSeq,
     generation: u32,
     state: CallState,
     /// Retransmissions, probes or CANCELs since the state was entered.
     attempts: u8,
-    /// The request was sent once, and asked for a round-trip sample.
+    /// The request was sent only once, and asked for a round-trip sample.
     sample: bool,
-    /// So that the three before it are written as one word.
+    /// Padding, so that a compiler writes the three fields before it as one word.
     spare: u8,
 
-    /// Its session in the upper half, in the lower where its slot is, which has no meaning while
-    /// the call has none: one word, because both are written at once.
+    /// Its session in the upper half and the place of its slot in the lower, which has no meaning
+    /// while the call has no slot: one word, because both are written at once.
     home: u64,
-    /// `Sending`, `Receiving`: which transfer.
+    /// In `Sending` and `Receiving`: the transfer.
     transfer: TransferIdx,
-    /// The calls before and after it among those of the session that wait.
+    /// The calls before and after it among the waiting calls of the session.
     previous: CallIdx,
     next: CallIdx,
     req_type: ReqType,
@@ -171,27 +171,27 @@ impl Call {
         self.bufs.as_ref().map(|bufs| &bufs.response)
     }
 
-    /// The same, to be written.
+    /// The buffer of the response, to be written.
     #[inline]
     fn response_mut(&mut self) -> Option<&mut MsgBuf> {
         self.bufs.as_mut().map(|bufs| &mut bufs.response)
     }
 
-    /// Gives msgbufs to a free entry. Saying that it has none spares looking whether something must
-    /// be dropped.
+    /// Gives msgbufs to a free entry. It forgets the old value, which is none, to spare the code
+    /// that would drop it.
     #[inline(always)]
     fn put(&mut self, request: MsgBuf, response: MsgBuf) {
         debug_assert!(self.bufs.is_none(), "a free call has no msgbufs");
         std::mem::forget(self.bufs.replace(Bufs { request, response }));
     }
 
-    /// Where its slot is.
+    /// The place of its slot.
     #[inline]
     fn at(&self) -> u32 {
         low(self.home)
     }
 
-    /// Its buffers have been taken, and its entry is free.
+    /// Frees the entry, whose buffers have been taken.
     #[inline(always)]
     fn end(&mut self) {
         debug_assert!(self.bufs.is_none());
@@ -219,8 +219,8 @@ const fn home(session: SessionIdx, at: u32) -> u64 {
     (session.0 as u64) << 32 | at as u64
 }
 
-/// The calls of a session that wait: a doubly linked list through the table of calls, so that a
-/// call can leave from anywhere.
+/// The waiting calls of a session: a doubly linked list through the table of calls, so that a call
+/// can leave from anywhere.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     first: CallIdx,
@@ -239,7 +239,7 @@ const NO_CALLS: Waiting = Waiting {
 pub(crate) struct Calls {
     table: Slab<CallIdx, Call>,
     slots: Vec<Slot>,
-    /// By session.
+    /// The waiting calls of each session, by its index.
     waiting: Vec<Waiting>,
 }
 
@@ -268,7 +268,8 @@ impl Calls {
         self.at(idx).session()
     }
 
-    /// The burst that the call's last packet was in has left only now.
+    /// Corrects the call's times: the burst with its last packet left later than noted, at
+    /// `leaving`.
     #[inline]
     pub(crate) fn on_left(&mut self, idx: CallIdx, leaving: Nanos) {
         self.at_mut(idx).sent = leaving;

@@ -1,10 +1,10 @@
-//! Inquiries: questions to the other side, over the control plane, about calls that have been
-//! without an answer and without progress for the failure timeout (rules S11, C11).
+//! Inquiries: questions to the peer, over the control plane, about calls that have had no answer
+//! and no progress for the failure timeout (rules S11, C11).
 //!
-//! Packets alone cannot say whether a peer has failed. One whose thread is in a handler sends none
-//! and lives; and a forger can keep a session from being silent while no call of it
-//! gets on. So silence is the reason to ask, and what the peer says over a connection that packets
-//! cannot touch decides.
+//! Packets alone cannot tell whether a peer has failed. A peer whose thread is in a handler sends
+//! none, and lives; and a forger can keep a session from being silent while none of its calls makes
+//! progress. So silence is the reason to ask, and the decision rests on what the peer answers over
+//! a connection that packets cannot touch.
 //!
 //! ```text
 //!           a call is overdue           an account
@@ -14,13 +14,13 @@
 //!                                 ▼                    ▼
 //!                                      the peer has failed
 //! ```
-//! An account is *in vain* for a call if the peer is there, yet the call gets nowhere: the peer
-//! does not know the request, or has answered it and no answer arrives. One such account says
-//! little: the peer may have been in a handler until just now, and its queue has lost all packets
-//! that asked meanwhile. Several in a row, each within a part of the timeout, say that it has been
-//! there for as long. So in a session in which nothing at all arrives, [`SILENT`] of them mean that
-//! the way for packets is cut; in one in which packets do arrive, these may be late rather than
-//! forged, and it takes [`PATIENT`].
+//! An account is *in vain* for a call if the peer is there, yet the call makes no progress: the
+//! peer does not know the request, or has answered it and no answer arrives. One such account
+//! proves little: the peer may have been in a handler until just now, and its queue may have lost
+//! all packets that asked meanwhile. Several in a row, each within a part of the timeout, prove
+//! that it has been there for as long. So in a session without any packets, [`SILENT`] of them mean
+//! that the path for packets is cut. Where packets do arrive, they may be late rather than forged,
+//! and it takes [`PATIENT`].
 //!
 //! Invariant: a session has one question under way at most. Called by `protocol/inquiries.rs`.
 
@@ -35,13 +35,13 @@ use crate::time::Nanos;
 
 /// Accounts in vain after which the peer of a silent session has failed: half a timeout of them.
 const SILENT: u8 = 5;
-/// The same if packets arrive: three and a half timeouts.
+/// The same number for a session in which packets arrive: three and a half timeouts of them.
 const PATIENT: u8 = 29;
 /// Questions within the timeout while accounts are in vain. A nexus answers as fast for an endpoint
-/// in a handler, so no absence of half a timeout remains unknown.
+/// in a handler, so the client notices every absence of half a timeout.
 const QUESTIONS: u64 = 8;
 
-/// Questions about all sessions.
+/// The questions of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Inquiries {
     of: BTreeMap<SessionIdx, Inquiry>,
@@ -55,7 +55,7 @@ struct Inquiry {
     calls: Vec<(ReqNum, u8)>,
 }
 
-/// Times are on the clock that silence is measured on.
+/// The times are on the clock that measures silence.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// The question was asked at this time.
@@ -64,20 +64,20 @@ enum State {
     Resting(Nanos),
 }
 
-/// The step that an overdue call leads to.
+/// The next step for an overdue call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// Time must pass.
     Wait,
-    /// A question is to be asked.
+    /// Ask the peer.
     Ask,
     /// Neither an account nor a packet has come for the failure timeout.
     Fail,
 }
 
 impl Inquiries {
-    /// A call of the session is overdue. `is_overdue` says which are, `silent` that no packet of
-    /// the session has come for the failure timeout.
+    /// Decides about an overdue call of the session. `is_overdue` tells which calls are overdue;
+    /// `silent`: no packet of the session has come for the failure timeout.
     pub(crate) fn on_overdue(
         &self,
         session: Session,
@@ -91,13 +91,13 @@ impl Inquiries {
         match inquiry.state {
             State::Resting(until) if present < until => Next::Wait,
             State::Waiting(asked) if present.since(asked) < timeout => Next::Wait,
-            // If all of those calls have ended, so has the question.
+            // A question whose calls have all ended is over as well.
             State::Waiting(_) if silent && inquiry.is_about_any(is_overdue) => Next::Fail,
             _ => Next::Ask,
         }
     }
 
-    /// The question about these calls is asked now.
+    /// Notes that the question about these calls is asked now.
     pub(crate) fn on_asked(&mut self, session: Session, overdue: &[ReqNum], present: Nanos) {
         let vain = |req: &ReqNum| {
             let before = self.get(session);
@@ -115,7 +115,7 @@ impl Inquiries {
         self.of.insert(session.index(), inquiry);
     }
 
-    /// The other side gives an account. `silent`: no packet of the session has come for the failure
+    /// Weighs an account of the peer. `silent`: no packet of the session has come for the failure
     /// timeout. True if the peer has failed.
     pub(crate) fn on_account(
         &mut self,
@@ -132,10 +132,10 @@ impl Inquiries {
         inquiry.calls.retain(|(req, _)| is_overdue(*req));
         match account {
             Account::Fates(fates) => inquiry.weigh(fates, silent),
-            // Packets that asked may have been lost in the queue that it left unread.
+            // The packets that asked may have been lost in a queue that the peer did not read.
             Account::Away(_) if silent => inquiry.forgive(),
             Account::Away(_) => {}
-            // Silence is all there is to go by.
+            // Silence is the only evidence.
             Account::Nothing if silent && !inquiry.calls.is_empty() => return true,
             Account::Nothing => {}
         }
@@ -146,7 +146,7 @@ impl Inquiries {
         inquiry.calls.iter().any(|(_, vain)| *vain >= most)
     }
 
-    /// The session has ended.
+    /// Forgets a session that has ended.
     pub(crate) fn on_ended(&mut self, index: SessionIdx) {
         self.of.remove(&index);
     }
@@ -162,7 +162,7 @@ impl Inquiry {
         self.calls.iter().any(|(req, _)| is_overdue(*req))
     }
 
-    /// When the question was asked that has no account.
+    /// When the question without an account was asked.
     fn waits_since(&self, session: Session) -> Option<Nanos> {
         match self.state {
             State::Waiting(asked) if self.session == session => Some(asked),
@@ -174,7 +174,7 @@ impl Inquiry {
         self.calls.iter().any(|(_, vain)| *vain > 0)
     }
 
-    /// No account before this one counts against a call.
+    /// Forgets the accounts in vain: none before this one counts against a call.
     fn forgive(&mut self) {
         self.calls.iter_mut().for_each(|(_, vain)| *vain = 0);
     }

@@ -1,5 +1,5 @@
-//! One slot in which this side issues requests (rule S1): a number, and whether its answer is
-//! awaited, in one word.
+//! One slot in which this side issues requests (rule S1): in one word, its request number and
+//! whether it awaits the answer.
 
 use dunlin_wire::ReqNum;
 
@@ -12,7 +12,7 @@ use crate::packet::words::{high, low};
 const PLAIN: u32 = 0;
 /// The slot is free.
 const FREE: u32 = 1;
-/// The slot's call waits for something else as well, or for nothing.
+/// The slot's call waits for other packets too, or for none.
 const OTHER: u32 = 2;
 
 /// A slot. One compare says whether a packet ends its call.
@@ -57,7 +57,7 @@ impl Slot {
         (self.word == word).then_some(self.call)
     }
 
-    /// A request leaves in the free slot, and waits for nothing but its answer.
+    /// Puts a request into the free slot. It waits only for its answer.
     #[inline(always)]
     pub(super) fn occupy(&mut self, call: CallIdx) {
         debug_assert!(self.is_free());
@@ -65,19 +65,19 @@ impl Slot {
         self.call = call;
     }
 
-    /// Whether a whole response ends the slot's call, which has changed.
+    /// Notes whether a whole response ends the slot's call, which has changed.
     pub(super) fn settle(&mut self, plain: bool) {
         debug_assert!(!self.is_free());
         self.word = word(self.req(), if plain { PLAIN } else { OTHER });
     }
 
-    /// The request is over. The slot steps to its next number.
+    /// Ends the request: the slot steps to its next number.
     #[inline(always)]
     pub(super) fn vacate(&mut self, window: u32) {
         self.word = word(self.req().next(window), FREE);
     }
 
-    /// The same, if it was awaited.
+    /// Ends an awaited request: the slot steps to its next number.
     #[inline(always)]
     pub(super) fn vacate_awaited(&mut self, window: u32) {
         debug_assert_eq!(low(self.word), PLAIN);

@@ -1,9 +1,10 @@
-//! Every constant of every congestion control scheme, with its source. Nothing else in the crate
-//! has a number that decides at what rate a session sends.
+//! Every constant of every congestion control scheme, with its source. No other file of the crate
+//! has a number that decides at which rate a session sends.
 //!
 //! TIMELY: Mittal et al., SIGCOMM 2015, §4.3 and Table 1. Patched TIMELY: Zhu et al., CoNEXT 2016,
-//! §4.3. DCQCN: Zhu et al., SIGCOMM 2015, §3.1 and §5. Swift: Kumar et al., SIGCOMM 2020, §3.
-//! eRPC: Kalia et al., NSDI 2019, §5.2. "Ours" says why the papers' value does not do.
+//! §4.3. DCQCN: Zhu et al., SIGCOMM 2015, §3.1 and §5. Swift: Kumar et al., SIGCOMM 2020, §3. eRPC:
+//! Kalia et al., NSDI 2019, §5.2. Where a value is "ours", the comment says why that of the papers
+//! does not work.
 
 use crate::time::Nanos;
 
@@ -15,10 +16,10 @@ pub(crate) const LEAST_RATE_DIVISOR: f64 = 4096.0;
 pub(crate) mod timely {
     use super::Nanos;
 
-    /// T_low: what the thresholds are parts and multiples of. TIMELY §4.3 and eRPC §5.2.2: 50 µs.
+    /// T_low: the thresholds are parts and multiples of it. TIMELY §4.3 and eRPC §5.2.2: 50 µs.
     pub(crate) const T_LOW: Nanos = Nanos::from_micros(50);
     /// T_low is at least this multiple of the smallest round trip (design §7), for networks where a
-    /// packet takes 50 µs although no queue is on its way.
+    /// packet takes 50 µs although it meets no queue.
     pub(crate) const T_LOW_ROUND_TRIPS: u64 = 4;
     /// The gradient counts from this part of T_low on, as numerator and denominator; below it the
     /// rate only grows. Ours: in TIMELY and eRPC it is all of T_low, and the queue of a link that
@@ -58,8 +59,8 @@ pub(crate) mod patched_timely {
     /// β. Patched TIMELY §4.3: 0.008. With δ = C / 8000, n senders have a round trip of T_low times
     /// 1 + n / 64.
     pub(crate) const BETA: f64 = 0.008;
-    /// The weight of the step down is a half, and the gradient times this more, from 0 to 1. The
-    /// same: 2.
+    /// The weight of the step down is a half plus the gradient times this, limited to 0 to 1.
+    /// Patched TIMELY §4.3: 2.
     pub(crate) const SLOPE: f64 = 2.0;
 }
 
@@ -72,7 +73,7 @@ pub(crate) mod dcqcn {
     /// At most one decrease in this time, as a receiver sends at most one CNP in it. DCQCN §3.1:
     /// 50 µs.
     pub(crate) const CNP_INTERVAL: Nanos = Nanos::from_micros(50);
-    /// K: α falls after so long without a mark. DCQCN §3.1: longer than the interval; 55 µs.
+    /// K: α falls after this time without a mark. DCQCN §3.1: longer than the interval; 55 µs.
     pub(crate) const ALPHA_TIMER: Nanos = Nanos::from_micros(55);
     /// T: the timer of the rate increase. DCQCN §5.2: 55 µs.
     pub(crate) const RATE_TIMER: Nanos = Nanos::from_micros(55);
@@ -80,8 +81,8 @@ pub(crate) mod dcqcn {
     pub(crate) const BYTE_COUNTER: u64 = 10_000_000;
     /// F: steps of fast recovery. DCQCN §3.1: 5.
     pub(crate) const FAST_STEPS: u32 = 5;
-    /// R_AI as a part of the line rate: 5 Mbit/s of 25 Gbit/s, which NICs have as their default.
-    /// DCQCN §5.2 has 40 Mbit/s of 40 Gbit/s, for up to 20 senders.
+    /// R_AI as a part of the line rate: 5 Mbit/s of 25 Gbit/s, the default of NICs. DCQCN §5.2 has
+    /// 40 Mbit/s of 40 Gbit/s, for up to 20 senders.
     pub(crate) const STEP: f64 = 1.0 / 5000.0;
     /// R_HAI in R_AI. DCQCN leaves it open; the factor of ten is that of QCN (IEEE 802.1Qau).
     pub(crate) const HYPER_STEPS: f64 = 10.0;
@@ -89,23 +90,24 @@ pub(crate) mod dcqcn {
     pub(crate) const TIMEOUT_CUT: f64 = 0.5;
 }
 
-/// Swift. Where nothing else is said the numbers are ours: chosen in the sweep of
-/// `crates/sim/src/scenario/sweep.rs`, among which `docs/decisions/congestion-control.md` tells.
+/// Swift. Unless a comment names a source the numbers are ours, chosen in the sweep of
+/// `crates/sim/src/scenario/sweep.rs`; `docs/decisions/congestion-control.md` has its results.
 pub(crate) mod swift {
     use super::Nanos;
 
     /// The first window in packets; until the first sign of a queue, each packet that arrives adds
-    /// one. More than one, from a hundred senders that begin together, fit into no small switch.
+    /// one. With a larger one, the first packets of a hundred senders that begin together do not
+    /// fit into a small switch.
     pub(crate) const FIRST_WINDOW: f64 = 1.0;
-    /// The start is over when the queue is this part of the target: when that is seen, twice as
-    /// much is on its way.
+    /// The start is over when the queue reaches this part of the target: by the time the sender
+    /// sees that, twice as many packets are on their way.
     pub(crate) const START_UNTIL: f64 = 0.5;
     /// The smallest window in packets (design §7).
     pub(crate) const LEAST_WINDOW: f64 = 1.0 / 64.0;
-    /// The queue that n senders aim at is this times n to the power of 3/4, in packets. Packets,
-    /// not time: 25 µs (Swift §5) of 100 Gb/s are more than a small switch holds. With a power near
-    /// 1 a sender that waits in two queues still has half of its share; with 1, two senders would
-    /// have next to no queue, or thirty too much.
+    /// The target queue of n senders is this times n to the power of 3/4, in packets. Packets, not
+    /// time: 25 µs (Swift §5) of 100 Gb/s are more than a small switch holds. With a power near 1 a
+    /// sender that waits in two queues still has half of its share; with 1, two senders would have
+    /// next to no queue, or thirty too much.
     pub(crate) const QUEUE: f64 = 3.2;
     /// Beyond this number of senders the power is 1/4: 100 KB, shared as Choudhury and Hahne have
     /// it, are 81 packets.
@@ -113,40 +115,41 @@ pub(crate) mod swift {
     /// Packets by which the queue grows as a window below one packet falls: this times its inverse
     /// square root, less one (Swift §3.2). It is what makes small windows equal.
     pub(crate) const SMALL_QUEUE: f64 = 45.0;
-    /// Time that a round trip may take more without there being a queue, if the round trip of an
-    /// empty network is not known but measured. Swift §5: 25 µs.
+    /// Time by which a round trip may exceed the smallest one without a sign of a queue, if the
+    /// round trip of an empty network is not declared but measured. Swift §5: 25 µs.
     pub(crate) const SLACK: Nanos = Nanos::from_micros(25);
-    /// A round trip brings the window this part of the way to where its delay would be the target.
-    /// The effect of a change shows a round trip later, so that the window swings if this is more
-    /// than a half.
+    /// In a round trip the window moves this part of the way to the value at which the delay would
+    /// be the target. The effect of a change shows a round trip later, so the window swings if this
+    /// is more than a half.
     pub(crate) const GAIN: f64 = 0.4;
-    /// The same for each answer to a window below one packet. Many such windows make the queue, and
-    /// larger steps of each swing it from empty to full: at 25 Gb/s with 100 KB, 0.9 % is lost with
-    /// three times as much.
+    /// The same gain for each answer to a window below one packet. Many such windows make the
+    /// queue, and larger steps of each would swing it from empty to full: at 25 Gb/s with 100 KB,
+    /// three times this gain loses 0.9 %.
     pub(crate) const SMALL_GAIN: f64 = 0.03;
-    /// Steps that such a window looks ahead along the line of its last two delays. Few, because the
-    /// difference of two delays is mostly chance.
+    /// Steps by which such a window extrapolates its last two delays. Few, because the difference
+    /// of two delays is mostly chance.
     pub(crate) const FORESIGHT: f64 = 2.0;
-    /// Most of itself that a step takes.
+    /// Most of the window that a step takes.
     pub(crate) const MOST_STEP: f64 = 0.5;
-    /// The network counts as empty while the queue is less than this part of the target,
+    /// The network counts as empty while the queue is less than this part of the target.
     pub(crate) const EMPTY_BELOW: f64 = 0.25;
-    /// and then the window grows by this part in a round trip at least.
+    /// Then the window grows by at least this part in a round trip.
     pub(crate) const EMPTY_GAIN: f64 = 0.1;
-    /// Windows of fewer packets grow more slowly: they would take the share of those below one
-    /// packet, which see less often that the queue is short.
+    /// Windows of fewer packets grow more slowly, because they would take the share of windows
+    /// below one packet, which notice a short queue less often.
     pub(crate) const EAGER_FROM: f64 = 4.0;
-    /// Beyond this multiple of the target, a window below one packet falls as Swift §3.1 has it.
+    /// Beyond this multiple of the target, a window below one packet decreases as in Swift §3.1.
     pub(crate) const FAR_ABOVE: f64 = 4.0;
     /// β: decrease for the part of the delay that is above the target. Swift §3.1: 0.8.
     pub(crate) const BETA: f64 = 0.8;
-    /// max_mdf: most of the window that one decrease takes. Swift §3.1 has a half, with which 150
-    /// senders that lose packets by chance are as uneven as chance is: Jain's index is 0.82 at 10
-    /// Gb/s, and 0.95 and more with this.
+    /// max_mdf: most of the window that one decrease takes. Swift §3.1 has a half; but then chance
+    /// losses make 150 senders uneven: Jain's index is 0.82 at 10 Gb/s, and at least 0.95 with
+    /// this.
     pub(crate) const MOST_CUT: f64 = 0.3;
     /// A loss takes at least this part of that, however short the queue is.
     pub(crate) const LEAST_LOSS_CUT: f64 = 0.1;
-    /// So many timeouts in a row bring the window to its least (Swift §3.1, RETX_RESET_THRESHOLD).
+    /// This number of timeouts in a row brings the window to its minimum (Swift §3.1,
+    /// RETX_RESET_THRESHOLD).
     pub(crate) const RESET_AFTER: u32 = 5;
     /// Added to the rounding of a window in each round trip: the golden ratio, whose
     /// multiples are spread evenly.

@@ -1,8 +1,9 @@
 //! DCQCN: the rate falls with the share of marked packets and comes back in steps (DCQCN, SIGCOMM
-//! 2015, §3.1). The answers bring the marks (rule W6), where the paper has packets of their own.
+//! 2015, §3.1). The answers bring the marks (rule W6), which the paper sends in packets of their
+//! own.
 //!
-//! Invariant: least ≤ rate ≤ target ≤ line rate. Nothing here needs a timer: the steps
-//! that the paper's timers would have taken are taken when a caller asks for the rate.
+//! Invariant: least ≤ rate ≤ target ≤ line rate. No timer is needed: when a caller asks for the
+//! rate, the scheme makes the steps for which the paper has timers.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::dcqcn::{
@@ -13,7 +14,7 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::BytesPerSec;
 use crate::time::Nanos;
 
-/// Most steps of a timer that are made up for at once: by then the rate is that of the line.
+/// Most missed steps of a timer that are made at once: after them the rate is that of the line.
 const MOST_STEPS: u64 = 1 << 12;
 
 /// One session's state.
@@ -27,7 +28,7 @@ pub(crate) struct Dcqcn {
     /// α: how congested the network is, from 0 to 1.
     alpha: f64,
     packet: u64,
-    /// The last round trip that was measured.
+    /// The last measured round trip.
     rtt: Nanos,
     /// The last decrease, and the last mark that counted.
     decreased: Nanos,
@@ -67,8 +68,9 @@ impl Dcqcn {
         }
     }
 
-    /// A mark (the paper's "CNP"): equation 1. While the packets that left before the last decrease
-    /// are still on their way, marks tell of the rate before it: they count for α alone.
+    /// Takes a mark (the paper's "CNP"): equation 1. While the packets that left before the last
+    /// decrease are still on their way, marks concern the rate before it, so they count for α
+    /// alone.
     fn on_mark(&mut self, now: Nanos) {
         let first = self.alpha_due == Nanos::MAX;
         if !first && now.since(self.marked) < CNP_INTERVAL {
@@ -85,7 +87,7 @@ impl Dcqcn {
         self.alpha_due = now + ALPHA_TIMER;
     }
 
-    /// Lowers the rate, which from now on comes back to what it was, and beyond.
+    /// Lowers the rate, which from now on recovers to its old value and beyond.
     fn begin_recovery(&mut self, part: f64, now: Nanos) {
         self.target = self.rate;
         self.cut(part);
@@ -98,9 +100,10 @@ impl Dcqcn {
         self.rate = (self.rate * (1.0 - part)).max(self.line / LEAST_RATE_DIVISOR);
     }
 
-    /// The timer's steps that are due. A sender whose packets are further apart than the timer
-    /// makes those that it has missed, until its rate is doubled: one for each packet would keep it
-    /// at the least rate, and all at once would pass what a thousand senders share.
+    /// Makes the timer's steps that are due. A sender whose packets are further apart than the
+    /// timer makes the steps that it has missed until its rate has doubled: one step for each
+    /// packet would keep it at the least rate, and all missed steps at once would exceed the share
+    /// of one in a thousand senders.
     fn catch_up(&mut self, now: Nanos) {
         let doubled = 2.0 * self.rate;
         let missed = now.since(self.step_due).0 / RATE_TIMER.0;
@@ -113,7 +116,7 @@ impl Dcqcn {
         }
     }
 
-    /// One step of the increase: fast recovery, then additive, then hyper (§3.1, Figure 7).
+    /// Makes one step of the increase: fast recovery, then additive, then hyper (§3.1, Figure 7).
     fn step(&mut self) {
         let (least, most) = (
             self.by_time.min(self.by_bytes),
@@ -126,7 +129,7 @@ impl Dcqcn {
         };
         self.target = (self.target + steps * STEP * self.line).min(self.line);
         self.rate = f64::midpoint(self.rate, self.target);
-        // Half of the way to the target never arrives.
+        // Steps of half the way never arrive at the target.
         if self.line - self.rate < STEP * self.line {
             self.rate = self.line;
         }

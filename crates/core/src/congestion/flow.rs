@@ -1,5 +1,5 @@
-//! The flows of an endpoint: for each session with congestion control its scheme, and when its next
-//! packet may leave.
+//! The flows of an endpoint: for each session with congestion control its scheme, and the time at
+//! which its next packet may leave.
 //!
 //! A flow lives as long as its session has a scheme; entries are reused. `congestion/pacing.rs` is
 //! the only caller.
@@ -11,7 +11,7 @@ use super::{CongestionControl, Link, Sample};
 use crate::scheme::{Bypasses, BytesPerSec, Scheme};
 use crate::time::Nanos;
 
-/// A session's scheme. An enum, so that those of this crate are called directly.
+/// A session's scheme: an enum, so that calls to the schemes of this crate need no vtable.
 #[derive(Debug)]
 enum Control {
     Timely(Timely),
@@ -25,7 +25,7 @@ enum Control {
 #[derive(Debug)]
 pub(crate) struct Flow {
     control: Control,
-    /// The next packet may leave then.
+    /// The next packet may not leave before this time.
     next_send: Nanos,
     /// The scheme's rate; `None`: that of the line.
     rate: Option<BytesPerSec>,
@@ -35,7 +35,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// `None` for [`Scheme::None`].
+    /// A flow for `scheme`; `None` for [`Scheme::None`].
     pub(crate) fn new(scheme: Scheme, link: &Link, bypasses: Bypasses) -> Option<Self> {
         let timely = |law| Control::Timely(Timely::new(link, law, bypasses.timely));
         let control = match scheme {
@@ -48,7 +48,7 @@ impl Flow {
         Some(Self::with(control, link))
     }
 
-    /// With the user's own scheme.
+    /// A flow with the user's own scheme.
     pub(crate) fn own(scheme: Box<dyn CongestionControl>, link: &Link) -> Self {
         Self::with(Control::Own(scheme), link)
     }
@@ -80,7 +80,8 @@ impl Flow {
         }
     }
 
-    /// An answer came. The common case, Timely at line rate, does nothing but compare.
+    /// Gives an answer to the scheme. For the common case, Timely at line rate, that is one
+    /// comparison.
     #[inline]
     pub(crate) fn on_answer(&mut self, sample: Sample) {
         match &mut self.control {
@@ -106,18 +107,19 @@ impl Flow {
         }
     }
 
-    /// The rate that packets are held to; `None`: that of the line.
+    /// The rate at which packets are paced; `None`: that of the line.
     pub(crate) fn rate(&self) -> Option<BytesPerSec> {
         self.rate
     }
 
-    /// Packets of large messages that may be in flight; `None`: they are held to the rate.
+    /// Packets of large messages that may be in flight; `None`: the rate limits them.
     #[inline]
     pub(crate) fn window(&self) -> Option<u32> {
         self.window
     }
 
-    /// Takes the next place for a packet of `bytes` bytes; returns its time, which may have come.
+    /// Takes the next place for a packet of `bytes` bytes; returns its time, which may be in the
+    /// past.
     pub(crate) fn reserve(&mut self, bytes: u32, now: Nanos) -> Nanos {
         self.scheme().on_time(now);
         self.look();
@@ -127,7 +129,7 @@ impl Flow {
         at
     }
 
-    /// The packets that left have `bytes` bytes more than their place was taken for.
+    /// Charges `bytes` bytes by which the packets that left exceed their place.
     pub(crate) fn charge(&mut self, bytes: u32) {
         self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
     }

@@ -1,5 +1,5 @@
 //! The pacer: the flow of each session with congestion control, and the packets that wait for their
-//! time (rule S15). `pacing.rs` decides what is sent; the pacer knows when.
+//! time (rule S15). `pacing.rs` decides which packets leave; the pacer decides when.
 
 use crate::config::Config;
 use crate::congestion::flow::Flow;
@@ -15,7 +15,7 @@ use crate::time::Nanos;
 #[derive(Debug)]
 struct Flows {
     out: Flow,
-    /// `None`: both ways have one.
+    /// The flow of the way back; `None`: `out` serves both ways.
     back: Option<Flow>,
 }
 
@@ -39,7 +39,7 @@ impl Flows {
     }
 }
 
-/// All flows of an endpoint, and the wheel that their packets wait in.
+/// All flows of an endpoint, and the wheel in which their packets wait.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     /// `None`: the entry is free.
@@ -57,7 +57,7 @@ impl Pacer {
         }
     }
 
-    /// Which short cuts are taken from now on.
+    /// Sets the bypasses of all flows from now on.
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.bypasses = bypasses;
         let flows = self.flows.iter_mut().flatten();
@@ -77,14 +77,14 @@ impl Pacer {
         }
     }
 
-    /// `back`: `None` if both ways have one flow.
+    /// Adds the flows of a session. `back`: `None` if both ways share one flow.
     pub(crate) fn begin(&mut self, out: Flow, back: Option<Flow>) -> FlowIdx {
         let index = self.flows.take();
         *self.flows.at_mut(index) = Some(Flows { out, back });
         index
     }
 
-    /// Flows of sessions.
+    /// The number of sessions with flows.
     pub(crate) fn live(&self) -> usize {
         self.flows.live()
     }
@@ -93,8 +93,7 @@ impl Pacer {
         self.flow(flow, Way::Out).is_some()
     }
 
-    /// Forgets a flow, if the session has one. Packets in the wheel leave at their time all the
-    /// same.
+    /// Forgets a flow, if the session has one. Its packets in the wheel still leave at their time.
     pub(crate) fn end(&mut self, flow: FlowIdx) {
         if flow != FlowIdx::NONE {
             *self.flows.at_mut(flow) = None;
@@ -102,7 +101,7 @@ impl Pacer {
         }
     }
 
-    /// Whether the requests of a session with `credits` credits must wait for their time; `None`:
+    /// Whether the requests of a session with `credits` credits must wait for their time; `None` if
     /// it has no flow.
     pub(crate) fn must_pace(&self, flow: FlowIdx, credits: u32) -> Option<bool> {
         let flow = self.flow(flow, Way::Out)?;
@@ -110,33 +109,34 @@ impl Pacer {
         Some(narrow || flow.rate().is_some() || !self.bypasses.limiter)
     }
 
-    /// The rate that a session's packets are held to; `None`: that of the line.
+    /// The rate at which a session's packets are paced; `None`: that of the line.
     pub(crate) fn rate(&self, flow: FlowIdx, way: Way) -> Option<BytesPerSec> {
         self.flow(flow, way)?.rate()
     }
 
-    /// Packets of large messages that may be in flight; `None`: they are held to the rate.
+    /// Packets of large messages that may be in flight; `None`: the rate limits them.
     pub(crate) fn window(&self, flow: FlowIdx, way: Way) -> Option<u32> {
         self.flow(flow, way)?.window()
     }
 
-    /// Whether nothing holds the packets but credits.
+    /// Whether only credits limit the packets.
     pub(crate) fn is_free(&self, flow: FlowIdx, way: Way) -> bool {
         self.rate(flow, way).is_none() && self.bypasses.limiter
     }
 
-    /// An answer came. False if the session has no flow.
+    /// Gives an answer to the scheme. False if the session has no flow.
     #[inline]
     pub(crate) fn on_answer(&mut self, flow: FlowIdx, way: Way, sample: Sample) -> bool {
         self.change(flow, way, |flow| flow.on_answer(sample))
     }
 
-    /// Packets were lost. False if the session has no flow.
+    /// Tells the scheme that packets were lost. False if the session has no flow.
     pub(crate) fn on_loss(&mut self, flow: FlowIdx, way: Way, now: Nanos) -> bool {
         self.change(flow, way, |flow| flow.on_loss(now))
     }
 
-    /// Nothing came for too long. False if the session has no flow.
+    /// Tells the scheme that a timeout has passed without an answer. False if the session has no
+    /// flow.
     pub(crate) fn on_timeout(&mut self, flow: FlowIdx, way: Way, now: Nanos) -> bool {
         self.change(flow, way, |flow| flow.on_timeout(now))
     }
@@ -155,12 +155,12 @@ impl Pacer {
         (at > now || limited).then_some(at)
     }
 
-    /// The packets that left have `bytes` bytes more than their place was taken for.
+    /// Charges `bytes` bytes by which the packets that left exceed their place.
     pub(crate) fn charge(&mut self, flow: FlowIdx, way: Way, bytes: u32) {
         self.change(flow, way, |flow| flow.charge(bytes));
     }
 
-    /// A packet waits for its time.
+    /// Puts a packet that must wait for its time into the wheel.
     pub(crate) fn hold(&mut self, entry: Paced, now: Nanos) {
         self.wheel.insert(entry, now);
     }

@@ -1,15 +1,15 @@
-//! Pacing: holds the packets of sessions below line rate to their time (design §7, eRPC §5.2, rule
-//! S15).
+//! Pacing: delays the packets of sessions below line rate until their time (design §7, eRPC §5.2,
+//! rule S15).
 //!
-//! REQ packets and RFRs are paced one by one; an RFR takes the time of the bytes that it asks for.
-//! A packet takes the next place of its session's rate when it could otherwise leave, and waits for
-//! it in the timing wheel. A packet that comes up there is checked (rule S8): its session, its
-//! request and its state must be as before. A message has one packet in the wheel at a time, so its
-//! credits are taken when packets leave, and nothing has to be taken out of the wheel when a call
-//! ends. A scheme that has a window instead of a rate holds each large message to it.
+//! REQ packets and RFRs are paced one by one; an RFR takes as long as the bytes that it asks for. A
+//! packet that could otherwise leave takes the next place of its session's rate, and waits for it
+//! in the timing wheel. When its time comes, pacing checks the packet (rule S8): its session, its
+//! request and its state must be as before. A message has at most one packet in the wheel. So
+//! packets take credits when they leave, and a call that ends takes nothing out of the wheel. If a
+//! scheme has a window instead of a rate, that limits each large message.
 //!
 //! Called by `client/calls.rs` and `transfer/transfers.rs` for sessions whose `paced` is set, and
-//! by the endpoint when something in the wheel is due.
+//! by the endpoint when a packet in the wheel is due.
 
 use crate::congestion::flow::Flow;
 use crate::congestion::pacer::Pacer;
@@ -24,11 +24,11 @@ use crate::time::Nanos;
 use crate::transport::Path;
 
 impl Pacer {
-    /// The peer of a session is known: it gets the scheme that was chosen for it, or that of its
-    /// transport.
+    /// Begins congestion control of a session whose peer is known now, with the scheme that was
+    /// chosen for it, or that of its transport.
     pub(crate) fn begin_control(&mut self, line: &mut Line, path: &Path, context: &mut Context) {
         if line.flow() != FlowIdx::NONE {
-            // The user was faster.
+            // The user has chosen a scheme already.
             return;
         }
         let scheme = line.scheme().unwrap_or(path.scheme);
@@ -46,7 +46,7 @@ impl Pacer {
         self.end_control(line);
         line.set_scheme(Some(scheme));
         if line.is_connecting() {
-            // Until the peer is known.
+            // The peer is not known yet.
             return;
         }
         let link = link_of(line, path, context);
@@ -75,13 +75,13 @@ impl Pacer {
         self.on_rate(line, context);
     }
 
-    /// Forgets the session's flow. Packets in the wheel leave at their time all the same.
+    /// Forgets the session's flow. Its packets in the wheel still leave at their time.
     pub(crate) fn end_control(&mut self, line: &mut Line) {
         line.set_paced(false);
         self.end(line.set_flow(FlowIdx::NONE));
     }
 
-    /// The session's rate may have changed.
+    /// Adapts the session to its flow, whose rate may have changed.
     #[cfg_attr(
         not(feature = "mutants"),
         expect(unused_variables, reason = "for planted bugs")
@@ -96,7 +96,7 @@ impl Pacer {
         }
     }
 
-    /// Tells the session's scheme of an answer to packets that went this way.
+    /// Gives the session's scheme an answer to packets that went this way.
     #[inline]
     pub(crate) fn learn(
         &mut self,
@@ -113,8 +113,8 @@ impl Pacer {
         }
     }
 
-    /// An answer of `size` bytes was marked on its own way: this side has asked for it at its rate
-    /// (rule S15).
+    /// Gives the scheme a mark on an answer of `size` bytes, for which this side has asked at its
+    /// rate (rule S15).
     #[cold]
     pub(crate) fn on_marked_answer(&mut self, line: &mut Line, size: u32, context: &mut Context) {
         let way = match line.is_single(size) {
@@ -124,7 +124,7 @@ impl Pacer {
         self.learn_mark(line, way, context);
     }
 
-    /// Tells it of a mark.
+    /// Tells the session's scheme that a packet was marked.
     #[cold]
     pub(crate) fn learn_mark(&mut self, line: &mut Line, way: Way, context: &mut Context) {
         let mark = Sample {
@@ -136,14 +136,14 @@ impl Pacer {
         self.learn(line, way, mark, context);
     }
 
-    /// Tells it that packets were lost.
+    /// Tells the session's scheme that packets were lost.
     pub(crate) fn learn_loss(&mut self, line: &mut Line, way: Way, context: &Context) {
         if self.on_loss(line.flow(), way, context.moment.now()) {
             self.on_rate(line, context);
         }
     }
 
-    /// Tells it that nothing came for too long.
+    /// Tells the session's scheme that a timeout has passed without an answer.
     pub(crate) fn learn_timeout(&mut self, line: &mut Line, way: Way, context: &Context) {
         if self.on_timeout(line.flow(), way, context.moment.now()) {
             self.on_rate(line, context);

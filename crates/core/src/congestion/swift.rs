@@ -2,14 +2,14 @@
 //! many senders share it with little queueing (Swift, SIGCOMM 2020, §3, for the idea; the steps are
 //! ours, and `docs/decisions/congestion-control.md` says why).
 //!
-//! From one packet on a window is a window: what arrives lets the next packet go, and no queue can
-//! grow beyond the sum of all windows. A window of 2.4 packets is 3 packets in some round trips and
-//! 2 in the others. Below one packet it is a rate: one packet in target / window. There a session
-//! gets an answer only once a packet, which is many round trips; `constants.rs` says what it does
-//! differently for that.
+//! A window of one packet or more is a true window: each packet that arrives lets the next one
+//! leave, and no queue can grow beyond the sum of all windows. A window of 2.4 packets is 3 packets
+//! in some round trips and 2 in the others. A window below one packet is a rate: one packet in
+//! target / window. Its session gets only one answer for each packet, which is one in many round
+//! trips; `constants.rs` has the constants that differ for it.
 //!
-//! Invariant: the window is between 1/64 packet and the session's credits; the rate that it means,
-//! between the line rate and its 4096th part.
+//! Invariant: the window is between 1/64 packet and the session's credits, and the rate that
+//! follows from it is between the line rate and its 4096th part.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::swift::{
@@ -29,21 +29,21 @@ const NANOS: f64 = 1e9;
 pub(crate) struct Swift {
     line: f64,
     packet: f64,
-    /// In packets.
+    /// The window in packets.
     window: f64,
-    /// The session's credits: a larger window would only take time to come down from.
+    /// The session's credits. A larger window would have no effect but to take longer to come down.
     most: f64,
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
     /// The last round trip; zero before there is one.
     rtt: Nanos,
     decreased: Nanos,
-    /// How much more than the smallest round trip may be no queue, in nanoseconds.
+    /// Nanoseconds by which a round trip may exceed the smallest one without a queue.
     slack: f64,
     /// Added to the window before it is rounded down: from 0 to 1, another in each round trip.
     rounding: f64,
     turned: Nanos,
-    /// Nothing has told it to decrease yet.
+    /// No sign has told the window to decrease yet.
     starts: bool,
     timeouts: u32,
     /// The window as a rate in bytes per second.
@@ -51,7 +51,7 @@ pub(crate) struct Swift {
 }
 
 impl Swift {
-    /// With its first window, and at line rate until something is known.
+    /// A new session: it has the first window, and sends at line rate until it has a sample.
     pub(crate) fn new(link: &Link) -> Self {
         let line = link.line_rate.as_f64();
         let most = f64::from(link.credits.max(1));
@@ -75,8 +75,8 @@ impl Swift {
         }
     }
 
-    /// The delay that the window aims at: as if each of the senders that this share is one of had
-    /// the same.
+    /// The delay that the window aims at, as if all senders that share the link had the same
+    /// window.
     fn target(&self) -> f64 {
         let packet = self.packet / self.line * NANOS;
         let round_trip = self.rtt.as_f64() / packet;
@@ -89,7 +89,7 @@ impl Swift {
         self.least.as_f64() + self.slack + queue * packet
     }
 
-    /// The delay that the next packet will see, by that of the last one.
+    /// The delay that the next packet will meet, extrapolated from the last two.
     fn expected_delay(&self, previous: Nanos) -> f64 {
         let delay = self.rtt.as_f64();
         if self.window >= 1.0 || previous == Nanos::ZERO {
@@ -99,7 +99,7 @@ impl Swift {
         (delay + FORESIGHT * slope).max(self.least.as_f64())
     }
 
-    /// A sample says where the window is; it moves towards where it should be.
+    /// Moves the window towards the value at which a sample shows the target delay.
     fn adjust(&mut self, sample: &Sample, previous: Nanos) {
         let (delay, target) = (self.expected_delay(previous), self.target());
         let least = self.least.as_f64();
@@ -175,7 +175,7 @@ impl CongestionControl for Swift {
         (self.window >= 1.0).then_some((self.window + self.rounding).min(self.most) as u32)
     }
 
-    /// A packet that is lost while the queue is short was not lost for want of room.
+    /// A loss while the queue is short does not mean that a queue overflowed.
     fn on_loss(&mut self, now: Nanos) {
         if self.may_decrease(now) {
             let least = self.least.as_f64();

@@ -3,9 +3,9 @@
 //! against a step down. The step down is a part of the rate that grows with the round trip, so the
 //! rate at which the two are equal is the same for all senders of a queue.
 //!
-//! Invariant: the rate is a number between the line rate and its 4096th part. There is no sample
-//! that is too small to be believed: eRPC leaves out those below a constant, and so stays below
-//! line rate for ever on a fabric that is faster.
+//! Invariant: the rate is a number between the line rate and its 4096th part. Every sample counts,
+//! however small: eRPC ignores those below a constant, and so stays below line rate for ever on a
+//! faster fabric.
 
 use super::constants::LEAST_RATE_DIVISOR;
 use super::constants::patched_timely;
@@ -35,7 +35,7 @@ pub(crate) struct Timely {
     /// The smallest round trip that was seen or declared; zero before there is one.
     least: Nanos,
     t_low: Nanos,
-    /// From this round trip on its gradient counts.
+    /// From this round trip on the gradient counts.
     crowded: Nanos,
     previous: Nanos,
     /// Smoothed difference of successive round trips in nanoseconds.
@@ -48,7 +48,7 @@ pub(crate) struct Timely {
 }
 
 impl Timely {
-    /// At line rate, until something is known.
+    /// A new session: it sends at line rate until it has a sample.
     pub(crate) fn new(link: &Link, law: Law, bypass: bool) -> Self {
         let mut timely = Self {
             law,
@@ -67,7 +67,7 @@ impl Timely {
         timely
     }
 
-    /// The Timely bypass is switched while the session runs.
+    /// Switches the Timely bypass of a running session.
     pub(crate) fn set_bypass(&mut self, bypass: bool) {
         self.bypass = bypass;
     }
@@ -86,8 +86,8 @@ impl Timely {
         self.set_t_low();
     }
 
-    /// One step of Algorithm 1, at most once in a round trip: its samples stand for segments of 16
-    /// KB and more, ours for packets.
+    /// One step of Algorithm 1, at most once in a round trip: the paper's samples stand for
+    /// segments of 16 KB and more, ours for packets.
     fn update(&mut self, rtt: Nanos, now: Nanos) {
         if now.since(self.updated) < rtt {
             return;

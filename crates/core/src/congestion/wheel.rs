@@ -1,5 +1,5 @@
-//! The timing wheel that paced packets wait in (Carousel, SIGCOMM 2017, §4.1): a ring of slots,
-//! each a list of what leaves in one width of time.
+//! The timing wheel in which paced packets wait (Carousel, SIGCOMM 2017, §4.1): a ring of slots,
+//! each a list of the packets that leave within one width of time.
 //!
 //! Inserting and reaping cost the same however many entries wait, and an empty wheel costs nothing:
 //! two levels of bits tell which slot is next, so the wheel is not walked through after an hour
@@ -28,7 +28,7 @@ pub(crate) struct Paced {
     pub(crate) session: Session,
     pub(crate) req: ReqNum,
     pub(crate) packet: u32,
-    /// Not before this.
+    /// It may not leave before this time.
     pub(crate) at: Nanos,
 }
 
@@ -39,7 +39,7 @@ struct Node {
     next: u32,
 }
 
-/// The end of a list of entries.
+/// Marks the end of a list of entries.
 const NONE: u32 = u32::MAX;
 
 /// First and last entry of a slot.
@@ -57,16 +57,16 @@ const EMPTY: Slot = Slot {
 /// The wheel of one endpoint.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    /// Time that a slot stands for.
+    /// Width of a slot, in nanoseconds.
     width: u64,
     /// Slots, less one; they are a power of two.
     mask: u64,
     slots: Vec<Slot>,
-    /// Bit i of word w: slot 64 w + i holds something.
+    /// Bit i of word w: slot 64 w + i holds entries.
     words: Vec<u64>,
     /// Bit w: word w is not zero.
     summary: u64,
-    /// The first slot that may hold something, counted from the origin of time.
+    /// The first slot that may hold entries, counted from the origin of time.
     cursor: u64,
     len: usize,
     nodes: Vec<Node>,
@@ -75,7 +75,7 @@ pub(crate) struct Wheel {
 
 impl Wheel {
     /// A wheel that reaches at least `horizon` ahead in slots of `width`, or as far as
-    /// [`MAX_WHEEL_SLOTS`] do.
+    /// [`MAX_WHEEL_SLOTS`] reach.
     pub(crate) fn new(width: Nanos, horizon: Nanos) -> Self {
         let width = width.0.max(1);
         let slots = horizon.0.div_ceil(width).clamp(2, MAX_WHEEL_SLOTS);
@@ -133,7 +133,7 @@ impl Wheel {
             if entry.at <= now {
                 return Some(entry);
             }
-            // It came up at the horizon.
+            // It came up at the horizon, before its time.
             self.cursor = self.next_place().map_or(present, |next| next.min(present));
             self.insert(entry, now);
         }
@@ -148,7 +148,7 @@ impl Wheel {
         }
     }
 
-    /// Memory for the slots, when the first packet waits: most endpoints have no congestion.
+    /// Allocates the slots when the first packet waits: most endpoints have no congestion.
     #[cold]
     fn build(&mut self) {
         let slots = usize::try_from(self.mask + 1).unwrap_or(usize::MAX);
@@ -156,7 +156,7 @@ impl Wheel {
         self.words = vec![0; slots.div_ceil(64)];
     }
 
-    /// Where the slot lies that is `place` slots from the origin of time.
+    /// The index of the slot that is `place` slots from the origin of time.
     #[inline]
     fn index_of(&self, place: u64) -> usize {
         #[expect(
@@ -167,7 +167,7 @@ impl Wheel {
         index
     }
 
-    /// The first slot that holds something, counted from the origin of time.
+    /// The first slot that holds entries, counted from the origin of time.
     #[inline]
     fn next_place(&self) -> Option<u64> {
         if self.len == 0 {
@@ -178,7 +178,7 @@ impl Wheel {
         Some(self.cursor + (index.wrapping_sub(start) & self.mask))
     }
 
-    /// The first slot from `start` on, around the ring, that holds something.
+    /// The first slot from `start` on, around the ring, that holds entries.
     fn next_index(&self, start: u64) -> Option<u64> {
         let (word, bit) = ((start / 64) as usize, start % 64);
         let here = self.words[word] >> bit;

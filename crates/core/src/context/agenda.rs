@@ -1,9 +1,9 @@
-//! The agenda: what is due when, and whether something waits for the loop at all (rules S4, S8,
-//! S9).
+//! The agenda: which work is due when, and whether anything waits for the loop at all (rules S4,
+//! S8, S9).
 //!
-//! No packet and no call has a timer entry. The agenda knows when calls, held responses and large
-//! messages must be looked at next; `protocol/timeouts.rs` looks. An endpoint without calls and
-//! held responses has nothing due and does not wake up.
+//! No packet and no call has a timer entry. The agenda knows when the endpoint must look at calls,
+//! held responses and large messages next; `protocol/timeouts.rs` looks. An endpoint without calls
+//! and held responses has no work due and does not wake up.
 //!
 //! Invariant: `due` is never later than the earliest entry.
 
@@ -13,32 +13,34 @@ use crate::context::user_timers::UserTimers;
 use crate::handle::{RequestId, SessionIdx, TimerToken};
 use crate::time::Nanos;
 
-/// Intervals for which an RX queue that is not empty, and may hold the answers, excuses every peer.
+/// For this number of intervals, an RX queue that is not empty, and may hold the answers, excuses
+/// every peer.
 const PATIENT_INTERVALS: u64 = 4;
-/// An endpoint that scans so late, in intervals, was away, and blames no peer for that time.
+/// An endpoint that scans late by this number of intervals was away, and blames no peer for that
+/// time.
 const AWAY_INTERVALS: u64 = 8;
-/// Requests that outlive their handler within `ack_delay`, for which there is room from the start:
-/// how many there are depends on the moment, and growing then would be an allocation.
+/// Room, from the start, for requests that outlive their handler within `ack_delay`: their number
+/// depends on the moment, and growing the queue then would allocate.
 const ACKS_DUE: usize = 256;
 
-/// When what is looked at next.
+/// The times at which the endpoint looks at each kind of state next.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// Nothing is due before this.
+    /// No work is due before this.
     due: Nanos,
     next_scan: Nanos,
-    /// A call that is made from then on needs no earlier scan.
+    /// A call that begins after this time needs no earlier scan.
     calls_from: Nanos,
     scan_cursor: usize,
-    /// Since when the RX queue, in which answers may wait, excuses every peer in scans.
+    /// Since when the RX queue, in which answers may wait, has excused every peer in scans.
     excused: Option<Nanos>,
-    /// When something is due for the first of the large messages on their way.
+    /// When the first of the large messages on their way is due.
     transfers: Nanos,
     next_sweep: Nanos,
     sweep_cursor: usize,
     /// This round of the sweep has seen a held response.
     sweep_found: bool,
-    /// A queue that the loop drains may hold something.
+    /// A queue that the loop drains may hold entries.
     attention: bool,
     /// Detached requests in order of the time at which they must be acknowledged (rule S4).
     acks: VecDeque<(Nanos, RequestId)>,
@@ -66,19 +68,19 @@ impl Agenda {
         }
     }
 
-    /// When something is due without a packet coming in. [`Nanos::MAX`]: never.
+    /// When work is due although no packet comes in. [`Nanos::MAX`]: never.
     #[inline]
     pub(crate) fn due(&self) -> Nanos {
         self.due
     }
 
-    /// Something new is due at `at`.
+    /// Makes the agenda due at `at` at the latest.
     #[inline]
     pub(crate) fn at_latest(&mut self, at: Nanos) {
         self.due = self.due.min(at);
     }
 
-    /// Finds out what is due next. `paced`: when the next paced packet may leave.
+    /// Finds out when work is due next. `paced`: when the next paced packet may leave.
     #[inline(never)]
     pub(crate) fn find_due(&mut self, paced: Nanos) {
         let acks = self.acks.front().map_or(Nanos::MAX, |(at, _)| *at);
@@ -91,7 +93,7 @@ impl Agenda {
             .min(paced);
     }
 
-    /// How long this endpoint should have scanned before, if that is so long that it was away.
+    /// How late this scan is, if that is so long that the endpoint was away.
     pub(crate) fn absence(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
         let late = now.since(self.next_scan.min(self.transfers));
         (late > interval.times(AWAY_INTERVALS)).then_some(late)
@@ -100,7 +102,7 @@ impl Agenda {
 
 /// Queues that the loop drains.
 impl Agenda {
-    /// A queue that the loop drains holds something.
+    /// Notes that a queue that the loop drains holds entries.
     #[inline]
     pub(crate) fn call_attention(&mut self) {
         self.attention = true;
@@ -111,27 +113,27 @@ impl Agenda {
         self.attention
     }
 
-    /// The loop has drained the queues. `any_left`: one of the other parts' still holds something.
+    /// The loop has drained the queues. `any_left`: the queue of another part still holds entries.
     pub(crate) fn on_drained(&mut self, any_left: bool) {
         self.attention = any_left || !self.stalled.is_empty();
     }
 
-    /// The session's backlog may be able to move.
+    /// Notes that the session's backlog may be able to move.
     #[inline]
     pub(crate) fn on_stalled(&mut self, session: SessionIdx) {
         self.stalled.push_back(session);
         self.attention = true;
     }
 
-    /// The session that has been in the queue for longest, which leaves it.
+    /// Takes out the session that has been in the queue for longest.
     pub(crate) fn pop_stalled(&mut self) -> Option<SessionIdx> {
         self.stalled.pop_front()
     }
 }
 
-/// Calls and large messages on their way.
+/// Calls, and large messages on their way.
 impl Agenda {
-    /// A call was made: it must be looked at one interval from now at the latest.
+    /// Notes a new call: a scan must look at it one interval from now at the latest.
     #[inline(always)]
     pub(crate) fn on_call(&mut self, now: Nanos, interval: impl FnOnce() -> Nanos) {
         if now < self.calls_from {
@@ -153,7 +155,7 @@ impl Agenda {
         self.next_scan <= now
     }
 
-    /// Whether what has not been answered may count as lost. `queue_empty`: no answer can be
+    /// Whether a request without an answer may count as lost. `queue_empty`: no answer can be
     /// waiting in the RX queue. A queue that is never empty does not excuse a peer for ever.
     pub(crate) fn may_blame(&mut self, now: Nanos, queue_empty: bool, interval: Nanos) -> bool {
         let patience = interval.times(PATIENT_INTERVALS);
@@ -165,7 +167,8 @@ impl Agenda {
         blame
     }
 
-    /// Which of `len` entries the next scan looks at, at most `limit`: the first, and how many.
+    /// The entries that the next scan looks at, out of `len` and at most `limit`: the first, and
+    /// their number.
     pub(crate) fn next_part(&mut self, len: usize, limit: usize) -> (usize, usize) {
         if len <= limit {
             self.scan_cursor = 0;
@@ -176,13 +179,13 @@ impl Agenda {
         (start, limit)
     }
 
-    /// Calls were scanned: all of those that live, or only a part. `due`: when the first of them
-    /// must be looked at again; `soonest`: no scan is before this.
+    /// Notes that calls were scanned: all live ones, or only a part. `due`: when a scan must look
+    /// at the first of them again; `soonest`: no scan happens before this.
     pub(crate) fn on_scanned(&mut self, live: usize, all: bool, due: Nanos, soonest: Nanos) {
         if live == 0 {
             self.excused = None;
         }
-        // The next call finds out.
+        // The next call sets this again.
         self.calls_from = Nanos::MAX;
         self.next_scan = match live {
             0 => Nanos::MAX,
@@ -191,13 +194,13 @@ impl Agenda {
         };
     }
 
-    /// Something is due for a large message at `due`.
+    /// Notes that a large message is due at `due`.
     pub(crate) fn on_transfer(&mut self, due: Nanos) {
         self.transfers = self.transfers.min(due);
         self.at_latest(due);
     }
 
-    /// Nothing is due for any large message before `due`.
+    /// Notes that no large message is due before `due`.
     pub(crate) fn set_transfers(&mut self, due: Nanos) {
         self.transfers = due;
     }
@@ -215,9 +218,10 @@ impl Agenda {
     }
 }
 
-/// Requests of the other side.
+/// Requests of the peers.
 impl Agenda {
-    /// The request must be acknowledged at `at` if it is not answered before (rule S4).
+    /// Notes that the request must be acknowledged at `at` if its handler has not answered before
+    /// (rule S4).
     pub(crate) fn acknowledge_at(&mut self, at: Nanos, request: RequestId) {
         self.acks.push_back((at, request));
         self.at_latest(at);
@@ -230,7 +234,7 @@ impl Agenda {
             .map(|(_, id)| id)
     }
 
-    /// There is a response that must be given back some time: the sweep begins in one interval.
+    /// Begins the sweep in one interval: some time it must give a held response back.
     #[inline]
     pub(crate) fn expect_sweep(&mut self, interval: impl FnOnce() -> Nanos, now: Nanos) {
         if self.next_sweep == Nanos::MAX {
@@ -243,19 +247,19 @@ impl Agenda {
         self.next_sweep <= now
     }
 
-    /// Which of `len` held responses the next sweep looks at.
+    /// The part of `len` held responses that the next sweep looks at.
     pub(crate) fn sweep_part(&self, len: usize, parts: usize) -> std::ops::Range<usize> {
         let start = self.sweep_cursor.min(len);
         start..(start + len.div_ceil(parts)).min(len)
     }
 
-    /// The sweep has seen a response that must still be held.
+    /// Notes that the sweep has seen a response that must still be held.
     pub(crate) fn on_held(&mut self) {
         self.sweep_found = true;
     }
 
-    /// A part of the held responses was swept, up to `end` of `len`. The sweep rests after a round
-    /// that found none.
+    /// Notes that a part of the held responses was swept, up to `end` of `len`. After a round
+    /// without any the sweep rests.
     pub(crate) fn on_swept(&mut self, end: usize, len: usize, next: Nanos) {
         let round_over = end >= len;
         let rest = round_over && !self.sweep_found;
@@ -274,7 +278,7 @@ impl Agenda {
         self.at_latest(at);
     }
 
-    /// How many timers wait.
+    /// The number of timers.
     pub(crate) fn timer_count(&self) -> usize {
         self.timers.len()
     }

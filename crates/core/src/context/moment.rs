@@ -1,5 +1,5 @@
-//! The moment: what time it is for the protocol, and what counts from when. The event loop says
-//! when an iteration begins; everything below it asks.
+//! The moment: the time for the protocol, and the times from which spans count. The event loop
+//! notes when an iteration begins; everything below it asks.
 //!
 //! Invariant: `burst_time <= now` within an iteration.
 
@@ -10,18 +10,18 @@ use crate::time::Nanos;
 pub(crate) struct Moment {
     /// The time: of this iteration, or later, after a slow handler.
     now: Nanos,
-    /// When this iteration's burst was taken. Round trips, residences and what was received count
-    /// from it, however long handlers have taken since.
+    /// When this iteration's burst was taken. Round trips and residences count from it, and packets
+    /// count as received then, however long handlers have taken since.
     burst_time: Nanos,
-    /// `now`, on the clock on which silence is measured.
+    /// `now`, on the clock that measures silence.
     present_now: Nanos,
     /// `burst_time`, on that clock.
     came: Nanos,
-    /// How long ago the previous burst was taken, for round-trip samples (rule S10).
+    /// Time since the previous burst, for round-trip samples (rule S10).
     away: Nanos,
     /// How long this endpoint has not run while it should have (rule S11).
     absent: Nanos,
-    /// The endpoint is used between two iterations: when its packets will leave is open.
+    /// The caller uses the endpoint between two iterations, so it is open when packets will leave.
     between_iterations: bool,
 }
 
@@ -38,7 +38,7 @@ impl Moment {
         }
     }
 
-    /// An iteration begins; the one before began at `last_burst`.
+    /// Begins an iteration; the one before began at `last_burst`.
     #[inline]
     pub(crate) fn begin_iteration(&mut self, now: Nanos, last_burst: Nanos) {
         let present = self.present(now);
@@ -53,25 +53,25 @@ impl Moment {
         };
     }
 
-    /// A packet of the burst has a reading of the clock of its own.
+    /// Takes a reading of the clock for one packet of the burst.
     pub(crate) fn begin_packet(&mut self, now: Nanos) {
         self.advance(now);
         (self.burst_time, self.came) = (now, self.present_now);
     }
 
-    /// Time has passed within an iteration, or in one that does nothing.
+    /// Notes that time has passed within an iteration, or in an idle one.
     #[inline]
     pub(crate) fn advance(&mut self, now: Nanos) {
         (self.now, self.present_now) = (now, self.present(now));
     }
 
-    /// The endpoint is used between two iterations.
+    /// Notes that the caller uses the endpoint between two iterations.
     pub(crate) fn leave_iteration(&mut self, now: Nanos) {
         self.advance(now);
         self.between_iterations = true;
     }
 
-    /// This endpoint did not run for a time in which it should have.
+    /// Notes that this endpoint did not run for a time in which it should have.
     pub(crate) fn on_absence(&mut self, span: Nanos) {
         self.absent += span;
         self.advance(self.now);
@@ -104,8 +104,8 @@ impl Moment {
         self.now == self.burst_time
     }
 
-    /// A time on the clock on which silence is measured: it stands still while this endpoint does
-    /// not run, because its own absence is not the peer's silence (rule S11).
+    /// A time on the clock that measures silence: that clock stands still while this endpoint does
+    /// not run, because the endpoint's own absence is not the peer's silence (rule S11).
     #[inline]
     pub(crate) fn present(&self, at: Nanos) -> Nanos {
         at.since(self.absent)

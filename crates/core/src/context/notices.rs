@@ -1,22 +1,22 @@
-//! Notices: what happened to sessions and kept requests, until the loop tells the user, and
-//! reports for the control plane, until it asks.
+//! Notices: events of sessions and kept requests that the loop has not passed to the user yet, and
+//! reports that the control plane has not taken yet.
 
 use std::collections::VecDeque;
 
 use crate::handle::Ticket;
 use crate::session::lifecycle::{Report, SessionEvent};
 
-/// Events that the user and the control plane do not know yet, in order.
+/// Events that the user and the control plane have not got yet, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     sessions: VecDeque<SessionEvent>,
-    /// Kept requests whose clients do not wait any more.
+    /// Kept requests whose clients no longer wait.
     given_up: VecDeque<Ticket>,
     reports: VecDeque<Report>,
 }
 
 impl Notices {
-    /// Whether the user has something to learn.
+    /// Whether there are events for the user.
     pub(crate) fn is_waiting(&self) -> bool {
         !(self.sessions.is_empty() && self.given_up.is_empty())
     }
@@ -41,7 +41,7 @@ impl Notices {
         self.given_up.pop_front()
     }
 
-    /// Whether the control plane has something to learn.
+    /// Whether there are reports for the control plane.
     #[inline]
     pub(crate) fn has_reports(&self) -> bool {
         !self.reports.is_empty()

@@ -15,7 +15,7 @@ impl UserTimers {
         self.0.push(Reverse((at, token)));
     }
 
-    /// How many wait.
+    /// The number of waiting timers.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

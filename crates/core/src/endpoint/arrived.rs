@@ -1,6 +1,6 @@
-//! Running the handlers of requests that came in several packets. They lie in a msgbuf of their
-//! own, which the handler borrows, or which goes to the worker that runs it later. Called by the
-//! loop for its queue (`drain_queues`).
+//! Runs the handlers of requests that came in several packets. Each lies in a msgbuf of its own,
+//! which the handler borrows, or which goes to the worker that runs it later. Called by the loop
+//! for its queue (`drain_queues`).
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};

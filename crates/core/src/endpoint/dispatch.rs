@@ -19,7 +19,7 @@ use crate::protocol::Core;
 use crate::time::Clock;
 use crate::transport::{Rx, Transport, Tx};
 
-/// Where a packet lies: which frame of the burst, and from which byte.
+/// Where a packet lies: the frame of the burst, and the byte at which it begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Position {
     pub(crate) frame: usize,
@@ -78,7 +78,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// A request whose handler does not run between this packet and the next.
+    /// Keeps a request whose handler does not run between this packet and the next.
     #[inline(never)]
     fn run_later(&mut self, packet: &Packet<'_>, place: Position, inbound: RequestIdx) {
         let Some(entry) = self.handlers.get(packet.header.req_type()) else {
@@ -97,7 +97,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// The request is put together where it is used: moving it right after stalls.
+    /// Runs a dispatch handler. It builds the request where it is used: moving it right after
+    /// stalls.
     #[inline]
     pub(crate) fn run_dispatch(
         &mut self,
@@ -127,9 +128,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         core.server().after_handler(inbound);
     }
 
-    /// Keeps a request whose handler was slow before, until everything that has come in before it
-    /// runs is answered. Its client gets an acknowledgement at once, so that it does not take the
-    /// silence for a loss (rule S4).
+    /// Keeps a request whose handler was slow before, until all other requests that came before are
+    /// answered. Its client gets an acknowledgement at once, so that it does not take the silence
+    /// for a loss (rule S4).
     #[cold]
     fn keep_slow(&mut self, packet: &Packet<'_>, inbound: RequestIdx) {
         let Ok(mut request) = self.core.context.pool.alloc(packet.data.len()) else {
@@ -145,8 +146,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         });
     }
 
-    /// Runs one slow handler, after everything else of the iteration has been answered. One only:
-    /// what comes in meanwhile should not wait unseen for several of them.
+    /// Runs one slow handler, after everything else of the iteration has been answered. Only one,
+    /// because packets that come in meanwhile should not wait for several of them.
     #[inline]
     pub(crate) fn run_slow_handler(&mut self) {
         if let Some(slow) = self.slow.pop_front() {
@@ -183,12 +184,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     /// ready leave first, and with them the acknowledgements for clients that will have to wait.
     fn measured(&mut self, req_type: ReqType, run: impl FnOnce(&mut Self)) {
         self.transmit();
-        // A peer that falls asleep right now must not wait for the end of the handler.
+        // A peer that falls asleep now must not wait for the end of the handler.
         self.tx.settle();
         let start = self.clock.now();
         self.core.context.moment.advance(start);
         run(self);
-        // The iteration as a whole says nothing about this type now.
+        // The length of this iteration no longer says anything about this type.
         self.dispatched = Dispatched::NOTHING;
         let end = self.clock.now();
         self.core.context.moment.advance(end);
@@ -303,7 +304,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
 }
 
 impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
-    /// Runs the batch handlers on what the burst brought them, one type after the other.
+    /// Runs the batch handlers on their requests of the burst, one type after the other.
     #[inline(never)]
     pub(crate) fn run_batches(&mut self) {
         while !self.engine.batch.is_empty() {
@@ -326,7 +327,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
     }
 }
 
-/// After a long iteration: the type that ran last in it is taken for slow until it is measured.
+/// After a long iteration, treats the type that ran last in it as slow until it is measured.
 #[cold]
 pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Dispatched) {
     if let Some(req_type) = last.take() {
@@ -334,8 +335,8 @@ pub(crate) fn suspect_slow<App>(handlers: &mut Handlers<App>, last: &mut Dispatc
     }
 }
 
-/// Moves the entries of the first one's type to the front, in order; returns how many, at most
-/// [`MAX_BATCH`].
+/// Moves the entries that have the type of the first one to the front, in order; returns their
+/// number, at most [`MAX_BATCH`].
 fn gather(entries: &mut [BatchEntry]) -> usize {
     let Some(first) = entries.first() else {
         return 0;

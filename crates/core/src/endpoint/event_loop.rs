@@ -7,9 +7,10 @@
 //! ```
 //! Ordinary packets take the common path (`endpoint/plain.rs`), all others the general one here.
 //!
-//! Slots never call user code and never see the transport: they push packets and return events, and
-//! the control flow is here and in `endpoint/dispatch.rs`. The clock is read at the places marked
-//! CLOCK, around slow handlers, and in every 64th idle iteration; everything below gets the time.
+//! Slots never call user code and never see the transport: they push packets and return events. The
+//! control flow is here and in `endpoint/dispatch.rs`. The loop reads the clock at the places
+//! marked CLOCK, around slow handlers, and in every 64th idle iteration; everything below gets the
+//! time.
 //!
 //! Nanosecond budget of a 32-byte RPC on shared memory, per side, at 2.1 GHz:
 //!
@@ -44,8 +45,8 @@ use crate::transport::{Frame, RX_BURST, Rx, Transport, Tx};
 /// Bursts from this size on are worth prefetching.
 const PREFETCH_FROM: usize = 4;
 
-/// A transport that makes system calls may need as long for this many packets as a handler that
-/// counts as slow.
+/// For this number of packets, a transport that makes system calls may need as long as a handler
+/// that counts as slow.
 const MANY: usize = 4;
 
 /// Fewer sessions than this are in the cache anyway.
@@ -56,7 +57,7 @@ const PREFETCH_SESSIONS: usize = 64;
 pub struct Progress {
     /// Frames that came in.
     pub frames: usize,
-    /// The iteration did more than to look for frames and time.
+    /// The iteration did more than look for frames and at the time.
     pub busy: bool,
 }
 
@@ -74,7 +75,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         Progress { frames, busy: true }
     }
 
-    /// An iteration in which there is something to do.
+    /// An iteration with work to do.
     #[inline(never)]
     fn iterate(&mut self, frames: usize) {
         let now = self.engine.clock.now(); // CLOCK 1: all that follows happens at this time.
@@ -101,8 +102,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         }
     }
 
-    /// Asks for the sessions of the burst's packets, then for their slots, then for their calls
-    /// and requests, so that the misses of a burst overlap.
+    /// Prefetches the sessions of the burst's packets, then their slots, then their calls and
+    /// requests, so that the misses of a burst overlap.
     #[inline(never)]
     fn prefetch(&mut self, frames: usize) {
         let core = &self.engine.core;
@@ -121,7 +122,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         }
     }
 
-    /// Checks the laws of the sessions that the burst was for.
+    /// Checks the laws of the sessions for which the burst had packets.
     #[cold]
     fn check_laws(&mut self, frames: usize) {
         let Self { rx, engine } = self;
@@ -131,8 +132,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             .check_after_burst(numbers.map(|number| SessionIdx(number.0)));
     }
 
-    /// Every packet of every frame. A frame may hold many (rule W11). `EACH`: each has a reading
-    /// of the clock of its own (eRPC §5.2.2, batched timestamps off).
+    /// Handles every packet of every frame. A frame may hold many (rule W11). `EACH`: each packet
+    /// gets a reading of the clock of its own (eRPC §5.2.2, batched timestamps off).
     #[inline(never)]
     fn receive<const EACH: bool>(&mut self, frames: usize) {
         for index in 0..frames {
@@ -166,7 +167,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 }
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
-    /// True if an iteration without frames has something to do. Looks at the clock now and then.
+    /// True if an iteration without frames has work to do. Looks at the clock now and then.
     #[inline]
     fn must_run(&mut self) -> bool {
         self.idle_iterations = self.idle_iterations.wrapping_add(1);
@@ -185,8 +186,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.context.agenda.due() <= now
     }
 
-    /// Reads the clock so often in idle iterations that it is never far behind: an RX queue that is
-    /// looked at with a system call makes an iteration last longer than one in shared memory.
+    /// Sets how often idle iterations read the clock, so that it is never far behind: an iteration
+    /// that looks at its RX queue with a system call lasts longer than one in shared memory.
     fn adapt_idle_mask(&mut self, gap: Nanos) {
         if gap > IDLE_CLOCK_GAP {
             self.idle_mask /= 2;
@@ -207,8 +208,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.last_burst = now;
     }
 
-    /// A packet whose data lies with its sender. It is copied once, to where it ends up, as a
-    /// packet of a large message is: so it goes that way even if it is the only one.
+    /// Handles a packet whose data lies with its sender. The endpoint copies the data once, to its
+    /// final place, as it does for a packet of a large message: so even a single one takes that
+    /// path.
     #[inline(never)]
     pub(super) fn on_reference(&mut self, frame: &Frame<'_>) {
         let Some(data) = frame.elsewhere else { return };
@@ -230,18 +232,18 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 );
             }
             PacketType::Resp => core.on_large_answer(session, header, Data::There(data)),
-            // The others have no data.
+            // The other types have no data.
             _ => core.context.stats.on_drop(DropReason::Size),
         }
     }
 
-    /// The events that follow happen now.
+    /// Reads the clock, because the next events happen now.
     fn read_clock(&mut self) {
         let now = self.clock.now();
         self.core.context.moment.begin_packet(now);
     }
 
-    /// One valid packet of an open session.
+    /// Handles one valid packet of an open session.
     #[inline(always)]
     pub(super) fn on_packet(&mut self, packet: &Packet<'_>, bytes: &[u8], place: Position) {
         let core = &mut self.core;
@@ -266,7 +268,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                         .on_marked_answer(line, header.size, &mut core.context);
                 }
                 if let Some(answered) = core.on_answer(session, header, packet.data) {
-                    // Put together where it is used: moving it right after stalls.
+                    // Built where it is used: moving it right after stalls.
                     self.call_user(|app, handlers, cx| {
                         let done = cx.core.calls.finish(answered, header, packet.data);
                         (handlers.completion)(app, done, cx);
@@ -278,7 +280,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Everything of an iteration that does not come from frames.
+    /// Does all work of an iteration that does not come from frames.
     #[inline(always)]
     fn finish(&mut self, frames: usize) {
         if self.core.jobs != 0 {
@@ -288,9 +290,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             self.reject_dropped();
         }
         if self.core.context.agenda.due() <= self.core.context.moment.now() {
-            // A burst that has brought anything may have left more: shared memory shows data by
-            // reference in twos, and a socket may be asked for one datagram at a time. And while
-            // a slow handler ran, answers may have come in.
+            // A burst that brought a frame may have left more: shared memory shows data by
+            // reference in twos, and the transport may ask a socket for one datagram at a time. And
+            // while a slow handler ran, answers may have come in.
             let queue_empty = frames == 0 && self.core.context.moment.is_at_burst();
             self.core.on_time(queue_empty);
             self.deliver_timers();
@@ -303,9 +305,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.transmit_short();
     }
 
-    /// Completions that were not answers, or that waited for the transport; session events;
-    /// requests whose clients wait no longer; sessions whose backlog can move; buffers that the
-    /// transport is done with; large messages.
+    /// Delivers completions that were not answers, or that waited for the transport; session
+    /// events; and requests whose clients no longer wait. Then looks at sessions whose backlog can
+    /// move, buffers that the transport has released, and large messages.
     #[inline(never)]
     fn drain_queues(&mut self) {
         self.core.context.recycle_lingering();
@@ -343,7 +345,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Timers that are due. One that is set by these for now waits for the next iteration.
+    /// Delivers the timers that are due. If their function sets one for now, it waits for the next
+    /// iteration.
     #[inline(never)]
     fn deliver_timers(&mut self) {
         for _ in 0..self.core.context.agenda.timer_count() {
@@ -384,7 +387,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// A dispatch handler may have taken long, if packets leave only now.
+    /// Looks for a slow dispatch handler, because packets leave only now.
     #[inline(always)]
     fn find_slow(&mut self, leaving: Nanos) {
         let context = &self.core.context;
@@ -393,7 +396,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// The same for packets of every kind, and for many.
+    /// Gives packets of every kind and number to the transport.
     #[inline(never)]
     pub(crate) fn transmit(&mut self) {
         let Context {
@@ -445,8 +448,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.find_slow(leaving);
     }
 
-    /// Calls a function of the user. A panic ends that call and not the endpoint; msgbufs that it
-    /// held find their way back by being dropped.
+    /// Calls a function of the user. A panic ends that call and not the endpoint; dropping the
+    /// msgbufs that it held returns them to their pools.
     #[inline]
     fn call_user(&mut self, run: impl FnOnce(&mut App, &Handlers<App>, &mut Cx<'_>)) {
         let Self {

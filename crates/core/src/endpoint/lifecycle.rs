@@ -1,5 +1,5 @@
-//! The control plane's handle to an endpoint: sessions begin and end through it, and peers become
-//! known to the transport (rules C4 to C6).
+//! The control plane's handle to an endpoint: it opens and closes sessions through it, and adds
+//! peers to the transport (rules C4 to C6).
 //!
 //! It only borrows the endpoint, so a program never meets these methods on the page of `Rpc`.
 //! Called by the adapters of `dunlin-control` in the nexus and in the simulator, and by tests that
@@ -30,7 +30,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 }
 
 impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
-    /// A new session that waits for the other side's answer. Calls on it wait in its backlog.
+    /// Opens a session that waits for the peer's answer. Calls on it wait in its backlog.
     ///
     /// # Errors
     /// If there are too many sessions, or the options are out of range.
@@ -39,7 +39,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         self.rpc.engine.core.open(options)
     }
 
-    /// The numbers of a session that the other side must know.
+    /// The numbers of a session that the peer must know.
     pub fn offer_of(&self, session: Session) -> Option<SessionOffer> {
         self.rpc.engine.core.sessions.offer_of(session)
     }
@@ -49,13 +49,13 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         self.rpc.engine.core.sessions.named(number, token)
     }
 
-    /// Gives a session that waits for the other side's answer another token, so that no packet to
-    /// it under the old one is taken (rule W5). `None`: it does not wait.
+    /// Gives a session that waits for the peer's answer another token, so that no packet with the
+    /// old one reaches it (rule W5). `None`: it does not wait.
     pub fn rename(&mut self, session: Session) -> Option<Token> {
         self.rpc.engine.core.sessions.rename(session)
     }
 
-    /// The other side has accepted.
+    /// Opens a session, because the peer has accepted it.
     ///
     /// # Errors
     /// If the session has ended or is open, or the answer does not fit the offer.
@@ -72,7 +72,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         Ok(())
     }
 
-    /// The other side asks for a session.
+    /// Accepts a session that the peer asks for.
     ///
     /// # Errors
     /// If there are too many sessions, or the offer is out of range.
@@ -88,13 +88,13 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         Ok((session, answer))
     }
 
-    /// Ends a session because the control plane says so. False if it had ended before.
+    /// Ends a session for the control plane. False if it had ended before.
     pub fn close(&mut self, session: Session, reason: CloseReason) -> bool {
         self.rpc.engine.step_in();
         self.rpc.engine.core.close(session, reason, false)
     }
 
-    /// The fates of requests that the other side has issued on a session (rule C11).
+    /// The fates of requests that the peer has issued on a session (rule C11).
     pub fn fates_of(&self, session: Session, requests: &[ReqNum]) -> Vec<(ReqNum, Fate)> {
         let core = &self.rpc.engine.core;
         let line = core.sessions.find_line(session);
@@ -105,7 +105,7 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         requests.iter().map(fate).collect()
     }
 
-    /// The other side's answer to the question of a session. One that comes unasked changes
+    /// Takes the peer's answer to the question of a session. An answer without a question changes
     /// nothing.
     pub fn on_account(&mut self, session: Session, account: &Account) {
         self.rpc.engine.step_in();
@@ -121,12 +121,12 @@ impl<'a, T: Transport, C: Clock, App> Lifecycle<'a, T, C, App> {
         self.rpc.engine.core.context.notices.has_reports()
     }
 
-    /// The next report: a session has ended at this side, or one has a question for its other side.
+    /// The next report: a session has ended at this side, or one has a question for its peer.
     pub fn take_report(&mut self) -> Option<Report> {
         self.rpc.engine.core.context.notices.pop_report()
     }
 
-    /// Both halves of the transport, to make peers known to it.
+    /// Both halves of the transport, so that the control plane can add peers to it.
     #[inline]
     pub fn halves_mut(self) -> (&'a mut T::Rx, &'a mut T::Tx) {
         (&mut self.rpc.rx, &mut self.rpc.engine.tx)

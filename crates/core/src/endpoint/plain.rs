@@ -1,15 +1,15 @@
-//! The common path: a packet that is a whole short message, with nothing unusual about it, its
-//! session, its slot and its call or request.
+//! The common path: packets that are a whole short message, where nothing is unusual about packet,
+//! session, slot, and call or request.
 //!
-//! Everything here looks first and changes things after: `None` or `Err` has changed nothing, and
-//! the general path (`packet/receive.rs`, `client/calls.rs`, `server/requests.rs`) does all of it
-//! again. That path alone is the specification. This file says nothing about the protocol that is
-//! not said there; deleting it changes nothing but speed ([`Bypasses::common`] switches it off).
-//! The simulator runs seeds both ways and compares everything.
+//! All code here looks first and changes state last: `None` or `Err` has changed nothing, and the
+//! general path (`packet/receive.rs`, `client/calls.rs`, `server/requests.rs`) does all of it
+//! again. The general path alone is the specification: deleting this file changes nothing but speed
+//! ([`Bypasses::common`] switches it off). The simulator runs seeds both ways and compares
+//! everything.
 //!
-//! Most frames are one packet, and are taken here in a loop that keeps what it needs in registers.
-//! Nothing is noted before a function of the user runs: if it panics, [`Blame`] notes on the way
-//! out whose code that was, and with which frame the burst goes on.
+//! Most frames are one packet. A loop that keeps its state in registers takes them. It notes
+//! nothing before a function of the user runs: if that panics, [`Blame`] notes during the unwinding
+//! whose code it was, and the frame with which the burst goes on.
 //!
 //! Budget of a 32-byte RPC, in instructions of both sides together: see `budget.toml`.
 //!
@@ -31,21 +31,20 @@ use crate::session::proof::plain_request_type;
 use crate::time::Clock;
 use crate::transport::{Frame, Rx, Transport, Tx};
 
-/// How far an iteration has come with its frames, where that has to be known besides the loop over
-/// them.
+/// The progress of an iteration through its frames, as far as other code than their loop needs it.
 #[derive(Debug, Default)]
 struct Cursor {
-    /// The frame with which the loop begins, or begins again.
+    /// The frame with which the loop begins, or resumes.
     frame: usize,
-    /// Where in it the next packet begins.
+    /// Where the next packet begins in it.
     offset: usize,
     /// The function of the user that has panicked.
     panicked: Option<Running>,
-    /// Frames whose packets are counted in `plain`, and not by themselves.
+    /// Frames whose packets are counted in `plain` one by one.
     apart: u64,
-    /// Packets of those that took the common path.
+    /// Packets of those frames that took the common path.
     plain: u64,
-    /// Packets that looked as if they could.
+    /// Packets that looked ordinary, but could not take it.
     declined: u64,
 }
 
@@ -57,8 +56,8 @@ enum Running {
     Handler(RequestIdx),
 }
 
-/// Notes that a function of the user has panicked, if that is how it ends: the burst goes on after
-/// its packet. Costs nothing as long as none does.
+/// Notes that a function of the user has panicked, if it does: the burst goes on after its packet.
+/// Costs nothing as long as none does.
 struct Blame<'a> {
     cursor: &'a mut Cursor,
     /// Where the burst goes on.
@@ -67,7 +66,7 @@ struct Blame<'a> {
 }
 
 impl Blame<'_> {
-    /// The function has returned.
+    /// Discharges it, because the function has returned.
     #[inline(always)]
     fn lift(self) {
         std::mem::forget(self);
@@ -83,8 +82,8 @@ impl Drop for Blame<'_> {
 }
 
 impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
-    /// Every packet of every frame, the ordinary ones on the common path. One guard against panics
-    /// serves the whole burst.
+    /// Handles every packet of every frame, the ordinary ones on the common path. One guard against
+    /// panics serves the whole burst.
     #[inline(always)]
     pub(super) fn receive_plain(&mut self, frames: usize) {
         let Self { rx, engine } = self;
@@ -106,7 +105,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
 }
 
 impl<X: Tx, C: Clock, App> Engine<X, C, App> {
-    /// The frames from the cursor on.
+    /// Handles the frames from the cursor on.
     #[inline(always)]
     fn receive_from(&mut self, rx: &impl Rx, cursor: &mut Cursor, frames: usize) {
         let mut index = cursor.frame;
@@ -125,8 +124,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// Frames that are one ordinary packet each. Returns the index of the first that is not, or how
-    /// many frames there are.
+    /// Handles frames that are one ordinary packet each. Returns the index of the first other
+    /// frame, or the number of frames.
     #[inline(always)]
     fn run_whole(
         &mut self,
@@ -161,7 +160,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         frames
     }
 
-    /// The rest of a frame that is not one ordinary packet, from the cursor's offset on.
+    /// Handles the rest of a frame that is not one ordinary packet, from the cursor's offset on.
     #[inline(never)]
     fn run_apart(&mut self, rx: &impl Rx, cursor: &mut Cursor, index: usize) {
         let frame = rx.frame(index);
@@ -176,13 +175,13 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         }
     }
 
-    /// The packet at the cursor's offset, if it is an ordinary one.
+    /// Handles the packet at the cursor's offset, if it is an ordinary one.
     fn run_among_others(&mut self, frame: &Frame<'_>, cursor: &mut Cursor, index: usize) -> bool {
         let rest = &frame.bytes[cursor.offset..];
         let Some(packet) = first_packet(rest).filter(|_| frame.whole().is_some()) else {
             return false;
         };
-        // One that is alone was looked at already, unless each frame is shown to a tap.
+        // A packet alone in its frame was tried already, unless a tap sees each frame.
         if packet.len() == frame.bytes.len() && self.tap.is_none() {
             return false;
         }
@@ -196,7 +195,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         } = self;
         let mut cx = Cx { core, dropped };
         let next = (index, cursor.offset + packet.len());
-        // Before it runs, because it counts even if a function of the user panics.
+        // Counted before it runs, because it counts even if a function of the user panics.
         cursor.plain += 1;
         let ran = run_packet(packet, next, cursor, (app, handlers, dispatched), &mut cx);
         match ran {
@@ -206,7 +205,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         ran
     }
 
-    /// The packet at the cursor's offset, whatever it is.
+    /// Handles the packet at the cursor's offset on the general path.
     #[inline(never)]
     fn run_other(&mut self, frame: &Frame<'_>, cursor: &mut Cursor, index: usize) {
         if frame.elsewhere.is_some() {
@@ -217,7 +216,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         let offset = cursor.offset;
         let bytes = &frame.bytes[offset..];
         let Some(packet) = self.core.next_packet(bytes) else {
-            // Where the next packet starts is not known.
+            // The length is unknown, and with it the start of the next packet.
             cursor.offset = frame.bytes.len();
             return;
         };
@@ -230,12 +229,12 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.on_packet(&packet, bytes, place);
     }
 
-    /// A function of the user has panicked on the common path: that ends its request.
+    /// Ends the request whose function of the user has panicked on the common path.
     #[cold]
     #[inline(never)]
     fn after_panic(&mut self, cursor: &mut Cursor, panic: Box<dyn Any + Send>) {
         match cursor.panicked.take() {
-            // It was this crate's own.
+            // The panic came from this crate.
             None => resume_unwind(panic),
             Some(Running::Completion) => self.core.context.stats.on_panic(),
             Some(Running::Handler(inbound)) => {
@@ -254,7 +253,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 }
 
-/// The bytes of the packet that these begin with, if it is one without an extension.
+/// The bytes of the packet at the start of `bytes`, if it has no extension.
 fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
     let (words, _) = words_of(bytes)?;
     bytes.get(..HEADER_LEN + high(words[1]) as usize)
@@ -263,7 +262,7 @@ fn first_packet(bytes: &[u8]) -> Option<&[u8]> {
 /// The user's state and functions, as far as ordinary packets concern them.
 type User<'a, App> = (&'a mut App, &'a Handlers<App>, &'a mut Dispatched);
 
-/// The packet that these bytes are, if it is an ordinary one; false if it is not. `next`: frame and
+/// Handles a packet with these bytes if it is an ordinary one; false otherwise. `next`: frame and
 /// offset with which the burst goes on if a function of the user panics.
 #[inline(always)]
 fn run_packet<App>(
@@ -293,7 +292,7 @@ fn run_packet<App>(
             next,
             running: Running::Completion,
         };
-        // Put together where it is used: moving it right after stalls.
+        // Built where it is used: moving it right after stalls.
         (handlers.completion)(app, ended.done(), cx);
         blame.lift();
         return true;

@@ -1,5 +1,5 @@
-//! The place for handlers that services ask of an endpoint. [`Rpc`] has it, and so has each
-//! endpoint that is built on one.
+//! Registration of handlers on behalf of services. [`Rpc`] implements it, and so does each endpoint
+//! that is built on one.
 
 use dunlin_wire::ReqType;
 

@@ -1,7 +1,7 @@
 //! The endpoint: an RX and a TX half, the protocol, the user's state and functions (design §3).
 //!
-//! One endpoint belongs to one thread. The nexus or the simulator makes it, tells it of sessions,
-//! and calls `run_once` (in `endpoint/event_loop.rs`).
+//! One endpoint belongs to one thread. The nexus or the simulator makes it, opens its sessions, and
+//! calls `run_once` (in `endpoint/event_loop.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct Rpc<T: Transport, C, App> {
     pub(crate) engine: Engine<T::Tx, C, App>,
 }
 
-/// Everything but the RX half, so that a packet can be borrowed from that while this changes.
+/// Everything but the RX half, so that packets can stay borrowed from that half while this changes.
 pub(crate) struct Engine<X, C, App> {
     pub(crate) app: App,
     pub(crate) handlers: Handlers<App>,
@@ -57,28 +57,29 @@ pub(crate) struct Engine<X, C, App> {
     pub(crate) idle_iterations: u32,
     /// Idle iterations between two readings of the clock, less one: a power of two less one.
     pub(crate) idle_mask: u32,
-    /// When the RX queue was looked at last, to the precision of the clock readings.
+    /// When the endpoint last looked at the RX queue, to the precision of the clock readings.
     pub(crate) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
     pub(crate) dispatched: Dispatched,
 }
 
 impl<X, C: Clock, App> Engine<X, C, App> {
-    /// The endpoint is used between two iterations: what happens counts from now.
+    /// Reads the clock for a use between two iterations: events count from now.
     pub(super) fn step_in(&mut self) {
         self.core.context.moment.leave_iteration(self.clock.now());
     }
 }
 
 impl<X: Tx, C, App> Engine<X, C, App> {
-    /// Short packets are staged if the transport knows lanes, unless a tap is to see each of them.
+    /// Has short packets staged if the transport supports lanes, unless a tap has to see each of
+    /// them.
     fn choose_lane(&mut self) {
         let used = self.core.context.config.bypasses.lanes && self.tap.is_none();
         let longest = if used { self.tx.lane() } else { 0 };
         self.core.context.outbox.set_lane(longest);
     }
 
-    /// The way to a peer, as the transport declares it.
+    /// The path to a peer, as the transport declares it.
     fn path(&self, peer: PeerId) -> Path {
         self.tx.path(peer).unwrap_or(Path {
             line_rate: self.core.context.limits.line_rate,
@@ -87,7 +88,7 @@ impl<X: Tx, C, App> Engine<X, C, App> {
         })
     }
 
-    /// The other side of a session is known.
+    /// Begins congestion control of a session, whose peer is known now.
     pub(super) fn begin_control(&mut self, session: Session, peer: PeerId) {
         let path = self.path(peer);
         let near = self.tx.path(peer).is_none();
@@ -146,8 +147,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         })
     }
 
-    /// Registers a handler that runs in this thread, between two packets. Use it for what takes
-    /// up to a few hundred nanoseconds (eRPC §3.2).
+    /// Registers a handler that runs in this thread, between two packets. Use it for work of up to
+    /// a few hundred nanoseconds (eRPC §3.2).
     pub fn on(&mut self, req_type: ReqType, run: DispatchFn<App>) {
         self.engine.handlers.set(req_type, Handler::Dispatch(run));
     }
@@ -181,17 +182,18 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             .set(req_type, Handler::Background { run, max_response });
     }
 
-    /// Sets the continuation: it gets every call's end. Without one, msgbufs go to the pool.
+    /// Sets the continuation, which gets the end of every call. Without one, msgbufs go to the
+    /// pool.
     pub fn on_completion(&mut self, run: CompletionFn<App>) {
         self.engine.handlers.completion = run;
     }
 
-    /// Sets the function that runs when a session comes or goes, on either side.
+    /// Sets the function that runs when a session opens or ends, on either side.
     pub fn on_session(&mut self, run: SessionFn<App>) {
         self.engine.handlers.session = run;
     }
 
-    /// Sets the function that runs when the client of a kept or deferred request waits no longer:
+    /// Sets the function that runs when the client of a kept or deferred request no longer waits:
     /// it has cancelled, its deadline has passed, or the session has closed. Such a request must be
     /// answered or abandoned nevertheless.
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
@@ -232,7 +234,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         )
     }
 
-    /// Like [`Self::cx`], without another look at the clock: for further uses right after one.
+    /// Like [`Self::cx`], without a new reading of the clock: for further uses right after one.
     pub fn cx_again(&mut self) -> Cx<'_> {
         let engine = &mut self.engine;
         Cx {
@@ -301,42 +303,42 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.sessions_from(SessionNum(0))
     }
 
-    /// The same from a number on, for callers that look at a few at a time.
+    /// The sessions from a number on, for callers that look at a few at a time.
     pub fn sessions_from(&self, first: SessionNum) -> impl Iterator<Item = Session> + '_ {
         self.engine.core.sessions.iter_live(first)
     }
 
-    /// How many sessions are connecting or open.
+    /// The number of sessions that are connecting or open.
     pub fn session_count(&self) -> usize {
         self.engine.core.sessions.live()
     }
 
-    /// Calls that have not ended, those included that wait and those that were cancelled and
-    /// await the server's word.
+    /// Calls that have not ended: also those that wait, and cancelled ones that await the server's
+    /// answer.
     pub fn call_count(&self) -> usize {
         self.engine.core.calls.live()
     }
 
-    /// Hands every round trip that was measured since to `each`, without the time in the server.
-    /// The endpoint keeps them only after the first call. For simulators and measurements, which
-    /// need more than the average of [`SessionInfo::rtt`].
+    /// Passes to `each` every round trip that was measured since the last call, without the time in
+    /// the server. The endpoint keeps them only after the first call. For simulators and
+    /// measurements, which need more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.core.context.stats.take_rtts(each);
     }
 
-    /// Bytes of large requests of all sessions that are there in part (rule S14).
+    /// Bytes of large requests of all sessions that have arrived in part (rule S14).
     pub fn receiving(&self) -> u64 {
         self.engine.core.reassembly.bytes()
     }
 
-    /// Bytes of msgbufs that are in use, their headers included, and how many there are.
+    /// Bytes of msgbufs in use, with their headers, and their number.
     pub fn pool_use(&mut self) -> (usize, usize) {
         let pool = &mut self.engine.core.context.pool;
         (pool.bytes_in_use(), pool.outstanding())
     }
 
     /// Gives a session a congestion control scheme of the user's own (design §7).
-    /// [`Self::set_scheme`] is for those that there are. False if the session has ended.
+    /// [`Self::set_scheme`] is for the built-in ones. False if the session has ended.
     pub fn control(&mut self, session: Session, scheme: Box<dyn CongestionControl>) -> bool {
         let Some((index, path)) = self.control_of(session) else {
             return false;
@@ -348,8 +350,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         true
     }
 
-    /// Changes the congestion control of the requests that this side issues on a session. It starts
-    /// at line rate, knowing nothing. False if the session has ended.
+    /// Changes the congestion control of the requests that this side issues on a session. The
+    /// scheme starts at line rate, without any samples. False if the session has ended.
     pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> bool {
         let Some((index, path)) = self.control_of(session) else {
             return false;
@@ -372,7 +374,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.core.context.config.bypasses
     }
 
-    /// A live session's index, and the way to its peer.
+    /// A live session's index, and the path to its peer.
     fn control_of(&mut self, session: Session) -> Option<(SessionIdx, Path)> {
         self.engine.step_in();
         let engine = &self.engine;
@@ -417,7 +419,7 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
         self.engine.clock.now()
     }
 
-    /// Ends a session because the user says so; the other side is to be told.
+    /// Ends a session for the user, and has the peer informed.
     pub fn disconnect(&mut self, session: Session) -> bool {
         self.engine.step_in();
         self.engine
@@ -425,7 +427,8 @@ impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
             .close(session, CloseReason::Disconnected, true)
     }
 
-    /// Sends what is queued and waits until the transport is done: before the endpoint goes away.
+    /// Sends the queued packets and waits until the transport has released them, before the
+    /// endpoint goes away.
     pub fn flush(&mut self) {
         self.engine.transmit();
         self.engine.tx.flush();

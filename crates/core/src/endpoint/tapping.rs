@@ -1,5 +1,5 @@
-//! The tap of an endpoint, and the drops that it has been shown, so that a frame is shown with the
-//! reason for which something of it was dropped. Called by `endpoint/event_loop.rs`.
+//! The tap of an endpoint, and the drops up to its last frame: so the tap gets a frame with the
+//! reason for which a part of it was dropped. Called by `endpoint/event_loop.rs`.
 
 use dunlin_wire::{Header, SessionNum, peek_session};
 
@@ -10,10 +10,10 @@ use crate::protocol::Core;
 use crate::time::Nanos;
 use crate::transport::{Frame, TxItem};
 
-/// A tap and what it has been told.
+/// A tap and the state up to its last frame.
 pub(crate) struct Tapping {
     tap: Box<dyn Tap>,
-    /// As they were after the last frame that was shown.
+    /// The drops after the last frame that the tap got.
     drops: Drops,
 }
 

@@ -100,7 +100,7 @@ impl Job {
         (self.id, self.request, result)
     }
 
-    /// Both buffers, of a job that was not taken.
+    /// Both buffers of a job that the workers did not take.
     pub(crate) fn into_bufs(self) -> [MsgBuf; 2] {
         [self.request, self.response]
     }

@@ -42,7 +42,7 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// How many requests there are, at least one.
+    /// The number of requests, at least one.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -53,8 +53,8 @@ impl Batch<'_> {
     }
 
     /// The requests that are not answered yet, in the order in which they came. They are disjoint:
-    /// all of them can be held at the same time. They borrow the batch and nothing else, so that a
-    /// function of the user can hand them on.
+    /// all of them can be held at the same time. They borrow the batch and nothing else, so a
+    /// function of the user can pass them on.
     pub fn iter_mut<'b>(&'b mut self) -> impl Iterator<Item = BatchItem<'b>> + use<'b> {
         let data: &'b [&'b [u8]] = self.data;
         self.entries
@@ -79,12 +79,12 @@ impl<'a> BatchItem<'a> {
         self.data
     }
 
-    /// The session that it came on.
+    /// The session of the request.
     pub fn session(&self) -> Session {
         self.entry.session
     }
 
-    /// Answers with `len` bytes, which `write` fills. The buffer holds old bytes before.
+    /// Answers with `len` bytes, which `write` fills. The buffer holds old bytes at first.
     ///
     /// # Errors
     /// If `len` is more than the handler was registered for; the client gets

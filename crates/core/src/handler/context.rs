@@ -1,8 +1,8 @@
 //! [`Cx`], through which handlers and continuations act. It borrows the protocol and the queue
-//! towards the transport directly, so a refused call gives its msgbufs back at once.
+//! towards the transport directly, so a refused call returns its msgbufs at once.
 //!
-//! Services use nothing else of the outside world (no clock, no randomness, no threads of their
-//! own), so that the simulator can run them.
+//! Services use nothing else outside themselves (no clock, no randomness, no threads of their own),
+//! so the simulator can run them.
 
 use std::sync::Arc;
 
@@ -144,8 +144,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Gives a kept request up: the client gets an error, and it is counted as unanswered if the
-    /// client has waited.
+    /// Gives a kept request up: the client gets an error, and the request counts as unanswered if
+    /// the client has waited.
     pub fn abandon(&mut self, ticket: Ticket) {
         if let Some(inbound) = self.core.requests.find(ticket.0) {
             if !self.is_cancelled(ticket) {

@@ -15,7 +15,7 @@ use crate::handler::context::Cx;
 
 /// A request whose data lies in the RX frame (zero copy, eRPC §4.2.3).
 ///
-/// A handler that returns without answering or keeping it answers
+/// If a handler returns without answering the request or keeping it, the client gets
 /// [`ErrorCode::HANDLER_FAILED`].
 #[derive(Debug)]
 pub struct Request<'a> {
@@ -26,7 +26,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The request's bytes, at no particular alignment.
+    /// The request's bytes, without any alignment.
     #[inline]
     pub fn data(&self) -> &'a [u8] {
         self.data
@@ -38,16 +38,16 @@ impl<'a> Request<'a> {
         self.req_type
     }
 
-    /// The session that it came on. The handler may call back on it.
+    /// The session of the request. The handler may call the client on it.
     #[inline]
     pub fn session(&self) -> Session {
         self.session
     }
 
-    /// Answers with `len` bytes, which `write` fills. The buffer holds old bytes before.
+    /// Answers with `len` bytes, which `write` fills. The buffer holds old bytes at first.
     ///
-    /// More bytes than the session's largest message become an error answer
-    /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` is not called; nor is it if the client has
+    /// If `len` is more than the session's largest message, the client gets an error
+    /// ([`ErrorCode::RESPONSE_TOO_LARGE`]), and `write` does not run; nor does it if the client has
     /// cancelled.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
@@ -74,15 +74,15 @@ impl<'a> Request<'a> {
         Ticket(cx.core.requests.id(self.inbound))
     }
 
-    /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint knows it. If the
-    /// request was answered by its ticket, nothing happens.
+    /// Like [`Self::defer`], without a guard; see [`Ticket`]. Only this endpoint accepts the
+    /// ticket. If the request was answered by its ticket, nothing happens.
     #[inline]
     pub fn keep(self, cx: &mut Cx<'_>) -> Ticket {
         Ticket(cx.core.server().detach(self.inbound))
     }
 
-    /// Keeps the request to be answered later, when nested calls have completed. Its data must be
-    /// copied before, if it is needed (`cx.copy(req.data())`).
+    /// Keeps the request to be answered later, when nested calls have completed. Copy its data
+    /// first if you need it (`cx.copy(req.data())`).
     pub fn defer(self, cx: &mut Cx<'_>) -> DeferredRequest {
         cx.defer(self.inbound, self.session)
     }
@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
 pub struct DeferredRequest {
     pub(crate) id: RequestId,
     pub(crate) session: Session,
-    /// Where its drop without an answer is reported; `None` once it is answered.
+    /// The list for a drop without an answer; `None` once the request is answered.
     pub(crate) dropped: Option<Arc<DroppedList>>,
 }
 
@@ -106,7 +106,7 @@ impl DeferredRequest {
     pub fn reply(mut self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         if let Some(idx) = self.find(cx) {
             cx.core.server().reply(idx, len, write);
-            // Not before: if `write` panics, dropping the handle answers.
+            // Not earlier: if `write` panics, dropping the handle answers.
             self.dropped = None;
         }
     }
@@ -124,8 +124,8 @@ impl DeferredRequest {
         }
     }
 
-    /// The request that waits for this answer. A handle of another endpoint has none here: dropping
-    /// it answers at home.
+    /// The request that waits for this answer. With another endpoint's `cx` there is none: then the
+    /// drop of the handle answers, at the right endpoint.
     fn find(&self, cx: &Cx<'_>) -> Option<RequestIdx> {
         let home = self
             .dropped
@@ -161,12 +161,12 @@ impl Drop for DeferredRequest {
     }
 }
 
-/// Deferred requests that were dropped without an answer, from wherever they were dropped.
+/// Deferred requests that were dropped without an answer, in any thread.
 #[derive(Debug, Default)]
 pub(crate) struct DroppedList {
     any: AtomicBool,
     list: Mutex<Vec<RequestId>>,
-    /// How to wake the endpoint, which may sleep. The simulator's never do.
+    /// Wakes the endpoint, which may sleep. Those of the simulator never do.
     waker: OnceLock<Waker>,
 }
 
@@ -183,7 +183,7 @@ impl DroppedList {
         }
     }
 
-    /// Sets the waker of every further [`Self::push`]. The first one stays.
+    /// Sets the waker of every further [`Self::push`]. Only the first call has an effect.
     pub(crate) fn set_waker(&self, waker: Waker) {
         let _ = self.waker.set(waker);
     }

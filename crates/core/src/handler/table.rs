@@ -42,15 +42,15 @@ pub(crate) enum Handler<App> {
 /// An entry of the table.
 pub(crate) struct Registered<App> {
     pub(crate) handler: Handler<App>,
-    /// A dispatch handler that has taken longer than `ack_delay` before. Its clients are told
-    /// before it starts (rule S4).
+    /// A dispatch handler that has taken longer than `ack_delay` before. Its clients get an
+    /// acknowledgement before it starts (rule S4).
     pub(crate) slow: bool,
 }
 
 /// All functions of an endpoint.
 pub(crate) struct Handlers<App> {
     by_type: Vec<Option<Registered<App>>>,
-    /// Of these, the dispatch handlers that were not slow.
+    /// The dispatch handlers that were not slow.
     fast: Vec<Option<DispatchFn<App>>>,
     pub(crate) completion: CompletionFn<App>,
     pub(crate) session: SessionFn<App>,

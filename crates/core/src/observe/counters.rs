@@ -1,6 +1,6 @@
 //! The endpoint's counters: plain adds on the data path, one named reason for every drop.
 
-/// The events at an endpoint since its start, counted.
+/// The events at an endpoint since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that the transport delivered.
@@ -9,23 +9,23 @@ pub struct Counters {
     pub rx_packets: u64,
     /// Packets given to the transport.
     pub tx_packets: u64,
-    /// Those of them that were staged in a lane.
+    /// Packets that were staged in a lane.
     pub tx_staged: u64,
-    /// Those that are short enough for it and were not: it was full, or they followed others that
-    /// are not.
+    /// Packets that are short enough for the lane but were queued: it was full, or they followed
+    /// longer ones.
     pub tx_unstaged: u64,
     /// Packets that took the common path.
     pub rx_plain: u64,
-    /// Packets that looked as if they could take it and did not: their session, slot, call or
-    /// request was not as it usually is.
+    /// Packets that looked ordinary but took the general path: their session, slot, call or request
+    /// was in an unusual state.
     pub rx_declined: u64,
     /// Requests that this side issued and that got a slot.
     pub requests_sent: u64,
     /// Requests that this side accepted for the first time.
     pub requests_received: u64,
-    /// Those of them that have more than one packet.
+    /// Requests sent that have more than one packet.
     pub large_sent: u64,
-    /// Calls that ended, in whatever way.
+    /// Calls that ended, with or without a response.
     pub completions: u64,
     /// Packets of requests sent again, and packets of responses asked for again.
     pub retransmissions: u64,
@@ -45,7 +45,7 @@ pub struct Counters {
     pub stalls: u64,
     /// Packets that waited in the timing wheel.
     pub paced: u64,
-    /// Answers that told of congestion marks, or bore one.
+    /// Answers that reported congestion marks, or had one themselves.
     pub congestion_marks: u64,
     /// Round-trip samples taken.
     pub rtt_samples: u64,
@@ -53,15 +53,15 @@ pub struct Counters {
     pub rtt_away: u64,
     /// Laws of the endpoint that were found broken, which ended its sessions.
     pub broken_laws: u64,
-    /// Questions to other sides, over the control plane, about calls that got nowhere (rule C11).
+    /// Questions to peers, over the control plane, about calls without progress (rule C11).
     pub inquiries: u64,
     /// Dropped packets, by reason.
     pub drops: Drops,
 }
 
 impl Counters {
-    /// Names of counters that say which way packets took and not what became of them: two variants
-    /// of an endpoint that must not differ may differ in these.
+    /// Names of counters that depend on the path that packets took: two variants of an endpoint
+    /// with the same behaviour may differ in these.
     pub const OF_PATHS: &[&str] = &["tx_staged", "tx_unstaged", "rx_plain", "rx_declined"];
 
     /// Every field with its name, in the order above.
@@ -133,7 +133,7 @@ macro_rules! drops {
             $($(#[$doc])* pub $field: u64,)*
         }
 
-        /// Why a packet is dropped.
+        /// The reason for which a packet is dropped.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum DropReason {
             $($(#[$doc])* $reason,)*
@@ -176,11 +176,11 @@ drops! {
     session = Session,
     /// Wrong token.
     token = Token,
-    /// More data than the header says, less, or more than the session's limit.
+    /// More or less data than the header says, or more than the session's limit.
     size = Size,
     /// No packet with this number in the message.
     packet_number = PacketNumber,
-    /// A request that was over before: older than the slot's last.
+    /// A request that was over before: its number is older than the slot's last.
     stale = Stale,
     /// A request number that the slot has not reached.
     future = Future,
@@ -188,6 +188,6 @@ drops! {
     busy = Busy,
     /// An answer that fits no pending request.
     unexpected = Unexpected,
-    /// Data in shared memory that its sender took back before it was copied.
+    /// Data in shared memory that its sender took back before the receiver copied it.
     revoked = Revoked,
 }

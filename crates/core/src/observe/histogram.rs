@@ -1,5 +1,5 @@
-//! Times as they were, at the cost of two plain adds each: eight buckets for each power of two, so
-//! that a bucket is at most an eighth as wide as what it holds is large.
+//! Histograms of times, at the cost of two plain adds for each: eight buckets for each power of
+//! two, so the width of a bucket is at most an eighth of the times in it.
 //!
 //! Called on the data path by `client/calls.rs` and `packet/outbox.rs`; read by the pages
 //! and commands that show an endpoint's times. Invariant: the buckets cover all times of fewer than
@@ -14,7 +14,7 @@ const BITS: u32 = 36;
 /// Values below this have a bucket each.
 const EXACT: u64 = 2 << FINE;
 
-/// How often each time was measured, in nanoseconds.
+/// The number of measurements of each time, in nanoseconds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Histogram {
     sum: u64,
@@ -33,7 +33,7 @@ pub struct Histograms {
 }
 
 impl Histogram {
-    /// How many buckets there are.
+    /// The number of buckets.
     pub const BUCKETS: usize = ((BITS - FINE + 1) << FINE) as usize;
 
     /// Counts one time.
@@ -46,25 +46,24 @@ impl Histogram {
     #[inline]
     pub fn record_many(&mut self, time: Nanos, times: u64) {
         self.sum += time.0 * times;
-        // The last bucket has all that is longer.
+        // The last bucket takes all longer times.
         match self.buckets.get_mut(Self::bucket(time.0)) {
             Some(bucket) => *bucket += times,
             None => self.buckets[Self::BUCKETS - 1] += times,
         }
     }
 
-    /// All times together, in nanoseconds.
+    /// The sum of all times, in nanoseconds.
     pub const fn sum_ns(&self) -> u64 {
         self.sum
     }
 
-    /// How many times fell into each bucket.
+    /// The number of times in each bucket.
     pub const fn buckets(&self) -> &[u64; Self::BUCKETS] {
         &self.buckets
     }
 
-    /// The smallest time of a bucket in nanoseconds. The last bucket ends before that of the one
-    /// that would follow it, and has what is longer as well.
+    /// The smallest time of a bucket in nanoseconds. The last bucket takes all longer times too.
     pub const fn smallest_ns(bucket: usize) -> u64 {
         let bucket = bucket as u64;
         if bucket < EXACT {
@@ -96,7 +95,7 @@ impl Default for Histogram {
 }
 
 impl Histograms {
-    /// Each with its name.
+    /// Each histogram with its name.
     pub const fn named(&self) -> [(&'static str, &Histogram); 3] {
         let Self {
             call,

@@ -1,5 +1,6 @@
-//! Statistics of an endpoint: what happened, counted and measured. The parts of the endpoint report
-//! events; users, insight and the simulator read. Nothing here changes what the endpoint does.
+//! Statistics of an endpoint: its events, counted and measured. The parts of the endpoint report
+//! events; users, insight and the simulator read them. Nothing here changes the endpoint's
+//! behaviour.
 
 use crate::observe::counters::{Counters, DropReason};
 use crate::observe::histogram::Histograms;
@@ -24,7 +25,7 @@ impl Stats {
         &self.histograms
     }
 
-    /// Hands out the round trips since the last time, and keeps more from now on.
+    /// Passes out the round trips since the last time, and keeps more from now on.
     pub(crate) fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.rtts.take(each);
     }
@@ -42,7 +43,7 @@ impl Stats {
         self.counters.rx_packets += 1;
     }
 
-    /// Packets of a burst that took the common path, and those that were declined there.
+    /// Counts packets of a burst that took the common path, and those that were declined there.
     #[inline]
     pub(crate) fn on_plain(&mut self, packets: u64, declined: u64) {
         self.counters.rx_packets += packets;
@@ -50,14 +51,14 @@ impl Stats {
         self.counters.rx_declined += declined;
     }
 
-    /// Packets of a burst, and those that were staged.
+    /// Counts packets of a burst, and the staged ones among them.
     #[inline]
     pub(crate) fn on_transmit(&mut self, packets: usize, staged: usize) {
         self.counters.tx_packets += packets as u64;
         self.counters.tx_staged += staged as u64;
     }
 
-    /// Packets of a burst that could have been staged and were not.
+    /// Counts packets of a burst that were short enough for the lane, but queued.
     pub(crate) fn on_unstaged(&mut self, packets: u64) {
         self.counters.tx_unstaged += packets;
     }
@@ -120,7 +121,7 @@ impl Stats {
     }
 }
 
-/// Requests of the other side.
+/// Requests of the peers.
 impl Stats {
     #[inline]
     pub(crate) fn on_request_accepted(&mut self) {
@@ -147,7 +148,7 @@ impl Stats {
         self.counters.handler_panics += 1;
     }
 
-    /// `answers` answers leave that say that their request stayed for so long.
+    /// Records `answers` answers whose requests stayed for this time.
     #[inline]
     pub(crate) fn on_residence(&mut self, stay: Nanos, answers: usize) {
         self.histograms.residence.record_many(stay, answers as u64);
@@ -174,14 +175,14 @@ impl Stats {
         self.counters.rtt_away += 1;
     }
 
-    /// An answer told of a congestion mark, or bore one.
+    /// Counts an answer that reported a congestion mark, or had one itself.
     #[inline]
     pub(crate) fn on_congestion_mark(&mut self) {
         self.counters.congestion_marks += 1;
     }
 }
 
-/// Round trips as they were measured. Kept from the first time that they are asked for.
+/// Measured round trips, kept after the first request for them.
 #[derive(Debug, Default)]
 struct RttLog(Option<Vec<Nanos>>);
 
@@ -194,7 +195,7 @@ impl RttLog {
         }
     }
 
-    /// Hands out what was kept, and keeps more from now on.
+    /// Passes out the kept round trips, and keeps more from now on.
     fn take(&mut self, each: impl FnMut(Nanos)) {
         self.0.get_or_insert_default().drain(..).for_each(each);
     }

@@ -1,16 +1,17 @@
 //! A tap sees every packet of an endpoint as it comes and goes, for traces (design §11). An
 //! endpoint without one pays a branch for each frame and each burst.
 //!
-//! Called by `endpoint/event_loop.rs`: the tap sees a frame after it was taken apart, when it is
-//! known whether some of it was dropped, and a packet that leaves just before the transport does.
+//! Called by `endpoint/event_loop.rs`: the tap sees a received frame after its packets were
+//! handled, because only then the drops are known, and a packet that leaves just before the
+//! transport gets it.
 
 use dunlin_wire::Header;
 
 use crate::time::Nanos;
 use crate::transport::{Frame, PeerId, TxItem};
 
-/// The length of a packet that came, as its session has it; `None` if no session is open that has
-/// such a packet, and so nothing says where the next one of its frame begins (rule W11).
+/// The length of a received packet, as its session knows it; `None` if no open session has such a
+/// packet, so the start of the next packet in its frame is unknown (rule W11).
 pub type PacketLen<'a> = &'a dyn Fn(&Header) -> Option<usize>;
 
 /// A listener to packets. It runs on the data path of the endpoint, so it must be quick.
@@ -18,7 +19,7 @@ pub trait Tap {
     /// A frame has come.
     fn received(&mut self, seen: Seen, frame: &Frame<'_>, packet_len: PacketLen<'_>);
 
-    /// A packet is about to be given to the transport, so what it names is still lent.
+    /// A packet is about to be given to the transport, which still lends its data.
     fn sent(&mut self, at: Nanos, item: &TxItem);
 }
 

@@ -1,16 +1,16 @@
 //! The outbox: packets on their way to the transport within one iteration of the event loop (rule
-//! S8), and what waits for the transport: msgbufs that it still reads, and completions of calls
-//! whose requests it still reads (rule S12).
+//! S8), and objects that wait for the transport: msgbufs that it still reads, and completions of
+//! calls whose requests it still reads (rule S12).
 //!
-//! Slots push packets here and never see the transport. Facts that are known only at transmission
-//! time (when it was sent, how long the request stayed in the server) are written by
-//! [`Outbox::stamp_answers`] just before the burst.
+//! Slots push packets here and never see the transport. [`Outbox::stamp_answers`] writes the facts
+//! that are known only at transmission time (when a packet leaves, how long its request stayed in
+//! the server), just before the burst.
 //!
-//! Whole short messages are staged in the lane (`transport/lane.rs`) as long as nothing else has
-//! been pushed in the iteration; from then on everything is an item of the queue. So the lane's
-//! packets come first, and all leave in the order in which they were made.
+//! Whole short messages are staged in the lane (`transport/lane.rs`) until a packet of another kind
+//! comes in the iteration; from then on every packet is an item of the queue. So the lane's packets
+//! come first, and all leave in the order in which they were made.
 //!
-//! Invariants: the lane is closed while the queue holds something. Nothing leaves `endings` and
+//! Invariants: the lane is closed while the queue holds an item. No entry leaves `endings` or
 //! `lingering` before the transport is done with it.
 
 use std::collections::VecDeque;
@@ -27,9 +27,9 @@ use crate::packet::words::{Words, words};
 use crate::time::Nanos;
 use crate::transport::{Lane, LaneRoom, MAX_INLINE, PeerId, TxItem, TxSeq};
 
-/// Inline bytes of a packet that is a header and nothing else in front of its data.
+/// Inline bytes of a packet whose header has no extension.
 const BARE_LEN: u32 = 24;
-/// Where the residence stands in a header (rule W1).
+/// The place of the residence in a header (rule W1).
 const RESIDENCE: std::ops::Range<usize> = 2..4;
 /// Inline bytes of a packet with an acknowledgement vector.
 const ACKS_LEN: u32 = 40;
@@ -37,7 +37,7 @@ const ACKS_LEN: u32 = 40;
 const _: () = assert!(BARE_LEN as usize == HEADER_LEN);
 const _: () = assert!(ACKS_LEN as usize == HEADER_LEN + ACK_VECTOR_LEN);
 
-/// Longest message that travels in the entry, after a header without extension.
+/// Longest message that an entry holds, after a header without extension.
 const SHORT: usize = MAX_INLINE - HEADER_LEN;
 
 /// Packets that the outbox holds before its memory grows.
@@ -50,7 +50,8 @@ struct Ending {
     tx_end: TxSeq,
 }
 
-/// The packets of one iteration, in order, and what waits until the transport is done with them.
+/// The packets of one iteration, in order, and the objects that wait until the transport is done
+/// with them.
 ///
 /// The entries are reused and written in place: an entry's inline bytes after `inline_len` are
 /// left over from earlier packets, so building a packet touches nothing that does not travel.
@@ -63,18 +64,18 @@ pub(crate) struct Outbox {
     kept: bool,
     lane: Lane,
     items: Vec<TxItem>,
-    /// How many entries hold a packet.
+    /// The number of entries that hold a packet.
     len: usize,
-    /// Messages among them that are short enough for the lane.
+    /// Queued messages that are short enough for the lane.
     unstaged: u64,
-    /// The lane is not all: an item waits, or a fact that is known only when its packet leaves.
+    /// The lane is not the whole burst: an item waits, or a packet lacks a fact that is known only
+    /// when it leaves.
     unusual: bool,
     /// Position in the transport's sequence before the first packet.
     base: TxSeq,
-    /// Calls that must know when exactly their packet left.
+    /// Calls that need the exact time at which their packet leaves.
     sent: Vec<CallIdx>,
-    /// Answers that came about in the iteration in which their request arrived: their residence
-    /// is the same.
+    /// Answers made in the iteration in which their request arrived: all have the same residence.
     fresh: Vec<Place>,
     /// Other answers, with the time at which their request arrived.
     late: Vec<(Place, Nanos)>,
@@ -121,12 +122,12 @@ impl Outbox {
         }
     }
 
-    /// Packets of up to `longest` bytes may be staged, at the latest from the next iteration on.
+    /// Allows staging packets of up to `longest` bytes, at the latest from the next iteration on.
     pub(crate) fn set_lane(&mut self, longest: usize) {
         self.lane.set_longest(longest);
     }
 
-    /// The same with a planted bug.
+    /// The same outbox, with a planted bug.
     #[cfg(feature = "mutants")]
     pub(crate) fn showing(self, mutant: Option<Mutant>) -> Self {
         Self { mutant, ..self }
@@ -149,9 +150,9 @@ impl Outbox {
         TxSeq(self.base.0 + self.count() as u64)
     }
 
-    /// Appends a packet whose data is all of `message`. A short one is copied and not lent, and the
-    /// transport is done with it now: the position is zero. Positions never go down, so what is
-    /// sent several times remembers the highest.
+    /// Appends a packet whose data is all of `message`. A short one is copied and not lent, so the
+    /// transport needs it no more: the position is zero. Positions never decrease, so a message
+    /// that is sent several times remembers the highest.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,
@@ -162,7 +163,7 @@ impl Outbox {
         self.push_words(peer, words(&header.encode()), message)
     }
 
-    /// The same with a header that is words.
+    /// Appends a packet whose data is all of `message`, with a header in the form of words.
     #[inline(always)]
     pub(crate) fn push_words(&mut self, peer: PeerId, words: Words, message: &MsgBuf) -> TxSeq {
         match self.room(message.len()) {
@@ -180,7 +181,7 @@ impl Outbox {
         self.lane.room(len)
     }
 
-    /// Appends a packet whose message is copied there.
+    /// Appends a packet whose message is copied into the lane.
     #[inline(always)]
     pub(crate) fn stage(&mut self, room: LaneRoom, peer: PeerId, words: Words, message: &MsgBuf) {
         self.lane.write(room, peer, words, message);
@@ -197,7 +198,7 @@ impl Outbox {
         self.queue_words(peer, first, second, third, message)
     }
 
-    /// The words come in registers, as in the lane.
+    /// The words come in registers, as for the lane.
     #[inline(never)]
     fn queue_words(
         &mut self,
@@ -235,7 +236,7 @@ impl Outbox {
         item
     }
 
-    /// The data of the last packet is all of `message`.
+    /// Makes all of `message` the data of the last packet.
     #[inline]
     fn add_message(&mut self, message: &MsgBuf) -> TxSeq {
         let item = &mut self.items[self.len - 1];
@@ -257,15 +258,15 @@ impl Outbox {
         self.items.resize(len, EMPTY);
     }
 
-    /// The call learns when the last packet leaves.
+    /// Has the call learn when the last packet leaves.
     #[inline(never)]
     pub(crate) fn tell_when_sent(&mut self, call: CallIdx) {
         self.unusual = true;
         self.sent.push(call);
     }
 
-    /// The last packet is an answer, in whose header the time since the arrival of its request
-    /// will stand (rule W4). `burst_time`: the time of this iteration's burst.
+    /// Has the time since the arrival of its request written into the header of the last packet, an
+    /// answer (rule W4). `burst_time`: the time of this iteration's burst.
     #[inline(never)]
     pub(crate) fn measure(&mut self, arrived: Nanos, burst_time: Nanos) {
         #[expect(
@@ -304,31 +305,31 @@ impl Outbox {
         self.count() == 0
     }
 
-    /// How many packets there are.
+    /// The number of packets.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.lane.len() + self.len
     }
 
-    /// The packets that are not in the lane, ready to go after it.
+    /// The packets outside the lane, which leave after it.
     #[inline]
     pub(crate) fn items(&self) -> &[TxItem] {
         &self.items[..self.len]
     }
 
-    /// The packets if they are those of the lane, and nothing is to be done for any of them.
+    /// The lane, if it has all packets and none of them lacks a fact.
     #[inline(always)]
     pub(crate) fn plain_packets(&self) -> Option<&Lane> {
         (!self.unusual).then_some(&self.lane)
     }
 
-    /// All packets: those that are staged, and after them the items.
+    /// All packets: the staged ones, and after them the items.
     #[inline]
     pub(crate) fn packets(&self) -> (&Lane, &[TxItem]) {
         (&self.lane, self.items())
     }
 
-    /// Some answer is to say how long its request stayed.
+    /// Whether an answer has to say how long its request stayed.
     #[inline]
     pub(crate) fn measures(&self) -> bool {
         !(self.fresh.is_empty() && self.late.is_empty())
@@ -371,12 +372,12 @@ impl Outbox {
         &self.sent
     }
 
-    /// How many messages have been queued that are short enough for the lane, since the last time.
+    /// The number of queued messages that were short enough for the lane, since the last time.
     pub(crate) fn take_unstaged(&mut self) -> u64 {
         std::mem::take(&mut self.unstaged)
     }
 
-    /// Forgets the packets, which were plain.
+    /// Forgets the packets, which were all in the lane.
     #[inline]
     pub(crate) fn clear_plain(&mut self, end: TxSeq) {
         debug_assert_eq!(end, self.position());
@@ -414,19 +415,19 @@ impl Outbox {
 
 /// Msgbufs and completions that wait for the transport.
 impl Outbox {
-    /// The transport has come so far.
+    /// Notes how far the transport has come.
     #[inline]
     pub(crate) fn on_done(&mut self, done: TxSeq) {
         self.done = done;
     }
 
-    /// Whether the transport is done with what it was given up to there.
+    /// Whether the transport is done with all packets up to this position.
     #[inline]
     pub(crate) fn is_done(&self, tx_end: TxSeq) -> bool {
         tx_end <= self.done
     }
 
-    /// Whether something waits for the transport.
+    /// Whether an object waits for the transport.
     pub(crate) fn is_waiting(&self) -> bool {
         !(self.endings.is_empty() && self.lingering.is_empty())
     }
@@ -436,19 +437,19 @@ impl Outbox {
         self.endings.push_back(Ending { done, tx_end });
     }
 
-    /// The last completion that waits becomes the first.
+    /// Puts the waiting completions in reverse order.
     #[cfg(feature = "mutants")]
     pub(crate) fn reverse_endings(&mut self) {
         self.endings.make_contiguous().reverse();
     }
 
-    /// How many completions wait.
+    /// The number of waiting completions.
     pub(crate) fn ending_count(&self) -> usize {
         self.endings.len()
     }
 
-    /// The first completion whose request the transport is done with. One that is not goes to the
-    /// end of the queue.
+    /// The first completion whose request the transport has released. One whose request it still
+    /// reads goes to the end of the queue.
     pub(crate) fn pop_ending(&mut self) -> Option<Done> {
         let mut ending = self.endings.pop_front()?;
         if !self.is_done(ending.tx_end) {
@@ -471,8 +472,8 @@ impl Outbox {
         true
     }
 
-    /// Gives back what lingered and is done. The queue is nearly in order; what follows an
-    /// unfinished entry waits for it.
+    /// Gives back the lingering buffers that the transport has released. The queue is nearly in
+    /// order; later entries wait for an unfinished one.
     pub(crate) fn recycle_lingering(&mut self, pool: &mut Pool) {
         let done = self.done;
         while let Some((_, mut buf)) = self.lingering.pop_front_if(|(end, _)| *end <= done) {

@@ -10,11 +10,11 @@ pub(crate) struct Packet<'a> {
     pub(crate) session: SessionIdx,
     pub(crate) header: Header,
     pub(crate) data: &'a [u8],
-    /// Bytes of the frame that the packet took.
+    /// Bytes of the packet in the frame.
     pub(crate) len: usize,
 }
 
-/// Where the data of a packet lies.
+/// The place of the data of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Data<'a> {
     /// In the frame.
@@ -31,7 +31,8 @@ impl Data<'_> {
         }
     }
 
-    /// Copies it to where it belongs, which is as long. False if the sender has taken it back.
+    /// Copies the data to `place`, which has the same length. False if the sender has taken it
+    /// back.
     #[must_use]
     pub(crate) fn copy_to(&self, place: &mut [u8]) -> bool {
         match self {

@@ -1,5 +1,4 @@
-//! A header as three words, to be compared with what is expected instead of being taken apart (rule
-//! W1).
+//! A header as three words, for comparing it with an expected one without decoding (rule W1).
 
 use dunlin_wire::HEADER_LEN;
 
@@ -10,7 +9,7 @@ pub(crate) type Words = [u64; 3];
 #[expect(clippy::cast_possible_truncation, reason = "it is 24")]
 pub(crate) const HEADER_BYTES: u32 = HEADER_LEN as u32;
 
-/// The header at the start of these bytes, and what follows it.
+/// The header at the start of these bytes, and the bytes after it.
 #[inline(always)]
 pub(crate) fn words_of(bytes: &[u8]) -> Option<(Words, &[u8])> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;

@@ -18,7 +18,7 @@ use crate::scheme::Bypasses;
 use crate::time::Nanos;
 
 impl Core {
-    /// Takes a request. It is sent when the session has a slot and a credit for it.
+    /// Takes a request, and sends it when the session has a slot and a credit for it.
     #[inline(always)]
     pub(crate) fn call(
         &mut self,
@@ -31,7 +31,7 @@ impl Core {
     ) -> Result<CallId, CallError> {
         let (sessions, context) = (&mut self.sessions, &mut self.context);
         let len = request.len();
-        // Put together where it is used: for the other way it lies in memory.
+        // Built where it is used: for the other branch it lies in memory.
         let given = || (req_type, tag, options);
         if let Some(place) = self.calls.place(session, len, sessions, context) {
             return Ok(place.issue(request, response, given(), context));
@@ -48,8 +48,8 @@ impl Core {
         given: Given,
     ) -> Result<CallId, CallError> {
         if self.sessions.is_stalled(session) {
-            // Calls that wait leave first. Else this call would wait behind them until the
-            // iteration's end, and so would each later call of the session.
+            // Waiting calls leave first. Otherwise this call would wait for the end of the
+            // iteration, and so would each later call of the session.
             self.resume_stalled();
             let (req_type, tag, options) = given;
             return self.call(session, req_type, request, response, tag, options);
@@ -94,8 +94,8 @@ impl Core {
         }
     }
 
-    /// Sends what slots and credits allow of the calls that wait, in the sessions whose backlog may
-    /// be able to move.
+    /// Sends waiting calls as far as slots and credits allow, in the sessions whose backlog may be
+    /// able to move.
     #[inline(never)]
     pub(crate) fn resume_stalled(&mut self) {
         while let Some(session) = self.context.agenda.pop_stalled() {
@@ -109,7 +109,7 @@ impl Core {
         }
     }
 
-    /// Ends the calls that waited for the other side's answer and are larger than it takes.
+    /// Ends the calls that waited for the peer's answer and are larger than it accepts.
     pub(crate) fn end_too_large(&mut self, session: SessionIdx) {
         let limit = self.sessions.at(session).terms().max_message as usize;
         while let Some(idx) = self.calls.first_too_large(session, limit) {
@@ -117,7 +117,7 @@ impl Core {
         }
     }
 
-    /// RESP or ERR. Returns the call if nothing but its completion is left.
+    /// Handles RESP or ERR. Returns the call if only its completion is left to do.
     #[inline(always)]
     pub(crate) fn on_answer(
         &mut self,
@@ -163,20 +163,20 @@ impl Core {
         }
     }
 
-    /// A packet of a response that has more than one.
+    /// Handles a packet of a response that has more than one.
     #[cold]
     pub(crate) fn on_large_answer(&mut self, session: SessionIdx, header: &Header, data: Data<'_>) {
         let (transfers, mut lent) = self.transfers();
         transfers.on_large_answer(&mut lent, session, header, data);
     }
 
-    /// Parts of the call's messages go or come no more.
+    /// Ends the call's transfer.
     fn end_transfer(&mut self, session: SessionIdx, idx: CallIdx) {
         let (transfers, mut lent) = self.transfers();
         transfers.end(&mut lent, session, idx);
     }
 
-    /// Does what is due for large messages. `blame`: what has not come was lost.
+    /// Does the work that is due for large messages. `blame`: missing packets count as lost.
     pub(crate) fn check_transfers(&mut self, blame: bool) {
         let mut next = Nanos::MAX;
         for index in self.transfers.indexes() {
@@ -189,10 +189,10 @@ impl Core {
         self.context.agenda.set_transfers(next);
     }
 
-    /// Sends what waited in the wheel and is due (rule S8).
+    /// Sends the packets in the wheel that are due (rule S8).
     pub(crate) fn release_paced(&mut self) {
         while let Some(entry) = self.pacer.pop_due(self.context.moment.now()) {
-            // It may not be one to be sent any more.
+            // The packet may not have to leave any more.
             let Some(session) = self.sessions.find(entry.session) else {
                 continue;
             };
@@ -210,7 +210,7 @@ impl Core {
         }
     }
 
-    /// Which short cuts are taken from now on.
+    /// Sets the bypasses from now on.
     pub(crate) fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.context.config.bypasses = bypasses;
         self.pacer.set_bypasses(bypasses);
@@ -220,7 +220,7 @@ impl Core {
         }
     }
 
-    /// CR: what of a request has arrived.
+    /// Handles a CR, which tells how much of a request has arrived.
     #[inline(never)]
     pub(crate) fn on_credit_return(&mut self, session: SessionIdx, header: &Header, bytes: &[u8]) {
         let line = self.sessions.at_mut(session);
@@ -249,8 +249,8 @@ impl Core {
         self.calls.abort(idx, error, line, &mut self.context);
     }
 
-    /// Ends every call of a session that closes, in the order in which they were issued to slots,
-    /// then the backlog.
+    /// Ends every call of a session that closes, first those in slots, in the order in which they
+    /// were issued, then the backlog.
     pub(crate) fn end_calls(&mut self, session: SessionIdx, reason: CloseReason) {
         let error = match reason {
             CloseReason::PeerFailed => RpcError::PeerFailed,
@@ -272,8 +272,8 @@ impl Core {
         }
     }
 
-    /// Does what is due for one entry of the table of calls; returns when it must be looked at
-    /// again.
+    /// Does the work that is due for one entry of the table of calls; returns when a scan must look
+    /// at it again.
     pub(crate) fn check_call(&mut self, idx: CallIdx, blame: bool) -> Nanos {
         let now = self.context.moment.now();
         let (sessions, context) = (&mut self.sessions, &mut self.context);
@@ -302,7 +302,7 @@ impl Core {
         }
     }
 
-    /// Asks for the call's answer by a packet, and looks at the call again at once.
+    /// Sends a packet that asks for the call's answer; the next scan looks at the call again.
     fn ask_again(&mut self, idx: CallIdx) -> Nanos {
         let line = self.sessions.at_mut(self.calls.session_of(idx));
         let (pacer, context) = (&mut self.pacer, &mut self.context);

@@ -1,5 +1,5 @@
-//! Questions about calls without an answer, and answers to those of the other side, each brought to
-//! the parts that they concern (rules S11, C11).
+//! Questions about calls without an answer, and the peers' answers, each brought to the parts that
+//! they concern (rules S11, C11).
 //!
 //! Called by `protocol/client.rs` when a call is overdue, and by `Lifecycle` on behalf of the
 //! control plane.
@@ -15,10 +15,10 @@ use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transfer::transfers::Transfers;
 
-/// Looks at the progress of a large message within the failure timeout.
+/// Looks at the progress of a large message within one failure timeout.
 const LOOKS: u64 = 8;
 
-/// The parts that a question concerns, lent for an event.
+/// The parts that a question concerns, borrowed for an event.
 pub(crate) struct Inquirer<'a> {
     pub(super) inquiries: &'a mut Inquiries,
     pub(super) sessions: &'a Sessions,
@@ -36,8 +36,8 @@ pub(crate) enum Progress {
 }
 
 impl Inquirer<'_> {
-    /// A call of the session is overdue: asks the other side, if it is time to. True if the peer
-    /// has failed.
+    /// Asks the peer about an overdue call of the session, if it is time to. True if the peer has
+    /// failed.
     #[inline(never)]
     pub(crate) fn on_overdue(&mut self, session: Session) -> bool {
         let present = self.context.moment.present_now();
@@ -73,7 +73,7 @@ impl Inquirer<'_> {
         self.context.notices.on_report(Report::Question(question));
     }
 
-    /// The other side has answered the question. True if that shows that the peer has failed.
+    /// Takes the peer's answer to the question. True if it shows that the peer has failed.
     pub(crate) fn on_account(&mut self, session: Session, account: &Account) -> bool {
         let Some(line) = self.sessions.find_line(session) else {
             return false;
@@ -91,7 +91,7 @@ impl Inquirer<'_> {
         self.inquiries.on_account(session, account, of, timeout)
     }
 
-    /// Looks whether packets of the call's large message have arrived since it was looked at last.
+    /// Checks whether packets of the call's large message have arrived since the last look.
     pub(crate) fn look_at_progress(&mut self, idx: CallIdx) -> Progress {
         let Some(transfer) = self.calls.transfer_of(idx) else {
             return Progress::LookAt(Nanos::MAX);
@@ -109,7 +109,7 @@ impl Inquirer<'_> {
     }
 }
 
-/// A planted bug: the account is read wrongly.
+/// A planted bug: misreads the account.
 #[cfg(feature = "mutants")]
 fn mutate_account(account: &Account, context: &Context) -> Account {
     use crate::mutant::Mutant;
@@ -119,7 +119,7 @@ fn mutate_account(account: &Account, context: &Context) -> Account {
     }
 }
 
-/// Whether the call, which is in a slot, has got nowhere for the failure timeout.
+/// Whether the call, which is in a slot, has made no progress for the failure timeout.
 fn is_overdue(idx: CallIdx, calls: &Calls, transfers: &Transfers, context: &Context) -> bool {
     let (present, timeout) = (context.moment.present_now(), context.config.failure_timeout);
     match calls.transfer_of(idx) {

@@ -14,19 +14,19 @@ use crate::transfer::transfers::Transfers;
 /// Frames after which everything is checked ([`Check::Event`]).
 const EVENTS: u32 = 1000;
 
-/// How far checking has come.
+/// The progress of checking.
 #[derive(Debug, Default)]
 pub(crate) struct Laws {
     /// The session that the next sweep looks at.
     next: u32,
     /// Frames since everything was checked.
     events: u32,
-    /// Laws that were found broken. Each ends the sessions once: those that come after would pay
-    /// for what is left of it.
+    /// Broken laws. Each ends the sessions only once: otherwise sessions that come later would end
+    /// for the wreckage that is left.
     broken: u32,
 }
 
-/// A share of the laws, to be checked at once.
+/// A share of the laws that is checked at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// Those of one session.
@@ -37,7 +37,7 @@ pub(crate) enum Share {
 }
 
 impl Laws {
-    /// A sweep: one session, and after the last one what holds over all of them.
+    /// The share for a sweep: one session, and after the last one the laws over all of them.
     pub(crate) fn on_sweep(&mut self, check: Check, sessions: u32) -> Option<Share> {
         match check {
             Check::Never => return None,
@@ -52,7 +52,7 @@ impl Laws {
         Some(Share::Sums)
     }
 
-    /// A frame came. Says whether everything is to be checked after its burst.
+    /// Counts a frame. True if everything is to be checked after its burst.
     pub(crate) fn on_frame(&mut self) -> bool {
         self.events += 1;
         let is_all = self.events >= EVENTS;
@@ -62,7 +62,7 @@ impl Laws {
         is_all
     }
 
-    /// A law is broken. False if it was before.
+    /// Notes a broken law. False if it was broken before.
     pub(crate) fn on_broken(&mut self, law: Law) -> bool {
         let is_new = self.broken & law.bit() == 0;
         self.broken |= law.bit();
@@ -70,7 +70,7 @@ impl Laws {
     }
 }
 
-/// All parts, to look at.
+/// All parts, to be read.
 pub(crate) struct Parts<'a> {
     sessions: &'a Sessions,
     calls: &'a Calls,

@@ -1,8 +1,7 @@
-//! Sessions come and go: opening, accepting, closing, each brought to the parts that it concerns
-//! (rules S7, S11).
+//! Opening, accepting and closing sessions, brought to the parts that it concerns (rules S7, S11).
 //!
-//! The handshake's bytes are the control plane's business; here are its effects on the endpoint.
-//! Called by `Lifecycle` on behalf of the control plane, and when a peer is silent.
+//! The control plane handles the handshake's bytes; here are its effects on the endpoint. Called by
+//! `Lifecycle` on behalf of the control plane, and when a peer is silent.
 
 use crate::config::SessionOptions;
 use crate::congestion::Way;
@@ -16,7 +15,7 @@ use crate::session::terms::{Terms, largest_message};
 use crate::transport::PeerId;
 
 impl Core {
-    /// A new session that waits for the other side's answer.
+    /// Opens a session that waits for the peer's answer.
     pub(crate) fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
         options.check().map_err(|_| OpenError::BadOffer)?;
         let data_size = self.context.limits.data_size;
@@ -36,7 +35,7 @@ impl Core {
         Ok(self.sessions.handle(index))
     }
 
-    /// The other side has accepted: packets may flow.
+    /// The peer has accepted: packets may flow.
     pub(crate) fn opened(
         &mut self,
         session: Session,
@@ -55,7 +54,7 @@ impl Core {
         Ok(())
     }
 
-    /// The other side asks for a session: makes this side of it, and the answer.
+    /// Accepts a session that the peer asks for, and makes the answer.
     pub(crate) fn accept(
         &mut self,
         peer: PeerId,
@@ -99,7 +98,7 @@ impl Core {
         Ok(index)
     }
 
-    /// The session has other slots than before.
+    /// Gives the session its new slots.
     fn open_slots(&mut self, index: SessionIdx) {
         let line = self.sessions.at(index);
         let (slots, first_req) = (line.slots(), line.terms().first_req);
@@ -109,8 +108,8 @@ impl Core {
         self.requests.open_slots(slots, first_req, all);
     }
 
-    /// Ends a session: its calls complete with an error, its requests are given back, its number is
-    /// free. `tell`: the other side does not know. False if it had ended before.
+    /// Ends a session: its calls complete with an error, the responses that it holds go back, and
+    /// its number becomes free. `tell`: the peer does not know yet. False if it had ended before.
     pub(crate) fn close(&mut self, session: Session, reason: CloseReason, tell: bool) -> bool {
         let Some(index) = self.sessions.find(session) else {
             return false;
@@ -147,7 +146,7 @@ impl Core {
 
 #[cfg(feature = "mutants")]
 impl Core {
-    /// Planted breaches of laws: the session, which ends, leaves or takes what it should not.
+    /// Plants breaches of laws: the ending session leaves state behind, or takes too much with it.
     fn breach(&mut self, index: SessionIdx) {
         match self.context.config.mutant {
             Some(Mutant::FlowLeaked) => {

@@ -2,9 +2,9 @@
 //! zombies, acknowledgements of slow requests, responses whose hold has ended, silent peers (rules
 //! S4 to S6, S8, S9, S11).
 //!
-//! The agenda says when; here is what is then done. The tables are scanned in parts, at most
-//! [`SCAN_LIMIT`] calls an interval and a 64th of the held responses, so the cost is small and
-//! nothing can refer to a call that is over.
+//! The agenda says when work is due; here is the work. Scans look at the tables in parts, at most
+//! [`SCAN_LIMIT`] calls an interval and a 64th of the held responses. So the cost is small, and no
+//! timer can refer to a call that is over.
 
 use crate::config::SCAN_LIMIT;
 use crate::error::CloseReason;
@@ -15,9 +15,9 @@ use crate::protocol::laws::{Parts, Share};
 use crate::time::Nanos;
 
 impl Core {
-    /// Does everything that is due, except the user's timers, which the loop delivers before it
-    /// finds out what is due next.
-    /// `queue_empty`: the RX queue was seen empty, so what has not arrived is not merely waiting.
+    /// Does all work that is due, except the user's timers, which the loop delivers before it finds
+    /// the next due time. `queue_empty`: the RX queue was seen empty, so missing packets are not
+    /// merely waiting there.
     #[inline(never)]
     pub(crate) fn on_time(&mut self, queue_empty: bool) {
         let (now, interval) = (self.context.moment.now(), self.context.config.scan_interval);
@@ -46,7 +46,7 @@ impl Core {
         }
     }
 
-    /// A burst brought packets for these sessions: their laws hold.
+    /// Checks the laws of the sessions for which a burst had packets.
     #[cold]
     #[inline(never)]
     pub(crate) fn check_after_burst(&mut self, sessions: impl Iterator<Item = SessionIdx>) {
@@ -61,8 +61,8 @@ impl Core {
         self.enforce(found);
     }
 
-    /// A broken law ends the endpoint's sessions, once: laws that break later would pay for what is
-    /// left of it.
+    /// Ends the endpoint's sessions for a broken law, once: otherwise later sessions would end for
+    /// the wreckage that is left.
     fn enforce(&mut self, found: Result<(), Law>) {
         let Err(law) = found else { return };
         if !self.laws.on_broken(law) {
@@ -75,7 +75,7 @@ impl Core {
         }
     }
 
-    /// Looks at the pending calls, and finds out when they must be looked at again.
+    /// Looks at the pending calls, and finds out when a scan must look at them again.
     fn scan_calls(&mut self, queue_empty: bool) {
         let (now, interval) = (self.context.moment.now(), self.context.config.scan_interval);
         let blame = self.context.agenda.may_blame(now, queue_empty, interval);

@@ -14,7 +14,7 @@ use crate::transfer::reassembly::Reassembly;
 use crate::transfer::reassembly::Taken;
 use crate::transfer::scoreboard::packets_of;
 
-/// The server side of an endpoint, lent for an event.
+/// The server side of an endpoint, borrowed for an event.
 pub(crate) struct Server<'a> {
     requests: &'a mut Requests,
     reassembly: &'a mut Reassembly,
@@ -41,7 +41,7 @@ impl<'a> Server<'a> {
 
 /// Packets.
 impl Server<'_> {
-    /// REQ: returns the request to run a handler for, if it is new (rule S2).
+    /// Handles a REQ: returns the request whose handler must run, if it is new (rule S2).
     #[inline(always)]
     pub(crate) fn on_request(
         &mut self,
@@ -61,7 +61,7 @@ impl Server<'_> {
         accepted.map_err(|effect| self.apply(effect)).ok()
     }
 
-    /// A packet of a request that does not fit into one.
+    /// Handles a packet of a request that does not fit into one.
     #[cold]
     pub(crate) fn on_large_request(
         &mut self,
@@ -129,8 +129,8 @@ impl Server<'_> {
         }
     }
 
-    /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
-    /// response (rule S13).
+    /// Handles an RFR: the client asks for the state of its accepted request (rule S5), or for
+    /// packets of the response (rule S13).
     pub(crate) fn on_probe(&mut self, session: SessionIdx, header: &Header, congestion: bool) {
         let line = self.sessions.at(session);
         let received = Received::new(session, line, header, congestion);
@@ -140,7 +140,7 @@ impl Server<'_> {
         self.apply(effect);
     }
 
-    /// CANCEL: the client does not wait for the response any more (rule S6).
+    /// Handles a CANCEL: the client does not wait for the response any more (rule S6).
     pub(crate) fn on_cancel(&mut self, session: SessionIdx, header: &Header) {
         let line = self.sessions.at(session);
         let received = Received::new(session, line, header, false);
@@ -150,13 +150,13 @@ impl Server<'_> {
         self.apply(effect);
     }
 
-    /// The client has these responses (rules S9, W10).
+    /// Notes that the client has these responses (rules S9, W10).
     pub(crate) fn on_acks(&mut self, session: SessionIdx, acks: AckVector) {
         let line = self.sessions.at(session);
         self.requests.on_acks(line, acks, self.context);
     }
 
-    /// Brings to reassembly what an event at a request asks of it.
+    /// Brings to reassembly the consequence of an event at a request.
     #[cold]
     #[inline(never)]
     pub(crate) fn apply(&mut self, effect: Effect) {
@@ -179,10 +179,10 @@ impl Server<'_> {
         }
     }
 
-    /// Says what has arrived of the requests that this burst brought packets of (rule S7).
+    /// Sends CRs for the requests of which this burst brought packets (rule S7).
     pub(crate) fn return_credits(&mut self) {
         while let Some(idx) = self.reassembly.pop_pending() {
-            // It may have ended, and been followed by another one.
+            // The request may have ended, and another one followed in its entry.
             let Some(partial) = self.requests.partial(idx) else {
                 continue;
             };
@@ -195,7 +195,7 @@ impl Server<'_> {
     }
 }
 
-/// Handlers, and what ends without them.
+/// Handlers, and requests that end without them.
 impl Server<'_> {
     /// Answers with a response of `len` bytes that `write` fills.
     #[inline(always)]
@@ -204,7 +204,7 @@ impl Server<'_> {
             .reply(idx, len, write, self.sessions, self.context);
     }
 
-    /// Takes over a response that was written elsewhere.
+    /// Takes a response that was written elsewhere.
     pub(crate) fn reply_with(&mut self, idx: RequestIdx, response: MsgBuf) {
         self.requests
             .reply_with(idx, response, self.sessions, self.context);
@@ -221,7 +221,7 @@ impl Server<'_> {
         self.requests.detach(idx, self.context)
     }
 
-    /// A slow dispatch handler is about to start: its client learns that it will take time.
+    /// Informs the client of a slow dispatch handler that is about to start.
     pub(crate) fn announce_slow(&mut self, idx: RequestIdx) {
         self.requests
             .announce_slow(idx, self.sessions, self.context);
@@ -246,7 +246,7 @@ impl Server<'_> {
         self.requests.on_swept(end, self.context);
     }
 
-    /// The session closes under its requests.
+    /// Ends the requests of a session that closes.
     pub(crate) fn end_requests(&mut self, session: SessionIdx) {
         for at in self.sessions.at(session).slots() {
             let effect = self.requests.on_session_closed(at as usize, self.context);

@@ -1,12 +1,12 @@
-//! Inbound requests, as other parts know them: their names, a packet that brings one, and
-//! the share of an event that concerns reassembly. Plain values; `requests.rs` has the state.
+//! Inbound requests, as other parts know them: their names, the packets that bring them, and the
+//! consequences for reassembly. Plain values; `requests.rs` has the state.
 
 use dunlin_wire::Header;
 
 use crate::handle::{AssemblyIdx, RequestIdx, SessionIdx};
 use crate::session::line::Line;
 
-/// A valid packet from the other side, with its session.
+/// A valid packet from a peer, with its session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received<'a> {
     pub(crate) session: SessionIdx,
@@ -32,23 +32,23 @@ impl<'a> Received<'a> {
         }
     }
 
-    /// The place of the slot that it is for.
+    /// The place of its slot.
     #[inline]
     pub(super) fn slot(&self) -> usize {
         self.line.slot_at(self.header.req)
     }
 }
 
-/// A request that is here in part: reassembly has its bytes.
+/// A request that has arrived in part: reassembly has its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Partial {
     pub(crate) request: RequestIdx,
     pub(crate) session: SessionIdx,
-    /// Its place among those that are being put together.
+    /// Its place in reassembly.
     pub(crate) place: AssemblyIdx,
 }
 
-/// An event at a request asks this of reassembly.
+/// The consequence of an event at a request for reassembly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub(crate) enum Effect {
@@ -66,6 +66,6 @@ pub(crate) enum Large {
     New(RequestIdx),
     /// A further one.
     Part(Partial),
-    /// Of a request that does not take it.
+    /// A packet for a request that does not take it.
     Over(Effect),
 }

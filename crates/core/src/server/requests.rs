@@ -1,5 +1,5 @@
-//! The server side's part: the requests of the other sides, from acceptance until the response is
-//! known to have arrived, or `response_hold` has passed (rule S9), and the slots that they are in.
+//! The server side's part: the requests of peers, from acceptance until the response is known to
+//! have arrived, or `response_hold` has passed (rule S9), and their slots.
 //!
 //! ```text
 //! accept ─one packet─▶ Dispatched ──reply, reject, end of handler──▶ Done
@@ -12,10 +12,10 @@
 //! stays as an orphan until its handler has let go of it: a slot never has two live handlers.
 //!
 //! State is private. `requests/slots.rs` knows which request is a slot's current one,
-//! `requests/packets.rs` has what packets do, `requests/plain.rs` a request and its reply with
-//! nothing unusual about them, `requests/answers.rs` replies, `requests/parts.rs` messages of more
-//! than one packet, `requests/endings.rs` what ends. The endpoint's core routes events here. The
-//! only code of the user that runs here is the function that writes a response.
+//! `requests/packets.rs` handles packets, `requests/plain.rs` a request and its reply if nothing
+//! about them is unusual, `requests/answers.rs` replies, `requests/parts.rs` messages of more than
+//! one packet, `requests/endings.rs` the end of requests. The endpoint's core routes events here.
+//! The only code of the user that runs here is the function that writes a response.
 
 mod answers;
 mod endings;
@@ -37,7 +37,7 @@ use crate::transport::TxSeq;
 
 use slots::Slot;
 
-/// Where a request is; see the diagram above.
+/// The state of a request; see the diagram above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 enum RequestState {
@@ -79,7 +79,7 @@ impl RequestState {
     }
 }
 
-/// Yes or no questions about a request, in one byte: most answers are no to all of them.
+/// Flags of a request, in one byte: for most requests none is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Marks(u8);
 
@@ -96,7 +96,7 @@ impl Marks {
     const LARGE: Self = Self(16);
     /// An error was answered.
     const FAILED: Self = Self(32);
-    /// The transport has got the response itself and no copy.
+    /// The transport reads the response itself and no copy.
     const LENT: Self = Self(64);
     /// Nothing is unusual.
     const NONE: Self = Self(0);
@@ -120,10 +120,10 @@ impl Marks {
     }
 }
 
-/// One request at the server: two cache lines, of which an ordinary one touches the first.
+/// One request at the server: two cache lines, of which an ordinary request touches the first.
 ///
-/// An ordinary request stores four things here: state and marks twice, its number, and when it
-/// came. `packets`, `place`, `error` and `tx_end` have a meaning only if state and marks say so.
+/// An ordinary request stores four things here: state and marks twice, its number, and its time of
+/// arrival. `packets`, `place`, `error` and `tx_end` have a meaning only if state and marks say so.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct InboundRequest {
@@ -132,7 +132,7 @@ struct InboundRequest {
     response: Option<MsgBuf>,
     /// When the request came.
     arrived: Nanos,
-    /// The transport is done with the response once it has come this far.
+    /// The transport has released the response once it has come this far.
     tx_end: TxSeq,
     state: RequestState,
     marks: Marks,
@@ -140,17 +140,17 @@ struct InboundRequest {
     spare: u16,
     req: ReqNum,
     session: SessionIdx,
-    /// Counts the slots that the entry was given to.
+    /// Counts the times that the entry was given to a slot.
     generation: u32,
 
-    /// When it was answered, or while it is `Receiving`: when the last packet came. Before
-    /// `arrived`: it was answered in the iteration in which it came.
+    /// When it was answered; while it is `Receiving`, when the last packet came. A time before
+    /// `arrived` means that it was answered in the iteration in which it came.
     answered: Nanos,
-    /// Where its slot is; without meaning for an orphan.
+    /// The place of its slot; without meaning for an orphan.
     at: u32,
     /// Packets of a request with the mark `LARGE`.
     packets: u32,
-    /// `Receiving`: its place in reassembly.
+    /// In `Receiving`: its place in reassembly.
     place: AssemblyIdx,
     /// With the mark `FAILED`: the error that was answered.
     error: Option<ErrorCode>,
@@ -163,14 +163,14 @@ const _: () = {
 };
 
 impl InboundRequest {
-    /// Every change of the state.
+    /// The only place where the state changes.
     #[inline(always)]
     fn enter(&mut self, next: RequestState) {
         debug_assert!(self.state.may_become(next), "{:?} to {next:?}", self.state);
         self.state = next;
     }
 
-    /// A request has come, of one packet as far as is known.
+    /// Begins a request that has come, of one packet as far as is known.
     #[inline(always)]
     fn begin(&mut self, req: ReqNum, marks: Marks, arrived: Nanos) {
         self.enter(RequestState::Dispatched);
@@ -186,23 +186,24 @@ impl InboundRequest {
         u64::from(self.req.0) << 32 | u64::from(lower)
     }
 
-    /// The last word of a request's header makes it the next one of the slot, whose last request is
-    /// over, with nothing unusual about it.
+    /// Whether a packet with this last word of its header is the next ordinary request of the slot,
+    /// whose last request must be over.
     #[inline(always)]
     fn precedes(&self, word: u64, window: u32) -> bool {
         let next = self.word().wrapping_add(u64::from(window) << 32);
         next == word.wrapping_add(RequestState::Done as u64)
     }
 
-    /// Whether its state is this, and nothing about it is unusual: two bytes, one comparison.
+    /// Whether the request is in this state and nothing about it is unusual: two bytes, one
+    /// comparison.
     #[inline(always)]
     fn is_plainly(&self, state: RequestState) -> bool {
         let plain = [state as u8, Marks::NONE.0];
         u16::from_le_bytes([self.state as u8, self.marks.0]) == u16::from_le_bytes(plain)
     }
 
-    /// An answer was sent; the transport may read the response until it has come to `end`, or has
-    /// a copy if that is zero.
+    /// Notes that an answer was sent. The transport may read the response until it has come to
+    /// `end`, or has a copy if that is zero.
     #[inline(always)]
     fn on_sent(&mut self, end: TxSeq) {
         if end != TxSeq(0) {
@@ -211,7 +212,7 @@ impl InboundRequest {
         }
     }
 
-    /// The answer is this error.
+    /// Makes this error the answer.
     fn fail(&mut self, code: ErrorCode) {
         self.error = Some(code);
         self.marks.set(Marks::FAILED);
@@ -229,7 +230,7 @@ impl InboundRequest {
         }
     }
 
-    /// Since when its answer is held, or its sender has sent nothing new.
+    /// Since when the server holds its answer, or since when its client has sent no new packet.
     fn held_since(&self) -> Nanos {
         match self.state {
             RequestState::Receiving => self.answered,
@@ -244,7 +245,7 @@ impl InboundRequest {
     }
 }
 
-/// The requests of the other sides that are not over, and the slots of all sessions.
+/// The requests of peers that are not over, and the slots of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     table: Slab<RequestIdx, InboundRequest>,
@@ -275,13 +276,13 @@ impl Requests {
         self.at(idx).is_unwanted()
     }
 
-    /// The session that it came on, and its type.
+    /// The session and the type of the request.
     pub(crate) fn origin(&self, idx: RequestIdx) -> (SessionIdx, ReqType) {
         let request = self.at(idx);
         (request.session, request.req_type)
     }
 
-    /// The request, if it is here in part.
+    /// The request, if it has arrived in part.
     pub(crate) fn partial(&self, idx: RequestIdx) -> Option<Partial> {
         let request = self.at(idx);
         (request.state == RequestState::Receiving).then_some(Partial {
@@ -291,7 +292,7 @@ impl Requests {
         })
     }
 
-    /// It is over, as far as reassembly is concerned.
+    /// The end of the request, as far as reassembly is concerned.
     fn given_up(&self, idx: RequestIdx) -> Effect {
         self.partial(idx).map_or(Effect::None, Effect::GivenUp)
     }

@@ -14,7 +14,7 @@ use crate::session::line::Line;
 use crate::session::rtt::away_limit;
 use crate::time::Nanos;
 
-/// A call whose answer has come, and that nothing but its completion is left of.
+/// A call whose answer has come. Only its completion is left to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     session: Session,
@@ -26,11 +26,11 @@ pub(crate) struct Answered {
 pub(crate) enum Answer {
     /// It ends the call, whose completion is left.
     Ends(Answered),
-    /// Nothing is left to do.
+    /// Nothing more has to be done.
     Taken,
     /// It is a packet of a response that has more than one.
     InParts,
-    /// Packets of a large message of the call are on their way, which end first.
+    /// Packets of a large message of the call are on their way; they must end first.
     Amid(CallIdx),
 }
 
@@ -55,7 +55,7 @@ impl Calls {
         }
         match self.at(idx).state {
             CallState::Receiving if is_response => {
-                // A response that has begun as a large one cannot become small.
+                // A response of many packets cannot become one of a single packet.
                 context.stats.on_drop(DropReason::Size);
                 return Answer::Taken;
             }
@@ -108,7 +108,7 @@ impl Calls {
         }
     }
 
-    /// A call that its user waits for was answered: how long that took.
+    /// Records how long a call that its user waits for took.
     #[inline(always)]
     pub(super) fn note_answered(&self, idx: CallIdx, context: &mut Context) {
         let took = context.moment.came().since(self.at(idx).first_sent);
@@ -117,7 +117,7 @@ impl Calls {
         context.stats.on_answered(took);
     }
 
-    /// Ends an answered call that has no completion now.
+    /// Ends an answered call whose completion does not happen now.
     #[cold]
     fn finish_later(
         &mut self,
@@ -151,8 +151,8 @@ impl Calls {
             .expect("a call that is not a zombie has its msgbufs");
         self.remove(answered.idx);
         let is_response = header.kind == PacketType::Resp;
-        // The success has a way of its own: a result that is chosen first and then moved is read
-        // in one piece right after it was written in two, which stalls.
+        // The success has a branch of its own: a result that is chosen first and then moved would
+        // be read in one piece right after it was written in two, which stalls.
         if is_response && response.fill(data).is_ok() {
             return Done {
                 session,
@@ -177,8 +177,8 @@ impl Calls {
         }
     }
 
-    /// Takes the times from an answer: how long the request stayed, and with it the round trip,
-    /// if that was asked for and can be trusted (rule S10).
+    /// Takes the times from an answer: the residence of the request and, if it asked for a sample
+    /// that can be trusted, the round trip (rule S10).
     #[inline(never)]
     pub(crate) fn take_sample(
         &mut self,
@@ -198,7 +198,7 @@ impl Calls {
             let came = context.moment.burst_time();
             let rtt = came.since(call.sent).since(Nanos(residence_ns));
             if !call.sample {
-                // It left at an uncertain time, or more than once.
+                // The request left at an uncertain time, or more than once.
             } else if context.moment.away() <= away_limit(rtt) {
                 line.rtt_mut().on_sample(rtt);
                 context.stats.on_rtt(rtt);
@@ -219,7 +219,7 @@ impl Calls {
     }
 
     /// CR: the server has the request and will answer in its own time (rule S5). Returns the call
-    /// if its request has more than one packet, of which this says what has arrived.
+    /// if its request has more than one packet; the CR then says which have arrived.
     #[inline(never)]
     pub(crate) fn on_credit_return(
         &mut self,
@@ -235,7 +235,8 @@ impl Calls {
         match self.at(idx).state {
             CallState::Sending => return Some(idx),
             CallState::Sent => {
-                // It has one packet: what speaks of others comes from the future (rule W7).
+                // The request has one packet: a CR that names others comes from the future (rule
+                // W7).
                 if header.pkt.0 != 0 || header.cumulative().0 > 1 {
                     context.stats.on_drop(DropReason::PacketNumber);
                     return None;
@@ -250,7 +251,7 @@ impl Calls {
         None
     }
 
-    /// The server has all of the request.
+    /// Notes that the server has all of the request.
     pub(super) fn accept(&mut self, idx: CallIdx, now: Nanos) {
         let call = self.at_mut(idx);
         call.enter(CallState::Accepted);

@@ -10,8 +10,8 @@ use crate::session::line::Line;
 use crate::transport::TxSeq;
 
 impl Calls {
-    /// Completes a call to the user before the server has answered (rule S6). No packets of a large
-    /// message of it are on their way.
+    /// Completes a call to the user before the server has answered (rule S6). The caller has ended
+    /// the transfer of a large message first.
     pub(crate) fn abort(
         &mut self,
         idx: CallIdx,
@@ -46,7 +46,7 @@ impl Calls {
         }
     }
 
-    /// The user has its completion; the server has still to answer.
+    /// Makes a call a zombie: the user has its completion, but the server has not answered.
     fn become_zombie(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
         let now = context.moment.now();
         let call = self.at_mut(idx);
@@ -60,8 +60,8 @@ impl Calls {
         self.send_cancel(idx, line, context);
     }
 
-    /// Ends a call of a session that closes. It waits for nothing, and no packets of a large
-    /// message of it are on their way.
+    /// Ends a call of a session that closes. The call is not in the backlog, and the transfer of a
+    /// large message has ended.
     pub(crate) fn end_with_session(
         &mut self,
         idx: CallIdx,

@@ -1,4 +1,4 @@
-//! Requests of one packet leave: the first time, paced, or with an acknowledgement vector.
+//! Sends requests of one packet: the first time, paced, or with an acknowledgement vector.
 
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ACK_VECTOR_LEN, AckVector, Flags, Header, PacketType, ReqType};
@@ -18,7 +18,7 @@ use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
-/// A call as its user asks for it.
+/// A call as its user issues it.
 pub(crate) struct Wish {
     pub(crate) session: Session,
     pub(crate) req_type: ReqType,
@@ -31,7 +31,7 @@ pub(crate) struct Wish {
 /// A call that was taken.
 pub(crate) struct Issued {
     pub(crate) id: CallId,
-    /// It has to wait for nothing.
+    /// It can start at once.
     pub(crate) starts: bool,
 }
 
@@ -135,7 +135,7 @@ impl Calls {
     }
 
     /// Sends a request for the first time. Its time is that of the iteration, unless it asks for a
-    /// sample, which has to know exactly.
+    /// sample, which needs the exact time.
     #[inline]
     fn send_first(&mut self, idx: CallIdx, line: &mut Line, flags: Flags, context: &mut Context) {
         let samples = flags != Flags::NONE;
@@ -188,7 +188,7 @@ impl Calls {
         let bytes = len.saturating_add(HEADER_BYTES);
         match pacer.take_place(line, Way::Out, bytes, context) {
             Some(at) => {
-                // No timeout begins before that.
+                // Its timeout does not begin before that.
                 self.at_mut(idx).sent = at;
                 let entry = Paced {
                     session: line.handle(self.session_of(idx)),
@@ -202,7 +202,7 @@ impl Calls {
         }
     }
 
-    /// The time for which a paced request waited has come: it leaves, if it still waits for that.
+    /// Sends a paced request whose time has come, if it still waits for it.
     pub(crate) fn on_place(
         &mut self,
         idx: CallIdx,
@@ -252,8 +252,8 @@ impl Calls {
         }))
     }
 
-    /// Whether the server should know which responses have arrived, and the request leaves room for
-    /// that in a packet.
+    /// Whether the server should learn which responses have arrived, and the packet of the request
+    /// has room for that.
     #[inline]
     fn owes_acks(&self, idx: CallIdx, line: &Line, now: Nanos) -> bool {
         line.owes_acks(now) && {

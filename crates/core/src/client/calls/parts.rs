@@ -1,4 +1,4 @@
-//! Calls whose messages have more than one packet, for the transfers that move these (rules S7,
+//! Calls whose messages have more than one packet, for the transfers that move them (rules S7,
 //! S13).
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
@@ -42,7 +42,7 @@ impl Calls {
         self.at(idx).state == CallState::Receiving
     }
 
-    /// Whether the server has not said yet that it has the request, which is one packet.
+    /// Whether the server has not confirmed yet that it has the request, which is one packet.
     pub(crate) fn is_sent(&self, idx: CallIdx) -> bool {
         self.at(idx).state == CallState::Sent
     }
@@ -62,12 +62,12 @@ impl Calls {
         message.map_or(0, message_size)
     }
 
-    /// The call's request goes in parts, by this transfer.
+    /// Begins to send the call's request in parts, by this transfer.
     pub(crate) fn begin_sending(&mut self, idx: CallIdx, transfer: TransferIdx) {
         self.begin_transfer(idx, CallState::Sending, transfer);
     }
 
-    /// The call's response comes in parts, by this transfer.
+    /// Begins to receive the call's response in parts, by this transfer.
     pub(crate) fn begin_receiving(&mut self, idx: CallIdx, transfer: TransferIdx) {
         self.begin_transfer(idx, CallState::Receiving, transfer);
     }
@@ -79,7 +79,7 @@ impl Calls {
         self.settle(idx);
     }
 
-    /// Parts of the call's messages go or come no more. Returns the transfer that they did with.
+    /// Ends the transfer of the call and returns it.
     pub(crate) fn end_transfer(&mut self, idx: CallIdx) -> Option<TransferIdx> {
         let transfer = self.transfer_of(idx)?;
         self.at_mut(idx).enter(CallState::Sent);
@@ -87,7 +87,7 @@ impl Calls {
         Some(transfer)
     }
 
-    /// All packets of the request have arrived. Its transfer has ended.
+    /// Notes that all packets of the request have arrived. Its transfer has ended.
     pub(crate) fn on_all_arrived(&mut self, idx: CallIdx, context: &mut Context) {
         let now = context.moment.now();
         self.accept(idx, now);
@@ -138,8 +138,8 @@ impl Calls {
         self.at_mut(idx).tx_end = end;
     }
 
-    /// Sends an RFR that asks for packets of the response (rule S13). All packets before `base` are
-    /// here.
+    /// Sends an RFR that asks for packets of the response (rule S13). All packets before `base`
+    /// have arrived.
     pub(crate) fn ask_for_parts(
         &self,
         idx: CallIdx,
@@ -172,7 +172,7 @@ impl Calls {
         self.at(idx).response().map(MsgBuf::len)
     }
 
-    /// Puts a part of the response to its place. False: its sender has taken it back.
+    /// Copies a part of the response to its place. False: its sender has taken the data back.
     pub(crate) fn put_part(&mut self, idx: CallIdx, start: usize, data: &Data<'_>) -> bool {
         let Some(response) = self.at_mut(idx).response_mut() else {
             return false;
@@ -182,8 +182,8 @@ impl Calls {
         place.is_some_and(|place| data.copy_to(place))
     }
 
-    /// The answer is here: slot and credit are free, and the call completes. Its transfer has
-    /// ended.
+    /// Completes the call, whose whole response has arrived, and frees its slot and credit. Its
+    /// transfer has ended.
     pub(crate) fn end_answered(
         &mut self,
         idx: CallIdx,

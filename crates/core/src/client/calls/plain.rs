@@ -15,7 +15,7 @@ use crate::session::table::Sessions;
 use crate::time::Nanos;
 use crate::transport::{LaneRoom, TxSeq};
 
-/// A call that a whole response has ended: all that its user gets back.
+/// A call that a whole response has ended, with all that its user gets back.
 pub(crate) struct Ended {
     session: Session,
     tag: Tag,
@@ -38,8 +38,8 @@ impl Ended {
 /// The parts of a call that its user gives, besides session and msgbufs.
 pub(crate) type Given = (ReqType, Tag, CallOptions);
 
-/// All that a short call takes: its session has a slot and a credit, the lane a line, and the table
-/// an entry.
+/// The things that a short call needs: a slot and a credit of its session, a line of the lane, and
+/// an entry of the table.
 pub(crate) struct Place<'a> {
     ready: Ready<'a>,
     room: LaneRoom,
@@ -70,7 +70,7 @@ impl Place<'_> {
         call.tx_end = TxSeq(0);
         slot.occupy(index);
         let left = note_issued(id, ready, context);
-        // Last: little has to be remembered while a longer message is copied.
+        // Last: the compiler has to keep little in registers while it copies a longer message.
         if let Some(request) = call.request() {
             let words = left.words(given.0, request.len(), slot.req());
             context.outbox.stage(room, left.peer(), words, request);
@@ -80,8 +80,8 @@ impl Place<'_> {
 }
 
 impl Calls {
-    /// A response, which ends its call. The msgbufs are taken out of the call last:
-    /// if anything could panic while they are in no table, they would have to go through memory.
+    /// Ends a call with its response. The msgbufs leave the call last: if a panic could happen
+    /// while they are in no table, the compiler would have to keep them in memory.
     #[inline(always)]
     pub(crate) fn end_plain(
         &mut self,
@@ -178,7 +178,7 @@ impl Calls {
     }
 }
 
-/// A request leaves: slot and credit are taken, and a scan will look at its call.
+/// Notes that a request leaves: takes slot and credit, and has a scan look at its call.
 #[inline(always)]
 fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<'a> {
     if context.moment.is_between_iterations() {
@@ -191,8 +191,8 @@ fn note_issued<'a>(id: CallId, ready: Ready<'a>, context: &mut Context) -> Left<
 }
 
 impl Call {
-    /// Makes `data` its response, if that fits and the transport is done with the request. Else
-    /// nothing has changed.
+    /// Makes `data` the response of the call, if it fits and the transport has released the
+    /// request. Otherwise it changes nothing.
     #[inline(always)]
     fn take(&mut self, data: &[u8], outbox: &Outbox) -> bool {
         let copied = self.was_copied();
@@ -209,15 +209,15 @@ impl Call {
         fits
     }
 
-    /// Whether the transport has got a copy of the request, and not the request itself.
+    /// Whether the transport has a copy of the request, and not the request itself.
     #[inline(always)]
     fn was_copied(&self) -> bool {
         self.tx_end == TxSeq(0)
     }
 
-    /// A free entry becomes the call with this index, whose request leaves now. Its fields are
-    /// written one by one: put together first, they would go through memory, because a panic
-    /// between might have to drop them.
+    /// Makes a free entry the call with this index, whose request leaves now. It writes the fields
+    /// one by one: a struct that is built first would go through memory, because a panic in between
+    /// might have to drop it.
     #[inline(always)]
     fn begin(
         &mut self,
@@ -243,7 +243,7 @@ impl Call {
     }
 }
 
-/// The place of a slot, as a call notes it.
+/// The place of a slot in the form in which a call notes it.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "2^24 sessions of 64 slots")]
 pub(super) const fn place(at: usize) -> u32 {

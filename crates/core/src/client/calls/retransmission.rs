@@ -1,5 +1,5 @@
-//! Calls that have been without an answer for too long: their requests are sent again, until their
-//! peer counts as failed (rules S5, S6, S8, S11).
+//! Calls that have waited too long for an answer: the client sends their requests again, until
+//! their peer counts as failed (rules S5, S6, S8, S11).
 
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{Flags, PacketType};
@@ -15,10 +15,10 @@ use crate::time::Nanos;
 
 /// Doublings of the timeout after which it stays as it is.
 const MAX_BACKOFF: u8 = 6;
-/// Attempts before the other side is asked over the control plane.
+/// Attempts before the client asks the peer over the control plane.
 const MIN_ATTEMPTS: u8 = 3;
 
-/// Shortest time for all that waits with a peer that answers again, in scan intervals.
+/// Shortest time that all other calls wait for a peer that answers again, in scan intervals.
 const GRACE_INTERVALS: u64 = 4;
 
 /// The step that is due for a call.
@@ -28,17 +28,18 @@ pub(crate) enum Overdue {
     Not(Nanos),
     /// Its deadline has passed.
     Deadline,
-    /// The same before its deadline: packets of a large message are on their way, whose progress
-    /// is to be looked at.
+    /// Its deadline has not passed, but packets of a large message are on their way, whose progress
+    /// has to be checked.
     InParts(Nanos),
-    /// It has been in vain for the failure timeout that packets asked.
+    /// Its packets have asked in vain for the failure timeout.
     Account,
-    /// The peer should be asked.
+    /// The client should ask the peer.
     Answer,
 }
 
 impl Calls {
-    /// Finds out what is due for an entry of the table. `blame`: what has not come was lost.
+    /// Finds out which step is due for an entry of the table. `blame`: packets that have not come
+    /// count as lost.
     pub(crate) fn find_due(
         &self,
         idx: CallIdx,
@@ -71,8 +72,8 @@ impl Calls {
         }
     }
 
-    /// Whether the request is likely to have arrived: while a session is silent one of its calls
-    /// asks for all, and a peer that answers that has a while to answer the others.
+    /// Whether the request is likely to have arrived: while a session is silent, one of its calls
+    /// asks for all of them, and a peer that answers it gets some time to answer the others.
     fn is_excused(&self, idx: CallIdx, line: &Line, context: &Context) -> bool {
         let call = self.at(idx);
         let grace = context.config.scan_interval.times(GRACE_INTERVALS);
@@ -83,7 +84,7 @@ impl Calls {
     }
 
     /// Whether the call has been without an answer for the failure timeout, while this endpoint was
-    /// running (rule S11). No packets of a large message of it are on their way.
+    /// running (rule S11). No packets of a large message of it may be on their way.
     pub(crate) fn is_overdue(&self, idx: CallIdx, context: &Context) -> bool {
         let call = self.at(idx);
         let span = context.moment.present_now().since(call.first_sent);
@@ -139,7 +140,7 @@ impl Calls {
         self.send_bare(idx, PacketType::Rfr, line, context);
     }
 
-    /// Tells the server that the response is not wanted any more (rule S6).
+    /// Tells the server that the client does not want the response any more (rule S6).
     pub(super) fn send_cancel(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
         context.stats.on_cancel();
         self.send_bare(idx, PacketType::Cancel, line, context);
@@ -162,12 +163,12 @@ impl Calls {
     }
 }
 
-/// How long ago the peer has answered a question of the session, if that was after `sent`.
+/// How long ago the peer has answered a packet of the session, if that was after `sent`.
 fn heard_since(sent: Nanos, line: &Line, context: &Context) -> Option<Nanos> {
     line.heard_since(context.moment.present(sent), context.moment.present_now())
 }
 
-/// How long a call of the session waits for an answer before it does something.
+/// How long a call of the session waits for an answer before it asks again.
 fn patience(attempts: u8, line: &Line, context: &Context) -> Nanos {
     let config = &context.config;
     let floor = config.least_timeout(line.is_near());

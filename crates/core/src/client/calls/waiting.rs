@@ -11,7 +11,7 @@ impl Calls {
         self.waiting[session.0 as usize].len
     }
 
-    /// The same, counted one by one. `None`: what is counted is something else.
+    /// Counts the waiting calls of the session one by one. `None`: the list is broken.
     pub(crate) fn count_waiting(&self, session: SessionIdx) -> Option<u32> {
         let waiting = self.waiting[session.0 as usize];
         let (mut count, mut next, mut last) = (0, waiting.first, CallIdx::NONE);
@@ -34,7 +34,7 @@ impl Calls {
     }
 
     /// The first call of the session, from `from` on in its order, whose request is longer than
-    /// `limit`. It has to wait no longer.
+    /// `limit`: it will never start.
     pub(crate) fn first_too_large(&self, session: SessionIdx, limit: usize) -> Option<CallIdx> {
         let mut next = self.waiting[session.0 as usize].first;
         while next != CallIdx::NONE {
@@ -47,13 +47,13 @@ impl Calls {
         None
     }
 
-    /// There are this many sessions now.
+    /// Makes room in the backlog's table for this number of sessions.
     pub(super) fn make_waiting(&mut self, sessions: usize) {
         let room = self.waiting.len().max(sessions);
         self.waiting.resize(room, NO_CALLS);
     }
 
-    /// Lets the call wait for a slot or a credit.
+    /// Makes the call wait for a slot or a credit.
     #[inline(never)]
     pub(super) fn enqueue(&mut self, idx: CallIdx, line: &mut Line, context: &mut Context) {
         let call = self.table.at_mut(idx);
@@ -73,12 +73,12 @@ impl Calls {
         if context.shows(crate::mutant::Mutant::CountedTwice) {
             context.stats.on_stall();
         }
-        // For its deadline.
+        // A scan must look at its deadline.
         let now = context.moment.now();
         context.agenda.on_call(now, || context.config.scan_interval);
     }
 
-    /// Takes the call out of those that wait.
+    /// Takes the call out of the waiting calls.
     pub(crate) fn unlink(&mut self, idx: CallIdx, line: &mut Line) {
         let call = self.at(idx);
         let (session, previous, next) = (call.session(), call.previous, call.next);

@@ -1,5 +1,5 @@
-//! Answers: replies of handlers, in their iteration and later, errors, and the same answer again
-//! (rules S3, S4).
+//! Answers: replies of handlers, in their iteration and later, errors, and repeated answers (rules
+//! S3, S4).
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{ErrorCode, Flags, PacketType, Residence};
@@ -81,7 +81,7 @@ impl Requests {
         true
     }
 
-    /// Takes over a response that a worker thread or a batch handler has written.
+    /// Takes a response that a worker thread or a batch handler has written.
     pub(crate) fn reply_with(
         &mut self,
         idx: RequestIdx,
@@ -154,7 +154,7 @@ impl Requests {
             (None, Some(response)) => {
                 header.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
                 if header.size > terms.data_size {
-                    // The client asks for the others.
+                    // The client asks for the other packets.
                     let first = response.lend_range(0, terms.data_size as usize);
                     outbox.push(terms.peer, &header, first.unwrap_or(BufRef::EMPTY))
                 } else {
@@ -167,7 +167,7 @@ impl Requests {
                 outbox.push(terms.peer, &header, BufRef::EMPTY)
             }
         };
-        // A response that was lent once may be copied this time.
+        // A response that was lent the first time may be copied this time.
         request.on_sent(end);
         let burst_time = context.moment.burst_time();
         if request.marks.has(Marks::SAMPLE) || request.arrived != burst_time {
@@ -178,7 +178,7 @@ impl Requests {
 
 /// Handlers.
 impl Requests {
-    /// Tells the client before a slow dispatch handler starts, because nothing can be sent while
+    /// Informs the client before a slow dispatch handler starts, because no packet can leave while
     /// it runs (rule S4).
     pub(crate) fn announce_slow(
         &mut self,
@@ -191,7 +191,7 @@ impl Requests {
         self.return_credit(idx, Flags::NONE, sessions, context);
     }
 
-    /// Lets the request outlive its handler, if that has answered neither way yet.
+    /// Lets the request outlive its handler, if that has not answered yet.
     #[inline]
     pub(crate) fn detach(&mut self, idx: RequestIdx, context: &mut Context) -> RequestId {
         if self.at(idx).state == RequestState::Dispatched {
@@ -238,8 +238,8 @@ impl Requests {
         }
     }
 
-    /// The request's response buffer with room for `capacity` bytes, for a handler that has no
-    /// access to the pool.
+    /// Takes the request's response buffer, with room for `capacity` bytes, for a handler that has
+    /// no access to the pool.
     pub(crate) fn take_response(
         &mut self,
         idx: RequestIdx,
@@ -257,8 +257,8 @@ impl Requests {
     }
 
     /// Puts an unused response buffer back for the slot's next request. A handler that kept the
-    /// request may have answered it already: then it has another one, which the transport may be
-    /// reading, or is gone.
+    /// request may have answered it already: then the request has another buffer, which the
+    /// transport may be reading, or it is gone.
     pub(crate) fn keep_response(&mut self, idx: RequestIdx, unused: MsgBuf, context: &mut Context) {
         let request = self.at_mut(idx);
         if request.state == RequestState::Free || request.response.is_some() {

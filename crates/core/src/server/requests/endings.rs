@@ -1,5 +1,5 @@
-//! Ends: what is given back when an answer has arrived, was held for long enough, or has no client
-//! any more (rules S6, S9, S12).
+//! The end of requests: their responses go back when they have arrived, were held for long enough,
+//! or have no client any more (rules S6, S9, S12).
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::server::inbound::Effect;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
 
-/// Parts of `response_hold` in which all held responses are looked at once.
+/// Number of times that the sweep looks at all held responses within `response_hold`.
 const SWEEPS_PER_HOLD: u64 = 4;
 
 /// Requests that are over.
@@ -25,7 +25,7 @@ impl Requests {
         self.release(idx, context);
     }
 
-    /// The handler has let go of a request whose session is gone.
+    /// Frees a request whose session is gone, when its handler lets go of it.
     pub(super) fn free_orphan(&mut self, idx: RequestIdx, context: &mut Context) {
         self.release(idx, context);
     }
@@ -39,7 +39,7 @@ impl Requests {
         self.table.release(idx);
     }
 
-    /// Gives the response to the context, which has it until the transport has read it.
+    /// Gives the response to the context, which keeps it until the transport has read it.
     #[cold]
     #[inline(never)]
     pub(super) fn set_response_aside(&mut self, idx: RequestIdx, context: &mut Context) {
@@ -50,7 +50,7 @@ impl Requests {
         }
     }
 
-    /// The session of the slot closes: a finished request goes, a running one becomes an orphan.
+    /// The session of the slot closes: frees a finished request, and makes a running one an orphan.
     pub(crate) fn on_session_closed(&mut self, at: usize, context: &mut Context) -> Effect {
         let Some(idx) = self.request_at(at) else {
             return Effect::None;
@@ -72,21 +72,21 @@ impl Requests {
 
 /// Responses that are held (rule S9).
 impl Requests {
-    /// There is a response that must be given back some time.
+    /// Has the sweep run, because some time it must give a held response back.
     #[inline]
     pub(super) fn expect_sweep(&self, context: &mut Context) {
         let interval = || self.sweep_interval(&context.config);
         context.agenda.expect_sweep(interval, context.moment.now());
     }
 
-    /// The requests that a sweep looks at now.
+    /// The requests at which the next sweep looks.
     pub(crate) fn sweep_part(&self, context: &Context) -> Range<usize> {
         context
             .agenda
             .sweep_part(self.table.len(), self.sweep_parts())
     }
 
-    /// A part was swept, up to `end`.
+    /// Notes that a part was swept, up to `end`.
     pub(crate) fn on_swept(&self, end: usize, context: &mut Context) {
         let next = context.moment.now() + self.sweep_interval(&context.config);
         context.agenda.on_swept(end, self.table.len(), next);
@@ -115,7 +115,7 @@ impl Requests {
         match request.state {
             RequestState::Done if is_old => self.free(idx, context),
             RequestState::Receiving if is_old => {
-                // The sender has stopped; its answer must be given back in its turn.
+                // The sender has stopped; the answer takes its turn in the next sweeps.
                 let given_up = self.given_up(idx);
                 self.reject(idx, ErrorCode::OVERLOADED, sessions, context);
                 context.agenda.on_held();
@@ -127,7 +127,7 @@ impl Requests {
         Effect::None
     }
 
-    /// In how many parts the held responses are swept: few if they are few.
+    /// The number of parts in which the held responses are swept: few if they are few.
     fn sweep_parts(&self) -> usize {
         self.table.len().div_ceil(SWEEP_LIMIT).clamp(1, SWEEP_PARTS)
     }

@@ -1,5 +1,5 @@
-//! Packets of the other side: which of them start a handler, and what is answered to those that do
-//! not (rules S2, S3, S4, S6, S9).
+//! Packets of clients: which of them start a handler, and how the server answers the others (rules
+//! S2, S3, S4, S6, S9).
 
 use dunlin_msgbuf::BufRef;
 use dunlin_wire::{AckVector, ErrorCode, Flags, Header, PacketType, PktNum, ReqNum, Residence};
@@ -13,7 +13,7 @@ use crate::session::line::Line;
 use crate::session::table::Sessions;
 
 impl Requests {
-    /// REQ of one packet: the request to run a handler for (rule S2).
+    /// Handles a REQ of one packet; returns the request for which a handler must run (rule S2).
     ///
     /// # Errors
     /// The request is not new.
@@ -50,7 +50,7 @@ impl Requests {
     ) -> Option<RequestIdx> {
         let (at, header) = (packet.slot(), packet.header);
         let answer = || packet.line.answer_template();
-        // A client that keeps the protocol does not send this before it has an answer.
+        // A client that keeps the protocol does not send this before it has the last answer.
         let Some(idx) = self.next_at(at, packet.session, answer) else {
             context.stats.on_drop(DropReason::Busy);
             return None;
@@ -73,7 +73,8 @@ impl Requests {
         Some(idx)
     }
 
-    /// A request that does not start anything: a duplicate, or not of this time (rules S2, S3).
+    /// Handles a request that starts no handler: a duplicate, or a number out of turn (rules S2,
+    /// S3).
     #[cold]
     pub(super) fn on_repeated(
         &mut self,
@@ -121,8 +122,8 @@ impl Requests {
         Effect::None
     }
 
-    /// RFR: the client asks how its accepted request is doing (rule S5), or for packets of the
-    /// response (rule S13).
+    /// Handles an RFR: the client asks for the state of its accepted request (rule S5), or for
+    /// packets of the response (rule S13).
     #[inline(never)]
     pub(crate) fn on_probe(
         &mut self,
@@ -140,7 +141,7 @@ impl Requests {
         self.on_repeated(packet, sessions, context)
     }
 
-    /// CANCEL: the client does not wait for the response any more (rule S6).
+    /// Handles a CANCEL: the client does not wait for the response any more (rule S6).
     #[inline(never)]
     pub(crate) fn on_cancel(
         &mut self,
@@ -185,7 +186,7 @@ impl Requests {
         self.answer_again(idx, sessions, context)
     }
 
-    /// The client has these responses (rules S9, W10).
+    /// Notes that the client has these responses (rules S9, W10).
     #[inline(never)]
     pub(crate) fn on_acks(&mut self, line: &Line, acks: AckVector, context: &mut Context) {
         for req in acks.0 {
@@ -196,7 +197,7 @@ impl Requests {
         }
     }
 
-    /// Tells the client that its request is here and takes its time.
+    /// Tells the client with a CR that its request has arrived and takes time.
     #[inline(never)]
     pub(super) fn return_credit(
         &mut self,
@@ -215,7 +216,7 @@ impl Requests {
             true => flags.with(Flags::ECN_ECHO),
             false => flags,
         };
-        // The answer comes later, and would say it again (rule S15).
+        // The later answer would echo the mark again (rule S15).
         request.marks = request.marks.with(Marks::CONGESTION, false);
         // All packets have arrived.
         header.size = Header::arrivals(PktNum(request.packets()), 0);
@@ -253,7 +254,8 @@ impl Requests {
     }
 }
 
-/// The response was given back: an error, never a second run (rule S3).
+/// Answers with an error, because the response was given back; the handler never runs again (rule
+/// S3).
 fn answer_gone(line: &Line, req: ReqNum, context: &mut Context) -> Effect {
     let mut answer = line.header(PacketType::Err, req);
     answer.flags = Flags::RETRANSMISSION;

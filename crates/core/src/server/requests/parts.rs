@@ -15,7 +15,7 @@ use crate::transfer::scoreboard::packets_of;
 use crate::transport::TxSeq;
 
 impl Requests {
-    /// A packet of a request that does not fit into one.
+    /// Handles a packet of a request that does not fit into one.
     #[cold]
     pub(crate) fn on_large_request(
         &mut self,
@@ -38,7 +38,7 @@ impl Requests {
         }
     }
 
-    /// The request is put together at `place`.
+    /// Notes that reassembly puts the request together at `place`.
     pub(crate) fn begin_parts(
         &mut self,
         idx: RequestIdx,
@@ -61,7 +61,8 @@ impl Requests {
         }
     }
 
-    /// Reassembly has taken a packet of the request. After the last one it goes to its handler.
+    /// Notes that reassembly has taken a packet of the request. After the last one it goes to its
+    /// handler.
     pub(crate) fn on_part(
         &mut self,
         idx: RequestIdx,
@@ -83,7 +84,7 @@ impl Requests {
         }
     }
 
-    /// Says what has arrived of a request that this burst brought packets of (rule S7).
+    /// Sends a CR for a request of which this burst brought packets (rule S7).
     pub(crate) fn send_credit_return(
         &self,
         idx: RequestIdx,
@@ -109,12 +110,12 @@ impl Requests {
             context.outbox.push(peer, &header, BufRef::EMPTY);
             context.outbox.add_bitmap(&bits);
             context.outbox.measure(request.arrived, burst_time);
-            // The flags say it once.
+            // Only the first CR has the flags.
             header.flags = Flags::NONE;
         }
     }
 
-    /// RFR that asks for packets of a response (rule S13).
+    /// Handles an RFR that asks for packets of a response (rule S13).
     pub(super) fn send_asked(
         &mut self,
         idx: RequestIdx,
@@ -139,7 +140,7 @@ impl Requests {
             context.stats.on_drop(DropReason::PacketNumber);
             return;
         };
-        // A client that asks is still there.
+        // A client that asks is still alive.
         request.answered = context.moment.now();
         let mut end = TxSeq(0);
         for packet_num in first..after {
