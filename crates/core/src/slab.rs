@@ -1,8 +1,8 @@
 //! A table whose free entries are reused, last in, first out, so that few are hot.
 //!
 //! An entry keeps its content while it is free: the next user finds what the last one left, such as
-//! a vector with room. The entry that was freed last stands beside the list, which a call that
-//! takes the place of one that has just ended leaves alone. Invariant: freeing never allocates,
+//! a vector with room. The entry that was freed last is kept outside the list, so a call that
+//! begins when another has just ended does not touch the list. Invariant: freeing never allocates,
 //! because the list of free entries has room for all of them. Each table has a type of index of its
 //! own ([`Index`]), so that the index of one table's entry cannot reach into another table.
 
@@ -27,14 +27,14 @@ pub(crate) struct Slab<I, T> {
 /// The free entries of a table.
 #[derive(Debug)]
 pub(crate) struct Free<I> {
-    /// The entry that was freed last, or [`NONE`] if that is used again.
+    /// The entry that was freed last, or [`NONE`] if it is in use again.
     spare: u32,
     others: Vec<u32>,
     index: PhantomData<I>,
 }
 
 impl<I: Index> Free<I> {
-    /// One of them.
+    /// Takes a free entry.
     #[inline(always)]
     fn pop(&mut self) -> Option<u32> {
         match std::mem::replace(&mut self.spare, NONE) {
@@ -43,7 +43,7 @@ impl<I: Index> Free<I> {
         }
     }
 
-    /// The entry is free again.
+    /// Puts back an entry that is free again.
     #[inline(always)]
     pub(crate) fn put(&mut self, index: I) {
         let before = std::mem::replace(&mut self.spare, index.get());
@@ -105,14 +105,14 @@ impl<I: Index, T> Slab<I, T> {
         self.free.put(index);
     }
 
-    /// The entry, free or not, and beside it the free ones, so that it can join them.
+    /// The entry, free or not, together with the free ones, which it can join.
     #[inline(always)]
     pub(crate) fn get_beside_free(&mut self, index: I) -> Option<(&mut T, &mut Free<I>)> {
         let entry = self.entries.get_mut(index.get() as usize)?;
         Some((entry, &mut self.free))
     }
 
-    /// Entries that are not free.
+    /// The number of entries that are not free.
     #[inline]
     pub(crate) fn live(&self) -> usize {
         self.entries.len() - self.free.len()
@@ -136,7 +136,7 @@ impl<I: Index, T> Slab<I, T> {
         self.entries.get(index.get() as usize)
     }
 
-    /// The same, to change it.
+    /// The entry, free or not, to be changed.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: I) -> Option<&mut T> {
         self.entries.get_mut(index.get() as usize)
@@ -148,7 +148,7 @@ impl<I: Index, T> Slab<I, T> {
         &self.entries[index.get() as usize]
     }
 
-    /// The same, to change it.
+    /// The entry at an index that its owner stored itself, to be changed.
     #[inline]
     pub(crate) fn at_mut(&mut self, index: I) -> &mut T {
         &mut self.entries[index.get() as usize]
@@ -159,7 +159,7 @@ impl<I: Index, T> Slab<I, T> {
         self.entries.iter()
     }
 
-    /// The same, to change them.
+    /// All entries, free or not, to be changed.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut()
     }

@@ -60,7 +60,7 @@ impl Nanos {
         Self(self.0.saturating_mul(n))
     }
 
-    /// For arithmetic that is not exact anyway.
+    /// The value for arithmetic that need not be exact.
     #[inline]
     #[must_use]
     pub(crate) fn as_f64(self) -> f64 {

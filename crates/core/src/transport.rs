@@ -4,10 +4,10 @@
 //! The two halves are separate values so that the event loop can hold a frame borrowed from the
 //! RX half while a handler pushes packets towards the TX half.
 //!
-//! Ownership of the bytes that are sent: a [`TxItem`] names bytes of a msgbuf by [`BufRef`]. The
-//! endpoint keeps the msgbuf alive and unchanged until [`Tx::done`] has reached the item's place in
-//! the sequence. A transport that finds a `BufRef` revoked (its generation is old) drops the item
-//! and counts it: that is a bug of the endpoint, and the simulator fails on it.
+//! Ownership of sent bytes: a [`TxItem`] names bytes of a msgbuf by [`BufRef`]. The endpoint keeps
+//! the msgbuf alive and unchanged until [`Tx::done`] has reached the item's place in the sequence.
+//! A transport that finds a `BufRef` revoked (its generation is old) drops the item and counts it:
+//! that is a bug of the endpoint, and makes the simulator fail.
 
 mod lane;
 
@@ -24,7 +24,7 @@ pub use lane::{LANE_LINE, LANE_LINES, LANE_PACKET, LANE_WORD, Lane, LanePacket};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct PeerId(pub u32);
 
-/// Most inline bytes in front of a packet's data: the header and the longest extension.
+/// Most inline bytes before a packet's data: the header and the longest extension.
 pub const MAX_INLINE: usize = HEADER_LEN + MAX_EXTENSION;
 
 /// Most frames that one [`Rx::burst`] makes visible.
@@ -33,9 +33,9 @@ pub const RX_BURST: usize = 32;
 /// One packet to send: inline bytes, then the bytes that `data` names (perhaps none).
 #[derive(Clone, Copy, Debug)]
 pub struct TxItem {
-    /// The peer that it goes to.
+    /// The peer to which it goes.
     pub peer: PeerId,
-    /// How many bytes of `inline` are part of the packet.
+    /// The number of bytes of `inline` that belong to the packet.
     pub inline_len: u32,
     /// Header and extension, at most [`MAX_INLINE`] bytes.
     pub inline: [u8; MAX_INLINE],
@@ -50,17 +50,17 @@ pub struct TxSeq(pub u64);
 /// One frame as it came in. It may hold several packets back to back.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// The bytes, at no particular alignment. They do not change while they are borrowed.
+    /// The bytes, without any alignment. They do not change while they are borrowed.
     pub bytes: &'a [u8],
     /// The network marked the frame "congestion experienced" (ECN).
     pub congestion: bool,
-    /// The data of the frame's only packet, if it lies in the sender's memory and not after its
+    /// The data of the frame's only packet, if it lies in the sender's memory and not after the
     /// header.
     pub elsewhere: Option<PeerBytes<'a>>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that is all here and was not marked.
+    /// A frame that holds all of its data and was not marked.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The bytes, if all are here and the frame was not marked.
+    /// The bytes, if the frame holds all of its data and was not marked.
     #[inline(always)]
     pub const fn whole(&self) -> Option<&'a [u8]> {
         match self {
@@ -88,7 +88,7 @@ impl<'a> Frame<'a> {
 pub trait Rx {
     /// Gives back the frames of the previous burst and makes up to [`RX_BURST`] new ones visible.
     ///
-    /// Returns how many there are. Never blocks.
+    /// Returns their number. Never blocks.
     fn burst(&mut self) -> usize;
 
     /// Frame `index` of the current burst, `index` below what [`Rx::burst`] returned.
@@ -96,8 +96,8 @@ pub trait Rx {
     /// Panics if there is no such frame; the event loop never asks for one.
     fn frame(&self, index: usize) -> Frame<'_>;
 
-    /// The bytes of that frame, if it is one of [`Frame::new`] and they are quickly found. `None`
-    /// is always right: the event loop then asks for the frame.
+    /// The bytes of that frame, if it is one of [`Frame::new`] and the transport finds them
+    /// quickly. `None` is always allowed: the event loop then calls [`Rx::frame`].
     #[inline]
     fn whole(&self, index: usize) -> Option<&[u8]> {
         self.frame(index).whole()
@@ -108,47 +108,49 @@ pub trait Rx {
 pub trait Tx {
     /// Takes over `items` in order, and returns the position after the last of them.
     ///
-    /// Never blocks and never fails: what cannot be sent (full queue, unknown or dead peer, device
-    /// error) is dropped and counted, like a loss in the network.
+    /// Never blocks and never fails: a packet that cannot be sent (full queue, unknown or dead
+    /// peer, device error) is dropped and counted, like a loss in the network.
     fn burst(&mut self, items: &[TxItem]) -> TxSeq;
 
-    /// Everything before this position has left the msgbufs it was sent from, or its receiver will
-    /// find out, before it believes what it copies, that they were changed since.
+    /// The position up to which packets have left the msgbufs from which they were sent. A packet
+    /// may also count as done if its receiver, before it believes a copy, finds out that the msgbuf
+    /// was changed.
     fn done(&mut self) -> TxSeq;
 
-    /// Longest packet in a [`Lane`] that this transport sends, in bytes: up to [`LANE_PACKET`]. 0,
-    /// or less than a line holds: it knows no lanes, and [`Self::send`] is never called.
+    /// Longest packet in a [`Lane`] that this transport sends, in bytes: up to [`LANE_PACKET`]. If
+    /// it is 0, or too short for any packet in a line, the transport knows no lanes, and
+    /// [`Self::send`] is never called.
     fn lane(&self) -> usize {
         0
     }
 
     /// Takes over the packets of a lane, and `items` after them. Both count in the sequence; the
-    /// bytes of the lane are the endpoint's again on return. For the rest as [`Self::burst`].
+    /// bytes of the lane are the endpoint's again on return. Otherwise like [`Self::burst`].
     fn send(&mut self, lane: &Lane, items: &[TxItem]) -> TxSeq {
         debug_assert!(lane.is_empty(), "this transport knows no lanes");
         self.burst(items)
     }
 
-    /// The network on the way to a peer. `None`: there is none, so the line rate
-    /// is that of [`Limits`], credits alone hold packets back, and one that has no answer waits for
-    /// the peer rather than being lost.
+    /// The network on the path to a peer. `None`: there is none; then the line rate is that of
+    /// [`Limits`], only credits limit packets, and a packet without an answer waits for the peer
+    /// rather than being lost.
     fn path(&self, _peer: PeerId) -> Option<Path> {
         None
     }
 
-    /// Does what `burst` has put off because it would have held up packets, such as finding out
-    /// whether a peer has just fallen asleep. The endpoint calls it when it has nothing to send,
-    /// within about a microsecond, and before it sleeps.
+    /// Does work that `burst` has postponed because it would have delayed packets, such as finding
+    /// out whether a peer has just fallen asleep. The endpoint calls it when it has nothing to
+    /// send, within about a microsecond, and before it sleeps.
     fn settle(&mut self) {}
 
-    /// Returns when everything handed over is done. It may be slow (eRPC §4.2.2 measures 2 µs on
+    /// Returns when all packets handed over are done. It may be slow (eRPC §4.2.2 measures 2 µs on
     /// a NIC); the endpoint calls it only when it closes.
     fn flush(&mut self);
 }
 
 /// A transport as a pair of types, so that `Rpc<T, …>` is monomorphic (eRPC §6, "static
-/// polymorphism"). The owner of the endpoint makes peers known to it: see `Connect` in
-/// `dunlin-transport`, and the simulator.
+/// polymorphism"). The owner of the endpoint adds the peers: see `Connect` in `dunlin-transport`,
+/// and the simulator.
 pub trait Transport {
     /// The receiving half.
     type Rx: Rx;
@@ -156,7 +158,7 @@ pub trait Transport {
     type Tx: Tx;
 }
 
-/// The limits of a transport, which an endpoint must know before it makes sessions.
+/// The limits of a transport, which an endpoint must know before it opens sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Most data bytes in one packet, without header and extension.
@@ -167,20 +169,19 @@ pub struct Limits {
     pub line_rate: u64,
 }
 
-/// The way to one peer, as its transport declares it (design §7).
+/// The path to one peer, as its transport declares it (design §7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path {
-    /// Rate of this host's link in bytes per second: where congestion control starts, and what it
-    /// never exceeds.
+    /// Rate of this host's link in bytes per second, at which congestion control starts and which
+    /// it never exceeds.
     pub line_rate: u64,
-    /// Round trip of a packet through an empty network. [`Nanos::ZERO`]: only measurement can
-    /// tell.
+    /// Round trip of a packet through an empty network. [`Nanos::ZERO`]: it can only be measured.
     pub base_rtt: Nanos,
     /// The congestion control of sessions for which none is chosen.
     pub scheme: Scheme,
 }
 
-/// Both halves and the limits, as a transport is given to an endpoint.
+/// Both halves and the limits, as an endpoint gets them.
 #[derive(Debug)]
 pub struct Halves<R, T> {
     /// The receiving half.

@@ -10,7 +10,7 @@ use crate::scheme::{BytesPerSec, Scheme};
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
-/// One side of a session, as it describes itself to the other in the handshake.
+/// One side of a session, as it describes itself to its peer in the handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOffer {
     /// The number that packets to this side must carry.
@@ -32,31 +32,31 @@ pub struct SessionOffer {
 /// A change of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SessionEvent {
-    /// A session that this side opened is ready; its waiting calls go out now.
+    /// A session that this side opened is ready; its waiting calls leave now.
     Connected(Session),
-    /// The other side opened a session with this endpoint.
+    /// A peer opened a session with this endpoint.
     Accepted(Session),
     /// The session has ended; all of its calls have completed or complete now.
     Closed {
-        /// Which.
+        /// The session.
         session: Session,
-        /// Why.
+        /// The reason.
         reason: CloseReason,
     },
 }
 
-/// A session that ended at this side, for the nexus.
+/// A session that ended at this side, for the control plane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed {
-    /// Which.
+    /// The session.
     pub session: Session,
     /// The token that this side had given it.
     pub token: Token,
-    /// Why.
+    /// The reason.
     pub reason: CloseReason,
-    /// The other side; `None` if the session was never connected.
+    /// The peer's side; `None` if the session was never connected.
     pub remote: Option<Remote>,
-    /// The other side does not know yet.
+    /// The peer does not know yet.
     pub tell: bool,
 }
 
@@ -65,11 +65,11 @@ pub struct Closed {
 pub enum Report {
     /// A session has ended at this side.
     Closed(Closed),
-    /// A question for the other side of a session.
+    /// A session has a question for its peer.
     Question(Question),
 }
 
-/// Asks what has become of requests that got nowhere for the failure timeout (rule C11).
+/// Asks for the fates of requests that have made no progress for the failure timeout (rule C11).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Question {
     /// Their session.
@@ -80,19 +80,18 @@ pub struct Question {
     pub requests: Vec<ReqNum>,
 }
 
-/// The other side's answer to a [`Question`].
+/// The peer's answer to a [`Question`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Account {
-    /// Its endpoint says what has become of the requests.
+    /// Its endpoint gives the fates of the requests.
     Fates(Vec<(ReqNum, Fate)>),
-    /// Its endpoint has looked at nothing that came for it for at least so long: its thread is in
-    /// a handler.
+    /// Its endpoint has read no packets for at least this time, because its thread is in a handler.
     Away(Nanos),
-    /// It cannot be asked: it is of a release that does not know the question.
+    /// It cannot be asked: its release does not know the question.
     Nothing,
 }
 
-/// The other side of a session.
+/// The peer's side of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remote {
     /// Its endpoint, as the transport knows it.
@@ -104,7 +103,7 @@ pub struct Remote {
 }
 
 impl SessionOffer {
-    /// Whether the numbers are ones that this side can work with.
+    /// Whether this side can work with these numbers.
     pub(crate) fn is_in_range(&self) -> bool {
         self.window.is_power_of_two()
             && self.window <= MAX_WINDOW
@@ -120,7 +119,7 @@ impl SessionOffer {
 pub struct SessionInfo {
     /// Packets flow.
     pub open: bool,
-    /// The other side opened it.
+    /// The peer opened it.
     pub accepted: bool,
     /// Concurrent requests in each direction.
     pub window: u32,
@@ -128,7 +127,7 @@ pub struct SessionInfo {
     pub credit_limit: u32,
     /// Packets that may still be sent now.
     pub credits: u32,
-    /// Calls in slots, those included that were cancelled and await the server's word.
+    /// Calls in slots, also cancelled ones that await the server's answer.
     pub in_flight: u32,
     /// Credits that these calls hold: one each, and more while large messages are on their way.
     pub credits_held: u32,
@@ -138,11 +137,11 @@ pub struct SessionInfo {
     pub max_message: u32,
     /// Most data bytes in a packet: a message that is not larger travels as one.
     pub data_size: u32,
-    /// Bytes of large requests of the other side that are there in part (rule S14).
+    /// Bytes of large requests of the peer that have arrived in part (rule S14).
     pub receiving: u64,
-    /// Congestion control. A session that connects has that of its transport later.
+    /// The congestion control scheme. A session that connects gets that of its transport later.
     pub scheme: Scheme,
-    /// The rate that its requests are held to; `None`: that of the line.
+    /// The rate of its requests; `None`: that of the line.
     pub rate: Option<BytesPerSec>,
     /// Smoothed round trip.
     pub rtt: Option<crate::time::Nanos>,
@@ -150,6 +149,6 @@ pub struct SessionInfo {
     pub rtt_min: Option<crate::time::Nanos>,
     /// The other endpoint as the transport knows it.
     pub peer: PeerId,
-    /// The other side's number for the session.
+    /// The peer's number for the session.
     pub remote: SessionNum,
 }

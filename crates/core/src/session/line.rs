@@ -1,12 +1,12 @@
 //! One session's persistent state: two cache lines, of which an ordinary packet touches the first.
 //!
 //! A session that was used and is idle is this, its slots' numbers and its place in the list of
-//! those that wait: at most 512 bytes a side with the default window, which `const` assertions
-//! keep. Calls, requests and buffers live in pools and go back when they are done.
+//! waiting sessions: at most 512 bytes a side with the default window, which `const` assertions
+//! guarantee. Calls, requests and buffers live in pools and go back when they are done.
 //!
-//! Three fields only repeat what others say, so that the common path asks one question instead of
+//! Three fields only repeat facts of others, so that the common path asks one question instead of
 //! many: `limit`, `head` and `plain_until`. [`Line::settle`] computes them, and every method that
-//! changes what they follow from ends in it. [`Line::check`] compares.
+//! changes one of those facts ends with it. [`Line::check`] compares.
 
 use dunlin_wire::{
     Flags, Header, PLAIN_REQUEST, PLAIN_RESPONSE, PacketType, PktNum, ReqNum, ReqType, SessionNum,
@@ -23,7 +23,7 @@ use crate::session::terms::{Template, Terms, largest_message};
 use crate::time::Nanos;
 use crate::transport::PeerId;
 
-/// Where a session is between opening and end.
+/// The state of a session between opening and end.
 ///
 /// ```text
 /// Free ──open──▶ Connecting ──opened──▶ Open ──close──▶ Free
@@ -47,22 +47,22 @@ pub(crate) struct Line {
     /// The token that packets to this side must carry (rule W5).
     token: Token,
     /// One more than the longest message that is a single packet; 0 if the session is not open, or
-    /// must notice that something comes.
+    /// must notice every packet.
     limit: u32,
     /// The first word of a request's header, but for its type.
     head: u64,
-    /// Until then a short request needs no second look: the session is open, not paced, no call
-    /// waits, and no sample is due.
+    /// Until this time a short request needs no further check: the session is open, not paced, no
+    /// call waits, and no sample is due.
     plain_until: Nanos,
     /// Bit i: this side may issue a request in slot i.
     free: u64,
     /// Packets that may still be sent (rule S7).
     credits: u32,
-    /// Where the session's slots start in both slot tables.
+    /// The place of the session's first slot in both slot tables.
     slots: u32,
     /// Bit i: if slot i is free, the response of its latest request has arrived, and the server may
-    /// not know. Not next to `free`: both would be read as one, which stalls after `free` alone was
-    /// written.
+    /// not know. Not next to `free`: a compiler would read both as one, which stalls after a write
+    /// to `free` alone.
     answered: u64,
     remote_token: Token,
     generation: u32,
@@ -77,7 +77,7 @@ pub(crate) struct Line {
     /// A request from then on asks for a round-trip sample.
     sample_due: Nanos,
     /// When a packet came for which the session had asked, or when it asked, if none has come
-    /// since: on the clock that silence is measured on.
+    /// since: on the clock that measures silence.
     heard: Nanos,
     /// When the last acknowledgement vector was sent.
     acked: Nanos,
@@ -85,7 +85,7 @@ pub(crate) struct Line {
     remote: SessionNum,
     data_size: u32,
     max_message: u32,
-    /// Its flow, or [`FlowIdx::NONE`] if it has credits alone.
+    /// Its flow, or [`FlowIdx::NONE`] if only credits limit it.
     flow: FlowIdx,
     /// The credits at the opening.
     credit_limit: u16,
@@ -132,8 +132,8 @@ impl Default for Line {
 
 /// Opening and closing; see the state diagram.
 impl Line {
-    /// A session of this side's wish that waits for the other side's answer, or of the other side's
-    /// that is joined next. `terms.peer` is not known yet.
+    /// Begins a session that waits for the peer's answer, or is joined next because the peer asked.
+    /// `terms.peer` is not known yet.
     pub(super) fn begin(&mut self, token: Token, slots: u32, terms: &Terms, accepted: bool) {
         let window = terms.window;
         // Generation 0 belongs to `Session::NONE`.
@@ -158,7 +158,7 @@ impl Line {
         self.settle();
     }
 
-    /// The other side's answer lowers window and credits of a session that has issued nothing.
+    /// Lowers window and credits to the peer's answer. The session has issued nothing yet.
     pub(super) fn narrow(&mut self, slots: u32, window: u32, credits: u32) {
         self.slots = slots;
         self.mask = u8::try_from(window - 1).expect("a window is at most 64");
@@ -167,7 +167,7 @@ impl Line {
         self.credit_limit = u16::try_from(credits).expect("MAX_CREDITS fits");
     }
 
-    /// The other side is known: packets may flow.
+    /// Joins the session with its peer, which is known now: packets may flow.
     pub(super) fn join(&mut self, peer: PeerId, other: &SessionOffer, heard: Nanos) {
         self.heard = heard;
         self.peer = peer;
@@ -180,7 +180,7 @@ impl Line {
         self.settle();
     }
 
-    /// The session has ended. Its calls and requests are gone already.
+    /// Ends the session. Its calls and requests are gone already.
     pub(super) fn end(&mut self) {
         self.state = State::Free;
         self.flow = FlowIdx::NONE;
@@ -249,7 +249,7 @@ impl Line {
         }
     }
 
-    /// The offer to the other side of a session with this number.
+    /// The offer to the peer of a session with this number.
     pub(crate) fn offer(&self, session: SessionNum) -> SessionOffer {
         let terms = self.terms();
         SessionOffer {
@@ -266,7 +266,7 @@ impl Line {
 
 /// Packets.
 impl Line {
-    /// Whether a packet with this token is of this session (rule W5).
+    /// Whether a packet with this token belongs to this session (rule W5).
     #[inline]
     pub(crate) fn has_token(&self, token: Token) -> bool {
         self.token == token
@@ -284,14 +284,14 @@ impl Line {
         self.max_message.min(self.data_size)
     }
 
-    /// A header's second word has the session's token and the length of a message that is a single
-    /// packet; and nothing else has to be done when it comes.
+    /// Whether a header's second word has the session's token and the length of a single packet,
+    /// and the session need not notice the packet.
     #[inline(always)]
     pub(super) fn takes(&self, word: u64) -> bool {
         low(word) == self.token.0 && high(word) < self.limit
     }
 
-    /// The common part of the answers to the other side's requests.
+    /// The common part of the answers to the peer's requests.
     pub(crate) fn answer_template(&self) -> Template {
         Template {
             head: u64::from(self.remote.0) << 32 | PLAIN_RESPONSE,
@@ -321,13 +321,13 @@ impl Line {
         self.peer
     }
 
-    /// Where the slot of a request number is in the slot tables (rule W9).
+    /// The place of a request number's slot in the slot tables (rule W9).
     #[inline]
     pub(crate) fn slot_at(&self, req: ReqNum) -> usize {
         (self.slots + (req.0 & u32::from(self.mask))) as usize
     }
 
-    /// A header of this session towards its other side.
+    /// A header of a packet from this session to its peer.
     #[inline]
     pub(crate) fn header(&self, kind: PacketType, req: ReqNum) -> Header {
         Header {
@@ -342,7 +342,7 @@ impl Line {
         }
     }
 
-    /// A valid packet came. It is noted only if the session has asked for one.
+    /// Notes that a valid packet came, if the session has asked for one.
     #[inline]
     pub(crate) fn note_activity(&mut self, present: Nanos) {
         if self.marks.has(Marks::ASKS) {
@@ -352,8 +352,8 @@ impl Line {
         }
     }
 
-    /// Something is sent because nothing came for too long: silence counts from now, or from what
-    /// came since the session first asked.
+    /// Notes that the session asks, because no packet came for too long. Silence counts from now,
+    /// or from the last packet since the session first asked.
     pub(crate) fn on_asked(&mut self, present: Nanos) {
         if !self.marks.has(Marks::ASKS) {
             self.marks.set(Marks::ASKS, true);
@@ -362,18 +362,18 @@ impl Line {
         }
     }
 
-    /// Something was sent because nothing came, and nothing has come since.
+    /// Whether the session has asked, and no packet has come since.
     pub(crate) fn asks(&self) -> bool {
         self.marks.has(Marks::ASKS)
     }
 
-    /// How long ago something came for which the session had asked, if that was after `sent` and
-    /// the session has not asked since.
+    /// How long ago a packet came for which the session had asked, if that was after `sent` and the
+    /// session has not asked since.
     pub(crate) fn heard_since(&self, sent: Nanos, present: Nanos) -> Option<Nanos> {
         (!self.asks() && self.heard > sent).then(|| present.since(self.heard))
     }
 
-    /// Whether nothing has come for `span` although the session asked (rule S11).
+    /// Whether no packet has come for `span` although the session asked (rule S11).
     pub(crate) fn is_silent(&self, present: Nanos, span: Nanos) -> bool {
         self.asks() && present.since(self.heard) >= span
     }
@@ -386,7 +386,7 @@ impl Line {
         &self.rtt
     }
 
-    /// The same, to tell it what was measured.
+    /// The round trips, to add a measured one.
     pub(crate) fn rtt_mut(&mut self) -> &mut Rtt {
         &mut self.rtt
     }
@@ -408,7 +408,7 @@ impl Line {
         self.flow
     }
 
-    /// The session has another flow; returns the one that it had.
+    /// Gives the session another flow; returns the old one.
     pub(crate) fn set_flow(&mut self, flow: FlowIdx) -> FlowIdx {
         std::mem::replace(&mut self.flow, flow)
     }
@@ -469,7 +469,7 @@ impl Line {
         self.limit = self.single() + 1;
     }
 
-    /// A planted bug: short requests leave at once, or not, whatever the session's state.
+    /// A planted bug: short requests leave at once, or do not, whatever the session's state.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_plain(&mut self, plain: bool) {
         self.plain_until = if plain { self.sample_due } else { Nanos::ZERO };
@@ -480,7 +480,7 @@ impl Line {
         (self.limit, self.head, self.plain_until) == self.settled()
     }
 
-    /// The same as an assertion.
+    /// Asserts that these fields are settled.
     #[cfg(any(test, all(debug_assertions, not(feature = "mutants"))))]
     pub(crate) fn check(&self) {
         assert!(self.is_settled(), "{self:?} is not settled");

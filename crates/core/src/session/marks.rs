@@ -1,11 +1,11 @@
-//! Marks of a session: questions that are answered yes or no, in one byte.
+//! Marks of a session: its flags, in one byte.
 
-/// Yes or no questions about a session, a bit each.
+/// The flags of a session, a bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Marks(u8);
 
 impl Marks {
-    /// This side accepted the session; the other opened it.
+    /// This side accepted the session; the peer opened it.
     pub(super) const ACCEPTED: u8 = 1;
     /// Packets of this session wait for their time: it is below line rate, or the rate limiter is
     /// not bypassed.
@@ -15,7 +15,7 @@ impl Marks {
     /// The session is in the stall queue, to be looked at.
     pub(super) const STALLED: u8 = 8;
 
-    /// Something was sent because nothing came, and nothing has come since.
+    /// The session has asked because no packet came, and none has come since.
     pub(super) const ASKS: u8 = 16;
     /// No network lies on the way to the peer.
     pub(super) const NEAR: u8 = 32;

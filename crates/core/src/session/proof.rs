@@ -1,6 +1,6 @@
-//! Proofs that a packet or a call is an ordinary one: its session has looked, and nothing about it
+//! Proofs that a packet or a call is an ordinary one: its session has checked, and nothing about it
 //! is unusual. A proof borrows the session; the change that it allows consumes it. So the common
-//! path cannot change a session before it has looked, and cannot change what it has not looked at.
+//! path cannot change a session that it has not checked.
 
 use dunlin_wire::{PLAIN_REQUEST, ReqNum, ReqType};
 
@@ -13,7 +13,7 @@ use crate::time::Nanos;
 use crate::transport::PeerId;
 
 /// A packet as long as a whole message of an open session, with its token (rules W5, W6). Its slot
-/// finds out whether it is the first of its message.
+/// checks whether it is the first of its message.
 pub(crate) struct Known<'a> {
     line: &'a mut Line,
     index: SessionIdx,
@@ -27,7 +27,7 @@ pub(crate) struct Ready<'a> {
     at: usize,
 }
 
-/// A session one of whose requests leaves.
+/// A session from which a request leaves.
 pub(crate) struct Left<'a> {
     line: &'a Line,
 }
@@ -81,7 +81,7 @@ impl Known<'_> {
         self.line.window()
     }
 
-    /// Calls wait for the slot or the credit that an answer frees.
+    /// Whether calls wait for the slot or the credit that an answer frees.
     #[inline(always)]
     pub(crate) fn has_waiting(&self) -> bool {
         self.line.has_waiting()
@@ -97,7 +97,7 @@ impl Known<'_> {
         Session::new(self.index, self.line.generation())
     }
 
-    /// The packet is the answer to the slot's request: slot and credit are free again.
+    /// Frees slot and credit: the packet is the answer to the slot's request.
     #[inline(always)]
     pub(crate) fn release(self) -> Session {
         let session = self.session();
@@ -118,7 +118,7 @@ impl<'a> Ready<'a> {
         self.at
     }
 
-    /// The request leaves: its slot and its credit are taken.
+    /// Takes slot and credit for the request, which leaves.
     #[inline(always)]
     pub(crate) fn take(self) -> Left<'a> {
         self.line.take_slot();
@@ -140,7 +140,7 @@ impl Left<'_> {
     }
 }
 
-/// The request type of a REQ without flags; `None`: it is another packet.
+/// The request type of a REQ without flags; `None` for any other packet.
 #[inline(always)]
 pub(crate) fn plain_request_type(words: &Words) -> Option<ReqType> {
     let req_type = ReqType((low(words[0]) >> 16) as u16);

@@ -1,5 +1,5 @@
-//! The session of a packet (rules W5 to W8, W11): its header is valid, its session open, its token
-//! right.
+//! Finds the session of a packet (rules W5 to W8, W11): its header must be valid, the session open,
+//! and the token right.
 
 use dunlin_wire::{Flags, HEADER_LEN, Header, HeaderError, PacketType};
 
@@ -14,7 +14,7 @@ use crate::time::Nanos;
 struct Found {
     session: SessionIdx,
     header: Header,
-    /// Bytes in front of the data.
+    /// Bytes before the data.
     start: usize,
     data_len: u32,
 }
@@ -37,7 +37,7 @@ impl Sessions {
         Some(self.take_packet(&found, data, len, came))
     }
 
-    /// The packet that `bytes` are in front of, if its data lies elsewhere and is as long.
+    /// The packet with the header `bytes`, if its data lies elsewhere and has the right length.
     pub(crate) fn packet_of_data<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -60,7 +60,7 @@ impl Sessions {
         found.map_err(|reason| stats.on_drop(reason)).ok()
     }
 
-    /// A valid packet came from the other side of its session.
+    /// Takes a valid packet from the peer of its session.
     #[inline(always)]
     fn take_packet<'a>(
         &mut self,
@@ -84,7 +84,7 @@ impl Sessions {
     /// The header at the start of `bytes`.
     ///
     /// # Errors
-    /// Why the packet is dropped, with the rest of its frame.
+    /// The reason why the packet is dropped, with the rest of its frame.
     #[inline(always)]
     fn find_header(&self, bytes: &[u8]) -> Result<Found, DropReason> {
         let header = Header::decode(bytes).map_err(reason_of)?;

@@ -9,8 +9,8 @@ pub(crate) struct Rtt {
     smoothed_ns: u32,
     variation_ns: u32,
     minimum_ns: u32,
-    /// The longest recent time in the server, slowly forgotten. A handler that took 10 ms will
-    /// take 10 ms again, and that is no loss.
+    /// The longest recent residence in the server, slowly forgotten. A handler that took 10 ms will
+    /// probably take 10 ms again, and that is no loss.
     residence_ns: u32,
 }
 
@@ -33,9 +33,9 @@ impl Rtt {
         self.minimum_ns = self.minimum_ns.min(sample_ns);
     }
 
-    /// A packet that left twice has arrived: its round trip was not longer than this. The estimate
-    /// rises with it, so that the next packet has the time to arrive before it leaves twice and
-    /// says as little; it never falls.
+    /// Takes a bound: a packet that left twice has arrived, so its round trip was not longer than
+    /// this. The estimate rises with it, so that the next packet has time to arrive before it
+    /// leaves twice and gives only a bound again. It never falls because of one.
     pub(crate) fn on_bound(&mut self, bound: Nanos) {
         let bound_ns = u32::try_from(bound.0).unwrap_or(u32::MAX >> 4);
         if self.smoothed_ns != 0 {
@@ -62,8 +62,8 @@ impl Rtt {
         measured.max(floor) + Nanos(u64::from(self.residence_ns))
     }
 
-    /// How long an answer may be on its way before it is asked after: two round trips, or more
-    /// while they change. `None` before the first sample.
+    /// How long an answer may take before the client asks for it: two round trips, or more while
+    /// they change. `None` before the first sample.
     pub(crate) fn patience(&self) -> Option<Nanos> {
         let (smoothed, variation) = (self.smoothed_ns, self.variation_ns);
         let patience = smoothed
@@ -84,17 +84,17 @@ impl Rtt {
     }
 }
 
-/// A session that is not paced asks for a round-trip sample at most this often (rule S10): both
-/// sides then read their clocks once more, and the estimate does not need it of every answer.
+/// A session that is not paced asks for a round-trip sample at most this often (rule S10): a sample
+/// costs both sides a further reading of the clock, and the estimate does not need every answer.
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 
-/// The same for a session without congestion control, where samples serve timeouts alone. A request
-/// that asks, and its answer, leave the common path at both ends; at millions of RPCs a second, the
-/// shorter interval would make every tenth ask.
+/// The same interval for a session without congestion control, whose samples only serve its
+/// timeouts. A request that asks, and its answer, leave the common path at both ends; at millions
+/// of RPCs a second, every tenth request would ask with the shorter interval.
 pub(crate) const CALM_INTERVAL: Nanos = Nanos::from_micros(100);
 
-/// A sample is dropped if this endpoint was away for longer than this when the answer may have
-/// come in: it would measure our own absence (rule S10, design §6).
+/// A sample is dropped if this endpoint was away for longer than this while the answer may have
+/// come: it would measure the endpoint's own absence (rule S10, design §6).
 #[inline]
 pub(crate) fn away_limit(rtt: Nanos) -> Nanos {
     Nanos::from_micros(2).max(Nanos(rtt.0 / 8))

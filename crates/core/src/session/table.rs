@@ -1,8 +1,8 @@
 //! The table of sessions: their places, their tokens, and the admission of new ones (rules W5, S7).
 //! `line.rs` has the state of one session.
 //!
-//! Slots are places in tables of the client side and of the server side, which have one range of
-//! places a session. The table of sessions gives the ranges out.
+//! Slots are places in tables of the client side and of the server side. A session has one range of
+//! places, the same in both; the table of sessions gives out the ranges.
 
 use dunlin_wire::{SessionNum, Token};
 
@@ -22,12 +22,12 @@ pub(crate) struct Sessions {
     free: Vec<SessionIdx>,
     limit: usize,
     live: usize,
-    /// Slots that have ever been given to sessions.
+    /// Number of slots ever given to sessions.
     slots: u32,
     /// Freed slot ranges, by the logarithm of their length.
     free_slots: [Vec<u32>; 7],
     tokens: Tokens,
-    /// Packets in flight that all sessions together may have (rule S7).
+    /// Packets in flight that this endpoint has promised to all sessions together (rule S7).
     promised: u64,
     /// A planted bug: packets are accepted whatever their token is.
     #[cfg(feature = "mutants")]
@@ -50,7 +50,7 @@ impl Sessions {
         }
     }
 
-    /// Sessions in use.
+    /// The number of sessions in use.
     pub(crate) fn live(&self) -> usize {
         self.live
     }
@@ -112,7 +112,7 @@ impl Sessions {
             .filter(|line| line.generation() == session.generation() && line.is_live())
     }
 
-    /// Calls of the session wait that could leave.
+    /// Whether waiting calls of the session could leave.
     pub(crate) fn is_stalled(&self, session: Session) -> bool {
         self.find_line(session).is_some_and(Line::is_stalled)
     }
@@ -122,7 +122,7 @@ impl Sessions {
         Session::new(index, self.at(index).generation())
     }
 
-    /// The offer of a session to its other side.
+    /// The offer of a session to its peer.
     pub(crate) fn offer_of(&self, session: Session) -> Option<SessionOffer> {
         let line = self.find_line(session)?;
         Some(line.offer(session.number()))
@@ -143,7 +143,7 @@ impl Sessions {
             .map(|index| self.handle(index))
     }
 
-    /// Asks for the memory of a session that a packet names.
+    /// Prefetches the memory of the session that a packet names.
     #[inline]
     pub(crate) fn prefetch(&self, index: SessionIdx) {
         if let Some(line) = self.get(index) {
@@ -154,8 +154,8 @@ impl Sessions {
 
 /// Admission.
 impl Sessions {
-    /// Makes a session with these terms, whose other side is not known yet. `rx_queue`: packets
-    /// that the RX queue must hold (`strict_credits`), or `None`.
+    /// Makes a session with these terms, whose peer is not known yet. `rx_queue`: packets that the
+    /// RX queue must hold (`strict_credits`), or `None`.
     ///
     /// # Errors
     /// If there are too many sessions, or too many credits are promised.
@@ -165,7 +165,7 @@ impl Sessions {
         accepted: bool,
         rx_queue: Option<u32>,
     ) -> Result<SessionIdx, OpenError> {
-        // Both sides issue requests, so that 2 × C packets may land in this RX queue.
+        // Both sides issue requests, so 2 × C packets may arrive in this RX queue.
         let promise = 2 * u64::from(terms.credits);
         if rx_queue.is_some_and(|room| self.promised + promise > u64::from(room)) {
             return Err(OpenError::NoCredits);
@@ -188,8 +188,8 @@ impl Sessions {
         Ok(index)
     }
 
-    /// The other side's answer to what this side offered: packets may flow. Returns true if the
-    /// session has other slots now, because the answer lowers the window.
+    /// Takes the peer's answer to this side's offer: packets may flow. Returns true if the session
+    /// gets other slots, because the answer lowers the window.
     ///
     /// # Errors
     /// If the session is not waiting for an answer, or the answer does not fit the offer.
@@ -225,7 +225,7 @@ impl Sessions {
         Ok(narrows)
     }
 
-    /// Gives a session that waits for the other side's answer another token.
+    /// Gives a session that waits for the peer's answer another token.
     pub(crate) fn rename(&mut self, session: Session) -> Option<Token> {
         let index = self.find(session)?;
         if !self.at(index).is_connecting() {
@@ -236,7 +236,7 @@ impl Sessions {
         Some(token)
     }
 
-    /// The other side, which asked for the session, is known: packets may flow.
+    /// Joins a session with the peer that asked for it: packets may flow.
     pub(crate) fn join(
         &mut self,
         index: SessionIdx,
@@ -290,14 +290,14 @@ impl Sessions {
         self.at_mut(index).set_token(Token(index.0 + 1));
     }
 
-    /// Whether the credits that are promised are those of all sessions.
+    /// Whether the promised credits are those of all sessions.
     pub(crate) fn are_promises_kept(&self) -> bool {
         let credits = |line: &Line| u64::from(line.terms().credits);
         let live = self.lines.iter().filter(|line| line.is_live());
         self.promised == live.map(|line| 2 * credits(line)).sum()
     }
 
-    /// Whether each slot belongs to a session, or waits for one.
+    /// Whether each slot belongs to a session, or is free for one.
     pub(crate) fn are_slots_known(&self) -> bool {
         let live = self.lines.iter().filter(|line| line.is_live());
         let taken: u64 = live.map(|line| u64::from(line.window())).sum();

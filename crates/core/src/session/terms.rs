@@ -1,4 +1,4 @@
-//! Terms of a session: what both sides agreed on at the handshake.
+//! Terms of a session, on which both sides agreed at the handshake.
 
 use dunlin_wire::{ReqNum, Token};
 
@@ -6,7 +6,7 @@ use crate::config::MAX_PACKETS;
 use crate::packet::words::Words;
 use crate::transport::PeerId;
 
-/// The terms that both sides have agreed on, and the peer that packets go to.
+/// The terms on which both sides agreed, and the peer to which packets go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Terms {
     pub(crate) peer: PeerId,
@@ -45,7 +45,7 @@ impl Template {
     }
 }
 
-/// The largest message within the limit whose packets can be numbered (rule W7).
+/// The largest message within the limit whose packets have numbers (rule W7).
 pub(crate) fn largest_message(limit: u32, data_size: u32) -> u32 {
     limit.min(data_size.saturating_mul(MAX_PACKETS))
 }

@@ -1,14 +1,14 @@
-//! A set of packets of a message: those that have arrived, were lost, or have left again.
+//! A set of packets of a message: the arrived, the lost, or the repeated ones.
 //!
-//! Invariant: a packet's bit stands at its number modulo 512. Used by `transfer/scoreboard.rs`,
-//! whose tests hold it to plain sets.
+//! Invariant: a packet's bit is at its number modulo 512. Used by `transfer/scoreboard.rs`, whose
+//! tests compare it with plain sets.
 
 use dunlin_wire::MAX_AHEAD;
 
 /// Words of a set of packets.
 pub(super) const WORDS: usize = (MAX_AHEAD / u64::BITS) as usize;
 
-/// A set of packets of which none is [`MAX_AHEAD`] or more away from another.
+/// A set of packets that are all less than [`MAX_AHEAD`] apart.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacketSet([u64; WORDS]);
 
@@ -37,8 +37,8 @@ impl PacketSet {
         self.0[word] &= !bit;
     }
 
-    /// The packets from `base` on as words of which the first has `base` in its lowest bit. All of
-    /// the set lie there.
+    /// The packets from `base` on, which must be all of the set, as words: the lowest bit of the
+    /// first word is `base`.
     pub(super) fn words_from(&self, base: u32) -> [u64; WORDS] {
         let (first, shift) = (Self::place(base).0, base % u64::BITS);
         std::array::from_fn(|index| {

@@ -1,21 +1,22 @@
-//! Progress of a large message: how much of it had arrived when that was looked at, and since when
-//! it is no more (rule S11). So no packet pays for the question whether its message gets on.
+//! Progress of a large message: how many packets had arrived at the last look, and since when that
+//! number has stood still (rule S11). So packets pay nothing for the question whether their message
+//! makes progress.
 //!
 //! Called by `transfer/scoreboard.rs`.
 
 use crate::time::Nanos;
 
-/// As of the last look.
+/// The progress at the last look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     /// Packets that had arrived.
     arrived: u32,
-    /// Since when, on the clock that silence is measured on.
+    /// Since when this number has stood still, on the clock that measures silence.
     since: Nanos,
 }
 
 impl Default for Progress {
-    /// There was no look.
+    /// The state before the first look.
     fn default() -> Self {
         Self {
             arrived: u32::MAX,
@@ -25,8 +26,8 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// `arrived` packets have arrived, and `outstanding` are in flight: a message with none in
-    /// flight waits for this side.
+    /// Notes that `arrived` packets have arrived, and `outstanding` are in flight: a message with
+    /// none in flight waits for this side.
     pub(super) fn look(&mut self, arrived: u32, outstanding: u32, present: Nanos) {
         if arrived != self.arrived || outstanding == 0 {
             *self = Self {
@@ -36,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Whether no more than these packets have arrived for `span`, as far as was looked.
+    /// Whether no more than these packets have arrived for `span`, as far as the looks show.
     pub(super) fn stands(&self, arrived: u32, present: Nanos, span: Nanos) -> bool {
         arrived == self.arrived && present.since(self.since) >= span
     }

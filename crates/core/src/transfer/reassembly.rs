@@ -142,7 +142,7 @@ impl Reassembly {
     /// Takes a packet of the request at `place`.
     ///
     /// # Errors
-    /// Why the packet is dropped; the request is as it was.
+    /// The reason why the packet is dropped; the request is unchanged.
     pub(crate) fn take(
         &mut self,
         place: AssemblyIdx,

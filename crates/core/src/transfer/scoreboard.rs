@@ -1,15 +1,15 @@
 //! The packets of one message on its way, and their fates: the scoreboard of selective repeat
-//! (design §6). It serves both directions. Of a large request the packets are sent, and CRs
-//! acknowledge them; of a large response they are asked for, and each acknowledges itself by
+//! (design §6). It serves both directions. The client sends the packets of a large request, and CRs
+//! acknowledge them; it asks for the packets of a large response, and each acknowledges itself by
 //! arriving.
 //!
-//! Loss is suspected as RACK does it (RFC 8985): a packet that left before one which has been
-//! answered should have been answered too, within a window that allows for reordering. The
-//! loss of the last packets, after which nothing was sent, is found by a probe of the tail.
+//! Loss is suspected as in RACK (RFC 8985): a packet that left before an answered one should have
+//! been answered too, within a window that allows for reordering. No later packet shows the loss of
+//! the last ones; a probe of the tail finds it.
 //!
 //! Invariants: `base ≤ next ≤ base + 512`; the bits of a packet stand at its number modulo 512 and
 //! are clear outside of `base..next`; every packet from `base` to `next` is acknowledged or
-//! outstanding, and a lost one is outstanding. Nothing here knows sessions, time or packets.
+//! outstanding, and a lost one is outstanding. This file knows no sessions, clocks or packets.
 
 use dunlin_wire::{Bitmap, MAX_AHEAD, MAX_BITMAP_WORDS};
 
@@ -18,20 +18,21 @@ use crate::time::Nanos;
 use crate::transfer::packet_set::{PacketSet, WORDS};
 use crate::transfer::progress::Progress;
 
-/// Doublings of the window for reordering, at most.
+/// Most doublings of the window for reordering.
 const MAX_REORDER: u32 = 10;
 
-/// Probes in a row with answers sooner than any before, of which the last one is believed.
+/// After this number of probes in a row, each answered sooner than any packet before, the last
+/// answer is believed.
 const EARLY_PROBES: u8 = 2;
 
-/// Packets that were lost and not late, one after the other, after which the window is halved.
+/// After this number of true losses in a row the window is halved.
 const REPAIRS_TO_NARROW: u32 = 16;
 
-/// Packets of a turn: a message of 64 KB is sent without a break, and one of many turns leaves room
-/// for others between them.
+/// Packets of a turn: a message of 64 KB is sent without a break, and a longer one lets others send
+/// between its turns.
 const QUANTUM: u32 = 64;
 
-/// Which packets of a message have arrived: what the receiving side keeps.
+/// The packets of a message that have arrived, as its receiver keeps them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrivals {
     /// All packets below have arrived.
@@ -39,7 +40,7 @@ pub(crate) struct Arrivals {
     behind: PacketSet,
 }
 
-/// Whether a packet is new, as [`Arrivals::find`] finds.
+/// Whether a packet is new, by [`Arrivals::find`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Novelty {
     New,
@@ -65,7 +66,7 @@ impl Arrivals {
         }
     }
 
-    /// A packet is here that was found to be new.
+    /// Adds a packet that was found to be new.
     #[inline]
     pub(crate) fn insert(&mut self, packet: u32) {
         debug_assert_eq!(self.find(packet), Novelty::New);
@@ -93,7 +94,7 @@ impl Arrivals {
     }
 }
 
-/// A packet that was not known to have arrived.
+/// The acknowledgement of a packet that was not known to have arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Answered {
     /// When it last left.
@@ -102,7 +103,7 @@ pub(crate) struct Answered {
     pub(crate) once: bool,
 }
 
-/// Packets of a message.
+/// The number of packets of a message.
 pub(crate) fn packets_of(size: u32, data_size: u32) -> u32 {
     size.div_ceil(data_size).max(1)
 }
@@ -110,19 +111,19 @@ pub(crate) fn packets_of(size: u32, data_size: u32) -> u32 {
 /// One message on its way.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    /// Whose it is.
+    /// The call of the message.
     pub(crate) call: CallIdx,
-    /// When something must be done if nothing arrives.
+    /// When the client must act if no packet arrives.
     pub(crate) due: Nanos,
     /// Probes of the tail since the last packet that arrived.
     probes: u8,
-    /// It stands in the queue of those that may send.
+    /// It is in the queue of messages that may send.
     queued: bool,
-    /// Its next packet waits in the timing wheel for this time.
+    /// The time for which its next packet waits in the timing wheel.
     pub(crate) place: Option<Nanos>,
     /// The entry is in use; free ones are reused.
     live: bool,
-    /// Its place among those of its session that take turns.
+    /// Its place in the order of its session's turns.
     turn: u64,
     turn_left: u32,
     packets: u32,
@@ -133,17 +134,18 @@ pub(crate) struct Transfer {
     acked: PacketSet,
     lost: PacketSet,
     resent: PacketSet,
-    /// Of the acknowledged packets that were sent once, the last that left: when, and which.
+    /// The acknowledged packet, among those sent once, that left last: when it left, and its
+    /// number.
     newest: (Nanos, u32),
     /// Its round trip.
     newest_rtt: Nanos,
-    /// The packet that the tail was probed with last, and when it had left before.
+    /// The last packet with which the tail was probed, and when it had left before.
     probed: Option<(u32, Nanos)>,
-    /// How often a packet that was late was taken for lost.
+    /// How often the window was doubled, because a packet counted as lost was late.
     reorder: u32,
-    /// When that was seen last.
+    /// When that happened last.
     widened: Nanos,
-    /// Packets since that were lost indeed.
+    /// True losses since then.
     repaired: u32,
     /// Probes in a row that were answered sooner than any packet before.
     early_probes: u8,
@@ -183,7 +185,7 @@ impl Transfer {
         }
     }
 
-    /// Begins with a message of `packets` packets of which none has left.
+    /// Begins a message of `packets` packets, of which none has left.
     pub(super) fn begin(&mut self, call: CallIdx, packets: u32, turn: u64) {
         let mut sent = std::mem::take(&mut self.sent);
         sent.resize(MAX_AHEAD as usize, Nanos::ZERO);
@@ -198,7 +200,7 @@ impl Transfer {
         };
     }
 
-    /// The message has arrived, or its call has ended; the entry is free.
+    /// Ends the message, because it has arrived or its call has ended, and frees the entry.
     pub(super) fn end(&mut self) {
         self.live = false;
     }
@@ -208,20 +210,20 @@ impl Transfer {
         self.live
     }
 
-    /// The message waits for its turn from now on. False if it does already, or waits for its time,
-    /// after which it comes back by itself.
+    /// Puts the message into the queue for its turn. False if it is there already, or waits for its
+    /// time, after which it comes back by itself.
     pub(super) fn begin_wait(&mut self) -> bool {
         let begins = !self.queued && self.place.is_none();
         self.queued |= begins;
         begins
     }
 
-    /// Its turn has come.
+    /// Takes the message out of the queue, because its turn has come.
     pub(super) fn end_wait(&mut self) {
         self.queued = false;
     }
 
-    /// Packets that have left and not arrived, as far as is known. A lost one counts.
+    /// Packets that have left and are not known to have arrived. A lost one counts.
     #[inline]
     pub(crate) fn outstanding(&self) -> u32 {
         self.outstanding
@@ -233,7 +235,7 @@ impl Transfer {
         self.progress.look(arrived, self.outstanding, present);
     }
 
-    /// Whether packets are in flight, and none has been seen to arrive for `span`.
+    /// Whether packets are in flight, and none is known to have arrived for `span`.
     pub(super) fn is_stalled(&self, present: Nanos, span: Nanos) -> bool {
         let arrived = self.next - self.outstanding;
         self.outstanding != 0 && self.progress.stands(arrived, present, span)
@@ -262,40 +264,40 @@ impl Transfer {
         self.next
     }
 
-    /// Packets that count as lost and are to be sent again.
+    /// Packets that count as lost and must leave again.
     pub(crate) fn lost(&self) -> u32 {
         self.lost_count
     }
 
-    /// When its turn comes, compared with others.
+    /// Its place in the order of turns: the lowest sends first.
     pub(crate) fn turn(&self) -> u64 {
         self.turn
     }
 
-    /// It has sent `sent` packets in its turn. True if they were the last of it.
+    /// Counts `sent` packets of its turn. True if the turn is over.
     pub(super) fn spend_turn(&mut self, sent: u32) -> bool {
         self.turn_left -= sent;
         self.turn_left == 0
     }
 
-    /// Its next turn comes after those with lower numbers.
+    /// Begins a new turn, after those with lower numbers.
     pub(super) fn begin_turn(&mut self, turn: u64) {
         (self.turn, self.turn_left) = (turn, QUANTUM);
     }
 
-    /// Packets that it may send in its turn.
+    /// Packets that it may still send in its turn.
     pub(crate) fn turn_left(&self) -> u32 {
         self.turn_left
     }
 
-    /// Whether a lost packet is to be sent again; it needs no further credit.
+    /// Whether a lost packet must leave again; it needs no further credit.
     #[inline]
     pub(crate) fn has_lost(&self) -> bool {
         self.lost_count != 0
     }
 
-    /// The time from packet to answer, as last seen, with the time in the server; `None` before the
-    /// first answer.
+    /// The time from packet to answer, as last measured, with the time in the server; `None` before
+    /// the first answer.
     pub(crate) fn round_trip(&self) -> Option<Nanos> {
         (self.newest_rtt != Nanos::ZERO).then_some(self.newest_rtt)
     }
@@ -316,7 +318,8 @@ impl Transfer {
         may.then_some((self.next, false))
     }
 
-    /// The tail is probed with this packet, which leaves again now. Returns how often in a row.
+    /// Notes a probe of the tail with this packet, which leaves again now. Returns the number of
+    /// probes in a row.
     pub(super) fn on_probe(&mut self, packet: u32, now: Nanos) -> u8 {
         self.probes = self.probes.saturating_add(1);
         if self.probed.is_none_or(|(probed, _)| probed != packet) {
@@ -326,7 +329,7 @@ impl Transfer {
         self.probes
     }
 
-    /// The tail was probed, and nothing has arrived since.
+    /// Whether the tail was probed, and no packet has arrived since.
     pub(crate) fn asks(&self) -> bool {
         self.probes != 0
     }
@@ -337,7 +340,7 @@ impl Transfer {
         Some(sent)
     }
 
-    /// The packet leaves now.
+    /// Notes that the packet leaves now.
     pub(crate) fn on_sent(&mut self, packet: u32, now: Nanos) {
         if packet == self.next {
             self.next += 1;
@@ -352,8 +355,8 @@ impl Transfer {
         self.sent[(packet % MAX_AHEAD) as usize] = now;
     }
 
-    /// The packet has arrived at the other side. `None` if this was known, or the packet has not
-    /// left. `least`: no round trip is shorter.
+    /// Notes that the packet has arrived. `None` if this was known, or the packet has not left.
+    /// `least`: no round trip is shorter.
     pub(crate) fn on_acked(&mut self, packet: u32, now: Nanos, least: Nanos) -> Option<Answered> {
         if packet < self.base || packet >= self.next || self.acked.has(packet) {
             return None;
@@ -361,7 +364,7 @@ impl Transfer {
         let sent = self.sent[(packet % MAX_AHEAD) as usize];
         let once = !self.resent.has(packet) && !self.lost.has(packet);
         if self.lost.has(packet) || self.is_early(packet, once, now.since(sent), least) {
-            // It came too early to be the second one: the first was not lost but late.
+            // The answer came too early for the second copy: the first was not lost but late.
             self.on_late(now);
         } else {
             if !once {
@@ -369,8 +372,8 @@ impl Transfer {
             }
             if (sent, packet) > self.newest {
                 self.newest = (sent, packet);
-                // Of two copies the first may have been answered. Its short round trip would make
-                // all that stands in a queue look late.
+                // Of two copies the first may have been answered. The short round trip of the
+                // second would make all packets in a queue look late.
                 let took = now.since(sent);
                 let longest = took.max(self.newest_rtt);
                 self.newest_rtt = if once { took } else { longest };
@@ -391,9 +394,10 @@ impl Transfer {
         Some(Answered { sent, once })
     }
 
-    /// The packet left again, and is answered so soon that the answer must be that of the first
-    /// copy. If one probe of the tail after the other is, the way is shorter than it ever seemed:
-    /// the rest of the message would be probed packet by packet, each after a longer time.
+    /// Whether the packet left again, and its answer came so soon that it must be that of the first
+    /// copy. If that holds for several probes of the tail in a row, the path has become shorter
+    /// than any round trip before: otherwise the rest of the message would be probed packet by
+    /// packet, each after a longer time.
     fn is_early(&mut self, packet: u32, once: bool, took: Nanos, least: Nanos) -> bool {
         if once || took >= least {
             self.early_probes = 0;
@@ -404,17 +408,17 @@ impl Transfer {
         !probed || self.early_probes < EARLY_PROBES
     }
 
-    /// A packet that was sent again was not lost but late.
+    /// Notes that a packet that was sent again was not lost but late.
     pub(crate) fn on_late(&mut self, now: Nanos) {
         self.repaired = 0;
-        // Once a round trip: what is late together says one thing.
+        // Once a round trip: packets that are late together count as one.
         if now.since(self.widened) >= self.newest_rtt {
             self.widened = now;
             self.reorder = (self.reorder + 1).min(MAX_REORDER);
         }
     }
 
-    /// A packet was lost indeed. After many, the window for late ones may be too wide.
+    /// Notes that a packet was lost indeed. After many, the window for late ones may be too wide.
     fn on_repaired(&mut self) {
         self.repaired += 1;
         if self.repaired == REPAIRS_TO_NARROW {
@@ -423,14 +427,15 @@ impl Transfer {
         }
     }
 
-    /// Takes for lost what should have been answered by now, and returns when more of it will be.
-    /// `window`: how much later than others a packet may be, before it has been seen to be wrong.
+    /// Finds the packets that should have been answered by now, which count as lost, and returns
+    /// when more of them will. `window`: how much later than others a packet may arrive, until this
+    /// proves wrong.
     pub(crate) fn find_lost(&mut self, now: Nanos, window: Nanos) -> Nanos {
         let mut due = Nanos::MAX;
         if self.base == self.next || self.newest < (self.sent_at(self.base), self.base) {
             return due;
         }
-        // Where nothing else can be sent, a copy costs less than to wait for what may be late.
+        // If nothing else can be sent, a copy costs less than waiting for packets that may be late.
         let stuck = self.next == self.packets || self.next - self.base == MAX_AHEAD;
         let doublings = if stuck { 0 } else { self.reorder };
         let window = window.times(1 << doublings);

@@ -1,9 +1,9 @@
-//! The client's part for large messages: those that are on their way, in either direction, and
-//! those of them that may send (rules S7, S8, S13; eRPC §5).
+//! The client's part for large messages: those on their way, in either direction, and those of them
+//! that may send (rules S7, S8, S13; eRPC §5).
 //!
-//! A message is the request or the response of a call, which goes by its session at the pace of its
-//! flow. So the part is lent calls, sessions and pacer with each event ([`Lent`]). The endpoint's
-//! core routes events here.
+//! A message is the request or the response of a call; it goes by the call's session at the pace of
+//! its flow. So the part borrows calls, sessions and pacer with each event ([`Lent`]). The
+//! endpoint's core routes events here.
 
 mod receiving;
 mod sending;
@@ -22,7 +22,7 @@ use crate::time::Nanos;
 use crate::transfer::scoreboard::Transfer;
 use crate::transfer::word::Word;
 
-/// The parts that large messages concern, lent for an event.
+/// The parts that large messages need, borrowed for an event.
 pub(crate) struct Lent<'a> {
     pub(crate) calls: &'a mut Calls,
     pub(crate) sessions: &'a mut Sessions,
@@ -34,10 +34,10 @@ pub(crate) struct Lent<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Transfers {
     all: Slab<TransferIdx, Transfer>,
-    /// Turns that were ever begun.
+    /// The number of turns ever begun.
     turns: u64,
     sending: VecDeque<TransferIdx>,
-    /// By session, up to the last that has had any.
+    /// The state of each session, up to the last that has had large messages.
     sessions: Vec<OfSession>,
 }
 
@@ -49,12 +49,12 @@ struct OfSession {
 }
 
 impl Transfers {
-    /// The places of all messages that there ever were at once.
+    /// The indexes of all entries, in use or not.
     pub(crate) fn indexes(&self) -> impl Iterator<Item = TransferIdx> + use<> {
         self.all.indexes()
     }
 
-    /// Messages on their way.
+    /// The number of messages on their way.
     pub(crate) fn live(&self) -> usize {
         self.all.live()
     }
@@ -65,7 +65,7 @@ impl Transfers {
         self.all.take();
     }
 
-    /// A message of `packets` packets begins.
+    /// Begins a message of `packets` packets.
     fn insert(&mut self, session: SessionIdx, call: CallIdx, packets: u32) -> TransferIdx {
         let sessions = session.0 as usize + 1;
         if self.sessions.len() < sessions {
@@ -73,7 +73,7 @@ impl Transfers {
         }
         let of_session = &mut self.sessions[session.0 as usize];
         if of_session.live == 0 {
-            // The old word may be of another session, or of long ago.
+            // The old word may come from another session, or from long ago.
             of_session.word = Word::default();
         }
         of_session.live += 1;
@@ -83,7 +83,7 @@ impl Transfers {
         index
     }
 
-    /// The message has sent `sent` packets in its turn. After the last, those of others come.
+    /// Counts `sent` packets of the message's turn. After the last, the turn passes to others.
     fn on_turn(&mut self, index: TransferIdx, sent: u32) {
         let entry = self.all.at_mut(index);
         if entry.spend_turn(sent) {
@@ -126,7 +126,8 @@ impl Transfers {
         self.at(index).held()
     }
 
-    /// Notes how much of the message has arrived, and since when it is no more.
+    /// Notes how many packets of the message have arrived, and since when that number has stood
+    /// still.
     pub(crate) fn look_at_progress(&mut self, index: TransferIdx, present: Nanos) {
         self.at_mut(index).look_at_progress(present);
     }
@@ -136,35 +137,35 @@ impl Transfers {
         self.at(index).is_stalled(present, span)
     }
 
-    /// When something is due for the entry of the table.
+    /// When work is due for the entry of the table.
     pub(crate) fn due_of(&mut self, index: TransferIdx) -> Nanos {
         self.get_live(index).map_or(Nanos::MAX, |entry| entry.due)
     }
 
-    /// Word of the other side of a session that has had messages.
+    /// The word of the peer of a session that has had messages.
     fn word(&self, session: SessionIdx) -> &Word {
         &self.sessions[session.0 as usize].word
     }
 
-    /// A packet that had left at `sent` was answered.
+    /// Notes that a packet that had left at `sent` was answered.
     fn on_answer(&mut self, session: SessionIdx, sent: Nanos, now: Nanos) {
         self.sessions[session.0 as usize].word.on_answer(sent, now);
     }
 
-    /// The message asks for an answer with its packet `tail`, which leaves again now. Returns how
-    /// often in a row it has done so, or all of the session together.
+    /// Notes that the message probes with its packet `tail`, which leaves again now. Returns the
+    /// number of such probes in a row, of this message or of all of the session.
     fn on_probe(&mut self, session: SessionIdx, index: TransferIdx, tail: u32, now: Nanos) -> u8 {
         let word = &mut self.sessions[session.0 as usize].word;
         word.on_ask(now);
         word.asks().max(self.all.at_mut(index).on_probe(tail, now))
     }
 
-    /// Whether some message may send.
+    /// Whether a message may send.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.sending.is_empty()
     }
 
-    /// The message may send, in its turn. False if it waits for its time, or for its turn already.
+    /// Queues the message for its turn. False if it waits for its time, or is queued already.
     fn queue(&mut self, index: TransferIdx) -> bool {
         let queues = self.all.at_mut(index).begin_wait();
         if queues {
@@ -173,12 +174,12 @@ impl Transfers {
         queues
     }
 
-    /// How many messages wait for their turn. Some of them may have ended.
+    /// The number of messages in the queue. Some of them may have ended.
     fn queue_len(&self) -> usize {
         self.sending.len()
     }
 
-    /// The message whose turn it is; `None` if it has ended.
+    /// Takes the message whose turn it is out of the queue; `None` if it has ended.
     fn next_turn(&mut self) -> Option<TransferIdx> {
         let index = self.sending.pop_front()?;
         self.get_live(index)?.end_wait();

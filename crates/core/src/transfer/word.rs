@@ -1,18 +1,18 @@
-//! Word of a peer: what the large messages of one session know together of whether its other side
-//! answers (rule S8).
+//! Word of a peer: what all large messages of one session know about whether the peer answers (rule
+//! S8).
 //!
-//! A packet that is not answered for a round trip may be lost, or may wait with all that arrived
-//! before it. So it counts as lost only if one that left a while later has been answered; and if
-//! nothing at all is answered any more, one message asks for all of them.
+//! A packet without an answer for a round trip may be lost, or may wait with all packets that
+//! arrived before it. So it counts as lost only if a packet that left a while later has been
+//! answered; and if the peer answers no packet at all any more, one message asks for all of them.
 //!
 //! Called by `transfer/transfers.rs`.
 
 use crate::time::Nanos;
 
-/// The last answers, and questions since.
+/// The last answers, and the questions since.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Word {
-    /// Of the packets that were answered, when the last left.
+    /// When the last of the answered packets left.
     newest: Nanos,
     /// When a packet was answered, or a message asked for an answer.
     last: Nanos,
@@ -21,7 +21,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    /// A packet that had left at `sent` was answered.
+    /// Notes that a packet that had left at `sent` was answered.
     #[inline]
     pub(super) fn on_answer(&mut self, sent: Nanos, now: Nanos) {
         self.newest = self.newest.max(sent);
@@ -29,7 +29,7 @@ impl Word {
         self.asks = 0;
     }
 
-    /// A message asks for an answer.
+    /// Notes that a message asks for an answer.
     pub(super) fn on_ask(&mut self, now: Nanos) {
         self.last = now;
         self.asks = self.asks.saturating_add(1);
@@ -41,7 +41,7 @@ impl Word {
     }
 
     /// Until when a packet that left at `sent` is excused for having no answer; `None`: it is not.
-    /// `patience`: how long no packet may be answered.
+    /// `patience`: how long a peer may answer no packet.
     pub(super) fn excuses(&self, sent: Nanos, patience: Nanos) -> Option<Nanos> {
         let passed = self.newest >= sent + Nanos(patience.0 / 2);
         (!passed).then_some(self.last + patience)

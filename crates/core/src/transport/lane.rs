@@ -1,14 +1,14 @@
-//! A lane: the short packets of an iteration, staged in lines as a ring's cells will hold them, so
-//! that a transport writes them where another processor reads in one run and with few stores.
+//! A lane: the short packets of an iteration, staged in lines in the format of a ring's cells, so
+//! that a transport can write them in one run and with few stores to memory that another processor
+//! reads.
 //!
-//! The lines are the endpoint's own, and nothing of them is on its way before the transport gets
-//! the lane ([`Tx::send`](super::Tx::send)). So there is nothing that a lost peer, a panic in the
-//! middle of a burst or an endpoint that is dropped would have to give back, and two writers of a
-//! ring cannot exist.
+//! The lines belong to the endpoint, and no packet in them is on its way before the transport gets
+//! the lane ([`Tx::send`](super::Tx::send)). So a lost peer, a panic in the middle of a burst or an
+//! endpoint that is dropped leaves nothing to give back, and a ring never has two writers.
 //!
 //! Invariants: packets lie in the order in which they were made, whatever their peers; a packet
-//! counts once all of its bytes are there; whatever is queued elsewhere in the same iteration comes
-//! after them, because the lane is closed first.
+//! counts once all of its bytes are written; packets that are queued elsewhere in the same
+//! iteration come after them, because the lane is closed first.
 //!
 //! Filled by `packet/outbox.rs`, read by transports.
 
@@ -23,7 +23,7 @@ pub const LANE_LINE: usize = 64;
 /// Lines of a lane, and so most packets in it: a burst of the longest.
 pub const LANE_LINES: usize = 4 * super::RX_BURST;
 
-/// As long as fewer lines are used, there is room for the longest packet.
+/// While fewer lines than this are used, there is room for the longest packet.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const ROOMY_LINES: u32 = (LANE_LINES - (LANE_WORD + LANE_PACKET) / LANE_LINE + 1) as u32;
 
@@ -31,7 +31,7 @@ const ROOMY_LINES: u32 = (LANE_LINES - (LANE_WORD + LANE_PACKET) / LANE_LINE + 1
 const MASK: usize = LANE_LINES - 1;
 const _: () = assert!(LANE_LINES.is_power_of_two());
 
-/// Bytes at the start of a packet's first line that are the transport's.
+/// Bytes at the start of a packet's first line that belong to the transport.
 pub const LANE_WORD: usize = size_of::<u64>();
 
 /// Longest packet in a lane, four lines: longer messages are lent, because copying them twice costs
@@ -56,7 +56,7 @@ pub struct Lane {
     staged: Staged,
     /// There is room while fewer lines hold packets; 0 while the lane is closed.
     limit: u32,
-    /// Longest message that is taken.
+    /// Longest message that the lane takes.
     longest: u32,
     packets: [LanePacket; LANE_LINES],
 }
@@ -65,12 +65,12 @@ pub struct Lane {
 #[repr(C, align(64))]
 struct Bytes([u8; LANE_LINES * LANE_LINE]);
 
-/// How many packets are staged, above the number of lines that hold them: one word, because both
+/// The number of staged packets, above the number of lines that hold them: one word, because both
 /// change with every packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Staged(u64);
 
-/// Room for a packet after those that are staged.
+/// Room for a packet after the staged ones.
 #[derive(Debug)]
 pub(crate) struct LaneRoom(Staged);
 
@@ -93,8 +93,8 @@ impl Lane {
         lane
     }
 
-    /// Takes packets of up to `longest` bytes once it is cleared; none, and from now on, if that is
-    /// less than a line holds.
+    /// Sets the longest packet, which applies once the lane is cleared. If that is less than a line
+    /// holds, the lane takes none, from now on.
     pub(crate) fn set_longest(&mut self, longest: usize) {
         let message = longest.min(LANE_PACKET).saturating_sub(HEADER_LEN);
         self.longest = match message {
@@ -106,8 +106,8 @@ impl Lane {
         }
     }
 
-    /// Writes one more packet: a header of these words, as it travels, and a message. False, and
-    /// nothing has changed, if the lane is closed or full, or the message too long for it.
+    /// Writes one more packet: a header of these words, as it travels, and a message. False, with
+    /// nothing changed, if the lane is closed or full, or the message too long for it.
     #[inline]
     pub fn push(&mut self, peer: PeerId, header: [u64; HEADER_WORDS], message: &MsgBuf) -> bool {
         let room = self.room(message.len());
@@ -123,11 +123,11 @@ impl Lane {
         if len > self.longest as usize {
             return None;
         }
-        // For the longest packet, whatever this one needs: one question.
+        // Asks for room for the longest packet, so that one comparison serves all.
         (self.used() < self.limit).then_some(LaneRoom(self.staged))
     }
 
-    /// Writes a packet there.
+    /// Writes a packet into that room.
     #[inline(always)]
     pub(crate) fn write(
         &mut self,
@@ -150,8 +150,8 @@ impl Lane {
         self.add(staged, peer, HEADER_LEN + len as usize, 1);
     }
 
-    /// The same with a message that needs several lines. The words come in registers: an array of
-    /// them would be stored, and loaded again in other pieces.
+    /// Writes a packet whose message needs several lines. The words come in registers: a compiler
+    /// would store an array of them, and load it again in other pieces.
     #[inline(never)]
     fn write_long(&mut self, peer: PeerId, first: u64, second: u64, third: u64, message: &MsgBuf) {
         let (staged, len) = (self.staged, HEADER_LEN + message.len());
@@ -162,7 +162,7 @@ impl Lane {
         self.add(staged, peer, len, lines_of(message.len()) as usize);
     }
 
-    /// The packet that was written at the end, after those staged before, counts.
+    /// Counts the packet that was written after the staged ones.
     #[inline(always)]
     fn add(&mut self, staged: Staged, peer: PeerId, len: usize, lines: usize) {
         // Each packet has a line of its own, and lines are left.
@@ -170,13 +170,13 @@ impl Lane {
         self.staged = Staged(staged.0 + (1 << 32 | lines as u64));
     }
 
-    /// Takes no more packets until it is cleared: others that follow are queued elsewhere.
+    /// Takes no more packets until it is cleared: later ones are queued elsewhere.
     #[inline]
     pub(crate) fn close(&mut self) {
         self.limit = 0;
     }
 
-    /// Forgets the packets, and takes others.
+    /// Forgets the packets, and takes new ones.
     #[inline]
     pub fn clear(&mut self) {
         self.staged = Staged(0);
@@ -186,7 +186,7 @@ impl Lane {
         };
     }
 
-    /// Forgets the packets of a lane that is open, or stays closed.
+    /// Forgets the packets of a lane that is open; a closed one stays closed.
     #[inline]
     pub(crate) fn rewind(&mut self) {
         self.staged = Staged(0);
@@ -209,7 +209,7 @@ impl Lane {
         self.staged == Staged(0)
     }
 
-    /// How many packets are staged.
+    /// The number of staged packets.
     #[inline]
     pub fn len(&self) -> usize {
         self.staged.packets()
@@ -221,8 +221,8 @@ impl Lane {
         &self.packets[..self.len().min(LANE_LINES)]
     }
 
-    /// The first line of one of the packets, without the transport's bytes. Its bytes after the
-    /// end of a shorter packet are left over from others.
+    /// The first line of one of the packets, without the transport's bytes. After the end of a
+    /// shorter packet it has bytes of earlier ones.
     #[inline(always)]
     pub fn line(&self, packet: LanePacket) -> &[u8; MAX_INLINE] {
         let (lines, _) = self.bytes.0.as_chunks::<LANE_LINE>();
@@ -232,8 +232,8 @@ impl Lane {
     }
 
     /// The lines of packets that follow each other. Each packet begins a line, with the transport's
-    /// bytes, and the next packet's line follows its last. What is in a line after the end of its
-    /// packet is left over from others.
+    /// bytes, and the next packet's line follows its last. After the end of a packet its line has
+    /// bytes of earlier ones.
     #[inline(always)]
     pub fn lines(&self, packets: &[LanePacket]) -> &[[u8; LANE_LINE]] {
         let Some((first, last)) = packets.first().zip(packets.last()) else {
@@ -250,19 +250,20 @@ impl Lane {
         &self.bytes.0[at..at + packet.size()]
     }
 
-    /// The same, to write into a header what is only known when the packet leaves.
+    /// The bytes of one of the packets, to write into its header facts that are known only when it
+    /// leaves.
     pub(crate) fn bytes_mut(&mut self, index: usize) -> &mut [u8] {
         let packet = self.packets[index];
         self.bytes.range_mut(packet.line(), packet.size())
     }
 
-    /// A planted bug: the last packet's message is not there.
+    /// A planted bug: the last packet's message is missing.
     #[cfg(feature = "mutants")]
     pub(crate) fn spoil_last(&mut self) {
         self.bytes_mut(self.len() - 1)[HEADER_LEN..].fill(0);
     }
 
-    /// A short packet as an item, for transports that have nothing else.
+    /// A short packet as an item, for transports without lanes.
     pub fn to_item(&self, packet: LanePacket) -> Option<TxItem> {
         let len = u32::try_from(packet.size()).ok()?;
         (packet.size() <= MAX_INLINE).then(|| TxItem {
@@ -301,14 +302,14 @@ impl LanePacket {
         Self(u64::from(peer.0) | (len as u64) << 32 | u64::from(line) << 48)
     }
 
-    /// The peer that it goes to.
+    /// The peer to which it goes.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
     pub const fn peer(self) -> PeerId {
         PeerId(self.0 as u32)
     }
 
-    /// How many bytes the packet has.
+    /// The number of the packet's bytes.
     #[inline]
     pub const fn size(self) -> usize {
         (self.0 >> 32 & 0xFFFF) as usize
@@ -319,7 +320,7 @@ impl LanePacket {
         (self.0 >> 48) as usize
     }
 
-    /// The line after its last.
+    /// The line after its last one.
     #[inline]
     const fn end(self) -> usize {
         self.line() + (LANE_WORD + self.size()).div_ceil(LANE_LINE)
@@ -333,7 +334,7 @@ const fn lines_of(len: usize) -> u32 {
     (LANE_WORD + HEADER_LEN + len).div_ceil(LANE_LINE) as u32
 }
 
-/// Where the packet begins whose first line this is.
+/// The place of the packet whose first line this is.
 #[inline(always)]
 const fn start(line: usize) -> usize {
     line * LANE_LINE + LANE_WORD

@@ -10,7 +10,7 @@ use crate::session::proof::Known;
 use crate::session::table::Sessions;
 
 impl Requests {
-    /// A new request, and its session. Its handler is left.
+    /// Accepts a new request; returns it with its session. Its handler is left to run.
     #[inline(always)]
     pub(crate) fn on_plain_request(
         &mut self,
@@ -71,7 +71,7 @@ impl Requests {
         if response.resize(len).is_err() {
             return Err(write);
         }
-        // Looked for before anything has to be remembered.
+        // Asked first, so that no other value has to be kept across the call.
         let room = context.outbox.room(len);
         write(response.data_mut());
         let (words, peer) = (request.answer.words(len, request.req), request.answer.peer);
@@ -89,7 +89,7 @@ impl Requests {
 }
 
 impl super::InboundRequest {
-    /// Whether a response of this length is one packet, and leaves with nothing unusual.
+    /// Whether a response of this length is one packet, and nothing about it is unusual.
     #[inline(always)]
     fn is_usual(&self, len: usize, context: &Context) -> bool {
         context.config.bypasses.common
@@ -98,8 +98,8 @@ impl super::InboundRequest {
             && len <= self.answer.single as usize
     }
 
-    /// Whether the entry can take another request: this one is over, and the transport does not
-    /// read its response. If it has, the response can be written again now.
+    /// Whether the entry can take another request: this one is over, and the transport no longer
+    /// reads its response, which can then be written again.
     #[inline(always)]
     fn is_free(&mut self, outbox: &Outbox) -> bool {
         let is_free = self.state.is_over() && outbox.is_done(self.tx_end);

@@ -1,5 +1,5 @@
-//! Slots in which the other side issues requests: which request is the current one, and which
-//! number follows (rules S1, S2).
+//! Slots in which peers issue requests: the current request of each, and the number of the next one
+//! (rules S1, S2).
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ pub(super) struct Slot {
 }
 
 impl Requests {
-    /// A session has these slots now, whose request numbers start at `first_req`. `all`: slots of
-    /// all sessions.
+    /// Gives a session these slots, whose request numbers start at `first_req`. `all`: slots of all
+    /// sessions.
     pub(crate) fn open_slots(&mut self, slots: Range<u32>, first_req: ReqNum, all: usize) {
         let empty = Slot {
             last: ReqNum(0),
@@ -54,7 +54,7 @@ impl Requests {
         (request != RequestIdx::NONE).then_some(request)
     }
 
-    /// Slots that have a request.
+    /// The number of slots that have a request.
     pub(super) fn count_in_slots(&self) -> usize {
         self.slots
             .iter()
@@ -74,7 +74,7 @@ impl Requests {
         (self.at(idx).state == state).then_some(idx)
     }
 
-    /// The fate of the request that the other side has issued in the slot (rule C11).
+    /// The fate of the request that the peer has issued in the slot (rule C11).
     pub(crate) fn fate_at(&self, at: usize, req: ReqNum) -> Fate {
         let last = self.last_at(at);
         if req != last {
@@ -92,7 +92,7 @@ impl Requests {
         }
     }
 
-    /// The slot's entry, or one that it gets for the request that has its next number.
+    /// The slot's entry; a slot without one gets it for the request with its next number.
     #[inline(always)]
     pub(super) fn entry_for(
         &mut self,
@@ -105,7 +105,7 @@ impl Requests {
         if slot.request != RequestIdx::NONE {
             return Some(slot.request);
         }
-        // Another packet than the first gets no entry: nothing would use it.
+        // A packet other than the first gets no entry, because it would remain unused.
         let is_next = word == u64::from(slot.last.next(window).0) << 32;
         is_next.then(|| self.furnish(at, session, answer()))
     }
@@ -126,7 +126,7 @@ impl Requests {
         self.at(idx).state.is_over().then_some(idx)
     }
 
-    /// Gives the slot an entry of its own, which has the slot's template until it is given back.
+    /// Gives the slot an entry, which keeps the slot's template until it is given back.
     #[cold]
     fn furnish(&mut self, at: usize, session: SessionIdx, answer: Template) -> RequestIdx {
         let index = self.table.take();
@@ -139,7 +139,7 @@ impl Requests {
         index
     }
 
-    /// The slot's entry is given back; the slot keeps its number.
+    /// Takes the entry, which was given back, out of the slot; the slot keeps its number.
     pub(super) fn vacate(&mut self, at: usize) {
         self.slots[at] = Slot {
             last: self.last_at(at),
@@ -147,13 +147,13 @@ impl Requests {
         };
     }
 
-    /// Asks for the memory of a slot.
+    /// Prefetches the memory of a slot.
     #[inline]
     pub(crate) fn prefetch_slot(&self, at: usize) {
         dunlin_msgbuf::prefetch_slice(&self.slots, at);
     }
 
-    /// Asks for the memory of the request in a slot.
+    /// Prefetches the memory of the request in a slot.
     #[inline]
     pub(crate) fn prefetch_request(&self, at: usize) {
         let slot = self.slots.get(at);

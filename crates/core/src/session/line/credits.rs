@@ -1,5 +1,5 @@
-//! The slots and credits of a session, in which this side issues requests, and the responses that
-//! the server does not know to have arrived (rules S1, S7, S9, W10).
+//! The slots and credits of a session, in which this side issues requests, and the responses whose
+//! arrival the server does not know yet (rules S1, S7, S9, W10).
 
 use dunlin_wire::ReqNum;
 
@@ -7,7 +7,7 @@ use super::{Line, all_slots};
 use crate::session::marks::Marks;
 use crate::time::Nanos;
 
-/// Idle slots whose responses are worth an acknowledgement vector: as many as it holds.
+/// Number of idle slots for whose responses an acknowledgement vector is sent: as many as it holds.
 const ACKS_WORTH_SENDING: u32 = 4;
 /// Shortest time between two acknowledgement vectors of a session.
 const ACK_INTERVAL: Nanos = Nanos::from_millis(1);
@@ -20,18 +20,19 @@ impl Line {
         self.is_open() && self.free != 0 && self.credits > 0
     }
 
-    /// Takes a slot and a credit, which [`Self::can_send`] has seen; returns where the slot is.
+    /// Takes a slot and a credit, which [`Self::can_send`] has found; returns the place of the
+    /// slot.
     #[inline]
     pub(crate) fn take_slot(&mut self) -> usize {
         debug_assert!(self.can_send());
         let at = self.next_slot();
-        // Its bit in `answered` has no meaning before it is free again.
+        // The slot's bit in `answered` has no meaning until it is free again.
         self.free &= self.free - 1;
         self.credits -= 1;
         at
     }
 
-    /// The request in the slot has been answered: slot and credit are free again.
+    /// Frees slot and credit of a request that has been answered.
     #[inline]
     pub(crate) fn release_slot(&mut self, req: ReqNum) {
         let bit = 1_u64 << (req.0 & u32::from(self.mask));
@@ -65,7 +66,7 @@ impl Line {
         (all_slots(u32::from(self.mask) + 1) & !self.free).count_ones()
     }
 
-    /// Calls wait for a slot or a credit, or no longer do.
+    /// Notes whether calls wait for a slot or a credit.
     pub(crate) fn set_waiting(&mut self, waiting: bool) {
         self.marks.set(Marks::WAITING, waiting);
         self.settle();
@@ -76,8 +77,8 @@ impl Line {
         self.marks.has(Marks::WAITING)
     }
 
-    /// Puts the session into the stall queue if calls wait that could move. True if it was not
-    /// there.
+    /// Puts the session into the stall queue if it has waiting calls that could move. True if it
+    /// was not there.
     #[inline]
     pub(crate) fn stall(&mut self) -> bool {
         let stalls = self.has_waiting() && !self.marks.has(Marks::STALLED) && self.can_send();
@@ -87,12 +88,12 @@ impl Line {
         stalls
     }
 
-    /// Whether it is in the stall queue.
+    /// Whether the session is in the stall queue.
     pub(crate) fn is_stalled(&self) -> bool {
         self.marks.has(Marks::STALLED)
     }
 
-    /// A short request may leave now, and nothing else has to be looked at.
+    /// Whether a short request may leave now without a further check.
     #[inline(always)]
     pub(in crate::session) fn is_plain(&self, generation: u32, len: u32, now: Nanos) -> bool {
         self.generation == generation
@@ -108,7 +109,7 @@ impl Line {
         (self.slots + self.free.trailing_zeros()) as usize
     }
 
-    /// The session has left the stall queue.
+    /// Notes that the session has left the stall queue.
     pub(crate) fn leave_stall_queue(&mut self) {
         self.marks.set(Marks::STALLED, false);
     }
@@ -123,8 +124,8 @@ impl Line {
         enough && now.since(self.acked) >= ACK_INTERVAL
     }
 
-    /// Four of the slots whose latest responses the server may not know to have arrived. They are
-    /// acknowledged now; [`Self::owes_acks`] has counted them.
+    /// Takes four of the slots whose latest responses the server may not know to have arrived. They
+    /// count as acknowledged from now on; [`Self::owes_acks`] has found that there are four.
     pub(crate) fn take_acks(&mut self, now: Nanos) -> [u32; ACKS_WORTH_SENDING as usize] {
         self.acked = now;
         std::array::from_fn(|_| {

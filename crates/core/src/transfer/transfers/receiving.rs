@@ -15,7 +15,8 @@ use crate::transfer::scoreboard::packets_of;
 use crate::transfer::transfers::{Lent, Transfers};
 
 impl Transfers {
-    /// A packet of a response that has more than one (rule S13). The call ends with the last.
+    /// Handles a packet of a response that has more than one (rule S13). The call ends with the
+    /// last.
     #[cold]
     pub(crate) fn on_large_answer(
         &mut self,
@@ -36,7 +37,7 @@ impl Transfers {
         let data_size = line.terms().data_size;
         let packets = packets_of(header.size, data_size);
         if lent.calls.is_zombie(idx) {
-            // It has what it waited for; how much of it does not matter.
+            // A zombie has the answer that it waited for; its length does not matter.
             return self.end_answered(lent, session, idx, None);
         }
         if !lent.calls.is_receiving(idx) {
@@ -79,8 +80,7 @@ impl Transfers {
         }
         let transfer = self.insert(session, idx, packets);
         lent.calls.begin_receiving(idx, transfer);
-        // The first packet comes unasked, so it says nothing of the round trip: as a packet that
-        // left twice does.
+        // The first packet comes unasked, so it gives no round trip, like a packet that left twice.
         let entry = self.at_mut(transfer);
         entry.on_sent(0, lent.context.moment.now());
         entry.on_sent(0, lent.context.moment.now());
@@ -108,26 +108,26 @@ impl Transfers {
             return;
         }
         if packet >= entry.next() {
-            // More than was asked for.
+            // The client has not asked for this packet.
             lent.context.stats.on_drop(DropReason::Unexpected);
             return;
         }
         if !entry.is_missing(packet) {
-            // It came twice.
+            // The packet came twice.
             let now = lent.context.moment.now();
             self.at_mut(transfer).on_late(now);
             return;
         }
         let start = packet as usize * data_size;
         if !lent.calls.put_part(idx, start, &data) {
-            // It is asked for again, as if it had been lost.
+            // The client asks for it again, as if it had been lost.
             lent.context.stats.on_drop(DropReason::Revoked);
             return self.after_arrivals(lent, session, transfer);
         }
         let arrival = self.on_arrival(lent, session, transfer, packet, header);
         let line = lent.sessions.at_mut(session);
         if header.flags.has(Flags::ECN_ECHO) {
-            // The request was marked, or an RFR, on the same way.
+            // The network marked the request or an RFR, on the same path.
             lent.pacer.learn_mark(line, Way::Out, lent.context);
         }
         let answer = Sample {
@@ -143,7 +143,7 @@ impl Transfers {
         self.after_arrivals(lent, session, transfer);
     }
 
-    /// The answer is here: slot and credits are free, and the call completes.
+    /// Completes the call, whose answer has arrived, and frees its slot and credits.
     fn end_answered(
         &mut self,
         lent: &mut Lent<'_>,

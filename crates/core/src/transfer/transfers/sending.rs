@@ -1,10 +1,10 @@
 //! Messages of more than one packet, at the client side: sends the packets of large requests and
 //! asks for those of large responses (rules S7, S8, S13; eRPC §5).
 //!
-//! Both are a [`Transfer`](crate::transfer::scoreboard::Transfer): what CRs acknowledge of a
-//! request, and what arrives of a response. Called by `client/calls.rs` for calls that do not fit
+//! Both are a [`Transfer`](crate::transfer::scoreboard::Transfer): CRs acknowledge the packets of a
+//! request, and those of a response arrive. Called by `client/calls.rs` for calls that do not fit
 //! into a packet, by the loop for its queue (`drain_queues`), and by `protocol/timeouts.rs` when
-//! time has passed. Nothing here calls user code.
+//! time has passed. No user code runs here.
 
 use dunlin_wire::{Bitmap, Flags, Header};
 
@@ -19,9 +19,9 @@ use crate::time::Nanos;
 use crate::transfer::scoreboard::{Answered, packets_of};
 use crate::transfer::transfers::{Lent, Transfers};
 
-/// Most credits that large messages leave to small ones.
+/// Most credits that large messages leave for small ones.
 const MOST_RESERVED: u32 = 8;
-/// Credits that small requests of the session have for themselves.
+/// Credits that only small requests of the session may take.
 fn reserved(limit: u32) -> u32 {
     (limit / 8).min(MOST_RESERVED)
 }
@@ -51,7 +51,7 @@ impl Transfers {
         self.send_later(lent, transfer);
     }
 
-    /// Sends up to `most` packets of the message, or asks for them; returns how many.
+    /// Sends up to `most` packets of the message, or asks for them; returns their number.
     pub(super) fn send_some(
         &mut self,
         lent: &mut Lent<'_>,
@@ -82,9 +82,9 @@ impl Transfers {
         sent
     }
 
-    /// So many packets of the message have left in its turn.
+    /// Notes that `sent` packets of the message have left in its turn.
     pub(super) fn after_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, sent: u32) {
-        // After a probe its patience stands: what was sent again may still be on its way.
+        // After a probe its patience stays: a packet that was sent again may still be on its way.
         if sent != 0 && !self.at(transfer).asks() {
             let due = lent.context.moment.now() + self.probe_after(lent, transfer);
             self.expect(lent, transfer, due);
@@ -106,7 +106,7 @@ impl Transfers {
         credits > reserved(limit) && limit - credits < most
     }
 
-    /// Takes the credit that [`Self::has_credit`] has seen.
+    /// Takes the credit that [`Self::has_credit`] has found.
     fn take_credit(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         let entry = self.at(transfer);
         if entry.outstanding() != 0 {
@@ -115,7 +115,7 @@ impl Transfers {
         }
     }
 
-    /// A packet of a request.
+    /// Sends a packet of a request.
     fn send_packet(
         &mut self,
         lent: &mut Lent<'_>,
@@ -128,7 +128,7 @@ impl Transfers {
         lent.calls.send_part(idx, packet, again, line, lent.context);
     }
 
-    /// Adds a packet of a response to what the next RFR asks for.
+    /// Adds a packet of a response to the next RFR.
     fn ask_for(
         &mut self,
         lent: &mut Lent<'_>,
@@ -163,7 +163,7 @@ impl Transfers {
             .ask_for_parts(entry.call, asked, entry.base(), line, lent.context);
     }
 
-    /// CR for a request that is being sent: some of it has arrived (rules S7, W7).
+    /// Handles a CR for a request that is being sent: packets of it have arrived (rules S7, W7).
     #[cold]
     pub(crate) fn on_arrivals(
         &mut self,
@@ -228,8 +228,8 @@ impl Transfers {
         }
     }
 
-    /// One packet has arrived: its credit is free, and it may give a round-trip sample. `None` if
-    /// this was known.
+    /// Notes that one packet has arrived: frees its credit, and may take a round-trip sample.
+    /// `None` if this was known.
     pub(super) fn on_arrival(
         &mut self,
         lent: &mut Lent<'_>,
@@ -248,8 +248,8 @@ impl Transfers {
         line.return_credits(free);
         let mut arrival = Acked { rtt: None };
         if let Some(first) = entry.take_probed(packet) {
-            // Whichever copy has arrived: it took no longer than this. If that is more than was
-            // thought, the probe may have come too early, and with it every one to come.
+            // Whichever copy has arrived took no longer than this. If that is more than the
+            // estimate, the probe may have come too early, and so may every later one.
             line.rtt_mut().on_bound(now.since(first));
         }
         self.on_answer(session, sent, now);
@@ -269,7 +269,7 @@ impl Transfers {
         Some(arrival)
     }
 
-    /// Looks for losses, and for what can be sent now.
+    /// Looks for losses, and for packets that can leave now.
     pub(super) fn after_arrivals(
         &mut self,
         lent: &mut Lent<'_>,
@@ -284,7 +284,7 @@ impl Transfers {
         lent.context.wake(session, line);
     }
 
-    /// Forgets what the call was sending or receiving. It keeps one credit.
+    /// Ends the transfer of the call, which keeps one credit.
     #[inline(never)]
     pub(crate) fn end(&mut self, lent: &mut Lent<'_>, session: SessionIdx, idx: CallIdx) {
         let way = self.way_of(lent, idx);
@@ -316,7 +316,7 @@ impl Transfers {
     }
 }
 
-/// A packet that was not known to have arrived.
+/// The acknowledgement of a packet that was not known to have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acked {
     /// Its round trip, if it can be trusted (rule S10).

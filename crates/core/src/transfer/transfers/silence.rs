@@ -1,9 +1,10 @@
-//! Silence: what is done for messages on their way when nothing comes (rule S8).
+//! Silence: the steps for messages on their way when no answer comes (rule S8).
 //!
-//! A packet is lost if one of its message that left later has arrived, which the scoreboard tells.
-//! Of the last packets it cannot; these are asked after, when the whole session has been silent
-//! for long enough, or has had answers to what left later. Called by `transfers/sending.rs` when
-//! something has come, and by `protocol/timeouts.rs` when time has passed.
+//! A packet is lost if a later packet of its message has arrived; the scoreboard finds that. The
+//! last packets have no later ones, so the client probes them when the whole session has been
+//! silent for long enough, or has had answers to packets that left later. Called by
+//! `transfers/sending.rs` when a packet has arrived, and by `protocol/timeouts.rs` when time has
+//! passed.
 
 use dunlin_wire::Token;
 
@@ -13,20 +14,20 @@ use crate::transfer::transfers::{Lent, Transfers};
 
 /// Shortest time after which the tail is probed.
 const SHORTEST_PROBE: Nanos = Nanos::from_micros(20);
-/// Shortest time after which it is probed while no round trip is known. To it comes up to a
-/// millisecond that each session has of its own: senders that have begun together, and lost
-/// together what a switch had no room for, would lose it once more.
+/// Shortest time before the probe while no round trip is known. Each session adds up to a
+/// millisecond of its own: otherwise senders that have begun together, and lost together the
+/// packets for which a switch had no room, would lose them once more.
 const FIRST_PROBE: Nanos = Nanos::from_micros(250);
 /// Probes of the tail before the timeout. One of them, or its answer, may be lost too.
 const PROBES: u8 = 3;
-/// How much later than others a packet may be, if nothing is known of the round trip.
+/// How much later than others a packet may arrive while no round trip is known.
 const FIRST_WINDOW: Nanos = Nanos::from_micros(10);
-/// Doublings of the timeout after which it stays as it is.
+/// The timeout doubles at most this many times.
 const MAX_BACKOFF: u8 = 6;
 
 impl Transfers {
-    /// Finds packets of the message that are lost because later ones have arrived. Returns when
-    /// more of them will be.
+    /// Finds packets of the message that are lost because later ones have arrived. Returns when it
+    /// can find more.
     pub(super) fn look_for_losses(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> Nanos {
         let session = lent.calls.session_of(self.at(transfer).call);
         let rtt = lent.sessions.at(session).rtt();
@@ -42,26 +43,27 @@ impl Transfers {
         late
     }
 
-    /// Something must be done for the message at `due`.
+    /// Notes that the client must act for the message at `due`.
     pub(super) fn expect(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, due: Nanos) {
         self.at_mut(transfer).due = due;
         lent.context.agenda.on_transfer(due);
     }
 
-    /// How long nothing may come before the tail is probed.
+    /// How long no packet may arrive before the tail is probed.
     pub(super) fn probe_after(&self, lent: &Lent<'_>, transfer: TransferIdx) -> Nanos {
         let session = lent.calls.session_of(self.at(transfer).call);
         let line = lent.sessions.at(session);
         let timeout = self.timeout(lent, session);
         if line.is_near() {
-            // Nothing gets lost on the way, and the peer may wait for a processor.
+            // No packet is lost on such a path, and the peer may wait for a processor.
             return timeout;
         }
         if let Some(patience) = line.rtt().patience() {
             return patience.max(SHORTEST_PROBE).min(timeout);
         }
         // The time of a packet that left twice proves little: a probe that came too early would
-        // make the next come as early, and no packet would ever leave once and be measured.
+        // make the next one come as early, and no packet would ever leave only once and give a
+        // sample.
         let seen = self.at(transfer).round_trip();
         let (_, Token(token)) = line.remote();
         let own = u64::from(token.wrapping_mul(0x9E37_79B9) >> 12);
@@ -69,21 +71,21 @@ impl Transfers {
         patience.max(FIRST_PROBE + Nanos(own)).min(timeout)
     }
 
-    /// Does what is due for an entry of the table.
+    /// Does the work that is due for an entry of the table.
     pub(crate) fn check(&mut self, lent: &mut Lent<'_>, index: TransferIdx) {
         if self.due_of(index) <= lent.context.moment.now() {
             self.on_silence(lent, index);
         }
     }
 
-    /// Nothing has come for as long as could be expected.
+    /// Acts because no packet has arrived for the longest expected time.
     fn on_silence(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         let session = lent.calls.session_of(self.at(transfer).call);
         let late = self.look_for_losses(lent, transfer);
         let now = lent.context.moment.now();
         let entry = self.at(transfer);
         let Some(tail) = entry.tail() else {
-            // Nothing is in flight: what comes next waits for its time or for a credit.
+            // Nothing is in flight: the next packet waits for its time or for a credit.
             return self.expect(lent, transfer, Nanos::MAX);
         };
         if entry.has_lost() || late != Nanos::MAX {
@@ -99,7 +101,7 @@ impl Transfers {
         self.probe_tail(lent, transfer, tail);
     }
 
-    /// Asks after the message by its last packet: the answer tells which others are lost.
+    /// Probes the message with its last packet: the answer shows which others are lost.
     fn probe_tail(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, tail: u32) {
         let now = lent.context.moment.now();
         let (session, way) = self.stream_of(lent, transfer);
@@ -117,7 +119,7 @@ impl Transfers {
         self.send_again(lent, transfer, tail);
     }
 
-    /// How long nothing may come after `probes` probes in a row.
+    /// How long no packet may arrive after `probes` probes in a row.
     fn patience_after(&self, lent: &Lent<'_>, transfer: TransferIdx, probes: u8) -> Nanos {
         let timeout = self.timeout(lent, lent.calls.session_of(self.at(transfer).call));
         match probes.checked_sub(PROBES) {
@@ -132,7 +134,7 @@ impl Transfers {
         }
     }
 
-    /// Time without an answer after which something counts as lost for want of a better sign.
+    /// Time without an answer after which a packet counts as lost, if nothing else shows it.
     fn timeout(&self, lent: &Lent<'_>, session: SessionIdx) -> Nanos {
         let config = &lent.context.config;
         let line = lent.sessions.at(session);

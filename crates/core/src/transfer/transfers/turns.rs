@@ -1,9 +1,9 @@
-//! Turns of large messages: which of a session's sends next, and how much.
+//! Turns of large messages: which message of a session sends next, and how many packets.
 //!
-//! A window is the session's, for each way, and so is a rate; credits are the session's. The
-//! messages of one way share them in turns of [`QUANTUM`] packets, so that equal messages take
-//! about as long. Called by `transfers/sending.rs` for its queue and when a message
-//! ends, and by `congestion/pacing.rs` when a packet's time has come.
+//! Window and rate belong to the session, one for each way, and so do the credits. The messages of
+//! one way share them in turns of [`QUANTUM`] packets, so that equal messages take about as long.
+//! Called by `transfers/sending.rs` for its queue and when a message ends, and by
+//! `congestion/pacing.rs` when a packet's time has come.
 
 use crate::congestion::Way;
 use crate::congestion::wheel::Paced;
@@ -12,21 +12,21 @@ use crate::packet::words::HEADER_BYTES;
 use crate::time::Nanos;
 use crate::transfer::transfers::{Lent, Transfers};
 
-/// Packets that one message may send, or ask for by one RFR, before another one of the endpoint has
-/// its turn, so that neither fills a queue on its own.
+/// Packets that one message may send, or ask for by one RFR, before another message of the endpoint
+/// has its turn, so that no message fills a queue on its own.
 const TURN: u32 = 16;
 /// Packets that one RFR of a paced session may ask for (design §7).
 const MOST_ASKED_PACED: u32 = 4;
 
 impl Transfers {
-    /// Puts the message into the queue of those that may send.
+    /// Puts the message into the queue of messages that may send.
     pub(super) fn send_later(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) {
         if self.queue(transfer) {
             lent.context.agenda.call_attention();
         }
     }
 
-    /// The time for which a message of a paced session has waited is here, if it still waits for
+    /// Has a message of a paced session send, because its time has come, if it still waits for
     /// that.
     pub(crate) fn on_place(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, at: Nanos) {
         let message = self.at_mut(transfer);
@@ -49,7 +49,7 @@ impl Transfers {
         }
     }
 
-    /// Sends up to [`TURN`] packets of the message. True if more could go at once.
+    /// Sends up to [`TURN`] packets of the message. True if it could send more at once.
     fn take_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx) -> bool {
         let (session, way) = self.stream_of(lent, transfer);
         match lent.sessions.at(session).flow() {
@@ -58,7 +58,7 @@ impl Transfers {
             {
                 self.take_window_turn(lent, session, way, u32::MAX)
             }
-            // A packet for its own credit takes nothing from the others.
+            // A packet that uses its own credit takes none from the others.
             FlowIdx::NONE => {
                 self.send_in_turn(lent, transfer, 1);
                 false
@@ -67,14 +67,14 @@ impl Transfers {
         }
     }
 
-    /// Session and way of a large message.
+    /// The session and the way of a large message.
     pub(super) fn stream_of(&self, lent: &Lent<'_>, transfer: TransferIdx) -> (SessionIdx, Way) {
         let idx = self.at(transfer).call;
         (lent.calls.session_of(idx), self.way_of(lent, idx))
     }
 
     /// Sends packets of the message's session whose time has come, and takes a place for the next
-    /// one. `placed`: the first has had its place. True if more could go at once.
+    /// one. `placed`: the first has had its place. True if the session could send more at once.
     fn take_paced_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -92,7 +92,8 @@ impl Transfers {
         }
     }
 
-    /// Sends what the rate allows. The place of a message is for any of its session and way.
+    /// Sends as much as the rate allows. A place that one message has taken serves any of its
+    /// session and way.
     fn take_rate_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -131,7 +132,7 @@ impl Transfers {
         sent >= TURN
     }
 
-    /// Sends what the window allows. True if more could go at once.
+    /// Sends as much as the window allows. True if the session could send more at once.
     fn take_window_turn(
         &mut self,
         lent: &mut Lent<'_>,
@@ -146,7 +147,7 @@ impl Transfers {
                 return false;
             };
             let most = match window.saturating_sub(in_flight) {
-                // A lost packet may go: the others in flight may be lost as well.
+                // A lost packet may leave: the others in flight may be lost as well.
                 0 => u32::from(sent == 0 && self.at(next).has_lost()),
                 room => room.min(TURN - sent),
             };
@@ -159,7 +160,7 @@ impl Transfers {
         true
     }
 
-    /// Sends up to `most` packets of the message, and no more than what is left of its turn.
+    /// Sends up to `most` packets of the message, within the rest of its turn.
     fn send_in_turn(&mut self, lent: &mut Lent<'_>, transfer: TransferIdx, most: u32) -> u32 {
         let most = most.min(self.at(transfer).turn_left());
         let sent = self.send_some(lent, transfer, most);
@@ -168,7 +169,8 @@ impl Transfers {
         sent
     }
 
-    /// Packets in flight of the session's messages in one way, and whose turn it is.
+    /// Counts the packets in flight of the session's messages in one way, and finds the message
+    /// whose turn it is.
     fn survey(&self, lent: &Lent<'_>, session: SessionIdx, way: Way) -> Survey {
         let slots = lent.sessions.at(session).slots();
         let mut survey = Survey::default();
@@ -197,14 +199,14 @@ impl Transfers {
         next.is_some_and(|(_, again)| again || self.has_credit(lent, transfer))
     }
 
-    /// A message of the session has ended: the next one in its way may send.
+    /// Lets the next message in the way of one that has ended send.
     pub(super) fn pass_turn(&mut self, lent: &mut Lent<'_>, session: SessionIdx, way: Way) {
         if let Some(next) = self.survey(lent, session, way).next {
             self.send_later(lent, next);
         }
     }
 
-    /// Lets a packet of the message wait for its time. False: it may leave at once.
+    /// Takes a place for a packet of the message, which waits for it. False: it may leave at once.
     pub(super) fn wait_for_place(
         &mut self,
         lent: &mut Lent<'_>,
@@ -230,8 +232,8 @@ impl Transfers {
         true
     }
 
-    /// Bytes that a packet of the message takes on the wire: its own, or those that an RFR for it
-    /// asks for.
+    /// Bytes that a packet of the message takes on the wire: its own, or those that an RFR asks for
+    /// with it.
     pub(super) fn bytes_of(&self, lent: &Lent<'_>, idx: CallIdx, packet: u32) -> u32 {
         let line = lent.sessions.at(lent.calls.session_of(idx));
         let data_size = line.terms().data_size;
@@ -254,6 +256,6 @@ impl Transfers {
 struct Survey {
     /// Their packets that have left, and neither arrived nor are lost.
     in_flight: u32,
-    /// The one whose turn it is, of those that have something to send.
+    /// The message whose turn it is, among those that can send.
     next: Option<TransferIdx>,
 }
