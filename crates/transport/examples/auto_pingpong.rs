@@ -1,6 +1,6 @@
 //! Measures what `auto` costs on top of `shm`: the round trip of a 56-byte packet between two
-//! threads over `shm`, over `auto` where all peers share memory, and over `auto` where a further
-//! peer is known over UDP, so that the socket is looked at from time to time.
+//! threads over `shm`, over `auto` where all peers share memory, and over `auto` with a further
+//! peer over UDP, so that the endpoint looks at the socket from time to time.
 //!
 //! `cargo run --release -p dunlin-transport --example auto_pingpong [ROUNDS]`. Each round measures
 //! everything once; figures are medians over the rounds.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Every run measures the bare hardware and the transport in turn, between two threads and between
-//! two processes; the medians and their ratio are printed. Each packet carries a fresh counter
-//! that the other side reads and answers with a function of.
+//! two processes; the medians and their ratio are printed. Each packet carries a fresh counter,
+//! which the other side reads; it answers with a function of the counter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -22,7 +22,7 @@ type End = (Halves<ShmRx, ShmTx>, PeerId);
 const ROUND_TRIPS: u64 = 300_000;
 const PACKETS: u64 = 4_000_000;
 const RING: usize = 2048;
-/// Packets that may be under way before the sender hears of their arrival.
+/// Packets that may be under way before the sender learns of their arrival.
 const WINDOW: u64 = 1536;
 const ACK_EVERY: u64 = 256;
 
@@ -113,7 +113,7 @@ fn pin(core: usize) {
     run_on(&[core]);
 }
 
-/// Where this thread may run, and every thread that it makes from now on.
+/// Restricts this thread, and every thread that it makes from now on, to these cores.
 fn run_on(cores: &[usize]) {
     // SAFETY: the set is plain data, and the call reads as much as it is told.
     unsafe {
@@ -133,7 +133,7 @@ fn cells() -> Vec<Cell> {
     std::iter::repeat_with(cell).take(RING).collect()
 }
 
-/// The cell that packet `n` goes through.
+/// The cell of packet `n`.
 #[expect(clippy::cast_possible_truncation, reason = "the remainder is small")]
 const fn slot(n: u64) -> usize {
     (n % RING as u64) as usize

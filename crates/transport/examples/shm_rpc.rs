@@ -1,16 +1,16 @@
 //! RPCs between two endpoints over shared memory, in one thread and with a clock that only counts,
 //! so that every run executes the same instructions. `cargo xtask budget` runs it under callgrind
-//! and compares it with `budget.toml`; `xtask/outside` builds it as a program of others.
+//! and compares it with `budget.toml`; `xtask/outside` builds it as a program outside the
+//! workspace.
 //!
 //! ```text
 //! cargo run --release -p dunlin-transport --example shm_rpc -- \
 //!     [SIZE] [IN_FLIGHT] [SESSIONS] [COUNT] [deadline]
 //! ```
 //!
-//! `SIZE` is 8, 32, 56, 200 or 1000 bytes each way, or 32 with a deadline on every call. With none
-//! in flight, `COUNT` iterations of each endpoint find nothing to do; else `COUNT` RPCs do.
-//! The counted part is [`counted`]: the client's part in [`client_turn`], the server's in
-//! [`server_turn`]. The last line printed is the number of RPCs or iterations in there.
+//! `SIZE` is 8, 32, 56, 200 or 1000 bytes each way, or 32 with a deadline on every call. If
+//! `IN_FLIGHT` is 0, the program counts `COUNT` idle iterations of each endpoint; otherwise `COUNT`
+//! RPCs.
 //!
 //! The client writes fresh numbers to the beginning of each request, and one to its end if it is
 //! longer; the server reads them and answers their sum at the same places, where the client checks
@@ -37,7 +37,7 @@ const WARM_UP: u64 = 2000;
 /// A deadline far beyond the end of the run.
 const AFTER: Nanos = Nanos::from_secs(10);
 
-/// Time goes on by this much at each reading of the clock.
+/// Each reading of the clock advances it by this much.
 const TICK: Nanos = Nanos(100);
 
 struct Ticks(Nanos);
@@ -90,7 +90,7 @@ pub(crate) fn main() {
     println!("{counted}");
 }
 
-/// Runs with messages of `SIZE` bytes; returns how many RPCs or iterations counted.
+/// Runs with messages of `SIZE` bytes; returns the number of counted RPCs or iterations.
 fn run<const SIZE: usize, const DEADLINE: bool>(plan: &Plan) -> u64 {
     let (mut client, mut server, sessions) = connected::<SIZE, DEADLINE>(plan);
     for slot in 0..plan.in_flight.max(1) {
@@ -111,16 +111,17 @@ fn run<const SIZE: usize, const DEADLINE: bool>(plan: &Plan) -> u64 {
     done
 }
 
-/// All that counts happens in here.
+/// Runs the counted part.
 #[inline(never)]
 fn counted(work: impl FnOnce() -> u64) -> u64 {
     work()
 }
 
-/// Turns until `rpcs` more are complete, or a few more than that; returns how many.
+/// Takes turns until at least `rpcs` more are complete; returns their number.
 fn exchange(client: &mut ClientRpc, server: &mut ServerRpc, rpcs: u64) -> u64 {
     let begin = client.app().completed;
-    // One RPC takes a turn or two. Without this limit, a lost call would be waited for for ever.
+    // One RPC takes a turn or two. Without this limit, the program would wait for a lost call for
+    // ever.
     for _ in 0..10 * (rpcs + WARM_UP) {
         client_turn(client);
         server_turn(server);
@@ -132,7 +133,7 @@ fn exchange(client: &mut ClientRpc, server: &mut ServerRpc, rpcs: u64) -> u64 {
     panic!("{rpcs} RPCs do not complete");
 }
 
-/// Turns in which nothing comes; returns how many.
+/// Takes turns in which no packet comes; returns their number.
 fn idle(client: &mut ClientRpc, server: &mut ServerRpc, turns: u64) -> u64 {
     for _ in 0..turns {
         client_turn(client);
@@ -141,13 +142,13 @@ fn idle(client: &mut ClientRpc, server: &mut ServerRpc, turns: u64) -> u64 {
     turns
 }
 
-/// What the client does for the requests in flight: takes the responses, sends the next requests.
+/// The client's work for the requests in flight: takes the responses, sends the next requests.
 #[inline(never)]
 fn client_turn(client: &mut ClientRpc) {
     client.run_once();
 }
 
-/// What the server does for them: takes the requests, sends the responses.
+/// The server's work for them: takes the requests, sends the responses.
 #[inline(never)]
 fn server_turn(server: &mut ServerRpc) {
     server.run_once();
@@ -168,7 +169,7 @@ fn connected<const SIZE: usize, const DEADLINE: bool>(
         Rpc::new((), clock(), there, config, 2, None).expect("the options are in range");
     server.on(SUM, answer::<SIZE>);
     client.on_completion(complete::<SIZE, DEADLINE>);
-    // No call waits for a slot: a session alone has room for all that are in flight.
+    // No call waits for a slot: each session has room for all of its calls.
     let room = u32::try_from(plan.in_flight / plan.sessions).expect("few");
     let options = SessionOptions {
         window: SessionOptions::DEFAULT.window.max(room),
@@ -180,7 +181,7 @@ fn connected<const SIZE: usize, const DEADLINE: bool>(
     (client, server, sessions)
 }
 
-/// Two ends of a channel as two processes have them.
+/// Two ends of a channel, like those of two processes.
 fn ends() -> (End, End) {
     let open = || Shm::open(Options::default()).expect("shared memory");
     let (mut a, mut b) = (open(), open());
@@ -222,7 +223,7 @@ fn complete<const SIZE: usize, const DEADLINE: bool>(
     assert_eq!(done.result, Ok(()));
     let first = done.tag.0;
     let sum: u64 = numbers::<SIZE>(|place| first + place).into_iter().sum();
-    // Word by word: a comparison of arrays is a call of `memcmp` on some processors.
+    // Word by word, because a comparison of arrays is a call of `memcmp` on some processors.
     let answers = read::<SIZE>(done.response.data()).into_iter();
     let pairs = answers.zip(numbers::<SIZE>(|_| sum));
     let difference = pairs.fold(0, |all, (answer, right)| all | (answer ^ right));
@@ -273,7 +274,7 @@ fn write<const SIZE: usize>(out: &mut [u8], of: impl Fn(u64) -> u64) {
     }
 }
 
-/// Where the number of a place lies in a message of `SIZE` bytes, in words.
+/// The index of a place's number in a message of `SIZE` bytes, in words.
 #[inline]
 fn at<const SIZE: usize>(place: u64) -> usize {
     match usize::try_from(place) {

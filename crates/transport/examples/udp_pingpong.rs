@@ -1,4 +1,4 @@
-//! Measures the `udp` transport against the system calls it is made of, over loopback.
+//! Measures the `udp` transport against its system calls, over loopback.
 //!
 //! `cargo run --release -p dunlin-transport --example udp_pingpong [ROUNDS]` prints the round trip
 //! of a 56-byte packet (24 inline and 32 of a msgbuf), raw and through the two halves, and the
@@ -93,7 +93,7 @@ impl std::fmt::Display for Spread {
     }
 }
 
-/// Two endpoints that know each other, and how the first calls the second and the reverse.
+/// Two endpoints that know each other, and the number by which each knows the other.
 fn pair(options: &Options) -> ((Endpoint, PeerId), (Endpoint, PeerId)) {
     let mut a = Udp::open(options).expect("loopback has ports");
     let mut b = Udp::open(options).expect("loopback has ports");
@@ -125,7 +125,7 @@ fn number(packet: &[u8]) -> u64 {
     u64::from_le_bytes(*packet.first_chunk().expect("packets have 56 bytes"))
 }
 
-/// Sends what comes back until a packet has the number `u64::MAX`.
+/// Sends each packet back until one has the number `u64::MAX`.
 fn echo((mut endpoint, peer): (Endpoint, PeerId)) {
     let mut pool = Pool::new(PoolConfig::default()).expect("memory for a pool");
     let buf = pool.alloc(PACKET - 24).expect("memory for a packet");
@@ -168,7 +168,7 @@ fn median_of(mut round_trip: impl FnMut(u64)) -> f64 {
     spans[spans.len() / 2]
 }
 
-/// Packets per second that arrive.
+/// Packets that arrive per second.
 fn stream(options: &Options) -> f64 {
     let ((mut from, peer), (to, _)) = pair(options);
     received_during(to, |stop| {
@@ -264,7 +264,7 @@ fn raw_ping_pong() -> f64 {
     rtt
 }
 
-/// Packets per second that arrive, without the transport: `sendmmsg` of 32 to `recvmmsg` of 32.
+/// Packets that arrive per second without the transport: `sendmmsg` of 32 to `recvmmsg` of 32.
 fn raw_stream() -> f64 {
     let ((from, _), (to, mut to_addr)) = (raw_socket(), raw_socket());
     let stop = AtomicBool::new(false);

@@ -1,13 +1,13 @@
-//! How two endpoints become known to each other, for every transport (design §9, §12).
+//! How two endpoints get to know each other, for every transport (design §9, §12).
 //!
 //! A transport cannot reach a peer before the control plane has carried an [`Offer`] to it and an
 //! answer back. The client side calls [`Connect::offer`], the server side [`Connect::accept`], the
 //! client side [`Connect::complete`] or [`Connect::abandon`]. The nexus moves the bytes and, over
 //! a UNIX socket, the descriptors; it understands neither.
 //!
-//! A transport that chooses among others for each peer puts what they say into one offer. On its
-//! way through the control plane it is apart again ([`Connect::parts`]), each part under the kind
-//! of what carries it, so that endpoints meet that have one kind in common.
+//! A transport that chooses one of several for each peer puts their offers into one. On the way
+//! through the control plane its parts are separate ([`Connect::parts`]), each under the kind of
+//! its transport, so that two endpoints meet if they have one kind in common.
 //!
 //! Invariants:
 //! - Nothing here runs on the data path; it may allocate and call the kernel.
@@ -15,8 +15,8 @@
 //! - An offer comes from another process. A transport checks every byte and every descriptor of
 //!   it and answers with a [`ConnectError`]; it never panics and never blocks.
 //! - A peer is counted: one use for each `accept` and each `complete`, given back by `release`.
-//!   [`Connect::remove`] ends all uses at once. A [`PeerId`] that was released or removed is not
-//!   soon given to another peer; what is sent to it is dropped and counted.
+//!   [`Connect::remove`] ends all uses at once. A [`PeerId`] that was released or removed does not
+//!   soon go to another peer; packets to it are dropped and counted.
 
 use std::fmt;
 use std::io;
@@ -40,21 +40,21 @@ pub const MAX_OFFER_FDS: usize = 4;
 /// The data that endpoints exchange through the control plane so that packets can flow.
 #[derive(Debug, Default)]
 pub struct Offer {
-    /// At most [`MAX_OFFER_BYTES`], meaningful to the transport alone.
+    /// At most [`MAX_OFFER_BYTES`], which only the transport understands.
     pub bytes: Vec<u8>,
     /// At most [`MAX_OFFER_FDS`]. Always empty if the peer is on another host.
     pub fds: Vec<OwnedFd>,
 }
 
-/// The other endpoint, as far as the control plane knows it.
+/// The other endpoint, as the control plane knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerInfo {
-    /// Which endpoint.
+    /// The endpoint.
     pub endpoint: EndpointUid,
     /// It runs on this host, and the control connection can carry descriptors.
     pub same_host: bool,
     /// It says that it is a thread of this process. Any process can say so: a transport may choose
-    /// by it what to offer, and must not trust it.
+    /// its offer by it, and must not trust it.
     pub same_process: bool,
     /// Our end of the control connection, an address at which the peer reaches this host; `None` if
     /// that is a UNIX socket.
@@ -65,8 +65,8 @@ pub struct PeerInfo {
 }
 
 impl PeerInfo {
-    /// Whether the peer has come from this address, or from this host if `is_here` says that the
-    /// address is one of its (rule C12).
+    /// Whether the peer connects from this address, or from this host if `is_here` finds that the
+    /// address belongs to this host (rule C12).
     pub(crate) fn has(&self, ip: IpAddr, is_here: impl FnOnce(IpAddr) -> bool) -> bool {
         match self.remote {
             Some(remote) => remote.to_canonical() == ip.to_canonical(),
@@ -83,22 +83,21 @@ impl PeerInfo {
 #[must_use = "an offer must be completed or abandoned"]
 pub struct Pending(pub u64);
 
-/// Whether an endpoint may sleep, as [`Connect::arm`] finds.
+/// Whether an endpoint may sleep, as [`Connect::arm`] has found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arm {
-    /// Nothing has come. Whatever comes from now on makes a descriptor of [`Connect::fds`]
-    /// readable.
+    /// No packet has come. Packets from now on make a descriptor of [`Connect::fds`] readable.
     Wait,
     /// Packets may be there already: do not block, call [`Connect::disarm`] and poll.
     Ready,
 }
 
-/// Why two endpoints could not be made known to each other.
+/// Why two endpoints could not be connected.
 #[derive(Debug)]
 pub enum ConnectError {
     /// The transport cannot reach this peer, for example shared memory on another host.
     Unreachable,
-    /// The bytes of the offer are not what this transport sends.
+    /// This transport does not write such bytes into an offer.
     Malformed,
     /// The peer wants sizes that this endpoint does not accept.
     Sizes,
@@ -107,11 +106,11 @@ pub enum ConnectError {
     /// The address at which the peer wants packets is not its own, and the operator has not allowed
     /// it (rule C12).
     ForeignAddress,
-    /// The offer refers to a channel that is no longer there; a new offer will make another.
+    /// The offer refers to a channel that no longer exists; a new offer will make another.
     Gone,
     /// There are as many peers as the endpoint's options allow.
     TooManyPeers,
-    /// The operating system refused.
+    /// The kernel refused.
     Os(io::Error),
 }
 
@@ -147,13 +146,13 @@ impl From<io::Error> for ConnectError {
     }
 }
 
-/// A transport whose peers are made known by offers through the control plane.
+/// A transport whose peers meet by offers through the control plane.
 pub trait Connect: Transport {
-    /// The kind of its offers, from the table of [`TransportKind`]; 0, which is none, for a
+    /// The kind of its offers, from the table of [`TransportKind`]; 0, which is no kind, for a
     /// transport whose offers have parts of several kinds.
     const KIND: u8 = 0;
 
-    /// The client side begins: what it has to tell `peer`.
+    /// Begins at the client side: makes the offer to `peer`.
     ///
     /// # Errors
     /// `Unreachable`, `TooManyPeers`, `Os`.
@@ -163,11 +162,11 @@ pub trait Connect: Transport {
         peer: &PeerInfo,
     ) -> Result<(Pending, Offer), ConnectError>;
 
-    /// The server side takes an offer and answers it. It uses the channel that this pair of
-    /// endpoints already has, if the offer says so. From now on `peer` counts one use more.
+    /// Takes an offer at the server side and answers it. It uses the channel that this pair of
+    /// endpoints already has, if the offer says so. From now on `peer` has one use more.
     ///
     /// # Errors
-    /// Any; the transport is then as it was before.
+    /// Any; the transport is then unchanged.
     fn accept(
         rx: &mut Self::Rx,
         tx: &mut Self::Tx,
@@ -175,7 +174,7 @@ pub trait Connect: Transport {
         offer: Offer,
     ) -> Result<(PeerId, Offer), ConnectError>;
 
-    /// The client side ends: packets can flow. From now on the peer counts one use more.
+    /// Ends at the client side: packets can flow. From now on the peer has one use more.
     ///
     /// # Errors
     /// `Malformed`, `Sizes`, `Descriptor`, `Gone`, `Os`; the offer is then abandoned.
@@ -186,43 +185,43 @@ pub trait Connect: Transport {
         answer: Offer,
     ) -> Result<PeerId, ConnectError>;
 
-    /// An offer or an answer of this transport, by kind, best first.
+    /// The parts of an offer or an answer of this transport, by kind, best first.
     fn parts(offer: Offer) -> Vec<(TransportKind, Offer)> {
         vec![(TransportKind(Self::KIND), offer)]
     }
 
-    /// Another transport's offer, as far as this one understands it.
+    /// The parts of another transport's offer that this one understands, as one offer.
     ///
     /// # Errors
-    /// `Unreachable` if there is nothing of a kind that it knows, `Sizes` if there is too much.
+    /// `Unreachable` if it knows none of the kinds, `Sizes` if the parts are too long.
     fn whole(parts: Vec<(TransportKind, Offer)>) -> Result<Offer, ConnectError> {
         of_kind(Self::KIND, parts).ok_or(ConnectError::Unreachable)
     }
 
-    /// Most data bytes in a packet to and from this peer, where it is less than the limit of the
-    /// endpoint. Both sides find the same.
+    /// Most data bytes in a packet to and from this peer, if that is less than the limit of the
+    /// endpoint. Both sides compute the same number.
     fn data_size(_rx: &Self::Rx, _tx: &Self::Tx, _peer: PeerId) -> u32 {
         u32::MAX
     }
 
-    /// No answer came, or a refusal.
+    /// Gives an offer up, because no answer came, or a refusal.
     fn abandon(rx: &mut Self::Rx, tx: &mut Self::Tx, pending: Pending);
 
-    /// One session fewer uses this peer; after the last, its resources go.
+    /// Takes away one use of this peer; after the last, its resources go.
     fn release(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
-    /// The peer is dead: its resources go at once, whatever they hold, even if packets name them.
-    /// Frames of the current burst stay valid.
+    /// Removes a dead peer: its resources go at once, even if packets name them. Frames of the
+    /// current burst stay valid.
     fn remove(rx: &mut Self::Rx, tx: &mut Self::Tx, peer: PeerId);
 
-    /// Appends the descriptors to wait on for readability; they stay the same for the life of the
-    /// endpoint.
+    /// Appends the descriptors on which to wait for readability; they stay the same for the life of
+    /// the endpoint.
     fn fds(rx: &Self::Rx, tx: &Self::Tx, out: &mut Vec<RawFd>);
 
-    /// The thread is about to block on [`Connect::fds`].
+    /// Prepares to block on [`Connect::fds`].
     fn arm(rx: &mut Self::Rx, tx: &mut Self::Tx) -> Arm;
 
-    /// The thread is awake again. To be called after every `arm`, whatever it returned.
+    /// Notes that the thread is awake again. To be called after every `arm`, whatever it returned.
     fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
 
     /// The counters of both halves since the endpoint was opened.

@@ -1,7 +1,7 @@
 //! The counters of a transport: the same names for every transport, so that one report reads them
 //! all.
 //!
-//! Each half fills its own fields and leaves the others 0; [`Counters::plus`] joins them.
+//! Each half fills its own fields and leaves the others 0; [`Counters::plus`] adds them up.
 
 /// Plain numbers since the endpoint was opened. They wrap after centuries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,15 +24,15 @@ pub struct Counters {
     pub rx_packets: u64,
     /// Their bytes.
     pub rx_bytes: u64,
-    /// Frames lost because the receive queue overflowed, where the transport can know.
+    /// Frames lost because the receive queue overflowed, if the transport can know.
     pub rx_overflow: u64,
     /// Impossible contents (a ring's word or position, a frame's length): dropped, or the ring
     /// was closed.
     pub rx_corrupt: u64,
-    /// Packets whose data was named and left where it was, for the receiver to copy.
+    /// Packets by reference: the sender named their data, and the receiver copies it.
     pub tx_references: u64,
-    /// Of these, packets whose data was copied first, because it lay in memory that cannot be
-    /// shared.
+    /// Of these, packets whose data the sender copied first, because it lay in memory that cannot
+    /// be shared.
     pub tx_copied: u64,
     /// Packets by reference to memory that could not be mapped, dropped.
     pub rx_unmapped: u64,

@@ -1,7 +1,8 @@
-//! Networks of an operator, as addresses with a number of leading bits that count: those to which
-//! an endpoint sends packets although the peer that asks for them has connected from elsewhere.
+//! Networks of an operator, as addresses with a number of leading bits. An endpoint sends packets
+//! to an address in one of them even if the peer that asks for it has connected from elsewhere.
 //!
-//! Pure. Made by the program or from its settings, and asked by `udp` when a peer names an address.
+//! This file does no I/O. The program or its settings make the list, and `udp` asks it when a peer
+//! names an address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -31,13 +32,14 @@ struct Network {
 pub struct NoNetwork(String);
 
 impl Networks {
-    /// Whether the address is of one of them. One of IPv4 in its IPv6 form means the same.
+    /// Whether one of them contains the address. An IPv4 address in its IPv6 form counts as the
+    /// same.
     pub fn contains(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.0.iter().any(|network| network.contains(ip))
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -66,7 +68,7 @@ fn masked(ip: IpAddr, bits: u8) -> IpAddr {
 impl FromStr for Networks {
     type Err = NoNetwork;
 
-    /// Reads addresses and networks (`ADDRESS/BITS`) with commas between them.
+    /// Reads addresses and networks (`ADDRESS/BITS`) separated by commas.
     fn from_str(text: &str) -> Result<Self, NoNetwork> {
         let parts = text.split(',').map(str::trim);
         let parts = parts.filter(|part| !part.is_empty());
@@ -86,7 +88,8 @@ impl FromStr for Network {
         let base: IpAddr = ip.parse().map_err(|_| wrong())?;
         let most = if base.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(most);
-        // A bit that does not count is a slip: 10.1.0.0/8 may have been meant for 10.1.0.0/16.
+        // A bit beyond the first ones is probably a slip: 10.1.0.0/8 may have been meant for
+        // 10.1.0.0/16.
         if bits > most || masked(base, bits) != base {
             return Err(wrong());
         }

@@ -1,5 +1,5 @@
-//! No memory is allocated for an RPC over shared memory, whatever becomes of it: the
-//! proofs of `dunlin-core`, over the real transport in one thread.
+//! No memory is allocated for an RPC over shared memory, however it ends: the proofs of
+//! `dunlin-core`, over the real transport in one thread.
 
 use dunlin_testkit::allocations::World;
 use dunlin_testkit::counting::Counting;

@@ -60,7 +60,7 @@ impl Endpoint {
         self.tx.burst(&[item(peer, byte)]);
     }
 
-    /// Bursts until frames come, at most `bursts` times; the first byte of each frame.
+    /// Polls until frames come, at most `bursts` times; returns the first byte of each frame.
     fn take(&mut self, bursts: usize) -> Vec<u8> {
         let count = (0..bursts)
             .map(|_| self.rx.burst())
@@ -79,7 +79,7 @@ impl Endpoint {
         Auto::disarm(&mut self.rx, &mut self.tx);
     }
 
-    /// The first byte of each frame that comes next.
+    /// The first byte of each frame of the next burst that has any.
     fn next(&mut self) -> Vec<u8> {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(5) {
@@ -91,7 +91,7 @@ impl Endpoint {
         panic!("nothing came");
     }
 
-    /// Waits until the socket has something.
+    /// Waits until a datagram is in the socket.
     fn await_datagram(&self) {
         let mut fds: Vec<RawFd> = Vec::new();
         Auto::fds(&self.rx, &self.tx, &mut fds);
@@ -132,7 +132,7 @@ fn item(peer: PeerId, byte: u8) -> TxItem {
     }
 }
 
-/// Makes both known to each other: how the first calls the second, and the reverse.
+/// Makes both known to each other; returns the number by which each knows the other.
 fn connect(a: &mut Endpoint, b: &mut Endpoint, same_host: bool) -> (PeerId, PeerId) {
     let (pending, offer) = a.offer(&b.info(same_host));
     let (to_a, answer) = b.accept(&a.info(same_host), offer);
@@ -251,7 +251,7 @@ fn busy_shared_memory_does_not_keep_datagrams_waiting() {
             }
         }
         assert!(bursts <= 33, "{bursts}");
-        // The packet that the datagram went ahead of.
+        // This packet was sent before the datagram.
         assert_eq!(a.take(1), [1]);
     }
 }
@@ -261,7 +261,7 @@ fn an_idle_endpoint_finds_a_datagram_soon() {
     let (mut a, mut near, mut far) = (Endpoint::new(1), Endpoint::new(2), Endpoint::new(3));
     connect(&mut a, &mut near, true);
     let (_, far_to_a) = connect(&mut a, &mut far, false);
-    // Long after the last one.
+    // Long after the last datagram.
     assert_eq!(a.take(1_000_000), []);
     let before = a.syscalls();
     far.send(far_to_a, 1);

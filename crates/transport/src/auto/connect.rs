@@ -1,4 +1,5 @@
-//! How `auto` endpoints become known to each other: both transports offer, the acceptor chooses.
+//! Setting up peers of `auto` endpoints: the client offers both transports, the acceptor chooses
+//! one.
 
 use std::os::fd::RawFd;
 
@@ -99,7 +100,7 @@ impl Connect for Auto {
     }
 
     fn parts(offer: Offer) -> Vec<(TransportKind, Offer)> {
-        // It is one that `encode` has made.
+        // Only `encode` makes offers, so this one decodes.
         Parts::decode(offer).unwrap_or_default().into_kinds()
     }
 
@@ -153,7 +154,7 @@ impl Connect for Auto {
     }
 
     fn disarm(rx: &mut AutoRx, tx: &mut AutoTx) {
-        // The endpoint does not know which transport woke it, or kept it awake.
+        // The endpoint does not know which transport woke it or kept it awake.
         rx.turns.on_doubt();
         Udp::disarm(&mut rx.udp, &mut tx.udp);
         if let Some((shm_rx, shm_tx)) = shm_halves(rx, tx) {
@@ -177,7 +178,7 @@ fn shm_halves<'a>(
     rx.shm.as_mut().zip(tx.shm.as_mut())
 }
 
-/// The offer of shared memory to `peer`; none if it cannot or need not be tried.
+/// The offer of shared memory to `peer`; none if that cannot work, or needs no try.
 fn offer_shm(rx: &mut AutoRx, tx: &mut AutoTx, peer: &PeerInfo) -> Option<(Pending, Offer)> {
     if !peer.same_host || !tx.offered.may_use_shm(peer.endpoint) {
         return None;
@@ -275,7 +276,8 @@ fn count_use(rx: &mut AutoRx, tx: &mut AutoTx, peer: PeerId) {
     count_transports(rx, tx);
 }
 
-/// Tells `turns` what may bring packets now. An offer that waits may be answered over either.
+/// Tells `turns` which transports may bring packets now. The peer may answer a waiting offer over
+/// either.
 fn count_transports(rx: &mut AutoRx, tx: &AutoTx) {
     let udp_used = tx.uses.udp_peers() > 0 || !tx.offered.is_empty();
     rx.turns.on_peers(tx.uses.shm_peers() > 0, udp_used);

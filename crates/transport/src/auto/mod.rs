@@ -1,14 +1,14 @@
 //! The `auto` transport: shared memory and UDP in one endpoint, chosen for each peer (design §12).
 //!
-//! An offer holds what both transports have to say. The side that accepts takes shared memory if
-//! the peer is on this host and everything about it works, and UDP otherwise; the answer says
-//! which. If the offering side then cannot complete shared memory, its next offer to that endpoint
-//! holds UDP alone. Each of the two is an offer of its own kind to the control plane, so that an
-//! endpoint of `shm` or `udp` alone is met over what it has.
+//! An offer has a part for each transport. The side that accepts takes shared memory if the peer is
+//! on this host and everything about it works, and UDP otherwise; the answer names the choice. If
+//! the offering side then cannot complete shared memory, its next offer to that endpoint holds UDP
+//! alone. Each part is an offer of its own kind to the control plane, so that an endpoint that has
+//! only `shm` or `udp` can be reached over that.
 //!
-//! The top bit of a [`PeerId`] tells the transports apart: it is set for UDP. A burst has frames of
-//! one of them. Looking at the socket costs a system call, as much as a whole round trip over
-//! shared memory may take; `turns` decides when it is worth it.
+//! The top bit of a [`PeerId`] tells the transports apart: it is set for UDP. All frames of a burst
+//! come from one of them. A look at the socket costs a system call, which may take as long as a
+//! whole round trip over shared memory; `turns` decides when it is worth that.
 //!
 //! [`PeerId`]: dunlin_core::transport::PeerId
 
@@ -49,9 +49,9 @@ impl Transport for Auto {
 impl Auto {
     /// Opens an endpoint on both transports.
     ///
-    /// Packets have the data size of what carries them ([`Connect::data_size`]). The limit is that
-    /// of shared memory, which larger packets over UDP are cut down to: were it larger, an answer
-    /// could ask for more than this side's rings take.
+    /// Packets have the data size of the transport that carries them ([`Connect::data_size`]). The
+    /// limit is that of shared memory, which also caps larger packets over UDP: with a larger
+    /// limit, an answer could ask for more than this side's rings hold.
     ///
     /// [`Connect::data_size`]: crate::connect::Connect::data_size
     ///
@@ -74,7 +74,7 @@ impl Auto {
             limits: Limits {
                 data_size: shm.limits.data_size,
                 rx_queue: udp.limits.rx_queue.min(shm.limits.rx_queue),
-                // Shared memory has credits alone; rates are for the network.
+                // Over shared memory only credits limit packets; rates are for the network.
                 line_rate: udp.limits.line_rate,
             },
         })

@@ -1,9 +1,9 @@
 //! Offers of `auto` endpoints: those of its transports, one after the other.
 //!
 //! A part is: its kind (rule C1), number of descriptors, number of bytes, bytes. An offer has one
-//! part or two, an answer has one. The control plane carries the parts apart from each other, each
-//! as an offer of its kind. Every byte that comes in is checked. Also owns the table of offers that
-//! wait for answers. Called by `connect`.
+//! part or two, an answer has one. The control plane carries each part separately, as an offer of
+//! its kind. Every received byte is checked. This file also owns the table of offers that wait for
+//! answers. Called by `connect`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::connect::{
 use crate::shm::Shm;
 use crate::udp::Udp;
 
-/// Most offers that wait for answers. The nexus ends each after a while.
+/// Most offers that wait for answers. The nexus gives each up after a while.
 const MAX_OFFERED: usize = 1 << 16;
 
 const _: () = {
@@ -35,7 +35,7 @@ pub(super) struct Parts {
 /// An offer that waits for its answer.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    /// The endpoint that it went to.
+    /// The endpoint to which it went.
     pub(super) endpoint: EndpointUid,
     /// The part of shared memory, if it had one.
     pub(super) shm: Option<Pending>,
@@ -43,7 +43,7 @@ pub(super) struct Waiting {
     pub(super) udp: Pending,
 }
 
-/// All offers that wait for answers, and what was learnt from earlier ones.
+/// All offers that wait for answers, and the lessons of earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Offered {
     waiting: HashMap<u64, Waiting>,
@@ -53,7 +53,7 @@ pub(super) struct Offered {
 }
 
 impl Offered {
-    /// True if one offer more may wait.
+    /// True if one more offer may wait.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.len() < MAX_OFFERED
     }
@@ -63,21 +63,21 @@ impl Offered {
         self.waiting.is_empty()
     }
 
-    /// An offer was made.
+    /// Keeps a new offer.
     pub(super) fn insert(&mut self, waiting: Waiting) -> Pending {
         self.next += 1;
         self.waiting.insert(self.next, waiting);
         Pending(self.next)
     }
 
-    /// The offer ends. `None` if there was no such offer.
+    /// Ends an offer. `None` if there was no such offer.
     pub(super) fn remove(&mut self, pending: &Pending) -> Option<Waiting> {
         self.waiting.remove(&pending.0)
     }
 
-    /// Shared memory with this endpoint failed on our side.
+    /// Notes that shared memory with this endpoint failed on our side.
     pub(super) fn give_up_shm(&mut self, endpoint: EndpointUid) {
-        // A process that meets this many strangers may forget some: they fail once more.
+        // A process that meets this many endpoints may forget some: they fail once more.
         if self.without_shm.len() >= MAX_OFFERED {
             self.without_shm.clear();
         }
@@ -139,7 +139,7 @@ impl Parts {
         }
     }
 
-    /// Takes an offer apart. Descriptors that did not come along are the transport's to miss.
+    /// Splits an offer into its parts. Missing descriptors are left for the transport to find.
     ///
     /// # Errors
     /// `Malformed` if the bytes are not parts, or one comes twice.

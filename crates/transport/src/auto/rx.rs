@@ -1,8 +1,8 @@
 //! The receiving half: shared memory, and from time to time the socket.
 //!
-//! Invariant: the frames of a burst are those of the transport named by `source`; the other one has
-//! not been asked since, so what it has yet to show waits for a later burst. Called by the event
-//! loop, and by `connect`.
+//! Invariant: the frames of a burst come from the transport that `source` names; the other one has
+//! not been polled since, so its frames wait for a later burst. Called by the event loop, and by
+//! `connect`.
 
 use dunlin_core::transport::{Frame, Rx};
 
@@ -20,7 +20,7 @@ pub struct AutoRx {
     source: Source,
 }
 
-/// Where the frames of the current burst lie.
+/// The transport of the current burst's frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
     Shm,
@@ -37,7 +37,8 @@ impl AutoRx {
         }
     }
 
-    /// Looks at the socket. Kept apart so that the path through shared memory stays short.
+    /// Looks at the socket. A function of its own, so that the path through shared memory stays
+    /// short.
     #[inline(never)]
     fn look_at_socket(&mut self) -> usize {
         let count = self.udp.burst();

@@ -1,22 +1,22 @@
 //! When to look at the socket.
 //!
-//! A look costs a system call (200 to 300 ns where nothing waits), a look at shared memory a few
-//! nanoseconds. So bursts draw on a budget, and the socket is looked at when it is used up: after
-//! 32 bursts that found packets in shared memory (design §12), or 1024 that found nothing, which is
-//! some ten microseconds of spinning and keeps the share of such looks at a few percent. Two cases
-//! differ:
+//! A look at the socket costs a system call (200 to 300 ns if it is empty), a look at shared memory
+//! a few nanoseconds. So bursts draw on a budget, and the endpoint looks at the socket when it is
+//! used up: after 32 bursts that found packets in shared memory (design §12), or 1024 that found
+//! none, which is some ten microseconds of spinning and keeps the share of such looks at a few
+//! percent. Two cases differ:
 //! - if datagrams came lately, or no peer uses shared memory, every burst that finds nothing uses
-//!   up the budget: then the latency of UDP is what counts;
-//! - if no peer uses UDP and none has been told our address, the budget is never used up.
+//!   up the budget: then the latency of UDP counts;
+//! - if no peer uses UDP and none knows our address, the budget is never used up.
 //!
 //! Pure; called by `rx` for each burst and by `connect` when peers come and go.
 
 /// Idle bursts between two looks at the socket.
 const BUDGET: u32 = 1024;
-/// The cost of a burst that found packets in shared memory: the 32nd is the last.
+/// The cost of a burst that found packets in shared memory: the 32nd uses up the budget.
 const BUSY_COST: u32 = BUDGET / 32;
-/// Looks at the socket that found nothing, after which datagrams no longer count as recent: about
-/// 60 µs, longer than a round trip in a datacenter.
+/// Number of empty looks at the socket after which datagrams no longer count as recent: about 60
+/// µs, longer than a round trip in a datacenter.
 const RECENT: u32 = 256;
 
 /// The budget of bursts without a look at the socket.
@@ -33,7 +33,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// For an endpoint without peers.
+    /// The turns of an endpoint without peers.
     pub(super) const fn new() -> Self {
         let (shm_used, udp_used) = (false, false);
         Self {
@@ -46,37 +46,38 @@ impl Turns {
         }
     }
 
-    /// Peers have come or gone. Each is true if a peer may use the transport to reach us.
+    /// Notes that peers have come or gone. Each argument is true if a peer may use the transport to
+    /// reach us.
     pub(super) fn on_peers(&mut self, shm_used: bool, udp_used: bool) {
         self.shm_used = shm_used;
         self.udp_used = udp_used;
         self.set_costs();
     }
 
-    /// Something may wait in the socket, used or not.
+    /// Has the next burst look at the socket, where packets may wait, used or not.
     pub(super) fn on_doubt(&mut self) {
         self.left = 0;
     }
 
-    /// True if this burst is to look at the socket first.
+    /// True if this burst must look at the socket first.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.left == 0
     }
 
-    /// The burst found packets in shared memory.
+    /// Notes that the burst found packets in shared memory.
     #[inline]
     pub(super) fn on_busy(&mut self) {
         self.left = self.left.saturating_sub(self.busy_cost);
     }
 
-    /// The burst found nothing in shared memory.
+    /// Notes that the burst found no packets in shared memory.
     #[inline]
     pub(super) fn on_idle(&mut self) {
         self.left = self.left.saturating_sub(self.idle_cost);
     }
 
-    /// The socket was looked at.
+    /// Notes a look at the socket.
     pub(super) fn on_look(&mut self, found: bool) {
         let before = self.recent;
         self.recent = if found {

@@ -1,8 +1,8 @@
-//! The sending half: each packet goes to the transport that its peer was met on.
+//! The sending half: each packet goes to the transport over which its peer was met.
 //!
 //! Invariants: packets to one peer keep their order, and UDP gets one burst for each burst of ours.
-//! A position in the sequence counts as done when both transports are done with all they had.
-//! Called by the event loop, and by `connect`.
+//! A position in the sequence counts as done when both transports are done with all packets that
+//! they got before it. Called by the event loop, and by `connect`.
 
 use dunlin_core::transport::{LANE_LINES, Lane, LanePacket, Path, PeerId, Tx, TxItem, TxSeq};
 
@@ -11,7 +11,7 @@ use super::uses::{Uses, is_udp};
 use crate::shm::ShmTx;
 use crate::udp::UdpTx;
 
-/// Packets over UDP that are brought together out of a mixed burst.
+/// Room for the packets over UDP that a mixed burst contains.
 const MIXED: usize = 128;
 
 /// The sending half of an `auto` endpoint.
@@ -23,11 +23,11 @@ pub struct AutoTx {
     pub(super) offered: Offered,
     pub(super) uses: Uses,
     mixed: Vec<TxItem>,
-    /// The same of a lane.
+    /// The packets over UDP that a mixed lane contains.
     mixed_staged: Vec<LanePacket>,
     given: TxSeq,
     done: TxSeq,
-    /// Where each transport stood in its sequence after the last burst that it got.
+    /// The position of each transport in its sequence after its last burst.
     shm_given: TxSeq,
     udp_given: TxSeq,
 }
@@ -48,7 +48,7 @@ impl AutoTx {
         }
     }
 
-    /// Sends what may be for several peers on both transports.
+    /// Sends a burst whose packets may be for peers on both transports.
     fn send_mixed(&mut self, items: &[TxItem]) {
         for part in items.chunks(MIXED) {
             self.mixed.clear();
@@ -65,7 +65,7 @@ impl AutoTx {
 }
 
 impl AutoTx {
-    /// Sends a lane whose packets may be for several peers on both transports, and what follows.
+    /// Sends a lane whose packets may be for peers on both transports, and the items after it.
     fn send_mixed_lane(&mut self, lane: &Lane, items: &[TxItem]) {
         self.mixed_staged.clear();
         let runs = lane.packets();
@@ -91,7 +91,7 @@ impl Tx for AutoTx {
             Some(shm) if items.iter().all(|item| !is_udp(item.peer)) => {
                 self.shm_given = shm.burst(items);
             }
-            // Without shared memory `udp` counts what was meant for it as for unknown peers.
+            // Without shared memory `udp` counts packets for it as packets for unknown peers.
             None => self.udp_given = self.udp.burst(items),
             Some(_) => self.send_mixed(items),
         }
@@ -130,7 +130,7 @@ impl Tx for AutoTx {
         self.given
     }
 
-    /// Of the transport that the peer was met on.
+    /// The path of the transport over which the peer was met.
     fn path(&self, peer: PeerId) -> Option<Path> {
         match &self.shm {
             Some(shm) if !is_udp(peer) => shm.path(peer),

@@ -1,13 +1,14 @@
-//! How many peers use which transport.
+//! The number of peers on each transport.
 //!
 //! Invariant: a peer is in the table if and only if it has uses, and the two numbers count the
-//! table's entries. Called by `connect`; `tx` asks which transport an id belongs to.
+//! table's entries. Called by `connect`; `tx` asks to which transport an id belongs.
 
 use std::collections::HashMap;
 
 use dunlin_core::transport::PeerId;
 
-/// Set in the id of a peer that is reached over UDP. Both transports leave it 0; `udp` ignores it.
+/// Set in the id of a peer that is reached over UDP. Neither transport uses this bit itself; `udp`
+/// ignores it.
 const UDP_BIT: u32 = 1 << 31;
 
 /// Uses of all peers.
@@ -30,7 +31,7 @@ pub(super) fn over_udp(peer: PeerId) -> PeerId {
 }
 
 impl Uses {
-    /// One use more.
+    /// Adds a use of the peer.
     pub(super) fn add(&mut self, peer: PeerId) {
         let uses = self.by_peer.entry(peer).or_insert(0);
         *uses += 1;
@@ -39,7 +40,7 @@ impl Uses {
         }
     }
 
-    /// One use fewer.
+    /// Takes a use of the peer away.
     pub(super) fn release(&mut self, peer: PeerId) {
         match self.by_peer.get_mut(&peer) {
             Some(uses) if *uses > 1 => *uses -= 1,
@@ -47,19 +48,19 @@ impl Uses {
         }
     }
 
-    /// No use any more.
+    /// Takes all uses of the peer away.
     pub(super) fn remove(&mut self, peer: PeerId) {
         if self.by_peer.remove(&peer).is_some() {
             *self.peers(peer) -= 1;
         }
     }
 
-    /// Peers on shared memory.
+    /// The number of peers on shared memory.
     pub(super) fn shm_peers(&self) -> usize {
         self.shm_peers
     }
 
-    /// Peers over UDP.
+    /// The number of peers over UDP.
     pub(super) fn udp_peers(&self) -> usize {
         self.udp_peers
     }

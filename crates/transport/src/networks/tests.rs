@@ -1,4 +1,4 @@
-//! Networks: which addresses are in them, and texts that are none.
+//! Networks: the addresses in them, and texts that are no networks.
 
 use super::Networks;
 

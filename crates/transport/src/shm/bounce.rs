@@ -1,17 +1,17 @@
-//! Copies of data that lies in memory which no other process can map: of the user's, for example.
+//! Copies of data that lies in memory which no other process can map, such as the user's own.
 //!
-//! Invariant: the last [`COPIES`] copies hold what was copied. Nothing says when a receiver is done
-//! with one; if it is behind by more than that, it finds that an older copy was taken back, and the
-//! packet counts as lost. Called by `tx`.
+//! Invariant: the last [`COPIES`] copies stay valid. A sender never learns when a receiver is done
+//! with one; a receiver that is further behind finds that its copy was taken back, and the packet
+//! counts as lost. Called by `tx`.
 
 use std::collections::VecDeque;
 
 use dunlin_msgbuf::{BufRef, MsgBuf, Pool, PoolConfig};
 
-/// Copies that are kept: more than a session has credits by default.
+/// Number of copies that are kept: more than a session has credits by default.
 const COPIES: usize = 64;
 
-/// Copies, and where they come from. Nothing is allocated before it is needed.
+/// The copies, and the pool from which they come. Nothing is allocated before the first.
 #[derive(Debug, Default)]
 pub(super) struct Bounce {
     pool: Option<Pool>,
@@ -20,7 +20,7 @@ pub(super) struct Bounce {
 }
 
 impl Bounce {
-    /// Copies the bytes to where they can be shared. `None` if there is no memory.
+    /// Copies the bytes into memory that can be shared. `None` if there is no memory.
     #[cold]
     pub(super) fn copy(&mut self, bytes: &[u8]) -> Option<BufRef> {
         if self.pool.is_none() {
@@ -40,7 +40,7 @@ impl Bounce {
         Some(name)
     }
 
-    /// How many were made since this was asked last.
+    /// The number of copies made since the last call.
     #[inline]
     pub(super) fn take_count(&mut self) -> u64 {
         std::mem::take(&mut self.count)

@@ -1,11 +1,11 @@
 //! The memory of a ring: cells of 64 bytes, one cache line each.
 //!
-//! The first eight bytes of a packet's first cell are its *word*; the packet's bytes stand behind
-//! it and run on over the following cells, whose first eight bytes are then plain data. A 24-byte
+//! The first eight bytes of a packet's first cell are its *word*; the packet's bytes begin after it
+//! and run on over the following cells, whose first eight bytes are then plain data. A 24-byte
 //! header and 32 bytes of data are exactly one cell (design §4).
 //!
-//! Invariants: the cells outlive this view of them; indices are below the count; who may write
-//! where, and when, is the business of `ring`, which is the only caller.
+//! Invariants: the cells outlive this view of them; indices are below the count. `ring`, the only
+//! caller, decides which end may write where, and when.
 
 use std::ptr::NonNull;
 
@@ -23,7 +23,7 @@ pub(super) const ONE_CELL: usize = CELL - WORD;
 /// Most bytes of a packet that takes two cells.
 pub(super) const TWO_CELLS: usize = 2 * CELL - WORD;
 
-/// How many cells a packet of `len` bytes takes.
+/// The number of cells that a packet of `len` bytes takes.
 #[inline]
 pub(super) const fn cells_of(len: u32) -> u32 {
     const ROUND_UP: u32 = 8 + 63;
@@ -31,7 +31,7 @@ pub(super) const fn cells_of(len: u32) -> u32 {
     (len + ROUND_UP) / 64
 }
 
-/// The same for a packet that needs several: the compiler sees that there are.
+/// The number of cells for a packet that needs several, so that the compiler knows that there are.
 #[inline(always)]
 pub(super) const fn cells_of_long(len: u32) -> usize {
     const { assert!(ONE_CELL == 56 && CELL == 64) };
@@ -83,20 +83,20 @@ impl Cells {
         }
     }
 
-    /// How many there are.
+    /// The number of cells.
     #[inline]
     pub(super) const fn count(&self) -> u32 {
         self.mask + 1
     }
 
-    /// The cell of a position that counts on for ever.
+    /// The cell of a position, which counts on for ever.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the mask has 32 bits")]
     pub(super) const fn index(&self, position: u64) -> u32 {
         position as u32 & self.mask
     }
 
-    /// How often the ring has been gone round at a position.
+    /// The number of laps round the ring up to a position.
     #[inline]
     pub(super) const fn lap(&self, position: u64) -> u64 {
         position >> self.shift
@@ -108,7 +108,7 @@ impl Cells {
         self.word_at(at as usize)
     }
 
-    /// The same for an index that was compared with the count.
+    /// The word of a cell, by an index that was compared with the count.
     #[inline(always)]
     pub(super) fn word_at(&self, at: usize) -> &AtomicU64 {
         &self.cell(at).word
@@ -117,21 +117,21 @@ impl Cells {
     #[inline(always)]
     fn cell(&self, at: usize) -> &Cell {
         debug_assert!(at <= self.mask as usize);
-        // SAFETY: the index is below the count, and the cells outlive us. What other threads and
-        // processes change lies in atomics and in an `UnsafeCell`.
+        // SAFETY: the index is below the count, and the cells outlive us. Only atomics and an
+        // `UnsafeCell` are changed by other threads and processes.
         unsafe { self.first.add(at).as_ref() }
     }
 }
 
 #[cfg(not(loom))]
 impl Cells {
-    /// Where the bytes of a packet begin whose first cell is `at`.
+    /// The place where the bytes of a packet begin whose first cell is `at`.
     #[inline]
     pub(super) fn bytes(&self, at: u32) -> NonNull<u8> {
         self.bytes_at(at as usize)
     }
 
-    /// The same for an index that was compared with the count.
+    /// The same place, by an index that was compared with the count.
     #[inline(always)]
     pub(super) fn bytes_at(&self, at: usize) -> NonNull<u8> {
         debug_assert!(at <= self.mask as usize);

@@ -1,11 +1,13 @@
-//! A channel: what one pair of endpoints shares. Two rings, one for each direction, the lines in
-//! which the consumers answer, a word that says who still uses it, and a wake-up line.
+//! A channel: the memory that one pair of endpoints shares. It has two rings, one for each
+//! direction, the lines in which the consumers answer, and a word that tells which ends still use
+//! it; a wake-up line belongs to it.
 //!
 //! Invariants:
 //! - The layout is a function of the number of cells alone; both sides check the length.
 //! - Each side leaves the channel when its last session is gone, and may come back as long as the
-//!   other has not left too: who leaves second frees its side, who left first learns of it later.
-//!   So a reuse offered by a side that has not left always finds the other side (`setup`).
+//!   other has not left too: the side that leaves second frees its slot, the one that left first
+//!   learns of it later. So a side that has not left and offers reuse always finds the other side
+//!   (`setup`).
 //!
 //! Called by `setup`; `rx` and `tx` keep it alive while they use its rings.
 
@@ -22,13 +24,13 @@ use super::memory::SharedMemory;
 use super::ring::{Consumer, ConsumerLine, Producer};
 use crate::connect::{ConnectError, EndpointUid};
 
-/// Which end of a channel an endpoint is.
+/// The end of a channel at which an endpoint is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Role {
     /// It made the channel.
     Creator = 0,
-    /// It was offered the channel.
+    /// It got the channel in an offer.
     Acceptor = 1,
 }
 
@@ -43,7 +45,7 @@ pub(super) struct Channel {
     pub(super) role: Role,
     pub(super) peer: EndpointUid,
     pub(super) cells: u32,
-    /// Its memory may be read in place, and its content believed to be ours.
+    /// Its memory may be read in place, because only trusted code writes to it.
     pub(super) trusted: bool,
     line: OwnedFd,
     memory: Arc<SharedMemory>,
@@ -63,12 +65,12 @@ unsafe impl Send for Bell {}
 // SAFETY: as above.
 unsafe impl Sync for Bell {}
 
-/// What is left of a channel after one side has left it.
+/// The state of a channel after one side has left it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Left {
-    /// The other side still uses it and may ask us back.
+    /// The other side still uses it and may offer its reuse.
     First,
-    /// Nobody uses it; it can go.
+    /// Neither side uses it; it can go.
     Last,
 }
 
@@ -80,7 +82,7 @@ const BELL_NAME: &CStr = c"dunlin-doorbell";
 const STATE: usize = 0;
 const LINES: [usize; 2] = [128, 256];
 
-/// Bits of the state: who has left, and that one side has died or was given up.
+/// Bits of the state: the sides that have left, and one for a side that has died or was given up.
 const GONE: u32 = 4;
 
 impl Role {
@@ -180,7 +182,7 @@ impl Channel {
         self.line.as_raw_fd()
     }
 
-    /// The end that we send with.
+    /// The end with which we send.
     ///
     /// # Safety
     /// To be called once in the life of the channel; the value must not outlive the channel.
@@ -190,7 +192,7 @@ impl Channel {
         unsafe { Producer::new(cells, line, longest) }
     }
 
-    /// The end that we receive with.
+    /// The end with which we receive.
     ///
     /// # Safety
     /// As for [`Self::producer`].
@@ -200,7 +202,7 @@ impl Channel {
         unsafe { Consumer::new(cells, line, longest) }
     }
 
-    /// Our last session is gone.
+    /// Leaves the channel, because our last session is gone.
     pub(super) fn leave(&self) -> Left {
         let before = self.state().fetch_or(self.role.left(), Ordering::AcqRel);
         if before & (self.role.other().left() | GONE) == 0 {
@@ -210,7 +212,7 @@ impl Channel {
         }
     }
 
-    /// We use the channel again after we had left it. Returns false if it is gone by now.
+    /// Uses the channel again after we had left it. Returns false if it is gone by now.
     pub(super) fn come_back(&self) -> bool {
         let still_there = |state| {
             let gone = state & (self.role.other().left() | GONE) != 0;
@@ -220,7 +222,7 @@ impl Channel {
         self.state().fetch_update(set, fetch, still_there).is_ok()
     }
 
-    /// One side is dead, or gave the other up.
+    /// Gives the channel up, because the other side is dead or must be left.
     pub(super) fn give_up(&self) {
         self.state().fetch_or(GONE, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! The channels of an endpoint and the slots they sit in: the table behind `setup`.
+//! The channels of an endpoint and the slots that hold them: the table behind `setup`.
 //!
 //! The state of a slot:
 //!
@@ -11,8 +11,7 @@
 //!
 //! Invariants: a slot that is not `Free` has a channel; `Live` and `Left` slots have both rings in
 //! the halves; `by_peer` names only slots in those two states. The generation in a [`PeerId`]
-//! changes when its slot becomes free, and slots are used again in the order in which they became
-//! free.
+//! changes when its slot becomes free, and free slots are used again oldest first.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -28,7 +27,7 @@ use super::handing::Held;
 use super::tx::{INDEX_BITS, index_of};
 use crate::connect::{ConnectError, EndpointUid};
 
-/// What an endpoint knows of its channels besides their rings.
+/// The endpoint's knowledge of its channels, except their rings.
 #[derive(Debug)]
 pub(super) struct Channels {
     pub(super) options: Options,
@@ -38,7 +37,7 @@ pub(super) struct Channels {
     slots: Vec<Slot>,
     free: VecDeque<usize>,
     by_peer: HashMap<EndpointUid, PeerId>,
-    /// What `arm` has promised.
+    /// `arm` was called, and `disarm` not yet.
     pub(super) armed: bool,
 }
 
@@ -47,7 +46,7 @@ pub(super) struct Slot {
     generation: u32,
     pub(super) state: State,
     pub(super) channel: Option<Arc<Channel>>,
-    /// The terms that this end laid down for the other end in this process, until it takes them.
+    /// The terms that this end has given for the other end in this process, until that takes them.
     pub(super) given: Option<Held>,
 }
 
@@ -62,7 +61,7 @@ pub(super) enum State {
     Left,
 }
 
-/// Generations of a slot, so that the topmost bit of a [`PeerId`] stays 0.
+/// Number of generations of a slot, so that the topmost bit of a [`PeerId`] stays 0.
 const GENERATIONS: u32 = 1 << (31 - INDEX_BITS);
 
 impl Channels {
@@ -100,17 +99,17 @@ impl Channels {
         (slot.generation == generation_of(peer) && slot.channel.is_some()).then_some(slot)
     }
 
-    /// The channel to use for another session with this endpoint.
+    /// The channel to offer for another session with this endpoint.
     pub(super) fn preferred(&self, endpoint: &EndpointUid) -> Option<PeerId> {
         self.by_peer.get(endpoint).copied()
     }
 
-    /// From now on that is this one, unless there is one.
+    /// Prefers this channel from now on, unless there is a preferred one.
     pub(super) fn prefer(&mut self, peer: PeerId, endpoint: EndpointUid) {
         self.by_peer.entry(endpoint).or_insert(peer);
     }
 
-    /// From now on no further session uses this channel of our own accord.
+    /// Stops offering this channel for further sessions.
     pub(super) fn avoid(&mut self, peer: PeerId) {
         self.by_peer.retain(|_, known| *known != peer);
     }
@@ -118,7 +117,7 @@ impl Channels {
     /// Finds a free slot.
     pub(super) fn reserve(&mut self) -> Result<PeerId, ConnectError> {
         let fresh = self.slots.len();
-        // As long as there are fresh slots, an old one is left alone.
+        // While there are fresh slots, the old ones rest.
         if fresh < self.options.max_peers as usize {
             self.slots.push(Slot {
                 generation: 1,
@@ -152,12 +151,12 @@ impl Channels {
         slot.state = state;
     }
 
-    /// Keeps what the other end in this process has not taken, as long as the slot is not free.
+    /// Keeps the terms that the other end in this process has not taken, while the slot is in use.
     pub(super) fn keep(&mut self, peer: PeerId, given: Held) {
         self.slots[index_of(peer)].given = Some(given);
     }
 
-    /// One use more of a slot that is live or was left. False if its channel is gone.
+    /// Adds a use to a slot that is live or was left. False if its channel is gone.
     pub(super) fn take_up(&mut self, peer: PeerId) -> bool {
         let Some(slot) = self.slot(peer) else {
             return false;
@@ -172,7 +171,7 @@ impl Channels {
         true
     }
 
-    /// The slot of the channel with that name and peer, of which we are the end `role`.
+    /// The slot of the channel with that name and peer, at whose end `role` we are.
     pub(super) fn find(&self, peer: EndpointUid, id: ChannelId, role: Role) -> Option<PeerId> {
         let matches =
             |channel: &Channel| channel.id == id && channel.peer == peer && channel.role == role;
@@ -186,7 +185,7 @@ impl Channels {
         Some(self.name(index))
     }
 
-    /// A channel that we left and that the other side has left since.
+    /// A channel that we left and the other side has left since.
     pub(super) fn next_over(&self) -> Option<PeerId> {
         let is_over = |channel: &Arc<Channel>| channel.other_has_left();
         let index = self.slots.iter().position(|slot| {
@@ -195,9 +194,9 @@ impl Channels {
         Some(self.name(index))
     }
 
-    /// Calls `drain` for the wake-up lines that have something; it returns false if the other end
-    /// is gone. Such a line is not watched any more: if sessions use the channel, the control plane
-    /// will say that the peer is dead. Returns how many peers had woken us.
+    /// Calls `drain` for the readable wake-up lines; it returns false if the other end is gone.
+    /// Such a line is no longer watched: if sessions use the channel, the control plane will find
+    /// that the peer is dead. Returns the number of peers that had woken us.
     pub(super) fn drain_lines(&self, mut drain: impl FnMut(usize) -> bool) -> u64 {
         let mut woken = 0;
         ffi::ready(&self.epoll, |index| {
@@ -225,7 +224,7 @@ impl Channels {
         ffi::watch(&self.epoll, channel.line(), number)
     }
 
-    /// The [`PeerId`] of the slot at `index`, as long as its generation lasts.
+    /// The [`PeerId`] of the slot at `index`, valid while its generation lasts.
     fn name(&self, index: usize) -> PeerId {
         let number = u32::try_from(index).expect("there are few peers");
         PeerId(self.slots[index].generation << INDEX_BITS | number)

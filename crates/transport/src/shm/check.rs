@@ -1,5 +1,5 @@
-//! What must hold whatever a hostile peer writes into a ring and a doorbell. The property tests
-//! here and the fuzz target `shm_ring` share it, so that it is written once.
+//! Checks that must hold whatever a hostile peer writes into a ring and a doorbell. The property
+//! tests here and the fuzz target `shm_ring` share them, so that they are written once.
 //!
 //! Built for tests, for fuzzing, and with the feature `check`.
 
@@ -10,13 +10,13 @@ use super::doorbell::{Doorbell, MAX_BITS};
 use super::ring::{At, Consumer, ConsumerLine, Next, Producer, Refused};
 use super::sync::Ordering;
 
-/// Cells of the ring that is tried.
+/// Cells of the tested ring.
 pub(super) const COUNT: u32 = 64;
 
 /// Its longest packet, in bytes.
 pub(super) const LONGEST: u32 = 900;
 
-/// Longest packet that is copied in the loop that takes packets.
+/// Longest packet that the loop copies while it takes packets.
 const SHORT: u32 = 248;
 
 /// A ring in ordinary memory, with both of its ends.
@@ -27,9 +27,9 @@ pub(super) struct Heap {
     cells: Box<[Cell]>,
 }
 
-/// Runs the bytes as a program: both ends do their work, and in between somebody writes words,
-/// positions, bodies and bits. Panics if something is read that lies outside of the ring, or if an
-/// end contradicts itself.
+/// Runs the bytes as a program: both ends do their work, and in between a hostile peer writes
+/// words, positions, bodies and bits. Panics if an end reads outside the ring or contradicts
+/// itself.
 pub fn ring(program: &[u8]) {
     let mut ring = Heap::new(COUNT, LONGEST);
     let bell = Doorbell::default();
@@ -46,7 +46,7 @@ pub fn ring(program: &[u8]) {
                 .word(rest.cell())
                 .store(rest.number(8), Ordering::Relaxed),
             5 => {
-                // A word as a producer may write it, in this lap or another.
+                // A word that a producer may write, in this lap or another.
                 let word = rest.number(1) << 1 | 1 | rest.number(2) << 32 | rest.number(1) << 48;
                 ring.cells()
                     .word(rest.cell())
@@ -75,7 +75,7 @@ fn poll(ring: &mut Heap, times: u8) -> bool {
     false
 }
 
-/// Takes packets as a receiver does that copies them in its loop. What is left is for the others.
+/// Takes packets like a receiver that copies them in its loop. The other packets are left.
 fn take_in_place(ring: &mut Heap, times: u8) {
     let mut packets: Vec<At> = ring.consumer.take_lone().into_iter().collect();
     let run = |_, packet| packets.push(packet);
@@ -102,7 +102,7 @@ fn push(ring: &mut Heap, len: u64, was_broken: bool) -> bool {
     match result {
         Err(Refused::TooLong) => assert!(len > LONGEST as usize),
         Err(Refused::Broken) => return true,
-        // A broken ring goes on as far as its last good position allowed.
+        // A producer of a broken ring goes on up to its last good position.
         Err(Refused::Full) => assert!(!was_broken, "a broken ring is full at most once"),
         Ok(()) => assert!(len <= LONGEST as usize),
     }
@@ -172,7 +172,7 @@ impl Heap {
     }
 }
 
-/// What is left of a program. What is missing at its end is zero.
+/// The rest of a program. Beyond its end there are zeros.
 struct Program<'a>(&'a [u8]);
 
 impl Program<'_> {

@@ -2,8 +2,8 @@
 //! costs as much as the packet itself. Called by `cells`.
 //!
 //! A packet that fills its cell is copied by narrow loads and wide stores. Its bytes were stored as
-//! words a moment ago, and a load that is wider than such a store waits until that has left the
-//! store buffer; of stores to a line that the other core has, the fewest are best.
+//! words a moment ago: a load that is wider than such a store waits until the store has left the
+//! store buffer. Of stores to a line that the other core has, the fewest are best.
 
 use std::ptr;
 

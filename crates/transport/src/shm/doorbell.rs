@@ -1,13 +1,13 @@
-//! The doorbell of a receiver: which of its parked rings have something, and whether it sleeps.
+//! The doorbell of a receiver: which of its parked rings have packets, and whether it sleeps.
 //!
 //! One per endpoint, in memory that it shares with all of its peers. A peer that finds its ring
-//! parked sets its bit here; when the receiver sleeps, the peer wakes it through the channel's
-//! socket as well. One word summarises 64 words of bits, so a look costs one cache line.
+//! parked sets its bit here; if the receiver sleeps, the peer also wakes it through the channel's
+//! socket. One word summarises 64 words of bits, so a look costs one cache line.
 //!
 //! Invariants:
-//! - Bit before summary, summary before the look at `sleeping`; the receiver takes the summary
-//!   before the bits, and looks at the summary after it has set `sleeping`. So a bit is never left
-//!   behind by a receiver that sleeps.
+//! - A peer sets bit, then summary, then looks at `sleeping`; the receiver takes the summary before
+//!   the bits, and looks at the summary after it has set `sleeping`. So a receiver never sleeps
+//!   while a bit is set.
 //! - A peer can write anything here. It can cause needless looks, and it can delay other peers'
 //!   packets until the receiver's next round over its parked rings; it can do no more.
 
@@ -23,7 +23,7 @@ const WORDS: usize = 64;
 #[cfg(loom)]
 const WORDS: usize = 2;
 
-/// What the receiver and its peers share. All zeros is a receiver that is awake.
+/// The memory that the receiver and its peers share. All zeros is a receiver that is awake.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Doorbell {
@@ -56,7 +56,7 @@ impl Doorbell {
         let Some(bits) = self.bits.0.get(word) else {
             return false;
         };
-        // Release: what the peer put into its ring is visible to who takes the bit.
+        // Release: the thread that takes the bit sees what the peer put into its ring.
         bits.fetch_or(1 << (bit % 64), Ordering::Release);
         self.summary.0.fetch_or(1 << word, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -86,7 +86,7 @@ impl Doorbell {
         }
     }
 
-    /// The receiver is about to sleep. Returns false if it must not, because a bit is set.
+    /// Prepares to sleep. Returns false if the receiver must not, because a bit is set.
     #[must_use]
     pub(super) fn fall_asleep(&self) -> bool {
         self.sleeping.0.store(1, Ordering::Relaxed);
@@ -94,7 +94,7 @@ impl Doorbell {
         !self.has_rung()
     }
 
-    /// The receiver is awake.
+    /// Notes that the receiver is awake.
     pub(super) fn wake_up(&self) {
         self.sleeping.0.store(0, Ordering::Relaxed);
     }

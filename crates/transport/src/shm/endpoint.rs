@@ -19,7 +19,7 @@ use super::tx::ShmTx;
 use crate::connect::{Arm, Connect, ConnectError, Offer, PeerInfo, Pending};
 use crate::counters::Counters;
 
-/// How an endpoint uses shared memory.
+/// The options of shared memory at an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Most data bytes in one packet. Two endpoints use the smaller of theirs.
@@ -30,19 +30,19 @@ pub struct Options {
     /// Most peers, from 1 to 4096.
     pub max_peers: u32,
     /// Believe peers in other processes as if they were threads of this one: packets longer than a
-    /// cell are then not copied before they are validated. A peer that changes a packet while it
-    /// is being looked at can then do harm, and so can any process of this user that opens the
+    /// cell are then not copied before they are validated. A peer that changes a packet while it is
+    /// being looked at can then do harm, and so can any process of this user that opens the
     /// channel's memory through `/proc`. Channels within this process need no trust: their memory
-    /// has no descriptor, and the control plane carries but their name.
+    /// has no descriptor, and the control plane carries only their name.
     pub trust_peer: bool,
-    /// Data of so many bytes or more, in one packet, is not written into the ring: the packet says
-    /// where it lies, and the receiver, which has mapped the sender's regions, copies it from
-    /// there. So does data that would take more than half of a ring.
+    /// Data of this many bytes or more, in one packet, is not written into the ring: the packet
+    /// names its place, and the receiver, which has mapped the sender's regions, copies it from
+    /// there. So is data that would take more than half of a ring.
     pub by_reference: u32,
-    /// Bytes of one peer's memory that this endpoint maps to copy data from. Data that lies beyond
+    /// Bytes of one peer's memory that this endpoint maps to copy data from. Data beyond this limit
     /// comes through the ring, which is slower.
     pub map_limit: u64,
-    /// The same of all peers of all endpoints of this process.
+    /// The same limit for all peers of all endpoints of this process together.
     pub map_limit_process: u64,
 }
 
@@ -69,7 +69,7 @@ pub enum OpenError {
     DataSize(u32),
     /// `max_peers` is 0 or more than 4096.
     MaxPeers(u32),
-    /// The operating system refused.
+    /// The kernel refused.
     Os(io::Error),
 }
 
@@ -114,11 +114,11 @@ pub(super) const CELLS: RangeInclusive<u32> = 64..=65_536;
 /// Data bytes that a packet may have.
 const DATA_SIZES: RangeInclusive<u32> = 1..=1 << 20;
 
-/// Most bytes of a packet besides its data.
+/// Most bytes of a packet in addition to its data.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const INLINE: u32 = MAX_INLINE as u32;
 
-/// What a core writes to its second-level cache, about, in bytes a second.
+/// The rate at which a core writes to its second-level cache, roughly, in bytes a second.
 const LINE_RATE: u64 = 10_000_000_000;
 
 /// Longest packet that goes through a ring, of a channel whose packets have up to `longest` bytes.
@@ -161,7 +161,7 @@ impl Shm {
             tx: ShmTx::new(Channels::new(options, bell_fd)?),
             limits: Limits {
                 data_size,
-                // An eighth may be used up before the sender hears of it.
+                // An eighth may have been read before the sender learns of it.
                 rx_queue: (cells - cells / 8) / cells_of(in_ring),
                 line_rate: LINE_RATE,
             },

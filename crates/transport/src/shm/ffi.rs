@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const FD_LEN: u32 = size_of::<RawFd>() as u32;
 
-/// Room for more descriptors than anybody should send, so that they are seen and closed.
+/// Room for more descriptors than any peer should send, so that all of them are seen and closed.
 const CONTROL: usize = 128;
 
 #[repr(C, align(8))]
@@ -23,7 +23,7 @@ struct Control([u8; CONTROL]);
 /// Most ready descriptors that [`ready`] reports at once.
 const READY: i32 = 32;
 
-/// Makes anonymous shared memory of `len` bytes, all zeros, whose size nobody can change.
+/// Makes anonymous shared memory of `len` bytes, all zeros, whose size no process can change.
 pub(super) fn create_memory(name: &CStr, len: usize) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name is a string that ends; the kernel keeps a copy.
@@ -37,7 +37,7 @@ pub(super) fn create_memory(name: &CStr, len: usize) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// True if this is shared memory of `len` bytes in ordinary pages that nobody can make shorter,
+/// True if this is shared memory of `len` bytes in ordinary pages that no process can make shorter,
 /// so that an access to a mapping of it cannot fail.
 pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
@@ -51,7 +51,7 @@ pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
     let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
     // SAFETY: plain integers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // Huge pages may be missing when they are touched, which is a bus error.
+    // Huge pages can run out at the first touch, which is a bus error.
     let ordinary = i128::from(stat.st_blksize) == i128::from(page);
     seals >= 0
         && seals & libc::F_SEAL_SHRINK != 0
@@ -99,15 +99,15 @@ pub(super) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the kernel writes two descriptors.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
-    // SAFETY: the call has made both; nobody else owns them.
+    // SAFETY: the call has made both, and no other code owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Wakes whoever waits at the other end of the line.
+/// Wakes the thread that waits at the other end of the line.
 ///
-/// A `send` that does not wait cannot block, even if the peer gave us something that is not a
-/// socket pair, or changes the flags of it; a `write` to an eventfd could. What goes wrong is the
-/// peer's loss. A full line is a peer that has been woken and has not looked yet.
+/// A `send` without waiting cannot block, even if the peer gave us something that is not a socket
+/// pair, or changes its flags; a `write` to an eventfd could. Errors only harm the peer. A full
+/// line means that the peer has been woken and has not looked yet.
 #[inline]
 pub(super) fn wake(line: RawFd) {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -115,18 +115,18 @@ pub(super) fn wake(line: RawFd) {
     unsafe { libc::send(line, ptr::from_ref(&1_u8).cast(), 1, flags) };
 }
 
-/// What came over a line.
+/// The result of reading a line.
 pub(super) enum Received {
     /// Nothing more for now.
     Nothing,
     /// The other end is gone or never was one.
     Gone,
-    /// So many bytes, and a descriptor if one came with them.
+    /// A message of this many bytes, and the descriptor that came with it, if one did.
     Message(usize, Option<OwnedFd>),
 }
 
-/// Says something over a line, with a descriptor that the other side is to have. False if it was
-/// not taken.
+/// Sends a message over a line, with a descriptor for the other side. False if the line did not
+/// take it.
 pub(super) fn tell(line: RawFd, message: &[u8], fd: Option<&OwnedFd>) -> bool {
     let mut piece = libc::iovec {
         iov_base: message.as_ptr().cast_mut().cast(),
@@ -157,7 +157,7 @@ pub(super) fn tell(line: RawFd, message: &[u8], fd: Option<&OwnedFd>) -> bool {
     unsafe { libc::sendmsg(line, &raw const header, flags) >= 0 }
 }
 
-/// Takes the next message from the line: what woke us, or what the peer says of its regions.
+/// Takes the next message from the line: a wake-up, or the peer's news of its regions.
 pub(super) fn receive(line: RawFd, message: &mut [u8]) -> Received {
     let mut piece = libc::iovec {
         iov_base: message.as_mut_ptr().cast(),
@@ -184,7 +184,7 @@ pub(super) fn receive(line: RawFd, message: &mut [u8]) -> Received {
     }
 }
 
-/// The descriptor that came with a message, if it was one; all others are closed.
+/// The descriptor that came with a message, if there was exactly one; otherwise all are closed.
 ///
 /// # Safety
 /// The header is as `recvmsg` left it.
@@ -210,7 +210,7 @@ unsafe fn only_descriptor(header: &libc::msghdr) -> Option<OwnedFd> {
     only.filter(|_| fds.is_empty())
 }
 
-/// Makes the one descriptor that an endpoint waits on for all of its lines.
+/// Makes the descriptor through which an endpoint waits for all of its lines.
 pub(super) fn create_epoll() -> io::Result<OwnedFd> {
     // SAFETY: plain integers.
     owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
@@ -230,11 +230,11 @@ pub(super) fn watch(epoll: &OwnedFd, line: RawFd, number: u32) -> io::Result<()>
 /// Removes a line from an epoll.
 pub(super) fn unwatch(epoll: &OwnedFd, line: RawFd) {
     let epoll = epoll.as_raw_fd();
-    // SAFETY: plain integers. It fails only if the line was not there, which is what we want.
+    // SAFETY: plain integers. It fails only if the line is not in the epoll, which is the aim.
     unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, line, ptr::null_mut()) };
 }
 
-/// Calls `each` with the number of every line that has something, of the first few.
+/// Calls `each` with the numbers of the first few readable lines.
 pub(super) fn ready(epoll: &OwnedFd, mut each: impl FnMut(u32)) {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; READY as usize];
     // SAFETY: the array is as long as we say.
@@ -258,7 +258,7 @@ pub(super) fn random() -> io::Result<[u8; 16]> {
 
 fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     check(fd)?;
-    // SAFETY: the kernel has just made it; nobody else owns it.
+    // SAFETY: the kernel has just made it, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,12 +1,13 @@
-//! Channels within one process: what their two ends give each other, in a table of the process.
+//! Channels within one process: a table of the process through which their two ends pass their
+//! terms.
 //!
-//! A channel is trusted if nothing outside of the process can write to it, and nothing else shows
-//! that: any process can claim to be this one, have a third one relay what it says, or be forked
-//! from it, and a memory file can be opened through `/proc`. So the memory of such a channel has no
-//! descriptor and is private, and what goes over the control plane is the channel's name alone. An
-//! offer or an answer that names something which is not in the table is refused.
+//! A channel is trusted if only this process can write to it, and nothing else proves that: any
+//! process can claim to be this one, have a third one relay its messages, or be forked from this
+//! one, and a memory file can be opened through `/proc`. So the memory of such a channel is
+//! private, without a descriptor, and only the channel's name goes over the control plane. An offer
+//! or an answer with a name that is not in the table is refused.
 //!
-//! Invariants: an entry is taken once; the entry that was not taken goes with the channel that put
+//! Invariants: an entry is taken once; an entry that was not taken goes with the channel that put
 //! it in. Called by `setup`.
 
 use std::collections::BTreeMap;
@@ -22,26 +23,26 @@ pub(super) struct Given {
     pub(super) terms: Vec<u8>,
     /// Its doorbell, which it shares with all of its peers.
     pub(super) bell: OwnedFd,
-    /// Of the end that made the channel: the memory, and the other end of the wake-up line.
+    /// From the end that made the channel: the memory, and the other end of the wake-up line.
     pub(super) made: Option<(Arc<SharedMemory>, OwnedFd)>,
 }
 
-/// Keeps what an end gave until the other end takes it, or the giver is gone.
+/// Keeps the terms of an end until the other end takes them, or this end is gone.
 #[derive(Debug)]
 pub(super) struct Held(Name);
 
-/// The name of a channel, and the end that gives.
+/// The name of a channel, and the end whose terms they are.
 pub(super) type Name = ([u8; 16], u8);
 
 static TABLE: Mutex<BTreeMap<Name, Given>> = Mutex::new(BTreeMap::new());
 
-/// Lays down what an end gives.
+/// Puts the terms of an end into the table.
 pub(super) fn give(name: Name, given: Given) -> Held {
     table().insert(name, given);
     Held(name)
 }
 
-/// Takes what an end gave, if it is in this process.
+/// Takes the terms of an end, if it is in this process.
 pub(super) fn take(name: Name) -> Option<Given> {
     table().remove(&name)
 }

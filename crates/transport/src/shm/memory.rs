@@ -40,7 +40,7 @@ impl SharedMemory {
         Ok(Self { base, len })
     }
 
-    /// Maps what a peer has given us, if it is what it should be.
+    /// Maps memory that a peer has sent, if it is as it should be.
     pub(super) fn open(fd: &OwnedFd, len: usize) -> Result<Self, ConnectError> {
         if !ffi::is_sealed_memory(fd, len) {
             return Err(ConnectError::Descriptor);
@@ -49,7 +49,7 @@ impl SharedMemory {
         Ok(Self { base, len })
     }
 
-    /// What stands at `offset`, which with the length of `T` must lie inside the mapping.
+    /// The value at `offset`, which with the length of `T` must lie inside the mapping.
     pub(super) fn at<T>(&self, offset: usize) -> NonNull<T> {
         let end = offset.checked_add(size_of::<T>());
         assert!(

@@ -11,7 +11,8 @@
 //! | 8–11 | the sender's data size |
 //! | 12–27 | name of the channel |
 //!
-//! Called by `setup`. What is decoded here is well-formed, not yet plausible.
+//! Called by `setup`, which checks that a decoded message is plausible; here it is only
+//! well-formed.
 
 use super::channel::{ChannelId, Role};
 use crate::connect::ConnectError;
@@ -21,44 +22,45 @@ const LEN: usize = 28;
 
 const MAGIC: [u8; 4] = *b"dun\x02";
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Kind {
     /// Offers a new channel. Descriptors: its memory, the offerer's doorbell, the acceptor's end
     /// of the wake-up line.
     New = 0,
-    /// Offers a channel that both have, and that the offerer made.
+    /// Offers a channel that both sides have, and that the offerer made.
     ReuseByCreator = 1,
-    /// Offers a channel that both have, and that the offerer was offered.
+    /// Offers a channel that both sides have, and that the acceptor made.
     ReuseByAcceptor = 2,
     /// Accepts a new channel. Descriptor: the acceptor's doorbell.
     Accepted = 3,
     /// Accepts the use of an old one.
     Reused = 4,
-    /// Offers a new channel to an endpoint of the same process, which finds it there by its name.
+    /// Offers a new channel to an endpoint of the same process, which finds it in the table by its
+    /// name.
     Here = 5,
-    /// Accepts that; the offerer finds the terms by the channel's name.
+    /// Accepts such a channel; the offerer finds the terms by the channel's name.
     Taken = 6,
 }
 
 /// An offer or an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Message {
-    /// What it is.
+    /// The kind.
     pub(super) kind: Kind,
     /// Cells of each ring, a power of two.
     pub(super) cells: u32,
     /// The bit that the receiver of this sets in the sender's doorbell.
     pub(super) bit: u16,
-    /// Most data bytes in a packet that the sender takes.
+    /// Most data bytes of a packet that the sender accepts.
     pub(super) data_size: u32,
     /// The channel.
     pub(super) id: ChannelId,
 }
 
 impl Kind {
-    /// The offer to use an old channel again, by its end `role`.
+    /// The offer of its end `role` to use an old channel again.
     pub(super) const fn reuse_by(role: Role) -> Self {
         match role {
             Role::Creator => Self::ReuseByCreator,

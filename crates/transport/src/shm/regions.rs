@@ -1,12 +1,12 @@
-//! Data by reference: which regions of the sender the receiver of a channel has mapped.
+//! Data by reference: the regions of the sender that the receiver of a channel has mapped.
 //!
-//! The first packet that names a region has its descriptor go ahead of it over the wake-up line.
-//! The receiver looks there when it meets a region that it does not know. When the sender's region
-//! is gone, it says so before it tells of the next one, or before it sleeps, and the receiver
-//! unmaps it.
+//! Before the first packet that names a region, the sender sends the region's descriptor over the
+//! wake-up line. The receiver reads the line when it meets a region that it does not know. When a
+//! region of the sender is gone, the sender says so before it announces the next one, or before it
+//! sleeps, and the receiver unmaps it.
 //!
-//! Invariants: a name is put into a ring only after its region was told; each side holds at most
-//! [`MOST`] regions of the other. Called by `tx` and `rx`.
+//! Invariants: a sender puts a name into a ring only after it has announced the region; each side
+//! holds at most [`MOST`] regions of the other. Called by `tx` and `rx`.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +15,13 @@ use dunlin_msgbuf::{BufRef, Extent, PeerBytes, PeerRegion, RegionId, regions};
 
 use super::ffi::{self, Received};
 
-/// Regions of one side that the other has mapped.
+/// Most regions of one side that the other has mapped.
 const MOST: usize = 1024;
 
 /// Most messages that are taken from a line at once.
 const MESSAGES: u32 = 512;
 
-/// First byte of a message; what wakes a peer is 1.
+/// First byte of a message about a new region. A byte of 1 only wakes.
 const NEW: u8 = 2;
 const GONE: u8 = 3;
 
@@ -31,14 +31,14 @@ const GONE_LEN: usize = 1 + 4;
 /// Bytes of the longest message: kind, region, extent.
 const LEN: usize = GONE_LEN + 3 * 8;
 
-/// What a sender has told its peer.
+/// The regions that a sender has announced to its peer.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     regions: Vec<RegionId>,
     last: RegionId,
 }
 
-/// What a receiver knows of its peer's regions.
+/// The regions of its peer that a receiver knows.
 #[derive(Debug)]
 pub(super) struct Known {
     regions: Vec<(RegionId, PeerRegion, Share)>,
@@ -48,9 +48,9 @@ pub(super) struct Known {
 /// Bytes of peers' memory that may be mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct MapLimit {
-    /// Of one peer.
+    /// Bytes of one peer.
     pub(super) peer: u64,
-    /// Of all peers of all endpoints of this process.
+    /// Bytes of all peers of all endpoints of this process.
     pub(super) process: u64,
 }
 
@@ -76,7 +76,8 @@ impl Drop for Share {
 }
 
 impl Told {
-    /// True if the peer can find the bytes, because it was told of their region before or is now.
+    /// True if the peer can find the bytes, because the sender has announced their region before,
+    /// or does now.
     #[inline]
     pub(super) fn tell(&mut self, line: RawFd, data: BufRef) -> bool {
         let region = data.region();
@@ -107,12 +108,12 @@ impl Told {
         told
     }
 
-    /// Tells the peer which regions it need not keep any longer.
+    /// Tells the peer which regions are gone.
     #[cold]
     pub(super) fn forget_dead(&mut self, line: RawFd) {
         self.regions.retain(|&region| {
             regions::is_alive(region) || {
-                // A line that takes nothing now will be tried again.
+                // If the line is full now, the message is sent later.
                 !ffi::tell(
                     line,
                     &encode(GONE, region, Extent::default())[..GONE_LEN],
@@ -127,7 +128,7 @@ impl Told {
 }
 
 impl Known {
-    /// Of a peer that has told of nothing.
+    /// The state for a peer that has announced no region.
     pub(super) const fn new(limit: MapLimit) -> Self {
         Self {
             regions: Vec::new(),
@@ -148,7 +149,7 @@ impl Known {
         region.find(name)
     }
 
-    /// Takes what the peer has said over the line. False if its end is gone.
+    /// Reads the peer's messages from the line. False if its end is gone.
     #[cold]
     pub(super) fn listen(&mut self, line: RawFd) -> bool {
         for _ in 0..MESSAGES {
@@ -162,8 +163,8 @@ impl Known {
         true
     }
 
-    /// Passes over all that cannot be understood or mapped: packets that name it will be dropped,
-    /// and the peer is asked to send their data along.
+    /// Learns from one message. It ignores one that it cannot understand or map: packets that name
+    /// such a region are dropped, and the peer is asked to send their data in the ring.
     fn learn(&mut self, message: &[u8], fd: Option<OwnedFd>) {
         match (decode(message), fd) {
             (Some((NEW, id, extent)), Some(fd)) if self.regions.len() < MOST => {
@@ -177,7 +178,7 @@ impl Known {
         }
     }
 
-    /// Maps a region, if the limits allow it and the system does.
+    /// Maps a region, if the limits allow it and the kernel does.
     fn map(&self, fd: &OwnedFd, extent: Extent) -> Option<(PeerRegion, Share)> {
         let bytes = extent.mapped as u64;
         let all = self.mapped().checked_add(bytes)?;

@@ -2,7 +2,7 @@
 //!
 //! A packet is published by one store of its word, after all of its bytes. The consumer looks at
 //! one place only, the word of the cell at its head, so a small packet costs one cache line on its
-//! way. The word holds the lap, so nobody has to erase what was read.
+//! way. The word holds the lap, so read packets need not be erased.
 //!
 //! Invariants:
 //! - The word at the producer's tail never looks published: it was written in an earlier lap, or
@@ -11,8 +11,8 @@
 //! - At least one cell is free, so that zeroing never touches an unread packet.
 //! - Packets do not wrap: a marker sends the consumer to the first cell. No packet is longer than
 //!   half of the ring, so an empty ring has room for every packet.
-//! - Nothing that the other side can write is trusted: the consumer checks length and place of
-//!   each packet, the producer that the consumer's position is possible.
+//! - No byte that the other side can write is trusted: the consumer checks length and place of each
+//!   packet, and the producer checks that the consumer's position is possible.
 //!
 //! Called by `rx` and `tx`; both ends in one process or in two.
 
@@ -31,7 +31,7 @@ use dirty::Dirty;
 pub(super) use consumer::Watch;
 pub(super) use consumer::{At, Consumer, Next};
 
-/// What the consumer tells the producer, in a cache line of its own.
+/// The consumer's words to the producer, in a cache line of its own.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub(super) struct ConsumerLine {
@@ -40,18 +40,18 @@ pub(super) struct ConsumerLine {
     /// Not zero: the consumer does not look at the ring until its doorbell rings.
     parked: AtomicU32,
     /// Not zero: the consumer cannot map the memory that packets name, and wants the data of later
-    /// ones in the ring.
+    /// packets in the ring.
     copies: AtomicU32,
 }
 
-/// Why a packet was not taken.
+/// The reason why a packet was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
     /// There is no room for it.
     Full,
     /// It is longer than the ring carries.
     TooLong,
-    /// The consumer claims an impossible position; the ring is of no use any more.
+    /// The consumer claims an impossible position, so the ring is unusable from now on.
     Broken,
 }
 
@@ -74,9 +74,9 @@ unsafe impl Send for Producer {}
 
 const LEN_SHIFT: u32 = 32;
 const FLAGS_SHIFT: u32 = 48;
-/// What stands here is no packet: the next one is in the first cell.
+/// This is no packet: the next one is in the first cell.
 const WRAP: u64 = 1 << FLAGS_SHIFT;
-/// The packet's data is named, and lies elsewhere.
+/// The packet only names its data, which lies elsewhere.
 const REFERENCE: u64 = 2 << FLAGS_SHIFT;
 
 /// Longest packet that a ring of `cells` cells carries, in bytes.
@@ -116,7 +116,7 @@ impl Producer {
         }
     }
 
-    /// Sends a packet that consists of `head` and of `data_len` bytes behind `data`.
+    /// Sends a packet that consists of `head` and of the `data_len` bytes at `data`.
     ///
     /// # Errors
     /// See [`Refused`]; nothing is sent then, and nothing waits.
@@ -144,7 +144,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Sends a packet whose data lies elsewhere: `head`, and behind it the name of the data.
+    /// Sends a packet whose data lies elsewhere: `head`, and after it the name of the data.
     ///
     /// # Errors
     /// As for [`Self::push`].
@@ -160,7 +160,7 @@ impl Producer {
         self.longest
     }
 
-    /// Asks for the cell that the packet `ahead` packets from now will be written to.
+    /// Prefetches the cell to which the packet `ahead` packets from now will be written.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(super) fn prefetch(&self, ahead: u64) {
@@ -168,8 +168,8 @@ impl Producer {
             .prefetch_write(self.cells.index(self.tail + ahead));
     }
 
-    /// True if the consumer had parked the ring a while ago. What it does at this moment shows in
-    /// [`Self::is_parked`], which has to be asked later.
+    /// True if the consumer had parked the ring a while ago. Its present state shows in
+    /// [`Self::is_parked`], to be asked later.
     #[inline]
     pub(super) fn seems_parked(&self) -> bool {
         self.line().parked.load(Ordering::Relaxed) != 0
@@ -183,15 +183,16 @@ impl Producer {
 
     /// True if the consumer has parked the ring, so that its doorbell has to be rung.
     ///
-    /// The fence orders the publication before the look: either the consumer, which looks once
-    /// more after it has set the mark, sees the packet, or we see the mark.
+    /// The fence orders the publication before the load of the mark: either the consumer, which
+    /// looks once more after it has set the mark, sees the packet, or we see the mark.
     #[inline]
     pub(super) fn is_parked(&self) -> bool {
         fence(Ordering::SeqCst);
         self.line().parked.load(Ordering::Relaxed) != 0
     }
 
-    /// Packets of several cells, packets that need a look at the consumer's position, refusals.
+    /// Sends packets of several cells and packets for which the consumer's position must be read,
+    /// and refuses packets.
     #[inline(never)]
     unsafe fn push_slowly(
         &mut self,
@@ -230,7 +231,7 @@ impl Producer {
         Ok(())
     }
 
-    /// Makes the packet at `start` visible and moves the tail behind it.
+    /// Publishes the packet at `start` and moves the tail past it.
     #[inline]
     fn publish(&mut self, start: u64, cells: u32, len: usize, flags: u64) {
         self.tail = start + u64::from(cells);
@@ -240,8 +241,8 @@ impl Producer {
         self.cells.word(at).store(word, Ordering::Release);
     }
 
-    /// Makes sure that the word at `position`, which is about to become the tail, is not taken
-    /// for a packet.
+    /// Makes sure that the word at `position`, which is about to become the tail, does not look
+    /// like a packet.
     #[inline(always)]
     fn clean(&mut self, position: u64) {
         if self.dirty.is_possible(position) {
@@ -252,7 +253,7 @@ impl Producer {
         }
     }
 
-    /// The position after a lap from this one.
+    /// The position one lap after this one.
     #[inline(always)]
     const fn lap_after(&self, position: u64) -> u64 {
         position + self.cells.count() as u64
@@ -265,7 +266,7 @@ impl Producer {
         if needed <= self.limit {
             return Ok(());
         }
-        // Acquire: the consumer has read what it gives back before we overwrite it.
+        // Acquire: the consumer has read the cells that it gives back before we overwrite them.
         let consumed = self.line().consumed.load(Ordering::Acquire);
         let count = u64::from(self.cells.count());
         if self.broken || consumed > self.tail || consumed < self.limit - count {
@@ -292,14 +293,14 @@ impl Producer {
     }
 }
 
-/// What the low half of a published word at `position` is: the lap, shifted so that it is odd and
-/// a word of zero is never a packet. It repeats after 2³¹ laps; no cell keeps a word that long.
+/// The low half of a published word at `position`: the lap, shifted so that it is odd and a word of
+/// zero is never a packet. It repeats after 2³¹ laps; no cell keeps a word that long.
 #[inline]
 fn sequence(cells: &Cells, position: u64) -> u64 {
     u64::from(low(cells.lap(position) << 1 | 1))
 }
 
-/// The length that a published word states, if it has no flags.
+/// The length in a published word, if it has no flags.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(super) const fn packet_len(word: u64) -> usize {

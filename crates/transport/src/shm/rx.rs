@@ -1,5 +1,5 @@
-//! The receiving half: polls the rings that have been busy lately, and looks at the doorbell for
-//! those that have not.
+//! The receiving half: polls the rings that have been busy lately, and finds packets in the others
+//! through the doorbell.
 //!
 //! A ring is *active*, and polled by every burst, or *parked*, and left alone until its peer rings
 //! the doorbell. A lonely ring stays active as long as the thread is awake, so that a packet costs
@@ -9,12 +9,12 @@
 //! - Before a ring leaves the active list, its mark is set, a fence has run, and it was found
 //!   empty once more. So a packet is seen here, or its sender sees the mark.
 //! - Packets are copied out of the ring before they are read, because the peer can write there;
-//!   those that no lane can hold stay in place if the channel is trusted. A ring's cells are given
-//!   back when it is drained again, by a later burst than the one that showed their packets.
-//! - The work of a burst is bounded, whatever stands in rings and doorbell. Packets whose data is
-//!   to be copied from elsewhere are taken out of the rings as they come, but only a few are shown
-//!   at a time, and in a burst of their own if there are others: those are answered before the
-//!   copies.
+//!   packets that are too long for a lane stay in place if the channel is trusted. A ring's cells
+//!   are given back when it is drained again, by a later burst than the one that showed their
+//!   packets.
+//! - The work of a burst is bounded, whatever peers write into rings and doorbell. Packets whose
+//!   data must be copied from elsewhere leave the rings as they come, but a burst shows only a few
+//!   of them, and only if it has no other packets: the others are answered before the copies.
 
 mod house;
 mod incoming;
@@ -42,24 +42,24 @@ pub struct ShmRx {
     alone: Alone,
     frames: [Place; RX_BURST],
     count: usize,
-    /// Copies of short packets: of the frame at the same index. Places point there, so it stays
-    /// where it is when the half moves.
+    /// Copies of short packets, each of the frame with its index. Places point there, so they must
+    /// not move with the half.
     shorts: Box<Shorts>,
-    /// Copies of longer packets, one behind the other.
+    /// Copies of longer packets, one after the other.
     long: Box<[Line]>,
     /// Lines of `long` that hold frames of this burst.
     staged: usize,
-    /// Packets whose data lies elsewhere. Those that a burst shows follow all its other frames.
+    /// Packets whose data lies elsewhere. Those that a burst shows come after all its other frames.
     waiting: Waiting,
-    /// How much may be mapped of each peer's memory.
+    /// The limits for mapping peers' memory.
     limit: MapLimit,
-    /// By index of the peer.
+    /// The rings, by the index of their peers.
     rings: Vec<Option<Incoming>>,
     /// The rings that every burst polls.
     active: Vec<Polled>,
     /// Where the next burst begins in `active`, so that no ring is always last.
     first: usize,
-    /// Which ring the next round over parked rings looks at.
+    /// The ring at which the next round over parked rings looks.
     round: usize,
     /// Rings that were removed while their frames may still be borrowed.
     retired: Vec<Incoming>,
@@ -67,7 +67,7 @@ pub struct ShmRx {
     counters: Counters,
 }
 
-/// All that a burst has to know of a ring that is empty.
+/// The data that a burst needs of a ring that is empty.
 #[derive(Clone, Copy, Debug)]
 struct Polled {
     watch: Watch,
@@ -77,12 +77,12 @@ struct Polled {
 // SAFETY: the places point into memory that the half owns or keeps mapped, and move with it.
 unsafe impl Send for ShmRx {}
 
-/// Long packets that fit into one burst besides small ones; more come with the next, so that what
-/// was copied is still in the first-level cache when it is read.
+/// Number of long packets that fit into one burst in addition to small ones; later ones come with
+/// the next burst, so that a copy is still in the first-level cache when it is read.
 const LONG_FRAMES: usize = 4;
 
-/// Up to so many rings are looked at with all that a packet needs already at hand, which saves
-/// 15 ns when one comes; of more rings, the words are looked at first, which saves 10 ns a ring.
+/// Up to this number of rings, a burst looks at each with all data of a packet at hand, which saves
+/// 15 ns when one comes; with more rings it looks at their words first, which saves 10 ns a ring.
 const ALONE: usize = 2;
 
 impl ShmRx {
@@ -110,7 +110,7 @@ impl ShmRx {
         }
     }
 
-    /// What this half has counted.
+    /// The counters of this half.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -121,16 +121,16 @@ impl ShmRx {
         rings.map(|ring| ring.known.mapped()).sum()
     }
 
-    /// The peers that there are learn of every `cells` cells together that they have been read;
-    /// `None`, as it is by default: of an eighth of the ring. For experiments: it is what eRPC
-    /// §4.1.1 saves with descriptors for many packets.
+    /// Makes present peers learn after every `cells` read cells that these are free; `None`, the
+    /// default: after an eighth of the ring. For experiments: it shows what eRPC §4.1.1 saves with
+    /// descriptors for many packets.
     pub fn give_back_together(&mut self, cells: Option<u32>) {
         for incoming in self.rings.iter_mut().flatten() {
             incoming.ring.set_part(cells);
         }
     }
 
-    /// Polls a ring from now on.
+    /// Polls a new ring from now on.
     pub(super) fn add(&mut self, index: usize, ring: Consumer, channel: Arc<Channel>) {
         if self.rings.len() <= index {
             self.rings.resize_with(index + 1, || None);
@@ -147,7 +147,7 @@ impl ShmRx {
         self.activate(index);
     }
 
-    /// Polls a ring no longer. Frames of the current burst stay valid.
+    /// Stops polling a ring. Frames of the current burst stay valid.
     pub(super) fn remove(&mut self, index: usize) {
         self.alone.end();
         if let Some(ring) = self.rings.get_mut(index).and_then(Option::take) {
@@ -158,7 +158,7 @@ impl ShmRx {
     }
 
     /// Parks all rings and marks the endpoint as asleep. Returns false, with all rings as they
-    /// were, if something has come.
+    /// were, if a packet has come.
     pub(super) fn fall_asleep(&mut self) -> bool {
         if self.waiting.has_others() {
             return false;
@@ -184,12 +184,12 @@ impl ShmRx {
         true
     }
 
-    /// The thread runs again.
+    /// Notes that the thread runs again.
     pub(super) fn wake_up(&mut self) {
         self.bell.wake_up();
     }
 
-    /// Takes what the peer has said over its line. False if its end is gone.
+    /// Reads the peer's messages from its line. False if its end is gone.
     pub(super) fn listen(&mut self, index: usize) -> bool {
         match self.rings.get_mut(index) {
             Some(Some(ring)) => ring.known.listen(ring.channel.line()),
@@ -197,14 +197,14 @@ impl ShmRx {
         }
     }
 
-    /// So many peers woke us.
+    /// Counts the peers that woke us.
     pub(super) fn count_wakeups(&mut self, woken: u64) {
         self.counters.wakeups_received += woken;
     }
 
     fn activate(&mut self, index: usize) {
         self.alone.end();
-        // The doorbell is in the hands of peers, so the index may be anything.
+        // Peers can write to the doorbell, so the index may be any number.
         let Some(Some(ring)) = self.rings.get_mut(index) else {
             return;
         };
@@ -230,7 +230,7 @@ impl ShmRx {
         self.active().for_each(|ring| ring.ring.set_parked(parked));
     }
 
-    /// Takes what the ring at `place` of the active ones has, if there is room in this burst.
+    /// Takes packets of the ring at `place` of the active ones, as many as have room in this burst.
     /// Returns false if the ring is corrupt.
     #[inline]
     fn drain(&mut self, place: usize) -> bool {
@@ -335,7 +335,7 @@ impl Rx for ShmRx {
 }
 
 impl ShmRx {
-    /// The bytes of a frame that is none of those in front, unless its data lies elsewhere.
+    /// The bytes of a frame that is none of the plain ones, unless its data lies elsewhere.
     #[inline(never)]
     fn longer(&self, index: usize) -> Option<&[u8]> {
         let Place { bytes, len } = *self.frames[..self.count].get(index)?;
@@ -343,7 +343,7 @@ impl ShmRx {
         Some(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), len as usize) })
     }
 
-    /// A burst in which everything can happen. `count` packets are there already.
+    /// A burst with all checks. It has `count` packets already.
     #[inline(never)]
     fn burst_thoroughly(&mut self) -> usize {
         if let Some(watch) = self.alone.take_watch() {
@@ -352,7 +352,7 @@ impl ShmRx {
             alone.into_iter().for_each(|polled| polled.watch = watch);
         }
         self.staged = 0;
-        // If there was no room for any in the last burst, it is their turn now.
+        // If the last burst had no room for any of them, it is their turn now.
         if !self.waiting.is_empty() && self.waiting.forget_shown() {
             return self.show();
         }
@@ -387,7 +387,7 @@ impl ShmRx {
         1
     }
 
-    /// The same for several packets.
+    /// A burst that begins with several short packets from the only ring.
     #[inline(never)]
     fn burst_of_several(&mut self) -> usize {
         let Some(Some(incoming)) = self.rings.get_mut(self.alone.index as usize) else {
@@ -398,7 +398,7 @@ impl ShmRx {
         if others { self.go_on() } else { count }
     }
 
-    /// The burst begins with that many short packets, which have that many bytes.
+    /// Notes that the burst begins with `count` short packets, of `bytes` bytes together.
     #[inline(always)]
     fn took(&mut self, count: usize, bytes: u64) {
         self.waiting.on_others(self.alone.bursts);
@@ -407,7 +407,7 @@ impl ShmRx {
         self.count = count;
     }
 
-    /// Goes on with what is no short packet, `count` of which are there already.
+    /// Continues after `count` packets with packets that are not short.
     #[inline(never)]
     fn go_on(&mut self) -> usize {
         self.staged = 0;
@@ -422,7 +422,7 @@ impl ShmRx {
         self.count + self.show()
     }
 
-    /// Takes what the active rings have.
+    /// Takes packets of the active rings.
     fn poll(&mut self) {
         let mut corrupt = None;
         let rings = self.active.len();
@@ -443,8 +443,8 @@ impl ShmRx {
             .for_each(|index| self.close_corrupt(index));
     }
 
-    /// Makes a few of the packets visible whose data lies elsewhere, unless the burst has others:
-    /// then it is their turn with the next.
+    /// Shows a few of the packets whose data lies elsewhere, unless the burst has others: then it
+    /// is their turn in the next one.
     #[inline]
     fn show(&mut self) -> usize {
         if self.count > 0 {
@@ -462,8 +462,8 @@ impl ShmRx {
         shown
     }
 
-    /// The frame of a packet whose data lies elsewhere. If its ring is gone by now, the data is no
-    /// bytes, which fit no packet.
+    /// The frame of a packet whose data lies elsewhere. If its ring is gone by now, the frame has
+    /// no bytes, so no packet accepts it.
     #[inline(never)]
     fn named_frame(&self, index: usize) -> Frame<'_> {
         static NOTHING: AtomicU32 = AtomicU32::new(0);

@@ -1,5 +1,5 @@
-//! Channels come and go: the control plane's side of shared memory (design §9, §12). A channel
-//! serves one pair of endpoints and all sessions between them.
+//! Setting up and freeing channels: the control plane's side of shared memory (design §9, §12). A
+//! channel serves one pair of endpoints and all sessions between them.
 //!
 //! Invariant: whatever an offer or an answer holds, each function here either does all of its work
 //! or leaves the endpoint as it was. Called by `endpoint`; the slots are in `channels`.
@@ -80,7 +80,8 @@ fn offer_new(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer
     ))
 }
 
-/// The peer says that it is in this process. If it is not, it cannot take what is offered.
+/// Offers a channel to a peer that says that it is in this process. If it is not, it cannot take
+/// the channel.
 fn offer_here(channels: &mut Channels, peer: &PeerInfo) -> Result<(Pending, Offer), ConnectError> {
     let bell = channels.bell_fd()?;
     let (ours, theirs) = ffi::socket_pair()?;
@@ -256,7 +257,7 @@ fn complete_new(
 }
 
 /// The terms of the end that accepted a new channel, and its doorbell: from its answer, or from
-/// this process if the channel was made for it.
+/// this process's table if the channel is within it.
 fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), ConnectError> {
     let said = Message::decode(&answer.bytes)?;
     let kind = if channel.is_within() {
@@ -279,7 +280,7 @@ fn answered(channel: &Channel, answer: Offer) -> Result<(Message, OwnedFd), Conn
 pub(super) fn abandon(rx: &mut ShmRx, tx: &mut ShmTx, pending: Pending) {
     let peer = peer_of(&pending);
     if pending.0 & REUSE != 0 {
-        // The peer may not know the channel any more: the next offer makes another.
+        // The peer may not know the channel any more, so the next offer makes another.
         tx.channels.avoid(peer);
         release(rx, tx, peer);
     } else if tx
@@ -325,7 +326,7 @@ pub(super) fn drain_lines(rx: &mut ShmRx, tx: &ShmTx) {
     rx.count_wakeups(woken);
 }
 
-/// Takes a channel into service whose two sides know each other.
+/// Starts to use a channel whose two sides know each other.
 fn start(
     rx: &mut ShmRx,
     tx: &mut ShmTx,
@@ -367,8 +368,8 @@ fn start(
     Ok(())
 }
 
-/// Frees the channels that we left and that the other side has left since, or whose other side
-/// has died.
+/// Frees the channels that we left and that the other side has left since, or whose other side has
+/// died.
 fn free_left(rx: &mut ShmRx, tx: &mut ShmTx) {
     drain_lines(rx, tx);
     while let Some(peer) = tx.channels.next_over() {
@@ -382,7 +383,7 @@ fn free(rx: &mut ShmRx, tx: &mut ShmTx, peer: PeerId) {
     tx.channels.vacate(peer);
 }
 
-/// Finds the longest packet of a channel, or that the sizes do not fit together.
+/// The longest packet of a channel, or an error if the sizes do not fit together.
 fn check_sizes(channels: &Channels, peer: &Message, cells: u32) -> Result<u32, ConnectError> {
     let longest = channels.longest(peer.data_size);
     let plausible = CELLS.contains(&cells) && u32::from(peer.bit) < MAX_BITS;
@@ -393,7 +394,7 @@ fn check_sizes(channels: &Channels, peer: &Message, cells: u32) -> Result<u32, C
     }
 }
 
-/// The name under which an end lays down what it gives.
+/// The name in the table for the terms of an end.
 const fn name(id: ChannelId, role: Role) -> handing::Name {
     (id.0, role as u8)
 }

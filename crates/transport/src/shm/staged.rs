@@ -1,25 +1,25 @@
-//! Packets that wait to be written to a ring together: those of a lane; tests have their own.
+//! Packets that are written to a ring together: those of a lane; tests have their own.
 //!
-//! The ring believes nothing of what is said here: a packet whose lines are too few for it is a
-//! panic, not a write to other cells.
+//! The ring does not trust an implementation: if a packet has too few lines, the ring panics and
+//! does not write to other cells.
 
 use dunlin_core::transport::{LANE_PACKET, Lane, LanePacket};
 
 use super::cells::{CELL, ONE_CELL};
 
-/// Where packets are staged: in lines that are as long as cells, and lie as cells will.
+/// A place for staged packets: lines as long as cells, in the same layout.
 pub(super) trait Staged {
     /// Names a packet.
     type Packet: Copy;
     /// Longest packet, in bytes.
     const LONGEST: u32;
 
-    /// The bytes of a packet of one line, and what is left over there.
+    /// The bytes of a packet of one line, with any leftover bytes after it.
     fn line(&self, packet: Self::Packet) -> &[u8; ONE_CELL];
-    /// How many bytes a packet has.
+    /// The number of bytes of a packet.
     fn size(&self, packet: Self::Packet) -> usize;
-    /// The lines of packets that follow each other. Each packet has a word in front, which is not
-    /// used, then its bytes, and at its end perhaps what is left over there.
+    /// The lines of consecutive packets. Each packet begins with an unused word, then its bytes,
+    /// and may end with leftover bytes.
     fn lines(&self, packets: &[Self::Packet]) -> &[[u8; CELL]];
 }
 

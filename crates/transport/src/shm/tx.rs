@@ -2,11 +2,11 @@
 //!
 //! Long data is not sent, but named (`regions`).
 //!
-//! Invariants: nothing is kept back, so everything handed over is done at once; nothing waits for
-//! a peer: what finds no room is dropped and counted; after each run of packets to one peer, and
-//! not before, it is found out whether that peer has to be woken. A peer that parked its ring just
-//! then may be missed: it is *unsettled*, and looked at again, behind a fence, by `settle`, or by
-//! the burst that is the [`PUT_OFF`]th since.
+//! Invariants: all packets handed over are done at once; nothing waits for a peer: a packet without
+//! room is dropped and counted. After each run of packets to one peer, and not before, the half
+//! checks whether that peer must be woken. It may miss a peer that parks its ring just then: such a
+//! peer is *unsettled*, and `settle`, or the [`PUT_OFF`]th burst since, checks it again, after a
+//! fence.
 
 use std::sync::Arc;
 
@@ -28,23 +28,23 @@ use crate::counters::Counters;
 /// The sending half of an endpoint on shared memory.
 #[derive(Debug)]
 pub struct ShmTx {
-    /// By the index in the [`PeerId`].
+    /// The peers, by the index in the [`PeerId`].
     peers: Vec<Option<Outgoing>>,
     handed_over: u64,
-    /// Indices of the peers that are unsettled.
+    /// Indices of the unsettled peers.
     unsettled: Vec<usize>,
-    /// Bursts since they were looked at.
+    /// Bursts since these were checked.
     put_off: u32,
     /// Longest packet that is staged: longer data goes by reference, or is copied only once.
     lane: usize,
     /// Copies of data in memory that cannot be shared.
     bounce: Bounce,
     counters: Counters,
-    /// The control plane's part; it is here because it has to be somewhere.
+    /// The control plane's part; it is kept here because only this half is always at hand.
     pub(super) channels: Channels,
 }
 
-/// A ring to a peer, and how to tell the peer about it.
+/// A ring to a peer, and the means to wake the peer.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) peer: PeerId,
@@ -52,7 +52,7 @@ pub(super) struct Outgoing {
     /// Our bit in the peer's doorbell.
     pub(super) bit: u32,
     pub(super) bell: Bell,
-    /// It is in the list of those that are looked at again.
+    /// It is in the list of unsettled peers.
     pub(super) unsettled: bool,
     /// Longest packet, wherever its data lies.
     pub(super) longest: u32,
@@ -62,20 +62,20 @@ pub(super) struct Outgoing {
     pub(super) told: Told,
     /// Packets by reference that are not counted yet.
     pub(super) references: u64,
-    /// Last, so that it is dropped after what lies in its memory.
+    /// Last, so that it is dropped after the fields that use its memory.
     pub(super) channel: Arc<Channel>,
 }
 
-/// Bursts after which unsettled peers are looked at in any case. A fence behind every burst would
-/// wait for its stores, which takes as long as ten packets.
+/// Bursts after which unsettled peers are checked in any case. A fence after every burst would wait
+/// for the burst's stores, which takes as long as ten packets.
 const PUT_OFF: u32 = 16;
 
-/// How many packets ahead of the one being written the cell of a later one is asked for, so that
-/// the stores of a burst do not wait for one cache line after the other. Cells behind the end of
-/// the burst are left alone: they would be taken from a consumer that polls them.
+/// The number of packets ahead for which a cell is prefetched, so that the stores of a burst do not
+/// wait for one cache line after the other. Cells beyond the burst are left alone: prefetching
+/// would take them from a consumer that polls them.
 const AHEAD: usize = 4;
 
-/// Why a packet was not sent.
+/// The reason why a packet was not sent.
 enum Dropped {
     /// Its msgbuf has been revoked.
     Stale,
@@ -96,24 +96,24 @@ impl ShmTx {
         }
     }
 
-    /// What this half has counted.
+    /// The counters of this half.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Sends on a ring from now on.
+    /// Sends on a new ring from now on.
     pub(super) fn add(&mut self, index: usize, outgoing: Outgoing) {
         if self.peers.len() <= index {
             self.peers.resize_with(index + 1, || None);
         }
         self.peers[index] = Some(outgoing);
-        // Sending never allocates: each peer stands there once at most.
+        // Reserved here, because sending never allocates: each peer is in the list at most once.
         self.unsettled
             .reserve(self.peers.len() - self.unsettled.len());
     }
 
-    /// Sends the only packet of a burst, if nothing has to be looked at. Its
-    /// receiver waits for it, and for nothing else that is done here.
+    /// Sends the only packet of a burst, if nothing has to be checked. Its receiver waits for it,
+    /// and for no other work here.
     #[inline(always)]
     fn send_lone(&mut self, lane: &Lane, packet: LanePacket) -> bool {
         let index = index_of(packet.peer());
@@ -134,7 +134,7 @@ impl ShmTx {
         true
     }
 
-    /// Sends some of the packets of a lane, in order, and items after them.
+    /// Sends some of the packets of a lane, in order, and the items after them.
     #[inline(never)]
     pub(crate) fn send_staged(
         &mut self,
@@ -164,7 +164,7 @@ impl ShmTx {
         TxSeq(self.handed_over)
     }
 
-    /// Looks again at the peers that may have parked their rings as we sent to them.
+    /// Checks again the peers that may have parked their rings while we sent to them.
     #[inline(never)]
     fn look_again(&mut self) {
         self.put_off = 0;
@@ -186,14 +186,14 @@ impl ShmTx {
         }
     }
 
-    /// Tells the peers which regions are gone, before we sleep.
+    /// Tells the peers before we sleep which regions are gone.
     pub(super) fn forget_dead_regions(&mut self) {
         for peer in self.peers.iter_mut().flatten() {
             peer.told.forget_dead(peer.channel.line());
         }
     }
 
-    /// Sends on a ring no longer.
+    /// Stops sending on a ring.
     pub(super) fn remove(&mut self, index: usize) {
         if let Some(peer) = self.peers.get_mut(index) {
             *peer = None;
@@ -256,10 +256,10 @@ impl Tx for ShmTx {
     }
 }
 
-/// How many packets in front are for this peer.
+/// The number of the first packets that are for this peer.
 #[inline(always)]
 fn count_for(us: PeerId, packets: &[LanePacket]) -> usize {
-    // Mostly all are, which takes no branch for each to see.
+    // Usually all are; this form finds that without a branch for each.
     let other_bits = packets.iter().map(|packet| packet.peer().0 ^ us.0);
     match other_bits.fold(0, |all, bits| all | bits) {
         0 => packets.len(),
@@ -270,7 +270,7 @@ fn count_for(us: PeerId, packets: &[LanePacket]) -> usize {
     }
 }
 
-/// The peer is looked at again later.
+/// Puts the peer into the list of unsettled ones.
 #[inline]
 fn unsettle(peer: &mut Outgoing, index: usize, unsettled: &mut Vec<usize>) {
     if !peer.unsettled {
@@ -298,7 +298,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends a packet that does not fit before the ring's last cell, or not at all.
+    /// Sends a packet that does not fit before the ring's last cell, or does not fit at all.
     #[cold]
     fn send_alone(&mut self, packet: &[u8], counters: &mut Counters) {
         // SAFETY: the packet is a slice, and no lane lies in a ring.
@@ -311,7 +311,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends items in front that are for this peer, at least one. Returns how many.
+    /// Sends the first items if they are for this peer, at least one. Returns their number.
     #[inline(always)]
     fn send(&mut self, items: &[TxItem], bounce: &mut Bounce, counters: &mut Counters) -> usize {
         let us = self.peer;
@@ -337,7 +337,7 @@ impl Outgoing {
         taken
     }
 
-    /// The same for packets of every kind, and when there is no room.
+    /// Sends packets of every kind, also when there is no room.
     #[inline(never)]
     fn send_others(
         &mut self,
@@ -394,7 +394,7 @@ impl Outgoing {
         // msgbuf never lies in a ring. Without data nothing is read.
         unsafe {
             if inline_len == HEADER_LEN {
-                // The copy of so many bytes is three moves.
+                // A copy of this constant length is three moves.
                 self.ring.push(&item.inline[..HEADER_LEN], data, data_len)?;
             } else {
                 let inline = item.inline.get(..inline_len).ok_or(Refused::TooLong)?;
@@ -405,7 +405,7 @@ impl Outgoing {
     }
 
     /// The name by which the peer finds the bytes: their own, or that of a copy. `None`: the peer
-    /// wants them in the ring, or cannot be told now.
+    /// wants them in the ring, or cannot learn the name now.
     #[inline]
     fn name(&mut self, data: BufRef, bytes: &[u8], bounce: &mut Bounce) -> Option<BufRef> {
         if self.ring.wants_copies() {
@@ -419,8 +419,8 @@ impl Outgoing {
         self.told.tell(line, copy).then_some(copy)
     }
 
-    /// Puts a packet into the ring whose data stays where it is. The receiver finds out if it is
-    /// taken back meanwhile, so we are done with it at once.
+    /// Puts a packet into the ring whose data stays where it is. If the data is taken back, the
+    /// receiver finds out, so we are done with it at once.
     #[inline(never)]
     fn push_reference(&mut self, item: &TxItem, name: BufRef) -> Result<usize, Dropped> {
         let inline = item.inline.get(..item.inline_len as usize);
@@ -466,8 +466,8 @@ pub(super) const fn index_of(peer: PeerId) -> usize {
     (peer.0 & ((1 << INDEX_BITS) - 1)) as usize
 }
 
-/// Bits of a [`PeerId`] that are the index; those above are the generation, but for the topmost,
-/// which stays 0 for `auto`.
+/// Bits of a [`PeerId`] that are the index. The bits above are the generation, except for the
+/// topmost, which stays 0 for `auto`.
 pub(super) const INDEX_BITS: u32 = 12;
 
 const _: () = assert!(super::doorbell::MAX_BITS <= 1 << INDEX_BITS);

@@ -1,7 +1,7 @@
 //! Socket addresses in the form the kernel reads them.
 //!
-//! Owns the conversion between [`SocketAddr`] and `sockaddr_in`/`sockaddr_in6`, and the rule which
-//! addresses a packet may be sent to. Pure; called by `socket`, `peers` and `offer`.
+//! Owns the conversion between [`SocketAddr`] and `sockaddr_in`/`sockaddr_in6`, and the rule for
+//! the addresses to which packets may go. No I/O; called by `socket`, `peers` and `offer`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -14,7 +14,7 @@ const _: () = {
     assert!(align_of::<RawAddr>() >= align_of::<libc::sockaddr_in6>());
 };
 
-/// A `sockaddr_in` or `sockaddr_in6` and how many of its bytes count.
+/// A `sockaddr_in` or `sockaddr_in6`, and its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(4))]
 pub(super) struct RawAddr {
@@ -59,17 +59,17 @@ impl RawAddr {
         }
     }
 
-    /// Where the kernel reads or writes the address.
+    /// The address for the kernel to read or write.
     pub(super) fn as_mut_ptr(&mut self) -> *mut libc::sockaddr {
         self.bytes.as_mut_ptr().cast()
     }
 
-    /// Where the kernel reads the address.
+    /// The address for the kernel to read.
     pub(super) fn as_ptr(&self) -> *const libc::sockaddr {
         self.bytes.as_ptr().cast()
     }
 
-    /// Bytes that count.
+    /// Its length in bytes.
     pub(super) fn len(&self) -> libc::socklen_t {
         self.len
     }
@@ -94,10 +94,10 @@ impl RawAddr {
     }
 }
 
-/// True if packets may be sent there: one host, one port. An offer that named a group or everybody
+/// True if packets may go there: one host, one port. An offer with a multicast or broadcast address
 /// would turn the endpoint into an amplifier.
 pub(super) fn is_endpoint(addr: SocketAddr) -> bool {
-    // An address of IPv4 in its IPv6 form means the same.
+    // An IPv4 address in its IPv6 form counts as the same.
     let ip = addr.ip().to_canonical();
     let is_broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
     !is_broadcast && addr.port() != 0 && !ip.is_unspecified() && !ip.is_multicast()

@@ -1,4 +1,4 @@
-//! Memory that is only reached through its pointer.
+//! Memory that is reached only through its pointer.
 //!
 //! The kernel gets raw pointers to receive buffers and staged packets, and they outlive any borrow,
 //! so their memory must not be a `Box`, whose every use would invalidate them. Invariant: a block

@@ -1,9 +1,9 @@
-//! The memory that datagrams are received into, and the vectors that tell the kernel about it.
+//! The memory into which datagrams are received, and the vectors that describe it to the kernel.
 //!
 //! Invariants: the vectors lead to memory of the same value and to nothing else, and the kernel
-//! writes only during [`Buffers::receive_one`] and [`Buffers::receive_many`], which take
-//! `&mut self`; so bytes that are borrowed do not change. A buffer is touched as far as datagrams
-//! reach and no further. Called by `rx` alone, which holds all decisions.
+//! writes only during [`Buffers::receive_one`] and [`Buffers::receive_many`], which take `&mut
+//! self`; so bytes that are borrowed do not change. Datagrams touch only as much of a buffer as
+//! they need. Called by `rx` alone, which makes all decisions.
 
 use std::os::fd::BorrowedFd;
 
@@ -22,7 +22,7 @@ const STAGGER: usize = 17 * 64;
 pub(super) struct Arrival {
     /// Bytes in the buffer.
     pub(super) len: usize,
-    /// There were more than the buffer holds.
+    /// The datagram was longer than the buffer.
     pub(super) cut: bool,
     /// The contents of its control messages.
     pub(super) notes: Notes,
@@ -85,7 +85,7 @@ impl Buffers {
         self.size
     }
 
-    /// Where buffer `index` begins, as [`Self::bytes`] counts.
+    /// The place where buffer `index` begins, as [`Self::bytes`] counts.
     #[inline]
     pub(super) fn start(&self, index: usize) -> usize {
         index * (self.size + STAGGER)
@@ -103,7 +103,8 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts(self.memory.at(start).as_ptr(), len) }
     }
 
-    /// Receives one datagram into buffer 0: its length, which may be beyond the buffer.
+    /// Receives one datagram into buffer 0. Returns its length, which may be longer than the
+    /// buffer.
     #[inline]
     pub(super) fn receive_one(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
         let base = self.memory.at(0).as_ptr();
@@ -113,7 +114,8 @@ impl Buffers {
         })
     }
 
-    /// Receives into as many buffers as there are datagrams: how many were filled, from buffer 0.
+    /// Receives datagrams into as many buffers as needed. Returns the number of filled ones, from
+    /// buffer 0.
     #[inline]
     pub(super) fn receive_many(&mut self, fd: BorrowedFd<'_>) -> Result<usize, Errno> {
         // SAFETY: the headers lead to blocks that `self` owns and that are not borrowed now.

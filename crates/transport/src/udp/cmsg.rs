@@ -1,8 +1,8 @@
-//! Control messages of a datagram: segment size out, segment size and ECN bits in.
+//! Control messages of a datagram: the segment size when sending; segment size and ECN bits when
+//! receiving.
 //!
-//! Owns the layout of `cmsghdr` on both ways (`cmsg(3)`). What comes in was written by the kernel,
-//! but it is parsed as checked bytes all the same: every length is tested before it is used. Pure;
-//! called by `tx` and `rx`.
+//! Owns the layout of `cmsghdr` on both ways (`cmsg(3)`). The kernel wrote the received ones, but
+//! the parser still checks every length before it is used. No I/O; called by `tx` and `rx`.
 
 use libc::c_int;
 

@@ -1,7 +1,7 @@
-//! How `udp` endpoints become known to each other: an exchange of addresses.
+//! How `udp` endpoints get to know each other: an exchange of addresses.
 //!
-//! There is no channel to set up: each side tells where it receives, and enters the other into its
-//! table of peers. Called by the nexus through [`Connect`].
+//! There is no channel to set up: each side sends the addresses at which it receives, and enters
+//! the other into its table of peers. Called by the nexus through [`Connect`].
 
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -75,7 +75,7 @@ impl Connect for Udp {
         if rx.has_more() { Arm::Ready } else { Arm::Wait }
     }
 
-    /// The socket is readable by itself; there is nothing to take back.
+    /// Does nothing: the socket is readable by itself.
     fn disarm(_rx: &mut UdpRx, _tx: &mut UdpTx) {}
 
     fn counters(rx: &UdpRx, tx: &UdpTx) -> Counters {

@@ -81,7 +81,8 @@ pub(super) fn option(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Resul
     Ok(value)
 }
 
-/// Datagrams that the kernel dropped because the receive buffer was full; 0 if it does not tell.
+/// Datagrams that the kernel dropped because the receive buffer was full; 0 if it does not report
+/// them.
 pub(super) fn receive_drops(fd: BorrowedFd<'_>) -> u64 {
     /// Place of the drop count in the answer, from `linux/sock_diag.h`.
     const SK_MEMINFO_DROPS: usize = 8;
@@ -115,7 +116,7 @@ pub(super) fn is_readable(fd: BorrowedFd<'_>) -> bool {
     unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
 }
 
-/// recv(2) into `room`. The length is that of the datagram, also where `room` is too short.
+/// recv(2) into `room`. Returns the length of the datagram, even if `room` is too short.
 #[inline]
 pub(super) fn recv(fd: BorrowedFd<'_>, room: &mut [u8]) -> Result<usize, Errno> {
     let at = room.as_mut_ptr().cast::<c_void>();
@@ -124,7 +125,7 @@ pub(super) fn recv(fd: BorrowedFd<'_>, room: &mut [u8]) -> Result<usize, Errno> 
     usize::try_from(len).map_err(|_| Errno::last())
 }
 
-/// recvmmsg(2): how many of `headers` were filled.
+/// recvmmsg(2). Returns the number of filled `headers`.
 ///
 /// # Safety
 /// Every pointer in `headers` names memory that the kernel may overwrite during the call.
@@ -148,7 +149,7 @@ pub(super) fn send_to(fd: BorrowedFd<'_>, bytes: &[u8], to: &RawAddr) -> Result<
     if sent < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// sendmmsg(2): how many messages, counted from the first, were sent; at least one.
+/// sendmmsg(2). Returns the number of messages sent, counted from the first; at least one.
 ///
 /// # Safety
 /// Every pointer in `headers` names memory that stays readable during the call.

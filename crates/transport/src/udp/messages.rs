@@ -1,7 +1,7 @@
 //! A window of packets on its way to the kernel: staged bytes, vectors, messages.
 //!
 //! Small packets are copied back to back into a staging buffer, so that a message of them is one
-//! piece; large ones stay where they are, and the kernel gathers them.
+//! piece; large ones are not copied, and the kernel gathers them.
 //!
 //! Invariants: between [`Messages::clear`] and the next, vectors lead to the staging buffer and to
 //! bytes that [`Messages::append`] was given; the room never overflows, because a window has at
@@ -17,12 +17,12 @@ use super::block::Block;
 use super::cmsg::SegmentSize;
 use super::ffi::{self, Errno};
 
-/// Most packets that are formed at a time.
+/// Most packets in a window.
 pub(super) const WINDOW: usize = 128;
 /// Packets up to this size are copied: one piece costs the kernel less than two.
 const COPY_BYTES: usize = 512;
-/// A packet that is alone in its window is copied up to this size: then `sendto` will do, which is
-/// cheaper than `sendmmsg` by more than the copy costs.
+/// The limit for a packet that is alone in its window: then `sendto` suffices, which saves more
+/// against `sendmmsg` than the copy costs.
 const COPY_ALONE_BYTES: usize = 4096;
 const _: () = assert!(COPY_ALONE_BYTES <= WINDOW * COPY_BYTES);
 
@@ -146,7 +146,8 @@ impl Messages {
         Some((bytes, &message.addr))
     }
 
-    /// Hands the messages over, from message `from` on: how many were sent, at least one.
+    /// Hands the messages over, from message `from` on. Returns the number of sent ones, at least
+    /// one.
     ///
     /// # Safety
     /// The bytes given to [`Self::append`] since [`Self::clear`] are still there and unchanged.
@@ -158,7 +159,7 @@ impl Messages {
         unsafe { ffi::send_many(fd, &mut self.headers[from..]) }
     }
 
-    /// Hands the datagrams of message `index` over one by one: how many were refused.
+    /// Hands the datagrams of message `index` over one by one. Returns the number of refused ones.
     ///
     /// # Safety
     /// As for [`Self::send`].

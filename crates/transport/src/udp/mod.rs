@@ -1,17 +1,18 @@
 //! The `udp` transport: kernel UDP, which works everywhere (design §12).
 //!
-//! One unconnected, non-blocking socket per endpoint. Going out, packets to one peer share
-//! datagrams and datagrams share messages (`pack`), and a burst is one system call (`tx`). Coming
-//! in, datagrams are taken one by one while there are few and in batches while there are many
-//! (`rx`). Small packets are copied once into a staging buffer; large ones are gathered by the
-//! kernel from where they lie. Transmission is synchronous: when `burst` returns, the kernel has
-//! its copy.
+//! One unconnected, non-blocking socket per endpoint. When sending, packets to one peer share
+//! datagrams and datagrams share messages (`pack`), and a burst is one system call (`tx`). When
+//! receiving, the half takes datagrams one by one while there are few and in batches while there
+//! are many (`rx`). Small packets are copied once into a staging buffer; the kernel gathers large
+//! ones from their msgbufs. Transmission is synchronous: when `burst` returns, the kernel has its
+//! copy.
 //!
-//! The sender's address is not looked at: it is easily forged, and core checks the token in each
-//! packet. A stranger's datagram becomes a frame like any other.
+//! The sender's address is ignored: it is easily forged, and core checks the token in each packet.
+//! A stranger's datagram becomes a frame like any other.
 //!
-//! Nothing here blocks, spins or allocates on the data path. Whatever cannot be sent is dropped
-//! and counted. Works without GSO and GRO, which are looked for when the endpoint is opened.
+//! Nothing here blocks, spins or allocates on the data path. Packets that cannot be sent are
+//! dropped and counted. It works without GSO and GRO, for which it looks when the endpoint is
+//! opened.
 
 mod addr;
 mod block;
@@ -43,7 +44,7 @@ pub use self::tx::UdpTx;
 #[expect(clippy::cast_possible_truncation, reason = "56 bytes")]
 const MAX_FRAMING: u32 = MAX_INLINE as u32;
 
-/// Bytes in front of the data of a full packet.
+/// Bytes before the data of a full packet.
 #[expect(clippy::cast_possible_truncation, reason = "24 bytes")]
 const HEADER_BYTES: u32 = dunlin_wire::HEADER_LEN as u32;
 
@@ -60,7 +61,7 @@ impl Udp {
     /// Opens an endpoint.
     ///
     /// # Errors
-    /// `InvalidInput` for options outside their limits; otherwise what the kernel said to opening
+    /// `InvalidInput` for options outside their limits; otherwise the kernel's error when opening
     /// or binding the socket.
     pub fn open(options: &Options) -> io::Result<Halves<UdpRx, UdpTx>> {
         let socket = Arc::new(Socket::open(options)?);
@@ -77,7 +78,7 @@ impl Udp {
 }
 
 impl UdpRx {
-    /// Address that the socket is bound to.
+    /// Address to which the socket is bound.
     pub fn local_addr(&self) -> SocketAddr {
         self.socket().bound
     }

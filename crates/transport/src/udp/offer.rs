@@ -1,9 +1,9 @@
-//! Offers of `udp` endpoints, which travel through the control plane: where an endpoint receives,
-//! and how much.
+//! Offers of `udp` endpoints, which travel through the control plane: the addresses at which an
+//! endpoint receives, and its sizes.
 //!
 //! Little-endian: version, bytes of data per packet, bytes of its receive buffers, number of
-//! addresses, then each address as family (4 or 6), port, octets. Every byte that comes in is
-//! checked; the rest of the transport sees only a valid [`Terms`]. Pure; called by `connect`.
+//! addresses, then each address as family (4 or 6), port, octets. Every received byte is checked;
+//! the rest of the transport sees only a valid [`Terms`]. No I/O; called by `connect`.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use super::addr::is_endpoint;
 use super::options::MIN_DATAGRAM_BYTES;
 use crate::connect::{ConnectError, MAX_OFFER_BYTES, Offer};
 
-/// Version of the layout. Others are malformed to us.
+/// Version of the layout. Others are malformed for us.
 const VERSION: u8 = 1;
 /// Most addresses in an offer.
 const MAX_ADDRESSES: usize = 4;
@@ -28,7 +28,7 @@ pub(super) struct Terms {
     pub(super) data_size: u32,
     /// Longest datagram that it receives whole.
     pub(super) buffer: u32,
-    /// Where it receives, in order of preference.
+    /// The addresses at which it receives, in order of preference.
     pub(super) addresses: Vec<SocketAddr>,
 }
 
@@ -68,7 +68,7 @@ impl Terms {
         Ok(terms)
     }
 
-    /// The terms with those addresses alone to which packets may go.
+    /// The terms with only those addresses to which packets may go.
     ///
     /// # Errors
     /// `ForeignAddress` if that leaves none.
@@ -82,8 +82,8 @@ impl Terms {
         Ok(terms)
     }
 
-    /// The address to send to from a socket that has the address `own`: one endpoint, and of its
-    /// family, or of either if the socket is for both.
+    /// The address to which a socket with the address `own` can send: one endpoint, and of the
+    /// socket's family, or of either if the socket is for both.
     ///
     /// # Errors
     /// `Unreachable` if there is none.
@@ -99,7 +99,7 @@ impl Terms {
             .copied()
             .filter(|addr| of_family(*addr) && is_endpoint(*addr));
         let mut addr = usable.next().ok_or(ConnectError::Unreachable)?;
-        // A link-local address means something only with the number of our own interface.
+        // A link-local address is only meaningful with the number of our own interface.
         if let (SocketAddr::V6(to), SocketAddr::V6(own)) = (&mut addr, own)
             && to.ip().is_unicast_link_local()
         {

@@ -1,6 +1,6 @@
 //! Options of the `udp` transport, with defaults that work everywhere.
 //!
-//! Pure data; read once, when the endpoint is opened. Limits are checked there, in `socket`.
+//! Plain data; read once, when the endpoint is opened. `socket` checks the limits then.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,16 +8,16 @@ use dunlin_core::Nanos;
 
 use crate::networks::Networks;
 
-/// Fewest bytes that a datagram may be set to hold: what every IPv4 host must accept (RFC 791).
+/// Smallest setting for the bytes of a datagram: every IPv4 host must accept as many (RFC 791).
 pub const MIN_DATAGRAM_BYTES: u32 = 576;
 
-/// Most bytes that a datagram may be set to hold: 65 535 less the headers of IPv6 and UDP.
+/// Largest setting for the bytes of a datagram: 65 535 less the headers of IPv6 and UDP.
 pub const MAX_DATAGRAM_BYTES: u32 = super::pack::MAX_MESSAGE_BYTES;
 
-/// Default windows of loopback packets that fit into the receive buffer at least.
+/// The receive buffer has room for at least this number of default windows of loopback packets.
 pub const WINDOWS_BUFFERED: u32 = 2;
 
-/// Whether the endpoint reads the ECN bits of what it receives. It costs about 3 % of a round
+/// Whether the endpoint reads the ECN bits of received datagrams. It costs about 3 % of a round
 /// trip over loopback, where no router can set them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ecn {
@@ -43,7 +43,7 @@ pub struct Options {
     pub ip: IpAddr,
     /// Port to bind; 0 lets the system choose.
     pub port: u16,
-    /// The address that offers have, if it is not the bound one. If the endpoint is bound to the
+    /// The address in offers, if it is not the bound one. If the endpoint is bound to the
     /// unspecified address, an offer has the local address of the peer's control connection.
     pub advertise: Option<IpAddr>,
     /// Networks to which packets go although the peer that offers the address has connected from
@@ -51,13 +51,13 @@ pub struct Options {
     pub allow_peers: Networks,
     /// Most data bytes in one packet, without header and extension.
     pub data_size: u32,
-    /// The same for peers at a loopback address, where no link has an MTU of 1500 and the price of
-    /// a packet hardly depends on its size. Lowered to what leaves room in the receive buffer for
-    /// [`WINDOWS_BUFFERED`] default windows of such packets, but not below `data_size`.
+    /// Most data bytes for peers at a loopback address, where no link has an MTU of 1500 and the
+    /// cost of a packet hardly depends on its size. It is lowered until the receive buffer has room
+    /// for [`WINDOWS_BUFFERED`] default windows of such packets, but not below `data_size`.
     pub loopback_data_size: u32,
-    /// Bytes of a datagram that holds several packets; `None` fits an MTU of 1500 (1472 with
-    /// IPv4, 1452 with IPv6), or a packet where a peer's packets are larger. A packet is never
-    /// split: a larger one is sent on its own, and the kernel fragments it if it must.
+    /// Bytes of a datagram that holds several packets. `None`: as many as fit an MTU of 1500 (1472
+    /// with IPv4, 1452 with IPv6), or one packet if a peer's packets are larger. A packet is never
+    /// split: a larger one is sent alone, and the kernel fragments it if it must.
     pub datagram_bytes: Option<u32>,
     /// Several packets to one peer share a datagram.
     pub pack: bool,
@@ -65,9 +65,10 @@ pub struct Options {
     pub gso: bool,
     /// Several datagrams may be received as one buffer (`UDP_GRO`).
     pub gro: bool,
-    /// Whether ECN bits are read. They are always set to ECT(0) on what is sent.
+    /// Whether ECN bits are read. Sent datagrams always have ECT(0).
     pub ecn: Ecn,
-    /// Microseconds that the kernel polls the device when nothing waits (`SO_BUSY_POLL`); 0: not.
+    /// Microseconds for which the kernel polls the device when the socket is empty
+    /// (`SO_BUSY_POLL`); 0: it does not.
     pub busy_poll_us: u32,
     /// Bytes of the receive buffer to ask for. The kernel may grant less; `rx_queue` follows.
     pub rcvbuf_bytes: u32,
@@ -75,7 +76,7 @@ pub struct Options {
     pub sndbuf_bytes: u32,
     /// Rate of the link in bytes per second, from which congestion control starts.
     pub line_rate: u64,
-    /// Round trip of a small packet through the empty network, if the operator knows it. Else
+    /// Round trip of a small packet through the empty network, if the operator knows it. Otherwise
     /// ([`Nanos::ZERO`]) sessions measure it, and one that is opened while the network is full
     /// takes that state for empty.
     pub base_rtt: Nanos,
@@ -91,7 +92,7 @@ impl Default for Options {
             advertise: None,
             allow_peers: Networks::default(),
             data_size: 1440,
-            // Four packets of it are one message to the kernel (`pack::MAX_MESSAGE_BYTES`).
+            // Four such packets are one message to the kernel (`pack::MAX_MESSAGE_BYTES`).
             loopback_data_size: 16_320,
             datagram_bytes: None,
             pack: true,

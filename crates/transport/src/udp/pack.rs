@@ -1,12 +1,12 @@
-//! Which packets share a datagram, and which datagrams share a message to the kernel.
+//! Decides which packets share a datagram, and which datagrams share a message to the kernel.
 //!
 //! Packets to one peer lie back to back in a datagram (rule W11) until it is full; a packet is
 //! never split. Datagrams of equal size, and one shorter after them, form one message that the
 //! kernel or the device cuts up again (GSO, `udp(7)`: `UDP_SEGMENT`).
 //!
-//! Invariant: in a message with segment size S every datagram but the last has exactly S bytes,
-//! the last has 1 to S bytes, there are at most [`MAX_SEGMENTS`] of them, and together they have
-//! at most [`MAX_MESSAGE_BYTES`]. Pure; called by `tx` with the lengths of consecutive packets.
+//! Invariant: in a message with segment size S every datagram but the last has exactly S bytes, the
+//! last has 1 to S bytes, there are at most [`MAX_SEGMENTS`] of them, and together they have at
+//! most [`MAX_MESSAGE_BYTES`]. No I/O; called by `tx` with the lengths of consecutive packets.
 
 /// Most datagrams in one message (`UDP_MAX_SEGMENTS` of older kernels).
 pub(super) const MAX_SEGMENTS: u32 = 64;
@@ -14,10 +14,10 @@ pub(super) const MAX_SEGMENTS: u32 = 64;
 /// Most bytes in one message, and in one datagram: 65 535 less the headers of IPv6 and UDP.
 pub(super) const MAX_MESSAGE_BYTES: u32 = 65_535 - 48;
 
-/// Where the next packet goes.
+/// The place of the next packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// Behind the packet before it, in the same datagram.
+    /// After the packet before it, in the same datagram.
     Append,
     /// Into a new datagram of the same message.
     Segment,
@@ -37,7 +37,7 @@ pub(super) struct Shape {
     pub(super) segment: bool,
 }
 
-/// Forms the packets of one peer, in order.
+/// Packs the packets of one peer, in order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packer {
     shape: Shape,
@@ -52,7 +52,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Before the first packet to a peer.
+    /// The state before the first packet to a peer.
     pub(super) const fn new(shape: Shape) -> Self {
         Self {
             shape,
@@ -68,7 +68,7 @@ impl Packer {
         if self.segments > 1 { self.limit } else { 0 }
     }
 
-    /// Decides where a packet of `len` bytes goes, and takes it there.
+    /// Decides the place of a packet of `len` bytes, and counts it there.
     #[inline]
     pub(super) fn place(&mut self, len: u32) -> Place {
         let place = self.choose(len);
@@ -100,7 +100,7 @@ impl Packer {
         if self.shape.pack && self.current + len <= self.limit {
             return Place::Append;
         }
-        // The first datagram may be a single packet beyond the limit; it is sent on its own.
+        // The first datagram may be a single packet beyond the limit, which is sent alone.
         let full = self.segments == 1 || self.current == self.limit;
         let size = if self.segments == 1 {
             self.current

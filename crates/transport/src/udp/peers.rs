@@ -1,9 +1,8 @@
-//! The peers of an endpoint: from [`PeerId`] to the address that packets are sent to.
+//! The peers of an endpoint: from [`PeerId`] to the address of the peer.
 //!
 //! Owned by the TX half. A slot is reused, but under another id: the id holds the slot's index and
-//! a generation, and slots wait in a queue before they are given out again, so an id that was
-//! released finds nothing for a long time. The top bit of an id stays 0 and is ignored; `auto` sets
-//! it.
+//! a generation, and free slots wait in a queue, so an id that was released names no peer for a
+//! long time. The top bit of an id stays 0 and is ignored; `auto` sets it.
 //!
 //! Invariant: a slot is in the queue of free slots if and only if its uses are 0; then the key of
 //! no live peer leads to it. Called by `connect` (which changes it) and `tx` (which reads it).
@@ -33,7 +32,7 @@ pub(super) type Key = (EndpointUid, SocketAddr);
 /// One peer, for sending.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    /// Where to.
+    /// Its address.
     pub(super) addr: RawAddr,
     /// The limits of its datagrams.
     pub(super) shape: Shape,
@@ -41,7 +40,7 @@ pub(super) struct Peer {
     pub(super) max_packet: u32,
     /// Data bytes per packet, in both directions.
     pub(super) data_size: u32,
-    /// Its packets stay in this kernel: there is no network on the way.
+    /// Its packets stay in this kernel: no network lies on the path.
     pub(super) loopback: bool,
 }
 
@@ -53,7 +52,7 @@ struct Slot {
     uses: u32,
 }
 
-/// All peers of an endpoint, and those that an offer went to.
+/// All peers of an endpoint, and those to which an offer went.
 #[derive(Debug)]
 pub(super) struct Peers {
     slots: Vec<Slot>,
@@ -78,7 +77,7 @@ impl Peers {
         }
     }
 
-    /// Remembers the peer that an offer goes to; `None` if too many offers wait for answers.
+    /// Remembers the peer to which an offer goes; `None` if too many offers wait for answers.
     pub(super) fn begin_offer(&mut self, peer: &PeerInfo) -> Option<Pending> {
         if self.offered.len() >= self.max {
             return None;
@@ -88,7 +87,7 @@ impl Peers {
         Some(Pending(self.next_offer))
     }
 
-    /// The peer that an offer went to; it is then forgotten. `None` if there was no such offer.
+    /// The peer to which an offer went, which is then forgotten. `None` if there was no such offer.
     pub(super) fn end_offer(&mut self, pending: &Pending) -> Option<PeerInfo> {
         self.offered.remove(&pending.0)
     }
@@ -107,7 +106,7 @@ impl Peers {
         Some(id(index, self.slots[index as usize].generation))
     }
 
-    /// One use fewer; the last one frees the slot. Ids that name no peer are ignored.
+    /// Takes one use away; the last one frees the slot. Ids that name no peer are ignored.
     pub(super) fn release(&mut self, peer: PeerId) {
         let Some(slot) = self.slot_mut(peer) else {
             return;
@@ -118,7 +117,7 @@ impl Peers {
         }
     }
 
-    /// All uses end. Ids that name no peer are ignored.
+    /// Takes all uses away. Ids that name no peer are ignored.
     pub(super) fn remove(&mut self, peer: PeerId) {
         if let Some(slot) = self.slot_mut(peer) {
             slot.uses = 0;
@@ -133,7 +132,7 @@ impl Peers {
         slot.is_named(peer).then_some(&slot.peer)
     }
 
-    /// Segmentation failed on the way to this peer; it is not tried again.
+    /// Stops segmentation to this peer, because it failed on the path.
     pub(super) fn stop_segmenting(&mut self, peer: PeerId) {
         if let Some(slot) = self.slot_mut(peer) {
             slot.peer.shape.segment = false;
@@ -141,7 +140,7 @@ impl Peers {
     }
 
     fn take_slot(&mut self, key: Key, peer: Peer) -> Option<u32> {
-        // A fresh slot is preferred while there are few, so that an id rests before it comes back.
+        // Fresh slots come first while there are few, so that an id rests before it comes back.
         if self.slots.len() < self.max.min(RESTING) || self.free.is_empty() {
             if self.slots.len() == self.max {
                 return None;
@@ -188,7 +187,8 @@ impl Slot {
 }
 
 impl Peer {
-    /// A peer at `addr` whose buffers hold datagrams of `buffer` bytes, and what we would form.
+    /// A peer at `addr` whose buffers hold datagrams of `buffer` bytes; `shape` is the one that we
+    /// prefer.
     pub(super) fn new(addr: SocketAddr, shape: Shape, buffer: u32, data_size: u32) -> Self {
         let shape = Shape {
             datagram: shape.datagram.max(data_size + HEADER_BYTES).min(buffer),
@@ -204,7 +204,7 @@ impl Peer {
     }
 }
 
-/// Slots that are made before the first is reused.
+/// Number of slots that are made before the first is reused.
 const RESTING: usize = 64;
 
 fn id(index: u32, generation: u32) -> PeerId {

@@ -1,18 +1,18 @@
 //! The receiving half: from datagrams in the socket to frames.
 //!
-//! There are two ways to ask the kernel, and the traffic chooses ([`Mode`]):
-//! - *sparse*: `recv`, one datagram into one buffer. It is the cheapest call that finds nothing or
-//!   one datagram, and that is what a ping-pong does.
+//! There are two ways to ask the kernel, and the traffic decides ([`Mode`]):
+//! - *sparse*: `recv`, one datagram into one buffer. It is the cheapest call if there is one
+//!   datagram or none, as in a ping-pong.
 //! - *dense*: `recvmmsg` into all buffers, with GRO on: the kernel may put several datagrams of one
-//!   size into one buffer, and a control message tells the size; each becomes one frame.
+//!   size into one buffer, with the size in a control message; each becomes one frame.
 //!
 //! ECN bits come in control messages too, so an endpoint that reads them is always dense. GRO is
 //! off while sparse, because `recv` cannot tell the size. (A datagram that another core delivers in
 //! the very moment of the switch may still come merged; then the frame holds the packets of several
 //! datagrams back to back, which is a valid frame.)
 //!
-//! Invariant: datagrams beyond [`RX_BURST`] stay where they are for the next burst; the kernel is
-//! asked again only when all have been given out. Called by the event loop, and by `connect`.
+//! Invariant: datagrams beyond [`RX_BURST`] wait for the next burst; the half asks the kernel again
+//! only after it has shown all of them. Called by the event loop, and by `connect`.
 
 use std::sync::Arc;
 
@@ -24,23 +24,23 @@ use super::ffi::{self, Errno};
 use super::socket::Socket;
 use crate::counters::Counters;
 
-/// Bytes of a buffer that can take whatever GRO merges.
+/// Bytes of a buffer with room for all datagrams that GRO merges.
 const GRO_BUFFER: usize = 1 << 16;
-/// Consecutive bursts that found something, after which traffic counts as dense.
+/// Number of consecutive bursts with a datagram after which traffic counts as dense.
 const DENSE_AFTER: u32 = 4;
-/// Consecutive bursts that found less than two datagrams, after which it counts as sparse.
+/// Number of consecutive bursts with less than two datagrams after which traffic counts as sparse.
 const SPARSE_AFTER: u32 = 256;
 
-/// Which call asks the kernel.
+/// The call that asks the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// `recv`; how many consecutive bursts found something.
+    /// `recv`, with the number of consecutive bursts that found a datagram.
     Sparse(u32),
-    /// `recvmmsg`; how many consecutive bursts found less than two datagrams.
+    /// `recvmmsg`, with the number of consecutive bursts that found less than two datagrams.
     Dense(u32),
 }
 
-/// Where a frame of this burst lies.
+/// The place of a frame of this burst.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     start: usize,
@@ -64,7 +64,7 @@ pub struct UdpRx {
     socket: Arc<Socket>,
     mode: Mode,
     buffers: Buffers,
-    /// Buffers that the last call filled, and the first of them that is not yet used up.
+    /// The buffers that the last call filled, and the first of them that has unread datagrams.
     rests: [Rest; RX_BURST],
     filled: usize,
     next: usize,
@@ -74,7 +74,7 @@ pub struct UdpRx {
 }
 
 impl UdpRx {
-    /// With buffers of at least `datagram` bytes; of 64 KB where GRO may fill them.
+    /// A half with buffers of at least `datagram` bytes; of 64 KB if GRO may fill them.
     pub(super) fn new(socket: Arc<Socket>, datagram: u32) -> Self {
         let at_least = if socket.gro {
             GRO_BUFFER
@@ -103,12 +103,12 @@ impl UdpRx {
         &self.socket
     }
 
-    /// Longest datagram that is received whole.
+    /// Longest datagram that it receives whole.
     pub(super) fn buffer_bytes(&self) -> u32 {
         u32::try_from(self.buffers.size()).expect("buffers have at most 64 KB")
     }
 
-    /// True if the next burst would find something.
+    /// True if the next burst would find a datagram.
     pub(super) fn has_more(&self) -> bool {
         self.next < self.filled || ffi::is_readable(self.socket.fd())
     }
@@ -135,7 +135,7 @@ impl UdpRx {
         }
     }
 
-    /// Asks for one datagram. `found`: how many bursts before this one found something.
+    /// Asks for one datagram. `found`: the number of bursts before this one that found one.
     #[inline]
     fn fill_sparse(&mut self, found: u32) {
         match self.buffers.receive_one(self.socket.fd()) {
@@ -161,8 +161,8 @@ impl UdpRx {
         }
     }
 
-    /// Asks for as many datagrams as there are buffers. `calm`: how many bursts before this one
-    /// found less than two.
+    /// Asks for as many datagrams as there are buffers. `calm`: the number of bursts before this
+    /// one that found less than two.
     fn fill_dense(&mut self, calm: u32) {
         let filled = self
             .buffers
@@ -183,12 +183,12 @@ impl UdpRx {
         }
     }
 
-    /// Notes what the kernel put into buffer `index`.
+    /// Notes the datagrams that the kernel put into buffer `index`.
     #[inline]
     fn take(&mut self, index: usize, arrival: Arrival) {
         let Arrival { len, cut, notes } = arrival;
         if cut || len == 0 {
-            // Cut: longer than anything that a peer sends us. Empty: it holds no packet.
+            // Cut: longer than any datagram that a peer sends us. Empty: it holds no packet.
             self.counters.rx_corrupt += 1;
             return;
         }
@@ -208,7 +208,7 @@ impl UdpRx {
         self.filled += 1;
     }
 
-    /// Makes datagrams visible until the burst is full or all have been given out.
+    /// Shows datagrams until the burst is full or none is left.
     #[inline]
     fn show(&mut self) {
         while self.next < self.filled && self.visible < RX_BURST {
@@ -229,7 +229,7 @@ impl UdpRx {
     }
 
     fn count_error(&mut self, errno: Errno) {
-        // An empty queue is no event. Anything else is as if a datagram had been unreadable.
+        // An empty queue is normal. Any other error counts like an unreadable datagram.
         if !matches!(errno.0, libc::EAGAIN | libc::EINTR) {
             self.counters.rx_corrupt += 1;
         }

@@ -1,8 +1,8 @@
 //! The socket of an endpoint: opened once, shared by both halves, closed with the second of them.
 //!
-//! Owns the descriptor and what was found out about the kernel when it was opened. Invariant: the
-//! socket is bound, unconnected and non-blocking, so an error that a network reports about one
-//! peer (ICMP) does not show up in a call that concerns another. Called by `mod`, `tx` and `rx`.
+//! Owns the descriptor and the features that the kernel was found to have. Invariant: the socket is
+//! bound, unconnected and non-blocking, so an error that a network reports about one peer (ICMP)
+//! does not show up in a call that concerns another. Called by `mod`, `tx` and `rx`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -20,17 +20,17 @@ use crate::networks::Networks;
 /// "ECN-capable transport (0)" in both ECN bits (RFC 3168).
 const ECT_0: c_int = 0b10;
 
-/// A bound socket and what it can do.
+/// A bound socket and its features.
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
-    /// Address that it is bound to.
+    /// Address to which it is bound.
     pub(super) bound: SocketAddr,
-    /// Address that peers are told instead.
+    /// Address in offers in its place.
     advertise: Option<IpAddr>,
-    /// Networks to which packets go whichever peer asks for them there.
+    /// Networks to which packets may go for any peer that asks for it.
     allow_peers: Networks,
-    /// It is for IPv6 and for IPv4.
+    /// It is for both IPv6 and IPv4.
     both_families: bool,
     /// `UDP_SEGMENT` is wanted and known to the kernel.
     pub(super) gso: bool,
@@ -44,7 +44,7 @@ pub(super) struct Socket {
     pub(super) data_size: u32,
     /// Data bytes per packet from a peer that reaches us at a loopback address.
     pub(super) loopback_data_size: u32,
-    /// The larger of both that a peer can use.
+    /// The larger of the two sizes that a peer can use.
     pub(super) largest: u32,
     /// Packets of that size that fit into the receive buffer, at least 1.
     pub(super) rx_queue: u32,
@@ -54,7 +54,8 @@ impl Socket {
     /// Opens, tunes and binds the socket.
     ///
     /// # Errors
-    /// `InvalidInput` for options that contradict each other or a limit; else the kernel's.
+    /// `InvalidInput` for options that contradict each other or a limit; otherwise the kernel's
+    /// error.
     pub(super) fn open(options: &Options) -> io::Result<Self> {
         let datagram = datagram_bytes(options)?;
         let is_v6 = options.ip.is_ipv6();
@@ -130,9 +131,10 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// Where a peer reaches the socket, in order of preference; nowhere if the list is empty.
+    /// The addresses at which a peer reaches the socket, in order of preference; empty if there are
+    /// none.
     ///
-    /// `local` is our end of the control connection with the peer. If there is none, both share a
+    /// `local` is our end of the control connection with the peer. If it is `None`, both share a
     /// UNIX socket, and so a loopback interface.
     pub(super) fn addresses(&self, local: Option<SocketAddr>) -> Vec<SocketAddr> {
         let port = self.bound.port();
@@ -151,7 +153,8 @@ impl Socket {
         ours.map(|ip| SocketAddr::new(ip, port)).collect()
     }
 
-    /// Whether packets may go there: the peer has it, or the operator allows it (rule C12).
+    /// Whether packets may go there: the address is the peer's, or the operator allows it (rule
+    /// C12).
     pub(super) fn may_send(&self, peer: &PeerInfo, ip: IpAddr) -> bool {
         self.allow_peers.contains(ip) || peer.has(ip, is_of_this_host)
     }
@@ -166,7 +169,8 @@ impl Socket {
         }
     }
 
-    /// Where we reach the peer that sent `terms`; `local` as for [`Self::addresses`].
+    /// The address at which we reach the peer that sent `terms`; `local` as for
+    /// [`Self::addresses`].
     ///
     /// # Errors
     /// `Unreachable` if it has no address that this socket can send to.
@@ -175,7 +179,7 @@ impl Socket {
         terms: &Terms,
         local: Option<SocketAddr>,
     ) -> Result<SocketAddr, ConnectError> {
-        // It has the scope of link-local addresses, which the wildcard has not.
+        // `local` has the scope of link-local addresses, which the wildcard lacks.
         let is_any_v6 = self.bound.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let scoped = local.filter(|addr| is_any_v6 && addr.is_ipv6());
         terms.address_for(scoped.unwrap_or(self.bound), self.both_families)

@@ -1,13 +1,13 @@
 //! The sending half: from a burst of packets to one system call.
 //!
-//! A burst is worked off in windows of [`WINDOW`] packets. In each, packets are brought together
-//! by peer (in order for each peer), formed into datagrams and messages (`pack`), and handed to the
-//! kernel, which has its copy when the call returns; so `done` is always the end of the sequence.
+//! A burst is worked off in windows of [`WINDOW`] packets. In each, packets are grouped by peer (in
+//! order for each peer), formed into datagrams and messages (`pack`), and handed to the kernel,
+//! which has its copy when the call returns; so `done` is always the end of the sequence.
 //!
 //! A packet that the kernel refuses is dropped and counted. A full queue ends the window, because
-//! the rest would meet the same; any other error concerns one message and ends that one. So the
-//! number of system calls is bounded by the number of packets, whatever the kernel answers, and
-//! none waits. Called by the event loop, and by `connect`.
+//! the rest would find it full too; any other error ends only its message. So the number of system
+//! calls is bounded by the number of packets, whatever the kernel answers, and none waits. Called
+//! by the event loop, and by `connect`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,17 +44,17 @@ pub struct UdpTx {
 #[derive(Clone, Copy, Debug)]
 struct Packet<'a> {
     peer: PeerId,
-    /// `None`: the packet says that it has more than there can be.
+    /// `None`: the item claims more inline bytes than there can be.
     inline: Option<&'a [u8]>,
     data: BufRef,
 }
 
-/// Why the kernel refused a message.
+/// The reason why the kernel refused a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Refusal {
     /// The queue is full.
     Full,
-    /// Perhaps because the message has segments.
+    /// Perhaps the segments of the message are the reason.
     Segments,
     /// This message cannot be sent.
     Message,
@@ -108,7 +108,7 @@ impl UdpTx {
         self.counters
     }
 
-    /// Sends some of the packets of a lane, in order, and items after them.
+    /// Sends some of the packets of a lane, in order, and the items after them.
     #[inline]
     pub(crate) fn send_staged(
         &mut self,
@@ -203,7 +203,7 @@ impl UdpTx {
         }
     }
 
-    /// Counts `sent` messages from `at` on, and returns the place after them.
+    /// Counts `sent` messages from `at` on, and returns the place of the next one.
     #[inline]
     fn count_sent(&mut self, at: usize, sent: usize) -> usize {
         for message in &self.messages.list()[at..at + sent] {
@@ -213,7 +213,7 @@ impl UdpTx {
         at + sent
     }
 
-    /// The kernel refused message `at`. Returns which message is to be sent next.
+    /// Handles the kernel's refusal of message `at`. Returns the message to send next.
     #[cold]
     fn refuse(&mut self, at: usize, errno: Errno) -> usize {
         let message = self.messages.list()[at];
@@ -229,7 +229,7 @@ impl UdpTx {
         at + 1
     }
 
-    /// Sends the datagrams of a message one by one, and those to come to the same peer as well.
+    /// Sends the datagrams of a message one by one, and later messages to the same peer as well.
     fn send_split(&mut self, at: usize, message: &Message) {
         self.peers.stop_segmenting(message.peer);
         self.counters.syscalls += u64::from(message.bytes.div_ceil(message.segment.into()));
@@ -267,9 +267,9 @@ impl Tx for UdpTx {
         self.given
     }
 
-    /// A network, of which measurement tells how long it is unless the options do. On the loopback
-    /// device there is none: what waits there waits for a processor, and sending less does not make
-    /// it faster.
+    /// A network, whose round trip is measured unless the options state it. On the loopback device
+    /// there is none: a packet there waits for a processor, and sending less does not make it
+    /// faster.
     fn path(&self, peer: PeerId) -> Option<Path> {
         let is_near = self.peers.get(peer).is_some_and(|peer| peer.loopback);
         (!is_near).then_some(Path {
@@ -301,7 +301,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The inline bytes and the length of the whole, if there is such a packet.
+    /// The inline bytes and the whole length, if such a packet is possible.
     #[inline]
     fn measure(&self, max_packet: u32) -> Option<(&'a [u8], u32)> {
         let inline = self.inline?;

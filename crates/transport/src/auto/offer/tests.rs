@@ -1,4 +1,4 @@
-//! Tests of `offer`: round trips, cut and mixed-up offers, and what is remembered of them.
+//! Tests of `offer`: round trips, cut and mixed-up offers, and the memory of failed ones.
 
 use std::fs::File;
 

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Bursts between two looks that find nothing, if shared memory has packets as `busy` says.
+/// Bursts between two empty looks at the socket, if each burst finds packets in shared memory or
+/// none, as `busy` says.
 fn interval(turns: &mut Turns, busy: bool) -> u32 {
     for burst in 0..100_000 {
         if turns.is_due() {

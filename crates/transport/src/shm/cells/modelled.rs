@@ -1,11 +1,11 @@
-//! The accesses to a packet's bytes as loom must see them: the words of continuation cells are
-//! atomics, and bodies are cells that report two accesses at once.
+//! The accesses to a packet's bytes in a form that loom can check: the words of continuation cells
+//! are atomics, and bodies are cells that report two accesses at once.
 
 use super::super::sync::Ordering;
 use super::{CELL, Cells, ONE_CELL, WORD};
 
 impl Cells {
-    /// As in the real build.
+    /// Does the same as in the real build.
     ///
     /// # Safety
     /// `from` is good for reading `len` bytes.
@@ -33,7 +33,7 @@ impl Cells {
             }
             if let Some((first, piece)) = overlap(WORD, CELL) {
                 at.body.with_mut(|body| {
-                    // SAFETY: loom has checked that nobody else uses the body now.
+                    // SAFETY: loom has checked that no other thread uses the body now.
                     let body = unsafe { &mut *body };
                     body[first - WORD..][..piece.len()].copy_from_slice(piece);
                 });
@@ -41,7 +41,7 @@ impl Cells {
         }
     }
 
-    /// As in the real build.
+    /// Does the same as in the real build.
     ///
     /// # Safety
     /// None here: loom checks the accesses.
@@ -50,7 +50,7 @@ impl Cells {
         unsafe { self.write(at, 0, from.as_ptr(), from.len()) };
     }
 
-    /// There is no cache in the model.
+    /// Does nothing: there is no cache in the model.
     pub(in super::super) fn prefetch_write(&self, _at: u32) {}
 
     /// The `len` bytes of the packet whose first cell is `at`.
@@ -59,7 +59,7 @@ impl Cells {
         for cell in 0..(WORD + len).div_ceil(CELL) {
             let at = self.cell(at as usize + cell);
             out.extend(at.word.load(Ordering::Relaxed).to_le_bytes());
-            // SAFETY: loom has checked that nobody writes to the body now.
+            // SAFETY: loom has checked that no other thread writes to the body now.
             at.body.with(|body| out.extend(unsafe { &*body }));
         }
         out[WORD..WORD + len].to_vec()

@@ -1,4 +1,4 @@
-//! Every length, at every alignment of both ends, and nothing around it is touched.
+//! Copies of every length, at every alignment of both ends, write no other byte.
 
 use super::{ONE_CELL, SHORT, short, whole};
 

@@ -1,4 +1,4 @@
-//! Tests of `regions`: what one side says and the other understands.
+//! Tests of `regions`: the announcements of one side, and the knowledge of the other.
 
 use std::os::fd::AsRawFd;
 

@@ -1,6 +1,7 @@
-//! The receiving end of a ring: takes packets in order, and says now and then how far it is.
+//! The receiving end of a ring: takes packets in order, and reports its position now and then.
 //!
-//! Invariant: nothing that the producer can write is trusted; what is shown lies inside the ring.
+//! Invariant: no byte that the producer can write is trusted; every packet that this end returns
+//! lies inside the ring.
 
 use std::ptr::NonNull;
 
@@ -8,7 +9,7 @@ use super::super::cells::{Cells, ONE_CELL, cells_of, cells_of_long};
 use super::super::sync::{AtomicU64, Ordering};
 use super::{ConsumerLine, LEN_SHIFT, REFERENCE, WRAP, longest_packet, low, sequence};
 
-/// What stands at the consumer's head.
+/// The packet at the consumer's head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::shm) enum Next {
     /// Nothing yet.
@@ -20,14 +21,14 @@ pub(in crate::shm) enum Next {
         /// Bytes of the packet.
         len: u32,
     },
-    /// A packet at whose end stands where its data lies. It stays likewise.
+    /// A packet that ends with the place of its data. It stays until it is given back, too.
     Reference {
         /// Index of the first cell.
         at: u32,
         /// Bytes of the packet, with the name of the data.
         len: u32,
     },
-    /// Something that no producer of ours writes; the ring is of no use any more.
+    /// No producer of ours writes this, so the ring is unusable from now on.
     Corrupt,
 }
 
@@ -38,7 +39,7 @@ pub(in crate::shm) struct At {
     pub(in crate::shm) at: usize,
     /// Bytes of the packet.
     pub(in crate::shm) len: u32,
-    /// How many cells it has.
+    /// The number of its cells.
     pub(in crate::shm) cells: usize,
 }
 
@@ -49,13 +50,13 @@ pub(in crate::shm) struct Consumer {
     line: NonNull<ConsumerLine>,
     pub(super) head: u64,
     pub(super) given_back: u64,
-    /// So many cells are given back together.
+    /// The number of cells that are given back together.
     part: u64,
     longest: u32,
 }
 
-/// Where a consumer will find its next packet, apart from the consumer: what a receiver with many
-/// rings polls.
+/// The place where a consumer will find its next packet, for a receiver that polls many rings
+/// without touching the consumers.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::shm) struct Watch {
     word: NonNull<AtomicU64>,
@@ -65,7 +66,7 @@ pub(in crate::shm) struct Watch {
 // SAFETY: as for the producer.
 unsafe impl Send for Consumer {}
 
-/// The consumer gives cells back when they are this part of the ring, unless it was told otherwise.
+/// The consumer gives cells back when they are this part of the ring, unless configured otherwise.
 const GIVE_BACK_PART: u64 = 8;
 
 impl Consumer {
@@ -110,7 +111,7 @@ impl Consumer {
         // Acquire: the packet's bytes were written before its word.
         let word = self.cells.word(at).load(Ordering::Acquire);
         let len = low(word >> LEN_SHIFT);
-        // Flags stand above the length, so the comparison also says that there are none.
+        // Flags are the bits above the length, so the comparison also finds that there are none.
         let usual = (short + 1..=self.longest).contains(&len);
         if low(word) != low(sequence(&self.cells, self.head)) || !usual {
             return None;
@@ -131,14 +132,14 @@ impl Consumer {
         let (at, after) = (self.cells.index(self.head), self.head + 1);
         // Acquire: the packet's bytes were written before its word.
         let word = self.cells.word(at).load(Ordering::Acquire);
-        // A next one is taken with it. This look may miss it, and so needs no order.
+        // A packet after it is taken with it. This load may miss one, so it needs no order.
         let next = self
             .cells
             .word(self.cells.index(after))
             .load(Ordering::Relaxed);
         let len = low(word >> LEN_SHIFT);
         let lone = low(next) != low(sequence(&self.cells, after));
-        // Flags stand above the length, so the comparison also says that there are none.
+        // Flags are the bits above the length, so the comparison also finds that there are none.
         let is_there = low(word) == low(sequence(&self.cells, self.head));
         if !lone || !is_there || len as usize > ONE_CELL {
             return None;
@@ -148,9 +149,9 @@ impl Consumer {
         Some(At { at, len, cells })
     }
 
-    /// Takes packets of up to `longest` bytes, which is at least a cell's, `most` at most, until
-    /// there is something else or the ring ends. `each` gets a packet and its place in the run.
-    /// Returns how many there were, and whether something else comes next.
+    /// Takes at most `most` packets of up to `longest` bytes, which must be at least a cell's,
+    /// until another kind of packet comes or the ring ends. `each` gets a packet and its place in
+    /// the run. Returns the number of packets, and whether another kind comes next.
     #[inline(always)]
     pub(in crate::shm) fn take_run(
         &mut self,
@@ -164,7 +165,7 @@ impl Consumer {
         );
         let (cells, longest) = (self.cells, longest.min(self.longest));
         let expected = low(sequence(&cells, self.head));
-        // If they all had one cell, the run would end before this one.
+        // If all packets had one cell, the run would end before this one.
         let mut stop = first + most.min(end - first);
         let (mut at, mut count, mut others) = (first, 0, false);
         while at < stop {
@@ -174,7 +175,8 @@ impl Consumer {
                 break;
             }
             let len = low(word >> LEN_SHIFT);
-            // Flags stand above the length, so each comparison also says that there are none.
+            // Flags are the bits above the length, so each comparison also finds that there are
+            // none.
             if len as usize <= ONE_CELL {
                 let cells = 1;
                 each(count, At { at, len, cells });
@@ -205,7 +207,7 @@ impl Consumer {
             return Next::Nothing;
         }
         let len = low(word >> LEN_SHIFT);
-        // Flags stand above the length, so this also says that there are none.
+        // Flags are the bits above the length, so this also finds that there are none.
         if len as usize <= ONE_CELL {
             self.head += 1;
             return Next::Packet { at, len };
@@ -218,7 +220,7 @@ impl Consumer {
         self.longest
     }
 
-    /// True if something stands at the head.
+    /// True if a packet is at the head.
     #[inline]
     pub(in crate::shm) fn has_next(&self) -> bool {
         // SAFETY: our cells are alive.
@@ -234,7 +236,7 @@ impl Consumer {
         }
     }
 
-    /// Gives the cells of all packets taken so far back to the producer, now and then.
+    /// Gives the cells of all packets taken so far back to the producer, once they are enough.
     #[inline]
     pub(in crate::shm) fn give_back(&mut self) {
         if self.head - self.given_back >= self.part {
@@ -244,14 +246,14 @@ impl Consumer {
         }
     }
 
-    /// From now on so many cells are given back together; `None`: an eighth of the ring.
+    /// Sets the number of cells that are given back together; `None`: an eighth of the ring.
     pub(in crate::shm) fn set_part(&mut self, cells: Option<u32>) {
         let most = u64::from(self.cells.count()) / GIVE_BACK_PART;
         self.part = cells.map_or(most, |cells| u64::from(cells).clamp(1, most));
     }
 
-    /// Tells the producer to ring the doorbell, or no longer to. After it has said so for one or
-    /// for several rings, the caller runs a sequentially consistent fence and looks once more.
+    /// Asks the producer to ring the doorbell, or not to. After it has done so for one or several
+    /// rings, the caller runs a sequentially consistent fence and looks at them once more.
     #[inline]
     pub(in crate::shm) fn set_parked(&self, parked: bool) {
         self.line()
@@ -299,7 +301,7 @@ impl Consumer {
 }
 
 impl Watch {
-    /// How many bytes the packet has that stands there, with its flags above the length.
+    /// The number of bytes of the packet there, with its flags above the length.
     ///
     /// # Safety
     /// The cells of the ring are alive.
@@ -311,7 +313,7 @@ impl Watch {
         (low(word) == self.sequence).then_some(low(word >> LEN_SHIFT))
     }
 
-    /// True if something stands there.
+    /// True if a packet is there.
     ///
     /// # Safety
     /// The cells of the ring are alive.

@@ -1,5 +1,6 @@
-//! Which cells hold data where a word belongs: all of a packet's but its first. The tail must not
-//! come to such a cell before its word is zeroed, for the data may look like a packet.
+//! The cells that hold data in place of a word: all of a packet's but its first. The producer must
+//! zero the word of such a cell before the tail comes to it, because the data may look like a
+//! packet.
 //!
 //! Invariants: a cell whose bit is not set holds a word of ours, or zero. From the position
 //! `until` on, the tail finds no cell whose bit was set: each has been written again since, or its
@@ -22,7 +23,7 @@ impl Dirty {
     /// Most cells that [`Self::on_run`] takes at once.
     pub(super) const RUN: usize = BITS as usize;
 
-    /// No cell of this many does.
+    /// A set for this number of cells, all clean.
     pub(super) fn new(cells: u32) -> Self {
         Self {
             bits: vec![0; cells.div_ceil(BITS) as usize].into(),
@@ -30,8 +31,8 @@ impl Dirty {
         }
     }
 
-    /// The cells from `first` on were written, as many as `count` and at least one; those whose
-    /// bits are set in `data`, from the lowest on, hold data. `until` is a lap after the tail.
+    /// Notes that `count` cells from `first` on were written, at least one; those whose bits are
+    /// set in `data`, from the lowest on, hold data. `until` is a lap after the tail.
     #[inline(always)]
     pub(super) fn on_run(&mut self, first: u32, count: usize, data: u64, until: u64) {
         if data == 0 {
@@ -41,7 +42,7 @@ impl Dirty {
         let written = u64::MAX >> (Self::RUN - count);
         let (at, shift) = ((first / BITS) as usize, first % BITS);
         self.bits[at] = self.bits[at] & !(written << shift) | data << shift;
-        // The cells of the next word of the set; a shift by all bits is none.
+        // The cells of the set's next word; a shift by all bits adds none.
         if let Some(next) = self.bits.get_mut(at + 1)
             && let (Some(written), Some(data)) = (
                 written.checked_shr(BITS - shift),
@@ -53,7 +54,8 @@ impl Dirty {
         self.until = until;
     }
 
-    /// A packet was written to `count` cells from `first` on. Otherwise as [`Self::on_run`].
+    /// Notes that a packet was written to `count` cells from `first` on. Otherwise like
+    /// [`Self::on_run`].
     #[inline(always)]
     pub(super) fn on_packet(&mut self, first: u32, count: u32, until: u64) {
         let (mut first, mut left) = (first, count as usize);

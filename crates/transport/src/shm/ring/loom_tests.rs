@@ -18,12 +18,12 @@ use super::*;
 const COUNT: u32 = 4;
 const LONGEST: u32 = 120;
 
-/// What two sides share.
+/// The memory that two sides share.
 struct Shared {
     cells: Vec<Cell>,
     line: ConsumerLine,
     bell: Doorbell,
-    /// The wake-up line: 1 if somebody wrote to it.
+    /// The wake-up line: 1 if a sender wrote to it.
     woken: AtomicU32,
 }
 
@@ -39,7 +39,7 @@ fn shared() -> Arc<Shared> {
 impl Shared {
     fn cells(&self) -> Cells {
         let first = NonNull::from(self.cells.as_slice()).cast();
-        // SAFETY: whoever uses the cells holds the `Arc`.
+        // SAFETY: every thread that uses the cells holds the `Arc`.
         unsafe { Cells::new(first, COUNT) }
     }
 
@@ -53,7 +53,7 @@ impl Shared {
         unsafe { Consumer::new(self.cells(), NonNull::from(&self.line), LONGEST) }
     }
 
-    /// What the sending half does after a run of packets.
+    /// Does the work of the sending half after a run of packets.
     fn notify(&self, producer: &Producer, bit: u32) {
         if producer.is_parked() && self.bell.ring(bit) {
             self.woken.store(1, Ordering::SeqCst);
@@ -74,17 +74,17 @@ fn pop(consumer: &mut Consumer) -> Option<Vec<u8>> {
     }
 }
 
-/// A packet of two cells, the second of which looks published in a lap.
+/// A packet of two cells, of which the second looks like a published packet in some lap.
 fn looks_published(lap: u64) -> Vec<u8> {
     let word = (lap << 1 | 1) | 3 << LEN_SHIFT;
-    // The word of the second cell stands behind the body of the first.
+    // The word of the second cell follows the body of the first.
     let mut data = vec![0xAA; 72];
     data[56..64].copy_from_slice(&word.to_le_bytes());
     data
 }
 
-/// Sends the packets from another thread, as far as there is room, while this one polls. What
-/// comes out is what went in, in order.
+/// Sends the packets from another thread, as far as there is room, while this one polls, and checks
+/// that they come out in order.
 fn in_order(packets: &'static [fn() -> Vec<u8>], polls: usize) {
     loom::model(move || {
         let shared = shared();
@@ -175,7 +175,7 @@ fn pop_run(consumer: &mut Consumer) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Sends packets in front of these together, as a lane's.
+/// Sends the first of these packets together, like those of a lane.
 fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let row = Row::new(packets);
     match row.packets.as_slice() {
@@ -184,7 +184,7 @@ fn push_run(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize
     }
 }
 
-/// Sends packets of one cell in front of these together, as items.
+/// Sends the first of these packets, of one cell each, together, like items.
 fn push_items(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usize {
     let in_cell = |packet: &&[u8]| {
         let mut bytes = [0; ONE_CELL];
@@ -196,7 +196,7 @@ fn push_items(producer: &mut Producer, packets: &'static [&'static [u8]]) -> usi
 }
 
 /// Sends `packets` in runs from another thread, after `before` packets that came and went one by
-/// one, while this thread polls. They come out in order, whichever words show first.
+/// one, while this thread polls. They must come out in order, whichever words become visible first.
 fn runs_in_order(before: &'static [fn() -> Vec<u8>], packets: &'static [&'static [u8]]) {
     runs_by(push_run, before, packets);
     if packets.iter().all(|packet| packet.len() <= ONE_CELL) {
@@ -291,7 +291,7 @@ fn a_run_over_continuation_bytes_is_not_read_too_early() {
     );
 }
 
-/// What the receiving half does before it blocks; true if it may.
+/// Does the work of the receiving half before it blocks; true if it may.
 fn fall_asleep(shared: &Shared, consumer: &Consumer) -> bool {
     consumer.set_parked(true);
     fence(Ordering::SeqCst);

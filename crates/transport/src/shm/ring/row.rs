@@ -1,9 +1,9 @@
-//! Packets that are staged as in a lane, for the tests of the ring and for its models.
+//! Packets that are staged like those of a lane, for the tests of the ring and for its models.
 
 use super::super::cells::{CELL, ONE_CELL, WORD};
 use super::super::staged::Staged;
 
-/// A packet: its first line, and how many bytes it has.
+/// A packet: its first line, and its length in bytes.
 pub(super) type Packet = (usize, usize);
 
 /// Staged packets.
@@ -13,7 +13,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// These packets. Around them stands what no ring may show.
+    /// Stages these packets. Around them are bytes that no ring may show.
     pub(super) fn new<P: AsRef<[u8]>>(packets: &[P]) -> Self {
         let (mut lines, mut places) = (Vec::new(), Vec::new());
         for packet in packets.iter().map(AsRef::as_ref) {

@@ -2,12 +2,12 @@
 //!
 //! A store to a line that the other core has read takes as long as a hundred instructions, and
 //! later stores wait for it. So the cells of a run are written in one go, from the last to the
-//! first: the consumer waits at the first, and takes no line away that is still being written.
-//! Words of later packets appear before earlier ones, which a consumer that reads in order does not
-//! notice: the first packet's word is stored last, and with it all others are visible.
+//! first: the consumer polls only the first, so it takes no line that is still being written. Words
+//! of later packets appear before those of earlier ones, but a consumer that reads in order does
+//! not notice: the first packet's word is stored last, and then all others are visible.
 //!
-//! Invariant: the tail, which alone the consumer looks at, is clean before the first word appears
-//! (`ring`).
+//! Invariant: the tail, the only cell that the consumer polls, is clean before the first word
+//! appears (`ring`).
 
 use super::super::cells::{CELL, Cells, ONE_CELL, TWO_CELLS, WORD};
 use super::super::staged::Staged;
@@ -16,9 +16,9 @@ use super::dirty::Dirty;
 use super::{LEN_SHIFT, Producer};
 
 impl Producer {
-    /// Sends packets of one cell each, of which `cell` knows the bytes of the cell and how many of
-    /// them are the packet: as many in front as there is room for before the ring's last cell.
-    /// Returns how many, and their bytes.
+    /// Sends packets of one cell each; `cell` returns the bytes of a packet's cell and the packet's
+    /// length. It sends as many of the first packets as fit before the ring's last cell. Returns
+    /// their number, and their bytes.
     #[inline(always)]
     pub(in crate::shm) fn push_run<'a, P>(
         &mut self,
@@ -44,9 +44,8 @@ impl Producer {
         (count, sum)
     }
 
-    /// Sends packets that are staged, of any length: as many in front as there is room for before
-    /// the ring's last cell, without one that is longer than the ring carries. Returns how many,
-    /// and their bytes.
+    /// Sends staged packets of any length: as many of the first as fit before the ring's last cell,
+    /// up to one that is longer than the ring carries. Returns their number, and their bytes.
     #[inline(always)]
     pub(in crate::shm) fn push_staged<S: Staged>(
         &mut self,
@@ -68,9 +67,7 @@ impl Producer {
         self.tail += count as u64;
         self.clean(self.tail);
         if count == packets.len() {
-            // Each is one line.
-            // SAFETY: there is room for all of the lines before the ring's end, so their cells are
-            // free.
+            // Each packet is one line.
             return (count, unsafe { fill.singles(staged, lines, packets) });
         }
         let (mut sum, mut data) = (0, 0);
@@ -86,7 +83,8 @@ impl Producer {
         (packets.len(), sum)
     }
 
-    /// The packets in front that fit into `most` cells and are not too long for the ring.
+    /// The number of the first packets that fit into `most` cells and are not too long for the
+    /// ring.
     #[inline(never)]
     fn fitting<'a, S: Staged>(
         &self,
@@ -104,7 +102,7 @@ impl Producer {
         &packets[..count]
     }
 
-    /// Sends a staged packet if that is all there is to do. False: nothing was sent.
+    /// Sends a staged packet if no other work is needed. False: nothing was sent.
     #[inline(always)]
     pub(in crate::shm) fn push_lone<S: Staged>(&mut self, staged: &S, packet: S::Packet) -> bool {
         let (len, fill) = (staged.size(packet), self.fill());
@@ -121,7 +119,7 @@ impl Producer {
         free
     }
 
-    /// The same for a packet of several cells.
+    /// Sends a packet of several cells if no other work is needed.
     #[inline(never)]
     fn push_lone_long(&mut self, lines: &[[u8; CELL]], len: usize) -> bool {
         let (fill, mut rest) = (self.fill(), lines);
@@ -150,19 +148,19 @@ impl Producer {
         }
     }
 
-    /// Cells that may be written, of the `wanted` ones.
+    /// The number of cells that may be written, up to the `wanted` ones.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "a ring has fewer cells")]
     fn room(&mut self, wanted: usize) -> usize {
         if self.tail + wanted as u64 + 1 > self.limit {
-            // Whether it is enough shows in the limit.
+            // The limit shows whether there is enough.
             let _ = self.reserve(wanted as u64);
         }
         self.limit.saturating_sub(self.tail + 1) as usize
     }
 }
 
-/// Cells in a row, and the low half of a word that shows a packet there in this lap.
+/// Cells in a row, and the low half of a word that publishes a packet there in this lap.
 #[derive(Clone, Copy)]
 struct Fill {
     cells: Cells,
@@ -171,9 +169,9 @@ struct Fill {
 }
 
 impl Fill {
-    /// Writes the last packet of these lines, which has `len` bytes, to the cells that are as far
-    /// from the first one, and cuts its lines off. Returns the bits of its cells that hold data in
-    /// place of a word, that of the first one being the lowest.
+    /// Writes the last packet of these lines, which has `len` bytes, to the cells with the same
+    /// distance from the first one, and removes its lines. Returns a bit for each of its cells that
+    /// holds data in place of a word; the lowest bit is that of the packet's first cell.
     ///
     /// # Safety
     /// As many cells as there are lines are free, and before the ring's end.
@@ -210,7 +208,7 @@ impl Fill {
         }
     }
 
-    /// Writes packets of one line each, and returns how many bytes they have.
+    /// Writes packets of one line each, and returns the sum of their bytes.
     ///
     /// # Safety
     /// As many cells as there are packets are free, and before the ring's end.
@@ -222,7 +220,7 @@ impl Fill {
         packets: &[S::Packet],
     ) -> u64 {
         let mut sum = 0;
-        // By place: two iterators from the end cost twice as much.
+        // By index: two iterators from the end cost twice as much.
         for place in (0..packets.len()).rev() {
             let (line, len) = (&lines[place], staged.size(packets[place]));
             // SAFETY: as the caller promises.
@@ -265,7 +263,7 @@ impl Fill {
         self.show(at, len);
     }
 
-    /// Writes the word of a packet whose other bytes are there.
+    /// Writes the word of a packet whose other bytes are written.
     #[inline(always)]
     fn show(self, at: usize, len: usize) {
         let word = self.sequence | (len as u64) << LEN_SHIFT;
@@ -273,7 +271,7 @@ impl Fill {
     }
 }
 
-/// Writes a packet of several cells, but for its word.
+/// Writes a packet of several cells, except its word.
 ///
 /// # Safety
 /// The cells from `at` on are free, as many as there are lines, which the packet needs.
@@ -288,7 +286,7 @@ unsafe fn write_many(cells: Cells, at: usize, lines: &[[u8; CELL]], len: usize) 
     }
 }
 
-/// How many cells a packet of `len` bytes takes.
+/// The number of cells that a packet of `len` bytes takes.
 const fn cells_for(len: usize) -> usize {
     (WORD + len).div_ceil(CELL)
 }

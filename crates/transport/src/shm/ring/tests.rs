@@ -1,5 +1,5 @@
-//! The ring against a queue, step by step; what a hostile other side can write; the words that
-//! must not be taken for packets.
+//! The ring against a queue, step by step; the words that a hostile other side can write; the words
+//! that must not be taken for packets.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::super::check::{self, Heap};
 use super::row::Row;
 use super::*;
 
-/// A short packet as it is staged: what follows it is of others.
+/// A short packet as it is staged: the bytes after it belong to others.
 fn in_cell(packet: &[u8]) -> ([u8; ONE_CELL], usize) {
     let mut bytes = [0xEE; ONE_CELL];
     bytes[..packet.len()].copy_from_slice(packet);
@@ -25,14 +25,14 @@ impl Heap {
         }
     }
 
-    /// Takes a packet of more than `short` bytes as a receiver with room for these lines does.
+    /// Takes a packet of more than `short` bytes like a receiver with `room` lines.
     fn pop_long(&mut self, short: u32, room: usize) -> Option<Vec<u8>> {
         let packet = self.consumer.take_long(short, room)?;
         assert!(packet.len > short && packet.cells <= room);
         Some(self.packet(packet))
     }
 
-    /// Takes a packet that is alone.
+    /// Takes a packet if it is the only one.
     fn pop_lone(&mut self) -> Option<Vec<u8>> {
         let packet = self.consumer.take_lone()?;
         assert!(!self.consumer.has_next());
@@ -57,7 +57,8 @@ impl Heap {
         (packets.collect(), others)
     }
 
-    /// Sends packets in front together: as short ones if all of them are and `short` is set.
+    /// Sends the first of these packets together: as short ones if all of them are and `short` is
+    /// set.
     fn push_run(&mut self, packets: &[Vec<u8>], short: bool) -> usize {
         let short = short && packets.iter().all(|packet| packet.len() <= ONE_CELL);
         let row = Row::new(packets);
@@ -142,8 +143,9 @@ proptest! {
                     let run: Vec<_> = lens.iter().map(|len| payload(number as u64, *len)).collect();
                     let empty = model.is_empty();
                     let sent = ring.push_run(&run, short);
-                    // It is refused only for the reason for which a single packet is, unless its
-                    // first packet is too long for the ring or for the cells before its end.
+                    // A run refuses packets only for a reason for which a single packet is refused,
+                    // unless its first packet is too long for the ring or for the cells before its
+                    // end.
                     let long = lens[0] > ONE_CELL;
                     prop_assert!(sent > 0 || long || !empty || ring.lags());
                     model.extend(run.into_iter().take(sent));
@@ -348,7 +350,7 @@ fn cells_are_given_back_together_by_eighths_or_as_somebody_says() {
     assert_eq!(lag_after(None, 1), 0);
     assert_eq!(lag_after(Some(1), 1), 0);
     assert_eq!(lag_after(Some(3), 2), 2);
-    // Never later than by default, never without end.
+    // The number has limits: never later than by default, never without end.
     assert_eq!(lag_after(Some(1000), 5), 7);
     assert_eq!(lag_after(Some(0), 1), 0);
 }

@@ -1,5 +1,5 @@
 //! The receiving half's rare work: it answers the doorbell, parks rings that stay empty, and looks
-//! at parked ones. Called by thorough bursts.
+//! at parked ones. Called by bursts that are not plain.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -27,11 +27,11 @@ impl ShmRx {
         }
     }
 
-    /// Parks what stayed empty, if there is much to poll, and looks at one parked ring: a peer
-    /// that writes into the doorbell cannot hide another's packets for long.
+    /// Parks rings that stayed empty, if there are many to poll, and looks at one parked ring: so a
+    /// peer that writes into the doorbell cannot hide another's packets for long.
     #[cold]
     pub(super) fn keep_house(&mut self) {
-        // Their frames were shown by an earlier burst.
+        // An earlier burst showed their frames.
         self.retired.clear();
         if self.active.len() > FEW {
             self.park_idle();

@@ -1,11 +1,11 @@
-//! One ring of an endpoint, as its receiving half takes packets out of it.
+//! One ring of an endpoint, and how its receiving half takes packets from it.
 //!
-//! Most endpoints have one active ring. While nothing else is due, their bursts are *plain*: all
-//! that they look at lies in one line ([`Alone`]), and without a packet they look at one word.
+//! Most endpoints have one active ring. While no other work is due, their bursts are *plain*: they
+//! only need the data in one line ([`Alone`]), and without a packet they look at one word.
 //!
-//! Invariants: what a peer may change meanwhile is copied before it is looked at. While bursts are
-//! plain, exactly one ring is active, no packet waits whose data lies elsewhere, and the watch is
-//! where the ring's next packet will be; plain bursts end before any of that changes.
+//! Invariants: bytes that a peer may change are copied before they are read. While bursts are
+//! plain, exactly one ring is active, no packet with data elsewhere waits, and the watch is at the
+//! place of the ring's next packet; plain bursts end before any of that changes.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,28 +26,28 @@ pub(super) struct Incoming {
     pub(super) ring: Consumer,
     pub(super) trusted: bool,
     pub(super) active: bool,
-    /// The burst in which it last had something, or was activated.
+    /// The last burst in which it had a packet or was activated.
     pub(super) last_busy: u32,
-    /// The peer's regions, where data lies that it only names.
+    /// The peer's regions, which hold the data that it only names.
     pub(super) known: Known,
-    /// Packets that named what cannot be found, and are not counted yet.
+    /// Packets whose named data cannot be found, not counted yet.
     pub(super) unmapped: u64,
-    /// Last, so that it is dropped after what lies in its memory.
+    /// Last, so that it is dropped after the fields that use its memory.
     pub(super) channel: Arc<Channel>,
 }
 
-/// Where a frame lies: in `shorts`, in `long`, or in a trusted ring.
+/// The place of a frame: in `shorts`, in `long`, or in a trusted ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) bytes: NonNull<u8>,
     pub(super) len: u32,
 }
 
-/// What stood at the head of a ring that is not a packet of one cell.
+/// The entry at the head of a ring, if it is no packet of one cell.
 pub(super) enum Taken {
     Nothing,
     Corrupt,
-    /// A packet, whose copy takes so many lines.
+    /// A packet, and the number of lines that its copy takes.
     Packet {
         place: Place,
         lines: usize,
@@ -59,7 +59,7 @@ pub(super) enum Taken {
 #[repr(C, align(64))]
 pub(super) struct Line(pub(super) [u8; CELL]);
 
-/// Copies of the packets of a burst that a lane can hold, cell by cell.
+/// Copies of a burst's short packets, cell by cell.
 #[derive(Debug)]
 pub(super) struct Shorts {
     copies: [Short; RX_BURST],
@@ -67,7 +67,7 @@ pub(super) struct Shorts {
     several: [u8; RX_BURST],
 }
 
-/// The copy of one packet. After the cells that were copied stands what an earlier one left there.
+/// The copy of one packet. After its cells there are bytes of earlier packets.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Short([u8; SHORT_CELLS * CELL]);
@@ -102,7 +102,7 @@ impl Shorts {
         self
     }
 
-    /// Copies packet number `index` of the burst out of the ring. Returns where its bytes are.
+    /// Copies packet number `index` of the burst out of the ring. Returns the place of its bytes.
     ///
     /// # Safety
     /// The packet's cells are cells of the ring, and it is a short one.
@@ -126,8 +126,9 @@ impl Shorts {
         }
     }
 
-    /// Packet number `index` of a burst that copied it. Its length is that of the copied word: the
-    /// peer may have changed it after the ring looked at it, but not to one of several cells.
+    /// Packet number `index` of a burst that copied it. Its length comes from the copied word: the
+    /// peer may have changed the length after the ring looked at it, but not to one of several
+    /// cells.
     #[inline(always)]
     pub(super) fn packet(&self, index: usize) -> &[u8] {
         let index = index % RX_BURST;
@@ -145,7 +146,7 @@ impl Shorts {
 
 impl Incoming {
     /// Takes packets whose data lies elsewhere, and after them a packet of any length, if there is
-    /// one and `room` for the longest.
+    /// one and `room` holds the longest.
     #[inline(never)]
     pub(super) fn take_other(
         &mut self,
@@ -182,7 +183,8 @@ impl Incoming {
         Taken::Nothing
     }
 
-    /// A packet of several cells, where it is or in `room`, and how many lines it takes there.
+    /// A packet of several cells, in place or copied to `room`, and the number of lines that it
+    /// takes there.
     #[inline(always)]
     pub(super) fn show_long(&self, packet: At, room: &mut [Line]) -> (Place, usize) {
         let (from, len) = (self.ring.cells().bytes_at(packet.at), packet.len);
@@ -195,8 +197,8 @@ impl Incoming {
         (Place { bytes, len }, lines)
     }
 
-    /// Copies a packet at whose end its data is named: the name, what stands in front of it, and
-    /// how long that is. `None` if its length is impossible.
+    /// Copies a packet that ends with the name of its data: returns the name, the bytes before it,
+    /// and their number. `None` if its length is impossible.
     fn take_reference(&self, at: u32, len: u32) -> Option<(BufRef, [u8; MAX_INLINE], u32)> {
         let front_len = (len as usize).checked_sub(REF_LEN)?;
         let (mut front, mut name) = ([0; MAX_INLINE], [0; REF_LEN]);
@@ -213,15 +215,15 @@ impl Incoming {
         Some((BufRef::from_bytes(name), front, len))
     }
 
-    /// A packet is lost because its data cannot be mapped. It will be sent again, and comes whole:
-    /// the session is slower from now on, and lives.
+    /// Notes that a packet is lost because its data cannot be mapped. The peer will send it again
+    /// with its data: the session becomes slower, but goes on.
     #[cold]
     fn on_unmapped(&mut self) {
         self.unmapped += 1;
         self.ring.ask_for_copies();
     }
 
-    /// True if the data can be found, perhaps by what the peer has said since the last look.
+    /// True if the data can be found, perhaps after reading the peer's latest messages.
     fn can_find(&mut self, data: BufRef) -> bool {
         self.known.find(data).is_some() || {
             self.known.listen(self.channel.line());
@@ -230,39 +232,39 @@ impl Incoming {
     }
 }
 
-/// Bursts between two that look at everything.
+/// Number of bursts from one that looks at everything to the next.
 pub(super) const HOUSEKEEPING: u32 = 32;
 
-/// All that a plain burst looks at, apart from the doorbell.
+/// All data of a plain burst, apart from the doorbell.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Alone {
     /// Counts the bursts.
     pub(super) bursts: u32,
-    /// The next burst that looks at everything.
+    /// The next burst that is not plain.
     thorough: u32,
     /// The only active ring.
     pub(super) index: u32,
     /// Its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
-    /// Frames in front that are copies of short packets.
+    /// Number of the burst's first frames that are copies of short packets.
     pub(super) plain: u32,
 }
 
-/// The result of a look.
+/// The result of a plain burst's look.
 pub(super) enum Look {
     /// Nothing has come.
     Nothing,
-    /// A short packet has.
+    /// A short packet has come.
     Short,
-    /// Something else has.
+    /// Another kind of packet has come.
     Other,
-    /// This burst looks at everything.
+    /// This burst is not plain: it looks at everything.
     Thorough,
 }
 
 impl Alone {
-    /// Before the first burst, which has the number after `bursts`.
+    /// The state before the first burst, which is the one after number `bursts`.
     pub(super) const fn new(bursts: u32) -> Self {
         Self {
             bursts,
@@ -273,7 +275,7 @@ impl Alone {
         }
     }
 
-    /// A burst begins. `rung`: some peer has rung the doorbell.
+    /// Begins a burst. `rung`: a peer has rung the doorbell.
     #[inline(always)]
     pub(super) fn look(&mut self, rung: bool) -> Look {
         self.bursts = self.bursts.wrapping_add(1);
@@ -289,8 +291,8 @@ impl Alone {
         }
     }
 
-    /// Copies short packets out of the only ring. Returns how many they are, their bytes, and
-    /// whether something else comes next.
+    /// Copies short packets out of the only ring. Returns their number, their bytes, and whether
+    /// another kind of packet comes next.
     #[inline(always)]
     pub(super) fn take_run(
         &mut self,
@@ -326,25 +328,25 @@ impl Alone {
         Some(packet.len)
     }
 
-    /// The only ring's next packet, after some were taken otherwise.
+    /// Sets the place of the only ring's next packet, after some were taken in another way.
     pub(super) fn set_watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
     }
 
-    /// Bursts are plain until housekeeping is due.
+    /// Makes bursts plain until housekeeping is due.
     pub(super) fn begin(&mut self, index: u32, watch: Watch) {
         self.index = index;
         self.watch = Some(watch);
         self.thorough = (self.bursts | (HOUSEKEEPING - 1)).wrapping_add(1);
     }
 
-    /// The next burst is thorough.
+    /// Makes the next burst look at everything.
     pub(super) fn end(&mut self) {
         self.thorough = self.bursts.wrapping_add(1);
     }
 
-    /// A thorough burst begins: where the only ring's next packet will be, which plain bursts have
-    /// kept up here alone.
+    /// Begins such a burst: returns the place of the only ring's next packet, which plain bursts
+    /// keep only here.
     pub(super) fn take_watch(&mut self) -> Option<Watch> {
         self.end();
         self.watch.take()
@@ -352,7 +354,7 @@ impl Alone {
 }
 
 /// Copies the cells of a short packet whose bytes begin at `from`, word and all: two moves of 32
-/// bytes each. Returns where the packet's bytes are.
+/// bytes each. Returns the place of the packet's bytes.
 ///
 /// # Safety
 /// `from` points just after the word of the first of as many `cells` in a row, which is at least
@@ -375,14 +377,14 @@ unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull
             to.add(3).write(first.add(3).read());
         }
     }
-    // What is read later is the copy: the compiler may not go back to the ring for it.
+    // Later code reads the copy: the compiler may not go back to the ring for it.
     compiler_fence(Ordering::SeqCst);
     // SAFETY: a line is longer than a word.
     unsafe { to.cast::<u8>().add(WORD) }
 }
 
-/// Copies the cells of a packet whose bytes begin at `from`, word and all. Returns where the
-/// packet's bytes are.
+/// Copies the cells of a packet whose bytes begin at `from`, word and all. Returns the place of the
+/// packet's bytes.
 ///
 /// # Safety
 /// `from` points just after the word of the first of as many cells in a row as there are lines.

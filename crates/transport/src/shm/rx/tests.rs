@@ -1,5 +1,4 @@
-//! A receiver that parks its rings at the very moment in which a packet comes, and one that moves
-//! with its frames.
+//! A receiver that parks its rings just when a packet comes, and one that moves with its frames.
 
 use dunlin_core::transport::{Halves, MAX_INLINE, PeerId, Rx, Tx, TxItem};
 use dunlin_msgbuf::BufRef;
@@ -9,7 +8,7 @@ use crate::shm::{Options, Shm, ShmRx, ShmTx};
 
 type End = Halves<ShmRx, ShmTx>;
 
-/// Two ends of a channel, and what the first calls the second.
+/// Two ends of a channel, and the number by which the first knows the second.
 fn connected() -> (End, End, PeerId) {
     let open = || Shm::open(Options::default()).expect("memory can be shared here");
     let (mut a, mut b) = (open(), open());
@@ -38,7 +37,7 @@ const fn item(peer: PeerId, byte: u8) -> TxItem {
 #[test]
 fn frames_stay_readable_when_the_half_moves() {
     let (mut a, mut b, peer) = connected();
-    // The first burst looks at everything, the others at one ring alone.
+    // The first burst looks at everything, the later ones only at one ring.
     for byte in 1..4 {
         a.tx.burst(&[item(peer, byte), item(peer, byte)]);
         assert_eq!(b.rx.burst(), 2);
@@ -54,7 +53,8 @@ fn a_sender_that_settles_wakes_who_parked_just_then() {
     let (mut a, b, peer) = connected();
     a.tx.burst(&[item(peer, 0)]);
     assert_eq!(a.tx.counters().wakeups_sent, 0, "it was awake");
-    // It has looked before the packet came, and its mark shows only after the sender has looked.
+    // The receiver has looked before the packet came, and its mark shows only after the sender has
+    // looked.
     b.rx.mark_active(true);
     assert!(b.rx.bell.fall_asleep());
     a.tx.settle();

@@ -1,5 +1,5 @@
-//! Packets whose data lies elsewhere, from when they were taken out of their rings until a burst
-//! has shown them. Called by `rx` and `incoming`.
+//! Packets whose data lies elsewhere, which wait after they were taken out of their rings until a
+//! burst has shown them. Called by `rx` and `incoming`.
 //!
 //! Invariant: they are shown in order, a few at a time.
 
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use dunlin_core::transport::MAX_INLINE;
 use dunlin_msgbuf::BufRef;
 
-/// The front of a packet, and where its data lies.
+/// The front of a packet, and the place of its data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) front: [u8; MAX_INLINE],
@@ -21,21 +21,21 @@ pub(super) struct Named {
 #[derive(Debug)]
 pub(super) struct Waiting {
     packets: VecDeque<Named>,
-    /// How many in front are frames of this burst.
+    /// The number of the first ones that are frames of this burst.
     shown: usize,
-    /// The last burst that showed packets which came in a ring.
+    /// The last burst that showed packets whose data was in a ring.
     last_other: u32,
 }
 
 /// Most packets that may wait.
 const MOST: usize = 1024;
 
-/// Frames of one burst whose data lies elsewhere. The others of them wait: small packets, whenever
-/// they come, should not wait for more copies of large ones than these.
+/// Most frames of one burst whose data lies elsewhere. The others wait: no small packet should wait
+/// for more copies of large ones than these.
 const SHOWN: usize = 2;
 
-/// Bursts for which only one of them is shown after a packet that came in a ring: where one was,
-/// there are others.
+/// Number of bursts after a packet from a ring in which only one of them is shown, because more
+/// such packets may come.
 pub(super) const LATELY: u32 = 64;
 
 impl Waiting {
@@ -65,18 +65,18 @@ impl Waiting {
         self.packets.range(..self.shown)
     }
 
-    /// Whether some are no frames of this burst.
+    /// Whether some packets are no frames of this burst.
     pub(super) fn has_others(&self) -> bool {
         self.packets.len() > self.shown
     }
 
-    /// The burst number `burst` shows packets that came in a ring, and none of these.
+    /// Notes that burst number `burst` shows packets from rings, and none of these.
     #[inline(always)]
     pub(super) fn on_others(&mut self, burst: u32) {
         self.last_other = burst;
     }
 
-    /// Makes a few frames of the burst number `burst`. Returns how many.
+    /// Makes a few packets frames of burst number `burst`. Returns their number.
     pub(super) fn show(&mut self, burst: u32) -> usize {
         let others = burst.wrapping_sub(self.last_other) < LATELY;
         let most = if others { 1 } else { SHOWN };
@@ -92,7 +92,7 @@ impl Waiting {
         shown == 0
     }
 
-    /// The ring `index` goes; the data of its packets will not be found.
+    /// Forgets the ring `index`, which goes; the data of its packets will not be found.
     pub(super) fn forget_ring(&mut self, index: usize) {
         for packet in &mut self.packets {
             if packet.ring as usize == index {

@@ -1,4 +1,4 @@
-//! Copies of short packets, also of those that their sender changes meanwhile.
+//! Copies of short packets, also of packets that their sender changes at the same time.
 
 use super::super::super::check::Heap;
 use super::*;
@@ -52,7 +52,7 @@ fn a_packet_that_becomes_longer_after_the_look_shows_nothing_of_earlier_ones() {
             copy(&mut shorts, 0, &short);
             assert_eq!(shorts.packet(0), [], "{len}");
         }
-        // One of several cells keeps the length that it had when the ring looked.
+        // A packet of several cells keeps the length that it had when the ring looked.
         let long = ring(100, 9);
         change(&long.0, len);
         copy(&mut shorts, 0, &long);
