@@ -3,8 +3,9 @@
 //!
 //! From the inside out: `cells` is the memory of a ring and `ring` its protocol; `doorbell` names
 //! the rings to look at; `channel` puts two rings into shared `memory`; `rx` and `tx` are the
-//! halves of an endpoint; `regions` and `bounce` are for data that goes by reference; `offer` and
-//! `setup` bring endpoints together, those of one process through `handing`.
+//! halves of an endpoint; `regions` and `bounce` are for data that goes by reference; `offer`,
+//! `channels` and `setup` bring endpoints together, those of one process through `handing`;
+//! `endpoint` is what users open with `options`.
 //!
 //! ```
 //! use dunlin_core::transport::{Rx, Tx, TxItem, MAX_INLINE};
@@ -62,6 +63,8 @@ mod memory;
 #[cfg(not(loom))]
 mod offer;
 #[cfg(not(loom))]
+mod options;
+#[cfg(not(loom))]
 mod regions;
 mod ring;
 #[cfg(not(loom))]
@@ -74,7 +77,9 @@ mod sync;
 mod tx;
 
 #[cfg(not(loom))]
-pub use endpoint::{OpenError, Options, Shm};
+pub use endpoint::Shm;
+#[cfg(not(loom))]
+pub use options::{OpenError, Options};
 #[cfg(not(loom))]
 pub use rx::ShmRx;
 #[cfg(not(loom))]

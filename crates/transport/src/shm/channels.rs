@@ -21,10 +21,9 @@ use std::sync::Arc;
 use dunlin_core::transport::PeerId;
 
 use super::channel::{Channel, ChannelId, Role};
-use super::endpoint::{INLINE, Options};
 use super::ffi;
 use super::handing::Held;
-use super::tx::{INDEX_BITS, index_of};
+use super::options::{INLINE, Options};
 use crate::connect::{ConnectError, EndpointUid};
 
 /// The endpoint's knowledge of its channels, except their rings.
@@ -60,6 +59,12 @@ pub(super) enum State {
     },
     Left,
 }
+
+/// Bits of a [`PeerId`] that are the index. The bits above are the generation, except for the
+/// topmost, which stays 0 for `auto`.
+const INDEX_BITS: u32 = 12;
+
+const _: () = assert!(super::doorbell::MAX_BITS <= 1 << INDEX_BITS);
 
 /// Number of generations of a slot, so that the topmost bit of a [`PeerId`] stays 0.
 const GENERATIONS: u32 = 1 << (31 - INDEX_BITS);
@@ -241,6 +246,12 @@ impl Drop for Channels {
             channel.give_up();
         }
     }
+}
+
+/// The place of a peer in the tables.
+#[inline]
+pub(super) const fn index_of(peer: PeerId) -> usize {
+    (peer.0 & ((1 << INDEX_BITS) - 1)) as usize
 }
 
 const fn generation_of(peer: PeerId) -> u32 {

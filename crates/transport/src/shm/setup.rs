@@ -10,15 +10,15 @@ use std::sync::Arc;
 use dunlin_core::transport::PeerId;
 
 use super::channel::{Bell, Channel, ChannelId, Left, Role};
-use super::channels::{Channels, State};
+use super::channels::{Channels, State, index_of};
 use super::doorbell::MAX_BITS;
-use super::endpoint::{CELLS, INLINE, Options, in_ring};
 use super::ffi;
 use super::handing::{self, Given};
 use super::offer::{Kind, Message};
+use super::options::{CELLS, INLINE, Options, in_ring};
 use super::regions::Told;
 use super::rx::ShmRx;
-use super::tx::{Outgoing, ShmTx, index_of};
+use super::tx::{Outgoing, ShmTx};
 use crate::connect::{ConnectError, Offer, PeerInfo, Pending};
 
 /// In a [`Pending`]: the offer was to use an old channel.

@@ -19,7 +19,7 @@ use dunlin_wire::HEADER_LEN;
 use super::bounce::Bounce;
 use super::cells::ONE_CELL;
 use super::channel::{Bell, Channel};
-use super::channels::Channels;
+use super::channels::{Channels, index_of};
 use super::ffi;
 use super::regions::Told;
 use super::ring::{Producer, Refused};
@@ -460,15 +460,4 @@ impl From<Refused> for Dropped {
     }
 }
 
-/// The place of a peer in the tables.
-#[inline]
-pub(super) const fn index_of(peer: PeerId) -> usize {
-    (peer.0 & ((1 << INDEX_BITS) - 1)) as usize
-}
-
-/// Bits of a [`PeerId`] that are the index. The bits above are the generation, except for the
-/// topmost, which stays 0 for `auto`.
-pub(super) const INDEX_BITS: u32 = 12;
-
-const _: () = assert!(super::doorbell::MAX_BITS <= 1 << INDEX_BITS);
 const _: () = assert!(MAX_INLINE == ONE_CELL);

@@ -68,6 +68,43 @@ fn one_way_is_no_circle() {
     assert_eq!(found, Vec::<String>::new());
 }
 
+/// A module within a file is part of the file, and what it takes from there is the file's own.
+#[test]
+fn a_module_within_a_file_takes_its_names_from_that_file() {
+    let with = |inner: &str| {
+        let text = format!("use crate::one::Thing; struct Own; mod inner {{ {inner} }}");
+        found(&[
+            ("lib.rs", "mod one; mod two; pub use one::Thing;"),
+            ("one.rs", "mod thing; pub use thing::Thing;"),
+            ("one/thing.rs", "use crate::two::Own;"),
+            ("two.rs", &text.replace("use crate::one::Thing;", "")),
+        ])
+    };
+    assert_eq!(with("use super::Own;"), Vec::<String>::new());
+    for up in ["use super::super::one::Thing;", "use super::super::one::*;"] {
+        assert_eq!(with(up), ["between one/", "between two.rs"], "{up}");
+    }
+}
+
+/// That an item is seen in a module is no need of that.
+#[test]
+fn a_visibility_is_no_use() {
+    let with = |item: &str| {
+        found(&[
+            ("lib.rs", "mod one; mod two;"),
+            ("one.rs", "mod thing; use crate::two::Other;"),
+            ("one/thing.rs", ""),
+            ("two.rs", item),
+        ])
+    };
+    assert_eq!(
+        with("pub(in crate::one) struct Other;"),
+        Vec::<String>::new()
+    );
+    let tuple = "struct Other(pub (u8, crate::one::Thing));";
+    assert_eq!(with(tuple), ["between one/", "between two.rs"]);
+}
+
 #[test]
 fn a_folder_and_a_file_of_the_root_must_not_need_each_other() {
     let found = found(&[

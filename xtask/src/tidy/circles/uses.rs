@@ -21,6 +21,8 @@ pub(super) struct Module {
     pub(super) uses: Vec<Vec<String>>,
     /// Names that a `use` brings in, and their paths.
     names: BTreeMap<String, Vec<String>>,
+    /// How many modules within the file are being read, one in the other.
+    depth: usize,
 }
 
 impl Module {
@@ -41,6 +43,7 @@ impl Module {
             path,
             uses: Vec::new(),
             names: BTreeMap::new(),
+            depth: 0,
         };
         module.stream(file.text.parse().ok()?);
         Some(module)
@@ -60,6 +63,14 @@ impl Module {
                 let end = end.unwrap_or(rest.len());
                 self.tree(&rest[1..end], &[]);
                 at += end;
+            } else if is_word(&rest[0], "pub") {
+                // `in` names where an item is seen, and needs nothing of that.
+                at += 1 + usize::from(rest.get(1).is_some_and(is_reach));
+            } else if let Some(body) = module_body(rest) {
+                self.depth += 1;
+                self.stream(body);
+                self.depth -= 1;
+                at += 3;
             } else if let TokenTree::Group(group) = &rest[0] {
                 self.stream(group.stream());
                 at += 1;
@@ -90,7 +101,7 @@ impl Module {
                     return;
                 }
                 TokenTree::Punct(punct) if punct.as_char() == '*' => {
-                    self.uses.push(path);
+                    self.uses.push(self.outside(path));
                     return;
                 }
                 _ => {}
@@ -106,8 +117,18 @@ impl Module {
     }
 
     fn add(&mut self, path: Vec<String>, name: String) {
+        let path = self.outside(path);
         self.uses.push(path.clone());
-        self.names.insert(name, path);
+        if self.depth == 0 {
+            self.names.insert(name, path);
+        }
+    }
+
+    /// A path of a module within the file, as the file itself would write it.
+    fn outside(&self, mut path: Vec<String>) -> Vec<String> {
+        let leading = path.iter().take_while(|word| *word == "super").count();
+        path.drain(..leading.min(self.depth));
+        path
     }
 
     /// A path that begins with `crate`, `self` or `super` outside a `use`; returns the number of
@@ -126,7 +147,7 @@ impl Module {
             at += 3;
         }
         if path.len() > 1 && ["crate", "self", "super"].contains(&path[0].as_str()) {
-            self.uses.push(path);
+            self.uses.push(self.outside(path));
         }
         at
     }
@@ -143,6 +164,15 @@ fn is_for_tests(tokens: &[TokenTree]) -> bool {
     is_punct(hash, '#') && is_cfg && arguments.is_some_and(|text| text == "(test)")
 }
 
+/// The tokens of `mod name { … }`.
+fn module_body(tokens: &[TokenTree]) -> Option<TokenStream> {
+    let [word, TokenTree::Ident(_), body, ..] = tokens else {
+        return None;
+    };
+    let body = super::super::tokens::braces(body)?;
+    is_word(word, "mod").then(|| body.stream())
+}
+
 /// Tokens up to the end of the item after an attribute.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let is_end =
@@ -151,6 +181,16 @@ fn item_length(tokens: &[TokenTree]) -> usize {
         .iter()
         .position(is_end)
         .map_or(tokens.len(), |end| end + 1)
+}
+
+/// `(crate)`, `(in crate::one)` and the like, which say how far a `pub` goes; a tuple is none.
+fn is_reach(token: &TokenTree) -> bool {
+    let TokenTree::Group(group) = token else {
+        return false;
+    };
+    let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+    let begins_with_in = inner.first().is_some_and(|first| is_word(first, "in"));
+    group.delimiter() == Delimiter::Parenthesis && (begins_with_in || inner.len() == 1)
 }
 
 fn is_word(token: &TokenTree, word: &str) -> bool {
