@@ -68,6 +68,8 @@ impl Producer {
         self.clean(self.tail);
         if count == packets.len() {
             // Each packet is one line.
+            // SAFETY: there is room for all of the lines before the ring's end, so their cells are
+            // free.
             return (count, unsafe { fill.singles(staged, lines, packets) });
         }
         let (mut sum, mut data) = (0, 0);
