@@ -1,6 +1,6 @@
-//! Times at which connections and routes want to be looked at, so that a look costs what is due and
-//! not what there is: a server with thousands of connections sends a heartbeat every few
-//! microseconds.
+//! The times at which the plane must look at connections and routes. A look then costs only the
+//! entries that are due, not all entries: a server with thousands of connections sends a heartbeat
+//! every few microseconds.
 //!
 //! Invariant: each name has one time or none. Owned and called by `plane`.
 
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dunlin_core::Nanos;
 
-/// Names with a time each.
+/// Names, each with a time.
 #[derive(Debug)]
 pub(super) struct Agenda<K> {
     at: BTreeMap<K, Nanos>,

@@ -1,4 +1,4 @@
-//! One session on its way to being made, at the side that asks (rules C4 and C5).
+//! One attempt to make a session, at the side that asks (rules C4 and C5).
 //!
 //! ```text
 //!            link up               Found              Offer
@@ -8,8 +8,8 @@
 //!    └─────── after a wait ◀── Backoff ◀── refused, worth a retry ┘
 //! ```
 //! From every state the deadline, a final refusal or the user ends the attempt. `connect` may come
-//! before the server listens: then the attempt waits for the link, which is dialled again and
-//! again (`route.rs`), or is refused with a code that is worth a retry.
+//! before the server listens: then the attempt waits for the link, which the route dials again and
+//! again (`route.rs`), or gets a refusal after which it retries.
 //!
 //! Owned and called by `plane`.
 
@@ -19,16 +19,16 @@ use dunlin_wire::control::{EndpointIndex, EndpointUid, RefuseCode};
 use super::route::RouteId;
 use super::types::{ConnectFailure, LinkId, SessionKey};
 
-/// Where an attempt is.
+/// The state of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AttemptState {
-    /// For a link, or for its turn to use it.
+    /// It waits for a link, or for its turn to use it.
     Waiting,
-    /// The other nexus was asked for the endpoint.
+    /// It has asked the other nexus for the endpoint.
     LookingUp(LinkId),
-    /// This endpoint was asked for its offer to the other.
+    /// It has asked this endpoint for its offer.
     Offering(LinkId),
-    /// The other endpoint was asked for the session.
+    /// It has asked the other endpoint for the session.
     Connecting(LinkId),
     /// It was refused and tries again at this time.
     Backoff(Nanos),
@@ -44,14 +44,14 @@ pub(super) struct Attempt {
     pub(super) state: AttemptState,
     /// The endpoint that was found, if the target was looked up.
     pub(super) peer: EndpointUid,
-    /// The endpoint's index that was found.
+    /// The endpoint's index, if the target was looked up.
     pub(super) found: EndpointIndex,
     retries: u32,
     last_refusal: Option<RefuseCode>,
     had_link: bool,
 }
 
-/// A message that does not fit the state: the peer is to blame for it.
+/// A message that does not fit the state: a fault of the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct OutOfTurn;
 
@@ -95,7 +95,7 @@ impl Attempt {
         }
     }
 
-    /// When the attempt wants to be looked at.
+    /// When the plane must look at the attempt next.
     pub(super) fn due(&self) -> Nanos {
         match self.state {
             AttemptState::Backoff(until) => until.min(self.deadline),
@@ -111,14 +111,14 @@ impl Attempt {
         )
     }
 
-    /// It is the attempt's turn to use the link.
+    /// Begins the attempt's turn to use the link.
     pub(super) fn on_turn(&mut self, link: LinkId) {
         debug_assert_eq!(self.state, AttemptState::Waiting);
         self.had_link = true;
         self.state = AttemptState::LookingUp(link);
     }
 
-    /// The look-up was answered.
+    /// Takes the answer to the look-up.
     pub(super) fn on_found(
         &mut self,
         from: LinkId,
@@ -133,7 +133,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// The endpoint made its offer, for this link. False if that link is gone.
+    /// Takes the endpoint's offer for this link. False if that link is gone.
     pub(super) fn on_offer(&mut self, via: LinkId) -> bool {
         let expected = self.state == AttemptState::Offering(via);
         if expected {
@@ -142,13 +142,13 @@ impl Attempt {
         expected
     }
 
-    /// The session was granted: the attempt is over if this is right.
+    /// Takes the grant of the session: if it is right, the attempt is over.
     pub(super) fn on_accept(&self, from: LinkId, peer: EndpointUid) -> Result<(), OutOfTurn> {
         let expected = self.state == AttemptState::Connecting(from) && self.peer == peer;
         if expected { Ok(()) } else { Err(OutOfTurn) }
     }
 
-    /// The look-up or the session was refused.
+    /// Takes the refusal of the look-up or of the session.
     pub(super) fn on_refuse(
         &mut self,
         from: LinkId,

@@ -1,10 +1,10 @@
-//! The limits and times of the control plane, in one place, and what it counts.
+//! The limits and times of the control plane, in one place, and its counters.
 
 use dunlin_core::Nanos;
 
 use super::HeartbeatConfig;
 
-/// How the control plane behaves. Every field can be set; the defaults work.
+/// The configuration of the control plane. Every field can be set; the defaults work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlaneConfig {
     /// The failure detector.
@@ -13,22 +13,22 @@ pub struct PlaneConfig {
     pub hello_timeout: Nanos,
     /// Time that one attempt to reach an address may take.
     pub dial_timeout: Nanos,
-    /// Wait before the second try of something that failed; doubles with each further one.
+    /// Wait before the second try after a failure; doubles with each further one.
     pub backoff_min: Nanos,
     /// Longest such wait.
     pub backoff_max: Nanos,
-    /// Time for which a connection without sessions is kept by the side that made it.
+    /// Time for which the side that made a connection keeps it without sessions.
     pub linger: Nanos,
     /// Connections that other processes have made and greeted. Above three quarters of this, each
     /// origin has the same share of it.
     pub max_links: usize,
-    /// Incoming connections that have not said hello; beside the others.
+    /// Incoming connections that have not said hello, in addition to `max_links`.
     pub max_half_open: usize,
     /// Remote addresses that this process connects to.
     pub max_routes: usize,
     /// Sessions that this process is connecting.
     pub max_attempts: usize,
-    /// Look-ups of one connection that wait for their answer; further ones wait here.
+    /// Look-ups over one connection that wait for their answer; further attempts wait at this side.
     pub max_lookups: usize,
     /// Requests for a session, over one connection, that endpoints have not answered.
     pub max_pending_per_link: usize,

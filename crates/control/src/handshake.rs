@@ -1,9 +1,9 @@
 //! The handshakes of one endpoint's sessions, from the wish to connect until the session is open,
-//! and what its end gives back (rules C4 to C6).
+//! and the resources that each gives back at its end (rules C4 to C6).
 //!
-//! Three others do the work and are reached by [`Step`]s: the plane speaks with the other process,
-//! the transport makes offers and takes them, and core owns the session itself. A session that
-//! this side asks for goes through these stages:
+//! The work is done by three others, through [`Step`]s: the plane talks to the other process, the
+//! transport makes offers and takes them, and core owns the session itself. A session that this
+//! side asks for goes through these stages:
 //!
 //! | stage | event | steps | next stage |
 //! |---|---|---|---|
@@ -27,23 +27,23 @@
 //! | open | Closed | core: Close | open |
 //! | open | `on_ended` | plane: Disconnect; transport: Release or Remove | gone |
 //!
-//! A session that may have been granted before is asked for under another token: packets of the
-//! earlier grant, however late, are none of the later one (rule W5).
+//! A session that the peer may have granted before is asked for under another token, so that no
+//! packet of the earlier grant, however late, belongs to the later one (rule W5).
 //!
 //! Too often is more than [`MAX_RETRIES`] times, too late is after the deadline of the wish.
 //!
 //! Inquiries about requests of open sessions (rule C11) only pass through: an `Inquired` is one
-//! step, so is an `Account`, and a question of core's is one command.
+//! step, an `Account` is another, and a question of core is one command.
 //!
-//! A session that the other side asks for has no stage: `Incoming` is one step, [`Step::Answer`],
-//! and its result ([`Handshake::on_answered`]) opens the session or refuses it.
+//! A session that the peer asks for has no stage: `Incoming` is one step, [`Step::Answer`], and its
+//! result ([`Handshake::on_answered`]) opens the session or refuses it.
 //!
 //! Invariants:
 //! - Every offer that the transport made is completed or abandoned, exactly once.
-//! - The transport counts as many uses of a peer as sessions with it are open.
-//! - A session that waits for its turn gets one: the last turn of a channel to end gives the next.
-//! - Whatever order events come in, an event that does not fit is an error that the caller sees,
-//!   and nothing is kept on its behalf.
+//! - The transport counts as many uses of a peer as there are open sessions with it.
+//! - Each session that waits for its turn gets one: the end of a channel's turn begins the next.
+//! - In whatever order events come, one that does not fit is an error that the caller sees, and it
+//!   leaves no state behind.
 //!
 //! The sharing of channels is in `handshake/channels.rs`; what follows when a grant or an attempt
 //! comes to nothing is in `handshake/failures.rs`. Called by `handshake/drive.rs`.
@@ -74,7 +74,7 @@ pub use drive::{HalvesMut, Peering};
 pub use stages::Wish;
 pub use steps::{Answer, Completion, Step, WrongStage};
 
-/// Times that a session which was granted and could not be completed is asked for again.
+/// Most retries for a session that was granted and could not be completed.
 pub const MAX_RETRIES: u32 = 3;
 
 /// The handshakes of one endpoint. `F` stands for a descriptor, `P` for an offer that a transport
@@ -91,7 +91,7 @@ pub struct Handshake<F, P> {
 }
 
 impl<F, P> Handshake<F, P> {
-    /// No session of this endpoint is connecting.
+    /// The state without sessions.
     pub fn new(endpoint: EndpointIndex) -> Self {
         Self {
             endpoint,
@@ -104,7 +104,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// The endpoint shows a planted bug from now on.
+    /// Shows a planted bug from now on.
     #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: Option<Mutant>) {
         self.mutant = mutant;
@@ -116,12 +116,13 @@ impl<F, P> Handshake<F, P> {
         self.mutant == Some(mutant)
     }
 
-    /// The step that is to be taken next, in order.
+    /// The next step to take.
     pub fn next_step(&mut self) -> Option<Step<F, P>> {
         self.steps.pop_front()
     }
 
-    /// Where the nexus of a peer listens, and the index of the peer there, as far as is known.
+    /// The address at which the nexus of a peer listens, and the peer's index there, as far as they
+    /// are known.
     pub fn whereabouts(&self, peer: PeerId) -> (Option<SocketAddr>, Option<EndpointIndex>) {
         self.channels.whereabouts(peer)
     }
@@ -131,12 +132,12 @@ impl<F, P> Handshake<F, P> {
         self.connecting.is_empty() && self.channels.is_empty()
     }
 
-    /// Sessions on their way to being open.
+    /// The number of sessions that are connecting.
     pub fn connecting(&self) -> usize {
         self.connecting.len()
     }
 
-    /// The user wants a session, which core has opened on this side.
+    /// Begins a session for the user; core has opened it on this side.
     pub fn on_connect(&mut self, session: Session, key: SessionKey, wish: Wish) {
         self.ask(key, &wish);
         let entry = Connecting {
@@ -150,11 +151,10 @@ impl<F, P> Handshake<F, P> {
         self.connecting.insert(key.session, entry);
     }
 
-    /// The plane has something for the endpoint. An event about a session that has ended meanwhile
-    /// changes nothing.
+    /// Takes an event from the plane. An event about a session that has ended changes nothing.
     ///
     /// # Errors
-    /// [`WrongStage`]: the plane must not say this now.
+    /// [`WrongStage`]: the plane must not send this event now.
     pub fn on_event(&mut self, event: Event<F>) -> Result<(), WrongStage> {
         match event {
             Event::Found { key, via, peer } => self.on_found(key, via, peer),
@@ -183,7 +183,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// The transport made the offer of [`Step::Offer`], or why it could not.
+    /// Takes the result of [`Step::Offer`]: an offer, or the reason why there is none.
     pub fn on_offered(
         &mut self,
         key: SessionKey,
@@ -204,20 +204,20 @@ impl<F, P> Handshake<F, P> {
                 self.command(Command::Abandon { key });
                 self.on_failed(key, ConnectFailure::Refused(code));
             }
-            // The session was given up meanwhile, and its turn with it.
+            // The session and its turn were given up in the meantime.
             (None, Ok((pending, _))) => self.steps.push_back(Step::Abandon { pending }),
             (None, Err(_)) => {}
         }
     }
 
-    /// Transport and core took the answer of [`Step::Complete`], or could not.
+    /// Takes the result of [`Step::Complete`].
     pub fn on_completed(&mut self, key: SessionKey, done: Completion, now: Nanos) {
         let entry = self.take(key);
         let Some((entry, uid, ended)) = entry.and_then(|entry| match entry.stage {
             Stage::Completing { uid, ended } => Some((entry, uid, ended)),
             _ => None,
         }) else {
-            // The session was given up meanwhile, and its turn with it.
+            // The session and its turn were given up in the meantime.
             if let Completion::Open(peer) | Completion::Unfit(peer) = done {
                 self.steps.push_back(Step::Release { peer });
             }
@@ -236,12 +236,12 @@ impl<F, P> Handshake<F, P> {
             }
             Completion::Failed(code) => self.on_unusable(entry, code, now),
         }
-        // Not before: what is known of the channel goes with the last that needs it.
+        // Only now: the state of the channel goes with the last session that needs it.
         self.channels.on_turn_over(uid);
         self.take_turns(uid);
     }
 
-    /// Transport and core took the offer of [`Step::Answer`], or could not.
+    /// Takes the result of [`Step::Answer`].
     pub fn on_answered(&mut self, ticket: Ticket, peer: &PeerIdentity, answer: Answer<F>) {
         match answer {
             Answer::Granted { peer: id, side } => {
@@ -262,7 +262,7 @@ impl<F, P> Handshake<F, P> {
         }
     }
 
-    /// Core wants to know what has become of requests of an open session.
+    /// Passes on core's question about requests of an open session.
     pub fn on_question(&mut self, question: Question) {
         let key = SessionKey {
             endpoint: self.endpoint,
@@ -273,7 +273,7 @@ impl<F, P> Handshake<F, P> {
         self.command(Command::Inquire { key, requests });
     }
 
-    /// Core says that a session has ended at this side.
+    /// Takes core's report that a session has ended at this side.
     pub fn on_ended(&mut self, key: SessionKey, closed: &Closed) {
         let reason = closed.reason;
         if let Some(remote) = closed.remote {
@@ -283,7 +283,7 @@ impl<F, P> Handshake<F, P> {
             let peer = remote.peer;
             let last = self.channels.on_ended(peer);
             let failed = matches!(reason, CloseReason::PeerFailed | CloseReason::Reset);
-            // A dead peer gives nothing back that the two share.
+            // A dead peer gives back nothing of the shared resources.
             self.steps.push_back(match last && failed {
                 true => Step::Remove { peer },
                 false => Step::Release { peer },
@@ -351,7 +351,7 @@ impl<F, P> Handshake<F, P> {
 
     fn on_accepted(&mut self, key: SessionKey, side: Side<F>) -> Result<(), WrongStage> {
         let Some(entry) = self.named(key) else {
-            // Given up meanwhile: the plane knows, or the command is on its way to it.
+            // The session was given up: the plane knows, or the command is on its way to it.
             return Ok(());
         };
         match std::mem::replace(&mut entry.stage, Stage::Asked) {
@@ -381,13 +381,13 @@ impl<F, P> Handshake<F, P> {
             Some(Stage::Completing { ended, .. }) => *ended = Some(reason),
             #[cfg(feature = "mutants")]
             Some(_) if believed => self.steps.push_back(Step::Close { key, reason }),
-            // A grant that this side gave back has ended at the other side as well.
+            // A grant that this side gave back has ended at the peer as well.
             Some(_) => {}
             None => self.steps.push_back(Step::Close { key, reason }),
         }
     }
 
-    /// Gives back what a stage holds, and lets the next session have its turn.
+    /// Gives back the resources of a stage, and gives its turn to the next session.
     fn give_up(&mut self, number: SessionNum, stage: Stage<P>) {
         let uid = match stage {
             Stage::Asked | Stage::Renaming => return,
@@ -405,7 +405,7 @@ impl<F, P> Handshake<F, P> {
         self.take_turns(uid);
     }
 
-    /// Has the offers to an endpoint made whose turn it is.
+    /// Asks the transport for offers to an endpoint, one for each turn.
     fn take_turns(&mut self, uid: EndpointUid) {
         while let Some(number) = self.channels.next_turn(uid) {
             let Some(entry) = self.connecting.get_mut(&number) else {

@@ -4,12 +4,12 @@
 //! processes work. If nothing sent within the last `silence` was acknowledged, the peer has
 //! failed. So loss in one direction is seen at both ends.
 //!
-//! Silence is counted in *witnessed* time: if this process was stopped, the acknowledgements may
-//! not have been asked for, and the time away says nothing about the peer. Between two calls of
-//! [`Detector::poll`] no more than half of the silence that is allowed is believed; a longer time
-//! counts as one interval, and the first of them in a silence leaves the peer a full round to
-//! prove itself. The grace is given once until the peer is heard, so a process that is always late
-//! still finds its dead peers.
+//! Silence is counted in *witnessed* time: while this process is stopped, it may not have asked for
+//! acknowledgements, so that time says nothing about the peer. Between two calls of
+//! [`Detector::poll`], the detector witnesses at most half of the silence that is allowed. A longer
+//! time counts as one interval, and the first such time in a silence gives the peer a full round to
+//! prove itself. This grace is given only once until the peer has acknowledged again, so a process
+//! that is always late still finds its dead peers.
 //!
 //! Called by `link.rs`.
 
@@ -51,7 +51,7 @@ impl HeartbeatConfig {
     }
 }
 
-/// Two heartbeats are under way at most when a round trip takes less than an interval; a third one
+/// At most two heartbeats are under way when a round trip takes less than an interval; a third one
 /// is the margin.
 const MIN_BEATS: u32 = 4;
 
@@ -87,18 +87,18 @@ pub struct Detector {
     secret: Secret,
     /// Heartbeats sent so far.
     sent: u64,
-    /// Counters of those that the peer may still acknowledge and when each was sent, oldest first.
-    /// The peer fails before there are more of them than fit in a silence.
+    /// Counters of the heartbeats that the peer may still acknowledge, and when each was sent,
+    /// oldest first. The peer fails before there are more than fit in a silence.
     asked_w: VecDeque<(u64, Nanos)>,
 }
 
-/// The source of the counters of one connection's heartbeats; to be drawn for each anew.
+/// The source of the counters of one connection's heartbeats; each connection draws its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Secret(pub [u64; 2]);
 
 impl Secret {
-    /// The counter of the `n`th heartbeat. A peer that has read others does not know it, so it
-    /// cannot acknowledge what it has not read (rule C7).
+    /// The counter of the `n`th heartbeat. A peer cannot compute it from others that it has read,
+    /// so it cannot acknowledge a heartbeat that it has not read (rule C7).
     const fn counter(self, n: u64) -> u64 {
         let inner = Rng::new(self.0[0].wrapping_add(n)).next_u64();
         Rng::new(inner ^ self.0[1]).next_u64()
@@ -106,7 +106,7 @@ impl Secret {
 }
 
 impl Detector {
-    /// A detector of a peer that has just proved to live.
+    /// A detector for a peer that has just proved that it lives.
     pub fn new(config: &HeartbeatConfig, secret: Secret, now: Nanos) -> Self {
         Self {
             interval: config.interval(),
@@ -136,8 +136,8 @@ impl Detector {
         Ok(())
     }
 
-    /// The verdict of this moment. To be called at [`Detector::next_wakeup`], after everything that
-    /// has come was read; calling it more often does no harm.
+    /// The verdict of this moment. To be called at [`Detector::next_wakeup`], after all received
+    /// messages were read; calling it more often does no harm.
     pub fn poll(&mut self, now: Nanos) -> Verdict {
         let elapsed = now.since(self.polled);
         self.polled = self.polled.max(now);
@@ -158,8 +158,8 @@ impl Detector {
         self.beat(now).map_or(Verdict::Quiet, Verdict::Send)
     }
 
-    /// The counter of the heartbeat that is due. Unlike [`Detector::poll`] it is no look at the
-    /// peer, so it may come before everything that has come was read: a process with much to read
+    /// The counter of the heartbeat that is due. Unlike [`Detector::poll`] it does not judge the
+    /// peer, so it may come before all received messages were read: a process with much to read
     /// still shows its peers that it lives.
     pub fn beat(&mut self, now: Nanos) -> Option<u64> {
         if now < self.next_beat {
@@ -168,7 +168,8 @@ impl Detector {
         self.next_beat = now + self.interval;
         self.sent += 1;
         let counter = self.secret.counter(self.sent);
-        // In time witnessed up to the last look, so the proof is rather too old than too young.
+        // In time witnessed up to the last poll, so the proof counts as older rather than as
+        // younger.
         self.asked_w.push_back((counter, self.witnessed_w));
         Some(counter)
     }

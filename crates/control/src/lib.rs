@@ -1,17 +1,17 @@
-//! The control plane of one process as state machines without input or output (design §9): links
-//! to other processes, the handshake of sessions, heartbeats, and which endpoints get an event when
+//! The control plane of one process as state machines without input or output (design §9): links to
+//! other processes, the handshake of sessions, heartbeats, and the endpoints that get an event when
 //! a peer fails.
 //!
 //! [`Plane`] is the whole of it. `dunlin-nexus` moves its bytes over sockets, the simulator over
 //! simulated links; both call the same few functions with the time as an argument, and carry out
-//! the [`Action`]s that come back. Descriptors are values of a type `F` that the plane hands on and
-//! never looks at. Given the same calls and the same seed, the plane does the same.
+//! the [`Action`]s that they return. Descriptors are values of a type `F`, which the plane passes
+//! on and never reads. With the same calls and the same seed, the plane does the same.
 //!
 //! Invariants:
 //! - A wrong message closes the connection it came over and nothing else (rule C9).
-//! - Everything that a remote process can make grow has a limit in [`PlaneConfig`].
-//! - Every session that an endpoint was told of ends with exactly one [`Event::Closed`], unless
-//!   the endpoint ended it itself.
+//! - Every table that a remote process can make grow has a limit in [`PlaneConfig`].
+//! - Every session of which an endpoint got an event ends with exactly one [`Event::Closed`],
+//!   unless the endpoint ended it itself.
 #![forbid(unsafe_code)]
 
 mod agenda;

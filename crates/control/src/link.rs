@@ -20,16 +20,16 @@ use super::places::Origin;
 use super::route::RouteId;
 use super::types::Identity;
 
-/// Where a link is.
+/// The phase of a link.
 #[derive(Clone, Debug)]
 enum Phase {
     /// Its connection is being made.
     Dialling,
-    /// We said hello and wait for the answer.
+    /// We have said hello and wait for the answer.
     Greeting,
     /// The other side has to say hello.
     Fresh,
-    /// Both know each other.
+    /// Both sides have said hello.
     Up(Detector),
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Peer {
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     phase: Phase,
-    /// When the phase has lasted too long; of no meaning in `Up`.
+    /// The end of the phase's time limit; without meaning in `Up`.
     until: Nanos,
-    /// When the connection began, and once hello has come, when that was.
+    /// When the connection began; once hello has come, when that came.
     pub(super) begun: Nanos,
-    /// Where it comes from; `None` if this side dialled it.
+    /// The origin of the connection; `None` if this side dialled it.
     pub(super) origin: Option<Origin>,
     /// Descriptors can be sent over it.
     pub(super) carries_fds: bool,
@@ -58,7 +58,7 @@ pub(super) struct Link {
     pub(super) local: Option<SocketAddr>,
     /// The other end of a connection that was accepted, if it has an address.
     pub(super) remote: Option<IpAddr>,
-    /// Where the nexus at the other end listens, if that is known.
+    /// The address at which the nexus at the other end listens, if that is known.
     pub(super) nexus: Option<SocketAddr>,
     /// The route that dialled it; `None` if the other side did.
     pub(super) route: Option<RouteId>,
@@ -70,7 +70,7 @@ pub(super) struct Link {
     pub(super) pending: usize,
     /// Look-ups of ours that the other side has not answered.
     pub(super) lookups: usize,
-    /// Since when nothing uses it.
+    /// Since when nothing has used it.
     pub(super) idle_since: Option<Nanos>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Greeting<'a> {
     pub(super) us: &'a Identity,
-    /// For the counters of heartbeats.
+    /// The secret for the counters of heartbeats.
     pub(super) secret: Secret,
 }
 
@@ -91,7 +91,7 @@ pub(super) enum LinkStep {
 }
 
 impl Link {
-    /// The other side has connected.
+    /// A link that the other side has made.
     pub(super) fn accepted(origin: Origin, now: Nanos, config: &PlaneConfig) -> Self {
         let until = now + config.hello_timeout;
         Self {
@@ -100,7 +100,7 @@ impl Link {
         }
     }
 
-    /// This side begins to connect.
+    /// A link that this side begins to dial.
     pub(super) fn dialling(
         route: RouteId,
         carries_fds: bool,
@@ -141,7 +141,8 @@ impl Link {
         }
     }
 
-    /// The connection is made: hello is to be said. False if the link was not being dialled.
+    /// Notes that the connection is made, so hello must be said. False if the link was not being
+    /// dialled.
     pub(super) fn on_dialled(&mut self, now: Nanos, config: &PlaneConfig) -> bool {
         let dialling = matches!(self.phase, Phase::Dialling);
         if dialling {
@@ -151,7 +152,8 @@ impl Link {
         dialling
     }
 
-    /// The address of the other end. This side has dialled it, or has seen it come.
+    /// The address of the other end: this side has dialled it, or has accepted a connection from
+    /// it.
     pub(super) fn remote(&self) -> Option<IpAddr> {
         if self.carries_fds {
             return None;
@@ -165,7 +167,7 @@ impl Link {
         self.remote.or(dialled)
     }
 
-    /// Hello came, or its answer.
+    /// Takes the other side's hello, or its answer to ours.
     ///
     /// # Errors
     /// The reason to close: it was not its turn, or there is no common version.
@@ -198,7 +200,7 @@ impl Link {
         Ok(())
     }
 
-    /// A heartbeat was acknowledged.
+    /// Takes the acknowledgement of a heartbeat.
     ///
     /// # Errors
     /// The reason to close: no such heartbeat was sent.
@@ -224,7 +226,7 @@ impl Link {
         }
     }
 
-    /// The counter of the heartbeat that is due, without a look at what else is.
+    /// The counter of the heartbeat that is due; makes no other check.
     pub(super) fn beat(&mut self, now: Nanos) -> Option<u64> {
         match &mut self.phase {
             Phase::Up(detector) => detector.beat(now),
@@ -244,7 +246,7 @@ impl Link {
         matches!(self.phase, Phase::Up(_))
     }
 
-    /// Nothing can be sent before the connection is made.
+    /// Whether messages can be sent: the connection is made.
     pub(super) const fn can_send(&self) -> bool {
         !matches!(self.phase, Phase::Dialling)
     }

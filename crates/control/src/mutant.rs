@@ -1,9 +1,9 @@
-//! Planted bugs of the control plane, one for each fault that strikes a handshake, to prove that
-//! the simulator's checkers see. Only with the feature `mutants`.
+//! Planted bugs of the control plane, one for each fault of a handshake, to prove that the
+//! simulator's checkers find them. Only with the feature `mutants`.
 
 dunlin_core::mutants! {
     bugs {
-        /// The offer of a session whose grant was lost with its connection is not given up.
+        /// The offer of a session is kept although its grant was lost with the connection.
         OfferKeptAfterLoss = "offer-kept-after-loss",
         /// A session whose grant may have been lost is asked for again under its old token.
         TokenKept = "token-kept",
@@ -11,14 +11,14 @@ dunlin_core::mutants! {
         SecondGrantEnds = "second-grant-ends",
         /// A grant whose channel is gone is not asked for again.
         GoneGrantRefused = "gone-grant-refused",
-        /// A grant that was given back is asked for again under its old token, so the end of the
-        /// first, whose process restarted, ends the second.
+        /// A grant that was given back is asked for again under its old token. So when the first
+        /// grant ends, because its process restarted, the second ends too.
         StaleEndBelieved = "stale-end-believed",
         /// A session that fails at its deadline keeps its turn.
         TurnKept = "turn-kept",
         /// Sessions do not wait for the first channel, nor for their turn.
         OfferedTogether = "offered-together",
-        /// The control thread does not answer for an endpoint that is in a handler.
+        /// The control thread does not answer for an endpoint whose thread is in a handler.
         AbsenceNotSaid = "absence-not-said",
     }
     differences {}

@@ -1,11 +1,11 @@
-//! Places of connections that other processes have made: how many there are, where each comes from,
-//! and which origin gives one up for another (rule C9).
+//! The places of connections that other processes have made: their number, their origins, and the
+//! origin that gives up one for another (rule C9).
 //!
 //! A connection that has said hello has one of `max_links` places. Up to three quarters of them go
-//! to the first that come. Beyond, each origin has a share, the same for all origins that are
-//! there: one above its share gets no more and, when all places are taken, gives up some to origins
-//! below theirs. So a host that takes all it can get locks out no other host, and many processes
-//! behind one address share all places while they are alone.
+//! to the first that come. Beyond that, all present origins have the same share: an origin above
+//! its share gets no more places and, when all are taken, gives up some to origins below theirs. So
+//! a host that takes all it can get locks out no other host, and many processes behind one address
+//! share all places while they are alone.
 //!
 //! Owned and called by `plane`.
 
@@ -15,19 +15,19 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::types::LinkId;
 
-/// Where a connection comes from, as the kernel says and no peer can choose: connections of one
+/// The origin of a connection, which the kernel reports and no peer can choose: connections of one
 /// origin share its places.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Origin {
     /// A process of this host, over the UNIX socket, by its id.
     Process(u32),
-    /// The processes of one user of this host, over TCP: the kernel names no process there. `None`
-    /// if it does not name the user either.
+    /// The processes of one user of this host, over TCP: there the kernel does not name the
+    /// process. `None` if it does not name the user either.
     User(Option<u32>),
     /// A host, or the hosts that share its address.
     V4(Ipv4Addr),
-    /// The hosts of an IPv6 network, by the first 64 bits of their addresses: each can choose the
-    /// others.
+    /// The hosts of an IPv6 network, by the first 64 bits of their addresses: a host can choose the
+    /// other bits.
     V6(u64),
 }
 
@@ -40,7 +40,7 @@ impl Origin {
         }
     }
 
-    /// The connection is one over the UNIX socket, which carries descriptors.
+    /// Whether this is the origin of a connection over the UNIX socket, which carries descriptors.
     pub(super) const fn carries_fds(self) -> bool {
         matches!(self, Self::Process(_))
     }
@@ -51,8 +51,8 @@ impl Origin {
 pub(super) enum Room {
     /// It has one.
     Free,
-    /// Its own origin has its share: one of that origin's connections that carry nothing goes, or
-    /// there is no place.
+    /// Its own origin has its share: one of that origin's idle connections goes, or there is no
+    /// place.
     OfOwn,
     /// Another origin has more than its share: one of its connections goes.
     Of(Origin),
@@ -63,7 +63,7 @@ pub(super) enum Room {
 /// Accepted connections by their origins.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Those that have not said hello.
+    /// Connections that have not said hello.
     half_open: Group,
     greeted: Group,
 }
@@ -75,25 +75,25 @@ struct Group {
 }
 
 impl Places {
-    /// A process has connected.
+    /// Notes that a process has connected.
     pub(super) fn on_accepted(&mut self, link: LinkId, origin: Origin) {
         self.half_open.insert(link, origin);
     }
 
-    /// It has said hello, and gets a place.
+    /// Notes that a connection has said hello, and gives it a place.
     pub(super) fn on_greeted(&mut self, link: LinkId, origin: Origin) {
         self.half_open.remove(link, origin);
         self.greeted.insert(link, origin);
     }
 
-    /// The connection has ended.
+    /// Notes that the connection has ended.
     pub(super) fn on_end(&mut self, link: LinkId, origin: Origin) {
         self.half_open.remove(link, origin);
         self.greeted.remove(link, origin);
     }
 
     /// The connection to close if more than `limit` have not said hello: the oldest of the origin
-    /// that has most of them.
+    /// with most of them.
     pub(super) fn half_open_above(&self, limit: usize) -> Option<LinkId> {
         if self.half_open.count <= limit {
             return None;
@@ -102,7 +102,7 @@ impl Places {
         links.first().copied()
     }
 
-    /// Whether there is one of `limit` places for one more connection of this origin.
+    /// Whether one of `limit` places can go to one more connection of this origin.
     pub(super) fn room_for(&self, newcomer: Origin, limit: usize) -> Room {
         let all = self.greeted.count + 1;
         if all * 4 <= limit * 3 {
@@ -152,7 +152,7 @@ impl Group {
         self.of.get(&origin).map_or(0, BTreeSet::len)
     }
 
-    /// The origin with most connections; of several, that of the oldest connection.
+    /// The origin with most connections; among equals, that of the oldest connection.
     fn largest(&self, which: impl Fn(Origin) -> bool) -> Option<(Origin, &BTreeSet<LinkId>)> {
         let origins = self.of.iter().filter(|(origin, _)| which(**origin));
         let rank = |links: &BTreeSet<LinkId>| (links.len(), Reverse(links.first().copied()));

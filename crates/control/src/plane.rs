@@ -2,10 +2,9 @@
 //! sessions that are open.
 //!
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
-//! beginning to its end, `plane/admission.rs` has limits, `plane/outgoing.rs` the sessions that
-//! this side asks for, and `plane/incoming.rs` those that the other side asks for and the end of
-//! all of them;
-//! `plane/inquiries.rs` asks after requests without an answer, and answers such questions.
+//! beginning to its end, `plane/admission.rs` has limits, `plane/outgoing.rs` handles the sessions
+//! that this side asks for, `plane/incoming.rs` those that the other side asks for and the end of
+//! all of them, and `plane/inquiries.rs` the questions about requests without an answer.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
@@ -39,24 +38,24 @@ pub struct Plane<F> {
     config: PlaneConfig,
     us: Identity,
     rng: Rng,
-    /// Where the secrets of links come from: nothing else of it leaves this process.
+    /// The source of the secrets of links: no other state of it leaves this process.
     secrets: Rng,
     counters: PlaneCounters,
     endpoints: BTreeMap<EndpointIndex, LocalEndpoint>,
     links: BTreeMap<LinkId, Link>,
-    /// Of those that other processes have made.
+    /// The places of connections that other processes have made.
     places: Places,
-    /// When each link is to be polled.
+    /// When each link must be polled.
     link_times: Agenda<LinkId>,
     routes: BTreeMap<RouteId, Route>,
-    /// When each route that waits is to be dialled again.
+    /// When each waiting route must be dialled again.
     route_times: Agenda<RouteId>,
-    /// When to look for connections of ours that nothing uses.
+    /// When to look for unused connections that we made.
     next_idle_look: Nanos,
     route_to: BTreeMap<Vec<SocketAddr>, RouteId>,
     attempts: BTreeMap<AttemptId, Attempt>,
     attempt_for: BTreeMap<SessionKey, AttemptId>,
-    /// Every attempt once, at the time at which it wants to be looked at.
+    /// Every attempt once, at the time at which the plane must look at it.
     due: BTreeSet<(Nanos, AttemptId)>,
     tickets: BTreeMap<Ticket, Incoming>,
     sessions: BTreeMap<SessionKey, Open>,
@@ -77,7 +76,7 @@ struct LocalEndpoint {
     pending: usize,
 }
 
-/// Why an endpoint cannot be added.
+/// The reason why an endpoint cannot be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddError {
     /// Another endpoint of this process has the index.
@@ -98,7 +97,7 @@ impl std::fmt::Display for AddError {
 impl std::error::Error for AddError {}
 
 impl<F> Plane<F> {
-    /// A plane without endpoints and connections. `seed` chooses how retries are spread in time,
+    /// A plane without endpoints and connections. `seed` determines how retries are spread in time,
     /// and the counters of heartbeats.
     pub fn new(config: PlaneConfig, us: Identity, seed: u64) -> Self {
         Self {
@@ -129,7 +128,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The process shows a planted bug from now on.
+    /// Shows a planted bug from now on.
     #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: Option<crate::mutant::Mutant>) {
         self.mutant = mutant;
@@ -145,7 +144,7 @@ impl<F> Plane<F> {
         &self.counters
     }
 
-    /// Sessions that are open.
+    /// The number of open sessions.
     pub fn session_count(&self) -> usize {
         self.sessions.len()
     }
@@ -155,13 +154,13 @@ impl<F> Plane<F> {
         self.links.contains_key(&link)
     }
 
-    /// Connections in any state.
+    /// The number of connections in any state.
     pub fn link_count(&self) -> usize {
         self.links.len()
     }
 
-    /// Makes an endpoint known, so that others can connect to it and it can connect to others.
-    /// Without an index it gets the lowest that is free.
+    /// Adds an endpoint, so that others can connect to it and it can connect to others. Without an
+    /// index it gets the lowest free one.
     ///
     /// # Errors
     /// The index is taken, or none is free.
@@ -185,8 +184,8 @@ impl<F> Plane<F> {
         Ok(index)
     }
 
-    /// An endpoint goes away: the other sides of its sessions get an event, its attempts are
-    /// given up, and it gets no more events.
+    /// Removes an endpoint: the peers of its sessions get an event, its attempts are given up, and
+    /// it gets no more events.
     pub fn remove_endpoint(&mut self, endpoint: EndpointIndex, now: Nanos) {
         if self.endpoints.remove(&endpoint).is_none() {
             return;
@@ -196,7 +195,7 @@ impl<F> Plane<F> {
         self.reset_sessions_of(endpoint);
     }
 
-    /// An endpoint asks for something. Commands about what has ended meanwhile are ignored.
+    /// Carries out an endpoint's command. Commands about sessions that have ended are ignored.
     pub fn on_command(&mut self, command: Command<F>, now: Nanos) {
         match command {
             Command::Connect {
@@ -217,8 +216,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// One frame came over a connection, with the descriptors that came up to its end and were
-    /// not taken before; those that belong to the frame are taken.
+    /// Takes one frame from a connection, with the descriptors that came up to its end and were not
+    /// taken before; it takes those that belong to the frame.
     pub fn on_frame(&mut self, link: LinkId, frame: &[u8], fds: &mut Vec<F>, now: Nanos) {
         if !self.links.contains_key(&link) {
             return;
@@ -245,7 +244,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Time passes: to be called at [`Plane::next_wakeup`], after everything that has come was
+    /// Lets time pass: to be called at [`Plane::next_wakeup`], after all received frames were
     /// handed over. Calling it more often does no harm.
     pub fn on_tick(&mut self, now: Nanos) {
         self.poll_links(now);
@@ -254,8 +253,8 @@ impl<F> Plane<F> {
         self.poll_inquiries(now);
     }
 
-    /// Sends the heartbeats that are due, and looks at nothing else: to be called while more and
-    /// more comes in, which [`Plane::on_tick`] has to wait for (rule C7).
+    /// Sends the heartbeats that are due and does nothing else: to be called while more and more
+    /// frames come in, for which [`Plane::on_tick`] has to wait (rule C7).
     pub fn beat(&mut self, now: Nanos) {
         for id in self.link_times.due(now) {
             if let Some(counter) = self.links.get_mut(&id).and_then(|link| link.beat(now)) {
@@ -283,7 +282,7 @@ impl<F> Plane<F> {
         self.actions.pop_front()
     }
 
-    /// The process ends: all its peers get a message.
+    /// Ends the process: all its peers get a message.
     pub fn shut_down(&mut self, now: Nanos) {
         while let Some(endpoint) = self.endpoints.keys().next().copied() {
             self.remove_endpoint(endpoint, now);
@@ -293,7 +292,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The parent of all messages: which leaf each goes to.
+    /// Brings each message to the function for its kind.
     fn on_message(
         &mut self,
         link: LinkId,
@@ -351,8 +350,8 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Sends a message. False if a field of it is above its limit, which only the numbers and
-    /// offers of an endpoint of this process can be.
+    /// Sends a message. False if one of its fields is above its limit; only the numbers and offers
+    /// of an endpoint of this process can be.
     fn send(&mut self, link: LinkId, message: &Message<'_>, fds: Vec<F>) -> bool {
         let mut out = [0; MAX_FRAME];
         let Ok(length) = message.encode(&mut out) else {
@@ -366,7 +365,7 @@ impl<F> Plane<F> {
         true
     }
 
-    /// Tells an endpoint, if it is still there.
+    /// Gives an event to an endpoint, if it is still there.
     fn tell(&mut self, endpoint: EndpointIndex, event: Event<F>) {
         if self.endpoints.contains_key(&endpoint) {
             self.actions.push_back(Action::Tell { endpoint, event });

@@ -1,5 +1,5 @@
-//! The way to one remote nexus: dialling its addresses in turn, again and again while an
-//! attempt wants it, and moving from TCP to its UNIX socket if it is on this host (rule C3).
+//! The route to one remote nexus: it dials the nexus's addresses in turn, again and again while an
+//! attempt wants it, and moves from TCP to the UNIX socket if the nexus is on this host (rule C3).
 //!
 //! ```text
 //! Down ─wanted─▶ Dialling ──up──▶ Up ◀──── unix up, same process ────┐
@@ -21,7 +21,7 @@ use super::types::LinkId;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct RouteId(pub(super) u64);
 
-/// Where a route is.
+/// The state of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RouteState {
     /// No attempt wants it.
@@ -32,7 +32,7 @@ pub(super) enum RouteState {
     Upgrading { tcp: LinkId, unix: LinkId },
     /// Sessions can be made over this connection.
     Up(LinkId),
-    /// To be dialled again at this time.
+    /// It will be dialled again at this time.
     Backoff(Nanos),
 }
 
@@ -43,9 +43,9 @@ pub(super) struct Route {
     pub(super) state: RouteState,
     /// Attempts that have not ended.
     pub(super) attempts: usize,
-    /// Those of them that wait for their turn, oldest first.
+    /// The attempts that wait for their turn, oldest first.
     pub(super) waiting: BTreeSet<AttemptId>,
-    /// The last that any of the addresses said was that it has too many connections.
+    /// The last message from any of the addresses was that the nexus has too many connections.
     pub(super) full: bool,
     next_addr: usize,
     retries: u32,
@@ -54,12 +54,12 @@ pub(super) struct Route {
 /// The next step after the end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AfterLoss {
-    /// It was of no importance.
+    /// The route did not depend on it.
     Nothing,
-    /// The TCP connection is used after all.
+    /// The TCP connection stays in use.
     StayWith(LinkId),
-    /// The route is to be dialled again, after the backoff of this many retries; the UNIX
-    /// connection under way, if there is one, is to be closed.
+    /// The route will be dialled again, after the backoff of this many retries; the UNIX connection
+    /// that is being made, if there is one, must be closed.
     Redial { retries: u32, close: Option<LinkId> },
 }
 
@@ -86,7 +86,7 @@ impl Route {
         ready && self.attempts > 0
     }
 
-    /// A connection is being made now; returns the address to dial.
+    /// Notes that a connection is being made; returns the address to dial.
     pub(super) fn on_dial(&mut self, link: LinkId) -> Option<SocketAddr> {
         let turn = self.next_addr.checked_rem(self.addrs.len())?;
         self.next_addr = turn + 1;
@@ -94,15 +94,14 @@ impl Route {
         self.addrs.get(turn).copied()
     }
 
-    /// A UNIX connection to the same process is being made.
+    /// Notes that a UNIX connection to the same process is being made.
     pub(super) fn on_upgrade(&mut self, tcp: LinkId, unix: LinkId) {
         debug_assert_eq!(self.state, RouteState::Dialling(tcp));
         self.full = false;
         self.state = RouteState::Upgrading { tcp, unix };
     }
 
-    /// Both sides have said hello on this connection, which is to be used. Returns the one that
-    /// it replaces.
+    /// Uses a connection on which both sides have said hello. Returns the one that it replaces.
     pub(super) fn on_up(&mut self, link: LinkId) -> Option<LinkId> {
         let replaced = match self.state {
             RouteState::Upgrading { tcp, unix } if unix == link => Some(tcp),
@@ -114,7 +113,7 @@ impl Route {
         replaced
     }
 
-    /// A connection has ended.
+    /// Handles the end of a connection.
     pub(super) fn on_lost(&mut self, link: LinkId) -> AfterLoss {
         let close = match self.state {
             RouteState::Upgrading { tcp, unix } if unix == link => {
@@ -132,7 +131,7 @@ impl Route {
         AfterLoss::Redial { retries, close }
     }
 
-    /// When the route wants to be looked at.
+    /// When the plane must look at the route next.
     pub(super) fn next_wakeup(&self) -> Nanos {
         match self.state {
             RouteState::Backoff(until) => until,

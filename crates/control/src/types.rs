@@ -16,7 +16,7 @@ use dunlin_wire::{ReqNum, SessionNum, Token, VERSION};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkId(pub u64);
 
-/// A request for a session that waits for the answer of an endpoint. Never reused.
+/// A request for a session that an endpoint must answer. Never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
 
@@ -33,7 +33,7 @@ pub struct SessionKey {
 }
 
 impl SessionKey {
-    /// The session as the other side names it in messages to us.
+    /// The session as its peer names it in messages to us.
     pub const fn as_ref(&self) -> SessionRef {
         SessionRef {
             session: self.session,
@@ -65,7 +65,7 @@ pub struct Identity {
     pub boot_id: BootId,
     /// This start of this process.
     pub incarnation: Incarnation,
-    /// Where it listens.
+    /// The port at which it listens.
     pub port: u16,
     /// Its UNIX socket; empty if it has none. A first NUL means the abstract namespace.
     pub unix_name: String,
@@ -85,7 +85,7 @@ impl Identity {
     }
 }
 
-/// Which endpoint is at the other side, as transports want to know it.
+/// The endpoint at the other side, with the facts that transports need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerIdentity {
     /// The endpoint.
@@ -102,26 +102,26 @@ pub struct PeerIdentity {
     /// The other end of the link, which is an address of the other side's host or of its router. A
     /// UNIX stream and one in the simulator have none.
     pub remote: Option<IpAddr>,
-    /// Where its nexus listens, as far as this side knows: for readers of this process's memory
-    /// file. A process that connected to this one has named the port; its address is that of the
-    /// connection.
+    /// The address at which its nexus listens, as far as this side knows: for readers of this
+    /// process's memory file. A process that connected to this one has named the port; its address
+    /// is that of the connection.
     pub nexus: Option<SocketAddr>,
-    /// Its index there, if this side has looked it up, or has given it.
+    /// Its index there, if this side has looked it up, or if this is an endpoint of this process.
     pub index: Option<EndpointIndex>,
 }
 
-/// One side's offer for one transport: how it can be reached.
+/// One side's offer for one transport, by which the peer can reach it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportOffer<F> {
-    /// Which transport understands it.
+    /// The transport that understands it.
     pub kind: TransportKind,
-    /// For the transport alone.
+    /// Bytes for the transport alone.
     pub bytes: Vec<u8>,
     /// Descriptors that go with it.
     pub fds: Vec<F>,
 }
 
-/// The ways in which one side can be reached, best first.
+/// The ways to reach one side, best first.
 pub type TransportOffers<F> = Vec<TransportOffer<F>>;
 
 /// One side of a session to be made.
@@ -129,7 +129,7 @@ pub type TransportOffers<F> = Vec<TransportOffer<F>>;
 pub struct Side<F> {
     /// Numbers of the session at that side.
     pub offer: SessionOffer,
-    /// How to reach it.
+    /// The ways to reach it.
     pub transports: TransportOffers<F>,
 }
 
@@ -143,7 +143,7 @@ pub enum Command<F> {
         key: SessionKey,
         /// Addresses of the same nexus; they are tried in turn.
         to: Vec<SocketAddr>,
-        /// Which of its endpoints.
+        /// The endpoint there.
         target: EndpointIndex,
         /// When to give up.
         deadline: Nanos,
@@ -152,20 +152,20 @@ pub enum Command<F> {
     Offer {
         /// The session at this side.
         key: SessionKey,
-        /// The connection that `Found` named; if it is gone meanwhile, the offer is void.
+        /// The connection that `Found` named; if it is gone, the offer is void.
         via: LinkId,
         /// This side.
         side: Side<F>,
     },
-    /// The session that was to be made is not wanted any more, or cannot be. If it was made
-    /// meanwhile, it is disconnected.
+    /// The session is no longer wanted, or cannot be made. If it has been granted, it is
+    /// disconnected.
     Abandon {
         /// The session at this side.
         key: SessionKey,
     },
     /// Answers [`Event::Incoming`].
     Accept {
-        /// Which request.
+        /// The request.
         ticket: Ticket,
         /// The session at this side, which is open.
         key: SessionKey,
@@ -174,20 +174,20 @@ pub enum Command<F> {
     },
     /// Answers [`Event::Incoming`].
     Refuse {
-        /// Which request.
+        /// The request.
         ticket: Ticket,
-        /// Why.
+        /// The reason.
         code: RefuseCode,
     },
     /// An open session has ended at this side.
     Disconnect {
         /// The session at this side.
         key: SessionKey,
-        /// The other side gets it: an orderly end differs from a failure.
+        /// The peer gets this reason: an orderly end differs from a failure.
         reason: CloseReason,
     },
-    /// Ask the other side what has become of requests. Answered by [`Event::Account`], unless the
-    /// session ends first.
+    /// Ask the peer for the fates of requests. Answered by [`Event::Account`], unless the session
+    /// ends first.
     Inquire {
         /// The session at this side.
         key: SessionKey,
@@ -198,7 +198,7 @@ pub enum Command<F> {
     Account {
         /// The session at this side.
         key: SessionKey,
-        /// The requests that were asked about.
+        /// The requests of the inquiry.
         fates: Vec<(ReqNum, Fate)>,
     },
 }
@@ -206,7 +206,7 @@ pub enum Command<F> {
 /// An event that the plane has for an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event<F> {
-    /// The endpoint to connect to is there: make an offer for it.
+    /// The wanted endpoint exists: make an offer for it.
     Found {
         /// The session at this side.
         key: SessionKey,
@@ -215,7 +215,7 @@ pub enum Event<F> {
         /// The endpoint that was found.
         peer: PeerIdentity,
     },
-    /// The offer made after `Found` has reached no peer: give up what it holds. Another `Found` may
+    /// The offer made after `Found` has reached no peer: give up its resources. Another `Found` may
     /// come.
     OfferVoid {
         /// The session at this side.
@@ -231,7 +231,7 @@ pub enum Event<F> {
         /// The other side.
         side: Side<F>,
     },
-    /// The session will not be made; an offer that was made holds nothing any more.
+    /// The session will not be made; an offer for it holds no resources any more.
     ConnectFailed {
         /// The session at this side.
         key: SessionKey,
@@ -254,32 +254,32 @@ pub enum Event<F> {
         /// Why.
         reason: CloseReason,
     },
-    /// The other side asks what has become of requests of its.
+    /// The peer asks for the fates of its requests.
     Inquired {
         /// The session at this side.
         key: SessionKey,
         /// The other side's requests.
         requests: Vec<ReqNum>,
     },
-    /// The fate of the requests that the endpoint has asked about.
+    /// The fates of the requests about which the endpoint has asked.
     Account {
         /// The session at this side.
         key: SessionKey,
-        /// As the other side says.
+        /// The peer's answer.
         account: Account,
     },
 }
 
-/// Why a session could not be made.
+/// The reason why a session could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectFailure {
-    /// The other side declined.
+    /// The server declined.
     Refused(RefuseCode),
     /// The deadline passed; no nexus could be reached until then.
     Unreachable,
     /// The deadline passed; a nexus was there, but no endpoint accepted. Holds its last refusal.
     TimedOut(Option<RefuseCode>),
-    /// The deadline passed, and the last that the other process said was that it has too many
+    /// The deadline passed, and the last message of the other process was that it has too many
     /// connections.
     Full,
     /// This process has as many connections under way as it may have.
@@ -287,7 +287,7 @@ pub enum ConnectFailure {
 }
 
 impl ConnectFailure {
-    /// How the session that was to be made ends.
+    /// The reason with which the session closes.
     pub(super) const fn close_reason(self) -> CloseReason {
         match self {
             Self::Refused(_) | Self::TooMany => CloseReason::Refused,
@@ -321,7 +321,7 @@ impl fmt::Display for ConnectFailure {
 
 impl std::error::Error for ConnectFailure {}
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A TCP listener.
@@ -337,32 +337,32 @@ pub enum Action<F> {
     Dial {
         /// The name of the connection from now on.
         link: LinkId,
-        /// Where to.
+        /// The target.
         to: Target,
     },
-    /// Send one frame and, beside its first byte, descriptors.
+    /// Send one frame and, with its first byte, descriptors.
     Send {
-        /// Over which connection.
+        /// The connection.
         link: LinkId,
         /// A whole frame.
         frame: Vec<u8>,
-        /// Descriptors; only ever on links that carry them.
+        /// Descriptors; only for links that carry them.
         fds: Vec<F>,
     },
-    /// Close the connection, after what was sent before if that is possible at once. Nothing may
-    /// be reported about it any more.
+    /// Close the connection, after the frames that were sent before if that is possible at once. No
+    /// event about it may be reported any more.
     Close {
-        /// Which.
+        /// The connection.
         link: LinkId,
     },
-    /// The other side asks for a part of what this process shows of itself: answer with
-    /// [`Plane::show`](super::Plane::show), with nothing if it hides.
+    /// The other side asks for a part of this process's memory file: answer with
+    /// [`Plane::show`](super::Plane::show), with no bytes if the process hides.
     Show {
-        /// Over which connection.
+        /// The connection.
         link: LinkId,
-        /// Where the part begins.
+        /// The place where the part begins.
         offset: u64,
-        /// How many bytes it has at most.
+        /// The most bytes of the part.
         len: u16,
     },
     /// Give an event to an endpoint.

@@ -10,7 +10,8 @@
 //!
 //! `SIZE` is 8, 32, 56, 200 or 1000 bytes each way, or 32 with a deadline on every call. If
 //! `IN_FLIGHT` is 0, the program counts `COUNT` idle iterations of each endpoint; otherwise `COUNT`
-//! RPCs.
+//! RPCs. The counted part is [`counted`]: the client's part in [`client_turn`], the server's in
+//! [`server_turn`]. The last printed line is the number of counted RPCs or iterations.
 //!
 //! The client writes fresh numbers to the beginning of each request, and one to its end if it is
 //! longer; the server reads them and answers their sum at the same places, where the client checks

@@ -3,7 +3,7 @@
 //!
 //! The first offer to an endpoint is made alone: the others wait until there is a channel to share.
 //! From then on [`MAX_OFFERS`] are under way at a time. Invariant: as long as a session waits, an
-//! offer is under way, so the end of that one gives the turn on. Called by `handshake.rs`.
+//! offer is under way, so its end passes the turn on. Called by `handshake.rs`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(super) const MAX_OFFERS: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     of: BTreeMap<EndpointUid, Channel>,
-    /// The endpoint that a peer is, and how many sessions with it are open.
+    /// The endpoint behind each peer, and the number of open sessions with it.
     peers: BTreeMap<PeerId, (EndpointUid, usize)>,
     /// A planted bug: every session has its turn at once.
     #[cfg(feature = "mutants")]
@@ -88,7 +88,7 @@ impl Channels {
         Some(session)
     }
 
-    /// An offer is not under way any more.
+    /// Ends the turn of an offer.
     pub(super) fn on_turn_over(&mut self, uid: EndpointUid) {
         if let Some(channel) = self.of.get_mut(&uid) {
             debug_assert!(channel.offered > 0, "a turn ends once");
@@ -97,13 +97,13 @@ impl Channels {
         self.tidy(uid);
     }
 
-    /// A session with this peer is open now.
+    /// Notes that a session with this peer is open now.
     pub(super) fn on_open(&mut self, uid: EndpointUid, peer: PeerId) {
         self.of.entry(uid).or_default().live += 1;
         self.peers.entry(peer).or_insert((uid, 0)).1 += 1;
     }
 
-    /// A session with this peer has ended. True if it was the last.
+    /// Notes that a session with this peer has ended. True if it was the last.
     pub(super) fn on_ended(&mut self, peer: PeerId) -> bool {
         let Some((uid, sessions)) = self.peers.get_mut(&peer) else {
             return false;
@@ -132,7 +132,7 @@ impl Channels {
         self.of.is_empty() && self.peers.is_empty()
     }
 
-    /// Forgets an endpoint with which there is nothing.
+    /// Forgets an endpoint without sessions and offers.
     fn tidy(&mut self, uid: EndpointUid) {
         if self.of.get(&uid).is_some_and(Channel::is_unused) {
             self.of.remove(&uid);

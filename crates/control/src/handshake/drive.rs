@@ -1,5 +1,5 @@
-//! Carries out the steps of a handshake: those that core does here, those of the transport and the
-//! plane through [`Peering`], which the nexus and the simulator implement.
+//! Carries out the steps of a handshake: those of core here, those of the transport and the plane
+//! through [`Peering`], which the nexus and the simulator implement.
 //!
 //! Invariant: when a function here returns, no step is left. Called by both adapters.
 
@@ -13,7 +13,7 @@ use crate::types::{Command, Event, LinkId, PeerIdentity, SessionKey, Side, Trans
 /// Both halves of a transport.
 pub type HalvesMut<'a, T> = (&'a mut <T as Transport>::Rx, &'a mut <T as Transport>::Tx);
 
-/// How the peers of a transport become known to it, and the way to the plane.
+/// Setting up the peers of a transport, and the way to the plane.
 ///
 /// A peer is counted: one use for each `accept` and each `complete`, given back by `release`;
 /// `remove` ends all uses at once.
@@ -26,7 +26,7 @@ pub trait Peering<T: Transport> {
     /// Makes an offer for a peer.
     ///
     /// # Errors
-    /// Why the session cannot be made.
+    /// The reason why the session cannot be made.
     fn offer(
         &mut self,
         halves: HalvesMut<'_, T>,
@@ -36,7 +36,7 @@ pub trait Peering<T: Transport> {
     /// Takes the offer of a peer and answers it.
     ///
     /// # Errors
-    /// Why the session cannot be made; the transport is then as it was before.
+    /// The reason why the session cannot be made; the transport is then unchanged.
     fn accept(
         &mut self,
         halves: HalvesMut<'_, T>,
@@ -47,7 +47,7 @@ pub trait Peering<T: Transport> {
     /// Takes the answer to an offer of this side.
     ///
     /// # Errors
-    /// Why it cannot be used; the offer is then gone.
+    /// The reason why the answer cannot be used; the offer is then gone.
     fn complete(
         &mut self,
         halves: HalvesMut<'_, T>,
@@ -58,13 +58,13 @@ pub trait Peering<T: Transport> {
     /// Most data bytes in a packet to and from this peer.
     fn data_size(&self, halves: HalvesMut<'_, T>, peer: PeerId) -> u32;
 
-    /// No answer to an offer will come.
+    /// Gives up an offer to which no answer will come.
     fn abandon(&mut self, halves: HalvesMut<'_, T>, pending: Self::Pending);
 
-    /// One session fewer uses this peer.
+    /// Takes away one use of this peer.
     fn release(&mut self, halves: HalvesMut<'_, T>, peer: PeerId);
 
-    /// The peer is dead.
+    /// Removes a dead peer.
     fn remove(&mut self, halves: HalvesMut<'_, T>, peer: PeerId);
 
     /// Gives a command to the plane.
@@ -101,7 +101,7 @@ impl<F, P> Handshake<F, P> {
         Ok(session)
     }
 
-    /// The plane has something for the endpoint.
+    /// Gives the endpoint an event from the plane.
     ///
     /// # Errors
     /// As for [`Self::on_event`].
@@ -121,7 +121,7 @@ impl<F, P> Handshake<F, P> {
         fits
     }
 
-    /// Core has something for the plane: a session has ended, or it asks a question.
+    /// Passes on core's reports to the plane: sessions that have ended, and questions.
     pub fn report<T, C, App>(
         &mut self,
         rpc: &mut Rpc<T, C, App>,
@@ -228,7 +228,8 @@ impl<F, P> Handshake<F, P> {
     }
 }
 
-/// Opens a session that was granted, unless the other side asks for more than it may (rule C5).
+/// Opens a session that was granted, unless the peer exceeds the limits of this side's request
+/// (rule C5).
 fn open<T, C, App, W>(
     rpc: &mut Rpc<T, C, App>,
     ways: &W,
@@ -269,7 +270,7 @@ where
         Ok(taken) => taken,
         Err(code) => return Answer::NoWay(code),
     };
-    // The transport may carry less to this peer than it carries at most.
+    // The transport may carry less to this peer than its limit.
     let most = ways.data_size(rpc.lifecycle().halves_mut(), peer);
     side.offer.data_size = side.offer.data_size.min(most);
     match rpc.lifecycle().accept(peer, &side.offer) {

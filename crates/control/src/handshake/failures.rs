@@ -1,5 +1,5 @@
-//! Grants and attempts that come to nothing: asking again under another name, giving a grant back,
-//! and telling the program why there is no session (rules C4 and C5). Called by `handshake.rs`.
+//! Failed grants and attempts: asking again under another name, giving a grant back, and telling
+//! the program why there is no session (rules C4 and C5). Called by `handshake.rs`.
 
 use dunlin_core::{CloseReason, Nanos, Session};
 use dunlin_wire::control::RefuseCode;
@@ -11,18 +11,19 @@ use super::{Handshake, MAX_RETRIES};
 use crate::mutant::Mutant;
 use crate::types::{Command, ConnectFailure, SessionKey};
 
-/// Failures that are remembered for the program.
+/// Most failures that are kept for the program.
 pub(super) const MAX_FAILURES: usize = 64;
 
 impl<F, P> Handshake<F, P> {
-    /// Why a session could not be connected, if it is one of the last few that could not.
+    /// The reason why a session could not be connected, if it is one of the last few failures.
     pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
         let mut latest = self.failures.iter().rev();
         let found = latest.find(|(failed, _)| *failed == session);
         found.map(|(_, failure)| *failure)
     }
 
-    /// Core gave a session another token; `None`: it has ended, which core will say.
+    /// Takes the session's new token from core; `None`: the session has ended, which core will
+    /// report.
     pub fn on_renamed(&mut self, old: SessionKey, new: Option<SessionKey>) {
         let entry = self.connecting.get_mut(&old.session);
         let renaming = entry.filter(|entry| entry.key == old);
@@ -31,7 +32,7 @@ impl<F, P> Handshake<F, P> {
         };
         (entry.key, entry.stage) = (new, Stage::Asked);
         let wish = entry.wish.clone();
-        // In this order the way to the other process is wanted throughout.
+        // In this order the route to the other process is wanted at every moment.
         self.ask(new, &wish);
         self.command(Command::Abandon { key: old });
     }
@@ -44,7 +45,7 @@ impl<F, P> Handshake<F, P> {
             return;
         };
         let failure = match failure {
-            // Not by the attempt that failed, but by one before.
+            // This attempt did not reach a nexus, but one before did.
             ConnectFailure::Unreachable if entry.met => ConnectFailure::TimedOut(None),
             other => other,
         };
@@ -59,8 +60,8 @@ impl<F, P> Handshake<F, P> {
         self.give_up(key.session, entry.stage);
     }
 
-    /// The channel that was offered has gone with its last session, or this side cannot use it:
-    /// the transport's next offer is another.
+    /// Handles a grant that cannot be completed: the offered channel has gone with its last
+    /// session, or this side cannot use it. The transport's next offer is another.
     pub(super) fn on_unusable(&mut self, mut entry: Connecting<P>, code: RefuseCode, now: Nanos) {
         let key = entry.key;
         #[cfg(feature = "mutants")]
@@ -84,7 +85,7 @@ impl<F, P> Handshake<F, P> {
         self.connecting.insert(key.session, entry);
     }
 
-    /// The other side granted a session that this side cannot use.
+    /// Gives back a grant that this side cannot use.
     pub(super) fn give_back(&mut self, entry: &Connecting<P>, failure: ConnectFailure) {
         let (key, reason) = (entry.key, CloseReason::Disconnected);
         self.command(Command::Disconnect { key, reason });

@@ -1,5 +1,5 @@
-//! A session on its way to being open: its stage, and the wish that may be asked for again. The
-//! table in the header of `handshake.rs` has the transitions; that file alone makes them.
+//! A session that is connecting: its stage, and the wish, which may be repeated. The table in the
+//! header of `handshake.rs` has the transitions; that file alone makes them.
 
 use std::net::SocketAddr;
 
@@ -8,26 +8,26 @@ use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
 use crate::types::{LinkId, PeerIdentity, SessionKey};
 
-/// A session that this side asks for, as the plane is asked for it.
+/// A session that this side asks for, in the form of the request to the plane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wish {
     /// Addresses of the same nexus.
     pub to: Vec<SocketAddr>,
-    /// Which of its endpoints.
+    /// The endpoint of that nexus.
     pub target: EndpointIndex,
     /// When to give up.
     pub deadline: Nanos,
 }
 
-/// A session on its way to being open.
+/// A session that is connecting.
 #[derive(Debug)]
 pub(super) struct Connecting<P> {
     pub(super) session: Session,
     pub(super) key: SessionKey,
     pub(super) wish: Wish,
-    /// Times that it was granted and could not be completed.
+    /// The number of grants that could not be completed.
     pub(super) retries: u32,
-    /// The other endpoint was found once.
+    /// A nexus has found the other endpoint once.
     pub(super) met: bool,
     pub(super) stage: Stage<P>,
 }
@@ -44,8 +44,8 @@ pub(super) enum Stage<P> {
     Offering { via: LinkId, uid: EndpointUid },
     /// The other side has the offer.
     Offered { uid: EndpointUid, pending: P },
-    /// It was granted, and the transport takes the answer. The plane may say meanwhile that the
-    /// session has ended.
+    /// It was granted, and the transport takes the answer. In this stage the plane may report that
+    /// the session has ended.
     Completing {
         uid: EndpointUid,
         ended: Option<CloseReason>,

@@ -1,5 +1,5 @@
-//! The steps that a handshake wants taken, and the results that it is given. Made by
-//! `handshake.rs`, carried out by `handshake/drive.rs`.
+//! The steps that a handshake asks for, and their results. Made by `handshake.rs`, carried out by
+//! `handshake/drive.rs`.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use dunlin_wire::control::RefuseCode;
 
 use crate::types::{Command, LinkId, PeerIdentity, SessionKey, Side, Ticket};
 
-/// One thing to be done.
+/// One thing to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step<F, P> {
     /// Give a command to the plane.
@@ -57,7 +57,7 @@ pub enum Step<F, P> {
         /// The peer.
         peer: PeerId,
     },
-    /// Have core say what has become of requests, for the plane.
+    /// Have core report the fates of requests, for the plane.
     Inquired {
         /// The session at this side.
         key: SessionKey,
@@ -85,19 +85,19 @@ pub enum Step<F, P> {
     },
 }
 
-/// How a granted session was completed.
+/// The result of completing a granted session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
     /// It is open; the transport counts one use more of this peer.
     Open(PeerId),
-    /// The transport took the answer and counts one use more of this peer, but the numbers of the
-    /// other side are not those of a session that this side asked for (rule C5).
+    /// The transport took the answer and counts one use more of this peer, but the peer's numbers
+    /// do not fit the session that this side asked for (rule C5).
     Unfit(PeerId),
     /// The transport cannot use the answer. The offer is gone.
     Failed(RefuseCode),
 }
 
-/// How a session that the other side asked for was answered.
+/// The answer to a session that the peer asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer<F> {
     /// It is open; the transport counts one use more of this peer.
@@ -118,8 +118,7 @@ pub enum Answer<F> {
     NoWay(RefuseCode),
 }
 
-/// The plane told of something that cannot happen to a session in its stage: one of the two is
-/// wrong.
+/// The plane sent an event that cannot happen to a session in its stage: one of the two is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WrongStage {
     /// The session.

@@ -1,4 +1,4 @@
-//! The handshake alone: each row of its table, and what its result must give back.
+//! The handshake alone: each row of its table, and the resources that it must give back.
 
 use std::net::SocketAddr;
 
@@ -131,7 +131,7 @@ fn closes(number: u32, reason: CloseReason) -> Taken {
     Step::Close { key, reason }
 }
 
-/// How far a session is brought.
+/// The stage to which a session is brought.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum At {
     Asked,
@@ -150,8 +150,8 @@ const STAGES: [At; 5] = [
     At::Completing,
 ];
 
-/// Brings session `number` so far with endpoint 1; its offer is `number` as well. Before `Waiting`
-/// comes another session, 99, which has the only turn.
+/// Brings session `number` to this stage, with endpoint 1; its offer is `number` as well. Before
+/// `Waiting` comes another session, 99, which has the only turn.
 fn bring(handshake: &mut Tested, number: u32, at: At) {
     if at == At::Waiting {
         bring(handshake, 99, At::Offered);
@@ -244,7 +244,7 @@ fn the_first_offer_is_made_alone_and_then_a_few_at_a_time() {
     let made = steps(&mut handshake);
     let turns: Vec<Taken> = (1..=all / 2).map(|number| offers(number, 1)).collect();
     assert_eq!(made[2..], turns, "in the order in which they were found");
-    // Each that ends, in whatever way, gives its turn to the next.
+    // Each offer that ends, in whatever way, gives its turn to the next.
     handshake.on_offered(key(1), VIA, Err(RefuseCode::Busy));
     assert!(steps(&mut handshake).contains(&offers(all / 2 + 1, 1)));
     handshake.on_ended(key(2), &closed(CloseReason::Disconnected, None, true));
@@ -312,7 +312,7 @@ fn the_end_of_a_grant_that_was_given_back_does_not_end_the_session() {
     bring(&mut handshake, 0, At::Completing);
     handshake.on_completed(key(0), Completion::Failed(RefuseCode::Busy), NOW);
     steps(&mut handshake);
-    // Before and after it has its new name.
+    // Before and after the session has its new name.
     let reason = CloseReason::PeerFailed;
     let ended = Event::Closed {
         key: key(0),

@@ -103,7 +103,7 @@ fn heartbeats_between_looks_prove_no_more_than_the_look_before() {
     let second = SECRET.counter(2);
     assert_eq!(detector.beat(Nanos::from_millis(240)), Some(second));
     assert_eq!(detector.on_ack(second), Ok(()));
-    // It counts as sent at 150 ms, when the peer's silence was looked at last.
+    // It counts as sent at 150 ms, the time of the last poll.
     let mut failed = None;
     for millis in 241..2_000 {
         let now = Nanos::from_millis(millis);
@@ -130,7 +130,7 @@ fn wrong_acknowledgements_are_errors() {
     assert_eq!(detector.on_ack(first), Err(WrongAck), "it is out of order");
 }
 
-/// It counts, or goes on from the first counter, or takes a step that it has seen.
+/// The peer counts up, or goes on from the first counter, or repeats a step that it has seen.
 #[test]
 fn a_peer_that_guesses_counters_is_wrong() {
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
@@ -153,7 +153,7 @@ fn a_peer_that_guesses_counters_is_wrong() {
 
 #[test]
 fn who_was_stopped_gives_the_peer_a_full_round() {
-    // The last acknowledgement is as old as it may be when this process stops.
+    // The last acknowledgement is as old as allowed when this process stops.
     let mut detector = Detector::new(&CONFIG, SECRET, Nanos::ZERO);
     let failed = run(
         &mut detector,

@@ -80,7 +80,7 @@ fn the_origin_with_most_connections_before_hello_loses_its_oldest() {
 }
 
 proptest! {
-    /// After any newcomer: an origin at or under its share has lost nothing, and if one below its
+    /// For any new connection: an origin at or below its share loses none, and if one below its
     /// share is refused, then each origin has one place.
     #[test]
     fn no_origin_pays_below_its_share(of in prop::collection::vec(0_usize..40, 1..12),

@@ -1,5 +1,5 @@
-//! Connections that other processes make: which are taken in, and which make room for them (rule
-//! C9). The shares are reckoned in `places.rs`.
+//! Connections that other processes make: whether the plane accepts them, and which connections it
+//! closes for them (rule C9). `places.rs` computes the shares.
 
 use dunlin_core::Nanos;
 use dunlin_wire::control::GoodbyeReason;
@@ -10,8 +10,8 @@ use crate::places::{Origin, Room};
 use crate::types::LinkId;
 
 impl<F> Plane<F> {
-    /// A process has connected. It must say hello soon, and gets a place then: with too many
-    /// connections that have not, the origin with most of them loses its oldest.
+    /// Accepts a process that has connected. It must say hello soon, and then gets a place. If too
+    /// many connections have not said hello, the origin with most of them loses its oldest.
     pub fn on_accepted(&mut self, origin: Origin, now: Nanos) -> LinkId {
         let id = LinkId(self.fresh_id());
         self.enter_link(id, Link::accepted(origin, now, &self.config));
@@ -24,15 +24,16 @@ impl<F> Plane<F> {
         id
     }
 
-    /// A process has connected and was sent away, because the system has no descriptor for it.
+    /// Counts a process that has connected and was sent away, because the system has no descriptor
+    /// for it.
     pub const fn on_sent_away(&mut self) {
         self.counters.links_refused += 1;
     }
 
-    /// An accepted connection has said hello and wants a place.
+    /// Gives a place to an accepted connection that has said hello.
     ///
     /// # Errors
-    /// There is none, not even by closing another connection.
+    /// There is no place, not even by closing another connection.
     pub(super) fn take_place(&mut self, id: LinkId, now: Nanos) -> Result<(), GoodbyeReason> {
         let Some(origin) = self.links.get(&id).and_then(|link| link.origin) else {
             return Ok(());
@@ -66,9 +67,9 @@ impl<F> Plane<F> {
         self.close_link(id, GoodbyeReason::TooManyConnections, now);
     }
 
-    /// The oldest connection of an origin that carries nothing. A process has as long to ask for a
-    /// session as it had to say hello: if its connection counted as idle at once, a crowd that
-    /// comes again and again would end every handshake before it is done.
+    /// The oldest idle connection of an origin. A process has as much time to ask for a session as
+    /// it had to say hello: if its connection counted as idle at once, a crowd that connects again
+    /// and again would end every handshake.
     fn idle_of(&self, origin: Origin, now: Nanos) -> Option<LinkId> {
         let settling = self.config.hello_timeout;
         let is_idle = |link: &Link| link.is_unused() && now.since(link.begun) >= settling;
@@ -77,8 +78,8 @@ impl<F> Plane<F> {
             .find(|id| self.links.get(id).is_some_and(is_idle))
     }
 
-    /// The connection of an origin whose end costs it least: one that carries nothing, the oldest
-    /// first; then the newest, because those that were there before a flood are the older ones.
+    /// The connection of an origin whose end costs it least: an idle one, the oldest first;
+    /// otherwise the newest, because the older ones were there before a flood.
     fn least_used_of(&self, origin: Origin, now: Nanos) -> Option<LinkId> {
         let is_unused = |id: &LinkId| self.links.get(id).is_some_and(Link::is_unused);
         let mut all = self.places.greeted_of(origin);

@@ -9,7 +9,7 @@ use dunlin_wire::control::{
 use super::Plane;
 use crate::types::{Event, LinkId, PeerIdentity, SessionKey, Side, Ticket, TransportOffer};
 
-/// A request for a session that an endpoint has to answer.
+/// A request for a session that an endpoint must answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Incoming {
     link: LinkId,
@@ -21,11 +21,11 @@ pub(super) struct Incoming {
 /// An open session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
-    /// Over which connection it was made; it ends with it.
+    /// The connection over which it was made; it ends with the connection.
     pub(super) link: LinkId,
-    /// The other side's name of it.
+    /// The peer's name for it.
     pub(super) remote: SessionRef,
-    /// The endpoint has asked the other side, and has no account yet.
+    /// The endpoint has asked its peer, and has no account yet.
     pub(super) inquires: bool,
 }
 
@@ -88,7 +88,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// An endpoint grants a session.
+    /// Takes an endpoint's grant of a session.
     pub(super) fn accept(&mut self, ticket: Ticket, key: SessionKey, side: Side<F>) {
         let Some(incoming) = self.take_ticket(ticket) else {
             // The connection ended before the endpoint had answered.
@@ -131,14 +131,14 @@ impl<F> Plane<F> {
         );
     }
 
-    /// An endpoint declines a session.
+    /// Takes an endpoint's refusal of a session.
     pub(super) fn refuse(&mut self, ticket: Ticket, code: RefuseCode) {
         if let Some(incoming) = self.take_ticket(ticket) {
             self.send_refusal(incoming.link, incoming.attempt, code);
         }
     }
 
-    /// An endpoint has ended a session.
+    /// Ends a session because its endpoint has ended it.
     pub(super) fn disconnect(&mut self, key: SessionKey, reason: CloseReason) {
         let Some(open) = self.forget_session(key) else {
             return;
@@ -205,7 +205,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The link is gone: its requests are answered into the void.
+    /// Drops the requests of a link that is gone: answers to them will have no effect.
     pub(super) fn drop_tickets_of(&mut self, link: LinkId) {
         let of: Vec<Ticket> = self
             .tickets
@@ -218,8 +218,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Enters an open session. False if the other side could not tell it from another session
-    /// over the same link: two endpoints have drawn the same number and token.
+    /// Enters an open session. False if the peer could not tell it from another session over the
+    /// same link, because two endpoints have drawn the same number and token.
     pub(super) fn insert_session(&mut self, key: SessionKey, open: Open) -> bool {
         if self.sessions.contains_key(&key) || self.find(open.link, key.as_ref()).is_some() {
             return false;
@@ -232,7 +232,7 @@ impl<F> Plane<F> {
         true
     }
 
-    /// The identity of the other side of a session made over this link.
+    /// The identity of the peer of a session made over this link.
     pub(super) fn peer_over(
         &self,
         link: LinkId,
@@ -254,8 +254,8 @@ impl<F> Plane<F> {
         })
     }
 
-    /// A side as the endpoint gets it, with its descriptors. Offers with descriptors that came
-    /// over a link that carries none are passed over (rule C3).
+    /// The peer's side in the form for the endpoint, with its descriptors. Offers with descriptors
+    /// are ignored if their link carries none (rule C3).
     pub(super) fn take_side(
         &self,
         link: LinkId,
@@ -351,7 +351,7 @@ impl<F> Plane<F> {
         Some(open)
     }
 
-    /// The session that a message over `link` names; one of another link is not named by it.
+    /// The session that a message over `link` names; a session of another link does not count.
     pub(super) fn find(&self, link: LinkId, named: SessionRef) -> Option<SessionKey> {
         let SessionRef { session, token } = named;
         self.endpoints
@@ -374,8 +374,8 @@ impl<F> Plane<F> {
 }
 
 impl<F> Side<F> {
-    /// Gives this side, as the messages have it, and its descriptors to `send`. False if `send`
-    /// says so, or if the numbers or offers are above the limits of the messages.
+    /// Gives `send` this side in the form of messages, and its descriptors. False if `send` returns
+    /// false, or if the numbers or offers exceed the limits of the messages.
     pub(super) fn send_as(
         self,
         endpoint: EndpointUid,

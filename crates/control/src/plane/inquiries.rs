@@ -1,12 +1,13 @@
-//! Inquiries: what has become of requests that have no answer, asked over the control connection,
-//! which packets cannot touch (rule C11).
+//! Inquiries about the fates of requests without an answer, over the control connection, which
+//! packets cannot touch (rule C11).
 //!
-//! An endpoint whose thread is in a handler cannot say anything. So every inquiry has a time by
-//! which the endpoint must have answered; then the plane says that it is away, and since when.
-//! Nothing is published for that: an inquiry that lies in the endpoint's queue says it all.
+//! An endpoint whose thread is in a handler cannot answer. So every inquiry has a time by which the
+//! endpoint must have answered; after that the plane answers that the endpoint is away, and since
+//! when. The endpoint need not publish anything for that: the inquiry that lies unread in its queue
+//! is proof enough.
 //!
-//! Invariants: an endpoint has one inquiry of a session in its queue at most, however often the
-//! other side asks; and it gets one account for each of its own inquiries, or its session ends.
+//! Invariants: an endpoint has at most one inquiry of a session in its queue, however often the
+//! peer asks; and it gets one account for each of its own inquiries, or its session ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,25 +20,25 @@ use super::Plane;
 use crate::mutant::Mutant;
 use crate::types::{Event, LinkId, SessionKey};
 
-/// An inquiry of the other side that an endpoint has not answered.
+/// An inquiry of a peer that an endpoint has not answered.
 #[derive(Clone, Copy, Debug)]
 struct Posed {
     /// When it came.
     since: Nanos,
-    /// The other side waits for an account until then.
+    /// The peer waits for an account until then.
     due: Option<Nanos>,
 }
 
-/// All of them.
+/// All inquiries of peers.
 #[derive(Debug, Default)]
 pub(super) struct Inquiries {
     posed: BTreeMap<SessionKey, Posed>,
-    /// Those that are due some time.
+    /// Inquiries that become due.
     due: BTreeSet<(Nanos, SessionKey)>,
 }
 
 impl Inquiries {
-    /// The other side asks. True if the endpoint does not have the question yet.
+    /// Takes a peer's inquiry. True if the endpoint does not have the question yet.
     fn pose(&mut self, key: SessionKey, now: Nanos, due: Nanos) -> bool {
         let known = self.posed.contains_key(&key);
         let posed = self.posed.entry(key).or_insert(Posed {
@@ -51,13 +52,14 @@ impl Inquiries {
         !known
     }
 
-    /// The endpoint answers, or the session has ended. True if the other side waits for it.
+    /// Forgets the inquiry, because the endpoint has answered or the session has ended. True if the
+    /// peer waits for the answer.
     pub(super) fn take(&mut self, key: SessionKey) -> bool {
         let due = self.posed.remove(&key).and_then(|posed| posed.due);
         due.is_some_and(|due| self.due.remove(&(due, key)))
     }
 
-    /// The next inquiry that has waited for its endpoint for too long, and since when.
+    /// The next inquiry that has waited for its endpoint for too long, and since when it waits.
     fn pop_due(&mut self, now: Nanos) -> Option<(SessionKey, Nanos)> {
         let first = self.due.first().filter(|(at, _)| *at <= now);
         let (at, key) = *first?;
@@ -78,10 +80,10 @@ impl Inquiries {
 }
 
 impl<F> Plane<F> {
-    /// An endpoint wants to know what has become of requests of its session.
+    /// Sends an endpoint's question about requests of its session.
     pub(super) fn inquire(&mut self, key: SessionKey, requests: &[ReqNum]) {
         let Some(open) = self.sessions.get_mut(&key) else {
-            // Its end is on the way to the endpoint.
+            // The session's end is on the way to the endpoint.
             return;
         };
         let (link, session) = (open.link, open.remote);
@@ -118,7 +120,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// An endpoint says what has become of the requests that it was asked about.
+    /// Takes an endpoint's account of the requests in an inquiry.
     pub(super) fn account(&mut self, key: SessionKey, fates: &[(ReqNum, Fate)]) {
         let waits = self.inquiries.take(key);
         let mut bytes = [0; _];
@@ -130,7 +132,7 @@ impl<F> Plane<F> {
     pub(super) fn on_account(&mut self, link: LinkId, account: &wire::Account<'_>) {
         let key = self.find(link, account.session);
         let open = key.and_then(|key| self.sessions.get_mut(&key));
-        // More of them than were asked for would fill the endpoint's queue.
+        // More accounts than inquiries would fill the endpoint's queue.
         let (Some(key), true) = (key, open.is_some_and(|open| open.inquires)) else {
             self.counters.unknown_sessions += u64::from(key.is_none());
             return;
@@ -142,7 +144,7 @@ impl<F> Plane<F> {
         self.give_account(key, account);
     }
 
-    /// Speaks for the endpoints that have left an inquiry unread for too long.
+    /// Answers for the endpoints that have left an inquiry unread for too long.
     pub(super) fn poll_inquiries(&mut self, now: Nanos) {
         while let Some((key, away)) = self.inquiries.pop_due(now) {
             self.counters.answered_for_busy += 1;

@@ -1,5 +1,5 @@
-//! A connection from its beginning to its end: accepted or dialled, greeted, perhaps replaced by
-//! a UNIX connection, closed; and what its end means for everything that it carried.
+//! A connection from its beginning to its end: accepted or dialled, greeted, perhaps replaced by a
+//! UNIX connection, closed; and the consequences of its end.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,21 +12,21 @@ use crate::link::{Greeting, Link, LinkStep};
 use crate::route::{AfterLoss, RouteId, RouteState};
 use crate::types::{Action, Event, LinkId, Target};
 
-/// The name of a UNIX socket that is dialled must begin so: a process must not be led to other
-/// programs' sockets by a hello.
+/// The prefix that the name of a UNIX socket must have to be dialled: a hello must not lead a
+/// process to other programs' sockets.
 pub(super) const UNIX_PREFIX: &str = "\0dunlin-";
 
 /// The side that ended a connection, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// This side, which says goodbye.
+    /// This side, which sends a goodbye.
     Ours(GoodbyeReason),
     /// The other side, with or without a goodbye.
     Theirs(Option<GoodbyeReason>),
 }
 
 impl End {
-    /// The reason with which its sessions close.
+    /// The reason with which the connection's sessions close.
     const fn close_reason(self) -> CloseReason {
         match self {
             Self::Ours(GoodbyeReason::Shutdown) => CloseReason::EndpointClosed,
@@ -45,14 +45,14 @@ impl End {
 }
 
 impl<F> Plane<F> {
-    /// The address that our end of a connection has; to be told before anything comes over it.
+    /// Sets the address of our end of a connection; to be called before any frame comes over it.
     pub fn on_local(&mut self, id: LinkId, local: SocketAddr) {
         if let Some(link) = self.links.get_mut(&id) {
             link.local = Some(local);
         }
     }
 
-    /// The address that the other end of an accepted connection has; to be told before anything
+    /// Sets the address of the other end of an accepted connection; to be called before any frame
     /// comes over it.
     pub fn on_remote(&mut self, id: LinkId, remote: IpAddr) {
         if let Some(link) = self.links.get_mut(&id) {
@@ -60,7 +60,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// A connection that was to be dialled is made.
+    /// Notes that a dialled connection is made.
     pub fn on_dialled(&mut self, id: LinkId, now: Nanos) {
         let config = &self.config;
         if self
@@ -73,14 +73,14 @@ impl<F> Plane<F> {
         }
     }
 
-    /// A connection is gone, or could not be made.
+    /// Notes that a connection is gone, or could not be made.
     pub fn on_closed(&mut self, id: LinkId, now: Nanos) {
         if self.links.contains_key(&id) {
             self.lose_link(id, None, now);
         }
     }
 
-    /// This side closes a connection.
+    /// Closes a connection at this side.
     pub(super) fn close_link(&mut self, id: LinkId, reason: GoodbyeReason, now: Nanos) {
         let counter = match reason {
             GoodbyeReason::BadMessage => &mut self.counters.bad_messages,
@@ -93,7 +93,7 @@ impl<F> Plane<F> {
         self.end_link(id, End::Ours(reason), now);
     }
 
-    /// The other side has closed a connection.
+    /// Handles a connection that the other side has closed.
     pub(super) fn lose_link(&mut self, id: LinkId, goodbye: Option<GoodbyeReason>, now: Nanos) {
         self.end_link(id, End::Theirs(goodbye), now);
     }
@@ -112,8 +112,8 @@ impl<F> Plane<F> {
         self.on_link_time(id);
         self.take_place(id, now)?;
         if !knows_nexus {
-            // A process that comes over a UNIX socket has come over TCP before, and that connection
-            // is still there (rule C3).
+            // A process that connects over a UNIX socket has connected over TCP before, and that
+            // connection still exists (rule C3).
             let nexus = self.nexus_of(hello.incarnation);
             self.links.entry(id).and_modify(|link| link.nexus = nexus);
         }
@@ -138,7 +138,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Heartbeats, and connections whose time is over.
+    /// Polls the links: sends heartbeats, and ends connections whose time is over.
     pub(super) fn poll_links(&mut self, now: Nanos) {
         for id in self.link_times.due(now) {
             match self.links.get_mut(&id).map(|link| link.poll(now)) {
@@ -152,20 +152,21 @@ impl<F> Plane<F> {
         }
     }
 
-    /// A link may want to be polled at another time than before.
+    /// Updates the time at which a link must be polled.
     pub(super) fn on_link_time(&mut self, id: LinkId) {
         if let Some(link) = self.links.get(&id) {
             self.link_times.set(id, link.next_wakeup());
         }
     }
 
-    /// Enters a link under its name.
+    /// Adds a link under its name.
     pub(super) fn enter_link(&mut self, id: LinkId, link: Link) {
         self.links.insert(id, link);
         self.on_link_time(id);
     }
 
-    /// Routes that are to be dialled again, and those that no attempt has needed for a while.
+    /// Polls the routes: dials waiting ones again, and removes those that no attempt has needed for
+    /// a while.
     pub(super) fn poll_routes(&mut self, now: Nanos) {
         let ids = if now >= self.next_idle_look {
             self.next_idle_look = now + self.config.heartbeat.interval();
@@ -178,7 +179,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Brings a route into the state that its attempts and sessions want.
+    /// Brings a route into the state that its attempts and sessions need.
     pub(super) fn tend_route(&mut self, id: RouteId, now: Nanos) {
         let Some(route) = self.routes.get(&id) else {
             return;
@@ -233,7 +234,7 @@ impl<F> Plane<F> {
         });
     }
 
-    /// A dialled connection has been greeted by both sides.
+    /// Uses a dialled connection on which both sides have said hello.
     fn on_link_up(&mut self, id: LinkId, route_id: RouteId, now: Nanos) {
         let upgrade_to = self.unix_name_behind(id);
         let Some(route) = self.routes.get_mut(&route_id) else {
@@ -294,7 +295,7 @@ impl<F> Plane<F> {
         incarnation(one).is_some() && incarnation(one) == incarnation(other)
     }
 
-    /// Where a process listens, by any of its connections that knows.
+    /// The address at which a process listens, if one of its connections knows it.
     fn nexus_of(&self, incarnation: Incarnation) -> Option<SocketAddr> {
         let of = |link: &&Link| {
             let peer = link.peer.as_ref();
@@ -324,7 +325,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Ends a connection, for whatever reason, and everything that it carried.
+    /// Ends a connection, for whatever reason, with everything that it carried.
     fn end_link(&mut self, id: LinkId, end: End, now: Nanos) {
         let Some(link) = self.links.remove(&id) else {
             return;

@@ -1,5 +1,5 @@
-//! Sessions that endpoints of this process ask for: the commands and messages that move an
-//! `Attempt` (`attempt.rs`) on, and its end.
+//! Sessions that endpoints of this process ask for: the commands and messages that advance an
+//! `Attempt` (`attempt.rs`), and its end.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ use crate::route::{Route, RouteId};
 use crate::types::{ConnectFailure, Event, LinkId, SessionKey, Side};
 
 impl<F> Plane<F> {
-    /// An endpoint asks for a session with another.
+    /// Begins a session that an endpoint asks for.
     pub(super) fn connect(
         &mut self,
         key: SessionKey,
@@ -48,7 +48,7 @@ impl<F> Plane<F> {
         self.tend_route(route_id, now);
     }
 
-    /// An endpoint has made its offer to the endpoint that was found.
+    /// Sends an endpoint's offer to the endpoint that was found.
     pub(super) fn offer(&mut self, key: SessionKey, link: LinkId, side: Side<F>, now: Nanos) {
         let Some(id) = self.attempt_for.get(&key).copied() else {
             return;
@@ -81,8 +81,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// An endpoint no longer wants a session. If it is granted later, the grant is answered with
-    /// a disconnect (rule C4).
+    /// Gives up a session that its endpoint no longer wants. If the peer grants it later, the
+    /// answer is a disconnect (rule C4).
     pub(super) fn abandon(&mut self, key: SessionKey, now: Nanos) {
         match self.attempt_for.get(&key).copied() {
             Some(id) => {
@@ -183,7 +183,7 @@ impl<F> Plane<F> {
             token: accept.server.token,
         };
         let Some(attempt) = self.attempt_over(link, accept.attempt) else {
-            // A grant that comes twice is for a session that is open.
+            // A second grant is for a session that is open.
             if !self.is_open_with(link, remote) {
                 self.send(link, &Message::Disconnect(remote), Vec::new());
             }
@@ -207,7 +207,7 @@ impl<F> Plane<F> {
         Ok(())
     }
 
-    /// Whether a session that the other side of a connection calls so is open.
+    /// Whether a session is open that the other side of a connection knows by this name.
     fn is_open_with(&self, link: LinkId, remote: SessionRef) -> bool {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(crate::mutant::Mutant::SecondGrantEnds) {
@@ -217,7 +217,7 @@ impl<F> Plane<F> {
         sessions.any(|open| open.link == link && open.remote == remote)
     }
 
-    /// Attempts whose deadline or whose wait is over.
+    /// Advances the attempts whose deadline or whose wait is over.
     pub(super) fn poll_attempts(&mut self, now: Nanos) {
         while let Some((at, id)) = self.due.first().copied() {
             if at > now {
@@ -271,7 +271,7 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The link is gone: what used it waits for the next one.
+    /// Makes the attempts that used a lost link wait for the next one.
     pub(super) fn requeue_attempts_over(&mut self, id: LinkId) {
         let over: Vec<AttemptId> = self
             .attempts
@@ -293,7 +293,8 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The other side speaks no version of ours: waiting would not help.
+    /// Fails the attempts over a route whose other side speaks no version of ours: waiting would
+    /// not help.
     pub(super) fn fail_attempts_over(&mut self, route: RouteId, now: Nanos) {
         let over: Vec<AttemptId> = self
             .attempts
@@ -306,15 +307,15 @@ impl<F> Plane<F> {
         }
     }
 
-    /// The attempt that an answer is for. Others' answers, and answers to what was given up, change
-    /// nothing (rule C5).
+    /// The attempt to which an answer belongs. Answers to other endpoints' attempts or to abandoned
+    /// ones change nothing (rule C5).
     fn attempt_over(&mut self, link: LinkId, id: AttemptId) -> Option<&mut Attempt> {
         self.attempts
             .get_mut(&id)
             .filter(|attempt| attempt.link() == Some(link))
     }
 
-    /// The attempt waits for its turn again.
+    /// Makes the attempt wait for its turn again.
     fn requeue(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
@@ -342,7 +343,7 @@ impl<F> Plane<F> {
         self.tell(key.endpoint, Event::ConnectFailed { key, failure });
     }
 
-    /// Takes an attempt out of every table.
+    /// Removes an attempt from every table.
     fn finish_attempt(&mut self, id: AttemptId, now: Nanos) -> Option<SessionKey> {
         let attempt = self.attempts.remove(&id)?;
         self.attempt_for.remove(&attempt.key);
@@ -372,7 +373,7 @@ impl<F> Plane<F> {
         Some(id)
     }
 
-    /// Tells the other side that its session has nothing behind it at this side.
+    /// Tells the peer that its session does not exist at this side.
     pub(super) fn reset_remote(&mut self, link: LinkId, session: SessionRef, reason: ResetReason) {
         self.send(link, &Message::Reset { session, reason }, Vec::new());
     }

@@ -1,4 +1,4 @@
-//! The control plane against others of its kind.
+//! Control planes that talk to each other.
 
 mod admission;
 mod endpoints;
@@ -16,7 +16,7 @@ use endpoints::Seen;
 use world::World;
 
 impl<F> Plane<F> {
-    /// Each link and each route has the time at which it wants to be looked at.
+    /// Checks that each link and each route has the time at which the plane must look at it.
     fn check_times(&self) {
         let links = self.links.values().map(Link::next_wakeup).min();
         assert_eq!(self.link_times.next(), links);
@@ -69,7 +69,8 @@ fn processes_on_one_host_move_to_the_unix_socket_and_pass_descriptors() {
     );
 }
 
-/// Between hosts, on one host by TCP and by the UNIX socket, and within a process.
+/// Tests connections between hosts, on one host by TCP and by the UNIX socket, and within a
+/// process.
 #[test]
 fn both_sides_learn_where_the_other_nexus_listens() {
     let second = EndpointIndex(1);

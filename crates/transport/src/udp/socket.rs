@@ -230,14 +230,15 @@ fn is_only_v6(fd: BorrowedFd<'_>) -> bool {
     ffi::option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).is_ok_and(|only| only != 0)
 }
 
-/// Sets ECT(0) on what is sent, and asks for the bits of what comes. False if they do not come.
+/// Sets ECT(0) on sent datagrams, and asks for the bits of received ones. False if the kernel does
+/// not deliver them.
 fn mark_ecn(fd: BorrowedFd<'_>, is_v6: bool, read: bool) -> bool {
     let (level, send, receive) = if is_v6 {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS)
     } else {
         (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_RECVTOS)
     };
-    // Without the mark the network drops where it could have marked: slower, not wrong.
+    // Without ECT the network drops packets that it could have marked: slower, not wrong.
     let _ = ffi::set_option(fd, level, send, ECT_0);
     read && ffi::set_option(fd, level, receive, 1).is_ok()
 }

@@ -1,5 +1,5 @@
-//! Sessions that do not get as far as being open, or are open no more: each gives back exactly the
-//! things that it holds in its stage.
+//! Sessions that never open, or are no longer open: each gives back exactly the resources of its
+//! stage.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_lost_connection_gives_the_offer_back_in_every_stage() {
             _ => Vec::new(),
         };
         assert_eq!(steps(&mut handshake), given_back, "{at:?}");
-        // The next connection leads to the process that took its place.
+        // The next connection leads to the process that replaced it.
         handshake.on_event(found(0, 2)).unwrap();
         assert_eq!(steps(&mut handshake), [offers(0, 2)], "{at:?}");
     }
@@ -33,7 +33,7 @@ fn an_offer_that_may_have_been_granted_is_made_again_under_another_token() {
         let (old, token) = (key(0), Token(1));
         let expected = [Step::Rename { key: old }, Step::Abandon { pending: 0 }];
         assert_eq!(steps(&mut handshake), expected);
-        // The plane still knows it by its old name.
+        // The plane still knows the session by its old name.
         for event in [found(0, 1), accepted(0), void(0, true)] {
             handshake.on_event(event).unwrap();
             assert_eq!(steps(&mut handshake), []);
@@ -93,7 +93,7 @@ fn a_user_who_disconnects_ends_the_session_in_every_stage() {
             expected.push(Step::Abandon { pending: 0 });
         }
         assert_eq!(steps(&mut handshake), expected, "{at:?}");
-        // Events that the plane has sent meanwhile change nothing.
+        // Events that the plane has already sent change nothing.
         for event in [found(0, 1), accepted(0), void(0, false)] {
             handshake.on_event(event).unwrap();
             assert_eq!(steps(&mut handshake), [], "{at:?}");
@@ -111,7 +111,7 @@ fn late_results_are_given_back() {
         let release = Step::Release { peer: PeerId(1) };
         assert_eq!(steps(&mut handshake), [release]);
     }
-    // An offer for the connection before is not one for this connection.
+    // An offer for the previous connection is not one for this connection.
     bring(&mut handshake, 1, At::Offering);
     handshake.on_offered(key(1), LinkId(6), Ok((9, side(1))));
     assert_eq!(steps(&mut handshake), [Step::Abandon { pending: 9 }]);

@@ -1,5 +1,5 @@
-//! Random histories against a model that has no counters: which offers are under way, how many
-//! sessions share a channel and what is left at the end follow from the stage of each session.
+//! Random histories against a model without counters: the stages of all sessions determine which
+//! offers are under way, how many sessions share a channel, and what is left at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::*;
 /// Endpoints at other sides.
 const PEERS: u32 = 3;
 
-/// The stage of a session, as the table in the header of `handshake.rs` has it.
+/// The stage of a session, by the table in the header of `handshake.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stands {
     Asked,
@@ -30,7 +30,7 @@ struct Model {
     /// Sessions in the order in which they were found.
     found: Vec<u32>,
     retries: BTreeMap<u32, u32>,
-    /// How often a session got another token.
+    /// How often a session has got another token.
     names: BTreeMap<u32, u32>,
     last: u32,
     last_offer: u64,
@@ -41,7 +41,7 @@ struct Model {
     /// Attempts and sessions of the plane.
     attempts: BTreeSet<SessionKey>,
     opened: BTreeSet<SessionKey>,
-    /// Steps whose result has not come, as the transport is slow.
+    /// Steps whose result is late, because the transport is slow.
     late: Vec<Taken>,
 }
 
@@ -77,7 +77,7 @@ impl Model {
         usize::try_from(self.rng.below(limit)).unwrap()
     }
 
-    /// One event that the plane, core, the user or the transport may have now.
+    /// Makes one event that the plane, core, the user or the transport may have now.
     fn act(&mut self) {
         if self.below(4) == 0 || self.stands.is_empty() {
             self.last += 1;
@@ -94,7 +94,7 @@ impl Model {
             let (number, stands) = (*number, *stands);
             self.event(number, stands);
         }
-        // Turns are taken before core ends what was over before it was open.
+        // Takes the turns before core ends sessions that were over before they were open.
         self.turns();
         self.take();
         self.check();
@@ -140,7 +140,7 @@ impl Model {
                 let lost = self.below(2) == 0;
                 let next = match stands {
                     Stands::Offered(..) if lost => {
-                        // The plane has it wait for the next connection.
+                        // The plane makes it wait for the next connection.
                         Stands::Renaming
                     }
                     _ => Stands::Asked,
@@ -186,7 +186,7 @@ impl Model {
         self.found.retain(|found| *found != number);
     }
 
-    /// The transport has done what a step asked for.
+    /// Gives the transport's result of a step.
     fn result(&mut self, step: Taken) {
         match step {
             Step::Offer { key, via, peer } => {
@@ -278,7 +278,7 @@ impl Model {
     }
 
     fn close(&mut self, key: SessionKey, reason: CloseReason) {
-        // Core says that a session has ended unless its end was core's answer to a failure.
+        // Core reports that a session has ended, unless core ended it because of a failure.
         if let Some(Stands::Open(peer)) = self.stands.get(&key.session.0).copied() {
             self.forget(key.session.0);
             let closed = closed(reason, Some(u32::from(peer)), false);
@@ -294,7 +294,7 @@ impl Model {
                 assert!(!self.opened.contains(key), "it is open");
             }
             Command::Abandon { key } => {
-                // The session may be granted already: then the plane disconnects it.
+                // The session may have been granted: then the plane disconnects it.
                 self.attempts.remove(key);
                 self.opened.remove(key);
             }
@@ -309,7 +309,7 @@ impl Model {
         }
     }
 
-    /// Sessions whose turn it is, by the stages of all.
+    /// Gives turns to sessions, by the stages of all.
     fn turns(&mut self) {
         let waiting = std::mem::take(&mut self.found);
         for number in waiting {
@@ -366,7 +366,7 @@ impl Model {
         }
     }
 
-    /// Everything ends: nothing may be left.
+    /// Ends everything: nothing may be left.
     fn finish(&mut self) {
         while let Some((number, stands)) = self.stands.first_key_value() {
             let (number, stands) = (*number, *stands);

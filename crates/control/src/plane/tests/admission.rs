@@ -1,5 +1,5 @@
-//! Limits and shares of connections: floods of one origin lock out no other, and end nothing that
-//! works.
+//! Limits and shares of connections: a flood from one origin locks out no other, and ends no
+//! connection that works.
 
 use std::net::Ipv4Addr;
 
@@ -14,7 +14,7 @@ use crate::{ConnectFailure, Origin, Side};
 
 const LIMIT: usize = 32;
 
-/// Long enough for a message to arrive, so short that all of a flood comes within the time-out.
+/// Long enough for a message to arrive; short enough for a whole flood to come within the time-out.
 const ARRIVAL: Nanos = Nanos::from_micros(150);
 
 fn host(number: u8) -> Origin {

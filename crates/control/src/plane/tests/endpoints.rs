@@ -1,5 +1,4 @@
-//! Endpoints of the simulated processes: they answer what they are asked, and remember what they
-//! were told.
+//! Endpoints of the simulated processes: they answer requests and remember their events.
 
 use dunlin_core::{CloseReason, SessionOffer};
 use dunlin_wire::control::{EndpointIndex, Fate, TransportKind};
@@ -8,7 +7,7 @@ use dunlin_wire::{ReqNum, SessionNum, Token};
 use super::world::World;
 use crate::{Command, ConnectFailure, Event, SessionKey, Side, TransportOffer};
 
-/// The state of a session, as the events that its endpoint got tell.
+/// The state of a session, by the events that its endpoint got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     Connecting,

@@ -100,7 +100,7 @@ fn messages_about_others_sessions_are_only_counted() {
     world.run(SOON);
     let theirs = *world.open(server).first().unwrap();
     let stream = greeted(&mut world, server, false);
-    // The right name, even, but over another connection than the session was made over.
+    // The name is right, but the session was made over another connection.
     let named = SessionRef {
         session: theirs.session,
         token: theirs.token,
@@ -180,7 +180,7 @@ fn requests_that_nobody_answers_are_bounded() {
             );
             true
         }));
-        // A peer that lives acknowledges heartbeats.
+        // A live peer acknowledges heartbeats.
         world.run(Nanos::from_micros(200));
     }
     assert_eq!(world.plane(server).tickets.len(), limit);
@@ -198,7 +198,7 @@ fn descriptors_are_not_taken_from_connections_that_cannot_carry_them() {
     let key = world.session(server, 0);
     let side = side_of(key, vec![1, 2]);
     let attempt = AttemptId(1);
-    // The message announces two descriptors and none came with it.
+    // The message announces two descriptors, but none came with it.
     side.send_as(EndpointUid([1; 16]), true, |client, _| {
         world.write(
             stream,
@@ -236,7 +236,8 @@ fn a_look_up_of_nothing_is_refused() {
     );
 }
 
-/// It says what an honest peer would say if heartbeats were counted, and reads nothing.
+/// The peer sends the acknowledgements that would be right if heartbeats were counted, and reads
+/// nothing.
 #[test]
 fn a_peer_that_reads_nothing_does_not_pass_for_one_that_lives() {
     let mut world = World::new(28);

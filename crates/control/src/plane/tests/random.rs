@@ -1,5 +1,5 @@
-//! Random histories: whatever connects, disconnects, dies, stops and comes back, and in whatever
-//! order messages cross, the two sides of every session agree in the end.
+//! Random histories: endpoints connect and disconnect, processes die, stop and come back, and
+//! messages cross in any order. In the end the two sides of every session agree.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Several processes with their planes, endpoints that answer what they are asked, and streams
-//! between them that delay but never lose; all in simulated time and from one seed.
+//! Several processes with their planes, endpoints that answer requests, and streams between them
+//! that delay but never lose; all in simulated time and from one seed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,7 +18,7 @@ pub(super) struct Node {
     pub(super) address: SocketAddr,
     pub(super) host: u8,
     pub(super) seen: BTreeMap<SessionKey, Seen>,
-    /// Requests for a session are left unanswered, and inquiries.
+    /// Leaves requests for a session, and inquiries, unanswered.
     pub(super) mute: bool,
     /// Inquiries that its endpoints have got, and accounts.
     pub(super) inquired: Vec<SessionKey>,
@@ -27,7 +27,7 @@ pub(super) struct Node {
     pub(super) fds: Vec<u64>,
     /// The peers that its endpoints got events about.
     pub(super) met: Vec<PeerIdentity>,
-    /// Neither reads nor runs until then.
+    /// Until then it neither reads nor runs.
     pub(super) stopped_until: Nanos,
     sessions: u32,
 }
@@ -35,16 +35,16 @@ pub(super) struct Node {
 struct End {
     node: usize,
     link: LinkId,
-    /// Still reports and accepts.
+    /// It still reports events and accepts frames.
     open: bool,
     inbox: VecDeque<(Nanos, Vec<u8>, Vec<u64>)>,
-    /// When the end of the stream is seen.
+    /// When this end sees the end of the stream.
     eof: Option<Nanos>,
 }
 
 pub(super) struct Stream {
     ends: [End; 2],
-    /// Frames towards end 1 and end 0 stand still.
+    /// Whether frames towards end 1 and end 0 stand still.
     pub(super) cut: [bool; 2],
 }
 
@@ -123,7 +123,7 @@ impl World {
         node.plane = Some(plane);
     }
 
-    /// The process dies; its kernel closes its streams.
+    /// Kills the process; its kernel closes its streams.
     pub(super) fn kill(&mut self, index: usize) {
         self.nodes[index].plane = None;
         self.nodes[index].seen.clear();
@@ -213,7 +213,7 @@ impl World {
         self.raw_from(to, origin)
     }
 
-    /// The same, with an origin.
+    /// The same kind of stream, with an origin.
     pub(super) fn raw_from(&mut self, to: usize, origin: Origin) -> usize {
         let now = self.now;
         let link = self.plane(to).on_accepted(origin, now);
@@ -285,7 +285,7 @@ impl World {
         frames.chain(ticks).min().unwrap_or(Nanos::MAX)
     }
 
-    /// Everything that is due now: arrivals first, then time.
+    /// Handles all that is due now: arrivals first, then time.
     fn step(&mut self) {
         for stream in 0..self.streams.len() {
             for side in 0..2 {
@@ -337,7 +337,7 @@ impl World {
         }
     }
 
-    /// Carries out everything that the planes ask for, until they ask for nothing.
+    /// Carries out the planes' actions until there are none.
     pub(super) fn settle(&mut self) {
         loop {
             let mut quiet = true;
@@ -445,7 +445,7 @@ impl World {
         })
     }
 
-    /// One end closes: the other sees what was sent, then the end.
+    /// Closes one end: the other reads the frames that were sent, then the end.
     fn hang_up(&mut self, stream: usize, side: usize) {
         let now = self.now;
         let ends = &mut self.streams[stream].ends;
