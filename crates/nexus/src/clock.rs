@@ -1,4 +1,4 @@
-//! The real clock of an endpoint: the time stamp counter where it can be trusted, else the
+//! The real clock of an endpoint: the time stamp counter if it can be trusted, otherwise the
 //! kernel's monotonic clock.
 //!
 //! A counter read costs about 15 ns, half of `Instant::now` (design §12). The counter is
@@ -23,7 +23,7 @@ pub struct TscClock {
     last: Nanos,
 }
 
-/// Where the time comes from, and how it is converted to nanoseconds since the origin.
+/// The source of the time, and its conversion to nanoseconds since the origin.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     /// `nanos = (counter - origin) * scale / 2^32`.
@@ -66,7 +66,7 @@ impl Clock for TscClock {
             Source::Kernel { origin } => Nanos::from(origin.elapsed()),
         };
         // Counters of two cores may differ by a few ticks when the thread moves between them. A
-        // counter before the origin would be a huge number: such a reading is refused as well.
+        // counter before the origin would be a huge number, and is refused as well.
         if read > self.last && read.0 < u64::MAX / 2 {
             self.last = read;
         }
@@ -84,7 +84,7 @@ fn scaled(ticks: u64, scale: u64) -> Nanos {
     Nanos(((u128::from(ticks) * u128::from(scale)) >> 32) as u64)
 }
 
-/// Measures the rate of the counter, if the processor promises that it has one rate.
+/// Measures the rate of the counter, if the processor promises a constant one.
 fn calibrate() -> Source {
     let kernel = Source::Kernel {
         origin: Instant::now(),
@@ -115,7 +115,7 @@ fn rate(nanos: u128, ticks: u128) -> Option<u64> {
     plausible.contains(&scale).then_some(scale)
 }
 
-/// Both clocks at nearly the same moment: of several tries, the one that took least time.
+/// Both clocks at nearly the same moment: the fastest of several tries.
 fn paired_reading() -> (Instant, u64) {
     let mut best: Option<(Duration, Instant, u64)> = None;
     for _ in 0..16 {

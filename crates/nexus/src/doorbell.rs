@@ -1,8 +1,7 @@
-//! How one thread tells another that there is something to fetch, whether the other spins or
-//! sleeps (design §10).
+//! How one thread tells another, which may spin or sleep, to fetch something (design §10).
 //!
-//! The thread that is rung for checks [`Doorbell::take`] once per iteration: one relaxed load
-//! while nothing happens. Only when it sleeps does ringing cost a system call.
+//! The owner checks [`Doorbell::take`] once per iteration: one relaxed load if there was no ring. A
+//! ring costs a system call only while the owner sleeps.
 //!
 //! Invariant (no wake-up is lost): a ringer sets `rung` and then looks at `asleep`; an owner that
 //! goes to sleep sets `asleep` and then looks at `rung`. Both use sequentially consistent
@@ -33,9 +32,9 @@ impl Doorbell {
         })
     }
 
-    /// Tells the owner that there is something to fetch, which must be in its place already.
+    /// Rings for the owner. The object to fetch must be in its place already.
     pub(crate) fn ring(&self) {
-        // If it was rung before and not taken since, the owner is awake or has been woken.
+        // If it was rung before and not taken since, the owner is awake or being woken.
         if !self.rung.swap(true, Ordering::SeqCst) && self.asleep.load(Ordering::SeqCst) {
             self.event.signal();
         }

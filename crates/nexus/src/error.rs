@@ -1,5 +1,5 @@
-//! How starting a nexus or an endpoint, or connecting, can fail. Slow path: the messages say what
-//! to do about it.
+//! Errors of starting a nexus or an endpoint, and of connecting. This is the slow path: the
+//! messages name the remedy.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use dunlin_core::ConfigError;
 /// Why a nexus could not be started.
 #[derive(Debug)]
 pub enum NexusError {
-    /// The address is not one.
+    /// The address cannot be resolved.
     Address {
         /// The address as given.
         address: String,
@@ -126,14 +126,14 @@ impl From<io::Error> for EndpointError {
     }
 }
 
-/// Why a session could not be made.
+/// The reason why a session could not be made.
 #[derive(Debug)]
 pub enum ConnectError {
-    /// The address is not one.
+    /// The address cannot be resolved.
     Address(io::Error),
     /// This endpoint cannot have the session.
     Open(dunlin_core::OpenError),
-    /// The other side, or the way to it, did not allow the session.
+    /// The server, or the route to it, did not allow the session.
     Failed(ConnectFailure),
     /// The session was closed while it was connecting.
     Closed,

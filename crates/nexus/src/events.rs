@@ -3,9 +3,8 @@
 //! of handlers. Nothing of the data path is here; without a subscriber an event costs one load.
 //!
 //! Called by the control thread with every command, frame and action, and by endpoints when they
-//! publish what they counted. Levels: error, a handler of
-//! the program panicked; warn, an operator should know; info, sessions and processes; debug, the
-//! rest.
+//! publish their counters. Levels: error, a handler of the program panicked; warn, an operator
+//! should act; info, sessions and processes; debug, the rest.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -15,12 +14,12 @@ use dunlin_core::{Account, CloseReason};
 use dunlin_wire::control::{GoodbyeReason, Message};
 use tracing::{Level, debug, enabled, error, info, warn};
 
-/// The plane and an endpoint disagree about a session, which is a mistake of ours.
+/// The plane and an endpoint disagree about a session, which is a bug of the library.
 pub(crate) fn on_wrong_stage(wrong: &WrongStage) {
     error!(endpoint = wrong.key.endpoint.0, "{wrong}");
 }
 
-/// An endpoint asks for something.
+/// Logs a command of an endpoint.
 pub(crate) fn on_command(command: &Command<OwnedFd>) {
     match command {
         Command::Connect {
@@ -44,7 +43,7 @@ pub(crate) fn on_command(command: &Command<OwnedFd>) {
     }
 }
 
-/// The plane wants something done.
+/// Logs an action of the plane.
 pub(crate) fn on_action(action: &Action<OwnedFd>) {
     match action {
         Action::Dial { link, to } => match to {
@@ -58,9 +57,9 @@ pub(crate) fn on_action(action: &Action<OwnedFd>) {
     }
 }
 
-/// A frame has come.
+/// Logs a received frame.
 pub(crate) fn on_frame(link: LinkId, frame: &[u8]) {
-    // Reading it twice is not for nothing.
+    // Decoding the frame a second time is only worth it for a subscriber.
     if !enabled!(Level::WARN) {
         return;
     }

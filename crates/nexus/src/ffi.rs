@@ -1,4 +1,4 @@
-//! The system calls that the standard library does not have: epoll and eventfd here, sockets in
+//! The system calls that the standard library lacks: epoll and eventfd here, sockets in
 //! `ffi/socket.rs`, and questions about sockets in `ffi/diagnosis.rs`. All other unsafe code of
 //! this crate is in `clock.rs` and `publisher/tap.rs`.
 //!
@@ -45,7 +45,7 @@ pub(crate) enum Interest {
 /// Events that one wait can report.
 const WAIT_BATCH: usize = 64;
 
-/// Room for what one wait reports, kept between waits.
+/// Room for the results of one wait, kept between waits.
 pub(crate) struct Events {
     raw: [libc::epoll_event; WAIT_BATCH],
     len: usize,
@@ -83,7 +83,7 @@ impl Events {
 }
 
 impl AsFd for Epoll {
-    /// Readable when something of the set is ready.
+    /// Readable when a descriptor of the set is ready.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -107,7 +107,7 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_MOD, fd, token, interest)
     }
 
-    /// Takes a descriptor out of the set.
+    /// Removes a descriptor from the set.
     pub(crate) fn remove(&self, fd: RawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::Read)
     }
@@ -263,7 +263,7 @@ pub(crate) fn raise_descriptor_limit() -> usize {
     descriptor_limit()
 }
 
-/// Takes ownership of what a system call returned, unless it failed.
+/// Takes ownership of the descriptor that a system call returned, unless it failed.
 fn owned(fd: c_int) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());

@@ -1,9 +1,9 @@
-//! Idleness of an endpoint's thread (design §10): it spins, or spins for a while and then blocks
-//! where all its wake-ups meet, in one epoll over the transport's descriptors and the
-//! doorbell that the control thread, the workers, and dropped requests ring.
+//! Idling of an endpoint's thread (design §10): it spins, or spins for a while and then blocks in
+//! one epoll over the transport's descriptors and the doorbell, which the control thread, the
+//! workers and dropped requests ring.
 //!
-//! No wake-up is lost: the transport is armed before it is looked at for the last time, and the
-//! doorbell has its own protocol (`doorbell.rs`).
+//! No wake-up is lost: the transport is armed before the last look at it, and the doorbell has its
+//! own protocol (`doorbell.rs`).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -45,8 +45,8 @@ const _: () = assert!(LOOK_EVERY.is_power_of_two());
 /// A block shorter than this costs more than it saves.
 pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 
-/// Longest block: a program that asks after each iteration whether it should end notices so soon,
-/// whatever tells it. Twenty wake-ups a second cost about 0.1 % of a core.
+/// Longest block: a program that checks after each iteration whether it should end notices a signal
+/// within this time. Twenty wake-ups a second cost about 0.1 % of a core.
 const MAX_BLOCK: Nanos = Nanos::from_millis(50);
 
 /// When to block, and how.
@@ -86,13 +86,14 @@ impl Sleeper {
         })
     }
 
-    /// Something came.
+    /// Notes that a packet or an event has come.
     #[inline]
     pub(crate) fn on_activity(&mut self) {
         self.quiet = 0;
     }
 
-    /// Nothing came. True if the thread has spun for long enough; `now` is asked now and then.
+    /// Notes an idle iteration. True if the thread has spun for long enough; it calls `now` only
+    /// now and then.
     #[inline]
     pub(crate) fn on_quiet(&mut self, now: impl FnOnce() -> Nanos) -> bool {
         self.quiet = self.quiet.wrapping_add(1);
@@ -114,7 +115,7 @@ impl Sleeper {
         let mut signalled = false;
         if self.doorbell.sleep() {
             let timeout = Some(span.min(MAX_BLOCK).into());
-            // The only errors are a wrong descriptor and wrong memory, which cannot be.
+            // The only possible errors are a wrong descriptor and wrong memory; both would be bugs.
             let waited = self.epoll.wait(&mut self.events, timeout);
             debug_assert!(waited.is_ok(), "{waited:?}");
             signalled = self.events.iter().any(|ready| ready.token == BELL);

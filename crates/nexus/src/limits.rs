@@ -1,6 +1,6 @@
-//! Connections for which a process has descriptors: each takes one, and half of them all are kept
-//! for sessions, so that peers cannot take the descriptors without which no session can be made
-//! (rule C9). Called by `nexus.rs` once.
+//! Limits for connections, by the descriptors that the process may have: each connection takes one,
+//! and half of all are kept for sessions, so that peers cannot take the descriptors that a session
+//! needs (rule C9). Called by `nexus.rs` once.
 
 use dunlin_control::PlaneConfig;
 

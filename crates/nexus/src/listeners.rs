@@ -1,9 +1,9 @@
-//! The sockets at which other processes connect: connections off their queues, each with its
-//! origin, and what to do when the system has no descriptor for one more (rule C9).
+//! The sockets at which other processes connect: takes connections off their queues, each with its
+//! origin, and handles a lack of descriptors (rule C9).
 //!
-//! Invariants: a descriptor is kept spare, so that a process that is sent away gets a goodbye also
-//! then; while there is not even that, nothing is accepted for a while, and the queue stays. Owned
-//! and called by `reactor.rs`.
+//! Invariants: one descriptor is kept spare, so that a process that is sent away gets a goodbye
+//! even when no other is left. Without the spare one, nothing is accepted for a while, and the
+//! queue stays. Owned and called by `reactor.rs`.
 
 use std::io;
 use std::net::{IpAddr, TcpListener};
@@ -22,10 +22,10 @@ pub(crate) const TCP: u64 = 1;
 /// See [`TCP`].
 pub(crate) const UNIX: u64 = 2;
 
-/// Pause after the system had no descriptor for one more connection, and none was spare.
+/// Pause when the system has no descriptor for one more connection, and none is spare.
 const PAUSE: Nanos = Nanos::from_millis(100);
 
-/// The listening sockets, which are in the reactor's epoll but for a pause.
+/// The listening sockets, which are in the reactor's epoll except during a pause.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     tcp: TcpListener,
@@ -33,7 +33,7 @@ pub(crate) struct Listeners {
     /// Until then nothing is accepted.
     paused: Option<Nanos>,
     spare: Option<OwnedFd>,
-    /// Tells the users of loopback connections; `None` if the kernel does not.
+    /// Finds the users of loopback connections; `None` if the kernel cannot.
     sockets: Option<Sockets>,
 }
 
@@ -42,11 +42,11 @@ pub(crate) struct Listeners {
 pub(crate) enum Next {
     /// A process has connected.
     Connection(OwnedFd, Origin),
-    /// A process has connected and was sent away, for want of a descriptor.
+    /// A process has connected and was sent away for lack of a descriptor.
     SentAway,
     /// A process has connected and is gone, or is of another user.
     Gone,
-    /// The queue is empty, or stays as it is for a while.
+    /// The queue is empty, or is left alone for a while.
     Nothing,
 }
 
@@ -89,7 +89,7 @@ impl Listeners {
         }
     }
 
-    /// When [`Self::on_time`] has something to do.
+    /// When [`Self::on_time`] must be called.
     pub(crate) fn next_wakeup(&self) -> Nanos {
         self.paused.unwrap_or(Nanos::MAX)
     }
@@ -110,8 +110,8 @@ impl Listeners {
         }
     }
 
-    /// No descriptor or no memory is left: with the spare one, the next process in the queue gets
-    /// its goodbye. Without it the queue stays, so pause.
+    /// Handles a lack of descriptors or memory: with the spare descriptor, the next process in the
+    /// queue gets its goodbye. Without it the queue stays, and accepting pauses.
     fn send_away(&mut self, listener: u64, epoll: &Epoll, now: Nanos) -> Next {
         let had_spare = self.spare.take().is_some();
         let accepted = if had_spare {
@@ -132,8 +132,8 @@ impl Listeners {
         Next::Nothing
     }
 
-    /// Waits for new connections, or no longer. The calls fail only if the kernel has no memory;
-    /// then the pause is longer or shorter than intended.
+    /// Starts to wait for new connections, or stops. The calls fail only if the kernel has no
+    /// memory; then the pause is longer or shorter than intended.
     fn listen(&self, epoll: &Epoll, on: bool) {
         let unix = self.unix.as_ref().map(|unix| (unix.as_raw_fd(), UNIX));
         for (fd, token) in unix.into_iter().chain([(self.tcp.as_raw_fd(), TCP)]) {
@@ -145,7 +145,7 @@ impl Listeners {
         }
     }
 
-    /// `None`: the process is of another user, or gone.
+    /// The origin of a connection; `None`: the process is of another user, or gone.
     fn origin_of(&mut self, fd: &OwnedFd, listener: u64) -> Option<Origin> {
         if listener == UNIX {
             let peer = socket::peer(fd.as_fd()).ok()?;
@@ -166,20 +166,20 @@ impl Listeners {
     }
 }
 
-/// Whether the ends of a TCP connection have addresses of one host: a connection of a host with
-/// itself has the same address at both ends, unless its program chose another, or is loopback.
+/// Whether both ends of a TCP connection are on one host: then both have the same address, unless
+/// the program chose another, or the addresses are loopback.
 fn are_of_one_host(local: IpAddr, remote: IpAddr) -> bool {
     let (local, remote) = (local.to_canonical(), remote.to_canonical());
     local == remote || (local.is_loopback() && remote.is_loopback())
 }
 
-/// A descriptor of nothing.
+/// A descriptor of no use.
 fn spare() -> Option<OwnedFd> {
     std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
-/// Sends one message and closes the connection. A hello that has come is read first: closing a
-/// socket with unread bytes can take away what was sent.
+/// Sends one message and closes the connection. It first reads the hello, if it has come: closing a
+/// socket with unread bytes can discard sent ones.
 fn say_goodbye(fd: OwnedFd) {
     let reason = GoodbyeReason::TooManyConnections;
     let mut frame = [0; MAX_FRAME];

@@ -1,10 +1,10 @@
-//! The queues between the control thread and the endpoints. Both directions are slow path, so a
-//! lock will do; the fast path looks at a doorbell, which is one relaxed load.
+//! The queues between the control thread and the endpoints. Both directions are slow path, so they
+//! use a lock; the fast path checks a doorbell, which is one relaxed load.
 //!
-//! The queues are bounded by what they carry: an endpoint gets at most a handful of events per
+//! The queues are bounded by their contents: an endpoint gets at most a handful of events per
 //! session that it has or asks for and per request that it may leave unanswered
 //! (`PlaneConfig::max_pending_per_endpoint`), and it sends at most one command for each of these
-//! and for each of its sessions' ends. Both numbers have limits.
+//! and for the end of each of its sessions. Both numbers have limits.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +17,7 @@ use dunlin_wire::control::{EndpointIndex, EndpointUid};
 
 use crate::doorbell::Doorbell;
 
-/// A queue whose reader is rung when something comes.
+/// A queue that rings for its reader with each message.
 #[derive(Debug)]
 pub(crate) struct Mailbox<M> {
     queue: Mutex<VecDeque<M>>,

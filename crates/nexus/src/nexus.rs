@@ -1,8 +1,8 @@
 //! The nexus: one per process. It listens for other processes, runs the control thread and the
 //! worker threads, and makes endpoints (design §9).
 //!
-//! A [`Nexus`] is a handle; endpoints hold one too. When the last of them goes, the other
-//! processes are told, and all threads are joined.
+//! A [`Nexus`] is a handle; endpoints hold one too. When the last of them goes, the other processes
+//! get a goodbye, and all threads are joined.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -29,10 +29,10 @@ use crate::reactor::Reactor;
 use crate::transports::Reach;
 use crate::workers::{Pool, WorkerOptions};
 
-/// The port that a nexus listens on unless told otherwise.
+/// The default port of a nexus.
 pub const DEFAULT_PORT: u16 = 31_850;
 
-/// How to start a nexus.
+/// The options of a nexus, which starts it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,7 +58,7 @@ pub struct NexusBuilder {
 }
 
 /// The part of this process's memory file that its peers, of any host and user, can read through
-/// the control plane (rule C10). A process of this user reads all of the memory file where it is.
+/// the control plane (rule C10). A process of this user can read the whole memory file directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum InsightTcp {
     /// Nothing.
@@ -138,24 +138,24 @@ impl NexusBuilder {
         self
     }
 
-    /// Does without the memory file in which `dunlin stats` and other tools find the counters of
-    /// this process.
+    /// Makes no memory file, in which `dunlin stats` and other tools find the counters of this
+    /// process.
     #[must_use]
     pub const fn hidden(mut self, hidden: bool) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// Chooses the part of the counters that `dunlin stats HOST:PORT` can read. A process that can
-    /// connect to the nexus can ask, whatever its user, so the default is nothing.
+    /// Chooses the part of the counters that `dunlin stats HOST:PORT` can read. Any process that
+    /// can connect to the nexus can ask, so the default is no part.
     #[must_use]
     pub const fn insight_tcp(mut self, shown: InsightTcp) -> Self {
         self.insight_tcp = shown;
         self
     }
 
-    /// The address to which peers on other hosts send packets, if it is not the one that the nexus
-    /// is bound to, for example behind NAT.
+    /// The address to which peers on other hosts send packets, if it is not the one to which the
+    /// nexus is bound, for example behind NAT.
     ///
     /// A nexus bound to the unspecified address (`0.0.0.0`, `[::]`) needs none: each peer gets
     /// the address that its control connection has at this end.
@@ -165,10 +165,10 @@ impl NexusBuilder {
         self
     }
 
-    /// Networks to which endpoints send packets although the peer that wants them there has
-    /// connected from another address. Without them the peer's packets go to the address of its
-    /// control connection, and to this host if that is a UNIX socket; a session with a peer that
-    /// names another one is refused.
+    /// Networks to which endpoints send packets even if the peer that asks for them has connected
+    /// from another address. Otherwise the peer's packets go only to the address of its control
+    /// connection, or to this host if that is a UNIX socket; a session with a peer that names
+    /// another address is refused.
     ///
     /// ```
     /// use dunlin_nexus::Nexus;
@@ -205,7 +205,7 @@ impl NexusBuilder {
         let plane = Plane::new(limits, us, random()?);
         let requests = Arc::new(Mailbox::new()?);
         let pool = Pool::new(self.workers)?;
-        // A process that cannot be seen works as well as any.
+        // A process without a memory file works as well as any.
         let page = (!self.hidden).then(|| Page::new(address, &names()).ok().map(Arc::new));
         let page = page.flatten();
         let shown = (page.clone(), self.insight_tcp);
@@ -277,12 +277,12 @@ impl Nexus {
         Self::builder().bind(address)
     }
 
-    /// Options first.
+    /// The options, to be set before the start.
     pub fn builder() -> NexusBuilder {
         NexusBuilder::default()
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.inner.address
     }
@@ -294,8 +294,8 @@ impl Nexus {
         counters.recv_timeout(Duration::from_secs(10)).ok()
     }
 
-    /// The state that `dunlin stats` would show now. `None`: it hides, or the system has no memory
-    /// files.
+    /// The state that `dunlin stats` would show now. `None`: the process is hidden, or the system
+    /// has no memory files.
     pub fn snapshot(&self) -> Option<Snapshot> {
         let mut file = self.page()?.file();
         Snapshot::read(&mut file).ok()
@@ -309,12 +309,12 @@ impl Nexus {
         &self.inner.pool
     }
 
-    /// Where endpoints show what they do; `None`: nowhere.
+    /// The memory file in which endpoints publish; `None` if there is none.
     pub(crate) fn page(&self) -> Option<&Arc<Page>> {
         self.inner.page.as_ref()
     }
 
-    /// Where endpoints receive, and where they may send.
+    /// The addresses at which endpoints receive and to which they may send.
     pub(crate) fn reach(&self) -> &Reach {
         &self.inner.reach
     }
@@ -340,7 +340,7 @@ impl Drop for Inner {
     }
 }
 
-/// A listener under a name that cannot be guessed, and the name as hello has it.
+/// A listener under a name that cannot be guessed, and that name in the form for hello.
 fn unix() -> io::Result<(Option<UnixListener>, String)> {
     let secret: [u8; 16] = ffi::random_bytes()?;
     let name = format!("dunlin-{:032x}", u128::from_le_bytes(secret));
@@ -351,7 +351,7 @@ fn unix() -> io::Result<(Option<UnixListener>, String)> {
     ))
 }
 
-/// Names this boot of this host; a system that has no name for it shares memory with no peer.
+/// Names this boot of this host. A system without such a name shares memory with no peer.
 fn boot_id() -> io::Result<BootId> {
     let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     match told.as_deref().and_then(parse_boot_id) {

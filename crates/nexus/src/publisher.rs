@@ -1,6 +1,6 @@
 //! Publishes an endpoint's counters in its block, ten times a second and before it blocks. That
-//! takes a few microseconds, whatever the number of sessions: each time it looks at a few of them,
-//! in turn, and the table has the busiest that it has seen.
+//! takes a few microseconds, whatever the number of sessions: each publication looks at a few of
+//! them, in turn, and the table has the busiest ones found so far.
 
 mod tap;
 
@@ -21,29 +21,29 @@ use tap::Recording;
 
 /// Time between two publications of a busy endpoint.
 const INTERVAL: Nanos = Nanos::from_millis(100);
-/// Time between two looks of an endpoint that sleeps at whether it is still to be traced.
+/// Longest time after which a sleeping endpoint checks whether it is still traced.
 const TRACED_REST: Nanos = Nanos::from_millis(250);
-/// Sessions that are looked at in one.
+/// Number of sessions that one publication looks at.
 const LOOKS: usize = 64;
 
 /// Publishes one endpoint.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     block: Option<Block>,
-    /// Handlers that had panicked when it published last.
+    /// Handlers that had panicked at the last publication.
     panics: u64,
-    /// Whether its packets are wanted.
+    /// Whether a reader wants its packets.
     switch: Switch,
-    /// The endpoint is to publish from then on.
+    /// When the endpoint publishes next.
     due: Nanos,
     /// The next session to look at.
     next: SessionNum,
-    /// The busiest first; has room for those that are looked at as well.
+    /// The busiest sessions first; has room also for those of one look.
     listed: Vec<(Session, SessionInfo)>,
 }
 
 impl Publisher {
-    /// `None`: the endpoint cannot be seen.
+    /// `None`: the endpoint does not publish.
     pub(crate) fn new(block: Option<Block>) -> Self {
         Self {
             due: Nanos::ZERO,
@@ -70,7 +70,8 @@ impl Publisher {
         }
     }
 
-    /// Writes the endpoint's counters and sessions. `places`: where the peers are.
+    /// Writes the endpoint's counters and sessions. `places`: the peers' nexuses and endpoint
+    /// indices.
     #[cold]
     #[inline(never)]
     pub(crate) fn publish<T: Open, App>(
@@ -129,7 +130,7 @@ impl Publisher {
         }
     }
 
-    /// Looks at a few more sessions, and keeps the busiest of them and of those that it has.
+    /// Looks at a few more sessions, and keeps the busiest of these and of the listed ones.
     fn choose<T: Open, App>(&mut self, rpc: &Rpc<T, TscClock, App>) {
         self.listed.truncate(ROWS);
         self.listed.retain_mut(|(session, info)| {
@@ -149,7 +150,7 @@ impl Publisher {
             }
         }
         self.next = SessionNum(last.map_or(0, |last| last + 1));
-        // Without room of its own: this must not allocate.
+        // Sorts in place, because this must not allocate.
         self.listed.sort_unstable_by_key(|(session, info)| {
             let busy = info.in_flight + info.backlog;
             (std::cmp::Reverse(busy), session.number().0)
@@ -157,7 +158,7 @@ impl Publisher {
     }
 }
 
-/// The names of everything that a nexus and its endpoints count.
+/// The names of all counters of a nexus and its endpoints.
 pub(crate) fn names() -> Names {
     let buckets = 0..Histogram::BUCKETS;
     Names {

@@ -1,9 +1,9 @@
 //! The control thread: it waits in one epoll for the listeners, the connections and the endpoints'
-//! commands, gives what comes to the plane, and carries out what the plane asks for (design §9).
+//! commands, passes their input to the plane, and carries out the plane's actions (design §9).
 //!
-//! It decides nothing about sessions. Invariants: nothing here blocks but the wait; everything
-//! that has come is read before time is reported to the plane, so that a process that was stopped
-//! does not take unread heartbeats for silence; no error of one connection ends the thread.
+//! It decides nothing about sessions. Invariants: nothing here blocks except the wait; all input is
+//! read before the plane learns that time has passed, so that a process that was stopped does not
+//! take unread heartbeats for silence; no error of one connection ends the thread.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,30 +29,30 @@ use crate::streams::{LINKS, Streams};
 
 const BELL: u64 = 0;
 
-/// Connections that are accepted before the others have their turn.
+/// Connections that are accepted in one turn, before the others are served.
 const ACCEPT_TURN: usize = 64;
 
-/// Turns in which what came before the end of a connection is read.
+/// Turns for the bytes that came before the end of a connection.
 const LAST_TURNS: usize = 64;
 
-/// Waits between two reports of time while more and more comes in.
+/// Waits between two reports of time while input keeps coming.
 const MAX_WAITS: u32 = 16;
 
-/// Everything that belongs to the control thread.
+/// The state of the control thread.
 pub(crate) struct Reactor {
     epoll: Epoll,
     clock: TscClock,
     plane: Plane<OwnedFd>,
-    /// Where others connect, and from where connections to other processes come.
+    /// The address at which others connect, and from which connections to other processes come.
     own: IpAddr,
     listeners: Listeners,
     streams: Streams,
     requests: Arc<Mailbox<Request>>,
     endpoints: BTreeMap<EndpointIndex, Arc<Mailbox<Event<OwnedFd>>>>,
     page: Option<Arc<Page>>,
-    /// The part of it that peers may read.
+    /// The part of the page that peers may read.
     insight_tcp: InsightTcp,
-    /// The counters that the page shows.
+    /// The counters on the page.
     shown: Option<PlaneCounters>,
     /// Connections that broke and have not been ended; only [`Reactor::act`] ends them.
     broken: Vec<LinkId>,
@@ -89,7 +89,7 @@ impl Reactor {
         })
     }
 
-    /// The life of the control thread.
+    /// The main loop of the control thread.
     pub(crate) fn run(mut self) {
         let mut events = Events::new();
         let mut waits = 0;
@@ -104,7 +104,7 @@ impl Reactor {
                 waits = 0;
                 self.on_time();
             } else {
-                // Up to 64 connections had a turn, each a tenth of a millisecond.
+                // Up to 64 connections had a turn, each of a tenth of a millisecond.
                 self.plane.beat(self.clock.now());
             }
             self.act();
@@ -115,8 +115,8 @@ impl Reactor {
         self.act();
     }
 
-    /// Shows what was counted, if that has changed: who reads it from elsewhere makes this thread
-    /// run, and would otherwise never find it at rest.
+    /// Publishes the counters if they have changed. A reader over TCP makes this thread run, and
+    /// would otherwise never see the counters at rest.
     fn publish(&mut self) {
         let counters = *self.plane.counters();
         if let Some(page) = self.page.as_ref().filter(|_| self.shown != Some(counters)) {
@@ -125,7 +125,7 @@ impl Reactor {
         }
     }
 
-    /// Waits until something is ready or due. True if there may be more than was reported.
+    /// Waits until an event is ready or due. True if there may be more events than were reported.
     fn wait(&mut self, events: &mut Events) -> bool {
         let due = self.plane.next_wakeup().min(self.listeners.next_wakeup());
         let left = (due != Nanos::MAX).then(|| due.since(self.clock.now()).into());
@@ -135,7 +135,7 @@ impl Reactor {
         } else {
             Some(std::time::Duration::ZERO)
         };
-        // The only errors are a wrong descriptor and wrong memory, which cannot be.
+        // The only possible errors are a wrong descriptor and wrong memory; both would be bugs.
         let waited = self.epoll.wait(events, timeout);
         debug_assert!(waited.is_ok(), "{waited:?}");
         bell.wake(events.iter().any(|ready| ready.token == BELL));
@@ -182,7 +182,8 @@ impl Reactor {
         if let Some(remote) = socket::remote_addr(fd.as_fd()) {
             self.plane.on_remote(link, remote.ip());
         }
-        // A connection that the plane evicted is closed before its descriptor is used again.
+        // A connection that the plane has evicted must be closed before its descriptor is used
+        // again.
         self.act();
         self.enter(link, Stream::new(fd, false));
         // A process that says hello at once is no longer half open when the next one is accepted.
@@ -221,8 +222,8 @@ impl Reactor {
         self.act();
     }
 
-    /// Ends a connection that was found broken when reading or when writing. What came before the
-    /// end counts: the other side may have said why it closed.
+    /// Ends a connection that was found broken when reading or when writing. Bytes that came before
+    /// the end still count: the other side may have given its reason.
     fn end(&mut self, link: LinkId) {
         let now = self.clock.now();
         if let Some(mut stream) = self.streams.remove(link) {
@@ -232,7 +233,7 @@ impl Reactor {
         self.plane.on_closed(link, now);
     }
 
-    /// Sends what can be sent, and waits for the rest.
+    /// Sends as much as the socket takes, and waits to send the rest.
     fn flush(&mut self, link: LinkId) {
         if self.streams.flush(link, &self.epoll).is_err() {
             self.broken.push(link);
@@ -260,7 +261,7 @@ impl Reactor {
                     if let Ok(index) = added {
                         self.endpoints.insert(index, events);
                     }
-                    // Who asked waits for the answer, unless its thread has panicked.
+                    // The endpoint waits for the answer, unless its thread has panicked.
                     let _ = answer.try_send(added);
                 }
                 Request::Remove(index) => {
@@ -275,9 +276,10 @@ impl Reactor {
         }
     }
 
-    /// Carries out what the plane asks for, and ends the connections that break meanwhile. That
-    /// makes the plane ask for more, so it goes on until both are done: in a loop, because a peer
-    /// chooses how many connections break at once, and each would be a level of recursion.
+    /// Carries out what the plane asks for, and ends the connections that break meanwhile. Ending
+    /// one leads to more actions, so it goes on until both are done: in a loop, because a peer
+    /// decides how many connections break at once, and with recursion each would be a level of the
+    /// stack.
     fn act(&mut self) {
         loop {
             self.carry_out();
@@ -288,7 +290,7 @@ impl Reactor {
         }
     }
 
-    /// One round of what the plane asks for. Streams with new output are flushed at the end, so
+    /// Carries out the plane's actions once. Streams with new output are flushed at the end, so
     /// that several frames leave together.
     fn carry_out(&mut self) {
         let mut written = Vec::new();
@@ -348,8 +350,8 @@ impl Reactor {
     }
 }
 
-/// Gives what a stream holds, for one turn, to the plane, as long as the plane wants it. True if
-/// there may be more.
+/// Gives the input of a stream to the plane, for one turn, while the plane wants it. True if there
+/// may be more.
 fn hand_over(
     stream: &mut Stream,
     plane: &mut Plane<OwnedFd>,
@@ -363,14 +365,14 @@ fn hand_over(
     })
 }
 
-/// Tells the plane where our end of a connection is.
+/// Tells the plane the addresses of a connection.
 fn locate(plane: &mut Plane<OwnedFd>, link: LinkId, fd: BorrowedFd<'_>) {
     if let Some(local) = socket::local_addr(fd) {
         plane.on_local(link, local);
     }
 }
 
-/// Sets what the standard library or the system does not set by itself.
+/// Sets the options that the standard library and the system leave at other values.
 fn prepare(fd: &OwnedFd, unix: bool) -> io::Result<()> {
     socket::set_nonblocking(fd.as_fd())?;
     if unix {

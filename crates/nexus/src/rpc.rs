@@ -1,11 +1,11 @@
 //! The endpoint as a user has it: core's `Rpc` with the real clock, connected to the nexus, and
 //! with a thread that blocks when there is nothing to do.
 //!
-//! One iteration: what the control thread and the workers have for it, core's iteration, what has
-//! ended, and perhaps a block. While packets flow, all of this costs one relaxed load, one look at
-//! an empty queue, one counter and one comparison. How it is made is in
-//! `rpc/builder.rs`, handlers and calls in `rpc/engine.rs`, the handshakes of sessions in
-//! `rpc/handshakes.rs`.
+//! One iteration handles messages of the control thread and results of the workers, runs core's
+//! iteration, handles sessions that have ended, and may block. While packets flow, the additions to
+//! core's iteration cost one relaxed load, one look at an empty queue, one counter and one
+//! comparison. `rpc/builder.rs` makes an endpoint, `rpc/engine.rs` has handlers and calls, and
+//! `rpc/handshakes.rs` the handshakes of sessions.
 
 mod builder;
 mod engine;
@@ -37,15 +37,15 @@ use crate::transports::Open;
 use handshakes::{Handshakes, Ways};
 use offers::place_of;
 
-/// Addresses of one server that are tried.
+/// Most addresses of one server that are tried.
 const MAX_ADDRESSES: usize = 8;
 
-/// How to make a session.
+/// The options of a new session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectOptions {
-    /// Index of the endpoint in its nexus; `None`: whichever the nexus likes.
+    /// Index of the endpoint in its nexus; `None`: any.
     pub endpoint: Option<u16>,
-    /// How long to try. The server may start within this time.
+    /// Time for which to try. The server may start within it.
     pub patience: Duration,
     /// Window and credits.
     pub session: SessionOptions,
@@ -64,7 +64,7 @@ impl Default for ConnectOptions {
 
 /// An endpoint over transport `T`, with the user's state `App`: everything that one thread serves
 /// and calls. Handlers are registered on it by request type, calls are issued on sessions, and
-/// nothing happens but in [`Self::run_once`].
+/// functions of the user run only within [`Self::run_once`].
 ///
 /// ```
 /// use dunlin_core::{Done, Tag};
@@ -101,7 +101,7 @@ pub struct Rpc<T: Open, App> {
     handshakes: Handshakes,
     index: EndpointIndex,
     publisher: Publisher,
-    /// Last: the control thread ends after everything above is gone.
+    /// Last: the control thread ends after all other fields are gone.
     nexus: Nexus,
 }
 
@@ -122,15 +122,15 @@ impl<T: Open, App> Rpc<T, App> {
         T::counters(rx, tx)
     }
 
-    /// One iteration of the event loop. It blocks only if the endpoint is idle, and only as long
-    /// as nothing comes and nothing is due.
+    /// One iteration of the event loop. It blocks only if the endpoint is idle, until a packet or
+    /// an event comes or a timer is due.
     #[inline]
     pub fn run_once(&mut self) -> Progress {
         self.iterate(|_| Nanos::MAX)
     }
 
-    /// One iteration that blocks until `limit` at the latest, a time of [`Rpc::now`]. It is asked
-    /// when nothing is left but to block; with [`Nanos::ZERO`] the iteration does not.
+    /// One iteration that blocks until `limit` at the latest, a time of [`Rpc::now`]. It calls
+    /// `limit` only when it is about to block; with [`Nanos::ZERO`] it does not block.
     #[inline]
     pub fn iterate(&mut self, limit: impl FnOnce(&App) -> Nanos) -> Progress {
         if self.events.doorbell.is_rung() {
@@ -152,14 +152,14 @@ impl<T: Open, App> Rpc<T, App> {
         progress
     }
 
-    /// Runs until `done` says so. It is asked after every iteration.
+    /// Runs until `done` returns true. It calls `done` after every iteration.
     pub fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         while !done(self) {
             self.run_once();
         }
     }
 
-    /// Runs for so long.
+    /// Runs for this span of time.
     pub fn run_for(&mut self, span: Duration) {
         let end = self.engine.now() + span.into();
         while self.engine.now() < end {
@@ -215,7 +215,8 @@ impl<T: Open, App> Rpc<T, App> {
     /// Runs the event loop until the session is connected or has failed.
     ///
     /// # Errors
-    /// Why it failed; or `Closed`, if it had ended before or its failure is long ago.
+    /// The reason of the failure; or `Closed`, if the session had ended before or its failure is no
+    /// longer remembered.
     pub fn wait_connected(&mut self, session: Session) -> Result<(), ConnectError> {
         loop {
             match self.engine.session_info(session) {
@@ -230,7 +231,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Why a session could not be connected, if it is one of the last few that could not.
+    /// The reason why a session could not be connected, if it is one of the last few failures.
     pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
         self.handshakes.failure(session)
     }
@@ -241,9 +242,9 @@ impl<T: Open, App> Rpc<T, App> {
         Arc::clone(&self.events.doorbell).into()
     }
 
-    /// Prepares a wait outside of the endpoint, in another event loop: until the descriptor
-    /// ([`AsFd`]) is readable, and not longer than the span that this returns. `None`: there is
-    /// something to do already. After the wait comes [`Self::unpark`], before any other use.
+    /// Prepares a wait outside the endpoint, in another event loop: until the descriptor ([`AsFd`])
+    /// is readable, and not longer than the returned span. `None`: there is work to do already.
+    /// Call [`Self::unpark`] after the wait, before any other use.
     pub fn park(&mut self) -> Option<Duration> {
         let span = self.engine.next_wakeup().since(self.engine.now());
         if span == Nanos::ZERO {
@@ -258,14 +259,14 @@ impl<T: Open, App> Rpc<T, App> {
         None
     }
 
-    /// Ends what [`Self::park`] began, whatever came.
+    /// Ends what [`Self::park`] began, whatever ended the wait.
     pub fn unpark(&mut self) {
         self.sleeper.unpark();
         let (rx, tx) = self.engine.lifecycle().halves_mut();
         T::disarm(rx, tx);
     }
 
-    /// Shows how it stands.
+    /// Publishes the endpoint's counters.
     #[cold]
     fn publish(&mut self) {
         let places = |peer| place_of(self.handshakes.whereabouts(peer));
@@ -285,7 +286,8 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Sessions have ended at this side, or have a question for their other side.
+    /// Passes on core's reports: sessions that have ended at this side, or that have a question for
+    /// their peer.
     #[cold]
     fn on_reports(&mut self) {
         while let Some(report) = self.engine.lifecycle().take_report() {
@@ -294,7 +296,7 @@ impl<T: Open, App> Rpc<T, App> {
         }
     }
 
-    /// Blocks, if nothing is due soon and nothing comes at the last moment.
+    /// Blocks, if no work is due soon and none comes at the last moment.
     #[cold]
     fn sleep(&mut self, limit: Nanos) {
         let span = self
@@ -311,14 +313,13 @@ impl<T: Open, App> Rpc<T, App> {
         if T::arm(rx, tx) == Arm::Wait {
             self.sleeper.block(span);
         }
-        // Packets that have come show in the next iteration; if there are none, it blocks again
-        // soon.
+        // If packets have come, the next iteration finds them; if not, it blocks again soon.
         T::disarm(rx, tx);
     }
 }
 
 impl<T: Open, App> AsFd for Rpc<T, App> {
-    /// Readable when something has come for an endpoint that is parked.
+    /// Readable when an event has come for a parked endpoint.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sleeper.as_fd()
     }
@@ -333,7 +334,7 @@ impl<T: Open, App> std::fmt::Debug for Rpc<T, App> {
 }
 
 impl<T: Open, App> Drop for Rpc<T, App> {
-    /// Sends what is queued; the other sides of its sessions are told.
+    /// Sends the queued packets, and ends the sessions, of which their peers get a message.
     fn drop(&mut self) {
         self.engine.flush();
         self.requests.send(Request::Remove(self.index));

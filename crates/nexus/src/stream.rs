@@ -1,9 +1,10 @@
-//! One control connection as bytes: frames collected on the way in, queued on the way out, and the
-//! descriptors that go with them.
+//! One control connection as bytes: collects received frames, queues frames to send, and keeps the
+//! descriptors that belong to them.
 //!
 //! Invariants: nothing blocks; a peer can make the input grow to [`MAX_FRAME`], the output to
-//! [`MAX_WAITING`] and the answers of one turn, and both together hold [`MAX_FDS`] descriptors; one
-//! turn reads [`READ_TURN`] bytes; a stream that failed stays failed. Called by `streams.rs`.
+//! [`MAX_WAITING`] and the answers of one turn, and input and output together hold at most
+//! [`MAX_FDS`] descriptors; one turn reads [`READ_TURN`] bytes; a stream that failed stays failed.
+//! Called by `streams.rs`.
 
 mod output;
 
@@ -16,16 +17,16 @@ use crate::ffi::Interest;
 use crate::ffi::socket::{self, MAX_FDS};
 use output::Output;
 
-/// Most bytes that wait to be sent. Only messages of this process's endpoints can make it so much,
-/// to a peer that does not read.
+/// Most bytes that wait to be sent. Only messages of this process's endpoints to a peer that does
+/// not read can reach this limit.
 const MAX_QUEUED: usize = 4 << 20;
 
-/// With more bytes waiting to be sent, no more of the peer's questions are read.
+/// While more bytes than this wait to be sent, the stream reads no more of the peer's questions.
 pub(crate) const MAX_WAITING: usize = 256 << 10;
 
-/// Bytes that are read from one stream before the others have their turn: 73 of the shortest
-/// messages. Answers take the time, up to 4 KiB for each question of 18 bytes, and 57 of these are
-/// copied and sent in a tenth of a millisecond.
+/// Bytes that are read from one stream in a turn, before the others have theirs: 73 of the shortest
+/// messages. The answers take most of the time, up to 4 KiB for each question of 18 bytes; 57 of
+/// these are copied and sent in a tenth of a millisecond.
 const READ_TURN: usize = 1024;
 
 /// One connection.
@@ -42,7 +43,7 @@ pub(crate) struct Stream {
     pub(crate) interest: Interest,
 }
 
-/// The stream is at its end, broken, or wrong: close it.
+/// The stream has ended, is broken, or its bytes are wrong: close it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Broken;
 
@@ -78,9 +79,9 @@ impl Stream {
         self.connecting
     }
 
-    /// The events to wait for now, if the peer's questions are read while at most `most` bytes wait
-    /// to be sent. Acknowledgements of heartbeats are not read either then, so a peer that goes on
-    /// reading nothing is declared failed in time.
+    /// The events to wait for now, if the stream reads the peer's questions while at most `most`
+    /// bytes wait to be sent. It then reads no acknowledgements of heartbeats either, so a peer
+    /// that never reads is declared failed in time.
     pub(crate) const fn wants(&self, most: usize) -> Interest {
         if self.connecting || self.output.len() > most {
             Interest::Write
@@ -96,16 +97,16 @@ impl Stream {
         self.output.len()
     }
 
-    /// The attempt to connect has ended.
+    /// Notes that the attempt to connect has ended.
     pub(crate) fn on_connected(&mut self) -> Result<(), Broken> {
         socket::connect_result(self.fd.as_fd()).map_err(|_| Broken)?;
         self.connecting = false;
         Ok(())
     }
 
-    /// Reads what is there, up to [`READ_TURN`] bytes, and gives each whole frame, with the
-    /// descriptors that came with it or before it, to `on_frame`, which takes those that belong to
-    /// the frame and says whether to go on. True if there may be more.
+    /// Reads up to [`READ_TURN`] bytes, and gives each whole frame to `on_frame`, with the
+    /// descriptors that came with it or before it; `on_frame` takes those that belong to the frame
+    /// and returns whether to go on. True if there may be more.
     pub(crate) fn read(
         &mut self,
         mut on_frame: impl FnMut(&[u8], &mut Vec<OwnedFd>) -> bool,
@@ -130,7 +131,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends what can be sent now.
+    /// Sends as much as the socket takes now.
     pub(crate) fn flush(&mut self) -> Result<(), Broken> {
         if self.connecting {
             return Ok(());
@@ -146,7 +147,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Cuts the input into frames. False if the receiver does not want more.
+    /// Cuts the input into frames. False if `on_frame` wants no more.
     fn cut(
         &mut self,
         on_frame: &mut impl FnMut(&[u8], &mut Vec<OwnedFd>) -> bool,
@@ -161,8 +162,8 @@ impl Stream {
         }
         self.input.drain(..at);
         debug_assert!(self.input.len() < MAX_FRAME);
-        // Descriptors come with the first byte of their frame: without a frame begun, they
-        // belong to none, and no frame has more than this.
+        // Descriptors come with the first byte of their frame: if no frame has begun, they belong
+        // to none, and no frame has more than this.
         let limit = if self.input.is_empty() { 0 } else { MAX_FDS };
         if self.fds.len() > limit {
             Err(Broken)

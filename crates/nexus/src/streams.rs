@@ -1,7 +1,7 @@
-//! All control connections of the process: which descriptor is which link, and how many bytes wait
-//! to be sent over all of them together.
+//! All control connections of the process: the descriptor of each link, and the number of bytes
+//! that wait to be sent over all of them together.
 //!
-//! Invariants: `waiting` is the sum over the streams; each stream that is here is in the reactor's
+//! Invariants: `waiting` is the sum over the streams; each stream in the table is in the reactor's
 //! epoll under its token, with the interest that it wants. Owned and called by `reactor.rs`.
 
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use dunlin_control::LinkId;
 use crate::ffi::Epoll;
 use crate::stream::{Broken, MAX_WAITING, Stream};
 
-/// Tokens of the epoll from here on are links.
+/// Tokens of the epoll from this one on are links.
 pub(crate) const LINKS: u64 = 16;
 
-/// With more bytes than this waiting over all connections, each connection's questions are read
-/// only while it has less than [`SCARCE`] waiting: many peers that do not read cost no more than
+/// While more bytes than this wait over all connections, each connection's questions are read only
+/// while it has less than [`SCARCE`] waiting: peers that do not read cost together no more than
 /// this and a small piece for each of them.
 const MAX_WAITING_IN_ALL: usize = 16 << 20;
 
@@ -31,7 +31,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Takes a connection in.
+    /// Adds a connection.
     ///
     /// # Errors
     /// The kernel cannot watch it; it is closed.
@@ -73,7 +73,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Sends what a connection's socket takes, and lets the kernel watch for what comes next.
+    /// Sends as much as a connection's socket takes, and lets the kernel watch for the next events.
     pub(crate) fn flush(&mut self, link: LinkId, epoll: &Epoll) -> Result<(), Broken> {
         let Some(stream) = self.streams.get_mut(&link) else {
             return Ok(());

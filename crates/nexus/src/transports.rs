@@ -1,4 +1,4 @@
-//! How the nexus opens a transport for an endpoint: the same few words for each of them.
+//! How the nexus opens a transport for an endpoint: the same interface for each of them.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -10,18 +10,19 @@ use dunlin_transport::networks::Networks;
 use dunlin_transport::shm::{self, Shm};
 use dunlin_transport::udp::{self, Udp};
 
-/// Both halves of a transport that was opened, or why it could not be.
+/// Both halves of an opened transport, or the reason why it could not be opened.
 pub type Opened<T> =
     Result<Halves<<T as Transport>::Rx, <T as Transport>::Tx>, Box<dyn Error + Send + Sync>>;
 
-/// The addresses of a nexus and of its peers, as endpoints take them over.
+/// The addresses of a nexus and of its peers, in the form for endpoints.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// Where the nexus listens.
+    /// The address at which the nexus listens.
     pub ip: IpAddr,
-    /// The address that peers get instead.
+    /// The address that peers get in its place.
     pub advertise: Option<IpAddr>,
-    /// Networks to which packets go although their peer has connected from elsewhere (rule C12).
+    /// Networks to which packets may go even if their peer has connected from another address (rule
+    /// C12).
     pub allow_peers: Networks,
 }
 
@@ -33,7 +34,7 @@ pub trait Open: Connect + 'static {
     /// Its name for operators: at most eight letters.
     const LABEL: &'static str;
 
-    /// The options of an endpoint of a nexus with these.
+    /// The default options of an endpoint whose nexus has these addresses.
     fn defaults(nexus: &Reach) -> Self::Options;
 
     /// Opens both halves.

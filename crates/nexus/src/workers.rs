@@ -2,9 +2,9 @@
 //! endpoints.
 //!
 //! A job waits in one bounded queue, runs in one of the threads, and goes back into the queue of
-//! finished jobs of the endpoint that submitted it, whose doorbell is rung. Nothing allocates per
-//! job: both queues get their capacity at the start. A thread without work looks for some for a
-//! few microseconds, then sleeps; a submitter makes a system call only if a thread sleeps.
+//! finished jobs of its endpoint, whose doorbell it rings. Nothing allocates per job: both queues
+//! get their capacity at the start. A thread without work looks for jobs for a few microseconds,
+//! then sleeps; a submitter makes a system call only if a thread sleeps.
 //!
 //! Invariants:
 //! - An endpoint has at most [`WorkerOptions::queue`] jobs under way, so its queue of finished
@@ -22,14 +22,14 @@ use dunlin_core::{Job, Workers};
 
 use crate::doorbell::Doorbell;
 
-/// How many threads run background handlers, and how.
+/// The number of threads that run background handlers, and their limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WorkerOptions {
     /// Threads; 0 makes a nexus without workers, whose background requests are rejected.
     pub threads: usize,
-    /// Jobs that may be under way per endpoint; further ones are refused as overload.
+    /// Jobs of one endpoint that may be under way; further ones are refused as overload.
     pub queue: usize,
-    /// How long a thread without work looks for some before it sleeps.
+    /// Time for which a thread without work looks for jobs before it sleeps.
     pub spin: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Default for WorkerOptions {
     }
 }
 
-/// Something that a worker thread can run.
+/// A job for a worker thread.
 pub(crate) trait Run: Send + 'static {
     fn run(&mut self);
 }
@@ -74,7 +74,7 @@ pub(crate) struct PoolHandle<J: Run> {
 #[derive(Debug)]
 struct Shared<J> {
     queue: Mutex<Queue<J>>,
-    /// Length of the queue, for threads that look without the lock.
+    /// Length of the queue, for threads that check it without the lock.
     waiting: AtomicUsize,
     wake: Condvar,
     options: WorkerOptions,
@@ -130,7 +130,7 @@ impl<J: Run> Pool<J> {
             return None;
         }
         let capacity = self.shared.options.queue;
-        // One queue holds the jobs of all endpoints; each has its share of the room.
+        // One queue holds the jobs of all endpoints; each endpoint has its share of the room.
         locked(&self.shared.queue).jobs.reserve(capacity);
         let finished = Arc::new(Finished {
             jobs: Mutex::new(VecDeque::with_capacity(capacity)),
@@ -154,7 +154,7 @@ impl<J: Run> Drop for Pool<J> {
         }
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
-            // A job catches the panics of its handler, so a worker can only end by returning.
+            // A job catches the panics of its handler, so a worker only ends by returning.
             let ended = thread.join();
             debug_assert!(ended.is_ok());
         }
@@ -210,7 +210,7 @@ impl Workers for PoolHandle<Job> {
 }
 
 impl<J: Run> Shared<J> {
-    /// The life of a worker thread.
+    /// The main loop of a worker thread.
     fn work(&self) {
         while let Some((mut job, finished)) = self.next() {
             job.run();
@@ -243,7 +243,7 @@ impl<J: Run> Shared<J> {
         }
     }
 
-    /// Spins until there seems to be work, for a limited time.
+    /// Spins until there seems to be a job, for a limited time.
     fn look_for_work(&self) {
         let start = Instant::now();
         while self.waiting.load(Ordering::Relaxed) == 0 && start.elapsed() < self.options.spin {
@@ -252,7 +252,7 @@ impl<J: Run> Shared<J> {
     }
 }
 
-/// Locks although another thread may have panicked: what the locks protect is whole at all times.
+/// Locks even if another thread has panicked: the protected state is consistent at all times.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn it_runs_at_the_rate_of_the_monotonic_clock() {
     let mut clock = TscClock::new();
-    // The machine may be taken away between two readings; the best of several tries counts.
+    // The machine may run other work between two readings; the best of several tries counts.
     let error = (0..20)
         .map(|_| {
             let (kernel, own) = (Instant::now(), clock.now());

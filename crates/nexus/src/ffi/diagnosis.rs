@@ -1,7 +1,7 @@
-//! The user that has a socket of this host, asked of the kernel (sock_diag(7)).
+//! The user that owns a socket of this host, as the kernel reports it (sock_diag(7)).
 //!
 //! Called for connections over loopback, whose other end is a socket of this host too: a process
-//! can choose its address and port, but not the user that it runs as.
+//! can choose its address and port, but not its user.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,12 +14,12 @@ const BY_FAMILY: u16 = 20;
 const REQUEST: u16 = 1;
 const NO_COOKIE: u32 = u32::MAX;
 
-/// Lengths of a message's header, of the header with a question, and of it with an answer.
+/// Lengths of a message's header, of a question with the header, and of an answer with both.
 const HEADER: usize = 16;
 const QUESTION: usize = HEADER + 56;
 const ANSWER: usize = HEADER + 72;
 
-/// Where an answer has the user.
+/// The place of the user in an answer.
 const UID: usize = HEADER + 64;
 
 /// Asks about TCP sockets.

@@ -1,7 +1,8 @@
-//! Sockets: connecting without blocking, who is at the other end, and descriptors beside bytes.
+//! Sockets: connecting without blocking, the process at the other end, and descriptors sent with
+//! bytes.
 //!
-//! Invariant: every descriptor that comes in is owned by the value that it comes in, and is not
-//! inherited by a child program.
+//! Invariant: every received descriptor is owned by a value from the start, and is not inherited by
+//! a child program.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -17,9 +18,9 @@ pub(crate) const MAX_FDS: usize = 16;
 /// Space for the control data of [`MAX_FDS`] descriptors, with its header and padding.
 const CONTROL_BYTES: usize = 128;
 
-/// Begins to connect a TCP socket; writable when the attempt has ended. It comes from `own`, if
-/// that is an address from which `to` can be reached: a peer sends packets to where a connection
-/// comes from, and to no other address (rule C12).
+/// Begins to connect a TCP socket; it becomes writable when the attempt has ended. The connection
+/// comes from `own`, if that address can reach `to`: a peer sends packets only to the address from
+/// which a connection comes (rule C12).
 pub(crate) fn dial_tcp(to: SocketAddr, own: IpAddr) -> io::Result<OwnedFd> {
     let socket = stream_socket(if to.is_ipv4() {
         libc::AF_INET
@@ -30,7 +31,8 @@ pub(crate) fn dial_tcp(to: SocketAddr, own: IpAddr) -> io::Result<OwnedFd> {
         && own.is_ipv4() == to.is_ipv4()
         && own.is_loopback() == to.ip().is_loopback();
     if reaches {
-        // The port is chosen with the connection: 28 000 of them, and not in all.
+        // The kernel chooses the port together with the connection, so 28 000 ports are available
+        // for each address, not in all.
         set_number(
             socket.as_fd(),
             libc::IPPROTO_IP,
@@ -82,10 +84,10 @@ fn with_raw(
     })
 }
 
-/// Connects a UNIX stream socket. A name that begins with NUL lies in the abstract namespace.
+/// Connects a UNIX stream socket. A name that begins with NUL is in the abstract namespace.
 ///
 /// # Errors
-/// `InvalidInput` if the name is too long; otherwise what the kernel says. `WouldBlock` means that
+/// `InvalidInput` if the name is too long; otherwise the kernel's error. `WouldBlock` means that
 /// the listener's queue is full.
 pub(crate) fn dial_unix(name: &[u8]) -> io::Result<OwnedFd> {
     let socket = stream_socket(libc::AF_UNIX)?;
@@ -148,7 +150,7 @@ fn address(
     }
 }
 
-/// The process at the other end of a UNIX socket, when it connected or listened.
+/// The process that connected or listened at the other end of a UNIX socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Peer {
     pub(crate) pid: u32,
@@ -210,8 +212,8 @@ pub(crate) fn set_nonblocking(socket: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONBIO, &raw const on) })
 }
 
-/// Connections that wait in the kernel to be accepted. With the 128 of the standard library, a
-/// burst of them makes others wait a second for their second try.
+/// Length of the kernel's queue of connections that wait to be accepted. With the 128 of the
+/// standard library, connections beyond a burst's first wait a second for their second try.
 const BACKLOG: c_int = 4096;
 
 /// Makes the queue of a listener long; the kernel's own limit may be lower.
@@ -244,7 +246,8 @@ pub(crate) fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Sends bytes and, with the first of them, descriptors. Returns how many bytes were taken.
+/// Sends bytes and, with the first of them, descriptors. Returns the number of bytes that the
+/// kernel took.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[OwnedFd]) -> io::Result<usize> {
     let mut piece = libc::iovec {
         iov_base: bytes.as_ptr().cast_mut().cast(),
@@ -266,8 +269,8 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[OwnedFd]) -> io:
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives bytes, and appends the descriptors that came with them to `fds`. Returns how many
-/// bytes came; 0 is the end.
+/// Receives bytes, and appends their descriptors to `fds`. Returns the number of bytes; 0 is the
+/// end.
 ///
 /// # Errors
 /// `InvalidData` if descriptors were cut off because there were more than [`MAX_FDS`].
@@ -372,7 +375,7 @@ fn connect<A>(socket: &OwnedFd, address: &A, length: usize) -> io::Result<()> {
     unless_under_way(check(done))
 }
 
-/// An attempt to connect that goes on has not failed.
+/// An attempt that is still under way has not failed.
 fn unless_under_way(begun: io::Result<()>) -> io::Result<()> {
     match begun {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),

@@ -1,4 +1,4 @@
-//! When a thread blocks, and everything that ends a block.
+//! When a thread blocks, and all events that end a block.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ fn sleeper(idle: Idle, fds: &[RawFd]) -> (Sleeper, Arc<Doorbell>) {
     )
 }
 
-/// How many quiet iterations of 1 µs each pass before the thread blocks.
+/// The number of quiet iterations of 1 µs each before the thread blocks.
 fn iterations(sleeper: &mut Sleeper) -> Option<u64> {
     (1..100_000).find(|micros| sleeper.on_quiet(|| Nanos::from_micros(*micros)))
 }
@@ -67,7 +67,7 @@ fn everything_that_can_happen_ends_a_block() {
     sleeper.block(span);
     assert!(start.elapsed() >= Duration::from_millis(5), "time");
 
-    // Each of these would otherwise last as long as a block may.
+    // Each block would otherwise last its longest time.
     let start = Instant::now();
     doorbell.ring();
     sleeper.block(Nanos::MAX);

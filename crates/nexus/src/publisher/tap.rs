@@ -1,4 +1,4 @@
-//! Shows the packets of an endpoint to the recorder of its nexus's memory file. Called by core for
+//! Passes the packets of an endpoint to the recorder of its nexus's memory file. Core calls it for
 //! each frame and burst while `publisher.rs` has set it.
 
 use dunlin_core::transport::{Frame, TxItem};
@@ -7,10 +7,10 @@ use dunlin_insight::writer::{Passed, Recorder, unix_now};
 use dunlin_msgbuf::{BufRef, regions};
 use dunlin_wire::Header;
 
-/// Records what an endpoint sends and receives.
+/// Records the packets that an endpoint sends and receives.
 pub(super) struct Recording {
     recorder: Recorder,
-    /// From the endpoint's clock to nanoseconds since 1970.
+    /// The difference from the endpoint's clock to nanoseconds since 1970.
     shift: u64,
 }
 
@@ -25,7 +25,7 @@ impl Recording {
 
 impl Tap for Recording {
     fn received(&mut self, seen: Seen, frame: &Frame<'_>, packet_len: PacketLen<'_>) {
-        // Data that lies with its sender is not fetched for this.
+        // The recorder does not copy data that lies with its sender.
         let elsewhere = frame.elsewhere.map_or(0, |data| data.len());
         let passed = Passed {
             at_ns: seen.at.0.wrapping_add(self.shift),
@@ -48,7 +48,7 @@ impl Tap for Recording {
             len: head.len() + item.data.len(),
             ..Passed::default()
         };
-        // It is alone: the transport makes frames of several.
+        // The packet is alone: only the transport makes frames of several.
         let whole = |_: &Header| Some(passed.len);
         self.recorder
             .record(&passed, [head, lent_bytes(&item.data)], &whole);

@@ -10,12 +10,12 @@ use super::*;
 use crate::ffi;
 
 /// Links that break at once, if the system lets a process have as many descriptors, and the stack
-/// that they do it on. A level of recursion for each, with the 4 kB of a frame in it, would take 64
-/// times as much.
+/// on which they do. A level of recursion for each, with a frame of 4 kB, would take 64 times as
+/// much.
 const LINKS_BROKEN: usize = 4096;
 const STACK: usize = 256 << 10;
 
-/// Descriptors of the process beside those of the links.
+/// Descriptors of the process in addition to those of the links.
 const OTHERS: usize = 256;
 
 fn reactor() -> Reactor {

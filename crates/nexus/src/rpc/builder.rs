@@ -1,4 +1,4 @@
-//! How an endpoint is made: its options, and its place in the nexus. Called by the user's program,
+//! Making an endpoint: its options, and its place in the nexus. Called by the user's program,
 //! through [`Nexus::endpoint_builder`].
 
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ use crate::nexus::{Nexus, random};
 use crate::publisher::Publisher;
 use crate::transports::Open;
 
-/// How to make an endpoint.
+/// The options of a new endpoint.
 #[derive(Debug)]
 pub struct EndpointBuilder<T: Open> {
     nexus: Nexus,
@@ -72,7 +72,7 @@ impl<T: Open> EndpointBuilder<T> {
         self
     }
 
-    /// How its thread waits while nothing comes.
+    /// How its thread waits while it is idle.
     #[must_use]
     pub const fn idle(mut self, idle: Idle) -> Self {
         self.idle = idle;
@@ -125,7 +125,7 @@ impl<T: Open> EndpointBuilder<T> {
     }
 }
 
-/// Makes the endpoint known to the control thread.
+/// Adds the endpoint to the control thread.
 fn register(
     nexus: &Nexus,
     index: Option<u16>,

@@ -1,5 +1,5 @@
-//! Handlers, calls and counters: the protocol of `dunlin_core`, for the user. Everything here is
-//! one step of a pointer; functions of the control plane are left out.
+//! Handlers, calls and counters: the protocol of `dunlin_core`, for the user. Every function here
+//! only forwards to core; functions for the control plane are left out.
 
 use dunlin_core::{
     BackgroundRequest, BatchFn, Bypasses, CallError, CallId, CallOptions, CompletionFn,
@@ -15,8 +15,8 @@ use crate::transports::Open;
 
 /// Handlers and functions of the user.
 impl<T: Open, App> Rpc<T, App> {
-    /// Registers a handler that runs in this thread, between two packets. Use it for what takes up
-    /// to a few hundred nanoseconds (eRPC §3.2).
+    /// Registers a handler that runs in this thread, between two packets. Use it for work of up to
+    /// a few hundred nanoseconds (eRPC §3.2).
     ///
     /// ```
     /// # use dunlin_nexus::Rpc;
@@ -76,7 +76,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.on_background(req_type, max_response, run);
     }
 
-    /// Sets the continuation: it gets every call's end. Without one, msgbufs go to the pool.
+    /// Sets the continuation, which gets the end of every call. Without one, msgbufs go to the
+    /// pool.
     #[inline]
     pub fn on_completion(&mut self, run: CompletionFn<App>) {
         self.engine.on_completion(run);
@@ -88,9 +89,9 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.on_session(run);
     }
 
-    /// Sets the function that gets requests that outlive their handler and whose client waits no
-    /// longer: it has cancelled, or its deadline has passed, or the session has closed. Each must
-    /// be answered or abandoned nevertheless.
+    /// Sets the function for requests that outlive their handler and whose client no longer waits:
+    /// it has cancelled, or its deadline has passed, or the session has closed. Each must be
+    /// answered or abandoned nevertheless.
     #[inline]
     pub fn on_given_up(&mut self, run: GivenUpFn<App>) {
         self.engine.on_given_up(run);
@@ -144,7 +145,7 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.with()
     }
 
-    /// Like [`Self::cx`], without another look at the clock: for further uses right after one.
+    /// Like [`Self::cx`], without a new reading of the clock: for further uses right after one.
     #[inline]
     pub fn cx_again(&mut self) -> Cx<'_> {
         self.engine.cx_again()
@@ -159,8 +160,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.buf(len)
     }
 
-    /// Issues a request; see [`Cx::call`]. Its end comes to the function of
-    /// [`Self::on_completion`], with `tag` and both msgbufs.
+    /// Issues a request; see [`Cx::call`]. The function of [`Self::on_completion`] gets its end,
+    /// with `tag` and both msgbufs.
     ///
     /// # Errors
     /// As for [`Cx::call`].
@@ -223,41 +224,41 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.sessions()
     }
 
-    /// How many sessions are connecting or open.
+    /// The number of sessions that are connecting or open.
     pub fn session_count(&self) -> usize {
         self.engine.session_count()
     }
 
-    /// Ends a session. Its calls end with an error; the other side gets to know. False if it had
+    /// Ends a session. Its calls end with an error, and its peer gets a message. False if it had
     /// ended.
     pub fn disconnect(&mut self, session: Session) -> bool {
         self.engine.disconnect(session)
     }
 
-    /// Changes the congestion control of the requests that this side issues on a session. It starts
-    /// at line rate, knowing nothing. False if the session has ended.
+    /// Changes the congestion control of the requests that this side issues on a session. The
+    /// scheme starts at line rate, without any samples. False if the session has ended.
     pub fn set_scheme(&mut self, session: Session, scheme: Scheme) -> bool {
         self.engine.set_scheme(session, scheme)
     }
 
     /// Gives a session a congestion control scheme of the user's own; [`Self::set_scheme`] is for
-    /// those that there are. False if the session has ended.
+    /// the built-in ones. False if the session has ended.
     pub fn set_own_scheme(&mut self, session: Session, scheme: Box<dyn CongestionControl>) -> bool {
         self.engine.control(session, scheme)
     }
 
-    /// Leaves these steps out from now on, for sessions without congestion (eRPC §5.2.2).
+    /// Skips these steps from now on, for sessions without congestion (eRPC §5.2.2).
     pub fn set_bypasses(&mut self, bypasses: Bypasses) {
         self.engine.set_bypasses(bypasses);
     }
 
-    /// The steps that are left out now.
+    /// The steps that are skipped now.
     pub fn bypasses(&self) -> Bypasses {
         self.engine.bypasses()
     }
 }
 
-/// Time, and what was counted.
+/// Time, and counters.
 impl<T: Open, App> Rpc<T, App> {
     /// The time now, from the endpoint's clock.
     #[inline]
@@ -286,32 +287,32 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.histograms()
     }
 
-    /// Calls that have not ended, those included that wait and those that were cancelled and await
-    /// the server's word.
+    /// Calls that have not ended: also those that wait, and cancelled ones that await the server's
+    /// answer.
     pub fn call_count(&self) -> usize {
         self.engine.call_count()
     }
 
-    /// Hands every round trip that was measured since to `each`, without the time in the server.
-    /// The first call begins to keep them. For measurements, which want more than the average of
-    /// [`SessionInfo::rtt`].
+    /// Passes to `each` every round trip that was measured since the last call, without the time in
+    /// the server. The endpoint keeps them only after the first call. For measurements, which need
+    /// more than the average of [`SessionInfo::rtt`].
     pub fn take_rtts(&mut self, each: impl FnMut(Nanos)) {
         self.engine.take_rtts(each);
     }
 
-    /// Bytes of large requests of all sessions that are there in part (rule S14).
+    /// Bytes of large requests of all sessions that have arrived in part (rule S14).
     pub fn receiving(&self) -> u64 {
         self.engine.receiving()
     }
 
-    /// Bytes of msgbufs that are in use, their headers included, and how many there are.
+    /// Bytes of msgbufs in use, with their headers, and their number.
     pub fn pool_use(&mut self) -> (usize, usize) {
         self.engine.pool_use()
     }
 }
 
 impl<T: Open, App> Rpc<T, App> {
-    /// The protocol itself, for experiments that change more of it than a user can.
+    /// The protocol itself, for experiments that change more of it than users can.
     #[doc(hidden)]
     pub fn engine_mut(&mut self) -> &mut Engine<T, TscClock, App> {
         &mut self.engine

@@ -1,5 +1,5 @@
 //! The endpoint's side of its handshakes: offers and descriptors for its transport, commands for
-//! the control thread. `dunlin_control::Handshake`, which the simulator runs too, decides on the
+//! the control thread. `dunlin_control::Handshake`, which the simulator runs too, decides the
 //! steps. Called by `rpc.rs`.
 
 use std::os::fd::OwnedFd;

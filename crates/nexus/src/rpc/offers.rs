@@ -1,5 +1,5 @@
-//! Translation between the words of the control plane and those of the transports: identities of
-//! peers, offers, and reasons for refusal. Pure; called by `handshakes.rs` and `rpc.rs`.
+//! Translation between the types of the control plane and those of the transports: identities of
+//! peers, offers, and reasons for refusal. No I/O; called by `handshakes.rs` and `rpc.rs`.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use dunlin_wire::control::{EndpointIndex, RefuseCode};
 
 use crate::transports::Open;
 
-/// The other endpoint, as transports are told of it.
+/// The other endpoint, in the form for transports.
 pub(super) fn info_of(peer: &PeerIdentity) -> PeerInfo {
     PeerInfo {
         endpoint: peer.endpoint,
@@ -22,7 +22,7 @@ pub(super) fn info_of(peer: &PeerIdentity) -> PeerInfo {
     }
 }
 
-/// Where the other endpoint is, for a reader of what this process shows.
+/// The place of the other endpoint, for a reader of this process's counters.
 pub(super) fn place_of((nexus, index): (Option<SocketAddr>, Option<EndpointIndex>)) -> Whereabouts {
     Whereabouts {
         nexus,
@@ -30,7 +30,7 @@ pub(super) fn place_of((nexus, index): (Option<SocketAddr>, Option<EndpointIndex
     }
 }
 
-/// A transport's offer, or answer, as messages carry it.
+/// A transport's offer or answer, in the form for messages.
 pub(super) fn wrapped<T: Open>(offer: Offer) -> TransportOffers<OwnedFd> {
     let parts = T::parts(offer).into_iter();
     let wrapped = parts.map(|(kind, Offer { bytes, fds })| TransportOffer { kind, bytes, fds });
@@ -40,7 +40,7 @@ pub(super) fn wrapped<T: Open>(offer: Offer) -> TransportOffers<OwnedFd> {
 /// The part of an offer, or of an answer, that this transport can read.
 ///
 /// # Errors
-/// `Unreachable` if it can read nothing of it, `Sizes` if it is too much.
+/// `Unreachable` if it can read no part of it, `Sizes` if it is too long.
 pub(super) fn unwrapped<T: Open>(
     transports: TransportOffers<OwnedFd>,
 ) -> Result<Offer, ConnectError> {
@@ -49,7 +49,7 @@ pub(super) fn unwrapped<T: Open>(
     T::whole(parts.collect())
 }
 
-/// The code with which the other side, or the user, learns of a transport's error.
+/// The code for a transport's error that the other side, or the user, gets.
 pub(super) fn code_of(error: &ConnectError) -> RefuseCode {
     match error {
         ConnectError::Unreachable => RefuseCode::NoCommonTransport,

@@ -1,4 +1,4 @@
-//! The time that an endpoint takes to publish its counters. It prints, so it is run by hand.
+//! The time of one publication of an endpoint's counters. The test prints it, so it is run by hand.
 
 use std::time::Instant;
 
@@ -6,11 +6,11 @@ use dunlin_transport::shm::Shm;
 
 use super::*;
 
-/// Publications that are timed together, and times of them.
+/// Publications that are timed together, and the number of such timings.
 const TOGETHER: u32 = 200;
 const RUNS: usize = 25;
 
-/// An endpoint with so many sessions, and their other sides.
+/// An endpoint with this number of sessions, and the endpoint of their peers.
 fn endpoint(sessions: usize) -> [Rpc<Shm, ()>; 2] {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let server = nexus.endpoint_builder().index(1).build(()).unwrap();

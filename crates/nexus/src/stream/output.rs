@@ -1,9 +1,9 @@
-//! The bytes that wait to be sent over one control connection, in one buffer, and the descriptors
-//! that go with some of them.
+//! The bytes that wait to be sent over one control connection, in one buffer, with the descriptors
+//! of some frames.
 //!
-//! Invariants: the buffer is the whole cost of short frames, so a peer that does not read costs no
-//! more than is counted; descriptors leave with the first byte of their frame (rule C3), and a call
-//! of the kernel sends those of one frame. Called by `stream.rs`.
+//! Invariants: short frames cost no memory outside the buffer, so a peer that does not read costs
+//! no more than is counted; descriptors leave with the first byte of their frame (rule C3), and one
+//! system call sends those of one frame. Called by `stream.rs`.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,13 +14,13 @@ use crate::ffi::socket;
 /// Capacity that an empty buffer keeps for the next frames.
 const KEPT: usize = 4096;
 
-/// The bytes that wait, with their descriptors.
+/// The waiting bytes, with their descriptors.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
-    /// The first of `bytes` that has not been sent.
+    /// The place of the first byte that has not been sent.
     at: usize,
-    /// Descriptors, and where in `bytes` their frames begin, in order.
+    /// Descriptors, each with the place in `bytes` where their frame begins, in order.
     fds: VecDeque<(usize, Vec<OwnedFd>)>,
 }
 
@@ -36,7 +36,7 @@ impl Output {
 
     /// Appends a frame.
     pub(super) fn push(&mut self, frame: &[u8], fds: Vec<OwnedFd>) {
-        // What was sent makes room once it is half of the buffer, so each byte moves once at most.
+        // Sent bytes make room once they are half of the buffer, so each byte moves once at most.
         if self.at > self.len() {
             self.forget_sent();
         }
@@ -46,7 +46,8 @@ impl Output {
         self.bytes.extend_from_slice(frame);
     }
 
-    /// Sends what the socket takes, or as much of it as may go with one set of descriptors.
+    /// Sends as much as the socket takes, up to the bytes that one set of descriptors may
+    /// accompany.
     ///
     /// # Errors
     /// The kernel's.
@@ -57,7 +58,7 @@ impl Output {
         let fds = with.map_or(&[][..], |(_, fds)| fds);
         let sent = socket::send(socket, &self.bytes[self.at..end], fds)?;
         if with.is_some() {
-            // They went with the first byte; the receiver has its own now.
+            // They went with the first byte; the receiver has its own copies now.
             self.fds.pop_front();
         }
         self.at += sent;

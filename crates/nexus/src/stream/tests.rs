@@ -95,7 +95,7 @@ fn descriptors_stay_with_their_frame() {
     socket::send(theirs.as_fd(), &heartbeat(1), &[fd()]).unwrap();
     socket::send(theirs.as_fd(), &heartbeat(2), &[]).unwrap();
     socket::send(theirs.as_fd(), &heartbeat(3), &[fd(), fd()]).unwrap();
-    // The kernel may deliver a frame without descriptors together with the next one, never a
+    // The kernel may deliver a frame without descriptors together with the next one, but never a
     // frame before its descriptors.
     let mut expected = [1, 0, 2].into_iter();
     while expected.len() > 0 {
@@ -124,7 +124,7 @@ fn output_waits_for_the_reader_and_is_bounded() {
     let (mut theirs, mut stream) = pair();
     let frame = heartbeat(1);
     let mut queued = 0;
-    // The socket's own buffer is filled first.
+    // The socket's own buffer fills first.
     while stream.queue(&frame, Vec::new()).is_ok() {
         stream.flush().unwrap();
         queued += 1;
@@ -169,8 +169,8 @@ fn descriptors_leave_with_their_frame_when_the_socket_was_full() {
     stream.queue(&plain, Vec::new()).unwrap();
     stream.queue(&plain, vec![fd(), fd()]).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    // No more than what comes before them is read without room for descriptors, which would lose
-    // them.
+    // The stream reads no more than the bytes before them while it has no room for descriptors,
+    // because the kernel would discard them.
     let mut bytes = vec![0; before];
     while before > 0 {
         match theirs.read(&mut bytes[..before]) {

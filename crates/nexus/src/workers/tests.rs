@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use super::*;
 
-/// A job that adds itself to a sum, perhaps after waiting for leave.
+/// A job that adds itself to a sum, perhaps after waiting for permission.
 struct Sum {
     value: u64,
     into: Arc<AtomicU64>,

@@ -54,7 +54,7 @@ impl Subscriber for Ear {
     fn exit(&self, _: &Id) {}
 }
 
-/// Waits until something of this level is heard that has these words.
+/// Waits until an event of this level with these words has come.
 fn hear(level: Level, words: &str, mut meanwhile: impl FnMut()) {
     for _ in 0..2_000 {
         let heard = HEARD.lock().unwrap();

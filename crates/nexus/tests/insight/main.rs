@@ -1,4 +1,5 @@
-//! A process that shows itself is read from elsewhere as it is read here; one that hides says so.
+//! The counters of a process read the same from another process as within it; a hidden process says
+//! so.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -41,7 +42,7 @@ fn nothing_is_read_unless_it_was_switched_on() {
     assert!(nexus.snapshot().is_some(), "here it is read");
 }
 
-/// All that a connection with a session in it can read, as fast as it is answered.
+/// All bytes that a connection with a session can read, as fast as the answers come.
 fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     let mut out = [0; MAX_FRAME];
@@ -93,7 +94,8 @@ fn everything(address: std::net::SocketAddr) -> Vec<u8> {
     unreachable!("a file ends")
 }
 
-/// The trace holds data of packets, and a row the address of a peer: neither is a counter.
+/// A trace holds data of packets, and a row the address of a peer: neither may be read as a
+/// counter.
 #[test]
 fn no_packets_and_no_addresses_are_read_over_the_control_plane() {
     const ECHO: ReqType = ReqType(1);

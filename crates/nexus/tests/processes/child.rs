@@ -17,7 +17,7 @@ use super::{BACKGROUND, NEVER, REVERSE, endpoint, exchange, issue};
 
 const VARIABLE: &str = "DUNLIN_TEST_CHILD";
 
-/// Transports that a child can be told to use.
+/// Transports that a child can use.
 pub(super) trait Named: Open {
     const NAME: &'static str;
 }
@@ -59,7 +59,8 @@ impl Server {
         Self::spawn(this, format!("server {} {address} {limits}", T::NAME))
     }
 
-    /// Starts a client that keeps asking the server at this address for what never comes.
+    /// Starts a client that asks the server at this address again and again for an answer that
+    /// never comes.
     pub(super) fn client<T: Named>(server: SocketAddr) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("client {} {server}", T::NAME))
@@ -183,7 +184,7 @@ fn expect(lines: &mut impl BufRead, word: &str) -> String {
     }
 }
 
-/// The child's whole life, if this process is one.
+/// Runs as a child, if this process is one.
 pub(super) fn main_if_asked() {
     let Ok(asked) = std::env::var(VARIABLE) else {
         return;
@@ -206,8 +207,9 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
     }
 }
 
-/// `descriptors=N`: of the process; `links=N`: of its nexus; `timeout=N`: of its failure detector,
-/// in milliseconds; `taken=1`: all descriptors that are left are taken once it serves.
+/// `descriptors=N`: limit of the process; `links=N`: limit of its nexus; `timeout=N`: that of its
+/// failure detector, in milliseconds; `taken=1`: the child takes all remaining descriptors once it
+/// serves.
 #[derive(Default)]
 struct Limits {
     descriptors: Option<u64>,
@@ -333,6 +335,6 @@ pub(super) fn limit_descriptors(wanted: u64) {
 
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // The parent may be gone; then no process reads this.
+    // The parent may be gone, so no process may read this.
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
 }

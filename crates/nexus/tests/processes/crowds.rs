@@ -1,5 +1,5 @@
-//! More connections than a server takes, from processes that all do what they should, from some
-//! that do nothing, and from some that take all that they can get.
+//! More connections than a server takes: from processes that behave, from some that do nothing, and
+//! from some that take all that they can get.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ use super::floods::Ending;
 use super::hostile::connect;
 use super::{App, REVERSE, endpoint, exchange};
 
-/// Enough for the largest crowd, as most systems allow it.
+/// Enough for the largest crowd; most systems allow it.
 const DESCRIPTORS: u64 = 10_000;
 
 /// Time-out of processes with thousands of connections: they share two cores with other tests.
@@ -29,8 +29,8 @@ const PATIENT: Duration = Duration::from_secs(10);
 /// One crowd at a time, for the same reason.
 static CROWDED: Mutex<()> = Mutex::new(());
 
-/// As many clients as there are to be, in one process and over TCP: a nexus makes a connection for
-/// each list of addresses.
+/// A crowd of clients, in one process and over TCP: a nexus makes a connection for each list of
+/// addresses.
 struct Crowd {
     rpc: Rpc<Udp, App>,
     sessions: Vec<Session>,
@@ -59,7 +59,7 @@ impl Crowd {
         }
     }
 
-    /// Runs until all have a session or none.
+    /// Runs until each has a session or has failed.
     fn settle(&mut self) {
         let all = self.sessions.len();
         self.rpc.run_until(|rpc| rpc.app().events.len() >= all);
@@ -73,7 +73,7 @@ impl Crowd {
         self.rpc.app().events.iter().filter_map(is_open).collect()
     }
 
-    /// Every session that was made still works, after a while.
+    /// Checks that every session still works, after a while.
     fn check(&mut self) {
         self.rpc.run_for(Duration::from_millis(1_500));
         assert_eq!(self.rpc.app().events.len(), self.sessions.len());
@@ -101,7 +101,7 @@ fn server(links: u16) -> Server {
 
 fn was_sent_away(mut stream: TcpStream) -> bool {
     let mut bytes = Vec::new();
-    // The end may be a reset, after what was sent.
+    // The connection may end with a reset, after the sent bytes.
     let _ = stream.read_to_end(&mut bytes);
     let reason = GoodbyeReason::TooManyConnections;
     bytes.ends_with(&frame(&Message::Goodbye { reason }))
@@ -110,12 +110,12 @@ fn was_sent_away(mut stream: TcpStream) -> bool {
 /// A connection that has said hello.
 fn greeted(address: SocketAddr) -> TcpStream {
     let mut stream = connect(address);
-    // It may have been sent away already.
+    // The server may have sent it away already.
     let _ = stream.write_all(&frame(&hello(1)));
     stream
 }
 
-/// Connects a session beside whatever else there is, and uses it.
+/// Connects a session among the crowd, and uses it.
 fn visit(address: SocketAddr) -> Duration {
     let nexus = Nexus::bind("0.0.0.0:0").unwrap();
     let mut rpc = endpoint::<Udp>(&nexus);
@@ -141,7 +141,7 @@ fn of_two_thousand_clients_a_server_takes_as_many_as_it_may_and_loses_none() {
     let mut crowd = Crowd::new(server.address, 2000, Duration::from_secs(12));
     crowd.settle();
     assert_eq!(crowd.open().len(), 512);
-    // The last few failures are remembered.
+    // The endpoint remembers only the last few failures.
     let failures = crowd.sessions.iter().filter_map(|s| crowd.rpc.failure(*s));
     let failures: Vec<_> = failures.collect();
     assert!(!failures.is_empty());
@@ -205,8 +205,8 @@ fn five_hundred_floods_end_no_session() {
     assert_eq!(rpc.app().events.len(), 1, "{:?}", rpc.app().events);
 }
 
-/// Acknowledges every heartbeat that has come over these connections, and does no more, until
-/// `over`. Returns how many of them have been sent away.
+/// Acknowledges every heartbeat that has come over these connections, and does nothing else, until
+/// `over`. Returns the number of those that the server has sent away.
 fn idle_until(over: &AtomicBool, streams: &mut [TcpStream]) -> usize {
     let mut inputs = vec![Vec::new(); streams.len()];
     let mut sent_away = vec![false; streams.len()];

@@ -33,7 +33,7 @@ fn killed_server<T: Named>() {
         assert!(ended_by_failure(done.result), "{:?}", done.result);
         assert!(killed.elapsed() < TIMEOUT);
         assert_eq!(rpc.session_count(), 0);
-        // The same address, another process.
+        // Another process at the same address.
         drop(server);
         server = Server::start::<T>(address.port());
         session = rpc.connect_blocking(address).unwrap();
@@ -64,7 +64,7 @@ fn stopped_server<T: Named>() {
     assert!(ended_by_failure(done.result), "{:?}", done.result);
     rpc.run_for(Duration::from_secs(3).saturating_sub(stopped.elapsed()));
     server.signal(libc::SIGCONT);
-    // Its side of the old session is reset, and it serves new ones.
+    // The stopped server finds its side of the old session reset, and serves new ones.
     assert_eq!(server.expect("closed"), format!("{:?}", CloseReason::Reset));
     let session = rpc.connect_blocking(server.address).unwrap();
     exchange(&mut rpc, session, REVERSE);
@@ -80,7 +80,7 @@ fn a_stopped_server_fails_its_calls_in_time_and_is_reset_over_shared_memory() {
     stopped_server::<Shm>();
 }
 
-/// A client ends in the middle of a call; the server gives its session back and goes on.
+/// A client ends in the middle of a call; the server frees its session and goes on.
 fn leaving_client<T: Named>() {
     let mut server = Server::start::<T>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
@@ -102,7 +102,7 @@ fn leaving_client<T: Named>() {
     );
 }
 
-/// A client is killed in the middle of its calls: the same, but without a goodbye.
+/// A client is killed in the middle of its calls, so the server gets no goodbye.
 fn killed_client<T: Named>() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = endpoint::<T>(&nexus);
@@ -149,7 +149,7 @@ fn killed_under_load<T: Named>() {
     let mut fds = None;
     for kill in 0_u64..kills {
         let client = Server::load::<T>(nexus.address());
-        // From the middle of the handshake to the middle of the load.
+        // At a time between the middle of the handshake and the middle of the load.
         let micros = kill.wrapping_mul(2_654_435_761) % 20_000;
         rpc.run_for(Duration::from_micros(micros));
         client.signal(libc::SIGKILL);
@@ -159,7 +159,7 @@ fn killed_under_load<T: Named>() {
         });
         exchange(&mut rpc, kept, REVERSE);
         let now = std::fs::read_dir("/proc/self/fd").unwrap().count();
-        // Other tests of this process have descriptors too; a leak grows with every kill.
+        // Other tests of this process use descriptors too; a leak would grow with every kill.
         let first = *fds.get_or_insert(now);
         assert!(
             now < first + 100,
@@ -181,7 +181,7 @@ fn clients_killed_under_load_leave_nothing_over_shared_memory() {
     killed_under_load::<Shm>();
 }
 
-/// Visitors that have disconnected are gone for good when they are killed: their places are free.
+/// When visitors that have disconnected are killed, their places are free again.
 #[test]
 fn places_of_dead_visitors_are_used_again() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();

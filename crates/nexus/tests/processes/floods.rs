@@ -1,5 +1,5 @@
-//! Peers that ask without end, with or without reading the answers: others find the control thread
-//! as quick as ever, and its memory stays small.
+//! Peers that ask without end, and read the answers or do not: the control thread serves others as
+//! quickly as ever, and its memory stays small.
 
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -14,18 +14,18 @@ use super::child::Server;
 use super::exchange;
 use super::hostile::Scene;
 
-/// Peers that never read what they ask for. The kernel takes some megabytes of answers for each
-/// before any wait in the server, so they are few.
+/// Peers that never read their answers. The kernel takes some megabytes of answers for each before
+/// any wait in the server, so they are few.
 const DEAF: usize = 4;
 
-/// After this time without a byte that the server reads of them, it reads no more.
+/// If the server reads no byte of theirs for this time, it has stopped reading.
 const SILENCE: Duration = Duration::from_millis(300);
 
 /// A server that still reads after this long never stops.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Bytes of buffers that a link may cost before nothing more of it is read: 256 KiB, in a buffer
-/// that grows by doubling, and what was read and not looked at.
+/// Bytes of buffers that a link may cost before the server reads no more of it: 256 KiB, in a
+/// buffer that grows by doubling, and the bytes that were read but not handled.
 const COST_KIB: usize = 2 * 256 + 64;
 
 /// Makes a connection's receive buffer so small that unread answers wait in the server.
@@ -85,7 +85,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Sessions of others live through it, and new ones are made beside it.
+/// Sessions of others live through a flood, and new ones are made during it.
 fn lives_through(count: usize, question: &[u8]) {
     let mut scene = Scene::new();
     let address = scene.address();

@@ -1,5 +1,5 @@
-//! A forger that knows the token of a session: a call that it leads astray is right, or ends with
-//! an error, and never hangs (rule S11).
+//! A forger that knows the token of a session: a call that it disturbs gives the right result or
+//! ends with an error, and never hangs (rule S11).
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
 use super::child::Server;
 use super::{App, REVERSE, SLOW, exchange, run_within, serve_all};
 
-/// The 29th account in vain ends a call: one second, then an eighth of one each, and the time of
-/// the handler; and what a busy machine adds.
+/// The 29th account in vain ends a call: the first comes after one second, each other an eighth of
+/// one later; the rest is for the handler and a busy machine.
 const LIMIT: Duration = Duration::from_secs(9);
 
 /// A UDP port that was free a moment ago.
@@ -23,7 +23,7 @@ fn free_port() -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// An endpoint that a forger can send to, and its port.
+/// An endpoint to which a forger can send, and its port.
 fn target() -> (Rpc<Udp, App>, u16) {
     let port = free_port();
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
@@ -69,7 +69,7 @@ fn no_call_hangs_while_a_forger_sends_to_both_processes() {
                 .unwrap();
             rpc.run_once();
             run_within(&mut rpc, LIMIT, "a call that is attacked", |rpc| {
-                // CANCELs end calls at once, so they come in some calls alone.
+                // CANCELs end calls at once, so only some calls get them.
                 for kind in KINDS {
                     let (names, ports) = match kind {
                         PacketType::Cancel if req % 4 != 3 => continue,
@@ -104,7 +104,7 @@ fn a_call_whose_response_a_forger_begins_ends() {
     let session = rpc.connect_blocking(server.address).unwrap();
     let offer = rpc.engine_mut().lifecycle().offer_of(session).unwrap();
     let data_size = rpc.session_info(session).unwrap().data_size;
-    // Three packets, as the forger will not have it.
+    // Three packets; the forger claims another number.
     let says = format!("300 {}", 3 * data_size);
     let request = rpc.cx().copy(says.as_bytes()).unwrap();
     let response = rpc.buf(3 * data_size as usize).unwrap();

@@ -14,7 +14,7 @@ use dunlin_wire::control::{GoodbyeReason, Message};
 use super::child::Server;
 use super::{App, REVERSE, endpoint, exchange};
 
-/// A server in another process and a client whose session must not notice anything.
+/// A server in another process, and a client whose session must not be disturbed.
 pub(super) struct Scene {
     pub(super) server: Server,
     pub(super) rpc: Rpc<Udp, App>,
@@ -38,7 +38,7 @@ impl Scene {
         self.server.address
     }
 
-    /// The session works, and so does a new one.
+    /// Checks that the session works, and a new one too.
     pub(super) fn check(&mut self) {
         exchange(&mut self.rpc, self.session, REVERSE);
         let fresh = self.rpc.connect_blocking(self.server.address).unwrap();
@@ -56,7 +56,7 @@ pub(super) fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Everything until the other side closes; panics if it does not.
+/// All bytes until the other side closes; panics if it does not.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -172,7 +172,7 @@ fn a_peer_that_asks_and_never_reads_is_cut_off() {
     stream.write_all(&frame(&hello(1))).unwrap();
     let many = lookup().repeat(1_000);
     let start = Instant::now();
-    // It acknowledges no heartbeats either, so it ends within a second in any case.
+    // It acknowledges no heartbeats either, so it must end within a second.
     while stream.write_all(&many).is_ok() {
         assert!(
             start.elapsed() < Duration::from_secs(10),

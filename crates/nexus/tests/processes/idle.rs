@@ -21,7 +21,7 @@ fn idle<T: Named>() {
         rpc.wait_connected(*session).unwrap();
         exchange(&mut rpc, *session, REVERSE);
     }
-    // What was used is held for a second; then there is nothing left to do.
+    // The server holds responses for a second; then it has nothing left to do.
     rpc.run_for(Duration::from_millis(1_500));
     let span = Duration::from_secs(2);
     // The same work takes several times as long on a machine that other tests keep busy: one calm
@@ -71,8 +71,8 @@ fn an_idle_server_uses_less_than_a_hundredth_of_a_core_over_both() {
     idle::<Auto>();
 }
 
-/// RPCs that come just when the server, or the client itself, is about to block. A wake-up that is
-/// lost costs a retransmission, milliseconds later; so does a busy machine, but seldom.
+/// Makes RPCs just when the server, or the client itself, is about to block. A lost wake-up costs a
+/// retransmission, milliseconds later; a busy machine can cost one too, but seldom.
 fn edge<T: Named>() {
     let server = Server::start::<T>(0);
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();

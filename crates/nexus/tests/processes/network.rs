@@ -16,7 +16,7 @@ use super::{App, NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, i
 /// `core` tests the detector itself to the nanosecond.
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Loses everything that one end sends: it goes to a host that is not there.
+/// Loses all packets that one end sends: they go to a host that does not exist.
 fn lose(from: &Host, to: &Host) {
     let (to, nobody) = (to.address, "02:00:00:00:00:99");
     from.ip(&format!(

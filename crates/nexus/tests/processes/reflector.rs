@@ -1,4 +1,4 @@
-//! A peer that has its answers sent to a third host (rule C12).
+//! A peer that tries to have its answers sent to a third host (rule C12).
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn no_packet_goes_to_an_address_that_is_not_the_peers_own() {
     let (third, own) = (third(), UdpSocket::bind("127.0.0.1:0").unwrap());
     let refusals = [
         (Features::FOREIGN, RefuseCode::ForeignAddress),
-        // A peer of an earlier release knows no such code.
+        // A peer of an earlier release does not know this code.
         (Features::INQUIRY, RefuseCode::NoCommonTransport),
     ];
     for (features, code) in refusals {
@@ -62,7 +62,7 @@ fn no_packet_goes_to_an_address_that_is_not_the_peers_own() {
     }
 }
 
-/// A client whose packets are to go to another address than it connects from.
+/// A client whose packets should go to another address than the one from which it connects.
 fn elsewhere(server: SocketAddr) -> Result<(), dunlin_nexus::ConnectError> {
     let nexus = Nexus::builder().without_unix(true);
     let nexus = nexus.advertise([127, 0, 0, 3].into());

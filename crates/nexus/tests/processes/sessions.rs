@@ -1,4 +1,4 @@
-//! Sessions come and go, within a process and between processes.
+//! Sessions open and end, within a process and between processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -156,7 +156,8 @@ fn clean_disconnect<T: Open>() {
                 assert!(rpc.disconnect(session));
                 rpc.run_once();
             }
-            // Given up before it was connected, at any moment of the handshake.
+            // The client gives the session up before it is connected, at any moment of the
+            // handshake.
             for micros in 0..20 {
                 let session = rpc.connect(server.address()).unwrap();
                 rpc.run_for(Duration::from_micros(micros * 40));

@@ -1,4 +1,4 @@
-//! Handlers that take longer than the failure timeout: their process lives, and says so over the
+//! Handlers that take longer than the failure timeout: their process lives, and answers so over the
 //! control connection (rule C11).
 
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use dunlin_transport::udp::Udp;
 use super::child::{Named, Server};
 use super::{REVERSE, SLOW, endpoint, exchange, finish, issue};
 
-/// A handler that takes the milliseconds it is asked for, called by a process whose failure timeout
-/// is `timeout`.
+/// A handler that takes the requested milliseconds, called by a process whose failure timeout is
+/// `timeout`.
 fn slow_handler<T: Named>(says: &str, timeout: Duration) {
     let server = Server::start::<T>(0);
     let nexus = Nexus::builder()

@@ -1,5 +1,5 @@
-//! A peer that speaks the control protocol byte by byte, and so can offer whatever address it
-//! likes and leave out what a real peer would say.
+//! A peer that writes the control protocol byte by byte, so it can offer any address and leave out
+//! messages that a real peer would send.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -18,14 +18,14 @@ use super::hostile::connect;
 pub(super) const NUMBER: SessionNum = SessionNum(7);
 pub(super) const TOKEN: Token = Token(0x5eed);
 
-/// A connection that has been greeted.
+/// A connection on which both sides have said hello.
 pub(super) struct Stranger {
     stream: TcpStream,
     read: Vec<u8>,
     attempts: u64,
 }
 
-/// A session that it was granted, as packets to the server name it, and where they go.
+/// A session that the server has granted, by its name in packets to the server, and their address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     pub(super) session: SessionNum,

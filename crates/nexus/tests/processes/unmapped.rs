@@ -1,4 +1,4 @@
-//! Data by reference that the receiver cannot map, because the system or its own limit says so: the
+//! Data by reference that the receiver cannot map, because of the system or its own limit: the
 //! sender puts it into the ring, and the session lives.
 
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn exchange_large(rpc: &mut Rpc<Shm, App>, session: Session) {
     assert!(done.response.data() == reversed);
 }
 
-/// Lets a process have no more address space than it has.
+/// Forbids a process more address space than it has.
 fn forbid_mapping(process: u32) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmSize:"));
@@ -60,7 +60,7 @@ fn a_server_that_can_map_nothing_gets_data_in_the_ring() {
     let mut rpc = endpoint::<Shm>(&nexus);
     let session = rpc.connect_blocking(server.address).unwrap();
     exchange(&mut rpc, session, REVERSE);
-    // The server has the memory that it needs from then on, and has mapped another client's.
+    // From then on the server has the memory that it needs, and has mapped another client's.
     let mut first = endpoint::<Shm>(&nexus);
     let warm = first.connect_blocking(server.address).unwrap();
     exchange_large(&mut first, warm);

@@ -8,7 +8,7 @@ use crate::ffi::socket::own_uid;
 /// The user that connects: one without rights.
 const STRANGER: u32 = 65_534;
 
-/// Connects as a user, and asks from the other end which one that was.
+/// Connects as a user, and returns the user that the other end finds.
 fn found(at: &str, user: u32) -> Option<u32> {
     let listener = TcpListener::bind(at).unwrap();
     let address = listener.local_addr().unwrap();

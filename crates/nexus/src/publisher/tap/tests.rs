@@ -1,4 +1,4 @@
-//! A trace has of a packet exactly what core shows of it.
+//! A trace has exactly those bytes of a packet that core passes.
 
 use std::sync::Arc;
 
