@@ -4,14 +4,14 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `plan.rs` | what a seed decides |
-//! | `ledger.rs` | every call with its runs and its end, and what must hold |
+//! | `plan.rs` | the decisions of a seed |
+//! | `ledger.rs` | every call with its runs and its end, and the laws for them |
 //! | `desk.rs` | wishes of processes that the world grants: sessions, look-ups |
 //! | `client.rs`, `server.rs` | the processes |
 //! | `stage.rs`, `faults.rs` | the control plane and the faults, in place of a nexus |
 //! | `run.rs` | the run of a seed |
 //!
-//! Sessions begin and end as the stage says: `cluster` tests the handshake. Requests, answers,
+//! The stage decides when sessions begin and end: `cluster` tests the handshake. Requests, answers,
 //! deadlines and cancellations are the endpoint's own.
 
 mod client;

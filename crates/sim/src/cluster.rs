@@ -1,8 +1,9 @@
-//! A cluster of endpoints with a workload and checkers: what the simulated world runs to test the
+//! A cluster of endpoints with a workload and checkers, which the simulated world runs to test the
 //! protocol (design §13).
 //!
 //! Each process issues calls of every kind to the others and serves theirs; sessions go both ways,
-//! end, and are opened again. The ledger sees all of it and knows what may happen. Called by `run`.
+//! end, and are opened again. The ledger sees all of it and knows which ends are allowed. Called by
+//! `run`.
 
 mod app;
 mod commands;
@@ -46,8 +47,8 @@ pub struct RpcCluster {
 }
 
 impl RpcCluster {
-    /// A cluster for `plan` whose endpoints have `config`. `traced`: keep notes for a trace. What
-    /// its processes do is noted in `record`.
+    /// A cluster for `plan` whose endpoints have `config`. `traced`: keep notes for a trace.
+    /// `record` gets the facts of its processes.
     pub(crate) fn new(
         plan: Plan,
         config: Config,
@@ -72,7 +73,7 @@ impl RpcCluster {
         }
     }
 
-    /// The part of the run that processes are in.
+    /// The part of the run in which the processes are.
     pub fn phase(&self) -> Phase {
         self.shared.lock().phase
     }
@@ -84,7 +85,7 @@ impl RpcCluster {
         ledger.lossy = lossy;
     }
 
-    /// From `at` on, no process has a reason to take another one for dead.
+    /// Notes that from `at` on no process has a reason to take another one for dead.
     pub fn trust_from(&mut self, at: Nanos) {
         self.shared.lock().trusted_from = at;
     }

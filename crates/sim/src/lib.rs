@@ -10,8 +10,8 @@
 //! | [`channel`] | the run of a seed with channels, against servers that fail |
 //! | [`scenario`] | loads whose rates and latencies are measured |
 //!
-//! Invariants: one seed is one run. Nothing here reads a clock, an environment or an address, and
-//! nothing iterates over a container whose order is not fixed.
+//! Invariants: one seed is one run. No code here reads a clock, an environment or an address, or
+//! iterates over a container whose order is not fixed.
 #![forbid(unsafe_code)]
 
 pub mod channel;

@@ -3,12 +3,12 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `clock.rs`, `events.rs`, `rng.rs` | time, the queue of what is due, randomness from a seed |
-//! | `net.rs` | hosts, ports, frames under way, and what goes wrong with them |
+//! | `clock.rs`, `events.rs`, `rng.rs` | time, the queue of events, randomness from a seed |
+//! | `net.rs` | hosts, ports, frames under way, and their faults |
 //! | `hosts.rs` | processes: when they run, pause, crash and start; their control connections |
 //! | `hostile.rs` | frames that no endpoint sent |
-//! | `trace.rs`, `packets.rs` | the last things that happened, in words |
-//! | `record.rs` | everything that happened, as a digest, to compare two runs |
+//! | `trace.rs`, `packets.rs` | the last events, in words |
+//! | `record.rs` | all events, as a digest, to compare two runs |
 //!
 //! Invariant: only `hostile.rs` and `packets.rs` know the format of packets. Called by `cluster`
 //! and `scenario`.

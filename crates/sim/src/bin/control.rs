@@ -1,5 +1,5 @@
-//! Runs the sweep that default congestion control must pass. Exit status 1: something is not as it
-//! must be; 2: wrong arguments.
+//! Runs the sweep that default congestion control must pass. Exit status 1: a run misses its
+//! limits; 2: wrong arguments.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -132,7 +132,7 @@ fn point(text: &str) -> Result<Case, String> {
     }
 }
 
-/// True if all is as it must be.
+/// True if all runs are within their limits.
 fn run(arguments: &Arguments) -> bool {
     let points: Vec<Case> = match arguments.only {
         Some(case) => vec![case],
@@ -172,7 +172,7 @@ fn run(arguments: &Arguments) -> bool {
     out.faulty == 0
 }
 
-/// Points that differ in switch memory alone, each with the least of it first.
+/// Groups of points that differ only in switch memory, each in order of rising memory.
 fn groups(mut points: Vec<Case>) -> Vec<Vec<Case>> {
     let but_memory = |case: &Case| Case {
         buffer_kb: 0,
@@ -183,7 +183,7 @@ fn groups(mut points: Vec<Case>) -> Vec<Vec<Case>> {
     points.chunk_by(same).map(<[Case]>::to_vec).collect()
 }
 
-/// All seeds of a point. `before`: those of the same point with less switch memory.
+/// The rows of all seeds of a point. `before`: those of the same point with less switch memory.
 fn rows(
     point: &Case,
     before: &[Row],
@@ -221,7 +221,7 @@ impl Output {
         }
     }
 
-    /// All seeds of a point have run.
+    /// Adds the rows of a point, whose seeds have all run.
     fn add(&mut self, rows: &[Row], arguments: &Arguments) {
         let is_faulty = rows.iter().any(|row| !row.faults().is_empty());
         self.count(is_faulty);

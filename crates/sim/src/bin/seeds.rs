@@ -1,6 +1,6 @@
 //! Runs seeds of the simulator: a number of them, for a time, one, or until each planted bug is
-//! found; each once, or with two variants of an endpoint that must not differ. `cargo xtask seeds`
-//! calls it. Exit status 1: a checker found something, or variants differ; 2: wrong arguments.
+//! found; each once, or with two variants of an endpoint that must behave alike. `cargo xtask
+//! seeds` calls it. Exit status 1: a checker found a fault, or variants differ; 2: wrong arguments.
 
 #[path = "seeds/channel.rs"]
 mod channel;
@@ -53,7 +53,7 @@ struct Arguments {
     channel: bool,
     /// Threads that run seeds of channels.
     threads: u64,
-    /// A planted bug by its name, which the kind of run knows.
+    /// A planted bug by its name; each kind of run has its own.
     planted: Option<String>,
     mutant: Option<Mutant>,
     json: bool,
@@ -235,7 +235,7 @@ fn summary(run: u64, failed: u64, calls: u64, start: Instant, json: bool) {
     }
 }
 
-/// Seeds that each planted bug has to be found.
+/// Number of seeds within which each planted bug must be found.
 const MUTANT_SEEDS: u64 = 2000;
 
 fn run_mutants(arguments: &Arguments) -> bool {
@@ -263,7 +263,7 @@ fn run_mutants(arguments: &Arguments) -> bool {
 /// Seeds in which no other checker may find a breach of a law.
 const LAWLESS_SEEDS: u64 = 100;
 
-/// Each planted breach of a law is found by the endpoints' own checks, and by nothing else.
+/// Checks that each planted breach of a law is found by the endpoints' own checks, and by no other.
 fn check_laws(arguments: &Arguments) -> bool {
     if arguments.mutant.is_some() {
         return true;

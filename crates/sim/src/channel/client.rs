@@ -1,7 +1,7 @@
 //! A client: a channel's machine, driven over an endpoint. It issues the calls of its plan.
 //!
 //! Invariant: every attempt that the machine hands out is a call of the endpoint until its end, and
-//! its tag is the attempt's number. Called by the world, and by `stage` for what a nexus would say.
+//! its tag is the attempt's number. Called by the world, and by `stage` in the place of a nexus.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,7 +22,7 @@ use crate::world::clock::SimClock;
 use crate::world::net::{NetHandle, PortId, SimTransport};
 use crate::world::rng::Rng;
 
-/// Completions that the machine has not seen.
+/// Completions that the machine has not got yet.
 #[derive(Default)]
 pub(super) struct Inbox {
     done: Vec<Done>,
@@ -57,7 +57,7 @@ pub(super) struct Client {
     connecting: BTreeMap<LinkId, usize>,
     links: BTreeMap<LinkId, Link>,
     listed: Vec<String>,
-    /// Since when a link leads to a listed server that does not drain.
+    /// Since when a link to a listed server that does not drain has been open.
     ready: Option<Nanos>,
     /// Ends that are reported a second time.
     again: VecDeque<(AttemptId, Outcome)>,
@@ -137,7 +137,7 @@ impl Client {
         self.settle();
     }
 
-    /// No call is late.
+    /// Checks that no call is late.
     pub(super) fn check(&mut self, now: Nanos) {
         let is_ready = self.links.values().any(|link| self.may_be_picked(link));
         self.ready = is_ready.then(|| self.ready.unwrap_or(now));
@@ -171,7 +171,7 @@ impl Client {
         *self.machine.counters()
     }
 
-    /// An address that does not serve, although the world is sound.
+    /// An address that does not serve although the world is sound, if there is one.
     pub(super) fn ill(&self) -> Option<String> {
         let mut views = self.machine.addresses();
         let is_ill = |state| matches!(state, State::Connecting | State::Gone);
@@ -277,7 +277,7 @@ impl Client {
         }
     }
 
-    /// Carries out what the machine wants done.
+    /// Carries out the machine's actions.
     fn settle(&mut self) {
         while let Some(action) = self.machine.poll(self.now) {
             match action {
@@ -399,7 +399,7 @@ impl Client {
         };
         attempt.is_cancelled = true;
         let call = attempt.call;
-        // Its end comes as any other does.
+        // Its end comes like any other.
         self.rpc.cx().cancel(call);
     }
 
@@ -424,7 +424,7 @@ impl Client {
         }
     }
 
-    /// The caller drops its call while its end is on the way to it.
+    /// Makes the caller drop a call whose end is on the way to it.
     fn drop_call(&mut self, name: usize) {
         let mut names = self.names.iter();
         let call = names

@@ -1,7 +1,7 @@
-//! Every call of a run, with its runs, its attempts and its end; and what must hold of them.
+//! Every call of a run, with its runs, its attempts and its end; and the laws for them.
 //!
-//! Invariant: the first broken one is kept. Called by clients and servers at the moment at which
-//! something happens, and by `run` at the end.
+//! Invariant: the first breach is kept. Clients and servers report to it at once, and `run` asks at
+//! the end.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -94,7 +94,8 @@ impl Ledger {
         self.violate(what);
     }
 
-    /// A client repeats or hedges: its bucket must have held that. In tenths of a repeat.
+    /// Notes that a client repeats or hedges: its bucket must have held the price, in tenths of a
+    /// repeat.
     fn pay(&mut self, client: usize, now: Nanos) {
         let paid = self.paid.entry(client).or_default();
         *paid += 10;
@@ -106,7 +107,8 @@ impl Ledger {
         }
     }
 
-    /// The last attempt that was under way has ended. `is_free`: so that a repeat costs nothing.
+    /// Notes that the last attempt under way has ended. `is_free`: in a way that makes a repeat
+    /// free.
     pub(super) fn idle(&mut self, name: usize, now: Nanos, is_free: bool) {
         self.calls[name].idle = Some(now);
         self.calls[name].is_free = is_free;
@@ -148,8 +150,8 @@ impl Ledger {
         self.violate(format!("call {name} {problem}: {end:?}"));
     }
 
-    /// No call of `client` has outlived its deadline, or has waited for too long.
-    /// `ready`: since when a server was ready for all of them.
+    /// Checks that no call of `client` has outlived its deadline or waited for too long. `ready`:
+    /// since when a server was ready for all of them.
     pub(super) fn check(
         &mut self,
         client: usize,
@@ -173,7 +175,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing happens any more: what each end said must be true.
+    /// Checks the ends of all calls when the run is over.
     pub(super) fn check_all(&mut self) {
         for (name, call) in self.calls.iter().enumerate() {
             let problem = match call.end {

@@ -34,7 +34,7 @@ pub struct Report {
     pub counters: Counters,
     /// Iterations of event loops.
     pub iterations: u64,
-    /// A number that any change of the run changes.
+    /// A number that changes with any change of the run.
     pub digest: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Report {
 pub struct Failure {
     /// Its seed.
     pub seed: u64,
-    /// The error.
+    /// The fault, in words.
     pub what: String,
 }
 
@@ -78,7 +78,7 @@ struct Run {
     stage: Stage,
 }
 
-/// Clients are asked for their orders at least this often.
+/// The stage takes clients' orders at least this often.
 const STEP: Nanos = Nanos::from_micros(500);
 
 impl Run {
@@ -185,7 +185,7 @@ impl Run {
         let stage = &mut self.stage;
         match event {
             Event::Strike(fault) if stage.world.now() < CHAOS => stage.strike(fault),
-            // The world is healed.
+            // The world is sound now, so no fault strikes.
             Event::Strike(_) => {}
             Event::Connect(client, link, server) => stage.connect(client, link, server),
             Event::LookedUp(client) => stage.look_up(client),

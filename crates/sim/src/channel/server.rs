@@ -64,7 +64,7 @@ impl Server {
         self.is_draining = true;
     }
 
-    /// Nothing is refused any more.
+    /// Ends all refusals.
     pub(super) fn heal(&mut self) {
         self.plan.refuses = crate::world::rng::Ppm::NEVER;
     }
@@ -82,7 +82,7 @@ fn on_call(app: &mut Server, req: Request<'_>, cx: &mut Cx<'_>) {
         return req.reject(cx, ErrorCode::SHUTTING_DOWN);
     }
     let refuses = app.rng.chance(app.plan.refuses);
-    // The codes of a server that is not precise say nothing about what happened.
+    // The codes of a server that is not precise do not tell whether the request ran.
     if refuses && (app.plan.precise || app.rng.one_in(2)) {
         return req.reject(cx, ErrorCode::OVERLOADED);
     }

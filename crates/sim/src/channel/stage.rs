@@ -1,6 +1,6 @@
-//! The stage: the world with its processes, and what a nexus would do between them. A session
-//! that a client orders opens after a while at a server that lives and serves; when one of both
-//! ends, the other learns it.
+//! The stage: the world with its processes, and the work of a nexus between them. A session that a
+//! client orders opens after a while at a server that lives and serves; when one of both ends, the
+//! other learns of it.
 //!
 //! Invariant: a record of `sessions` is a session that its client believes to be open. Called by
 //! `run` and `faults`.
@@ -22,7 +22,7 @@ use crate::world::rng::Rng;
 use crate::world::{Cluster, Node, ProcessId, World};
 
 /// Takes an endpoint's reports. The stage ends sessions itself, and has no control connection that
-/// a question could take: silence alone decides, as with a peer of an older release.
+/// a question could take: only silence counts, as with a peer of an older release.
 pub(super) fn take_reports<App>(rpc: &mut Rpc<SimTransport, SimClock, App>) {
     while let Some(report) = rpc.lifecycle().take_report() {
         if let Report::Question(question) = report {
@@ -92,7 +92,7 @@ impl Node for Member {
     }
 }
 
-/// Something that the stage does at a time.
+/// An event that the stage has planned.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Strike(super::faults::Fault),
@@ -200,7 +200,7 @@ impl Stage {
         }
     }
 
-    /// A client's order is carried out.
+    /// Carries out a client's order.
     pub(super) fn connect(&mut self, client: PortId, link: LinkId, server: usize) {
         match self.make(client, server) {
             Some((near, far)) => {
@@ -255,7 +255,7 @@ impl Stage {
         Some((session, far))
     }
 
-    /// A client learns that its session is gone; the server, if it lives, will too.
+    /// Tells a client that its session is gone; the server learns it too, if it lives.
     pub(super) fn lose(&mut self, at: usize, reason: CloseReason) {
         let made = &mut self.sessions[at];
         if !std::mem::replace(&mut made.is_open, false) {
@@ -270,7 +270,7 @@ impl Stage {
         self.schedule(then, Event::Ended(made.server, made.life, made.far));
     }
 
-    /// A server learns that a session has ended. One whose host is paused learns it later.
+    /// Tells a server that a session has ended. One whose host is paused learns it later.
     pub(super) fn end_far(&mut self, server: usize, life: u32, far: Session) {
         if self.world.life(PortId(server)) != life {
             return;

@@ -1,9 +1,9 @@
 //! The user's side of a simulated process: it issues calls of every kind, cancels some, closes
 //! sessions and keeps requests, as its seed says.
 //!
-//! Invariant: everything here follows from the process's own stream of random numbers and what
-//! arrives. Called by the endpoint (timers, continuations, session events) and by `node`;
-//! what runs for requests is in `handlers`.
+//! Invariant: everything here follows from the process's own stream of random numbers and from its
+//! input. Called by the endpoint (timers, continuations, session events) and by `node`; `handlers`
+//! has the handlers of requests.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) struct App {
     /// Requests that wait for a nested call or a timer.
     held: Vec<Option<Kept>>,
     free: Vec<usize>,
-    /// Nested calls, and which kept request each is for.
+    /// Nested calls, each with the kept request for which it was made.
     nested: BTreeMap<u64, usize>,
     /// Calls that may still be cancelled.
     cancellable: BTreeMap<u64, CallId>,
@@ -136,13 +136,13 @@ impl App {
         while let Ok(buf) = cx.buf(largest) {
             self.hoard.push(buf);
         }
-        // Freed blocks keep their size, and serve only messages like these.
+        // Freed blocks keep their size, and serve only messages of that size.
         for _ in 0..self.rng.between(1, 60) {
             cx.recycle(self.hoard.pop());
         }
     }
 
-    /// Gives it back.
+    /// Gives the hoarded memory back.
     pub(super) fn release_hoard(&mut self, cx: &mut Cx<'_>) {
         cx.recycle(self.hoard.drain(..));
     }
@@ -460,7 +460,7 @@ impl App {
         }
     }
 
-    /// Bytes that the answer is to have. `largest`: what the session carries.
+    /// The bytes that the answer should have. `largest`: the session's limit.
     fn draw_answer_len(&mut self, kind: Kind, largest: u64) -> u32 {
         let len = match kind {
             Kind::Empty => 0,
@@ -485,7 +485,7 @@ impl App {
             _ => return self.rng.next_u32(),
         };
         let most = match (self.phase, self.work.sloth, kind) {
-            // No handler is so slow that its process is taken for dead.
+            // No handler is so slow that another process takes its own for dead.
             (Phase::Calm, Some(sloth), Kind::Slow) => sloth,
             (Phase::Calm, ..) => most.min(Nanos::from_micros(50)),
             _ => most,

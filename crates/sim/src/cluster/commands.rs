@@ -9,7 +9,7 @@ use dunlin_core::Nanos;
 use crate::world::net::Fd;
 use crate::world::rng::Rng;
 
-/// Longest time until the control thread gets to a command.
+/// Longest time until the control thread takes a command.
 const DELAY: Nanos = Nanos::from_micros(50);
 
 /// The queue.
@@ -47,7 +47,7 @@ impl Commands {
         matches!(last, Some(Command::Accept { ticket, .. }) if *ticket == request)
     }
 
-    /// The next command that the control thread gets to by now.
+    /// The next command that the control thread has taken by now.
     pub(super) fn next(&mut self, now: Nanos) -> Option<Command<Fd>> {
         let due = self.next_due() <= now;
         let first = due.then(|| self.queue.pop_front()).flatten();

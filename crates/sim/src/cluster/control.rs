@@ -1,9 +1,9 @@
 //! A process's part of the control plane: a `Plane` for its control thread, a `Handshake` for its
 //! endpoint, and the faults that strike grants. The nexus does the same with sockets and threads;
-//! this is in virtual time.
+//! here it happens in virtual time.
 //!
 //! Invariant: the plane belongs to the control thread; the endpoint gets its events only in
-//! `attend`, in an iteration of its own thread. Called by `node`; `judge` checks what comes of it.
+//! `attend`, in an iteration of its own thread. Called by `node`; `judge` checks the results.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,7 +40,8 @@ pub(super) struct Control {
     chaos_end: Nanos,
     rng: Rng,
     requests: Vec<StreamRequest>,
-    /// When the plane wants to run: asking it is work, so it is asked when it has changed.
+    /// When the plane must run next. Computing it takes time, so it is only updated when the plane
+    /// has changed.
     next_tick: Nanos,
     /// How long a connect may take.
     patience: Nanos,
@@ -103,7 +104,7 @@ impl Control {
         }
     }
 
-    /// Sessions that the plane believes to be open.
+    /// Sessions that are open for the plane.
     pub(super) fn session_count(&self) -> usize {
         self.plane.session_count()
     }
@@ -136,7 +137,7 @@ impl Control {
         Some(session)
     }
 
-    /// Time passes.
+    /// Lets the plane's time pass.
     pub(super) fn tick(&mut self, now: Nanos) {
         while let Some(command) = self.ways.commands.next(now) {
             self.plane.on_command(command, now);
@@ -145,18 +146,18 @@ impl Control {
         self.act();
     }
 
-    /// When time is to be told next.
+    /// When time must pass for the plane next.
     pub(super) fn next_tick(&self) -> Nanos {
         self.next_tick.min(self.ways.commands.next_due())
     }
 
-    /// The process ends and says so to its peers.
+    /// Ends the process, which sends its peers a goodbye.
     pub(super) fn shut_down(&mut self, now: Nanos) {
         self.plane.shut_down(now);
         self.act();
     }
 
-    /// Another process connects. `local`: over a UNIX socket, which carries descriptors.
+    /// Takes another process's connection. `local`: over a UNIX socket, which carries descriptors.
     pub(super) fn on_incoming(&mut self, local: bool, now: Nanos) -> Option<u64> {
         let origin = if local {
             Origin::Process(0)
@@ -168,7 +169,7 @@ impl Control {
         Some(link.0)
     }
 
-    /// Something happened to a connection.
+    /// Handles an event of a connection.
     pub(super) fn on_stream(&mut self, event: StreamEvent, now: Nanos) {
         match event {
             StreamEvent::Dialled(name) => self.plane.on_dialled(LinkId(name), now),
@@ -180,7 +181,7 @@ impl Control {
         self.act();
     }
 
-    /// Moves out what is to be done with connections.
+    /// Moves out the requests to connections.
     pub(super) fn take_requests(&mut self, out: &mut Vec<StreamRequest>) {
         out.append(&mut self.requests);
     }
@@ -190,7 +191,7 @@ impl Control {
         !self.events.is_empty()
     }
 
-    /// The endpoint gets the events of the plane.
+    /// Gives the plane's events to the endpoint.
     pub(super) fn attend(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
         while let Some(event) = self.events.pop_front() {
@@ -211,7 +212,7 @@ impl Control {
         }
     }
 
-    /// The plane gets the sessions that have ended at the endpoint; then all must add up.
+    /// Passes on the sessions that have ended at the endpoint; then all counts must add up.
     pub(super) fn report_closed(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
         while let Some(report) = rpc.lifecycle().take_report() {
@@ -227,7 +228,7 @@ impl Control {
         self.judge.check(rpc, now);
     }
 
-    /// From now on no fault strikes. `calm`: nor has one struck what begins now.
+    /// Ends the faults. `calm`: no fault has struck the sessions that begin now.
     pub(super) fn on_phase(&mut self, calm: bool, now: Nanos) {
         self.judge.on_phase(calm, now);
     }
@@ -245,7 +246,7 @@ impl Control {
         left.then(|| format!("{in_use} uses of channels, no turn or session left: {idle}"))
     }
 
-    /// A message came. A grant may be struck by a fault.
+    /// Handles a message; a fault may strike a grant.
     fn on_frame(&mut self, link: LinkId, frame: &[u8], mut fds: Vec<Fd>, now: Nanos) {
         let is_grant = matches!(Message::decode(frame), Ok(Message::Accept(_)));
         let chaos = now < self.chaos_end;
@@ -262,7 +263,7 @@ impl Control {
         }
     }
 
-    /// Does what the plane wants done.
+    /// Carries out the plane's actions.
     fn act(&mut self) {
         while let Some(action) = self.plane.next_action() {
             match action {
@@ -271,7 +272,7 @@ impl Control {
                     self.requests.push(StreamRequest::Send(link.0, frame, fds));
                 }
                 Action::Close { link } => self.requests.push(StreamRequest::Close(link.0)),
-                // No process here asks another one what it does.
+                // No process here asks another one for its counters.
                 Action::Show { .. } => {}
                 Action::Tell { event, .. } => self.events.push_back(event),
             }
@@ -284,7 +285,7 @@ impl Control {
             Target::Tcp(address) => (port_at(address), false),
             Target::Unix(name) => (port_named(name), true),
         };
-        // The plane dials what processes of this world have said of themselves.
+        // The plane dials the addresses that processes of this world have published.
         let to = to.unwrap_or(self.id.port);
         self.requests.push(StreamRequest::Dial {
             name: link.0,
@@ -294,7 +295,7 @@ impl Control {
     }
 }
 
-/// Where every nexus listens.
+/// The port at which every nexus listens.
 const PORT: u16 = 31850;
 
 fn address(port: PortId) -> SocketAddr {

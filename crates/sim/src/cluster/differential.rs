@@ -1,6 +1,6 @@
-//! One seed, run twice with two variants of an endpoint that must not differ in anything that can
-//! be seen: the packets and their times, what the application gets and in which order, counters,
-//! histograms, msgbufs, and the state of sessions.
+//! One seed, run twice with two variants of an endpoint whose visible behaviour must be equal: the
+//! packets and their times, the application's events and their order, counters, histograms,
+//! msgbufs, and the state of sessions.
 //!
 //! Both runs only digest their facts (`world/record.rs`), at nearly the speed of a run that is not
 //! compared. If a digest differs, both are run again, and the facts around the first different one
@@ -35,7 +35,7 @@ pub struct Variant {
     pub name: &'static str,
     /// Changes the plan of a seed into that of this variant.
     pub prepare: fn(&mut Plan),
-    /// How many packets took the path that only this variant has, if it has one.
+    /// Counts the packets that took the path that only this variant has, if it has one.
     pub path: Option<TakesPath>,
     /// Percent of them that must have taken it in seeds without loss.
     pub least: u64,
@@ -49,7 +49,7 @@ const GENERAL: Variant = Variant {
     least: 95,
 };
 
-/// Two variants that must not differ.
+/// Two variants that must behave alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison {
     /// Its name.
@@ -58,8 +58,8 @@ pub struct Comparison {
     pub sides: [Variant; 2],
 }
 
-/// The general path against itself: a difference is then the simulator's fault, or that of a
-/// planted difference.
+/// The general path against itself: a difference is then a fault of the simulator, or a planted
+/// one.
 pub const REPEATED: Comparison = Comparison {
     name: "repeated",
     sides: [
@@ -71,7 +71,7 @@ pub const REPEATED: Comparison = Comparison {
     ],
 };
 
-/// The general path, which is the specification, against the common path beside it.
+/// The general path, which is the specification, against the common path.
 pub const COMMON: Comparison = Comparison {
     name: "common path",
     sides: [
@@ -108,7 +108,7 @@ pub const LANES: Comparison = Comparison {
                 packets: counters.tx_staged,
                 of: counters.tx_staged + counters.tx_unstaged,
             }),
-            // Those that follow a longer message in their iteration are queued.
+            // Short packets that follow a longer message in their iteration are queued.
             least: 60,
         },
     ],
@@ -117,7 +117,7 @@ pub const LANES: Comparison = Comparison {
 /// All comparisons.
 pub const COMPARISONS: &[Comparison] = &[REPEATED, COMMON, LANES];
 
-/// Two runs that were the same.
+/// Two runs that were equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Same {
     /// The report of both.
@@ -128,7 +128,7 @@ pub struct Same {
     pub taken: [Option<Taken>; 2],
 }
 
-/// Two runs that cannot be called the same.
+/// The reason why two runs are not equal.
 #[derive(Clone, Debug)]
 pub enum Unlike {
     /// The specification itself breaks a promise.
@@ -208,8 +208,8 @@ fn run(
     let recorder = Recorder::new(kept);
     let options = Options {
         mutant,
-        // The comparison is to find what is planted, not the laws. No law leaves a trace
-        // that a run without a broken one could be compared by.
+        // The comparison must find the planted bug, not the laws. A broken law would also change
+        // the run beyond comparison.
         lawless: mutant.is_some(),
         ..Options::default()
     };

@@ -8,7 +8,7 @@ use dunlin_core::{
 use super::message::Kind;
 use crate::world::record::{Fact, See};
 
-/// One thing that an endpoint or its application did.
+/// One event at an endpoint or its application.
 pub(super) enum EndpointFact<'a> {
     /// An iteration of an event loop is over.
     Iteration(Progress, Standing<'a>),
@@ -17,7 +17,7 @@ pub(super) enum EndpointFact<'a> {
         call: u64,
         refused: Option<CallErrorKind>,
     },
-    /// The application cancels a call, and the endpoint says whether it still could.
+    /// The application cancels a call, and the endpoint returns whether it still could.
     Cancels { call: u64, could: bool },
     /// A handler gets a request.
     Handles {
@@ -27,11 +27,11 @@ pub(super) enum EndpointFact<'a> {
     },
     /// The application gets the end of a call.
     Completes(&'a Done),
-    /// The application gets the news of a session.
+    /// The application gets an event of a session.
     Session(SessionEvent),
     /// A timer of the application fires.
     Timer(u64),
-    /// The client of a request that the application keeps does not wait any more.
+    /// The client of a request that the application keeps no longer waits.
     GivenUp(usize),
     /// A session, at the end of a phase or of its process.
     SessionIs(&'a SessionInfo),
@@ -45,7 +45,7 @@ pub(super) struct Standing<'a> {
     pub(super) measured: &'a Histograms,
     /// Bytes of msgbufs in use, and how many.
     pub(super) pool: (usize, usize),
-    /// Bytes of large requests that are there in part.
+    /// Bytes of large requests that have arrived in part.
     pub(super) receiving: u64,
     pub(super) sessions: usize,
     pub(super) calls: usize,

@@ -21,8 +21,7 @@ pub(super) type Endpoint = Rpc<SimTransport, SimClock, App>;
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedPanic;
 
-/// Registers all of them.
-/// `room`: bytes of the largest answer that is asked for of batch and background handlers.
+/// `room`: bytes of the largest answer that batch and background handlers must give.
 pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, room: usize) {
     rpc.on(Kind::Echo.req_type(), on_echo);
     rpc.on(Kind::Nested.req_type(), on_nested);
@@ -63,14 +62,14 @@ fn note(app: &App, cx: &Cx<'_>, kind: Kind, session: Session, request: &[u8]) {
     app.note(cx, &fact);
 }
 
-/// Tells the ledger; `None` if the request makes no sense.
+/// Tells the ledger; `None` if the request is malformed.
 fn begin(shared: &Shared, port: PortId, kind: Kind, data: &[u8]) -> Option<Ask> {
     let ask = Ask::read(data);
     let fine = shared.lock().execute(ask.map(|ask| ask.call), kind, port);
     ask.filter(|_| fine)
 }
 
-/// Opens a request as most handlers do: decodes it, or rejects it.
+/// Opens a request for most handlers: decodes it, or rejects it.
 fn open<'a>(
     app: &App,
     req: Request<'a>,
@@ -126,7 +125,7 @@ fn on_panic(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 }
 
 fn on_forget(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
-    // Not answering is what this handler is for.
+    // This handler never answers, on purpose.
     let _ = open(app, req, cx, Kind::Forget);
 }
 
@@ -162,7 +161,7 @@ fn on_nested(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
 }
 
 fn on_batch(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
-    // The items of a batch are disjoint: all are looked at before the first is answered.
+    // The items of a batch are disjoint: the handler reads all before it answers the first.
     let items: Vec<_> = batch
         .iter_mut()
         .map(|item| {

@@ -26,14 +26,14 @@ pub(super) struct Judge {
     port: PortId,
     /// Sessions or memory may run out.
     tight: bool,
-    /// Sessions that have ended may keep their places for as long as a handler runs.
+    /// Sessions that have ended may keep their places while a handler runs.
     slow: bool,
-    /// Sessions that this side asked for: when, and until when.
+    /// Sessions that this side asked for: when it asked, and the deadline.
     asked: BTreeMap<Session, (Nanos, Nanos)>,
-    /// The faults ended then, and those that they struck had ended by then.
+    /// When the faults had ended, and the sessions that they struck as well.
     sound_from: Nanos,
     calm_from: Nanos,
-    /// Sessions may have come or gone since the last look.
+    /// Sessions may have come or gone since the last check.
     changed: bool,
     /// Endpoints, numbers and tokens under which others were granted sessions.
     granted: BTreeSet<(EndpointUid, SessionNum, u32)>,
@@ -77,7 +77,8 @@ impl Judge {
         }
     }
 
-    /// Another endpoint was granted a session, under a token that no earlier grant had (rule W5).
+    /// Notes that another endpoint was granted a session; its token must differ from those of all
+    /// earlier grants (rule W5).
     pub(super) fn on_grant(&mut self, (peer, session, token): Asked) {
         if !self.granted.insert((peer, session, token.0)) {
             let session = session.0;
@@ -121,7 +122,7 @@ impl Judge {
         }
     }
 
-    /// All sessions and uses add up, and no connect is overdue.
+    /// Checks that all sessions and uses add up, and that no connect is overdue.
     pub(super) fn check(&mut self, rpc: &mut Endpoint, now: Nanos) {
         let sound_from = self.sound_from;
         let overdue =

@@ -1,5 +1,5 @@
-//! The checkers that see all processes at once: what was issued, what ran, how it ended
-//! (design §13).
+//! The checkers that see all processes at once: the calls that were issued, the handlers that ran,
+//! and the ends (design §13).
 //!
 //! Checked here: a handler runs at most once per call and only where it was sent; a call ends
 //! exactly once, in a way that its handler and the faults allow; a response belongs to its
@@ -25,7 +25,7 @@ mod judge;
 pub enum Phase {
     /// Faults strike.
     Chaos,
-    /// No faults any more, and no new calls: what is pending must end.
+    /// No faults any more, and no new calls: pending calls must end.
     Settle,
     /// New calls over a sound network: they must succeed.
     Calm,
@@ -39,8 +39,8 @@ pub(super) struct Ledger {
     pub(super) phase: Phase,
     /// Faults may have hit this phase, although it is calm: bounded queues have overflowed.
     pub(super) lossy: bool,
-    /// From then on no process can be declared failed: each has received from the others since the
-    /// faults ended.
+    /// From then on no process can be declared failed: since the faults ended, each has got packets
+    /// of all others.
     pub(super) trusted_from: Nanos,
     /// Requests without a byte, which name no call: how many were issued, and how many have run.
     empties: (u64, u64),
@@ -62,7 +62,7 @@ pub(super) struct Allowed {
     pub(super) anything: bool,
     /// Memory, sessions or credits may run out.
     pub(super) shortage: bool,
-    /// Responses, and requests that are there in part, are given up soon.
+    /// The run gives up responses, and requests that have arrived in part, soon.
     pub(super) forgetting: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Counts {
     pub cancelled: u64,
     /// Calls that ended with their session or peer.
     pub failed: u64,
-    /// Calls whose process died.
+    /// Calls whose own process died.
     pub void: u64,
     /// Calls answered with "response gone".
     pub gone: u64,
@@ -98,7 +98,7 @@ pub(super) struct Shared(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     ledger: Mutex<Ledger>,
-    /// It has something to say: outside of the lock, because it is asked in every iteration.
+    /// It has news: outside the lock, because every iteration asks.
     news: AtomicBool,
     record: Recorder,
 }
@@ -140,7 +140,7 @@ impl Shared {
         }))
     }
 
-    /// Where a run that is compared is recorded.
+    /// The recorder, for a run that is compared.
     pub(super) fn record(&self) -> &Recorder {
         &self.0.record
     }
@@ -173,14 +173,15 @@ impl Ledger {
         self.violation.get_or_insert(what);
     }
 
-    /// A handler had no room for its answer, although callers ask for no more than was registered.
+    /// Reports a handler without room for its answer, although callers ask for no more than was
+    /// registered.
     pub(super) fn no_room(&mut self, kind: Kind) {
         if !self.allowed.anything {
             self.violate(format!("a {kind:?} request had no room for its answer"));
         }
     }
 
-    /// A call is about to be issued. Returns its name.
+    /// Names a call that is about to be issued.
     pub(super) fn issue(&mut self, issue: Issue) -> u64 {
         let Issue {
             kind,
@@ -219,14 +220,14 @@ impl Ledger {
         self.calls.len() as u64 - 1
     }
 
-    /// The endpoint did not take the call after all.
+    /// Notes that the endpoint did not take the call.
     pub(super) fn refuse(&mut self, call: u64) {
         self.counts.issued -= 1;
         self.counts.refused += 1;
         self.end(call);
     }
 
-    /// The caller cancels.
+    /// Notes that the caller cancels.
     pub(super) fn cancel(&mut self, call: u64) {
         self.note(|| format!("cancel     call {call}"));
         if let Some(call) = self.find(call) {
@@ -234,7 +235,7 @@ impl Ledger {
         }
     }
 
-    /// A handler of `kind` runs at `at`. False if it should not answer as usual.
+    /// Notes that a handler of `kind` runs at `at`. False if it should not answer as usual.
     pub(super) fn execute(&mut self, name: Option<u64>, kind: Kind, at: PortId) -> bool {
         self.counts.executed += 1;
         self.note(|| format!("run        {}: {kind:?} for call {name:?}", at.0));
@@ -264,7 +265,7 @@ impl Ledger {
         true
     }
 
-    /// The handler of requests without a byte runs at `at`.
+    /// Notes that the handler of empty requests runs at `at`.
     pub(super) fn execute_empty(&mut self, request: &[u8], at: PortId) {
         self.counts.executed += 1;
         self.empties.1 += 1;
@@ -283,7 +284,7 @@ impl Ledger {
         Some(self.calls.get(usize::try_from(name).ok()?)?.kind)
     }
 
-    /// A call has ended at its caller.
+    /// Notes that a call has ended at its caller.
     pub(super) fn complete(
         &mut self,
         name: u64,
@@ -320,7 +321,7 @@ impl Ledger {
         }
     }
 
-    /// A process ends, and its calls with it.
+    /// Ends a process, and its calls with it.
     pub(super) fn end_process(&mut self, process: ProcessId) {
         for call in &mut self.calls {
             if call.from == process && !call.ended {
@@ -385,7 +386,7 @@ impl Ledger {
 pub(super) const REJECTED: ErrorCode = ErrorCode::application(7);
 /// A nested call failed or was refused.
 pub(super) const NESTED_FAILED: ErrorCode = ErrorCode::application(8);
-/// The handler could not make sense of the request.
+/// The handler could not decode the request.
 pub(super) const GARBAGE: ErrorCode = ErrorCode::application(9);
 
 #[cfg(test)]

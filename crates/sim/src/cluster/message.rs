@@ -36,13 +36,13 @@ pub enum Kind {
     Lose,
     /// No handler has this type.
     Unknown,
-    /// Of a batch, some are rejected, kept or forgotten; now and then it panics.
+    /// The items of a batch are rejected, kept or forgotten; now and then the handler panics.
     MixedBatch,
     /// A worker rejects, forgets or panics.
     FailingBackground,
-    /// Answers with more than the session carries.
+    /// Answers with more bytes than the session allows.
     TooMuch,
-    /// A request without a byte, answered without a byte.
+    /// An empty request, with an empty answer.
     Empty,
 }
 
@@ -85,9 +85,9 @@ impl Kind {
 pub(super) struct Ask {
     /// Names the call, over all processes.
     pub(super) call: u64,
-    /// Bytes that the response is to have.
+    /// The bytes that the response should have.
     pub(super) answer_len: u32,
-    /// For the handler: a time in microseconds, or what to do.
+    /// For the handler: a time in microseconds, or its behaviour.
     pub(super) param: u32,
 }
 
@@ -136,7 +136,7 @@ pub(super) fn is_answer_of(call: u64, bytes: &[u8]) -> bool {
     bytes[..head] == name[..head] && follows_pattern(!call, &bytes[head..])
 }
 
-/// Eight bytes of the pattern: they depend on whose they are and on where they stand.
+/// Eight bytes of the pattern: they depend on the seed and on their place.
 fn word_at(seed: u64, at: usize) -> [u8; 8] {
     let word = (seed ^ at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (word ^ (word >> 32)).to_be_bytes()

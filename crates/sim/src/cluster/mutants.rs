@@ -6,7 +6,7 @@ use dunlin_control::mutant::Mutant as InControl;
 #[cfg(feature = "mutants")]
 use dunlin_core::mutant::Mutant as InCore;
 
-/// In which crate it is planted.
+/// The crate in which it is planted.
 #[cfg(feature = "mutants")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Planted {
@@ -14,7 +14,7 @@ enum Planted {
     Control(InControl),
 }
 
-/// Without the feature: nothing.
+/// Without the feature there is none.
 #[cfg(not(feature = "mutants"))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Planted {}
@@ -32,13 +32,13 @@ impl Mutant {
         core.chain(control).map(Self).collect()
     }
 
-    /// Every planted difference, which no checker sees.
+    /// Every planted difference; no checker finds one.
     pub fn differences() -> Vec<Self> {
         let core = InCore::DIFFERENCES.iter().copied();
         core.map(Planted::Core).map(Self).collect()
     }
 
-    /// Every planted breach of a law, which only the endpoints' own checks see.
+    /// Every planted breach of a law; only the endpoints' own checks find one.
     pub fn breaches() -> Vec<Self> {
         let core = InCore::BREACHES.iter().copied();
         core.map(Planted::Core).map(Self).collect()
@@ -59,7 +59,7 @@ impl Mutant {
         }
     }
 
-    /// As the endpoint's configuration wants it.
+    /// The value for the endpoint's configuration.
     pub(crate) fn in_core(self) -> Option<InCore> {
         match self.0 {
             Planted::Core(mutant) => Some(mutant),
@@ -67,7 +67,7 @@ impl Mutant {
         }
     }
 
-    /// As the control plane wants it.
+    /// The value for the control plane.
     pub(crate) fn in_control(self) -> Option<InControl> {
         match self.0 {
             Planted::Core(_) => None,

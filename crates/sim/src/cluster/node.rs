@@ -33,7 +33,7 @@ pub struct RpcNode {
     control: Control,
     /// Sessions are paced.
     paced: bool,
-    /// Most bytes of requests that may be there in part.
+    /// Most bytes of requests that may have arrived in part.
     budget: u64,
 }
 
@@ -104,7 +104,7 @@ impl RpcNode {
         self.rpc.flush();
     }
 
-    /// Packets for sessions that were not there, or not yet.
+    /// Packets for sessions that were gone, or not there yet.
     pub(crate) fn unknown_sessions(&self) -> u64 {
         let drops = &self.rpc.counters().drops;
         drops.session + drops.token
@@ -220,15 +220,15 @@ impl RpcNode {
         }
     }
 
-    /// Bytes of requests that are there in part, counted by the requests and by the budgets.
+    /// Bytes of requests that have arrived in part, counted by the requests and by the budgets.
     pub(crate) fn receiving(&self) -> (u64, u64) {
         let sessions = self.rpc.sessions();
         let infos = sessions.filter_map(|session| self.rpc.session_info(session));
         (infos.map(|info| info.receiving).sum(), self.rpc.receiving())
     }
 
-    /// Credits are never more than agreed on, calls in slots never more than slots, and the
-    /// budgets of the sessions add up to that of the endpoint.
+    /// Checks that credits are never above their limit, that calls in slots are never more than
+    /// slots, and that the budgets of the sessions add up to that of the endpoint.
     fn check_sessions(&mut self) {
         let App {
             sessions,
@@ -256,7 +256,7 @@ impl RpcNode {
 
 /// The facts of a run that is compared.
 impl RpcNode {
-    /// An iteration is over.
+    /// Records an iteration.
     fn note_iteration(&mut self, progress: Progress) {
         let record = self.shared.record();
         if !record.is_on() {
@@ -275,7 +275,7 @@ impl RpcNode {
         record.note(at, port, &EndpointFact::Iteration(progress, standing));
     }
 
-    /// All that can be seen of the endpoint, at the end of a phase or of the process.
+    /// Records the visible state of the endpoint, at the end of a phase or of the process.
     pub(crate) fn note_state(&self) {
         let record = self.shared.record();
         if !record.is_on() {

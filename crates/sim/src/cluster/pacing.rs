@@ -1,11 +1,11 @@
-//! A congestion control scheme that changes its mind at random: it tests where schemes attach, not
-//! how good they are (design §7).
+//! A congestion control scheme that changes its rate at random: it tests the interface of schemes,
+//! not their quality (design §7).
 
 use dunlin_core::{BytesPerSec, CongestionControl, Nanos, Sample};
 
 use crate::world::rng::Rng;
 
-/// A scheme with a will of its own.
+/// A scheme with random rates.
 #[derive(Debug)]
 pub(super) struct Whim {
     rng: Rng,

@@ -1,8 +1,8 @@
 //! The plan of one seed: hosts, network, faults, attacks, endpoints and their work.
 //!
-//! Invariant: a plan follows from its seed alone. Drawn so that small windows, few credits, short
-//! time-outs and late frames meet often: a fault that needs three rare things at once is rare
-//! otherwise. Called by `run`.
+//! Invariant: a plan follows from its seed alone. It is drawn so that small windows, few credits,
+//! short time-outs and late frames often coincide: otherwise a fault that needs three rare
+//! conditions at once would be rare. Called by `run`.
 
 use dunlin_core::{Bypasses, Check, Config, Nanos, Scheme};
 use dunlin_wire::ReqNum;
@@ -26,14 +26,14 @@ pub struct Plan {
     pub hosts: Vec<usize>,
     /// The network.
     pub net: NetConfig,
-    /// How often frames suffer, until `chaos_end`.
+    /// How often faults strike frames, until `chaos_end`.
     pub rates: FaultRates,
     /// Events of hosts, processes and cables, with their times.
     pub acts: Vec<(Nanos, Act)>,
     /// Hostile frames.
     pub attacks: Vec<(Nanos, Attack)>,
-    /// An attacker with the tokens forges packets: only safety of memory, liveness of calls and
-    /// resources and exactly one completion can be asked for.
+    /// An attacker with the tokens forges packets: only memory safety, exactly one completion for
+    /// each call, and the return of all resources can be checked.
     pub insider: bool,
     /// The endpoints.
     pub endpoint: Config,
@@ -43,7 +43,7 @@ pub struct Plan {
     pub linger: Nanos,
     /// Processes of one host use a UNIX socket.
     pub unix: bool,
-    /// How often handshakes suffer, until `chaos_end` or to the end.
+    /// How often faults strike handshakes, until `chaos_end` or to the end.
     pub handshakes: Handshakes,
     /// A planted bug of the control plane.
     pub mutant: Option<Mutant>,
@@ -89,21 +89,21 @@ pub struct Workload {
     /// Longest time that a slow handler computes, a kept request waits, a worker takes.
     pub slow: (Nanos, Nanos, Nanos),
     /// Longest time that a slow handler computes over the sound network: more than the failure
-    /// timeout, in a run in which handlers are that slow.
+    /// timeout, if the run has such slow handlers.
     pub sloth: Option<Nanos>,
     /// Jobs that the workers of a process take.
     pub worker_queue: usize,
 }
 
-/// How often a handshake suffers.
+/// How often faults strike a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handshakes {
     /// A grant is lost with its connection, which breaks as it arrives; until `chaos_end`.
     pub lost: Ppm,
     /// A grant arrives twice.
     pub doubled: Ppm,
-    /// The connection breaks right after a grant, because the peer restarts, and what the peer
-    /// shared with this side is gone; until `chaos_end`.
+    /// The connection breaks right after a grant, because the peer restarts, and the memory that
+    /// the peer shared with this side is gone; until `chaos_end`.
     pub restarted: Ppm,
     /// A channel is gone between the grant and its completion.
     pub gone: Ppm,
@@ -128,11 +128,11 @@ impl Handshakes {
     }
 }
 
-/// Makes the stream of what concerns handshakes.
+/// Seeds the random stream for handshakes.
 const HANDSHAKES: u64 = 0x6861_6e64_7368_616b;
-/// Makes the stream of what concerns handlers that take longer than the failure timeout.
+/// Seeds the random stream for handlers that take longer than the failure timeout.
 const SLOTH: u64 = 0x736c_6f74_6800_0000;
-/// Sessions to each other process, where there are more than may have offers under way.
+/// Sessions to each other process, if there are more than offers may be under way.
 const CROWD: u64 = 40;
 
 impl Plan {
@@ -140,7 +140,8 @@ impl Plan {
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let rng = &mut rng;
-        // What concerns handshakes has a stream of its own: what else a seed draws does not change.
+        // Handshakes have a random stream of their own, so that the seed's other choices do not
+        // change.
         let mut own = Rng::new(seed ^ HANDSHAKES);
         let together = own.one_in(4);
         let crowd = together && own.one_in(4);
@@ -199,9 +200,8 @@ impl Plan {
         plan
     }
 
-    /// Makes it a run in which handlers take longer than the failure timeout, and their peers are
-    /// sound: no response is forgotten meanwhile, no large request given up, and no session that an
-    /// endpoint is slow to accept.
+    /// Makes it a run in which handlers take longer than the failure timeout while their peers are
+    /// sound: endpoints forget no response, give up no large request, and accept sessions in time.
     fn slow_down(&mut self, rng: &mut Rng) {
         self.patience = self.patience.max(Nanos::from_secs(2));
         self.linger = self.linger.max(Nanos::from_secs(2));
@@ -215,8 +215,8 @@ impl Plan {
         work.kinds.extend([Kind::Slow; 2]);
     }
 
-    /// Makes it a run of many short echoes in quick succession, as most endpoints spend their
-    /// lives: what the common path is made for. Faults, acts and attacks stay as they are.
+    /// Makes it a run of many short echoes in quick succession, the usual work of an endpoint, for
+    /// which the common path is made. Faults, acts and attacks stay as they are.
     fn hasten(&mut self, rng: &mut Rng) {
         self.endpoint.bypasses = Bypasses::default();
         self.paced = false;
@@ -260,7 +260,7 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
         data_size: *rng.pick(&[64, 200, 1024, 1440]),
         frame_bytes: *rng.pick(&[0, 300, 1472, 4096]),
         dma: (Nanos(100), Nanos(rng.log_between(200, 100_000))),
-        // Packets that pass the checksum though they are damaged have a wrong token.
+        // Damaged packets that pass the checksum have a wrong token.
         reach: 8..12,
         describe: packets::describe,
         ..NetConfig::default()
@@ -291,7 +291,7 @@ fn draw_fabric(rng: &mut Rng) -> Fabric {
     }
 }
 
-/// A `response_hold` that no run lives to see the end of.
+/// A `response_hold` that is longer than any run.
 pub const NEVER_FORGET: Nanos = Nanos::from_secs(60);
 
 fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
@@ -330,11 +330,11 @@ fn draw_endpoint(rng: &mut Rng, tight: bool) -> Config {
         bypasses: Bypasses {
             timely: rng.one_in(2),
             limiter: rng.one_in(2),
-            // Off, there is no common path.
+            // With this off, there is no common path.
             clock: !rng.one_in(4),
             ..Bypasses::default()
         },
-        // A horizon from shorter than a packet takes to longer than the run needs.
+        // A horizon between less than the time of one packet and more than the length of the run.
         wheel_slot: Nanos(rng.log_between(50, 20_000)),
         wheel_horizon: Nanos(rng.log_between(40_000, 200_000)),
         ..usual
@@ -372,7 +372,7 @@ fn draw_attacks(rng: &mut Rng, chaos_end: Nanos, insider: bool) -> Vec<(Nanos, A
         .collect()
 }
 
-/// Pauses, crashes, cuts: each begins and ends before the faults do, or with them.
+/// Draws pauses, crashes and cuts: each begins and ends before the faults do, or with them.
 fn draw_acts(rng: &mut Rng, hosts: &[usize], chaos_end: Nanos) -> Vec<(Nanos, Act)> {
     let mut acts = Vec::new();
     let ports = hosts.iter().sum::<usize>();

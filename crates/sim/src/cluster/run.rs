@@ -1,8 +1,8 @@
 //! One seed, from beginning to end: first safety under faults, then liveness when they end, then
 //! nothing may be left (design §13).
 //!
-//! Invariant: [`run_seed`] is a function of its arguments. A failure is run again with the trace
-//! on, and says how to replay it. Called by `bin/seeds` and by tests.
+//! Invariant: [`run_seed`] is a function of its arguments. A failed run is repeated with the trace
+//! on, and the failure names the command that replays it. Called by `bin/seeds` and by tests.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,13 +37,13 @@ pub struct Report {
     pub seed: u64,
     /// How its calls ended.
     pub calls: Counts,
-    /// Frames by what happened to them.
+    /// Frames by their fate.
     pub frames: NetCounters,
     /// Iterations of event loops.
     pub iterations: u64,
     /// How long it took, in virtual time.
     pub virtual_time: Nanos,
-    /// A number that any change of the run changes.
+    /// A number that changes with any change of the run.
     pub digest: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct Failure {
     pub seed: u64,
     /// The planted bug, if one was.
     pub mutant: Option<Mutant>,
-    /// The error.
+    /// The fault, in words.
     pub what: String,
     /// The end of the trace; empty if no trace was kept.
     pub trace: String,
@@ -152,7 +152,7 @@ pub(crate) fn run_recorded(
         Ok(net) => net.trace.to_string(),
         Err(_) => String::new(),
     };
-    // What panicked once may panic again when it is dropped.
+    // A value whose code has panicked once may panic again when it is dropped.
     let _ = panics::quietly(|| catch_unwind(AssertUnwindSafe(|| drop(run))));
     Err(Box::new(Failure {
         seed,
@@ -170,7 +170,7 @@ struct Run {
     attacker: Rng,
 }
 
-/// Frames that were late when the faults ended have arrived after their lateness and this.
+/// Frames that were late when the faults ended arrive within their lateness and this time.
 const LATE: Nanos = Nanos::from_millis(5);
 /// Every call ends within this time after the faults have.
 const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
@@ -178,7 +178,7 @@ const SETTLE_LIMIT: Nanos = Nanos::from_secs(4);
 const CALM_LIMIT: Nanos = Nanos::from_secs(8);
 /// Everything is given back within this time after the sessions have ended.
 const CLOSE_LIMIT: Nanos = Nanos::from_secs(2);
-/// A process that could not issue its calls for this long lacks something.
+/// A process that could not issue its calls for this long lacks memory or sessions.
 const TIGHT_PATIENCE: Nanos = Nanos::from_millis(50);
 /// After the faults, every process that receives a request answers within this time.
 const SILENCE: Nanos = Nanos::from_millis(30);
@@ -192,7 +192,8 @@ impl Run {
         if options.lawless {
             plan.endpoint.check = Check::Never;
         }
-        // The plan's stream and these are independent, so that a change of one leaves the others.
+        // The plan's stream and these are independent, so that a change of one does not change the
+        // others.
         let mut seeds = Rng::new(!seed);
         let net = Net::new(
             plan.net.clone(),
@@ -252,7 +253,7 @@ impl Run {
         self.advance_to(end)
     }
 
-    /// No faults any more: what is pending must end.
+    /// Ends the faults: pending calls must end.
     fn settle(&mut self) -> Result<(), String> {
         self.world.cluster.set_phase(Phase::Settle, true);
         self.each(|node| node.begin(Phase::Settle));
@@ -263,7 +264,7 @@ impl Run {
         let trusted = quiet + self.plan.endpoint.failure_timeout + SILENCE;
         self.world.cluster.trust_from(trusted);
         self.advance_to(quiet)?;
-        // Also what an insider has touched ends: with an error, if it must.
+        // Calls that an insider has touched must end too, if only with an error.
         while self.world.cluster.pending() != 0 || !self.is_quiet() {
             if self.world.now() > limit {
                 return Err(format!("after the faults: {}", self.unrest()));
@@ -273,7 +274,7 @@ impl Run {
         Ok(())
     }
 
-    /// New calls over a sound network must succeed.
+    /// Makes new calls over a sound network, which must succeed.
     fn calm(&mut self) -> Result<(), String> {
         let before = self.losses();
         self.world.cluster.set_phase(Phase::Calm, false);
@@ -294,7 +295,7 @@ impl Run {
         Ok(())
     }
 
-    /// Sessions end, and nothing may be left.
+    /// Ends the sessions; nothing may be left.
     fn close(&mut self) -> Result<(), String> {
         self.world.cluster.set_phase(Phase::Close, true);
         let limit = self.world.now() + CLOSE_LIMIT;
@@ -365,8 +366,8 @@ impl Run {
         })
     }
 
-    /// Calls of the calm that began at `start` and have not been issued. Where memory or sessions
-    /// are short, a process may never be able to.
+    /// Calls of the calm that began at `start` and have not been issued. If memory or sessions are
+    /// short, a process may never be able to issue them.
     fn left_to_issue(&mut self, start: Nanos) -> u32 {
         if self.plan.tight && self.world.now().since(start) > TIGHT_PATIENCE {
             return 0;
@@ -433,7 +434,7 @@ impl Run {
         unknown + counters.queue_full + counters.nic_full + counters.rx_full
     }
 
-    /// Records what all endpoints look like.
+    /// Records the visible state of all endpoints.
     fn note_states(&mut self) {
         for port in (0..self.world.ports()).map(PortId) {
             if let Some(node) = self.world.node(port) {

@@ -1,5 +1,5 @@
 //! The simulator's side of a handshake: offers and descriptors for the simulated transport, and
-//! channels that go while a grant is under way. Called by `control`.
+//! channels that vanish while a grant is under way. Called by `control`.
 
 use dunlin_control::{Command, HalvesMut, PeerIdentity, Peering, TransportOffers};
 use dunlin_core::transport::PeerId;
@@ -10,7 +10,8 @@ use crate::world::net::channels::Pending;
 use crate::world::net::{Fd, SimTransport};
 use crate::world::rng::{Ppm, Rng};
 
-/// Completions between two channels that go: more in a row could exhaust a session's retries.
+/// Number of completions from one vanished channel to the next: more in a row could exhaust a
+/// session's retries.
 const SPARED: u32 = 100;
 
 /// The transport's peers, and the way to the control thread.
@@ -20,7 +21,7 @@ pub(super) struct Ways {
     rng: Rng,
     /// How often a channel is gone between grant and completion.
     gone: Ppm,
-    /// The next channel is gone in any case: its process has restarted.
+    /// The next channel vanishes in any case: its process has restarted.
     pub(super) restarted: bool,
     spared: u32,
 }

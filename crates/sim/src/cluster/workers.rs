@@ -1,4 +1,4 @@
-//! Worker threads in virtual time: a job runs some time after it was handed over (design §13).
+//! Worker threads in virtual time: a job runs some time after it was submitted (design §13).
 //!
 //! Invariant: a job runs once, when its time has come and the endpoint asks. Called by the
 //! endpoint through [`Workers`], and by `node`, which sets the time.
@@ -15,7 +15,7 @@ use crate::world::rng::Rng;
 #[derive(Clone, Debug)]
 pub(super) struct SimWorkers(Arc<Inner>);
 
-/// The times are outside of the lock, because they are asked for in every iteration.
+/// The times are outside the lock, because every iteration reads them.
 #[derive(Debug)]
 struct Inner {
     now_ns: AtomicU64,
@@ -30,7 +30,7 @@ struct State {
     capacity: usize,
     /// Longest time from hand-over to end.
     slowest: Nanos,
-    /// In order of their ends.
+    /// The jobs, in order of their ends.
     jobs: VecDeque<(Nanos, Job)>,
 }
 
@@ -50,7 +50,7 @@ impl SimWorkers {
         }))
     }
 
-    /// Sets the time, and says when the next job ends.
+    /// Sets the time, and returns when the next job ends.
     pub(super) fn advance(&self, now: Nanos) -> Nanos {
         self.0.now_ns.store(now.0, Relaxed);
         Nanos(self.0.next_end_ns.load(Relaxed))

@@ -21,12 +21,12 @@ pub(super) struct Endpoints {
     roles: Vec<Role>,
 }
 
-/// Counts up to a time.
+/// Counts up to a moment.
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     pub(super) at: Nanos,
     pub(super) net: NetCounters,
-    /// Of each endpoint.
+    /// The counts of each endpoint.
     pub(super) members: Vec<Counted>,
 }
 
@@ -71,7 +71,7 @@ impl Endpoints {
         Ok(endpoints)
     }
 
-    /// Clients open their sessions, without a control plane.
+    /// Opens the clients' sessions, without a control plane.
     fn connect(&mut self, scenario: &Scenario, seeds: &mut Rng) -> Result<(), Wrong> {
         for (index, load) in scenario.loads.iter().enumerate() {
             let of = |test: fn(&Role) -> bool| {
@@ -128,7 +128,7 @@ impl Endpoints {
         self.world.net()
     }
 
-    /// Lets everything run until `end`.
+    /// Runs the world until `end`.
     pub(super) fn run_until(&mut self, end: Nanos) -> Result<(), Wrong> {
         self.world.run_until(end);
         let net = self.world.net().borrow();
@@ -197,8 +197,8 @@ impl Load {
     }
 }
 
-/// A server for each client: to one that is a server itself the next one in a circle of all, to
-/// others each in turn.
+/// A server for each client: clients that are servers themselves form a random circle and take the
+/// next one; the others take the servers in turn.
 fn pairs(clients: &[usize], mut circle: Vec<usize>, rng: &mut Rng) -> Vec<(usize, usize)> {
     for last in (1..circle.len()).rev() {
         circle.swap(last, rng.index(last + 1));

@@ -22,9 +22,9 @@ use endpoint::{Bulky, Ended, Pair};
 pub struct Bulk {
     /// The seed, from which all random choices follow.
     pub seed: u64,
-    /// How many packets are lost, in both directions.
+    /// Share of packets that are lost, in both directions.
     pub loss: Ppm,
-    /// How many packets are late, in both directions.
+    /// Share of packets that are late, in both directions.
     pub reorder: Ppm,
     /// The most time by which one is late; each time up to that is as likely.
     pub reorder_by: Nanos,
@@ -51,7 +51,7 @@ pub struct Bulk {
 impl Default for Bulk {
     /// 8 MB requests, one at a time, at 100 Gb/s and 6 µs, with 4096 bytes a packet. The credits
     /// are three times what the link holds: with more, every repair waits behind the sender's own
-    /// queue, and the 256 packets that it may be ahead (rule W7) are used up meanwhile.
+    /// queue, and meanwhile the sender reaches the 256 packets that it may be ahead (rule W7).
     fn default() -> Self {
         Self {
             seed: 1,
@@ -88,11 +88,11 @@ pub struct BulkReport {
     pub overflown: u64,
     /// Packets that the client sent again.
     pub retransmissions: u64,
-    /// From the first request to the last response.
+    /// Time from the first request to the last response.
     pub took: Nanos,
 }
 
-/// A run that takes longer in virtual time is stuck.
+/// A run that takes longer in virtual time counts as stuck.
 const LIMIT: Nanos = Nanos::from_secs(600);
 const STEP: Nanos = Nanos::from_millis(10);
 const CLIENT: PortId = PortId(0);
@@ -188,8 +188,8 @@ impl Bulk {
     /// processors that are faster than the links.
     fn network(&self) -> NetConfig {
         let queue_bytes = u64::from(self.credits) * 2 * u64::from(self.data_size + 64);
-        // A packet crosses two cables, its answer two more; both are read from memory, and the
-        // packet is sent twice: by its host and by the switch.
+        // A packet crosses two cables and its answer two more; each is read from memory once, and
+        // the packet is sent twice: by its host and by the switch.
         let packet = u64::from(self.data_size) * 1_000_000_000 / self.line_rate.max(1);
         let cables = self.round_trip.since(DMA.times(2) + Nanos(2 * packet));
         NetConfig {

@@ -1,8 +1,8 @@
 //! The conditions that a scenario must meet, before any of it is made.
 //!
 //! Invariant: a scenario that passes can be built, as far as memory allows. Keys are those of
-//! scenario files, so that the reader of a file can name the line. Called by `scenario` and by the
-//! command line.
+//! scenario files, so that the command line can name the line of a fault. Called by `scenario` and
+//! by the command line.
 
 use dunlin_core::Nanos;
 
@@ -10,13 +10,13 @@ use super::{Load, Partners, Scenario};
 use crate::world::net::NetConfig;
 use crate::world::rng::Ppm;
 
-/// Why a scenario does not run.
+/// The reason why a scenario does not run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Wrong {
     /// A key of the scenario is wrong.
     #[error("{key}: {what}")]
     Key {
-        /// Which, with dots between the parts.
+        /// The key, with dots between its parts.
         key: String,
         /// The error and its remedy.
         what: String,
@@ -56,7 +56,7 @@ const SESSION_BYTES: u64 = 128 + 400;
 const SLOT_BYTES: u64 = 16;
 
 impl Scenario {
-    /// Checks everything that can be checked without memory.
+    /// Checks all conditions that need no memory.
     ///
     /// # Errors
     /// The first key that is wrong.
@@ -157,7 +157,7 @@ impl Scenario {
         }
     }
 
-    /// Nothing takes longer than the run, so no sum of times overflows.
+    /// Checks that no time is longer than the run, so that no sum of times overflows.
     fn check_times(&self) -> Result<(), Wrong> {
         let (net, cpu) = (&self.net, &self.net.cpu);
         for (key, time) in [
@@ -223,7 +223,7 @@ impl Scenario {
         let messages = |load: &Load| {
             let clients = (load.clients.len() * load.endpoints) as u64;
             let bytes = u64::from(load.request_bytes) + u64::from(load.response_bytes);
-            // Only what has crossed a cable by the end has been touched.
+            // Only memory of frames that have crossed a cable by the end has been touched.
             let crossed = u128::from(self.net.line_rate) * u128::from(self.end.0) / 1_000_000_000;
             let hosts = load.clients.len().min(load.servers.len()) as u128;
             let crossed = u64::try_from(crossed * hosts).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! A load: its clients, their partners, its time and its messages; and the errors in one.
+//! A load: its clients, their partners, its time and its messages; and the faults in one.
 //!
 //! Invariant: keys in complaints are those of scenario files. Called by `scenario` and its `check`.
 
@@ -13,7 +13,8 @@ pub struct Load {
     pub name: String,
     /// Hosts with clients.
     pub clients: Range<usize>,
-    /// Hosts with servers. An endpoint on a host that has both is both, and does not call itself.
+    /// Hosts with servers. An endpoint on a host with clients and servers is both, and does not
+    /// call itself.
     pub servers: Range<usize>,
     /// Endpoints, each with a thread of its own, on each of these hosts.
     pub endpoints: usize,
@@ -31,9 +32,9 @@ pub struct Load {
     pub arrivals: Arrivals,
     /// When clients begin, at the earliest.
     pub start: Nanos,
-    /// Their beginnings are spread over this time.
+    /// The clients' beginnings are spread over this time.
     pub spread: Nanos,
-    /// From then on clients begin no request. [`Nanos::MAX`]: they stay.
+    /// From then on clients begin no request. [`Nanos::MAX`]: they never stop.
     pub stop: Nanos,
 }
 
@@ -43,8 +44,7 @@ pub enum Partners {
     /// Any server, drawn for each request; it has a session to each of them.
     #[default]
     Drawn,
-    /// One server, drawn before the run, and with as many servers as clients each has one of its
-    /// own.
+    /// One server, drawn before the run. With as many servers as clients, each client has its own.
     Fixed,
 }
 
@@ -59,8 +59,8 @@ pub enum Arrivals {
         /// The mean of the pauses.
         think: Nanos,
     },
-    /// An open loop: as a Poisson process, whatever has ended. What finds `in_flight` requests
-    /// under way waits, and its time has begun.
+    /// An open loop: requests arrive as a Poisson process, whether others have ended or not. A
+    /// request that finds `in_flight` others under way waits, and its time has begun.
     Open {
         /// The mean of the times between two arrivals.
         gap: Nanos,
@@ -68,7 +68,7 @@ pub enum Arrivals {
 }
 
 impl Default for Arrivals {
-    /// One after the other.
+    /// One request after the other.
     fn default() -> Self {
         Self::Closed {
             batch: 1,
@@ -82,7 +82,7 @@ const MOST_ENDPOINTS: usize = 1 << 20;
 /// Most arrivals of an open loop, all clients together: more than any run can end.
 const MOST_ARRIVALS: u128 = 1 << 32;
 
-/// A key of a load, and what is wrong with it.
+/// A key of a load, and its fault.
 type Fault = (&'static str, String);
 
 impl Load {
@@ -138,7 +138,7 @@ impl Load {
     }
 
     fn fault_of_messages(&self, endpoint: &Config) -> Option<Fault> {
-        // A word at both ends.
+        // A request has a word at both ends.
         let (least, most) = (2 * 8, endpoint.max_message);
         let what = format!("must be from {least} to {most}");
         for (key, bytes) in [

@@ -48,7 +48,7 @@ pub(super) struct Role {
 /// An endpoint.
 pub(super) struct Member {
     rpc: Rpc<SimTransport, SimClock, App>,
-    /// When it was run last.
+    /// When it last ran.
     ran: Nanos,
 }
 
@@ -63,9 +63,9 @@ pub(super) struct App {
     sessions: Vec<Session>,
     ops: Vec<Op>,
     latencies: Latencies,
-    /// Of a closed loop: operations of each batch that are under way.
+    /// In a closed loop: the number of operations of each batch that are under way.
     batches: Vec<u32>,
-    /// Of an open loop: operations that are not under way, and arrivals that wait for one.
+    /// In an open loop: operations that are not under way, and arrivals that wait for one.
     idle: Vec<usize>,
     waiting: VecDeque<Nanos>,
 }
@@ -116,7 +116,7 @@ impl Cluster for Members {
     fn on_end(&mut self, _process: ProcessId) {}
 }
 
-/// Looks at both ends of the request and answers a function of it.
+/// Reads both ends of the request and answers a function of it.
 fn on_call(app: &mut App, req: Request<'_>, cx: &mut Cx<'_>) {
     app.clock.spend(app.rpc_cost);
     let name = first_word(req.data());
@@ -323,12 +323,12 @@ impl Member {
 
 impl Node for Member {
     fn run_once(&mut self) {
-        // A thread without work looks at the time in every 64th iteration, which takes it a
-        // microsecond; here it looks at once.
+        // An idle thread looks at the time in every 64th iteration, which takes it a microsecond;
+        // here it looks at once.
         let now = self.rpc.now();
         if now.since(self.ran) > SPIN {
-            // It has looked at its queue all the time. The simulator has no time for that, so the
-            // endpoint looks now.
+            // A real thread would have polled its queue all the time. The simulator skips those
+            // iterations, so the endpoint polls now.
             self.rpc.lifecycle().halves_mut().0.look_away();
             self.rpc.run_once();
         }

@@ -21,7 +21,7 @@ pub struct Report {
     pub frames: [NetCounters; 2],
     /// The network over time.
     pub series: Vec<Point>,
-    /// A number that any change of the run changes.
+    /// A number that changes with any change of the run.
     pub digest: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct LoadReport {
     pub name: String,
     /// Until the warm-up was over.
     pub opening: Stage,
-    /// After that: what counts.
+    /// After that: the part that counts.
     pub steady: Stage,
 }
 
@@ -51,9 +51,9 @@ pub struct Stage {
     pub completed: u64,
     /// RPCs that did not.
     pub failed: u64,
-    /// From call to continuation.
+    /// Time from call to continuation.
     pub latency: Quantiles,
-    /// Of packets, as clients measure them.
+    /// Round trips of packets, as clients measure them.
     pub rtt: Quantiles,
     /// Jain's index of the data that each client sent: 1 if all sent the same.
     pub jain: f64,
@@ -61,8 +61,8 @@ pub struct Stage {
     pub jain_back: f64,
     /// Data that all clients together sent, in 10⁹ bits per second.
     pub gbps_across: f64,
-    /// Data that they got back. Of an endpoint that is a server as well, this has the requests to
-    /// it, and the other direction its answers.
+    /// Data that they got back. For an endpoint that is a server as well, this also has the
+    /// requests to it, and the other direction its answers.
     pub gbps_back: f64,
     /// Each client, in the order of hosts.
     pub clients: Vec<Client>,
@@ -85,7 +85,7 @@ pub struct Client {
     pub rpcs: f64,
     /// Its RPCs that did not end well.
     pub failed: u64,
-    /// From call to continuation, or from arrival, with two digits.
+    /// Time from call to continuation, or from arrival, with two digits.
     pub latency: Quantiles,
 }
 

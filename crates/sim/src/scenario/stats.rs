@@ -1,7 +1,7 @@
 //! Records of endpoints: for a load the times of all its RPCs and round trips, for each endpoint
 //! the times of its own RPCs.
 //!
-//! Invariant: what ends before the warm-up is over goes to the opening, the rest to the steady
+//! Invariant: RPCs that end before the warm-up is over go to the opening, the others to the steady
 //! stage. Called by `node`.
 
 use std::cell::RefCell;
@@ -10,11 +10,12 @@ use std::rc::Rc;
 use dunlin_core::Nanos;
 use hdrhistogram::Histogram;
 
-/// The stages of a run: the opening, and what counts.
+/// The stages of a run: the opening, and the part that counts.
 pub(super) const STAGES: usize = 2;
 /// Three digits: no quantile is wrong by more than a thousandth.
 const DIGITS: u8 = 3;
-/// The same for the records of a single endpoint, of which there may be thousands: a hundredth.
+/// Digits for the records of a single endpoint, of which there may be thousands: no quantile is
+/// wrong by more than a hundredth.
 const OWN_DIGITS: u8 = 2;
 /// Longer times count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -27,7 +28,7 @@ pub(super) type SharedStats = Rc<RefCell<Stats>>;
 pub(super) struct Stats {
     warm_up: Nanos,
     pub(super) stages: [StageStats; STAGES],
-    /// The first thing that must never happen.
+    /// The first breach of an invariant.
     pub(super) violation: Option<String>,
 }
 
@@ -59,7 +60,7 @@ impl Stats {
         &mut self.stages[usize::from(now >= self.warm_up)]
     }
 
-    /// An RPC has ended.
+    /// Records the end of an RPC.
     pub(super) fn on_end(&mut self, now: Nanos, took: Nanos, failed: bool) {
         let stage = self.stage(now);
         if failed {
@@ -70,18 +71,18 @@ impl Stats {
         }
     }
 
-    /// A round trip was measured.
+    /// Records a measured round trip.
     pub(super) fn on_rtt(&mut self, now: Nanos, rtt: Nanos) {
         self.stage(now).rtt.saturating_record(rtt.0);
     }
 
-    /// Something happened that must not.
+    /// Notes the breach of an invariant.
     pub(super) fn violate(&mut self, what: &str) {
         self.violation.get_or_insert_with(|| what.to_owned());
     }
 }
 
-/// Times of the RPCs of one endpoint, stage by stage. It takes no memory before there are any.
+/// Times of the RPCs of one endpoint, stage by stage. It takes no memory before the first.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     warm_up: Nanos,
@@ -98,7 +99,7 @@ impl Latencies {
         }
     }
 
-    /// An RPC has ended.
+    /// Records the end of an RPC.
     pub(super) fn on_end(&mut self, now: Nanos, took: Nanos, failed: bool) {
         let stage = usize::from(now >= self.warm_up);
         if failed {

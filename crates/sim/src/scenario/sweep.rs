@@ -2,9 +2,9 @@
 //! late, frames lost at random, two bottlenecks in a row, and echoes in both directions, over a
 //! grid of rates, round trips, buffers and numbers of senders.
 //!
-//! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] gives what was measured,
-//! and [`Row::faults`] says what of it is not as it must be. Invariant: a row follows from its case
-//! and scheme alone. Called by the program `control` and by tests.
+//! A [`Case`] is one run: a point of the grid and a seed. [`Case::run`] gives its measurements, and
+//! [`Row::faults`] names those that miss their limits. Invariant: a row follows from its case and
+//! scheme alone. Called by the program `control` and by tests.
 
 mod cases;
 mod limits;
@@ -24,9 +24,9 @@ pub use cases::{Grid, cases};
 pub enum Family {
     /// Requests of 1 MB to one host, all begun together.
     Incast,
-    /// The same, and one more sender 5 ms later.
+    /// As [`Self::Incast`], with one more sender 5 ms later.
     Late,
-    /// The same as incast, while one of a thousand frames is lost.
+    /// As [`Self::Incast`], with one of a thousand frames lost.
     Loss,
     /// Groups of senders over an uplink and a host's cable, or one of both.
     Two,
@@ -38,7 +38,7 @@ impl Family {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Incast, Self::Late, Self::Loss, Self::Two, Self::Echo];
 
-    /// As it is written in options and results.
+    /// The name in options and results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Incast => "incast",
@@ -61,16 +61,16 @@ pub struct Case {
     pub rtt_us: u32,
     /// Memory of a switch.
     pub buffer_kb: u32,
-    /// Hosts that send; of [`Family::Two`], in each group.
+    /// Hosts that send; for [`Family::Two`], in each group.
     pub senders: usize,
     /// Requests that each has under way.
     pub in_flight: u32,
-    /// From which all randomness follows.
+    /// The seed, from which all random choices follow.
     pub seed: u64,
 }
 
 impl fmt::Display for Case {
-    /// As the program takes it.
+    /// Writes the case in the form in which the program reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -85,36 +85,36 @@ impl fmt::Display for Case {
     }
 }
 
-/// The result of a run. Shares are of what the cables, credits and requests in flight allow.
+/// The result of a run. Shares are relative to the most that cables, credits and requests in flight
+/// allow.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row {
-    /// Which run.
+    /// The run.
     pub case: Case,
-    /// Of [`Family::Late`] what the late one got, of [`Family::Two`] the least of all, else what
-    /// all got together (of echoes, in the direction that got less).
+    /// The rate: for [`Family::Late`] that of the late sender, for [`Family::Two`] the lowest of
+    /// all, otherwise that of all together (for echoes, in the slower direction).
     pub share: f64,
     /// Jain's index, of the worse direction.
     pub jain: f64,
     /// Packets sent again in the first 5 ms, as a part of all.
     pub resent_first: f64,
-    /// The same after that.
+    /// Packets sent again after that, as a part of all.
     pub resent: f64,
-    /// Frames that switches and NICs had no room for.
+    /// Frames for which switches and NICs had no room.
     pub dropped: u64,
-    /// A number that any change of the run changes.
+    /// A number that changes with any change of the run.
     pub digest: u64,
 }
 
-/// Time after the last beginning from which on the network is to be in order.
+/// Time after the last beginning after which the network must have settled.
 const SETTLE: Nanos = Nanos::from_millis(5);
 
-/// Rates of one sender alone, without control: each of them is run once.
+/// Rates of one sender alone, without congestion control: each is measured once.
 #[derive(Debug, Default)]
 pub struct Alone(Mutex<BTreeMap<Case, f64>>);
 
 impl Alone {
-    /// The rate of one sender, with the rest as in this case but for switch memory and seed, which
-    /// do not change it.
+    /// The rate of one sender in this case; switch memory and seed do not change it.
     fn rate(&self, case: Case) -> Result<f64, Wrong> {
         let case = Case {
             senders: 1,
@@ -134,8 +134,8 @@ impl Alone {
 }
 
 impl Row {
-    /// The row of the same case with more switch memory, if it follows from this one: where no
-    /// frame lacked room, more of it changes nothing.
+    /// The row of the same case with more switch memory, if it follows from this one: if no frame
+    /// lacked room, more memory changes nothing.
     pub fn with_more_memory(&self, case: Case) -> Option<Self> {
         let same = Case {
             buffer_kb: self.case.buffer_kb,

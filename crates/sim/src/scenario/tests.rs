@@ -1,4 +1,4 @@
-//! Scenarios against what the paper measured, and against bad input.
+//! Scenarios against the paper's measurements, and against bad input.
 
 use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
@@ -75,7 +75,7 @@ fn measured(scenario: &Scenario) -> Report {
 
 #[test]
 fn an_incast_without_control_waits_for_the_credits_of_all() {
-    // eRPC, table 5, and half of it with half of the credits.
+    // The round trip of eRPC, table 5; with half of the credits, half of it.
     for (degree, credits, rtt_us) in [(20, 32, 202.0), (100, 32, 1056.0), (20, 16, 101.0)] {
         let report = measured(&incast(degree, credits));
         let steady = &report.loads[0].steady;
@@ -142,7 +142,7 @@ fn a_thread_issues_as_many_requests_as_on_the_papers_machines() {
 
 #[test]
 fn hosts_with_partners_of_their_own_use_all_of_their_cables() {
-    // With servers drawn for each request, some wait while others meet.
+    // With servers drawn for each request, some servers wait while others have several clients.
     let mut scenario = cluster(8);
     scenario.end = Nanos(3 * MILLI);
     scenario.warm_up = Nanos(MILLI);
@@ -153,8 +153,8 @@ fn hosts_with_partners_of_their_own_use_all_of_their_cables() {
     let drawn = p99(&scenario);
     scenario.loads[0].partners = Partners::Fixed;
     let fixed = p99(&scenario);
-    // Twice 64 packets of 1114 bytes at 25 Gb/s are 45.6 µs, and 58 with round trips and threads.
-    // It comes to them that each thread serves another one meanwhile.
+    // 64 packets of 1114 bytes, twice, take 45.6 µs at 25 Gb/s, and 58 with round trips and
+    // threads. In addition each thread serves another client meanwhile.
     assert!((46_000..125_000).contains(&fixed), "{fixed}");
     assert!(drawn > fixed * 4 / 3, "{drawn} and {fixed}");
 }
@@ -217,7 +217,8 @@ fn an_open_loop_begins_requests_at_its_rate_whatever_the_network_does() {
     // Four clients, 5 ms: 2000 arrivals, and their deviation is 45.
     assert!((1820..2180).contains(&steady.completed), "{steady:?}");
     assert!(steady.latency.p50 < 10_000, "nothing waits");
-    // With one request at a time and 100 µs until it ends, nine of ten arrivals wait, ever longer.
+    // With one request at a time and 100 µs until it ends, nine of ten arrivals wait, longer and
+    // longer.
     let mut slow = scenario;
     slow.loads[0].in_flight = 1;
     slow.net.cable = Nanos(25_000);
@@ -290,7 +291,7 @@ fn a_report_has_each_client_and_direction() {
     }
     let late = &report.loads[1];
     assert_eq!(late.opening.completed, 0);
-    // It has a fifth of the time, and a server's thread for itself.
+    // The late client has a fifth of the time, and a server's thread to itself.
     let ratio = late.steady.clients[0].rpcs / steady.clients[0].rpcs;
     assert!((0.14..0.22).contains(&ratio), "{ratio}");
 }

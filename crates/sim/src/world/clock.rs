@@ -1,8 +1,8 @@
-//! Virtual time. The world has one clock; a thread that computes runs ahead of it by what its
-//! work costs, and is not run again before the world has caught up.
+//! Virtual time. The world has one clock; a thread that computes runs ahead of it by the cost of
+//! its work, and does not run again before the world has caught up.
 //!
-//! Invariant: what [`SimClock::now`] returns to one thread never decreases. Called by the endpoint
-//! (as its [`Clock`]), by the simulated transport and by handlers that cost time.
+//! Invariant: for one thread [`SimClock::now`] never decreases. Called by the endpoint (as its
+//! [`Clock`]), by the simulated transport and by handlers that cost time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,17 +25,17 @@ impl SimClock {
         }
     }
 
-    /// The thread works for `cost`.
+    /// Makes the thread work for `cost`.
     pub fn spend(&self, cost: Nanos) {
         self.ahead.set(self.ahead.get() + cost);
     }
 
-    /// The thread's time: the world's, and what the thread has worked since it was started.
+    /// The thread's time: the world's, plus the thread's work in this iteration.
     pub fn read(&self) -> Nanos {
         self.world.get() + self.ahead.get()
     }
 
-    /// Ends an iteration: how far the thread ran ahead, which is set back to zero.
+    /// Ends an iteration: returns how far the thread ran ahead, and sets that back to zero.
     pub fn settle(&self) -> Nanos {
         self.ahead.take()
     }

@@ -1,11 +1,11 @@
-//! The queue of what happens next: a timing wheel that grows coarser with distance.
+//! The queue of events: a timing wheel that grows coarser with distance.
 //!
 //! Level 0 has a slot for each of the next 64 nanoseconds, level 1 for each of the next 64
 //! stretches of 64, and so on up to the end of time. An event goes to the level at which its time
 //! first differs from the present one, and moves down when that slot begins: constant work for an
 //! event, however many wait and however far they are.
 //!
-//! Invariants: every slot of a level that holds events lies behind the present time's own slot of
+//! Invariants: every slot of a level that holds events comes after the present time's own slot of
 //! that level, so the first event is in the first slot of the lowest level that holds any. Events
 //! of the same time are always in the same list, in the order in which they went in; so a run does
 //! not depend on how ties are broken. Called by `net`.
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use dunlin_core::Nanos;
 
-/// Bits of a time that one level tells apart.
+/// Bits of a time that one level distinguishes.
 const DIGIT: u32 = 6;
 const SLOTS: usize = 1 << DIGIT;
 const LEVELS: usize = u64::BITS.div_ceil(DIGIT) as usize;
@@ -61,9 +61,9 @@ impl<E> EventQueue<E> {
         self.place(at.0.max(self.now), event);
     }
 
-    /// Takes the earliest event out if its time is not later than `end`. An event that is put in
-    /// afterwards must not be earlier than `end`, or it counts as past. `soon` sees events that are
-    /// about to come, several at a time, so that their memory can be asked for.
+    /// Takes the earliest event out if its time is not later than `end`. An event that is added
+    /// afterwards must not be earlier than `end`, or it counts as past. `soon` gets events that are
+    /// about to come, several at a time, to prefetch their memory.
     pub fn pop_until(&mut self, end: Nanos, soon: impl Fn(&E)) -> Option<(Nanos, E)> {
         while self.ready.is_empty() {
             self.advance(end.0)?;
@@ -76,12 +76,12 @@ impl<E> EventQueue<E> {
         self.ready.pop_front().map(|event| (Nanos(self.now), event))
     }
 
-    /// How many events wait.
+    /// The number of waiting events.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if nothing will ever happen again.
+    /// True if no event waits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -98,8 +98,8 @@ impl<E> EventQueue<E> {
         self.occupied |= 1 << level;
     }
 
-    /// Moves the present to the beginning of the first slot that holds events, and these to where
-    /// they belong now. `None` if that slot begins after `end`, or there is none.
+    /// Moves the present to the beginning of the first slot that holds events, and moves these to
+    /// their new slots. `None` if that slot begins after `end`, or there is none.
     fn advance(&mut self, end: u64) -> Option<()> {
         if self.occupied == 0 {
             return None;
@@ -123,7 +123,7 @@ impl<E> EventQueue<E> {
         for (at, event) in events.drain(..) {
             self.place(at, event);
         }
-        // Its memory serves the next round of the wheel.
+        // The slot keeps its memory for the next round of the wheel.
         self.levels[lowest].slots[slot] = events;
         Some(())
     }

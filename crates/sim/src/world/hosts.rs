@@ -1,5 +1,5 @@
-//! The world: processes on the ports of a network, run when something happens to them, in virtual
-//! time; their control plane; pauses, crashes and restarts (design §13).
+//! The world: processes on the ports of a network, which run in virtual time when an event comes
+//! for them; their control plane; pauses, crashes and restarts (design §13).
 //!
 //! A process is one [`Node`] on one port. It runs when a frame or a control message arrives, when
 //! its own wake-up is due, and never while its last iteration still costs time or its host is
@@ -24,7 +24,7 @@ use streams::{Lane, Streams};
 
 /// The world and its processes.
 pub struct World<C: Cluster> {
-    /// Makes the processes, and is asked what the scenario wants to know.
+    /// Makes the processes, and answers the scenario's questions.
     pub cluster: C,
     net: NetHandle,
     ports: Vec<Process<C::Node>>,
@@ -48,10 +48,10 @@ struct Process<N> {
     /// When it will run, and a number that makes an earlier plan void.
     planned: Nanos,
     ticket: u64,
-    /// The same for its control thread.
+    /// When its control thread will run, and a number that makes an earlier plan void.
     tick_planned: Nanos,
     tick_ticket: u64,
-    /// Iterations in a row after which it wanted to run at once though nothing had arrived.
+    /// Iterations in a row after which it wanted to run again at once although no event had come.
     restless: u32,
 }
 
@@ -68,9 +68,9 @@ const RESTLESS_LIMIT: u32 = 1000;
 /// Time between iterations of an endpoint that spins: it doubles with each one in a row.
 const SPIN: Nanos = Nanos(200);
 const SPIN_DOUBLINGS: u32 = 8;
-/// Time after which a process that waits for its transport to be done notices it at the latest.
+/// Longest time after which a process that waits for its transport notices that it is done.
 const SENT: Nanos = Nanos::from_micros(1);
-/// Cache lines of a process that are asked for when it is about to run.
+/// Cache lines of a process that are prefetched when it is about to run.
 const HOT_LINES: usize = 24;
 
 impl<C: Cluster> World<C> {
@@ -119,7 +119,7 @@ impl<C: Cluster> World<C> {
         self.ports[port.0].node.as_mut()
     }
 
-    /// Which process of its port lives or has lived last, from 1.
+    /// The number, from 1, of the process on its port that lives or lived last.
     pub fn life(&self, port: PortId) -> u32 {
         self.ports[port.0].life
     }
@@ -144,19 +144,19 @@ impl<C: Cluster> World<C> {
         self.net.borrow().now()
     }
 
-    /// Does `act` at time `at`.
+    /// Plans `act` for time `at`.
     pub fn at(&mut self, at: Nanos, act: Act) {
         self.plan(at, Due::Act(act));
     }
 
-    /// Runs the process on `port` as soon as it can: its user wants something of it.
+    /// Runs the process on `port` as soon as it can, because its user needs it.
     pub fn poke(&mut self, port: PortId) {
         let now = self.now();
         self.plan_run(port, now);
     }
 
-    /// Lets the world run until `end`, until the scenario is asked something (the number of the
-    /// [`Act::Ask`] is returned), or until an invariant is broken (`None`, before `end`).
+    /// Runs the world until `end`, until the scenario must be asked (then it returns the number of
+    /// the [`Act::Ask`]), or until an invariant is broken (`None`, before `end`).
     pub fn run_until(&mut self, end: Nanos) -> Option<u64> {
         loop {
             let happening = {
@@ -177,7 +177,7 @@ impl<C: Cluster> World<C> {
         }
     }
 
-    /// Does `act` now.
+    /// Carries out `act` now.
     pub fn act(&mut self, act: Act) {
         let net = Rc::clone(&self.net);
         net.borrow_mut().note(|| format!("{act:?}"));
@@ -224,7 +224,7 @@ impl<C: Cluster> World<C> {
         node.on_end();
         let process = self.process(port);
         self.cluster.on_end(process);
-        // The NIC forgets the process first: what its memory held is gone without a trace.
+        // The NIC forgets the process first: the content of its memory is gone without a trace.
         self.net.borrow_mut().kill(port);
         self.ports[port.0].node = None;
         self.close_streams(process);
@@ -240,8 +240,8 @@ impl<C: Cluster> World<C> {
         let process = self.process(port);
         self.cluster.on_end(process);
         self.ports[port.0].node = None;
-        // Frames that wait in the NIC are read now: they lie in memory that the process has given
-        // back.
+        // Frames that wait in the NIC are read now, because they lie in memory that the process has
+        // given back.
         self.net.borrow_mut().drain(port);
         self.net.borrow_mut().kill(port);
         self.close_streams(process);
@@ -274,8 +274,8 @@ impl<C: Cluster> World<C> {
         self.poke(port);
     }
 
-    /// An endpoint that spins may spin for this: see [`Self::run`]. What waits for it is memory to
-    /// be given back, for which the next frame may well be early enough.
+    /// Wakes an endpoint that may spin for a transmission: see [`Self::run`]. Otherwise only memory
+    /// waits to be given back, and the next frame is early enough for that.
     fn on_sent(&mut self, port: PortId) {
         if self.ports[port.0].restless > 0 {
             let soon = self.now() + SENT;
@@ -298,9 +298,9 @@ impl<C: Cluster> World<C> {
 
     /// One iteration of the process on `port`.
     ///
-    /// A process that wants to run again at once spins until the transport is done with something.
-    /// It is run when that happens; iterations in between would change nothing, so only few of
-    /// them are simulated.
+    /// A process that wants to run again at once spins until the transport is done with a packet.
+    /// It runs when that happens; iterations in between would change nothing, so only few of them
+    /// are simulated.
     fn run(&mut self, port: PortId) {
         let process = &mut self.ports[port.0];
         process.planned = Nanos::MAX;
@@ -321,8 +321,8 @@ impl<C: Cluster> World<C> {
             let what = format!("port {} wants to run at once, for ever", port.0);
             self.net.borrow_mut().violate(what);
         }
-        // If the transport has something to do, the process is run when that is done. An
-        // event with a time of its own, such as a paced packet, waits for neither.
+        // If the transport is busy, the process runs when that is done. An event with a time of its
+        // own, such as a paced packet, waits for neither.
         let doublings = match process.restless {
             0 => 0,
             _ if self.net.borrow().is_sending(port) => SPIN_DOUBLINGS,

@@ -1,9 +1,9 @@
 //! The network: hosts on one switch or on racks of a two-tier fabric, ports (the NIC queues of one
-//! endpoint) on the hosts, frames under way, and what goes wrong with them (design §12, §13).
+//! endpoint) on the hosts, frames under way, and their faults (design §12, §13).
 //!
 //! A frame's path: the endpoint's burst; DMA, some time later, in order; the NIC and the host's
 //! cable; the switch of its rack, where faults strike; perhaps a spine switch and that of another
-//! rack, all of which have bounded memory; the port's bounded RX queue. Invariant: nothing here
+//! rack, all of which have bounded memory; the port's bounded RX queue. Invariant: no code here
 //! reads a frame. Called by `world`, which runs the endpoints, and through [`SimRx`] and [`SimTx`]
 //! by the endpoints themselves.
 
@@ -56,7 +56,7 @@ pub enum Happening {
     Arrived(PortId),
     /// The transport is done with a burst of this port.
     Sent(PortId),
-    /// A time that the world asked for has come; the number is the world's.
+    /// A time that the world had planned has come; the number is the world's.
     Due(u64),
 }
 
@@ -78,7 +78,7 @@ pub struct Net {
     blocked: BTreeSet<(HostId, HostId)>,
     tap: Tap,
     capture: Option<Capture>,
-    /// Buffers of frames that are gone, for those to come.
+    /// Buffers of frames that are gone, for later ones.
     spare: Vec<Vec<u8>>,
     /// Descriptors that are open, in processes and under way between them.
     descriptors: Rc<Cell<u64>>,
@@ -86,7 +86,7 @@ pub struct Net {
     pub counters: NetCounters,
     /// The last events.
     pub trace: Trace,
-    /// Where a run that is compared is recorded.
+    /// The recorder, for a run that is compared.
     pub(crate) record: Recorder,
     violation: Option<String>,
     digest: u64,
@@ -95,9 +95,9 @@ pub struct Net {
 #[derive(Debug)]
 struct Host {
     connected: bool,
-    /// Ports with frames that the NIC has no room for, in the order of their turns.
+    /// Ports with frames for which the NIC has no room, in the order of their turns.
     waiting: VecDeque<PortId>,
-    /// Frames to it that the burst of losses which has begun still takes.
+    /// Number of frames to it that the present burst of losses still takes.
     losing: u32,
 }
 
@@ -109,7 +109,7 @@ enum Event {
     Room(HostId),
     /// A frame is at the end of a cable.
     Arrive(FrameId),
-    /// A frame is at its host, by whatever way.
+    /// A frame is at its host, by any path.
     Deliver(FrameId),
     Due(u64),
 }
@@ -174,7 +174,7 @@ impl Net {
         self.config.cpu.iteration
     }
 
-    /// The clock of the thread behind `port`.
+    /// The clock of the thread that owns `port`.
     pub fn clock(&self, port: PortId) -> SimClock {
         self.ports[port.0].clock.clone()
     }
@@ -194,7 +194,7 @@ impl Net {
         self.wiring.fullest(self.time.get())
     }
 
-    /// Whether some of what `port` handed over has not been read out of its memory.
+    /// Whether frames that `port` handed over have not all been read from its memory.
     pub fn is_sending(&self, port: PortId) -> bool {
         self.ports[port.0].is_sending()
     }
@@ -223,13 +223,13 @@ impl Net {
         }
     }
 
-    /// True if a frame from `from` has a way to `to` now.
+    /// True if a frame from `from` has a path to `to` now.
     pub fn has_path(&self, from: HostId, to: HostId) -> bool {
         let connected = self.hosts[from.0].connected && self.hosts[to.0].connected;
         connected && !self.blocked.contains(&(from, to))
     }
 
-    /// Ends every fault that lasts: the network is sound from now on.
+    /// Ends every lasting fault: the network is sound from now on.
     pub fn heal(&mut self) {
         self.rates = FaultRates::NONE;
         self.blocked.clear();
@@ -241,12 +241,12 @@ impl Net {
         self.wiring.end_stalls(now);
     }
 
-    /// The process behind `port` dies: its queues are gone, what it was sending too.
+    /// Kills the process on `port`: its queues are gone, with the frames that it was sending.
     pub fn kill(&mut self, port: PortId) {
         self.ports[port.0].kill();
     }
 
-    /// Reads everything that `port` is sending out of its memory, now.
+    /// Reads all frames that `port` is sending from its memory, now.
     pub fn drain(&mut self, port: PortId) {
         self.read_bursts(port, Nanos::MAX);
     }
@@ -256,8 +256,8 @@ impl Net {
         self.events.push(at, Event::Due(number));
     }
 
-    /// Moves the time on until something happens that the world must react to. `None` if nothing
-    /// does until `end`; the time is `end` then.
+    /// Moves the time on until an event comes to which the world must react. `None` if there is
+    /// none until `end`; the time is `end` then.
     pub fn step(&mut self, end: Nanos) -> Option<Happening> {
         loop {
             let frames = &self.frames;

@@ -8,11 +8,11 @@ use dunlin_sim::channel::{Counters, Failure, Options, run_seed};
 
 use super::{Arguments, FAILURES_SHOWN, rate};
 
-/// Seeds by which each planted bug has to be found.
+/// Number of seeds within which each planted bug must be found.
 #[cfg(feature = "mutants")]
 const MUTANT_SEEDS: u64 = 200;
 
-/// True if no checker has found anything; with `--mutants`, if each has found its bug.
+/// True if no checker has found a fault; with `--mutants`, if each has found its bug.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let options = match options(arguments) {
         Ok(options) => options,

@@ -1,4 +1,4 @@
-//! `seeds --differential`: each seed twice, with two variants that must not differ; and planted
+//! `seeds --differential`: each seed twice, with two variants that must behave alike; and planted
 //! differences, each of which must be found.
 
 use std::time::Instant;
@@ -10,7 +10,7 @@ use dunlin_sim::cluster::differential::{
 
 use super::{Arguments, PROGRESS, print_failure, progress, rate, seeds_of};
 
-/// True if everything was as it should be.
+/// True if no variants differ, and each has used its path enough.
 pub(super) fn run(arguments: &Arguments) -> bool {
     let mut fine = true;
     for comparison in COMPARISONS {
@@ -90,7 +90,7 @@ fn print_shares(comparison: &Comparison, shares: &[Option<Shares>; 2]) -> bool {
     enough
 }
 
-/// Seeds that each planted difference has to be found.
+/// Number of seeds within which each planted difference must be found.
 const SEEDS: u64 = 500;
 
 /// True if each planted difference, or the chosen one, is found.

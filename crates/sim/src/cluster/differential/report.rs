@@ -1,5 +1,5 @@
-//! The first difference between two runs, as a reader wants it: where and when, both sides, what
-//! exactly differs, what happened before, and the command that shows it again.
+//! The first difference between two runs, for a reader: where and when, both sides, the differing
+//! values, the events before, and the command that repeats it.
 //!
 //! Made by `differential`, printed by `bin/seeds` and by tests.
 
@@ -17,7 +17,7 @@ pub struct Difference {
     pub comparison: &'static str,
     /// The mutant of the second variant.
     pub mutant: Option<Mutant>,
-    /// How many facts are the same.
+    /// The number of equal facts before it.
     pub fact: usize,
     /// How many lines of each side come before the first different one.
     pub before: usize,
@@ -25,7 +25,7 @@ pub struct Difference {
     pub failure: Option<String>,
     /// The host of each port.
     pub hosts: Vec<usize>,
-    /// The specification, and what differs from it.
+    /// The specification, and the variant that differs from it.
     pub sides: [Side; 2],
 }
 
@@ -34,7 +34,7 @@ pub struct Difference {
 pub struct Side {
     /// The variant.
     pub name: &'static str,
-    /// A second run of it was the same as the first: else the simulator is at fault.
+    /// Whether a second run of it was the same as the first: otherwise the simulator is at fault.
     pub repeats: bool,
     /// Facts in words.
     pub lines: Vec<Line>,
@@ -61,7 +61,7 @@ impl Difference {
             .collect()
     }
 
-    /// The one command that shows it again.
+    /// The one command that repeats it.
     pub fn replay(&self) -> String {
         let seed = self.seed;
         let planted = self.mutant.map_or(String::new(), |mutant| {
@@ -155,7 +155,7 @@ impl Difference {
     }
 }
 
-/// A long value from shortly before it differs on.
+/// A long value, from shortly before the first difference on.
 fn around_difference(value: &str, [first, second]: [&str; 2]) -> String {
     if first.len().max(second.len()) <= LONGEST {
         return value.to_owned();

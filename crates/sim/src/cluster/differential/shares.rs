@@ -1,5 +1,5 @@
-//! How much of the work a path has done: a comparison of two paths proves nothing if one of them
-//! is hardly taken.
+//! The share of the packets that took a path: a comparison of two paths proves nothing if one of
+//! them is hardly taken.
 //!
 //! Invariant: only a variant that says how to count its path is judged. Filled by `differential`
 //! and `bin/seeds`.
@@ -14,12 +14,12 @@ use crate::world::net::NetCounters;
 /// Reads from an endpoint's counters how many packets took a path.
 pub type TakesPath = fn(&Counters) -> Taken;
 
-/// Packets that took a path, of those that it is made for.
+/// Packets that took a path, out of those for which it is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     /// Packets on the path.
     pub packets: u64,
-    /// Packets that could have been on it: small ones, whatever happened to them.
+    /// Packets that could have been on it: small ones, however they were handled.
     pub of: u64,
 }
 

@@ -159,7 +159,7 @@ fn every_planted_difference_is_found_and_named() {
     use crate::cluster::mutants::Mutant;
     use crate::world::Line;
 
-    // The first fact that differs, and its field that differs if that is not the time.
+    // The first fact that differs, and its differing field, unless that is the time.
     let expected = [
         ("one-nanosecond-later", "iterates", None),
         ("counted-twice", "iterates", Some("stalls")),
@@ -176,7 +176,7 @@ fn every_planted_difference_is_found_and_named() {
     for (name, what, field) in expected {
         let mutant = Mutant::from_name(name).unwrap();
         assert!(planted.contains(&mutant), "{name} is a bug");
-        // Which fact shows it first depends on the seed.
+        // The seed determines which fact shows it first.
         let shown = |seed| match compare_seed(seed, &REPEATED, Some(mutant)) {
             Err(Unlike::Differs(difference)) => {
                 let first = difference.first();
@@ -202,8 +202,8 @@ fn every_planted_difference_is_found_and_named() {
     }
 }
 
-/// A planted difference is none for the checkers: else they, and not the comparison, would find it.
-/// Laws are apart: they may see in the state what no packet shows.
+/// The checkers find no planted difference: otherwise they, and not the comparison, would report
+/// it. Laws are an exception: they may find in the state what no packet shows.
 #[cfg(feature = "mutants")]
 #[test]
 fn no_checker_sees_a_planted_difference() {

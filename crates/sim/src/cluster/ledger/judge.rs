@@ -1,4 +1,4 @@
-//! Whether the end of a call is one that its handler, the faults and the plan explain.
+//! Decides whether the handler, the faults and the plan explain the end of a call.
 //!
 //! Called by the ledger for every completion.
 
@@ -46,12 +46,12 @@ impl Call {
                 self.deadline.is_some_and(|span| now >= self.issued + span)
             }
             Err(RpcError::Cancelled) => self.cancelled,
-            // A connect may fail to succeed within its deadline.
+            // A connect may miss its deadline.
             Err(RpcError::SessionClosed(CloseReason::ConnectTimeout)) => true,
             Err(RpcError::SessionClosed(CloseReason::Refused)) if allowed.shortage => true,
             Err(RpcError::PeerFailed) => !must_succeed && !trusted,
             Err(RpcError::SessionClosed(_)) => !must_succeed,
-            // A large message takes longer than a short hold, with nothing lost.
+            // A large message takes longer than a short hold, even without loss.
             Err(RpcError::Rejected(ErrorCode::RESPONSE_GONE)) => {
                 allowed.forgetting && (!must_succeed || self.parts.1)
             }

@@ -1,5 +1,5 @@
-//! How long the messages of a run are: mostly small, some of about a whole number of packets, and a
-//! few that have more packets than a sender may be ahead (rule W7).
+//! The lengths of a run's messages: mostly small, some of about a whole number of packets, and a
+//! few with more packets than a sender may be ahead (rule W7).
 //!
 //! Invariant: the sizes follow from the process's stream of random numbers. Called by `plan` and by
 //! the processes.
@@ -10,9 +10,9 @@ use crate::world::rng::{Ppm, Rng};
 const MAX_AHEAD: u64 = 256;
 /// Most packets of a message.
 const MOST_PACKETS: u64 = 330;
-/// One of this number of messages is huge, until there have been enough.
+/// One in this many messages is huge, until there have been enough.
 const HUGE_EVERY: u64 = 20;
-/// Packets of the longest answer that batch and background handlers have room for.
+/// Packets of the longest answer for which batch and background handlers have room.
 const ANSWER_PACKETS: u64 = 4;
 
 /// The sizes of a process's messages, in bytes.
@@ -22,11 +22,11 @@ pub struct Sizes {
     pub data_size: u64,
     /// Small messages are this long at most.
     pub small: u64,
-    /// How many messages are of a whole number of packets, or a byte more or less.
+    /// How many messages have a whole number of packets, or a byte more or less.
     pub large: Ppm,
-    /// Packets of these, at most.
+    /// Most packets of these.
     pub packets: u64,
-    /// How many messages of more packets than a sender may be ahead are still to come.
+    /// Number of messages still to come that have more packets than a sender may be ahead.
     pub huge: u32,
 }
 
@@ -48,7 +48,7 @@ impl Sizes {
         }
     }
 
-    /// The longest answer that batch and background handlers have room for.
+    /// The longest answer for which batch and background handlers have room.
     pub fn room(&self) -> u64 {
         self.small.max(ANSWER_PACKETS * self.data_size + 1)
     }

@@ -33,7 +33,8 @@ fn handlers_that_are_slower_than_the_timeout_fail_no_session() {
     }
 }
 
-/// Forged CRs, CANCELs and packets of wrong sizes, with the right token: every call ends.
+/// An insider sends forged CRs, CANCELs and packets of wrong sizes, with the right token: every
+/// call ends nevertheless.
 #[test]
 fn calls_that_an_insider_attacks_end() {
     let insider = (1..).filter(|seed| Plan::draw(*seed).insider);

@@ -1,5 +1,5 @@
 //! The two processes of the experiment: one sends large requests, one after the other, and perhaps
-//! small ones beside them; the other one reads them and answers.
+//! small ones meanwhile; the other reads them and answers.
 //!
 //! Invariant: the first failure is kept. Called by `bulk` and by the world.
 
@@ -42,7 +42,7 @@ pub(in crate::scenario) struct App {
     begun: u32,
     ended: u32,
     last_end: Nanos,
-    /// When the small request under way left, and how long those before it took.
+    /// When the small request under way left, and the times of those before it.
     small_begun: Nanos,
     small_rtts: Vec<Nanos>,
     failure: Option<String>,
@@ -89,7 +89,7 @@ impl Cluster for Pair {
     fn on_end(&mut self, _process: ProcessId) {}
 }
 
-/// Timeouts for a NIC instead of a kernel.
+/// Options with timeouts for a NIC instead of a kernel.
 fn config() -> Config {
     Config {
         rto_floor: Nanos::from_micros(200),
@@ -138,13 +138,13 @@ impl App {
         self.failure.get_or_insert_with(|| what.to_owned());
     }
 
-    /// Small requests that have not ended.
+    /// The number of small requests that have not ended.
     fn small_left(&self) -> u32 {
         let ended = u32::try_from(self.small_rtts.len()).unwrap_or(u32::MAX);
         self.bulk.small_requests.saturating_sub(ended)
     }
 
-    /// Sends another small request, if there are any left.
+    /// Sends another small request, if one is left.
     fn send_small(&mut self, cx: &mut Cx<'_>) {
         if self.small_left() == 0 {
             return;
@@ -159,7 +159,7 @@ impl App {
         }
     }
 
-    /// Sends another large request, if there are any left or small ones need company.
+    /// Sends another large request, if one is left or small ones still need company.
     fn send_next(&mut self, cx: &mut Cx<'_>) {
         let alone = self.bulk.requests == 0 || self.small_left() == 0;
         if self.begun >= self.bulk.requests && alone {
@@ -235,7 +235,7 @@ impl Bulky {
         app.send_small(&mut cx);
     }
 
-    /// Requests that have not ended.
+    /// The number of requests that have not ended.
     pub(super) fn left(&self) -> u32 {
         let app = self.rpc.app();
         app.bulk.requests.max(app.begun) - app.ended + app.small_left()

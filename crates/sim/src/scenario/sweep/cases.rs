@@ -1,13 +1,13 @@
-//! The grids: which points are run.
+//! The grids: the points that are run.
 //!
 //! Called by the program `control` and by tests.
 
 use super::{Case, Family};
 
-/// Which points of the sweep.
+/// A selection of the sweep's points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grid {
-    /// Where control is most likely to be wrong: some seconds.
+    /// The points at which control is most likely to fail: some seconds.
     Short,
     /// All buffers and numbers of senders: minutes with one seed, the better part of an hour with
     /// ten.
@@ -61,7 +61,7 @@ fn senders(family: Family, grid: Grid, gbps: u32) -> Vec<(usize, u32)> {
         (Family::Echo, Grid::Short) => &[2],
         _ => &[1],
     };
-    // At 10 Gb/s the credits of 70 senders are more than a window of a packet each can be.
+    // At 10 Gb/s, 70 senders have more credits than windows of a packet each allow.
     let fits = |senders: &&usize| !(family == Family::Incast && gbps < 25 && **senders == 70);
     let pairs = many.iter().filter(fits);
     pairs

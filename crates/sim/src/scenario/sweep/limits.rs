@@ -1,4 +1,4 @@
-//! The limits of a case: what it allows, and what of it must be reached.
+//! The limits of a case: the highest possible rates, and the part of them that must be reached.
 //!
 //! Called by `sweep` for every row.
 
@@ -12,7 +12,8 @@ impl Case {
         f64::from(self.gbps) * f64::from(DATA) / f64::from(DATA + HEADERS)
     }
 
-    /// The rate of one sender alone and without control: that of its credits, or of the cable.
+    /// The rate of one sender alone and without congestion control: that of its credits, or of the
+    /// cable.
     fn alone(&self, alone: &Alone) -> Result<f64, Wrong> {
         alone.rate(Self {
             family: Family::Incast,
@@ -20,7 +21,7 @@ impl Case {
         })
     }
 
-    /// The most that the senders can get across together.
+    /// The highest rate of all senders together.
     pub(super) fn possible(&self, alone: &Alone) -> Result<f64, Wrong> {
         let by_credits = self.alone(alone)? * count(self.senders);
         Ok(self.goodput().min(by_credits))
@@ -42,9 +43,9 @@ impl Case {
         Ok((self.goodput() / count(sharing)).min(alone))
     }
 
-    /// The rate of K echoes in flight in each direction. Two cables in turn with K requests
-    /// between them are busy for K / (K + 1) of the time; with an echo that takes longer than its
-    /// time on both cables when it is alone, for K / (that + K - 1), in times on one cable.
+    /// The rate of K echoes in flight in each direction. Two cables in turn with K requests between
+    /// them are busy for K / (K + 1) of the time; if a lone echo takes longer than its time on both
+    /// cables, for K / (t + K - 1), where t is that time in units of the time on one cable.
     pub(super) fn possible_echoes(&self, alone: &Alone) -> Result<f64, Wrong> {
         let one = alone.rate(Self {
             in_flight: 1,
@@ -65,7 +66,8 @@ fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).expect("a sweep has fewer than 2^32 hosts"))
 }
 
-/// Bounds that must be kept: least share and index, most resent at first and then.
+/// Bounds for a row: the lowest share and index, and the most packets sent again, at first and
+/// later.
 struct Bounds {
     share: f64,
     jain: f64,
@@ -106,7 +108,7 @@ impl Bounds {
 }
 
 impl Row {
-    /// The values that are not as they must be; nothing, if all is.
+    /// The values that miss their bounds.
     pub fn faults(&self) -> Vec<&'static str> {
         let bounds = Bounds::of(&self.case);
         let all = [

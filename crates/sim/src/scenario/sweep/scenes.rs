@@ -1,6 +1,6 @@
 //! The scenario of a case: hosts, cables and loads.
 //!
-//! Processors are so cheap that cables are the only bottlenecks. Called by `sweep`.
+//! Processors cost so little that cables are the only bottlenecks. Called by `sweep`.
 
 use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
@@ -15,7 +15,7 @@ pub(super) const HEADERS: u32 = 24 + 66;
 /// Time in a NIC and in a switch.
 const DMA: Nanos = Nanos(800);
 const LATENCY: Nanos = Nanos(300);
-/// The price of everything that a thread does.
+/// The cost of everything that a thread does.
 const CHEAP: Nanos = Nanos(10);
 /// Senders that begin together do so within this time.
 const TOGETHER: Nanos = Nanos(1000);
@@ -28,7 +28,7 @@ impl Case {
         u64::from(self.gbps) * 125_000_000
     }
 
-    /// The cable that makes the round trip: a packet and its CR cross two each.
+    /// The delay of a cable that gives the round trip: a packet and its CR cross two each.
     fn cable(&self) -> Nanos {
         let bytes = u64::from(2 * (DATA + 2 * HEADERS));
         let on_cables = Nanos(bytes * 8 / u64::from(self.gbps));
@@ -103,7 +103,7 @@ impl Case {
         }
     }
 
-    /// The loads, and how many hosts they need.
+    /// The loads, and the number of hosts that they need.
     fn loads(&self, scheme: Scheme) -> (Vec<Load>, usize) {
         let n = self.senders;
         let load = Load {

@@ -1,4 +1,4 @@
-//! Points of the sweep that take milliseconds, and what it finds of other schemes.
+//! Points of the sweep that take milliseconds, and the faults that it finds in other schemes.
 
 use dunlin_core::Scheme;
 
@@ -75,8 +75,8 @@ fn patched_timely_starves_no_sender() {
     assert!(starved.share < 0.1, "{starved:?}");
 }
 
-/// Marks are echoed a round trip late, and paced packets leave at their time. Where neither was so,
-/// the shares were 0.43 and 0.37.
+/// Marks are echoed a round trip late, and paced packets leave at their time. Without either, the
+/// shares were 0.43 and 0.37.
 #[test]
 fn dcqcn_comes_back_after_the_first_burst() {
     let alone = Alone::default();

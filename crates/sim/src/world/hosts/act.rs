@@ -1,14 +1,14 @@
-//! Acts on the world from outside: pauses, crashes, cuts. Planned by a run, done by `hosts`.
+//! Acts on the world from outside: pauses, crashes, cuts. Planned by a run, carried out by `hosts`.
 
 use crate::world::net::{HostId, PortId};
 use crate::world::record::{Fact, See};
 
-/// Changes of the world at a time.
+/// Changes of the world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// No process of the host runs from now on; frames and messages pile up.
     Pause(HostId),
-    /// They run again.
+    /// The host's processes run again.
     Resume(HostId),
     /// The process dies; its peers' control connections break.
     Crash(PortId),
@@ -16,17 +16,17 @@ pub enum Act {
     Exit(PortId),
     /// A new process starts on the port.
     Boot(PortId),
-    /// Frames and messages in this direction get lost and wait, respectively.
+    /// In this direction frames get lost, and messages wait.
     Block(HostId, HostId),
-    /// That is over.
+    /// Ends such a block.
     Unblock(HostId, HostId),
     /// The host's cable is pulled.
     Unplug(HostId),
-    /// It is put back.
+    /// The host's cable is put back.
     Plug(HostId),
     /// Every fault is over and every process runs.
     Heal,
-    /// The scenario wants to be asked; the number is its own.
+    /// The scenario must be asked; the number is its own.
     Ask(u64),
 }
 

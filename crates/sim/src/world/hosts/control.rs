@@ -1,7 +1,7 @@
 //! The control plane in the world: messages to processes with their times, and the ticks of control
 //! threads.
 //!
-//! Control threads cost no time: what they do is rare, and they do not hold up event loops.
+//! Control threads cost no time: their work is rare, and does not delay event loops.
 
 use dunlin_core::Nanos;
 
@@ -11,7 +11,7 @@ use super::{Due, World};
 use crate::world::net::PortId;
 
 impl<C: Cluster> World<C> {
-    /// The control thread of the process on `port` runs.
+    /// Runs the control thread of the process on `port`.
     pub(super) fn tick(&mut self, port: PortId) {
         let process = &mut self.ports[port.0];
         process.tick_planned = Nanos::MAX;
@@ -26,7 +26,7 @@ impl<C: Cluster> World<C> {
         }
     }
 
-    /// Takes what the process on `port` wants of its control connections.
+    /// Takes the requests of the process on `port` to its control connections.
     pub(super) fn collect(&mut self, port: PortId) {
         let process = self.process(port);
         let mut requests = std::mem::take(&mut self.requests);
@@ -52,7 +52,7 @@ impl<C: Cluster> World<C> {
         self.plan_tick(port, next);
     }
 
-    /// The event loop runs if the control thread has left something for it.
+    /// Plans a run of the event loop if the control thread has left events for it.
     fn plan_next(&mut self, port: PortId) {
         if let Some(next) = self.node(port).map(Node::next_wakeup) {
             self.plan_run(port, next);
@@ -66,7 +66,7 @@ impl<C: Cluster> World<C> {
         }
     }
 
-    /// The first item of a lane is due.
+    /// Delivers the first item of a lane, which is due.
     pub(super) fn deliver(&mut self, lane: Lane) {
         let now = self.now();
         let (from, to, local) = self.streams.route(lane);
@@ -86,7 +86,7 @@ impl<C: Cluster> World<C> {
                 self.streams.drop_end(lane);
                 StreamEvent::Closed(name)
             }
-            // The end has closed the connection before.
+            // This end has closed the connection before.
             (_, None) | (None, _) => return,
         };
         if let Some(node) = self.ports[to.0].node.as_mut() {
@@ -97,7 +97,7 @@ impl<C: Cluster> World<C> {
         }
     }
 
-    /// A request for a connection has come to the process that listens on `port`.
+    /// Handles a request for a connection to the process that listens on `port`.
     fn on_dial(&mut self, lane: Lane, port: PortId, local: bool) {
         let (now, process) = (self.now(), self.process(port));
         let node = self.ports[port.0].node.as_mut();

@@ -7,19 +7,19 @@ use dunlin_core::Nanos;
 use crate::world::net::{Fd, NetHandle, PortId};
 use crate::world::record::{Fact, See};
 
-/// Which process: the `life`-th (from 1) on its port.
+/// A process: the `life`-th (from 1) on its port.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ProcessId {
-    /// Where it runs.
+    /// The port.
     pub port: PortId,
-    /// How many processes have run there, itself included.
+    /// The number of processes that have run there, itself included.
     pub life: u32,
 }
 
 /// Events of a process's control connections, by the names that it gave them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
-    /// A connection that it asked for is there.
+    /// A connection that it asked for is made.
     Dialled(u64),
     /// A message came, with descriptors.
     Frame(u64, Vec<u8>, Vec<Fd>),
@@ -52,11 +52,11 @@ impl Fact for StreamEvent {
 /// Requests of a process to its control connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamRequest {
-    /// Connect to the process that listens on the port. `local`: by a way that needs no cable.
+    /// Connect to the process that listens on the port. `local`: over a path without a cable.
     Dial {
         /// The name from now on.
         name: u64,
-        /// Where to.
+        /// The port of the other process.
         to: PortId,
         /// Both are on one host.
         local: bool,
@@ -67,8 +67,8 @@ pub enum StreamRequest {
     Close(u64),
 }
 
-/// A simulated process: a thread with an event loop, and one for the control plane, which
-/// refuses every connection unless it is given something to do.
+/// A simulated process: a thread with an event loop, and one for the control plane. By default it
+/// refuses every connection.
 pub trait Node {
     /// One iteration of its event loop.
     fn run_once(&mut self);
@@ -76,30 +76,30 @@ pub trait Node {
     /// When it wants to run again if nothing arrives; [`Nanos::MAX`] for never.
     fn next_wakeup(&mut self) -> Nanos;
 
-    /// The control thread runs because its time has come.
+    /// Runs the control thread because its time has come.
     fn on_tick(&mut self) {}
 
-    /// When the control thread wants to run if nothing arrives.
+    /// When the control thread wants to run if no event comes.
     fn next_tick(&mut self) -> Nanos {
         Nanos::MAX
     }
 
-    /// Another process connects: the name of the connection from now on; `None` to refuse.
-    /// `local`: both are on one host, and the connection carries descriptors.
+    /// Takes another process's connection: returns the name of the connection from now on; `None`
+    /// to refuse. `local`: both are on one host, and the connection carries descriptors.
     fn on_incoming(&mut self, _local: bool) -> Option<u64> {
         None
     }
 
-    /// The control thread gets an event of a connection.
+    /// Gives the control thread an event of a connection.
     fn on_stream(&mut self, _event: StreamEvent) {}
 
-    /// It is to end in order, now.
+    /// Ends the process in order, now.
     fn on_exit(&mut self) {}
 
-    /// It ends now, in whatever way: the last moment to read what it has counted.
+    /// The process ends now, in whatever way: the last moment to read its counters.
     fn on_end(&mut self) {}
 
-    /// Moves out what it wants of its connections.
+    /// Moves out its requests to its connections.
     fn take_requests(&mut self, _out: &mut Vec<StreamRequest>) {}
 }
 
@@ -111,6 +111,6 @@ pub trait Cluster {
     /// Starts a process.
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Self::Node;
 
-    /// A process ends, in one way or another.
+    /// Notes that a process has ended, in one way or another.
     fn on_end(&mut self, process: ProcessId);
 }

@@ -1,8 +1,8 @@
-//! The control plane's connections: in order, reliable, late, and broken by a crash, as TCP is.
+//! The control plane's connections: ordered, reliable, delayed, and broken by a crash, like TCP.
 //!
-//! A connection whose direction has no path holds back what was sent, and goes on when the path is
-//! back. Invariant: what one end sends arrives at the other in order, or the other learns that the
-//! connection is gone; nothing arrives at an end after that. Called by `world`.
+//! A connection whose direction has no path holds back its messages, and goes on when the path is
+//! back. Invariant: the messages of one end arrive at the other in order, or the other learns that
+//! the connection is gone; none arrives at an end after that. Called by `world`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ pub(super) enum Item {
     Dial,
     /// The request was accepted.
     Dialled,
-    /// A message, and the descriptors that go with it.
+    /// A message, with its descriptors.
     Frame(Vec<u8>, Vec<Fd>),
     /// The end.
     Gone,
@@ -29,7 +29,7 @@ pub(super) enum Item {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Lane(usize);
 
-/// Something to be looked at later: the first item of the lane is due then.
+/// When a lane must be looked at next: its first item is due then.
 pub(super) type Plan = Option<(Lane, Nanos)>;
 
 /// All connections.
@@ -40,12 +40,11 @@ pub(super) struct Streams {
     rng: Rng,
 }
 
-/// One end, with what is under way to it. Ends lie in pairs.
+/// One end, with the items under way to it. Ends lie in pairs.
 #[derive(Debug)]
 struct End {
     port: PortId,
-    /// The process, and what it calls the connection; `None` before the beginning and after the
-    /// end.
+    /// The process, and its name for the connection; `None` before the beginning and after the end.
     owner: Option<(ProcessId, u64)>,
     /// Both ends are on one host, and no cable is between them.
     local: bool,
@@ -74,7 +73,7 @@ impl Streams {
         }
     }
 
-    /// A process asks for a connection, which it calls `name`.
+    /// Begins a connection for a process, which calls it `name`.
     pub(super) fn dial(
         &mut self,
         from: ProcessId,
@@ -97,7 +96,7 @@ impl Streams {
         self.push(near.back(), Item::Dial, now)
     }
 
-    /// A process sends over a connection; if that is gone, nothing happens.
+    /// Sends a message of a process over a connection; does nothing if that is gone.
     pub(super) fn send(
         &mut self,
         from: ProcessId,
@@ -109,20 +108,20 @@ impl Streams {
         self.push(near.back(), Item::Frame(frame, fds), now)
     }
 
-    /// A process closes a connection. This end gets no further events.
+    /// Closes a connection for a process. This end gets no further events.
     pub(super) fn close(&mut self, from: ProcessId, name: u64, now: Nanos) -> Plan {
         let near = self.forget((from, name))?;
         self.push(near.back(), Item::Gone, now)
     }
 
-    /// The process that listened takes the connection, and calls it `name`.
+    /// Accepts the connection for the process that listened, which calls it `name`.
     pub(super) fn accept(&mut self, lane: Lane, by: ProcessId, name: u64, now: Nanos) -> Plan {
         self.ends[lane.0].owner = Some((by, name));
         self.named.insert((by, name), lane);
         self.push(lane.back(), Item::Dialled, now)
     }
 
-    /// No process takes the connection that arrived over this lane.
+    /// Refuses the connection that arrived over this lane.
     pub(super) fn refuse(&mut self, lane: Lane, now: Nanos) -> Plan {
         self.push(lane.back(), Item::Gone, now)
     }
@@ -133,7 +132,7 @@ impl Streams {
         self.named.range(all).map(|((_, name), _)| *name).collect()
     }
 
-    /// From where to where a lane goes, and whether it needs no cable.
+    /// The ports at both ends of a lane, and whether it needs no cable.
     pub(super) fn route(&self, lane: Lane) -> (PortId, PortId, bool) {
         let to = &self.ends[lane.0];
         (self.ends[lane.back().0].port, to.port, to.local)
@@ -144,14 +143,14 @@ impl Streams {
         self.ends[lane.0].owner
     }
 
-    /// The end knows that the connection is gone.
+    /// Notes that the end knows that the connection is gone.
     pub(super) fn drop_end(&mut self, lane: Lane) {
         if let Some(owner) = self.ends[lane.0].owner {
             self.forget(owner);
         }
     }
 
-    /// Takes the first item if there is a path; says when the lane is to be looked at next.
+    /// Takes the first item if there is a path; returns when to look at the lane next.
     pub(super) fn take(&mut self, lane: Lane, open: bool, now: Nanos) -> (Option<Item>, Plan) {
         if !open {
             return (None, Some((lane, now + RETRY)));
