@@ -1,4 +1,4 @@
-//! One address: its links, what is outstanding there, and how it does.
+//! One address: its links, its outstanding requests, and its state.
 //!
 //! | state | links | from it |
 //! |---|---|---|
@@ -56,7 +56,7 @@ impl Link {
         self.outstanding
     }
 
-    /// It leads to `endpoint`, or will.
+    /// Whether it leads to `endpoint`, or will.
     pub(crate) fn leads_to(&self, endpoint: u32) -> bool {
         let there = self.open.map(|open| open.endpoint).or(self.wanted);
         there == Some(endpoint)
@@ -87,14 +87,14 @@ pub(crate) struct Address {
     seed: u64,
     is_listed: bool,
     is_draining: bool,
-    /// Its last link was not opened, or was lost; none has opened since.
+    /// Its last link could not be opened, or was lost, and none has opened since.
     is_troubled: bool,
     links: Vec<LinkId>,
     open: u32,
     outstanding: u32,
     /// Failures in a row.
     failures: u32,
-    /// No further link to a server that has one is tried before.
+    /// Before this time no further link is tried to a server that has one.
     more_from: Nanos,
     /// The process there, and its endpoints that serve.
     server: (u64, u32),
@@ -206,7 +206,7 @@ impl Address {
         self.server.1 = endpoints;
     }
 
-    /// The server has begun to drain, or has thought better of it.
+    /// The server has begun to drain, or has stopped draining.
     pub(crate) const fn on_draining(&mut self, is_draining: bool) {
         self.is_draining = is_draining;
         if is_draining {
@@ -220,7 +220,7 @@ impl Address {
         self.open -= u32::from(was_open);
     }
 
-    /// A link failed. One that had `settled` does not count the failures before it.
+    /// Counts a failed link. A link that had `settled` clears the failures before it.
     pub(crate) fn on_failure(&mut self, reason: Reason, settled: bool) {
         let before = if settled { 0 } else { self.failures };
         self.failures = before.saturating_add(1);
@@ -232,7 +232,8 @@ impl Address {
         self.more_from = until;
     }
 
-    /// The server that drained has let its last link go. What comes there is another one.
+    /// The server that drained has closed its last link. A later process at this address is another
+    /// one.
     pub(crate) const fn on_drained(&mut self) {
         self.is_draining = false;
         self.is_troubled = true;

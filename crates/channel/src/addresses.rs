@@ -1,8 +1,8 @@
-//! The addresses of a channel with their links: which are ready, and when those that are not are
-//! tried again.
+//! The addresses of a channel with their links: which are ready, and when the others are tried
+//! again.
 //!
-//! Invariants: an address that is listed and has no link has a time at which it is tried; `ready`
-//! holds each address that may be picked, and of those that lead to one process, the first alone.
+//! Invariants: each listed address without a link has a time for its next try; `ready` holds each
+//! address that may be picked, but only the first of those that lead to the same process.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,7 +19,7 @@ use crate::slab::Slab;
 use crate::timers::Timers;
 use crate::types::{Action, AddressView, Opened, Reason, State};
 
-/// Things of other parts that the events of this one need.
+/// The other parts that these events need.
 pub(crate) struct Around<'a> {
     pub(crate) config: &'a Config,
     pub(crate) rng: &'a mut Rng,
@@ -109,7 +109,7 @@ impl Addresses {
 
     // Events of the list.
 
-    /// The addresses are these now.
+    /// Takes a new list of addresses.
     pub(crate) fn on_list<'a>(
         &mut self,
         names: impl Iterator<Item = &'a str>,
@@ -153,8 +153,8 @@ impl Addresses {
 
     // Events of links.
 
-    /// Connects to an address that is due, if it has no link; if it has some, another one may be
-    /// tried again. False if no address is due.
+    /// Connects to an address that is due, if it has no link; if it has some, it may try another
+    /// one. False if no address is due.
     pub(crate) fn try_one(&mut self, around: &mut Around<'_>) -> bool {
         let Some(index) = self.tries.due(around.now) else {
             return false;
@@ -182,7 +182,7 @@ impl Addresses {
         }
     }
 
-    /// A link could not be opened, or was lost. True if it was open.
+    /// Handles a link that could not be opened, or was lost. True if it was open.
     pub(crate) fn on_closed(
         &mut self,
         link: LinkId,
@@ -231,7 +231,7 @@ impl Addresses {
         was_open
     }
 
-    /// The server at the other end of `link` says how it does.
+    /// Takes the state that the server at the other end of `link` reports.
     pub(crate) fn on_serving(
         &mut self,
         link: LinkId,
@@ -251,13 +251,13 @@ impl Addresses {
 
     /// The server at the other end of `link` has refused a request because it drains.
     pub(crate) fn on_shutting_down(&mut self, link: LinkId, around: &mut Around<'_>) {
-        // One that is gone led to a process that may be gone as well.
+        // If the link is gone, its process may be gone as well.
         if let Some(id) = self.links.get(link).map(Link::address) {
             self.on_draining(id, true, around);
         }
     }
 
-    /// The server at `id` drains, or has thought better of it.
+    /// The server at `id` drains, or has stopped draining.
     fn on_draining(&mut self, id: AddressId, draining: bool, around: &mut Around<'_>) {
         #[cfg(feature = "mutants")]
         if around.config.shows(Mutant::DrainingPicked) {
@@ -278,7 +278,7 @@ impl Addresses {
     // Events of attempts.
 
     /// The link for an attempt at `id`: an open one, to `endpoint` if one is named. If there is
-    /// none, or the best has no place left, another one is asked for.
+    /// none, or the best has no place left, it asks for another one.
     pub(crate) fn choose(
         &mut self,
         id: AddressId,
@@ -301,7 +301,8 @@ impl Addresses {
         best.map(|(_, link, _)| link)
     }
 
-    /// Another link to a server that has some is for when they are full, or none leads there.
+    /// Whether the channel may open another link to a server that has some: all are full, or none
+    /// leads to the endpoint.
     fn may_grow(
         &self,
         address: &Address,
@@ -323,7 +324,8 @@ impl Addresses {
         address.may_have_more(around.now) && !is_coming && (has_room || !has_one)
     }
 
-    /// The endpoint, of those that the channel uses unasked, to which the fewest links lead.
+    /// The endpoint to which the fewest links lead, among those that the channel uses of its own
+    /// accord.
     fn least_used(&self, address: &Address, config: &Config) -> Option<u32> {
         let count = address.endpoints().min(config.endpoints_per_server);
         let links = |endpoint: &u32| {
@@ -359,7 +361,7 @@ impl Addresses {
         }
     }
 
-    /// All links end.
+    /// Ends all links.
     pub(crate) fn close(&mut self, around: &mut Around<'_>) {
         let open: Vec<LinkId> = self.links.handles().collect();
         for link in open {
@@ -386,7 +388,7 @@ impl Addresses {
         });
     }
 
-    /// Ends the links of a retiring address that have nothing under way.
+    /// Ends the idle links of a retiring address.
     fn retire(&mut self, id: AddressId, around: &mut Around<'_>) {
         let Some(address) = self.all.get_mut(id) else {
             return;
@@ -410,8 +412,8 @@ impl Addresses {
         self.after_link(id, around.now + pause);
     }
 
-    /// An address that has lost a link is tried again at `then`; if it was the last one and the
-    /// address is not listed, it goes.
+    /// Tries an address that has lost a link again at `then`; if it was the last link and the
+    /// address is not listed, the address goes.
     fn after_link(&mut self, id: AddressId, then: Nanos) {
         let Some(address) = self.all.get_mut(id) else {
             return;
@@ -431,7 +433,7 @@ impl Addresses {
         }
     }
 
-    /// Something has changed that decides which addresses may be picked.
+    /// Updates which addresses may be picked.
     fn refresh(&mut self) {
         self.version += 1;
         self.ready.clear();

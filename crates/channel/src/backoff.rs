@@ -1,17 +1,17 @@
-//! Pauses before something is tried again, with full jitter: a number between the least pause and
-//! a bound that grows with each failure, so that clients that failed together do not come back
+//! Pauses before a further try, with full jitter: a random time between the shortest pause and a
+//! bound that grows with each failure, so that clients that failed together do not come back
 //! together.
 
 use dunlin_core::{Nanos, Rng};
 
-/// From where to where pauses go.
+/// The range of the pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Backoff {
     /// No pause is shorter.
     pub least: Nanos,
     /// The bound of the first pause.
     pub first: Nanos,
-    /// By which the bound grows with each failure.
+    /// The factor by which the bound grows with each failure.
     pub factor: u32,
     /// No pause is longer.
     pub most: Nanos,

@@ -1,5 +1,5 @@
-//! The budget of repeats: a bucket that each call and each second fills a little, so that a server
-//! that fails gets little more than its ordinary load.
+//! The budget of repeats: a bucket that each call and each second fill a little, so that a failing
+//! server gets little more than its ordinary load.
 //!
 //! Invariant: over any time, repeats are at most what the bucket held, a tenth of the calls, and
 //! ten a second.

@@ -1,13 +1,14 @@
-//! Calls and their attempts, and the one time at which each call has something due.
+//! Calls and their attempts, and for each call the time of its next event.
 //!
-//! | stage | it waits for | from it |
+//! | stage | it waits for | next stage |
 //! |---|---|---|
-//! | waiting | a server that is ready | one is: flying; patience ends: ended |
-//! | pausing | the end of a pause before a repeat | it ends: flying or waiting |
-//! | flying | the end of an attempt | an answer: ended; a failure: any stage |
-//! | ended | its end to be taken | it is taken: gone |
+//! | waiting | a ready server | server ready: flying; patience over: ended |
+//! | pausing | the end of a pause before a repeat | pause over: flying or waiting |
+//! | flying | the end of an attempt | answer: ended; failure: any stage |
+//! | ended | the driver to take its end | end taken: gone |
 //!
-//! A deadline ends it in every stage. Cancelled, it is gone at once, and its attempts are orphans.
+//! In every stage the deadline ends the call. A cancelled call is gone at once, and its attempts
+//! are orphans.
 //!
 //! Invariant: a call that is flying has a live attempt; a call in another stage has none.
 
@@ -37,9 +38,9 @@ pub(crate) struct Call {
     /// Attempts that have begun.
     begun: usize,
     live: [Option<AttemptId>; MAX_ATTEMPTS],
-    /// If it ran in an attempt that has ended.
+    /// Whether it ran, as far as ended attempts prove.
     ran: Ran,
-    /// Where the last attempt went.
+    /// The address of the last attempt.
     last: Option<AddressId>,
 }
 
@@ -68,7 +69,7 @@ impl Call {
         self.live.into_iter().flatten()
     }
 
-    /// When it has something due.
+    /// The time of the call's next event.
     fn wakeup(&self) -> Option<Nanos> {
         let own = match self.stage {
             Stage::Waiting { until } | Stage::Pausing { until } => Some(until),
@@ -83,12 +84,12 @@ impl Call {
 /// One request of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    /// `None`: nothing wants its end any more.
+    /// `None`: the attempt is an orphan, whose end has no effect on a call.
     pub(crate) call: Option<CallId>,
     pub(crate) address: AddressId,
     pub(crate) link: LinkId,
     pub(crate) precise: bool,
-    /// The driver has it.
+    /// The driver has taken it.
     pub(crate) is_out: bool,
 }
 
@@ -161,7 +162,7 @@ impl Calls {
         })
     }
 
-    /// Takes a call that has something due.
+    /// Takes a call whose next event is due.
     pub(crate) fn due(&mut self, now: Nanos) -> Option<CallId> {
         let index = self.due.due(now)?;
         self.calls.at(index)
@@ -180,7 +181,7 @@ impl Calls {
         }
     }
 
-    /// An attempt at `id` begins.
+    /// Adds a new attempt at `id`.
     pub(crate) fn on_attempt(&mut self, id: CallId, attempt: Attempt) -> Option<AttemptId> {
         let call = self.calls.get_mut(id)?;
         let place = call.live.iter_mut().find(|place| place.is_none())?;
@@ -191,7 +192,7 @@ impl Calls {
         Some(handle)
     }
 
-    /// The driver takes an attempt. False if nothing wants it any more.
+    /// Gives an attempt to the driver. False if it is an orphan.
     pub(crate) fn on_out(&mut self, id: AttemptId) -> bool {
         let attempt = self.attempts.get_mut(id);
         attempt.is_some_and(|attempt| {
@@ -200,7 +201,7 @@ impl Calls {
         })
     }
 
-    /// An attempt has ended, or never left. Returns it as it was.
+    /// Removes an attempt that has ended, or never left.
     pub(crate) fn on_attempt_end(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.attempts.remove(id)?;
         if let Some(call) = attempt.call.and_then(|call| self.calls.get_mut(call)) {
@@ -211,7 +212,7 @@ impl Calls {
         Some(attempt)
     }
 
-    /// An attempt that was not handed out does not count.
+    /// Removes an attempt that the driver has not taken, which then does not count.
     pub(crate) fn take_back(&mut self, id: AttemptId) -> Option<Attempt> {
         let attempt = self.on_attempt_end(id)?;
         if let Some(call) = attempt.call.and_then(|call| self.calls.get_mut(call)) {
@@ -220,14 +221,14 @@ impl Calls {
         Some(attempt)
     }
 
-    /// An attempt's end has proved this.
+    /// Notes what an attempt's end has proved.
     pub(crate) fn on_ran(&mut self, id: CallId, ran: Ran) {
         if let Some(call) = self.calls.get_mut(id) {
             call.ran = call.ran.join(ran);
         }
     }
 
-    /// Nothing wants the end of `attempt` any more.
+    /// Makes `attempt` an orphan.
     pub(crate) fn orphan(&mut self, attempt: AttemptId) {
         let entry = self.attempts.get_mut(attempt);
         let call = entry.and_then(|entry| entry.call.take());
@@ -238,7 +239,7 @@ impl Calls {
         }
     }
 
-    /// The call is gone.
+    /// Removes the call.
     pub(crate) fn remove(&mut self, id: CallId) -> Option<Call> {
         let call = self.calls.remove(id)?;
         self.due.set(id.parts().0, None);
@@ -246,7 +247,7 @@ impl Calls {
         Some(call)
     }
 
-    /// Forgets what the attempts before this one have proved.
+    /// Forgets the proofs of earlier attempts.
     #[cfg(feature = "mutants")]
     pub(crate) fn forget_ran(&mut self, id: CallId) {
         if let Some(call) = self.calls.get_mut(id) {
@@ -254,7 +255,7 @@ impl Calls {
         }
     }
 
-    /// The attempt that has the place of `id` now.
+    /// The attempt that now has the index of `id`.
     #[cfg(feature = "mutants")]
     pub(crate) fn in_place_of(&self, id: AttemptId) -> AttemptId {
         self.attempts.at(id.parts().0).unwrap_or(id)

@@ -5,10 +5,10 @@ use dunlin_core::Nanos;
 use crate::backoff::Backoff;
 use crate::pick::Pick;
 
-/// A call has no more attempts than this, whatever is configured.
+/// Most attempts at a call, whatever is configured.
 pub const MAX_ATTEMPTS: usize = 3;
 
-/// How failed attempts are repeated. What may be repeated is not configured.
+/// How failed attempts are repeated. The rules for which ones may be repeated are fixed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
     /// Attempts at one call, the first and hedges included; at most [`MAX_ATTEMPTS`].
@@ -17,18 +17,18 @@ pub struct Retry {
     pub pause: Backoff,
 }
 
-/// How a channel behaves. Every field can be set; the defaults work.
+/// The configuration of a channel. Every field can be set; the defaults work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Which of the ready servers gets a call.
+    /// The rule by which one of the ready servers gets a call.
     pub pick: Pick,
     /// Repeats.
     pub retry: Retry,
     /// After this time an idempotent call without an answer is sent to a second server as well.
     pub hedge: Option<Nanos>,
-    /// Time for which a call waits for a server to be ready; zero: it fails at once.
+    /// Time for which a call waits for a ready server; zero: it fails at once.
     pub patience: Nanos,
-    /// Time that a call without a deadline of its own has; `None`: as long as it takes.
+    /// Time for a call without a deadline of its own; `None`: no limit.
     pub deadline: Option<Nanos>,
     /// The pause before an address is tried again.
     pub reconnect: Backoff,
@@ -36,15 +36,15 @@ pub struct Config {
     pub settled: Nanos,
     /// Time between two look-ups of names; `None`: the addresses never change.
     pub lookup: Option<Nanos>,
-    /// After a loss names are looked up, but not sooner after the last look-up than this.
+    /// Least time from one look-up to the next, which a loss causes.
     pub lookup_pause: Nanos,
-    /// Links to one server.
+    /// Most links to one server.
     pub links_per_server: usize,
-    /// Endpoints of one server, from the first, to which the channel connects unasked.
+    /// Endpoints of one server, from the first, to which the channel connects of its own accord.
     pub endpoints_per_server: u32,
-    /// Calls that have not ended.
+    /// Most calls that have not ended.
     pub calls: usize,
-    /// Addresses; further ones are passed over.
+    /// Most addresses; further ones are ignored.
     pub addresses: usize,
     /// The planted bug that the machine shows.
     #[cfg(feature = "mutants")]

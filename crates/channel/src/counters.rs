@@ -5,31 +5,31 @@
 pub struct Counters {
     /// Calls that were taken.
     pub calls: u64,
-    /// Calls that were not taken, because too many had not ended.
+    /// Calls that were refused, because too many had not ended.
     pub full: u64,
     /// Calls that ended with an answer.
     pub answered: u64,
     /// Calls that ended with a failure of any kind.
     pub failed: u64,
-    /// Those of them whose deadline passed.
+    /// Failed calls whose deadline passed.
     pub expired: u64,
-    /// Those of them for which no server was ready in time.
+    /// Failed calls for which no server was ready in time.
     pub no_server: u64,
     /// Calls that were cancelled.
     pub cancelled: u64,
-    /// Requests that were handed out.
+    /// Requests that the driver got.
     pub attempts: u64,
-    /// Repeats of what had not left, and of what a draining server had refused.
+    /// Repeats of requests that had not left, or that a draining server had refused.
     pub free_repeats: u64,
     /// Repeats that the budget paid for.
     pub paid_repeats: u64,
-    /// Second requests beside a first one; the budget paid for each.
+    /// Second requests at the same time as a first one; the budget paid for each.
     pub hedges: u64,
     /// Repeats and hedges for which the budget had nothing left.
     pub unpaid: u64,
-    /// Ends of attempts that had ended before.
+    /// Second reports of an attempt's end.
     pub stale: u64,
-    /// Links that were asked for.
+    /// Links that the driver was asked to open.
     pub connects: u64,
     /// Links that could not be opened.
     pub connect_failures: u64,
@@ -37,7 +37,7 @@ pub struct Counters {
     pub losses: u64,
     /// Times that a server began to drain.
     pub drains: u64,
-    /// Look-ups of names that were asked for.
+    /// Look-ups of names that the driver was asked to make.
     pub lookups: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How an attempt failed, and if its handler ran.
+//! How an attempt failed, and whether its handler ran.
 
 use dunlin_core::{CallErrorKind, CloseReason, RpcError};
 use dunlin_wire::Ran;
@@ -10,13 +10,13 @@ pub enum Fault {
     NotTaken(CallErrorKind),
     /// The request was taken, and never transmitted before this happened.
     NotSent(RpcError),
-    /// The request was transmitted, in part or whole, before this happened.
+    /// The request was transmitted, partly or wholly, before this happened.
     Sent(RpcError),
 }
 
 impl Fault {
-    /// If the handler ran. A server that is not `precise` sends any code for any reason, so its
-    /// refusals prove nothing.
+    /// Whether the handler ran. A server that is not `precise` sends any code for any reason, so
+    /// its refusals prove nothing.
     pub const fn ran(&self, precise: bool) -> Ran {
         match self {
             Self::NotTaken(_) | Self::NotSent(_) => Ran::No,
@@ -28,7 +28,7 @@ impl Fault {
         }
     }
 
-    /// Why the link has ended, if this says that it has.
+    /// The reason why the link has ended, if the fault shows that it has.
     pub(crate) const fn closes(&self) -> Option<CloseReason> {
         match self {
             Self::NotTaken(CallErrorKind::NoSession) => Some(CloseReason::Disconnected),

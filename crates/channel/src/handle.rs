@@ -1,5 +1,5 @@
-//! Handles: an index, and the generation of what is there. A handle outlives its thing without
-//! harm, because the next thing at that index has another generation.
+//! Handles: an index, and the generation of the entry there. A handle that outlives its entry does
+//! no harm, because the next entry at that index has another generation.
 
 /// A handle's two numbers. Made by `slab.rs` alone.
 pub(crate) trait Handle: Copy {
@@ -37,12 +37,13 @@ macro_rules! handles {
 }
 
 handles! {
-    /// An address of the channel, as long as it is listed or in use.
+    /// An address of the channel, while it is listed or in use.
     AddressId;
     /// One connection to a server: a session, from the wish for it until its end.
     LinkId;
     /// A call, from its beginning until its end has been taken.
     CallId;
-    /// One request of a call, from when it is handed out until it has ended, however its call did.
+    /// One request of a call, from the time when the driver gets it until it has ended, whatever
+    /// became of its call.
     AttemptId;
 }

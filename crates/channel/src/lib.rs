@@ -1,9 +1,9 @@
 //! A client that lives through failures, as a state machine without input or output: addresses
 //! that come and go, picks, repeats within a budget, hedges, deadlines, drain.
 //!
-//! [`Machine`] is the whole of it. Its driver moves requests over sessions, tells it what happened
-//! and at which time, and carries out the [`Action`]s that it hands back. It never sees a message.
-//! Given the same calls and the same seed, the machine does the same.
+//! [`Machine`] is the whole of it. Its driver moves requests over sessions, reports events with
+//! their times, and carries out the [`Action`]s that the machine returns. The machine never sees a
+//! message. With the same calls and the same seed, it does the same.
 //!
 //! Invariants:
 //! - A call ends once, unless it is cancelled; then it never does.

@@ -1,5 +1,5 @@
-//! When names are looked up: regularly, and soon after a loss; never two look-ups at once, so one
-//! that hangs holds up nothing but the next.
+//! The times of look-ups of names: regularly, and soon after a loss; never two at once, so one that
+//! hangs delays only the next.
 
 use dunlin_core::Nanos;
 
@@ -30,7 +30,7 @@ impl Lookups {
         (!self.is_under_way).then_some(self.next)
     }
 
-    /// True if a look-up begins now.
+    /// True if a look-up must begin now.
     pub(crate) fn begin(&mut self, now: Nanos) -> bool {
         let is_due = self.next_wakeup().is_some_and(|next| next <= now);
         if is_due {
@@ -40,13 +40,13 @@ impl Lookups {
         is_due
     }
 
-    /// A server was lost: perhaps its name has another address now.
+    /// Notes the loss of a server, whose name may have another address now.
     pub(crate) fn on_loss(&mut self, now: Nanos) {
         let soonest = self.last.map_or(now, |last| last + self.pause);
         self.next = self.next.min(soonest.max(now));
     }
 
-    /// The look-up has ended, well or not.
+    /// Notes that the look-up has ended, with or without success.
     pub(crate) fn on_end(&mut self, now: Nanos) {
         self.is_under_way = false;
         self.next = now + self.every.unwrap_or(Nanos::MAX);

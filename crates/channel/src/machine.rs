@@ -1,13 +1,14 @@
-//! The machine: brings each event to the parts that it concerns, and hands out what is to be done.
+//! The machine: brings each event to the parts that it concerns, and returns the driver's next
+//! actions.
 //!
 //! | file | events |
 //! |---|---|
 //! | `machine.rs` | calls, times, actions |
-//! | `machine/attempts.rs` | attempts: where they go, how they end, what is repeated |
+//! | `machine/attempts.rs` | attempts: where they go, how they end, which are repeated |
 //! | `machine/links.rs` | lists of addresses, links, drain |
 //!
 //! Called by the driver: [`Machine::poll`] after each event and at [`Machine::next_wakeup`], until
-//! it has nothing left.
+//! it returns no further action.
 
 mod attempts;
 mod links;
@@ -29,7 +30,7 @@ use crate::mutant::Mutant;
 use crate::pick::Picker;
 use crate::types::{Action, AddressView, CallEnd, Failure, Full, State, Terms, Why};
 
-/// A channel without input and output. The crate's page says how it is driven.
+/// A channel without input and output. The crate's page describes its driver.
 ///
 /// ```
 /// use dunlin_channel::{Action, Config, Machine, Terms};
@@ -58,7 +59,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A channel without an address yet. `seed` decides all that is random.
+    /// A channel without addresses. `seed` decides all random choices.
     pub fn new(config: Config, seed: u64, now: Nanos) -> Self {
         Self {
             rng: Rng::new(seed),
@@ -76,7 +77,7 @@ impl Machine {
 
     // Questions.
 
-    /// How the channel does.
+    /// The state of the channel.
     pub fn state(&self) -> State {
         self.addresses.state()
     }
@@ -86,8 +87,8 @@ impl Machine {
         self.addresses.views()
     }
 
-    /// A number that grows with each change of [`Self::state`] or of [`Self::addresses`], but for
-    /// what is outstanding.
+    /// A number that grows with each change of [`Self::state`] or of [`Self::addresses`], except
+    /// changes of their outstanding requests.
     pub fn version(&self) -> u64 {
         self.addresses.version()
     }
@@ -97,7 +98,7 @@ impl Machine {
         &self.counters
     }
 
-    /// When [`Self::poll`] has something to do, if nothing happens before.
+    /// When [`Self::poll`] must be called, if no event comes before.
     pub fn next_wakeup(&self) -> Option<Nanos> {
         if !self.actions.is_empty() {
             return Some(Nanos::ZERO);
@@ -112,10 +113,10 @@ impl Machine {
 
     // Events of calls.
 
-    /// A call begins.
+    /// Begins a call.
     ///
     /// # Errors
-    /// [`Full`] if as many calls as there may be have not ended.
+    /// [`Full`] if the limit of calls that have not ended is reached.
     pub fn on_call(&mut self, terms: Terms, now: Nanos) -> Result<CallId, Full> {
         if self.calls.len() >= self.config.calls {
             self.counters.full += 1;
@@ -133,8 +134,8 @@ impl Machine {
         Ok(call)
     }
 
-    /// The caller no longer wants the call, which may have ended already: its end is not handed
-    /// out. An attempt that has not been handed out never is.
+    /// Gives up a call, which may have ended already: the driver does not get its end. Nor does it
+    /// get an attempt that it has not taken yet.
     pub fn on_cancel(&mut self, id: CallId, now: Nanos) {
         let Some(call) = self.calls.get(id) else {
             return;
@@ -149,8 +150,8 @@ impl Machine {
         self.counters.cancelled += u64::from(!has_ended);
     }
 
-    /// The channel ends: every call that has not ended fails, and every link is disconnected. What
-    /// is reported later is passed over.
+    /// Ends the channel: every call that has not ended fails, and every link is disconnected. Later
+    /// reports are ignored.
     pub fn close(&mut self, now: Nanos) {
         self.is_closed = true;
         let calls: Vec<CallId> = self.calls.handles().collect();
@@ -177,7 +178,7 @@ impl Machine {
 
     // Time and actions.
 
-    /// The next thing to do; `None`: nothing before [`Self::next_wakeup`].
+    /// The driver's next action; `None`: there is none before [`Self::next_wakeup`].
     pub fn poll(&mut self, now: Nanos) -> Option<Action> {
         loop {
             while let Some(action) = self.actions.pop_front() {
@@ -191,7 +192,7 @@ impl Machine {
         }
     }
 
-    /// False if something has happened since that makes it void.
+    /// False if a later event has made the action void.
     fn still_holds(&mut self, action: &Action, now: Nanos) -> bool {
         match *action {
             Action::Send { attempt, link, .. } if !self.addresses.may_send(link) => {
@@ -205,7 +206,7 @@ impl Machine {
         }
     }
 
-    /// Does one thing that is due. False if none is.
+    /// Handles one timer that is due. False if none is.
     fn on_time(&mut self, now: Nanos) -> bool {
         if let Some(call) = self.calls.due(now) {
             self.on_due(call, now);
@@ -261,7 +262,7 @@ impl Machine {
 
     // Ends.
 
-    /// The call fails, and its attempts are no longer wanted.
+    /// Fails the call, and gives up its attempts.
     fn end(&mut self, id: CallId, why: Why, now: Nanos) {
         let Some(call) = self.calls.get(id) else {
             return;

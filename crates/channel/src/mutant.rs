@@ -1,5 +1,5 @@
-//! Planted bugs of a channel, to prove that the checkers of its driver see. Only with the feature
-//! `mutants`.
+//! Planted bugs of a channel, to prove that the checkers of its driver find them. Only with the
+//! feature `mutants`.
 
 dunlin_core::mutants! {
     bugs {
@@ -7,7 +7,8 @@ dunlin_core::mutants! {
         RepeatAfterLostAnswer = "repeat-after-lost-answer",
         /// A handler that ran without memory for its response counts as one that did not run.
         NoMemoryRepeated = "no-memory-repeated",
-        /// A server that cannot prove it is believed that it refused before the handler.
+        /// A server that is not precise is believed when it claims to have refused before the
+        /// handler.
         AnyServerBelieved = "any-server-believed",
         /// A server that drains gets new calls.
         DrainingPicked = "draining-picked",
@@ -35,13 +36,14 @@ dunlin_core::mutants! {
         AnyCallHedged = "any-call-hedged",
         /// A hedge is not cancelled when the other attempt has its answer.
         HedgeLeft = "hedge-left",
-        /// An end is taken for that of the attempt which has its place now.
+        /// The end of an attempt counts for a later attempt with the same index.
         StaleEndBelieved = "stale-end-believed",
         /// An address that failed twice is not tried again.
         ReconnectForgotten = "reconnect-forgotten",
         /// An address that is no longer listed is still picked.
         UnlistedPicked = "unlisted-picked",
-        /// A call's failure says what its last attempt proves, whatever an earlier one did.
+        /// A call's failure reports only the proof of its last attempt, even if an earlier one has
+        /// run.
         LastAttemptAlone = "last-attempt-alone",
     }
     differences {}

@@ -1,4 +1,4 @@
-//! Which of the ready servers gets a call.
+//! Picks one of the ready servers for a call.
 //!
 //! - Round robin: each in turn.
 //! - The least of two: of two servers, drawn at random, the one with fewer attempts outstanding.
@@ -13,14 +13,14 @@ use dunlin_core::Rng;
 
 use crate::handle::AddressId;
 
-/// How a server is picked.
+/// The rule for picking a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pick {
     /// Each in turn.
     RoundRobin,
     /// The one of two, drawn at random, that has fewer calls outstanding.
     LeastOfTwo,
-    /// The one that a call's key belongs to. Calls without a key go to the least of two.
+    /// The one to which a call's key belongs. Calls without a key go to the least of two.
     Hash,
 }
 
@@ -56,7 +56,7 @@ impl Picker {
         rng: &mut Rng,
     ) -> Option<AddressId> {
         let avoided = ready.iter().position(|one| Some(one.id) == avoid);
-        // Places are counted without the one to avoid.
+        // Places are counted without the server to avoid.
         let avoided = avoided.filter(|_| ready.len() > 1);
         let count = ready.len() - usize::from(avoided.is_some());
         let at = |place: usize| match avoided {

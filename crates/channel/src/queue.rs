@@ -1,5 +1,5 @@
 //! Calls in the order in which they began to wait, out of which any can be taken: a list whose
-//! links stand in one vector, so that waiting allocates nothing.
+//! links are in one vector, so that waiting allocates nothing.
 
 const NONE: u32 = u32::MAX;
 

@@ -1,5 +1,5 @@
-//! Which failed attempts are repeated, as one table. Attempts, budget and time that are left are
-//! asked elsewhere.
+//! Which failed attempts are repeated, as one table. Other code checks the remaining attempts,
+//! budget and time.
 //!
 //! | the attempt | repeated |
 //! |---|---|
@@ -15,7 +15,7 @@ use dunlin_wire::{ErrorCode, Ran};
 
 use crate::fault::Fault;
 
-/// If and how an attempt is repeated.
+/// Whether and how an attempt is repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Repeat {
     Never,
@@ -29,7 +29,7 @@ pub(crate) fn repeat(fault: &Fault, idempotent: bool, precise: bool) -> Repeat {
         Fault::NotTaken(CallErrorKind::TooLarge { .. }) => Repeat::Never,
         Fault::NotTaken(CallErrorKind::Overloaded) => Repeat::Later,
         Fault::NotTaken(CallErrorKind::NoSession) => Repeat::AtOnce,
-        // Both end the call itself.
+        // These faults end the call itself.
         Fault::NotSent(error) | Fault::Sent(error) if is_ours(error) => Repeat::Never,
         Fault::NotSent(_) => Repeat::AtOnce,
         Fault::Sent(RpcError::Rejected(ErrorCode::SHUTTING_DOWN)) if precise => Repeat::AtOnce,

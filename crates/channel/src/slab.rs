@@ -1,7 +1,7 @@
-//! Things by handle. A place that was left is the next to be taken, so a machine whose number of
-//! things has stopped growing allocates no more.
+//! Entries by handle. The place that was left last is taken first, so a machine whose number of
+//! entries has stopped growing allocates no more.
 //!
-//! Invariant: a handle finds the thing that it was made for, or nothing.
+//! Invariant: a handle finds the entry for which it was made, or none.
 
 use std::marker::PhantomData;
 
@@ -44,7 +44,7 @@ impl<H: Handle, T> Slab<H, T> {
             generation: 0,
             thing: Some(thing),
         });
-        // So that no removal allocates.
+        // Reserved here, so that no removal allocates.
         self.free.reserve(self.places.len());
         H::from_parts(index, 0)
     }

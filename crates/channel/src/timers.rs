@@ -1,5 +1,5 @@
 //! One time for each index, and the earliest of them: a binary heap whose entries know their
-//! places, so that a time is moved or taken out without a search and nothing stale is left in it.
+//! places, so that a time is moved or removed without a search, and no stale entry stays in it.
 //!
 //! Two indexes that are due at once come in the order of their numbers, so one seed is one run.
 
@@ -10,7 +10,7 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Timers {
     heap: Vec<(Nanos, u32)>,
-    /// Where an index stands in the heap.
+    /// The place of each index in the heap.
     places: Vec<u32>,
 }
 
@@ -27,7 +27,7 @@ impl Timers {
         self.heap.first().map(|(at, _)| *at)
     }
 
-    /// Takes an index out that is due.
+    /// Removes an index that is due.
     pub(crate) fn due(&mut self, now: Nanos) -> Option<u32> {
         let &(at, index) = self.heap.first()?;
         if at > now {

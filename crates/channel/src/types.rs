@@ -15,14 +15,14 @@ pub struct Terms {
     pub deadline: Option<Nanos>,
     /// The hash of its key, for [`Pick::Hash`](crate::Pick::Hash).
     pub key: Option<u64>,
-    /// The endpoint of the picked server that must get it; else the channel chooses one.
+    /// The endpoint of the picked server that must get it; `None`: the channel chooses one.
     pub endpoint: Option<u32>,
 }
 
 /// A link that has opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opened {
-    /// Which process it leads to: two addresses may lead to one.
+    /// The process to which it leads: two addresses may lead to one.
     pub server: u64,
     /// The endpoint at its other end.
     pub endpoint: u32,
@@ -30,13 +30,14 @@ pub struct Opened {
     pub endpoints: u32,
     /// Requests that the link has under way at once; further ones wait in it.
     pub window: u32,
-    /// The server uses error codes as `docs/protocol.md` has them, so they prove something.
+    /// The server uses error codes exactly as `docs/protocol.md` defines them, so they prove
+    /// something.
     pub precise: bool,
     /// The server drains already.
     pub draining: bool,
 }
 
-/// Why an address has no link.
+/// The reason why an address has no link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// Its link could not be opened, or was lost.
@@ -45,7 +46,7 @@ pub enum Reason {
     Draining,
 }
 
-/// How an address, or a whole channel, does.
+/// The state of an address, or of a whole channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// No link yet, and nothing has failed.
@@ -54,20 +55,20 @@ pub enum State {
     Ready,
     /// Calls are served, but something has failed.
     Degraded,
-    /// No calls are served: what there was has failed, or drains.
+    /// No calls are served: all servers have failed, or drain.
     Gone,
 }
 
-/// An address, to look at.
+/// The public view of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressView<'a> {
     /// Its handle.
     pub id: AddressId,
-    /// As it was listed.
+    /// Its name in the list.
     pub name: &'a str,
-    /// How it does.
+    /// Its state.
     pub state: State,
-    /// The last thing that went wrong, even if all is well again.
+    /// The last error, even if the address works again.
     pub last_error: Option<Reason>,
     /// Attempts whose end has not been reported.
     pub outstanding: u32,
@@ -93,19 +94,19 @@ pub enum CallEnd {
     Failed(Failure),
 }
 
-/// Why a call has no answer.
+/// The reason why a call has no answer, and whether it ran.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// The reason.
     pub why: Why,
-    /// If a handler ran, in any of the attempts.
+    /// Whether a handler ran, in any of the attempts.
     pub ran: Ran,
 }
 
 /// The reason of a [`Failure`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// The last attempt ended so, and was not repeated.
+    /// The last attempt ended like this, and was not repeated.
     Attempt(Fault),
     /// The deadline passed.
     DeadlinePassed,
@@ -115,19 +116,19 @@ pub enum Why {
     Closed,
 }
 
-/// The channel has as many calls as it may have: this one was not taken, and has not run.
+/// The channel has reached its limit of calls: this one was refused, and has not run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
-/// Something for the driver to do. They are taken in order.
+/// An action for the driver, to be carried out in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Connect to an address; [`Machine::on_opened`](crate::Machine::on_opened) or
-    /// [`Machine::on_closed`](crate::Machine::on_closed) tells how it went.
+    /// [`Machine::on_closed`](crate::Machine::on_closed) reports the result.
     Connect {
         /// The new link.
         link: LinkId,
-        /// Where to.
+        /// The address.
         address: AddressId,
         /// The endpoint; `None`: any that serves.
         endpoint: Option<u32>,
@@ -141,9 +142,9 @@ pub enum Action {
     Send {
         /// The attempt, until its end is reported.
         attempt: AttemptId,
-        /// Whose request.
+        /// The call.
         call: CallId,
-        /// Over which link.
+        /// The link.
         link: LinkId,
         /// When the call ends at the latest.
         deadline: Option<Nanos>,
@@ -157,10 +158,10 @@ pub enum Action {
     End {
         /// The call.
         call: CallId,
-        /// How.
+        /// How it ended.
         end: CallEnd,
     },
     /// Look the names up; [`Machine::on_addresses`](crate::Machine::on_addresses) or
-    /// [`Machine::on_lookup_failed`](crate::Machine::on_lookup_failed) tells how it went.
+    /// [`Machine::on_lookup_failed`](crate::Machine::on_lookup_failed) reports the result.
     LookUp,
 }

@@ -1,12 +1,13 @@
 //! Channels against servers that are lists of numbers, from seeds: they crash, stop, drain,
-//! restart, refuse, lose and gain addresses. Every step is judged by what the world itself knows.
+//! restart, refuse, lose and gain addresses. The judge checks every step against the state of the
+//! world.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `plan.rs`, `draw.rs` | what a seed decides |
+//! | `plan.rs`, `draw.rs` | the decisions of a seed |
 //! | `servers.rs`, `faults.rs` | servers, and what strikes them |
 //! | `driver.rs`, `actions.rs` | the machine's driver: links, attempts, the ledger of calls |
-//! | `judge.rs` | what must hold |
+//! | `judge.rs` | the laws |
 //! | `state.rs`, `run.rs` | the world, and its run |
 //!
 //! Invariant: one seed is one run.
@@ -35,7 +36,7 @@ fn seeds() {
         let (_, counters) = run(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         total = total.plus(&counters);
     }
-    // A run that no longer gets there proves nothing.
+    // A run that no longer reaches all of these proves nothing.
     let reached = [
         total.hedges,
         total.paid_repeats,

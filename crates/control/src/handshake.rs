@@ -45,8 +45,8 @@
 //! - In whatever order events come, one that does not fit is an error that the caller sees, and it
 //!   leaves no state behind.
 //!
-//! The sharing of channels is in `handshake/channels.rs`; what follows when a grant or an attempt
-//! comes to nothing is in `handshake/failures.rs`. Called by `handshake/drive.rs`.
+//! The sharing of channels is in `handshake/channels.rs`; `handshake/failures.rs` handles grants
+//! and attempts that fail. Called by `handshake/drive.rs`.
 
 mod channels;
 mod drive;

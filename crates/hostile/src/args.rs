@@ -20,23 +20,23 @@ equally busy processes cost it that do it no harm, and what it is compared with.
 Exit codes: 0, nothing was found; 1, something was found, or a process of the run failed; 2, wrong
 arguments; 130, Ctrl-C, after what was seen so far.";
 
-/// Attacks a server beside which a healthy client works, and judges what that client sees.
+/// Attacks a server with a healthy client, and judges the client's observations.
 #[derive(clap::Parser)]
 #[command(name = "cargo xtask hostile", version, after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// How long it takes.
+    /// Length of the run.
     #[arg(long, value_name = "M", default_value_t = 2.0, value_parser = minutes)]
     pub(crate) minutes: f64,
-    /// Begins all random numbers of the attackers.
+    /// Seeds all random numbers of the attackers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Starts these attackers alone.
+    /// Starts only these attackers.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ATTACK")]
     pub(crate) only: Vec<Attack>,
-    /// Prints one JSON object with everything that was seen.
+    /// Prints one JSON object with all observations.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -62,7 +62,7 @@ impl Args {
         }
     }
 
-    /// The command that does the same again.
+    /// The command that repeats the run.
     pub(crate) fn replay(&self) -> String {
         let mut text = format!(
             "cargo xtask hostile --minutes {} --seed {}",
@@ -76,7 +76,7 @@ impl Args {
     }
 }
 
-/// From half of one, which has all phases once, to a day.
+/// Reads a number from a half, which has all phases once, to a day.
 fn minutes(text: &str) -> Result<f64, String> {
     let minutes: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match (0.5..=1440.0).contains(&minutes) {

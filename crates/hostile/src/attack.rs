@@ -1,5 +1,5 @@
-//! The attackers: a process each, which ends by itself and says then what it has done. What happens
-//! to an attacker itself, whose sessions and memory it ruins, is no fault.
+//! The attackers: each is a process, which ends by itself and then reports its work. Damage to an
+//! attacker itself, whose sessions and memory it ruins, is no fault.
 
 pub(crate) mod blaster;
 pub(crate) mod drills;
@@ -57,7 +57,7 @@ struct Pace {
 const PART: Duration = Duration::from_millis(1);
 
 impl Pace {
-    /// From now on for this time.
+    /// Begins a pace for this time.
     fn begin(span: Duration, per_second: u32) -> Self {
         Self {
             begun: Instant::now(),

@@ -1,5 +1,5 @@
-//! The processes that must not notice the attackers: a server and its healthy client; and the calls
-//! between them, whose answers can be judged.
+//! The processes that the attackers must not disturb: a server and its healthy client; and the
+//! calls between them, whose answers can be checked.
 
 pub(crate) mod client;
 pub(crate) mod server;
@@ -9,7 +9,7 @@ use dunlin_wire::ReqType;
 
 /// Requests of the healthy client.
 pub(crate) const HONEST: ReqType = ReqType(1);
-/// Requests of anyone else.
+/// Requests of all other clients.
 pub(crate) const OTHER: ReqType = ReqType(2);
 
 /// Bytes at the start of an honest request that number it.
@@ -30,7 +30,7 @@ pub(crate) fn number(request: &[u8]) -> Option<u64> {
     request.first_chunk().map(|head| u64::from_le_bytes(*head))
 }
 
-/// Answers a request: each byte, but the other way round.
+/// Answers a request: the inverse of each byte, in reverse order.
 pub(crate) fn answer(request: &[u8], response: &mut [u8]) {
     let backwards = request.iter().rev();
     for (out, byte) in response.iter_mut().zip(backwards) {

@@ -1,4 +1,4 @@
-//! The descriptors of blocks: what a [`MsgBuf`] points to, and what free lists hold in its place.
+//! The descriptors of blocks: a [`MsgBuf`] points to one, and so does an entry of a free list.
 //!
 //! Invariants: the descriptor of a block is written when the block is carved or split, and used
 //! only by the owner of the block: its msgbuf, or the free list that it is on. It stands in memory
@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use crate::buf::MsgBuf;
 use crate::region::RegionPtr;
 
-/// Bits of [`Descriptor::block`] that say which block it is; those above name the region in its
-/// pool.
+/// Bits of [`Descriptor::block`] that are the number of the block; the bits above are the number of
+/// the region in its pool.
 pub(crate) const BLOCK_BITS: u32 = 22;
 pub(crate) const BLOCK_MASK: u32 = (1 << BLOCK_BITS) - 1;
 
@@ -26,11 +26,12 @@ pub(crate) struct Descriptor {
     /// Place of the region in its pool, then place of the block in the region.
     pub(crate) block: u32,
     pub(crate) class: u16,
-    /// The block's generation says that it is lent; here too, where its owner finds it at once.
+    /// Repeats the fact that the block is lent, which its generation says too, at a place where its
+    /// owner finds it at once.
     pub(crate) lent: AtomicBool,
 }
 
-/// A block that has been carved and that no msgbuf has: what free lists hold.
+/// A block that has been carved and belongs to no msgbuf: an entry of a free list.
 #[derive(Debug)]
 pub(crate) struct Block(pub(crate) NonNull<Descriptor>);
 
@@ -42,13 +43,13 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Writes the descriptor of a block. `number` says which one, as [`Self::number`] does, and
-    /// `data` where in the region its data begins.
+    /// Writes the descriptor of a block. `number` is its number in the form of [`Self::number`],
+    /// and `data` the place in the region where its data begins.
     ///
     /// # Safety
-    /// In the region, which is alive and stays so until this and every msgbuf of it is gone, this
-    /// is a block of `class` that nothing else uses; `data` is the place of its data, from which
-    /// on `capacity` bytes lie inside it.
+    /// The block is one of `class` in a region that stays alive until this value and every msgbuf
+    /// of the block are gone, and no other code uses it. `data` is the place of its data, from
+    /// which on `capacity` bytes lie inside the block.
     pub(crate) unsafe fn new(
         region: RegionPtr,
         number: u32,

@@ -1,5 +1,5 @@
-//! The content of a response. A method that cannot fail answers with its value alone; one that can,
-//! with the value or its own error, and behind them one byte that says which.
+//! The content of a response. A method that cannot fail answers with its value alone; another one
+//! with its value or its error, and after it one byte that tells which.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -21,19 +21,19 @@ pub trait Outcome<C> {
     /// Room that a client makes for it, in bytes.
     const ROOM: usize;
 
-    /// How many bytes it takes.
+    /// The number of bytes that it takes.
     ///
     /// # Errors
     /// If it cannot be encoded.
     fn size(value: &Self::Value) -> Result<usize, EncodeError>;
 
-    /// Writes it into exactly as many bytes.
+    /// Writes it into exactly that number of bytes.
     fn encode(value: &Self::Value, out: &mut [u8]);
 
     /// Reads it.
     ///
     /// # Errors
-    /// If the bytes are no such response.
+    /// If the bytes are not such a response.
     fn decode(bytes: &[u8]) -> Result<Result<Self::View<'_>, Self::Error>, DecodeError>;
 
     /// The value of success, independent of the received bytes.

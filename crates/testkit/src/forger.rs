@@ -1,8 +1,9 @@
 //! A forger that knows a session's token, and sends CRs, CANCELs, RFRs and packets of wrong sizes
 //! about requests that are under way: an attacker on the path.
 //!
-//! Invariants: it begins no request, and completes no message: a call whose sizes are even never
-//! ends well with the forger's bytes alone. Used by tests of core and nexus.
+//! Invariants: it begins no request and completes no message. It only claims odd sizes, so a call
+//! whose sizes are even never succeeds with the forger's bytes alone. Used by tests of core and
+//! nexus.
 
 use dunlin_core::Rng;
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
@@ -16,7 +17,7 @@ pub const KINDS: [PacketType; 5] = [
     PacketType::Rfr,
 ];
 
-/// Packets of a message that it makes up.
+/// Packets of a forged message.
 const MOST_PACKETS: u32 = 6;
 
 /// The forger. The same seed forges the same packets.

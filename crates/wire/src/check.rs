@@ -66,7 +66,7 @@ pub fn control_stream(mut bytes: &[u8]) {
 
 /// Bytes as version, type and body of one frame, with the length that they have.
 ///
-/// A fuzzer that changes the length of an input seldom changes the length in front of it as well.
+/// A fuzzer that changes the length of an input seldom changes the length field before it as well.
 pub fn control_body(body: &[u8]) {
     let body = &body[..body.len().min(MAX_FRAME - LENGTH_LEN)];
     let mut frame = [0; MAX_FRAME];
@@ -76,7 +76,7 @@ pub fn control_body(body: &[u8]) {
     control_stream(&frame[..LENGTH_LEN + body.len()]);
 }
 
-/// A residence is never above the time it stands for, and close below it.
+/// A residence is never above the time for which it stands, and close below it.
 pub fn residence(nanos: u64) {
     let residence = Residence::from_nanos(nanos);
     let Some(decoded) = residence.to_nanos() else {
@@ -185,7 +185,7 @@ fn refused_header(error: HeaderError, bytes: &[u8]) {
     );
 }
 
-/// Bytes as one frame: what decodes encodes to the same bytes, in no less space.
+/// Bytes as one frame: a decoded frame encodes to the same bytes, in no less space.
 fn control_frame(frame: &[u8]) -> Result<(), ControlError> {
     let message = Message::decode(frame).inspect_err(|error| {
         assert_ne!(*error, ControlError::Space, "decoding needs no space");

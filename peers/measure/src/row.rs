@@ -19,7 +19,7 @@ pub(crate) struct Row {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
-    /// How many rounds the three are taken from.
+    /// The number of rounds from which the three values come.
     runs: usize,
 }
 
@@ -44,7 +44,7 @@ const RATE: [Metric; 2] = [
     ("cpu_per_million", "s", |report| report.cpu_s),
 ];
 
-/// Always.
+/// A figure of every row.
 const LOST: Metric = ("lost", "1", |report| {
     // Counts of a run are far below what a float takes.
     u32::try_from(report.lost).map_or(f64::MAX, f64::from)

@@ -1,4 +1,4 @@
-//! One step: a shell command with a time limit. A step that hangs is ended with everything that
+//! One step: a shell command with a time limit. A step that hangs is killed with all processes that
 //! it started, so that it costs its limit and not the whole run.
 
 use std::fmt;
@@ -10,28 +10,28 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// The exit code of a step that cannot run here, as automake has it.
+/// The exit code of a step that cannot run here, the same as automake's.
 const CANNOT_RUN: i32 = 77;
 
-/// Known vulnerabilities need a database from the network. Where it cannot be fetched, the step is
-/// skipped: the check is about dependencies, and nothing in this tree can mend it.
+/// The check for known vulnerabilities needs a database from the network. If it cannot be fetched,
+/// the step is skipped: no change of this tree could mend that.
 pub(super) const ADVISORIES: &str =
     "cargo deny fetch db || exit 77; cargo deny --workspace check advisories";
 
-/// Scripts can be parsed. Some of them need what is not fetched here, and so do not run.
+/// Checks that scripts can be parsed. It does not run them, because some need programs that are not
+/// installed here.
 pub(super) const SCRIPTS: &str =
     "git ls-files '*.sh' .ci/run | while read -r it; do bash -n \"$it\" || exit 1; done";
 
-/// The peers that Dunlin is measured beside are a workspace of its own, which the other steps do
-/// not see. It is checked where `cargo run --release -p peers` builds it, and not run: figures need
-/// a machine that does nothing else.
+/// Dunlin's peers are a workspace of their own, which the other steps do not see. This step checks
+/// that workspace without running it: figures need an idle machine.
 pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
     peers/measure/Cargo.toml && cargo clippy --locked --manifest-path \
     peers/measure/Cargo.toml --target-dir \"${CARGO_TARGET_DIR:-target}/peers\" \
     -- -D warnings";
 
-/// Attackers of a server, some of which race with clocks. A machine that is busy with other work
-/// may fail one run; a fault fails the next one too.
+/// Runs the attackers of a server, some of which race with clocks. A busy machine may fail one run;
+/// a fault fails the next one too.
 pub(super) const HOSTILE: &str = "cargo xtask hostile --minutes 2 || \
     cargo xtask hostile --minutes 2 --seed 2";
 
@@ -89,7 +89,7 @@ pub(super) fn sh(name: impl Into<String>, minutes: u64, script: impl Into<String
 }
 
 impl Step {
-    /// The same step, which may say with exit code 77 that it cannot run here.
+    /// The same step, allowed to exit with code 77 if it cannot run here.
     pub(super) fn may_skip(self) -> Self {
         Self {
             may_skip: true,
@@ -97,7 +97,8 @@ impl Step {
         }
     }
 
-    /// The same step, which another one may run beside: it measures no time, and fails by no clock.
+    /// The same step, marked as one that may run at the same time as another: it measures no time,
+    /// and does not depend on a clock.
     pub(super) fn untimed(self) -> Self {
         Self {
             is_untimed: true,
@@ -110,8 +111,8 @@ impl Step {
         self.is_untimed
     }
 
-    /// The same step in the folder of a workspace. All workspaces build into one folder: what both
-    /// use is compiled once.
+    /// The same step in the folder of a workspace. All workspaces build into one folder, so common
+    /// dependencies are compiled once.
     pub(super) fn within(self, folder: &str) -> Self {
         if folder.is_empty() {
             return self;
@@ -139,7 +140,7 @@ impl Step {
         self.end(command)
     }
 
-    /// The command, to which `XTASK` names this program.
+    /// The command, with the path of this program in `XTASK`.
     fn command(&self, root: &Path) -> anyhow::Result<Command> {
         let mut command = Command::new("bash");
         command
@@ -159,8 +160,8 @@ impl Step {
     }
 }
 
-/// The path of a program that runs. A step that builds it anew replaces its file; the system then
-/// calls the old one deleted, and the new one stands at the path.
+/// The path of a running program. A step that builds it anew replaces its file; then the system
+/// calls the old one deleted, and the new one is at the path.
 fn standing(program: PathBuf) -> PathBuf {
     let path = program
         .to_str()

@@ -1,4 +1,4 @@
-//! Pauses by bounds, and that they fill them.
+//! Pauses stay in their bounds, and fill them.
 
 use dunlin_core::Rng;
 use proptest::prelude::*;

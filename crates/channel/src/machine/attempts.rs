@@ -1,4 +1,4 @@
-//! Attempts: where the next one goes, how they end, and what is done about those that failed.
+//! Attempts: where the next one goes, how they end, and the consequences of failures.
 
 use dunlin_core::Nanos;
 use dunlin_core::RpcError;
@@ -15,8 +15,8 @@ use crate::repeat::{Repeat, repeat};
 use crate::types::{Action, CallEnd, Outcome, Why};
 
 impl Machine {
-    /// An attempt has ended, whatever became of its call. A fault that says that the link is gone
-    /// counts as its end too.
+    /// Ends an attempt, whatever became of its call. A fault that shows that the link is gone
+    /// counts as the end of the link too.
     pub fn on_end(&mut self, id: AttemptId, outcome: Outcome, now: Nanos) {
         #[cfg(feature = "mutants")]
         let id = match self.config.shows(Mutant::StaleEndBelieved) {
@@ -38,7 +38,7 @@ impl Machine {
         }
     }
 
-    /// A fault says something about the server as well as about the call.
+    /// Takes from a fault what it shows about the server.
     fn on_fault(&mut self, attempt: &Attempt, fault: &Fault, now: Nanos) {
         if let Some(reason) = fault.closes() {
             self.on_closed(attempt.link, reason, now);
@@ -74,7 +74,7 @@ impl Machine {
         let Some(call) = self.calls.get(id) else {
             return;
         };
-        // Another attempt may still have an answer, unless this one was one.
+        // Another attempt may still get an answer, unless this one got one.
         if call.live().next().is_some() && ran != Ran::Yes {
             return;
         }
@@ -139,7 +139,7 @@ impl Machine {
         }
     }
 
-    /// A call that waits is looked at again.
+    /// Tries again to send a waiting call.
     pub(super) fn try_waiting(&mut self, id: CallId, now: Nanos) {
         if !self.is_over(id, now) {
             self.send(id, now);
@@ -151,7 +151,7 @@ impl Machine {
         deadline.is_some_and(|end| end <= now)
     }
 
-    /// An answer is late: the call goes to a second server as well.
+    /// Sends a call whose answer is late to a second server as well.
     pub(super) fn hedge(&mut self, id: CallId, now: Nanos) {
         self.calls.enter(id, Stage::Flying { hedge: None });
         let Some(call) = self.calls.get(id) else {
@@ -207,8 +207,8 @@ impl Machine {
         true
     }
 
-    /// The link of an attempt that has not been handed out is gone, or its server drains: the call
-    /// goes elsewhere, as if the attempt had not been.
+    /// Takes back an attempt that the driver has not taken, because its link is gone or its server
+    /// drains: the call goes elsewhere, as if the attempt had never been made.
     pub(super) fn take_back(&mut self, id: AttemptId, now: Nanos) {
         let Some(attempt) = self.calls.take_back(id) else {
             return;
@@ -222,7 +222,7 @@ impl Machine {
         }
     }
 
-    /// Where the next attempt goes: not where the last one went, if there is another server.
+    /// The place of the next attempt: not that of the last one, if there is another server.
     fn place(&mut self, id: CallId, now: Nanos) -> Option<(AddressId, LinkId)> {
         let call = self.calls.get(id)?;
         let (terms, last) = (*call.terms(), call.last());
@@ -240,8 +240,8 @@ impl Machine {
         Some((picked, link))
     }
 
-    /// Nothing wants the attempts of a call any more. Those that have not been handed out never
-    /// are; the others are cancelled, and stay outstanding until their end.
+    /// Gives up all attempts of a call. The driver never gets those that it has not taken; the
+    /// others are cancelled, and stay outstanding until their end.
     pub(super) fn drop_attempts(&mut self, id: CallId, now: Nanos) {
         let Some(call) = self.calls.get(id) else {
             return;
@@ -264,7 +264,7 @@ impl Machine {
         }
     }
 
-    /// An attempt no longer counts as outstanding.
+    /// Stops counting an attempt as outstanding.
     fn release(&mut self, attempt: &Attempt, now: Nanos) {
         let (address, link) = (attempt.address, attempt.link);
         self.with_addresses(now, |all, around| {
@@ -273,7 +273,7 @@ impl Machine {
     }
 }
 
-/// The planted bugs that are about repeats.
+/// The planted bugs in repeats.
 #[cfg(feature = "mutants")]
 impl Machine {
     fn mutated(&self, how: Repeat, has_more: bool, fault: &Fault) -> (Repeat, bool) {

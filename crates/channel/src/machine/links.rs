@@ -1,4 +1,4 @@
-//! Events of lists of addresses and of links, and that calls which wait see a server that is ready.
+//! Events of address lists and of links; they also let waiting calls use a server that is ready.
 
 use dunlin_core::{CloseReason, Nanos};
 
@@ -9,8 +9,9 @@ use crate::mutant::Mutant;
 use crate::types::Opened;
 
 impl Machine {
-    /// The addresses are these now: names without an address are in none, and one that comes twice
-    /// counts once. Calls at an address that is no longer listed go on; it gets no new ones.
+    /// Takes a new list of addresses: names that resolve to none are missing in it, and one that
+    /// comes twice counts once. Calls at an address that is no longer listed go on; it gets no new
+    /// ones.
     pub fn on_addresses<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, now: Nanos) {
         self.lookups.on_end(now);
         if self.is_closed {
@@ -41,8 +42,8 @@ impl Machine {
         }
     }
 
-    /// The server at the other end of an open link drains, or does not, and `endpoints` of its
-    /// endpoints serve.
+    /// Takes a report that the server at the other end of an open link drains, or does not, and
+    /// that `endpoints` of its endpoints serve.
     pub fn on_serving(&mut self, link: LinkId, draining: bool, endpoints: u32, now: Nanos) {
         self.with_addresses(now, |all, around| {
             all.on_serving(link, draining, endpoints, around);
@@ -50,7 +51,7 @@ impl Machine {
         self.wake(now);
     }
 
-    /// Calls that wait are looked at in their order: a server may be ready for them.
+    /// Tries the waiting calls in their order, because a server may be ready for them.
     pub(super) fn wake(&mut self, now: Nanos) {
         let mut next = self.calls.first_waiting();
         while let Some(call) = next {

@@ -42,7 +42,7 @@ fn call(machine: &mut Machine, idempotent: bool, now: Nanos) -> CallId {
     machine.on_call(terms, now).expect("there is room")
 }
 
-/// The request that is handed out now; links that are asked for are passed over.
+/// The request that the driver gets now; requests for links are ignored.
 fn sent(machine: &mut Machine, now: Nanos) -> (AttemptId, LinkId) {
     loop {
         match machine.poll(now) {

@@ -1,5 +1,5 @@
-//! Shares and moved keys, over servers that are numbers: the time each takes is simulated by a list
-//! of what is under way.
+//! Shares and moved keys, over servers that are numbers: a list of calls under way simulates the
+//! time that each server takes.
 
 use dunlin_core::Rng;
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ fn servers(count: usize) -> Vec<Ready> {
     (0..count).map(server).collect()
 }
 
-/// The calls that each server gets of `calls`, if `at_once` are under way and a call takes a server
-/// as many steps as `takes` says.
+/// The number of calls that each server gets out of `calls`, if `at_once` are under way and server
+/// i takes `takes[i]` steps for a call.
 fn shares(pick: Pick, takes: &[u64], at_once: usize, calls: usize, seed: u64) -> Vec<u64> {
     let (ready, mut rng) = (servers(takes.len()), Rng::new(seed));
     let mut picker = Picker::new(pick);
@@ -60,7 +60,7 @@ fn equal_servers_get_equal_shares() {
 
 #[test]
 fn a_slow_server_gets_little_of_the_least_of_two() {
-    // With few under way, many servers have equally many.
+    // With few calls under way, many servers have equal numbers of them.
     for (count, at_once, seed) in [(2, 16, 1), (3, 16, 2), (3, 64, 3), (8, 64, 4)] {
         let mut takes = vec![1; count];
         takes[0] = 10;

@@ -1,4 +1,4 @@
-//! The slab against a list of all things that were ever in it.
+//! The slab against a list of all entries that were ever in it.
 
 use proptest::prelude::*;
 

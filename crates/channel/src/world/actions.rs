@@ -1,4 +1,4 @@
-//! Carries the machine's actions out, and brings it the news of links and attempts.
+//! Carries out the machine's actions, and reports links and attempts to it.
 
 use std::collections::VecDeque;
 
@@ -250,7 +250,7 @@ impl World {
         self.driver.machine.on_opened(link, &opened, self.now);
     }
 
-    /// The link is gone, and with it the attempts over it, told in either order.
+    /// Reports that the link and the attempts over it are gone, in either order.
     fn on_lost(&mut self, link: LinkId, reason: CloseReason) -> Result<(), String> {
         if !self.driver.links.contains_key(&link) {
             return Ok(());
@@ -275,7 +275,7 @@ impl World {
                 false => Fault::NotSent(error),
             };
             self.on_ends(attempt, Outcome::Failed(fault))?;
-            // What the machine does about it may hit the link that is gone, unless it has seen it.
+            // The machine's reaction may hit the link that is gone, unless the machine knows.
             self.settle_actions()?;
         }
         if !is_first {
@@ -294,7 +294,7 @@ impl World {
             return Ok(());
         }
         if server.is_stopped {
-            // It runs when the server goes on, whatever the client has done since.
+            // It runs when the server goes on, whatever the client has done by then.
             return self.run_late(attempt, &entry);
         }
         if entry.is_dropped {
@@ -311,7 +311,7 @@ impl World {
         Ok(())
     }
 
-    /// A stopped server has a request, and runs it: the time does not matter to what is judged.
+    /// Runs a request at a stopped server: the judge does not depend on the time.
     fn run_late(&mut self, attempt: AttemptId, entry: &Attempt) -> Result<(), String> {
         self.run_handler(entry.call)?;
         // An answer comes only if the server goes on before it is given up.

@@ -58,7 +58,7 @@ pub(super) struct Call {
     pub(super) sends: u32,
     pub(super) is_cancelled: bool,
     pub(super) end: Option<CallEnd>,
-    /// Since when no attempt at it is under way.
+    /// Since when no attempt at it has been under way.
     pub(super) idle: Option<Nanos>,
     /// The next attempt costs nothing.
     pub(super) is_free: bool,
@@ -74,7 +74,7 @@ pub(super) struct Driver {
     pub(super) listed: Vec<String>,
     pub(super) paid: u64,
     pub(super) is_closed: bool,
-    /// Since when an open link leads to a listed server that does not drain.
+    /// Since when an open link to a listed server that does not drain has existed.
     pub(super) ready_since: Option<Nanos>,
     digest: u64,
 }

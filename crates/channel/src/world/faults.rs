@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// The links to this server break; the client learns it within `within`.
+    /// Breaks the links to this server; the client learns it within `within`.
     fn lose_links(&mut self, at: usize, within: Nanos) {
         let process = self.servers[at].process(at);
         for link in self.driver.links_to(process) {
@@ -89,7 +89,7 @@ impl World {
         }
     }
 
-    /// How a request ends that has just arrived, and after which time; and if its handler runs.
+    /// The end of a request that has just arrived, the time until it, and whether its handler runs.
     pub(super) fn serve(&mut self, at: usize) -> (Outcome, Nanos, bool) {
         let server = &self.servers[at];
         let takes = self.rng.micros(1, server.takes_us);
@@ -98,7 +98,7 @@ impl World {
             return (code(ErrorCode::SHUTTING_DOWN), Nanos(1000), false);
         }
         if self.rng.percent(server.refuses) {
-            // A server that is not precise says so whatever happened.
+            // A server that is not precise may answer this in any case.
             let runs = !server.precise && self.rng.percent(50);
             return (code(ErrorCode::OVERLOADED), takes, runs);
         }

@@ -1,4 +1,4 @@
-//! The judge: what must hold at every step, after the faults, and at the end.
+//! The judge: the laws that hold at every step, after the faults, and at the end.
 
 use dunlin_core::{CallErrorKind, Nanos, RpcError};
 use dunlin_wire::{ErrorCode, Ran};
@@ -139,7 +139,7 @@ impl<'a> Judge<'a> {
         Self { world, driver }
     }
 
-    /// Nothing is left to do now.
+    /// Checks the laws of a moment without pending actions.
     pub(super) fn check(&self) -> Result<(), String> {
         self.check_outstanding()?;
         let open = self.driver.calls.iter();
@@ -181,7 +181,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// All is well in the world, and has been for a while.
+    /// Checks that everything works, when the world has been sound for a while.
     pub(super) fn check_settled(&self) -> Result<(), String> {
         let machine = self.driver.machine();
         let mut views = machine.addresses();

@@ -1,4 +1,4 @@
-//! The run of a seed: faults first, then a sound world in which all must be well again.
+//! The run of a seed: faults first, then a sound world in which everything must work again.
 
 use dunlin_core::Nanos;
 
@@ -8,7 +8,7 @@ use crate::world::plan::{ACTIONS, CHAOS, END, SETTLE};
 use crate::world::state::{Event, World};
 
 impl World {
-    /// Runs to the end, and returns what the machine has counted.
+    /// Runs to the end, and returns the machine's counters.
     pub(super) fn run(mut self) -> Result<(u64, Counters), String> {
         let end = CHAOS + SETTLE;
         self.run_until(end)?;

@@ -17,24 +17,24 @@ pub(super) struct Server {
     pub(super) precise: bool,
     pub(super) endpoints: u32,
     pub(super) window: usize,
-    /// The longest that a handler takes.
+    /// The longest time of a handler.
     pub(super) takes_us: u32,
-    /// Requests in a hundred that it refuses, and that fail in it.
+    /// How many of a hundred requests it refuses, and how many fail in it.
     pub(super) refuses: u32,
     pub(super) fails: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// It ends without a word.
+    /// It ends without a goodbye.
     Crash(usize),
     /// It no longer runs, and later goes on.
     Stop(usize),
     Continue(usize),
     Drain(usize),
-    /// Another process comes to its place.
+    /// Another process starts in its place.
     Start(usize),
-    /// Its name has it no more, or again.
+    /// The list of addresses loses it, or gets it back.
     List(usize, bool),
     /// Everything is well again.
     Heal,

@@ -1,4 +1,4 @@
-//! The world of a run: its time, what is due in it, servers, and the driver of the channel.
+//! The world of a run: its time, its due events, its servers, and the driver of the channel.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::world::driver::{self, Driver};
 use crate::world::plan::{CHAOS, Plan};
 use crate::world::servers::{Fault, Server};
 
-/// Something that happens at a time.
+/// An event at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     Call,

@@ -1,4 +1,4 @@
-//! Which configurations are refused, and what is said about them.
+//! Refused configurations, and their messages.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn refusal(change: impl FnOnce(&mut Config)) -> Option<ConfigError> {
     config.check().err()
 }
 
-/// A change to options, and the one that an error names.
+/// A change of options, and the option that the error must name.
 type Change<T> = (fn(&mut T), &'static str);
 
 #[test]

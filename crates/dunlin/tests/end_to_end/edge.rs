@@ -1,10 +1,10 @@
-//! Packets that come at the moment when their receiver falls asleep, on both sides: no wake-up is
-//! lost (design §10).
+//! Packets that come just when their receiver falls asleep, on both sides: no wake-up is lost
+//! (design §10).
 //!
-//! Nothing but a wake-up or the end of the longest block, 50 ms, ends the sleep of an endpoint
-//! here: time-outs are far away. So a lost wake-up costs some 50 ms. So may a busy machine, but the
-//! kernel tells for how long our threads have waited for a processor, and for how long another
-//! virtual machine had it.
+//! Only a wake-up or the end of the longest block, 50 ms, ends the sleep of an endpoint here:
+//! time-outs are far away. So a lost wake-up costs some 50 ms. A busy machine can cost as much; but
+//! the kernel reports for how long our threads have waited for a processor, and for how long
+//! another virtual machine had it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,14 +24,14 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(250);
 /// A pause differs from the one before by this.
 const STEP: Duration = Duration::from_nanos(250);
 const SPAN: Duration = Duration::from_secs(2);
-/// No retransmission and no probe comes to the rescue.
+/// No retransmission and no probe hides a lost wake-up.
 const NEVER: Duration = Duration::from_secs(60);
-/// Number of RPCs that share one look at how the machine has treated us.
+/// Number of RPCs for which the kernel is asked once how long our threads have waited.
 const ASK_EVERY: u32 = 50;
 /// Half of what a lost wake-up costs; far more than a wake-up takes.
 const LATE: Duration = Duration::from_millis(25);
 
-/// The threads of both endpoints: where the kernel says how they fare.
+/// The threads of both endpoints: the files in which the kernel reports their waits.
 struct Threads([String; 2]);
 
 impl Threads {
@@ -82,7 +82,7 @@ fn serve<T: Named>(nexus: &Nexus, stop: &AtomicBool, ready: impl FnOnce(String))
     rpc.run_until(|_| stop.load(Ordering::Relaxed));
 }
 
-/// A pause that ends when the other side falls asleep, as far as we can tell.
+/// A pause that ends, as far as we can tell, when the other side falls asleep.
 #[derive(Default)]
 struct Aim {
     pause: Duration,
@@ -91,8 +91,8 @@ struct Aim {
 }
 
 impl Aim {
-    /// The last pause was too long if a thread had to be woken after it, else too short. Where
-    /// wake-ups are not counted it sweeps over the whole range.
+    /// Shortens the pause if a thread had to be woken after the last one, and lengthens it
+    /// otherwise. If wake-ups are not counted, it sweeps over the whole range.
     fn adjust(&mut self, wakeups: u64) {
         let woken = std::mem::replace(&mut self.wakeups, wakeups) != wakeups;
         self.pause = match woken {
@@ -103,8 +103,8 @@ impl Aim {
     }
 }
 
-/// RPCs, now after a pause of the client, now with a pause of the server. Returns how long those
-/// took that took too long, and for which the machine is no excuse.
+/// Makes RPCs, some after a pause of the client, some with a pause of the server. Returns the times
+/// of those that took too long without the machine as an excuse.
 fn ask<T: Named>(client: &mut Client<T>, session: Session, threads: &Threads) -> Vec<Duration> {
     let (begin, mut count) = (Instant::now(), 0);
     let (mut longest, mut lost) = (Duration::ZERO, Vec::new());
@@ -130,7 +130,8 @@ fn ask<T: Named>(client: &mut Client<T>, session: Session, threads: &Threads) ->
             true => server.adjust(counters.wakeups_sent),
             false => own.adjust(counters.wakeups_received),
         }
-        // To ask takes time, in which the server falls asleep: so it is not asked each time.
+        // Asking the kernel takes so long that the server falls asleep, so it is not asked each
+        // time.
         if took >= LATE || count % ASK_EVERY == 0 {
             let now = threads.kept_waiting();
             if took >= LATE + now.saturating_sub(waited) {

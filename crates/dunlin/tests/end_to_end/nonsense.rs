@@ -21,12 +21,12 @@ fn byte(rng: &mut Rng, bound: u32) -> u8 {
     u8::try_from(rng.below(bound)).unwrap()
 }
 
-/// Bytes without sense, as many as this.
+/// Random bytes, of this length.
 fn noise(rng: &mut Rng, length: u32) -> Vec<u8> {
     (0..length).map(|_| byte(rng, 256)).collect()
 }
 
-/// Bytes without sense, or a header that is right but for its token and a few bits.
+/// Random bytes, or a header in which only the token and a few bits are wrong.
 fn datagram(rng: &mut Rng) -> Vec<u8> {
     let length = rng.below(200);
     let mut bytes = noise(rng, length);
@@ -124,8 +124,8 @@ fn datagrams_without_sense_are_counted_and_disturb_no_session_over_auto() {
     datagrams::<Auto>();
 }
 
-/// Real packets with the right token come again, later: as they were, as requests of the far
-/// future, and for another token. The session's slots must work on, and nothing may run twice.
+/// A forger repeats real packets with the right token: unchanged, as requests far in the future,
+/// and with another token. The session's slots must work on, and no handler may run twice.
 #[test]
 fn replayed_packets_run_nothing_and_wedge_no_slot() {
     let Some(listener) = Listener::new() else {
@@ -175,14 +175,14 @@ fn control_port<T: Named>() {
     assert_eq!(client.stats(fresh).sessions, 2);
 }
 
-/// A connection that says nothing sensible; some wait for what comes back, others just leave.
+/// A connection that sends nonsense; some read the reply, others just leave.
 fn send_nonsense(to: SocketAddr, rng: &mut Rng) {
     let mut stream = TcpStream::connect(to).unwrap();
     let timeout = Duration::from_millis(1);
     stream.set_read_timeout(Some(timeout)).unwrap();
     let length = rng.below(400);
     let bytes = noise(rng, length);
-    // The server may close while we speak.
+    // The server may close the connection while we write.
     let _ = stream.write_all(&bytes);
     let _ = stream.read(&mut [0; 64]);
 }

@@ -1,7 +1,7 @@
-//! Packets to the data ports: random ones, genuine ones that were changed or are sent again, and
-//! some about requests under way, made up with the token of the attacker's own session.
+//! Packets to the data ports: random ones, genuine ones that are changed or repeated, and forged
+//! ones about requests under way, with the token of the attacker's own session.
 //!
-//! Invariant: it knows no token but those of its own sessions.
+//! Invariant: it knows only the tokens of its own sessions.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -28,19 +28,19 @@ pub(crate) const ROLE: Role = Role::new("blaster", run);
 const RATE: u32 = 24_000;
 /// Packets that are sent with one system call.
 const BATCH: usize = 64;
-/// Genuine packets that are remembered.
+/// Number of genuine packets that it keeps.
 const REMEMBERED: usize = 256;
 /// Batches from one call for genuine packets to the next.
 const CALLS_EACH: u64 = 8;
-/// An attacker's own calls and sessions, which it may have ruined, are not waited for.
+/// Longest wait for the attacker's own calls and sessions, which it may have ruined.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// Bytes of data in a packet that is made up.
+/// Bytes of data in a forged packet.
 const DATA_SIZE: u32 = 1_024;
 
 /// Packets that the attacker's endpoint has sent.
 type Sent = Rc<RefCell<Vec<Vec<u8>>>>;
 
-/// Remembers what the endpoint sends, tokens included.
+/// Keeps the packets that the endpoint sends, tokens included.
 struct Capture(Sent);
 
 impl Tap for Capture {
@@ -107,7 +107,7 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
     parent.say(&deeds)
 }
 
-/// Sends them with one system call; how many were taken.
+/// Sends packets with one system call; returns the number that the kernel took.
 fn send(socket: &UdpSocket, packets: &[Vec<u8>]) -> u64 {
     let slices: Vec<[IoSlice<'_>; 1]> = packets.iter().map(|it| [IoSlice::new(it)]).collect();
     let mut control: Vec<_> = packets
@@ -157,7 +157,7 @@ impl Own {
         };
         let deadline = Some(PATIENCE.into());
         let options = CallOptions { deadline };
-        // Neither that it is refused nor how it ends matters: its packets do.
+        // Only its packets matter, not whether it is refused or how it ends.
         let _ = self
             .rpc
             .call_with(session, OTHER, request, response, Tag(0), options);

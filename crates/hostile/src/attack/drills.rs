@@ -1,5 +1,5 @@
 //! Kill and stop drills. Clients of the attacked server are killed or stopped at random moments;
-//! and a server of the drill's own is, while its clients must notice in time and find it again.
+//! and so is a server of the drill's own, while its clients must notice in time and find it again.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::words::{Deeds, Event, Orders};
 
 pub(crate) const ROLE: Role = Role::new("drills", run);
 
-/// A client that has not worked by then was not let in.
+/// A client that does not work by then was refused by the server.
 const START: Duration = Duration::from_secs(20);
 /// Longest life of a client, from the middle of its handshake to the middle of its load.
 const LIFE_MS: u64 = 120;
@@ -64,7 +64,7 @@ impl Drill {
     /// Starts a client of the attacked server, and kills or stops it.
     fn client(&mut self, server: SocketAddr) -> anyhow::Result<()> {
         let mut client = pawn(server, self.rng.next_u32().is_multiple_of(2))?;
-        // One in four has to work first: the server still lets others in.
+        // One in four must work first, which shows that the server still lets others in.
         if self.rng.next_u32().is_multiple_of(4) {
             let word = client.receive(START);
             match word {
@@ -83,7 +83,7 @@ impl Drill {
         Ok(())
     }
 
-    /// Kills or stops the own server; another one takes its place.
+    /// Kills or stops the drill's own server; another one replaces it.
     fn own_server(&mut self, own: &mut Own) -> anyhow::Result<()> {
         if self.rng.next_u32().is_multiple_of(2) {
             self.stop(&own.server, STOP_MS)?;
@@ -112,7 +112,7 @@ impl Drill {
         }
     }
 
-    /// Takes the words of the own server's clients.
+    /// Reads the reports of the own server's clients.
     fn listen(&mut self, own: &mut Own) -> anyhow::Result<()> {
         for client in &mut own.clients {
             while let Some(word) = client.try_receive()? {

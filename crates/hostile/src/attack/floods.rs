@@ -28,7 +28,8 @@ const ASKED: usize = 192;
 const DEAF: usize = 4;
 /// Bytes of their receive buffers.
 const SMALL: usize = 4 << 10;
-/// The server closes connections that acknowledge no heartbeat; they are made anew.
+/// Longest life of a connection: the server closes connections that acknowledge no heartbeat, and
+/// the flood makes them anew.
 const LIFE: Duration = Duration::from_secs(1);
 
 fn run(parent: &Parent) -> anyhow::Result<()> {
@@ -69,7 +70,7 @@ fn floods(address: SocketAddr, deeds: &mut Deeds) -> Vec<(Flood, bool)> {
         floods.push((Flood::new(connect(ASKERS), &question), true));
         let deaf = connect(DEAF);
         for stream in &deaf {
-            // A buffer that stays large only makes the peer less deaf.
+            // If the buffer stays large, the peer is only less deaf.
             let _ = set_socket_recv_buffer_size(stream, SMALL);
         }
         floods.push((Flood::new(deaf, &question), false));
@@ -77,7 +78,7 @@ fn floods(address: SocketAddr, deeds: &mut Deeds) -> Vec<(Flood, bool)> {
     floods
 }
 
-/// A connection, and what it says. `None`: it is closed at once, or was not made.
+/// A connection that sends something. `None`: it is closed at once, or could not be made.
 fn stranger(address: SocketAddr, rng: &mut Rng) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(address).ok()?;
     let whole = frame(&hello(1));

@@ -1,5 +1,5 @@
-//! A client that the drills kill and stop, at some moment of its connecting or calling; and that
-//! complains when a call does not end in time, or it gets no session.
+//! A client that the drills kill and stop, at some moment of its connecting or calling. It
+//! complains if a call does not end in time, or if it gets no session.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::honest::{OTHER, is_answer};
 
 pub(crate) const ROLE: Role = Role::new("pawn", run);
 
-/// After the failure timeout of a second, a call has ended if the server is gone, and its session
-/// has if it was stopped; what is left is for a busy machine.
+/// Within the failure timeout of a second, a call ends if the server is gone, and the session ends
+/// if the server was stopped; the rest is for a busy machine.
 const LIMIT: Duration = Duration::from_secs(4);
-/// Time in which a server that was killed is back.
+/// Time within which a killed server is replaced.
 const CONNECT: Duration = Duration::from_secs(15);
 /// Sizes of requests in turn.
 const SIZES: [usize; 5] = [16, 16, 16, 1_500, 70_000];
@@ -30,12 +30,12 @@ pub(crate) struct Order {
     pub(crate) shares_memory: bool,
 }
 
-/// A word of a pawn.
+/// A report of a pawn.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// Its first call was answered.
     Works,
-    /// Something that should not be.
+    /// A fault.
     Complaint(String),
 }
 

@@ -1,9 +1,9 @@
-//! A peer over shared memory that writes into everything that it shares with the server: rings,
-//! bells, and data that it passes by reference, also while the server looks at it.
+//! A peer over shared memory that writes into all memory that it shares with the server: rings,
+//! bells, and data that it passes by reference, even while the server reads it.
 //!
-//! It finds the memory in its own `/proc/self/maps` and writes through `/proc/self/mem`, so the
-//! endpoint above it stays as it is, until it trips over the ruins. Then its process ends, and the
-//! next one begins.
+//! It finds the memory in its own `/proc/self/maps` and writes through `/proc/self/mem`, so its
+//! endpoint stays as it is until it hits the damage. Then its process ends, and the next one
+//! begins.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -30,17 +30,18 @@ pub(crate) const SCRIBE: Role = Role::new("scribe", scribe);
 const RATE: u32 = 40_000;
 /// Longest life of a process.
 const LIFE: Duration = Duration::from_millis(700);
-/// For this time after its beginning, a process changes its own requests alone.
+/// For this time after its beginning, a process only changes its own requests.
 const AIMED: Duration = Duration::from_millis(250);
-/// Its own calls are not waited for.
+/// Deadline of its own calls.
 const DEADLINE: Duration = Duration::from_millis(100);
-/// A process that has not ended by then hangs in the ruins of its own memory.
+/// A process that has not ended by then hangs because of the damage to its own memory.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Bytes at the start of a mapping that are hit as often as all the others: positions and flags.
+/// Bytes at the start of a mapping, positions and flags, that are hit as often as all the others
+/// together.
 const NEAR: u64 = 8 << 10;
 /// Sizes of requests: in a cell, in several, and by reference.
 const SIZES: [usize; 4] = [32, 200, 4_000, 60_000];
-/// Each request is full of this, so that it is found again.
+/// Each request is filled with this, so that the scribbler finds it again.
 const MARK: [u8; 16] = *b"\xD1not-yours-only!";
 /// The names of memory that is shared.
 const SHARED: &str = "/memfd:dunlin";
@@ -69,7 +70,7 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
             ..orders.clone()
         };
         let mut scribe = Process::spawn(SCRIBE, Seat::default(), &scribe)?;
-        // Its own memory may end it first.
+        // The damage to its own memory may end it first.
         if let Ok(done) = scribe.receive(PATIENCE) {
             deeds.add(done);
         }
@@ -79,12 +80,12 @@ fn run(parent: &Parent) -> anyhow::Result<()> {
 
 fn scribe(parent: &Parent) -> anyhow::Result<()> {
     let Orders { target, seed, span } = parent.receive()?;
-    // Its own endpoint finds that its memory is not as it left it, and unwinding would find more.
+    // Its own endpoint finds its memory changed, and unwinding would only find more.
     std::panic::set_hook(Box::new(|_| {
         let _ = say(&Parent);
         std::process::exit(0);
     }));
-    // How an attacker fares is no fault.
+    // The fate of an attacker is no fault.
     let _ = scribble(target.address, span, &mut Rng::new(seed));
     say(parent)?;
     std::process::exit(0);
@@ -120,7 +121,7 @@ fn scribble(server: SocketAddr, life: Duration, rng: &mut Rng) -> anyhow::Result
                 continue;
             };
             let options = CallOptions { deadline };
-            // However it ends: the server sees the request first.
+            // However the call ends, the server reads the request first.
             let _ = rpc.call_with(session, OTHER, request, response, Tag(0), options);
         }
         rpc.run_once();
@@ -167,7 +168,7 @@ fn scatter(memory: &File, areas: &[Area], words: u64, rng: &mut Rng) {
     }
 }
 
-/// Changes the attacker's own requests, wherever they lie, while the server may look at them.
+/// Changes the attacker's own requests, wherever they lie, while the server may read them.
 fn aim(memory: &File, areas: &[Area], rng: &mut Rng) {
     let mut bytes = Vec::new();
     for area in areas.iter().filter(|area| area.is_channel) {
@@ -184,7 +185,7 @@ fn aim(memory: &File, areas: &[Area], rng: &mut Rng) {
     }
 }
 
-/// A word: nonsense, or what a position may look like.
+/// A word: nonsense, or a plausible position.
 fn word(rng: &mut Rng) -> u64 {
     let lap = rng.next_u64() % 6;
     match rng.next_u32() % 5 {

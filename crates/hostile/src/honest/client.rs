@@ -42,7 +42,7 @@ struct Line<T: Open> {
     session: Session,
 }
 
-/// Everything since the parent asked last.
+/// The observations since the parent's last question.
 struct Seen {
     stats: Stats,
     latencies: Histogram<u64>,

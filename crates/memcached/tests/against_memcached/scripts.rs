@@ -1,6 +1,6 @@
-//! Scripts by hand: files of scripts with `---` between them. Each line is sent with its end; `\.`
-//! sends it without one, and other escapes are those of Rust. `@` stands for a prefix that no other
-//! script has.
+//! Scripts by hand: files of scripts with `---` between them. The test sends each line with a line
+//! end, unless it ends with `\.`; other escapes are those of Rust. `@` stands for a prefix that no
+//! other script has.
 
 /// The files.
 pub(crate) const ALL: [&str; 5] = [

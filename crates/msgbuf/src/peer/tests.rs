@@ -192,8 +192,8 @@ mod mapped {
             for round in 0..200_000_u32 {
                 buf.data_mut().fill(round.to_le_bytes()[0]);
                 *named.lock().expect("no thread panics with it") = buf.lend();
-                // Whatever else runs: now and then the message stays until it was copied, so both
-                // threads have run in between.
+                // Now and then the message stays until it has been copied, so that both threads run
+                // in between even on a busy machine.
                 let seen = good.load(Ordering::Relaxed);
                 while round % 1000 == 0
                     && good.load(Ordering::Relaxed) == seen

@@ -1,4 +1,4 @@
-//! Frames as a reader of a trace wants to see them. Called through `NetConfig::describe`.
+//! Frames in words for the reader of a trace. Called through `NetConfig::describe`.
 
 use dunlin_wire::{Header, PacketType};
 

@@ -1,10 +1,10 @@
-//! The record of a run: a digest after each fact, and words about those that a second run is
-//! asked for.
+//! The record of a run: a digest after each fact, and words about the facts that a second run must
+//! show.
 //!
-//! Invariants: a record does not change the run, and a run that keeps words has
-//! the same digests as one that does not. A fact shows nothing that depends on an address, on the
-//! number of a memory region or on anything else that two equal runs in one process need not
-//! share. Written through [`Recorder`] where things happen, read by `cluster::differential`.
+//! Invariants: a record does not change the run, and a run that keeps words has the same digests as
+//! one that does not. A fact shows nothing that depends on an address, on the number of a memory
+//! region or on anything else that two equal runs in one process need not share. Written through
+//! [`Recorder`] by the code that makes the facts, read by `cluster::differential`.
 
 use std::fmt::{self, Arguments, Write};
 use std::ops::Range;
@@ -14,16 +14,16 @@ use dunlin_core::{Counters, Nanos};
 
 use super::net::PortId;
 
-/// One thing that happened.
+/// One event of a run.
 pub(crate) trait Fact {
-    /// Shows its kind, and everything of it that must be equal in both runs.
+    /// Shows its kind, and all of its values that must be equal in both runs.
     fn show(&self, see: &mut impl See);
 
     /// One line for a reader.
     fn words(&self) -> String;
 }
 
-/// Takes a fact apart: a digest of it, or words about it.
+/// Splits a fact into its values: a digest of them, or words about them.
 pub(crate) trait See {
     fn kind(&mut self, name: &'static str);
     fn number(&mut self, name: &'static str, value: u64);
@@ -44,7 +44,7 @@ pub(crate) struct Record {
     after: Vec<u64>,
     /// The time of the last fact.
     at: Nanos,
-    /// Which facts are kept in words.
+    /// The facts that are kept in words.
     kept: Range<usize>,
     lines: Vec<Line>,
     ended: Vec<Counters>,
@@ -55,7 +55,7 @@ pub(crate) struct Record {
 pub struct Line {
     /// When.
     pub at: Nanos,
-    /// The endpoint, or the one whose host it happened at; `None`: the world itself.
+    /// The endpoint, or an endpoint of the host; `None`: the world itself.
     pub port: Option<PortId>,
     /// A sentence about it.
     pub what: String,
@@ -132,7 +132,7 @@ impl Recorder {
 }
 
 fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
-    // A panic of the run cannot leave half a fact: none happens under the lock.
+    // A panic of the run cannot leave half a fact, because none happens under the lock.
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -167,8 +167,8 @@ impl Digest {
         self.0 = mixed(self.0, word);
     }
 
-    /// Four digests side by side, each of every fourth word, and then one of them: a long message
-    /// takes a quarter of the time, because no step waits for the one before.
+    /// Four digests in parallel, each of every fourth word, and then one of the four: a long
+    /// message takes a quarter of the time, because the steps do not wait for each other.
     fn words(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks::<32>();
         let mut lanes = [1, 2, 3, 4];

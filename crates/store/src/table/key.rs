@@ -1,4 +1,4 @@
-//! A key with its hash, so that it is hashed once for all that is done with it.
+//! A key with its hash, which is computed only once.
 
 /// A key of one table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! Any transport, with losses: every n-th packet that is sent goes nowhere.
+//! Any transport, with losses: it drops every n-th packet that is sent.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use dunlin_core::transport::{Halves, Transport, Tx, TxItem, TxSeq};
 
-/// Most packets of one burst; more would make the list of those that stay allocate.
+/// Most packets of one burst; with more, the list of the packets that are not lost would allocate.
 const BURST: usize = 1024;
 
 /// Transport `T` whose TX half loses packets.
@@ -22,7 +22,7 @@ impl<T: Transport> Transport for Lossy<T> {
 #[derive(Debug)]
 pub struct LossyTx<X> {
     inner: X,
-    /// One of this number of packets is lost; 0: none.
+    /// One in this many packets is lost; 0: none.
     every: Rc<Cell<u64>>,
     taken: u64,
     inner_end: TxSeq,

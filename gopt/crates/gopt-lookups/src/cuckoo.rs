@@ -53,7 +53,7 @@ impl Cuckoo {
     /// An empty table of `2^log2_buckets` buckets, each for eight keys.
     ///
     /// # Errors
-    /// `InvalidInput` if that is more than hashes can name (`2^32`), else what `mmap` says.
+    /// `InvalidInput` if that is more than hashes can name (`2^32`), otherwise the error of `mmap`.
     pub fn new(log2_buckets: u32) -> io::Result<Self> {
         if log2_buckets > 32 {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -89,8 +89,8 @@ impl Cuckoo {
         self.kick(places[0], key, value)
     }
 
-    /// Puts the key where another one is, which goes to its other bucket, and so on. If that does
-    /// not end, all moves are undone.
+    /// Puts the key in the place of another one, which moves to its other bucket, and so on. If
+    /// that does not end, it undoes all moves.
     fn kick(&mut self, start: usize, key: u32, value: u32) -> Result<(), InsertError> {
         let mut path = [(0, 0); KICKS];
         let mut homeless = (key, value);
@@ -133,7 +133,7 @@ impl Cuckoo {
     fn places(&self, key: u32) -> [usize; 2] {
         let hash = mix(u64::from(key));
         let [first, second] = [hash >> 32, hash & 0xFFFF_FFFF];
-        // From the length itself, the compiler knows that the places exist.
+        // The compiler knows from the length itself that the places exist.
         let mask = self.buckets.len() - 1;
         [first, second].map(|half| usize::try_from(half).expect("32 bits") & mask)
     }
@@ -209,7 +209,7 @@ impl Lookup for Cuckoo {
     }
 }
 
-/// Where in the bucket the key is.
+/// The place of the key in the bucket.
 #[inline(always)]
 fn slot(bucket: &Bucket, key: u32) -> Option<usize> {
     let equal = equal_u32(&bucket.keys, key);

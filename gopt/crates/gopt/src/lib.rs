@@ -21,8 +21,8 @@
 //! ```
 //!
 //! There is no runtime: the compiler turns the look-up into a state machine, the batch keeps a
-//! fixed number of them (lanes) on its stack and polls them in turn. Nothing is allocated, nothing
-//! is woken, and a lane whose look-up has ended takes the next item or is not visited again.
+//! fixed number of them (lanes) on its stack and polls them in turn. It allocates nothing and needs
+//! no wakers, and a lane whose look-up has ended takes the next item or is not polled again.
 //!
 //! The crate needs neither `std` nor `alloc`. Unsafe code stands in `lanes.rs` (pinning) and
 //! `prefetch.rs` (one instruction); Miri runs the tests of both.

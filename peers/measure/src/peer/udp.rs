@@ -1,7 +1,8 @@
 //! UDP sockets and nothing else: a datagram for each request, one for its response, a system call
-//! for each of them. What does not fit into a datagram goes as several, which the receiver puts
-//! together. Nothing is acknowledged; if nothing comes for a while, everything in flight is sent
-//! again and counted as lost. A socket must hold all large messages in flight, so there are few.
+//! for each of them. A message that does not fit into a datagram goes as several, which the
+//! receiver puts together. There are no acknowledgements; if no datagram comes for a while, the
+//! client sends all requests in flight again and counts them as lost. A socket must hold all large
+//! messages in flight, so there are few.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -24,7 +25,7 @@ const HEAD: usize = 16;
 /// Slots of a client at most.
 const SLOTS: usize = 1024;
 
-/// Silence after which what is in flight is lost.
+/// Silence after which the requests in flight count as lost.
 const SILENCE: Duration = Duration::from_millis(200);
 
 /// UDP sockets.
@@ -68,8 +69,7 @@ impl Peer for Udp {
     }
 }
 
-/// Bytes that a socket here has room for. By the kernel's reckoning a datagram takes up to twice
-/// what is in it.
+/// Bytes for which a socket here has room. The kernel charges up to twice the size of a datagram.
 fn room() -> usize {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(roomy);
     let room = socket.and_then(|socket| Ok(socket_recv_buffer_size(socket)?));
@@ -135,7 +135,7 @@ impl Client {
             let Some((number, request)) = self.calls.get_mut(slot) else {
                 continue;
             };
-            // One that was sent twice may be answered twice.
+            // A request that was sent twice may be answered twice.
             if head.call != low(*number) {
                 continue;
             }
@@ -165,7 +165,7 @@ impl Client {
 }
 
 impl Slots {
-    /// A datagram has come: the message that is complete with it, if any.
+    /// Takes a datagram; returns the message if it is complete now.
     fn add(&mut self, datagram: &[u8]) -> Option<(Head, &[u8])> {
         let (head, part) = datagram.split_first_chunk::<HEAD>()?;
         let (words, _) = head.as_chunks();

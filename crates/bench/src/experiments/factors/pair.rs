@@ -1,7 +1,6 @@
 //! Two processes with an endpoint each that issue and serve, as in eRPC §6.2. Time is cut into
-//! slices, the same for both: in even ones everything is on, in odd ones something is off. So what
-//! else the machine does, and where the processes' memory lies, is the same for both sides of a
-//! ratio.
+//! slices, the same for both: in even ones all factors are on, in odd ones one is off. So other
+//! work on the machine, and the place of the processes' memory, affect both sides of a ratio alike.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +20,7 @@ use harness::process::{Parent, Process, Role};
 use harness::seat::Seat;
 use harness::sys;
 
-/// Issues and serves RPCs, with something switched off in turns.
+/// Issues and serves RPCs, with a factor switched off in every second slice.
 pub(crate) const ROLE: Role = Role::new("factors", run);
 
 /// Time before the first RPC that counts.
@@ -30,19 +29,19 @@ pub(super) const WARM_UP: Duration = Duration::from_millis(20);
 /// Long enough for 30 000 RPCs, short enough for a noisy machine.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// At the beginning of a slice, until both sides have switched and what was under way is done.
+/// Time at the beginning of a slice for both sides to switch, and for earlier RPCs to end.
 const SETTLE: Duration = Duration::from_millis(1);
 
 /// Fewest slices of a measurement.
 const FEWEST: u64 = 4;
 
-/// After this time without a slice of each kind in which this process ran, it gives up.
+/// A process gives up if for this time it has not run in a slice of each kind.
 const STUCK: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to; a process without one listens, and issues when the other one does.
+    /// The server to connect to; a process without one listens, and issues when the other does.
     server: Option<SocketAddr>,
     off: Factor,
     slices: u64,
@@ -56,12 +55,12 @@ pub(super) struct Report {
     pub(super) side: Side,
 }
 
-/// True if something is off in this slice.
+/// True if the factor is off in this slice.
 pub(super) const fn is_off(slice: u64) -> bool {
     slice % 2 == 1
 }
 
-/// The rates of slices with all on, and of those next after them with something off.
+/// The rates of slices with all factors on, each with the rate of the next slice, with one off.
 pub(super) fn pairs_of(rates: &BTreeMap<u64, f64>) -> Vec<[f64; 2]> {
     let (mut pairs, mut before) = (Vec::new(), None);
     for (slice, rate) in rates {
@@ -122,7 +121,7 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     }
 }
 
-/// The rates of the slices in which this process was given time.
+/// The rates of the slices in which this process ran.
 fn slices(rpc: &mut dunlin::Rpc<Shm, Peer>, params: &Params) -> anyhow::Result<BTreeMap<u64, f64>> {
     let mut rates = BTreeMap::new();
     let begin = Instant::now();

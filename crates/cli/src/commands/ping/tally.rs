@@ -16,7 +16,7 @@ use crate::say::print;
 /// Widest bar of the histogram.
 const BAR: u64 = 40;
 
-/// How often a flood says how far it has come, on a terminal.
+/// Time between two progress lines of a flood, on a terminal.
 const PROGRESS: Duration = Duration::from_millis(500);
 
 const QUANTILES: [(&str, f64); 5] = [
@@ -145,7 +145,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// True if something lives at the address.
+    /// True if a process answers at the address.
     pub(super) fn has_answers(&self) -> bool {
         self.answered + self.refused > 0
     }
@@ -172,9 +172,9 @@ impl<'a> Tally<'a> {
         self.times.saturating_record(ns.max(1));
     }
 
-    /// A flood has no lines; people want to see that it runs.
+    /// Shows the progress of a flood, which prints no lines for its pings.
     fn progress(&mut self) -> anyhow::Result<()> {
-        // The clock is read for every 64th.
+        // Reads the clock only for every 64th ping.
         if self.times.len().is_multiple_of(64) && self.shown.elapsed() > PROGRESS {
             self.shown = Instant::now();
             if std::io::stderr().is_terminal() {
@@ -270,7 +270,7 @@ impl<'a> Tally<'a> {
         text
     }
 
-    /// From the first that is not empty to the last.
+    /// The buckets from the first to the last that is not empty.
     fn buckets(&self) -> Vec<Bucket> {
         let mut buckets = Vec::new();
         let decades = (0..12).map(|power| 10_u64.pow(power));
@@ -280,7 +280,7 @@ impl<'a> Tally<'a> {
             if from > self.times.max() {
                 break;
             }
-            // A step of the histogram that has the edge within it is on the side of its middle.
+            // A step of the histogram that straddles an edge goes to the side of its middle.
             let steps = self.times.iter_recorded();
             let within = steps.filter(|step| {
                 let middle = self.times.median_equivalent(step.value_iterated_to());

@@ -1,4 +1,4 @@
-//! Of a table of mappings, the memory that is shared with others is found, and nothing else.
+//! The scribbler finds the shared memory in a table of mappings, and no other.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The numbers of machines and of their ports. Used by everything that names one.
+//! The numbers of machines and of their ports. Used by all files that name one.
 
 /// A simulated machine.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,4 +1,4 @@
-//! Frames that arrive, shown to a recorder. Called by `path`.
+//! Passes frames that arrive to a recorder. Called by `path`.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use crate::world::net::frames::Frame;
 /// A frame that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// When.
+    /// The time of its arrival.
     pub at: Nanos,
-    /// Whence.
+    /// Its sender.
     pub from: PortId,
-    /// Where.
+    /// Its receiver.
     pub to: PortId,
-    /// The bytes that an endpoint sees of it.
+    /// The bytes that an endpoint sees.
     pub bytes: &'a [u8],
-    /// It bears a congestion mark.
+    /// It has a congestion mark.
     pub congestion: bool,
 }
 
-/// A function that is shown frames.
+/// A function that gets each frame.
 pub struct Capture(Box<dyn FnMut(&Captured<'_>)>);
 
 impl Capture {

@@ -1,6 +1,6 @@
-//! How simulated endpoints become known to each other: over memory that two processes of one host
-//! share, as shared memory does, or by datagrams, as UDP does. An endpoint offers both if it can,
-//! and the other side chooses, as `auto` does.
+//! How simulated endpoints get to know each other: over memory that two processes of one host
+//! share, like shared memory, or by datagrams, like UDP. An endpoint offers both if it can, and the
+//! acceptor chooses, as with `auto`.
 //!
 //! The state of a channel of memory, at one of its two ends:
 //!
@@ -9,8 +9,8 @@
 //!    │                 └──abandon──▶ (none)    ▲  ▲                               │
 //!    └─────────────accept──────────────────────┘  └────────offer or accept────────┘
 //! ```
-//! It is gone from any of these by `remove`, and from `Left` when the other end has left too. Only
-//! offers and the ends of sessions come here; packets take the way of all frames, but those to a
+//! `remove` ends it in any of these states, and so does the other end's leaving in `Left`. Only
+//! offers and the ends of sessions come here; packets take the path of all frames, but those to a
 //! peer that is not `Live` are dropped.
 //!
 //! Called by the cluster's adapter of the handshake, and by `transport`.
@@ -45,7 +45,7 @@ pub(crate) struct Channels {
     violation: Option<String>,
 }
 
-/// This end of a channel, or what there is with a peer that gets datagrams.
+/// This end of a channel, or of a peer that gets datagrams.
 #[derive(Debug)]
 struct End {
     uid: EndpointUid,
@@ -88,7 +88,8 @@ impl Channels {
         }
     }
 
-    /// Packets to this peer get there. A peer without a number of its own is not managed here.
+    /// Whether packets to this peer reach it. A peer without a number of its own is not managed
+    /// here.
     pub(super) fn reaches(&self, peer: PeerId) -> bool {
         let live = |end: &End| matches!(end.state, State::Live { .. });
         peer.0 < PORTS || self.ends.get(&peer).is_some_and(live)
@@ -122,7 +123,7 @@ impl Channels {
         self.violation.take()
     }
 
-    /// The peer is as good as dead for this offer: its channel is gone before the answer is taken.
+    /// Makes the channel of an offer vanish before the answer is taken, as if the peer had died.
     /// Sessions that use the channel keep it.
     pub(crate) fn lose(&mut self, pending: &Pending) {
         if let Some((peer, _)) = pending.memory
@@ -195,7 +196,7 @@ impl Channels {
             State::Offered if !reuse => self.forget(peer),
             State::Live { promised, .. } if reuse => {
                 *promised -= 1;
-                // The peer may not know the channel any more: the next offer makes another.
+                // The peer may not know the channel any more, so the next offer makes another.
                 self.preferred.retain(|_, known| *known != peer);
                 self.leave_if_unused(peer);
             }
@@ -236,7 +237,7 @@ impl Channels {
             }
             self.preferred.remove(&uid);
         }
-        // Several may be under way where sessions use a channel that is not to be used by more.
+        // Several channels may be under way if sessions use one that further sessions must avoid.
         let of_peer = || self.ends.values().filter(|end| end.uid == uid);
         let is_used = |end: &End| matches!(end.state, State::Live { uses: 1.., .. });
         if of_peer().any(|end| end.state == State::Offered) && !of_peer().any(is_used) {
@@ -321,7 +322,7 @@ impl Channels {
         peer
     }
 
-    /// The other side wants to use a channel that there is.
+    /// Takes up an existing channel that the other side wants to use.
     fn take_up_named(&mut self, uid: EndpointUid, channel: u64) -> Result<PeerId, RefuseCode> {
         let named = |(_, end): &(&PeerId, &End)| {
             let memory = end.memory.as_ref();
@@ -332,7 +333,7 @@ impl Channels {
         taken.ok_or(RefuseCode::Busy)
     }
 
-    /// More uses and promises of a channel; its name, if it is still there.
+    /// Adds uses and promises to a channel; returns its name, if it still exists.
     fn take_up(&mut self, peer: PeerId, more: (u32, u32)) -> Option<u64> {
         let end = self.ends.get_mut(&peer)?;
         let (memory, role) = end.memory.as_ref()?;
@@ -366,7 +367,7 @@ impl Channels {
         }
     }
 
-    /// Forgets the channels that the other side has left too.
+    /// Forgets the channels that both sides have left.
     fn forget_left(&mut self) {
         let over = |(_, end): &(&PeerId, &End)| {
             let memory = end.memory.as_ref();
@@ -419,7 +420,7 @@ impl Channels {
 }
 
 impl Drop for Channels {
-    /// The process is gone: the kernel tells those that share memory with it.
+    /// The process is gone, so the kernel informs the processes that share memory with it.
     fn drop(&mut self) {
         for (memory, _) in self.ends.values().filter_map(|end| end.memory.as_ref()) {
             memory.given_up.set(true);
@@ -429,7 +430,7 @@ impl Drop for Channels {
 
 type Part = Option<TransportOffer<Fd>>;
 
-/// The parts of an offer for memory and for datagrams.
+/// Splits an offer into the parts for memory and for datagrams.
 fn apart(offers: TransportOffers<Fd>) -> (Part, Part) {
     let (memory, datagrams): (Vec<_>, Vec<_>) = offers
         .into_iter()

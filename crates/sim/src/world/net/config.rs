@@ -17,8 +17,8 @@ pub struct NetConfig {
     pub cable: Nanos,
     /// Bytes that wait at most in a NIC.
     pub nic_bytes: u64,
-    /// A frame for which there is no room there waits in its endpoint's queue until there is, host
-    /// by host in turns, as with a real NIC. If not, it is dropped.
+    /// A frame for which the NIC has no room waits in its endpoint's queue, and the endpoints take
+    /// turns, as with a real NIC. If not, the frame is dropped.
     pub nic_waits: bool,
     /// Hosts know the round trip of an empty network. If not, they measure it.
     pub tells_base_rtt: bool,
@@ -37,7 +37,7 @@ pub struct NetConfig {
     pub dma: (Nanos, Nanos),
     /// Cost of moving frames, for the endpoint's thread.
     pub cpu: CpuCosts,
-    /// Bytes of a frame that damage may hit unnoticed; see `faults::damage`.
+    /// Bytes of a frame that undetected damage may hit; see `faults::damage`.
     pub reach: Range<usize>,
     /// Describes a frame for the trace, because the network itself cannot read it.
     pub describe: fn(&[u8]) -> String,

@@ -1,4 +1,4 @@
-//! Counters of frames, by how they ended. Counted by `path`.
+//! Counters of frames, by their fate. Counted by `path`.
 
 /// Counts of all frames of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

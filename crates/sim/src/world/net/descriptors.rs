@@ -1,5 +1,5 @@
-//! Memory that two simulated processes share, and the descriptors by which it is passed on. A
-//! descriptor that is lost with its message is closed, as the kernel does it. Made by `channels`.
+//! Memory that two simulated processes share, and the descriptors with which they pass it on. A
+//! descriptor that is lost with its message is closed, as by the kernel. Made by `channels`.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,11 +1,11 @@
-//! Switches and cables: which hosts are connected, and which queue a frame goes to next.
+//! Switches and cables: the connections of hosts, and the next queue of a frame.
 //!
-//! Hosts hang on the switches of racks, in turns of one or several. If there is more than one rack,
-//! each has cables to every spine switch, and a frame takes one of them by its flow, which is its
-//! sender and its receiver (ECMP); so frames of a flow keep their order. Each switch has one memory
-//! for all of its queues. A NIC is a switch with one queue here.
+//! Hosts are connected to the switches of racks, in turns of one or several. If there is more than
+//! one rack, each has cables to every spine switch, and a frame takes one of them by its flow,
+//! which is its sender and its receiver (ECMP); so frames of a flow keep their order. Each switch
+//! has one memory for all of its queues. Here a NIC is a switch with one queue.
 //!
-//! Invariant: nothing here reads a frame. Called by `path`.
+//! Invariant: no code here reads a frame. Called by `path`.
 
 use dunlin_core::Nanos;
 
@@ -14,26 +14,26 @@ use crate::world::net::queue::{Cable, Full, Marking, Memory, Queue};
 use crate::world::net::{HostId, PortId};
 use crate::world::rng::Rng;
 
-/// How the switches of a network are made and connected. Rates are in bytes per second.
+/// The switches of a network and their connections. Rates are in bytes per second.
 #[derive(Clone, Debug)]
 pub struct Fabric {
-    /// Switches that hosts are connected to.
+    /// Switches to which hosts are connected.
     pub racks: usize,
-    /// Hosts in a row that hang on a rack before the next rack has its turn.
+    /// Hosts in a row on one rack before the next rack has its turn.
     pub neighbours: usize,
     /// Switches that connect racks. With one rack there are none.
     pub spines: usize,
     /// Cables from each rack to each spine.
     pub uplinks: usize,
-    /// Rate of those.
+    /// Rate of these cables.
     pub uplink_rate: u64,
     /// Bytes of memory of each switch.
     pub buffer_bytes: u64,
-    /// A single queue may take this many times the free part of that.
+    /// A single queue may take this many times the free part of that memory.
     pub alpha: f64,
     /// Marking by the queues of switches.
     pub marking: Marking,
-    /// Time that a frame spends in a switch beside its queue.
+    /// Time that a frame spends in a switch in addition to its queue.
     pub latency: Nanos,
 }
 
@@ -55,7 +55,7 @@ impl Default for Fabric {
 }
 
 impl Fabric {
-    /// Ways from one rack to another.
+    /// The number of paths from one rack to another.
     fn ways(&self) -> usize {
         match self.racks {
             0 | 1 => 0,
@@ -69,7 +69,7 @@ impl Fabric {
 pub(super) struct Wiring {
     config: Fabric,
     queues: Vec<Queue>,
-    /// Of the racks, then of the spines, then of the NICs.
+    /// The memories of the racks, then of the spines, then of the NICs.
     memories: Vec<Memory>,
     hosts: Vec<HostWiring>,
 }
@@ -156,8 +156,8 @@ impl Wiring {
         queue.room_at(size, &mut self.memories[queue.memory], now)
     }
 
-    /// Puts a frame into the next queue on its way to host `to`, and marks it if that is long.
-    /// Returns when it is at the end of that cable.
+    /// Puts a frame into the next queue on its path to host `to`, and marks it if that queue is
+    /// long. Returns when it is at the end of that cable.
     pub(super) fn forward(
         &mut self,
         frame: &mut Frame,
@@ -198,7 +198,7 @@ impl Wiring {
         if arrives.is_ok() {
             return arrives;
         }
-        // Others may have left the memory meanwhile.
+        // Other frames may have left the memory by now.
         let of = self.queues[at].memory;
         self.settle(of, now);
         self.queues[at].push(frame.size, &mut self.memories[of], now)
@@ -211,7 +211,7 @@ impl Wiring {
         }
     }
 
-    /// The switch sends nothing to `host` for `span`.
+    /// Makes the switch send nothing to `host` for `span`.
     pub(super) fn stall(&mut self, host: HostId, now: Nanos, span: Nanos) {
         self.queues[self.hosts[host.0].down].stall(now, span);
     }

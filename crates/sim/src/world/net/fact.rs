@@ -8,7 +8,7 @@ use super::address::PortId;
 use crate::world::packets::describe;
 use crate::world::record::{Fact, See};
 
-/// One thing that happened to a packet or a frame.
+/// One event of a packet or a frame.
 pub(super) enum FrameFact<'a> {
     /// An endpoint gives a packet to its transport, by its thread's clock.
     Hands(&'a TxItem),
@@ -45,7 +45,7 @@ impl Fact for FrameFact<'_> {
                 see.number("from", from.0 as u64);
                 see.number("congestion", u64::from(*congestion));
                 see.number("length", frame.len() as u64);
-                // The whole of it was compared when it left.
+                // The whole frame was compared when it left.
                 see.bytes("header", &frame[..frame.len().min(HEADER_LEN)]);
             }
         }

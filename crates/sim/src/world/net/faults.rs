@@ -17,13 +17,13 @@ pub struct FaultRates {
     pub loss: Ppm,
     /// A burst of losses begins with the frame, among those to its host.
     pub burst: Ppm,
-    /// Frames that a burst takes, at most; every length up to that is as likely.
+    /// Most frames that a burst takes; each length up to that is as likely.
     pub burst_frames: u32,
     /// The frame arrives twice.
     pub duplicate: Ppm,
-    /// The frame is overtaken by frames behind it.
+    /// Later frames overtake the frame.
     pub reorder: Ppm,
-    /// By how much a reordered frame or a second copy is late, at most.
+    /// The most time by which a reordered frame or a second copy is late.
     pub reorder_by: Nanos,
     /// Delays are uniform up to that; otherwise their orders of magnitude are.
     pub evenly: bool,
@@ -31,9 +31,9 @@ pub struct FaultRates {
     pub damage: Ppm,
     /// Share of the damaged frames that the receiver's checksum does not notice.
     pub unnoticed: Ppm,
-    /// The port of the switch stops for a while, and everything behind is late.
+    /// The port of the switch stops for a while, and all later frames are late.
     pub spike: Ppm,
-    /// How long such a stop lasts, at most.
+    /// The longest such stop.
     pub spike_by: Nanos,
 }
 
@@ -135,8 +135,8 @@ impl Fate {
 /// Damages a frame that the checksum passes: bits flip inside `reach` only, or the frame is cut
 /// short, or gets a tail of noise.
 ///
-/// The reach is where the scenario lets bits flip: a protocol without a checksum of its own cannot
-/// notice damage to its payload, and the checkers could not blame it.
+/// The scenario decides where bits may flip: a protocol without a checksum of its own cannot notice
+/// damage to its payload, and the checkers could not blame it.
 pub(super) fn damage(bytes: &mut Vec<u8>, reach: &Range<usize>, rng: &mut Rng) {
     match rng.below(4) {
         0 => bytes.truncate(rng.index(bytes.len())),

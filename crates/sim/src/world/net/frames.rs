@@ -33,7 +33,7 @@ pub(super) struct Frame {
     /// Bytes of it that are data of messages.
     pub(super) data: u32,
     pub(super) congestion: bool,
-    /// The end of the cable that it is on.
+    /// The end of its present cable.
     pub(super) end: End,
 }
 
@@ -54,7 +54,7 @@ impl Frames {
         FrameId(u32::try_from(self.all.len() - 1).expect("fewer than 2^32 frames fit in memory"))
     }
 
-    /// Takes a frame out; its id may be that of another one from now on.
+    /// Removes a frame; another frame may get its id from now on.
     pub(super) fn remove(&mut self, id: FrameId) -> Frame {
         self.free.push(id);
         let frame = self.at_mut(id);
@@ -62,7 +62,7 @@ impl Frames {
         Frame { bytes, ..*frame }
     }
 
-    /// Asks for the memory of a frame.
+    /// Prefetches the memory of a frame.
     #[inline]
     pub(super) fn prefetch(&self, id: FrameId) {
         dunlin_msgbuf::prefetch_lines(&self.all[id.0 as usize], 2);

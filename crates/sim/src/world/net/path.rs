@@ -1,4 +1,5 @@
-//! A frame's way from the sender's memory to the receiver's RX queue, and where it may end.
+//! A frame's path from the sender's memory to the receiver's RX queue, and the places where it may
+//! end.
 //!
 //! Invariant: every frame ends in exactly one of `delivered` and the counters of drops. Called by
 //! `Net::step`.
@@ -72,7 +73,7 @@ impl Net {
         Some(Happening::Sent(port))
     }
 
-    /// The NIC has room again: the first port that waits sends one frame.
+    /// The NIC has room again: the first waiting port sends one frame.
     pub(super) fn on_room(&mut self, host: HostId) -> Option<Happening> {
         let now = self.now();
         let port = self.hosts[host.0].waiting.pop_front()?;
@@ -139,7 +140,7 @@ impl Net {
         None
     }
 
-    /// A frame has come to the first switch.
+    /// Handles a frame that has come to the first switch.
     fn at_switch(&mut self, id: FrameId) {
         let frame = self.frames.at(id);
         self.tap.record(frame.to, &frame.bytes);
@@ -199,7 +200,7 @@ impl Net {
         self.discard(id);
     }
 
-    /// Puts a frame into the next queue on its way.
+    /// Puts a frame into the next queue on its path.
     fn forward(&mut self, id: FrameId) {
         let to = self.host_of(self.frames.at(id).to);
         let now = self.now();

@@ -1,8 +1,8 @@
-//! The queues of one endpoint at its NIC: what it received and what it is sending.
+//! The queues of one endpoint at its NIC: frames received and frames being sent.
 //!
 //! Invariant: bursts are read from memory in their order, later than they were handed over, and
-//! `done` moves only then. A msgbuf that is no longer what it was when it was handed over is
-//! reported: the endpoint released it before done (design §12). Called by `net` and `transport`.
+//! `done` moves only then. A msgbuf that has changed since it was handed over is reported: the
+//! endpoint released it before done (design §12). Called by `net` and `transport`.
 
 use std::collections::VecDeque;
 
@@ -42,13 +42,13 @@ pub(super) struct Port {
 pub struct Traffic {
     /// Frames that left its memory, and their bytes.
     pub sent: u64,
-    /// The same in bytes.
+    /// Bytes of these frames.
     pub sent_bytes: u64,
     /// Bytes of them that reached the RX queue of another port.
     pub delivered_bytes: u64,
     /// Frames that reached its own RX queue.
     pub received: u64,
-    /// The same in bytes.
+    /// Bytes of these frames.
     pub received_bytes: u64,
 }
 
@@ -112,8 +112,8 @@ impl Port {
         self.tx.front().is_some_and(|pending| pending.due <= now)
     }
 
-    /// Takes a burst over, to be read at `due` or after what was handed over before. Returns the
-    /// position after it and when it will be read.
+    /// Takes a burst, to be read at `due` or after the bursts before it. Returns the position after
+    /// it and when it will be read.
     pub(super) fn hand_over(
         &mut self,
         items: &[TxItem],

@@ -1,4 +1,4 @@
-//! A transport's contract, as the simulated one keeps it: DMA time, `done`, `flush`, ECN.
+//! The contract of a transport, for the simulated one: DMA time, `done`, `flush`, ECN.
 
 use dunlin_core::Nanos;
 use dunlin_core::transport::{Halves, Lane, MAX_INLINE, PeerId, Rx, Tx, TxItem, TxSeq};
@@ -203,7 +203,7 @@ fn losses_come_in_bursts_of_frames_to_one_host() {
     }
     let lost = losses.iter().filter(|lost| **lost).count();
     let bursts = losses.windows(2).filter(|pair| !pair[0] && pair[1]).count();
-    // A fiftieth of all begins one of 4.5 in the mean.
+    // A fiftieth of all frames begins a burst, of 4.5 frames in the mean.
     assert!((1500..2150).contains(&lost), "{lost}");
     assert!(lost > 3 * bursts, "{lost} in {bursts} bursts");
 }

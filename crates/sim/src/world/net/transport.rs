@@ -54,7 +54,7 @@ struct Half {
 }
 
 impl SimTransport {
-    /// A process begins to listen on `port`. What an earlier one left there is gone.
+    /// Opens `port` for a process. Frames for an earlier one there are gone.
     pub fn open(net: &NetHandle, port: PortId) -> Halves<SimRx, SimTx> {
         let mut inner = net.borrow_mut();
         inner.ports[port.0].start();
@@ -125,7 +125,7 @@ impl SimTx {
         &self.channels
     }
 
-    /// The packets, of which those to peers that are gone go nowhere.
+    /// The packets, with those to peers that are gone sent to no process.
     fn reached<'a>(&self, items: &'a [TxItem]) -> Cow<'a, [TxItem]> {
         let reaches = |item: &TxItem| self.channels.reaches(item.peer);
         if items.iter().all(reaches) {
@@ -141,14 +141,14 @@ impl SimTx {
         Cow::Owned(items.iter().map(reroute).collect())
     }
 
-    /// The same, for the handshake to change.
+    /// The peers, for the handshake to change.
     pub(crate) const fn channels_mut(&mut self) -> &mut Channels {
         &mut self.channels
     }
 }
 
 impl SimRx {
-    /// The next burst finds nothing, as if it had been a moment earlier.
+    /// Makes the next burst find nothing, as if it had been a moment earlier.
     pub fn look_away(&mut self) {
         self.looks_away = true;
     }
@@ -220,7 +220,7 @@ impl Tx for SimTx {
             BytesPerSec(config.line_rate),
             BytesPerSec(config.fabric.uplink_rate),
         );
-        // Between racks there are two cables and two switches more, each way.
+        // Between racks there are two further cables and two further switches, each way.
         let (frames, hops) = match is_near {
             true => (line.time_of(2 * both), 1),
             false => (line.time_of(2 * both) + up.time_of(2 * both), 2),
@@ -239,7 +239,7 @@ impl Tx for SimTx {
     fn done(&mut self) -> TxSeq {
         let net = self.half.net.borrow();
         let port = &net.ports[self.half.port.0];
-        // Whatever a killed process was sending is gone from the NIC.
+        // The frames that a killed process was sending are gone from the NIC.
         if port.life == self.half.life {
             port.done
         } else {

@@ -12,10 +12,10 @@ use super::form::{Cell, Form};
 /// Packets of a batch, as in the paper (§5.3).
 const PACKETS: usize = 8192;
 
-/// Bytes of a packet: the least, and the most that may be added to it.
+/// Bytes of a packet: the least, and the most that are added to it.
 const BYTES: [usize; 2] = [64, 600];
 
-/// Packets that consist of beginnings of patterns, each with the automaton that it is sent to.
+/// Packets that consist of beginnings of patterns, each with the automaton that searches it.
 pub(super) struct Traffic {
     payloads: Vec<(usize, Vec<u8>)>,
 }
@@ -44,7 +44,7 @@ impl Traffic {
         self.payloads.iter().map(|(_, payload)| payload.len()).sum()
     }
 
-    /// The packets as the automata take them.
+    /// The packets in the form for automata.
     pub(super) fn packets(&self) -> Vec<Packet<'_>> {
         let packets = self.payloads.iter().map(|(automaton, payload)| Packet {
             automaton: *automaton,
@@ -54,7 +54,7 @@ impl Traffic {
     }
 }
 
-/// Searches all packets in one form; returns how many matches there are.
+/// Searches all packets in one form; returns the number of matches.
 #[inline(never)]
 pub(super) fn run_form(cell: Cell, automata: &Automata, packets: &[Packet<'_>]) -> u64 {
     let mut matches = 0;
@@ -75,10 +75,10 @@ pub(super) fn run_form(cell: Cell, automata: &Automata, packets: &[Packet<'_>]) 
     matches
 }
 
-/// All forms find as much as `plain` does.
+/// Checks that all forms find as many matches as `plain`.
 ///
 /// # Errors
-/// One does not.
+/// A form finds another number.
 pub(super) fn check(automata: &Automata, cells: &[Cell], traffic: &Traffic) -> anyhow::Result<()> {
     let packets = traffic.packets();
     let mut plain = None;

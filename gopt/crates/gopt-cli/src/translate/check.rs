@@ -1,6 +1,5 @@
-//! `--check`: compiles the original and the result, each with the driver, with every compiler
-//! there is, runs both, and compares what they printed and how they ended. Called by
-//! `translate.rs`.
+//! `--check`: compiles the original and the result, each with the driver, with every installed
+//! compiler, runs both, and compares their output and their exit. Called by `translate.rs`.
 
 use std::fs;
 use std::io::Read;
@@ -15,7 +14,7 @@ use gopt_c::HEADER;
 /// A program that runs longer is stopped, and the check has failed.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Those that are asked, where they are.
+/// The compilers that are used if they are installed.
 const COMPILERS: [&str; 2] = ["gcc", "clang"];
 
 /// The longest part of a difference that is shown.
@@ -35,7 +34,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// One that has `gopt.h` and nothing else.
+    /// A folder with only `gopt.h` in it.
     pub(super) fn with_header() -> anyhow::Result<Self> {
         let folder = Self::new()?;
         fs::write(folder.0.join("gopt.h"), HEADER)?;
@@ -60,7 +59,8 @@ struct Ran {
     status: String,
 }
 
-/// One line that says what was compared, by `only` this compiler or by all that are there.
+/// Compares both with `only` this compiler or with all installed ones. Returns one line that
+/// describes the comparison.
 pub(super) fn check(
     input: &Path,
     original: &str,

@@ -103,7 +103,7 @@ fn after(ns: f64) -> Nanos {
 #[test]
 fn waiting_times_are_those_of_an_m_d_1_queue() {
     // Many hosts of one rack send to one of the other, each rarely: at the cable between the racks
-    // frames come like raindrops.
+    // frames come at random.
     const SENDERS: usize = 32;
     const SERVICE: f64 = 1000.0;
     for (load, frames) in [(0.5, 150_000), (0.8, 600_000)] {
@@ -156,7 +156,7 @@ fn an_incast_drains_at_the_rate_of_the_last_cable() {
         let drain = (frames * 100) as f64;
         let took = (last - DMA - 100 - CABLE - CABLE) as f64;
         assert!((0.98..1.02).contains(&(took / drain)), "{took} ns");
-        // While the bursts came in at the rate of all senders, one frame a turn left.
+        // While the bursts came in at the rate of all senders, one frame left in each turn.
         let expected = (frames * FRAME) as f64 * (1.0 - 1.0 / senders as f64);
         assert!((0.98..1.02).contains(&(longest as f64 / expected)));
     }
@@ -186,7 +186,7 @@ fn a_flow_keeps_to_one_way_and_flows_spread_over_all() {
     assert_eq!(ways(5), ways(5));
     let used: BTreeSet<usize> = (0..64).map(ways).collect();
     assert_eq!(used.len(), 4);
-    // The spine's choice does not follow from the rack's.
+    // The spine's choice is independent of the rack's.
     let both: BTreeSet<_> = (0..200)
         .map(|from| (ways(from), pick(PortId(from), PortId(1), 2, 4)))
         .collect();
