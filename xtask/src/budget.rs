@@ -2,7 +2,7 @@
 //! and its server. `budget.toml` has the limits.
 //!
 //! The example `shm_rpc` of `dunlin-transport` executes the same instructions in every run; it is
-//! built once as the measured binaries are and once as a user's program (`builds.rs`). `rows.rs`
+//! built once like the measured binaries and once like a user's program (`builds.rs`). `rows.rs`
 //! has the situations, `callgrind.rs` counts, and `table.rs` compares. Other work on the machine
 //! does not change the numbers; the compiler does.
 

@@ -1,8 +1,8 @@
-//! The steps of continuous integration, in order, with the time that each takes. `.ci/run`
-//! installs what they need and calls this; a person can run a single step with `--only`.
+//! The steps of continuous integration, in order, with the time that each takes. `.ci/run` installs
+//! their tools and calls this; a person can run a single step with `--only`.
 //!
-//! Every step runs even if an earlier one failed, so that one run shows everything that is wrong.
-//! Steps that measure no time run two at once (`turns.rs`), because many have one busy thread.
+//! Every step runs even if an earlier one failed, so that one run shows all failures. Steps that
+//! measure no time run two at once (`turns.rs`), because many keep only one thread busy.
 
 mod discover;
 mod step;

@@ -1,6 +1,6 @@
 //! The inputs with which fuzz targets begin: one file a target, `fuzz/corpus/TARGET.hex`, with an
-//! input a line in hexadecimal, shorter ones first. A fuzzer wants a folder with a file for each,
-//! so continuous integration unpacks them; a person adds a crash's input, or packs a smaller
+//! input a line in hexadecimal, shorter ones first. A fuzzer needs a folder with a file for each,
+//! so continuous integration unpacks them; a person adds the input of a crash, or packs a smaller
 //! corpus. `fuzz/README.md` shows how.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ enum Work {
     Seed,
 }
 
-/// True: what does not work is an error.
+/// True; any failure is an error.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     match &args.work {
         Work::Unpack { corpus, folder } => unpack(&read(corpus)?, folder)?,
@@ -89,7 +89,7 @@ fn write(file: &Path, inputs: &Inputs) -> anyhow::Result<()> {
     fs::write(file, text).with_context(|| format!("{}", file.display()))
 }
 
-/// Writes a file for each input. Those of an earlier corpus go.
+/// Writes a file for each input, and removes those of an earlier corpus.
 fn unpack(inputs: &Inputs, folder: &Path) -> anyhow::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).context("cannot remove an earlier corpus")?;

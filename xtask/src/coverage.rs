@@ -1,10 +1,10 @@
 //! The coverage of the receive path: which outcomes of its conditions, and which of its regions,
 //! the tests and the fuzz corpora reach. `cargo xtask coverage` builds `dunlin-wire` and
 //! `dunlin-core` with the compiler's own counters, runs their tests and those of `dunlin-testkit`,
-//! of which some replay the corpora in `fuzz/`, and fails if less than [`LEAST`] is reached.
+//! of which some replay the corpora in `fuzz/`, and fails if they reach less than [`LEAST`].
 //!
-//! How it is counted stands in `report.rs`. The build is that of the tests, so that what
-//! `debug_assert` looks at counts too; its failing sides are never reached and lower the figure.
+//! `report.rs` explains the counts. The build is that of the tests, so the conditions of
+//! `debug_assert` count too; their failing sides are never reached and lower the figure.
 
 mod report;
 
@@ -19,7 +19,7 @@ use report::Report;
 /// Least part of the outcomes, and of the regions.
 const LEAST: f64 = 0.95;
 
-/// The files that handle packets that come in, from their bytes to the handler or the completion.
+/// The files that handle received packets, from their bytes to the handler or the completion.
 const RECEIVE_PATH: [&str; 27] = [
     "crates/wire/src/header.rs",
     "crates/wire/src/extension.rs",
@@ -63,18 +63,18 @@ const TESTS: [&str; 9] = [
     "--tests",
 ];
 
-/// The tests of them that run. The random steps of the endpoint take longest and reach what the
-/// corpus does, of which they are the origin; without them a run is like any other.
+/// The tests that run. The random steps of the endpoint take longest and reach the same code as the
+/// corpus, which comes from them; without them a run is repeatable.
 const FILTER: [&str; 3] = ["--", "--skip", "endpoints_keep_their_promises"];
 
 /// Counters for regions and for both outcomes of each condition. The latter is unstable.
 const INSTRUMENT: &str = "-Cinstrument-coverage -Zcoverage-options=branch";
 
-/// Prints a table and what is not reached; true if enough is.
+/// Prints a table and the places that are not reached; true if enough is.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     let home = home(root)?;
     let profiles = home.join("profiles");
-    // Counters of an earlier build would be taken for those of this one.
+    // Otherwise counters of an earlier build would count for this one.
     if profiles.exists() {
         std::fs::remove_dir_all(&profiles).context("cannot remove the profiles of another run")?;
     }
@@ -90,7 +90,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(report.is_enough(LEAST))
 }
 
-/// A target folder of its own: other flags would build everything again in the usual one.
+/// A target folder for this command alone: its flags would rebuild everything in the usual one.
 fn home(root: &Path) -> anyhow::Result<PathBuf> {
     let metadata = crate::workspaces::metadata(root, "")?;
     let target = metadata["target_directory"].as_str();
@@ -100,7 +100,7 @@ fn home(root: &Path) -> anyhow::Result<PathBuf> {
 
 /// The command that runs the tests.
 fn tests(root: &Path, home: &Path) -> Command {
-    // Not the cargo that runs this: the name of a toolchain is for rustup's.
+    // Not the cargo that runs this, because only rustup's accepts the name of a toolchain.
     let mut command = Command::new("cargo");
     command
         .args(TESTS)

@@ -1,6 +1,6 @@
-//! Compares the output of an example with the file beside it: `nested.out` is that of `nested.rs`.
-//! Called by the steps of continuous integration, as
-//! `cargo run --example nested | cargo xtask expect nested.out`.
+//! Compares the output of an example with the file next to it: `nested.out` is that of `nested.rs`.
+//! Called by the steps of continuous integration, as `cargo run --example nested | cargo xtask
+//! expect nested.out`.
 //!
 //! In the file, `…` stands for any text within a line, such as a time, but not for none. If the
 //! first line is [`ANY_ORDER`], lines may come in any order.
@@ -46,7 +46,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// The first line that is not as expected.
+/// The first line that differs from the expected one.
 fn difference(expected: &str, output: &str) -> Option<String> {
     let mut expected: Vec<&str> = expected.lines().collect();
     let mut lines: Vec<&str> = output.lines().collect();

@@ -1,5 +1,5 @@
-//! `cargo xtask hostile`: builds the attackers, and hands its arguments on. The program itself is
-//! the crate `dunlin-hostile`, which nothing else builds.
+//! `cargo xtask hostile`: builds the attackers, and passes its arguments on. The program itself is
+//! the crate `dunlin-hostile`, which only this command builds.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ pub(crate) struct Args {
     arguments: Vec<String>,
 }
 
-/// The program's exit code: nothing was found, something was, or Ctrl-C stopped it.
+/// The program's exit code: nothing was found, a fault was found, or Ctrl-C stopped it.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<u8> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

@@ -1,5 +1,5 @@
-//! `cargo xtask seeds`: builds the simulator as it is measured, with its planted bugs, and hands
-//! its arguments on. The program itself is `crates/sim/src/bin/seeds.rs`.
+//! `cargo xtask seeds`: builds the simulator in the measured profile, with its planted bugs, and
+//! passes its arguments on. The program itself is `crates/sim/src/bin/seeds.rs`.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ pub(crate) struct Args {
     arguments: Vec<String>,
 }
 
-/// True if no checker has found anything.
+/// True if no checker has found a fault.
 pub(crate) fn run(root: &Path, args: &Args) -> anyhow::Result<bool> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)

@@ -21,13 +21,13 @@ use args::Command;
 pub(crate) use args::{Args, seconds};
 pub(crate) use compare::contract::SUBCOMMAND;
 
-/// Rows, notes, and how it ended.
+/// Rows, notes, and the result.
 type Everything = (Vec<Row>, Vec<String>, anyhow::Result<()>);
 
-/// Runs the experiment that was asked for and writes its rows.
+/// Runs the chosen experiment and writes its rows.
 ///
 /// # Errors
-/// [`signal::Interrupted`], after what was measured so far has been written; or a process could
+/// [`signal::Interrupted`], after the rows measured so far have been written; or a process could
 /// not be started, failed or hung; or the rows cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(Command::Compare(args)) = &args.command {
@@ -59,8 +59,8 @@ pub(crate) fn measure_one(args: &MeasureArgs) -> anyhow::Result<()> {
     answer::run(args)
 }
 
-/// Runs the experiments of `all`. Returns the rows, what should not have happened, and how it
-/// ended: what was measured before an experiment failed is there.
+/// Runs the experiments of `all`. Returns the rows, remarks about disturbances, and the result; if
+/// an experiment fails, the rows measured before are there.
 ///
 /// # Errors
 /// Signals cannot be watched.
@@ -79,8 +79,8 @@ pub(crate) fn everything(seconds: Option<Duration>) -> anyhow::Result<Everything
     Ok((results.rows, notes, ended))
 }
 
-/// One experiment, whose rows are shown as soon as they are there. They are in the results, also
-/// when it ends early.
+/// Runs one experiment, and shows its rows as soon as they are measured. They are in the results
+/// even if it ends early.
 fn measure(
     experiment: &Experiment,
     args: &Args,

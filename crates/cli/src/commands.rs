@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Trace(trace::Args),
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
 /// Those of the command.

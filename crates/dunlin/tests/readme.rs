@@ -1,4 +1,4 @@
-//! The README and the first page of the book show the examples as they are, and they work.
+//! The README and the first page of the book show the examples exactly, and the examples work.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ fn the_readme_shows_the_examples_as_they_are() {
 #[test]
 fn the_book_begins_with_the_examples_as_they_are() {
     let shown = blocks(&page("docs/getting-started.md"), "rust,no_run");
-    // Without their first line, which says what they are: the page does.
+    // Without the first line of each example, because the page itself describes it.
     let code = |example| {
         source(example)
             .split_once('\n')

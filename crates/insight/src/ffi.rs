@@ -19,7 +19,7 @@ use libc::c_int;
 pub(crate) struct SharedWords {
     start: NonNull<AtomicU64>,
     len: usize,
-    /// Open, because it is by its descriptor that others find it.
+    /// Open, because other processes find it by its descriptor.
     file: File,
 }
 

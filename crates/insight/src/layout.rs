@@ -1,4 +1,4 @@
-//! Where what lies in the memory file of a nexus. Everything is a little-endian 64-bit word.
+//! The layout of the memory file of a nexus. All values are little-endian 64-bit words.
 //!
 //! ```text
 //! header, 32 words   magic, version, where the rest is, process
@@ -10,11 +10,11 @@
 //! ring               slots: number, time, peer, length, first bytes
 //! ```
 //! The text makes the file describe itself: a reader of another release shows values that it does
-//! not know, and misses none that it expects. A block whose sequence word is odd is being written.
+//! not know, and copes with missing ones. A block with an odd sequence word is being written.
 
 /// "DUNLINST".
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"DUNLINST");
-/// Of the header and of what blocks are made of. Names may come and go without a new one.
+/// Version of the header and of the parts of blocks. Names may come and go without a new version.
 pub(crate) const VERSION: u64 = 1;
 
 /// Bytes of a word.
@@ -26,22 +26,22 @@ pub(crate) const HEADER: usize = 32;
 pub(crate) mod header {
     pub(crate) const MAGIC: usize = 0;
     pub(crate) const VERSION: usize = 1;
-    /// Of the whole file, in bytes, as all lengths and places.
+    /// Length of the whole file, in bytes like all lengths and places.
     pub(crate) const LENGTH: usize = 2;
     pub(crate) const TEXT: usize = 3;
     pub(crate) const TEXT_LEN: usize = 4;
     pub(crate) const NEXUS: usize = 5;
     pub(crate) const BLOCKS: usize = 6;
     pub(crate) const BLOCK_LEN: usize = 7;
-    /// Blocks that there are, and that were ever used: the others are empty.
+    /// Number of blocks, and of those that were ever used: the others are empty.
     pub(crate) const BLOCK_COUNT: usize = 8;
     pub(crate) const BLOCKS_USED: usize = 9;
     pub(crate) const PID: usize = 10;
     /// Nanoseconds since 1970.
     pub(crate) const STARTED: usize = 11;
-    /// Words that a process writes that wants a trace.
+    /// Words for a process that wants a trace to write.
     pub(crate) const TRACE: usize = 12;
-    /// The ring of packets: its place, how many slots, how long each is.
+    /// The ring of packets: its place, the number of its slots, and their length.
     pub(crate) const RING: usize = 13;
     pub(crate) const SLOTS: usize = 14;
     pub(crate) const SLOT_LEN: usize = 15;
@@ -50,7 +50,7 @@ pub(crate) mod header {
 /// Places of a block, as words.
 pub(crate) mod block {
     pub(crate) const SEQUENCE: usize = 0;
-    /// Nanoseconds since 1970 at which it was written; 0: nothing is here.
+    /// Nanoseconds since 1970 at which it was written; 0: the block is empty.
     pub(crate) const WRITTEN: usize = 1;
     /// Words before the values of the nexus.
     pub(crate) const NEXUS_HEAD: usize = 2;
@@ -59,49 +59,49 @@ pub(crate) mod block {
     pub(crate) const TRANSPORT: usize = 3;
     /// The same moment on the endpoint's own clock, in nanoseconds.
     pub(crate) const CLOCK: usize = 4;
-    /// Rows of the table of sessions that are filled.
+    /// Number of rows in the table of sessions.
     pub(crate) const ROWS: usize = 5;
     /// Words before the values of an endpoint.
     pub(crate) const HEAD: usize = 8;
 }
 
-/// Places where a process that wants a trace writes, as words.
+/// Places for a process that wants a trace to write, as words.
 pub(crate) mod trace {
-    /// Changes a few times a second while a trace is wanted; 0: none is.
+    /// Changes a few times a second while a trace is wanted; 0: no trace is wanted.
     pub(crate) const WORD: usize = 0;
-    /// Which endpoint.
+    /// The endpoint.
     pub(crate) const ENDPOINT: usize = 1;
     /// Every endpoint.
     pub(crate) const ALL: u64 = u64::MAX;
     /// Bytes to keep of each packet.
     pub(crate) const KEEP: usize = 2;
-    /// Packets that were ever written, in a cache line of its own.
+    /// Number of packets ever written, in a cache line of its own.
     pub(crate) const WRITTEN: usize = 8;
-    /// Words of all of it.
+    /// Length of this part, in words.
     pub(crate) const WORDS: usize = 16;
 }
 
 /// Places of a slot of the ring, as words.
 pub(crate) mod slot {
-    /// Number of the packet and one; 0 while it is written.
+    /// Number of the packet, plus one; 0 while it is written.
     pub(crate) const NUMBER: usize = 0;
     /// Nanoseconds since 1970.
     pub(crate) const AT: usize = 1;
-    /// Index of the endpoint, the bits below, and the place of a reason in `drops` and one.
+    /// Index of the endpoint, the bits below, and the place of a reason in `drops`, plus one.
     pub(crate) const BITS: usize = 2;
     pub(crate) const SENT: u64 = 1 << 16;
     pub(crate) const CONGESTION: u64 = 1 << 17;
     pub(crate) const HAS_PEER: u64 = 1 << 18;
     pub(crate) const REASON_SHIFT: u32 = 24;
     pub(crate) const PEER: usize = 3;
-    /// Bytes of the packet, and how many of them are here.
+    /// Bytes of the packet, and the number of them that are here.
     pub(crate) const LEN: usize = 4;
     pub(crate) const KEPT: usize = 5;
     /// Words before the bytes.
     pub(crate) const HEAD: usize = 6;
-    /// Words of all of it.
+    /// Length of a slot, in words.
     pub(crate) const WORDS: usize = 42;
-    /// Bytes of a packet that have room.
+    /// Bytes of a packet for which a slot has room.
     pub(crate) const ROOM: usize = (WORDS - HEAD) * size_of::<u64>();
 }
 
@@ -120,7 +120,7 @@ pub(crate) mod key {
     pub(crate) const BUCKETS: &str = "buckets";
     /// Columns of the table of sessions.
     pub(crate) const SESSIONS: &str = "sessions";
-    /// Rows of it.
+    /// Number of rows of it.
     pub(crate) const ROWS: &str = "rows";
 }
 

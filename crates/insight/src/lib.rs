@@ -1,10 +1,10 @@
-//! The memory file in which a process shows its endpoints: counters, histograms, sessions and, if
-//! a reader asks for them, packets. Other programs of the same user read it without asking the
-//! process; a nexus hands it out to those on other hosts (rule C10).
+//! The memory file in which a process publishes the state of its endpoints: counters, histograms,
+//! sessions and, if a reader asks for them, packets. Other programs of the same user read it
+//! without asking the process; a nexus passes it to those on other hosts (rule C10).
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `layout.rs`, `values.rs`, `place.rs` | the format: where each value lies, and what it means |
+//! | `layout.rs`, `values.rs`, `place.rs` | the format: the place and the meaning of each value |
 //! | `writer/page.rs` | the file of a nexus, with one block for each endpoint |
 //! | `writer/recorder.rs` | packets, into a ring in the same file |
 //! | `reader/snapshot.rs` | the values of one moment, from bytes that may be anything |
@@ -12,8 +12,8 @@
 //! | `reader/find.rs`, `reader/remote.rs` | the files of this host, and those of others |
 //!
 //! A writer brings the names of its values, and the file has them as text; so neither side knows
-//! what an endpoint counts, and a reader needs no nexus. Why it is a memory file is in
-//! `docs/decisions/insight.md`.
+//! the counters of an endpoint, and a reader needs no nexus. `docs/decisions/insight.md` has the
+//! reasons for a memory file.
 //!
 //! ```
 //! use dunlin_insight::Snapshot;
@@ -34,7 +34,7 @@
 //! # }
 //! ```
 
-// But for `ffi.rs`.
+// Except in `ffi.rs`.
 #![deny(unsafe_code)]
 
 #[expect(unsafe_code, reason = "the standard library has no memory files")]

@@ -1,14 +1,14 @@
-//! Where the other endpoint of a session is, as words of its row in the memory file: an address as
-//! IPv6 has it, a port, and an index and one. Zeros say that it is not known.
+//! The place of the other endpoint of a session, as words of its row in the memory file: an address
+//! in its IPv6 form, a port, and an index plus one. Zeros mean that it is not known.
 //!
 //! Written by the writer of rows, read by `reader/snapshot.rs`.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Where an endpoint is.
+/// The place of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Whereabouts {
-    /// Where its nexus listens, as far as this side knows.
+    /// The address at which its nexus listens, as far as this side knows.
     pub nexus: Option<SocketAddr>,
     /// Its index there. The side that accepted a connection from another process does not know it.
     pub endpoint: Option<u16>,

@@ -1,5 +1,5 @@
-//! The side that reads: a process of this host or of another one, at a moment or packet by packet.
-//! Nothing here trusts what stands in a file.
+//! The reading side: a process of this host or of another one, at a moment or packet by packet. No
+//! code here trusts the content of a file.
 
 mod find;
 mod histogram;

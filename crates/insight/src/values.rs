@@ -44,9 +44,9 @@ pub struct Row {
     pub rtt_ns: u64,
     /// Smallest round trip in nanoseconds; 0: not known.
     pub rtt_min_ns: u64,
-    /// Bytes a second that its requests are held to; 0: those of the line.
+    /// The rate of its requests in bytes a second; 0: that of the line.
     pub rate: u64,
-    /// Where the other endpoint is.
+    /// The place of the other endpoint.
     pub place: Whereabouts,
 }
 

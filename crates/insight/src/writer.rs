@@ -1,5 +1,5 @@
-//! The side that writes. A nexus makes a [`Page`]; each of its endpoints has a [`Block`] in it,
-//! and a [`Recorder`] while a reader wants its packets.
+//! The writing side. A nexus makes a [`Page`]; each of its endpoints has a [`Block`] in it, and a
+//! [`Recorder`] while a reader wants its packets.
 
 mod page;
 mod recorder;

@@ -1,4 +1,4 @@
-//! The server that a connection belongs to: where operations go.
+//! The server of a connection, which runs its operations.
 
 use dunlin_store::Seconds;
 
@@ -6,7 +6,7 @@ use crate::operation::{Answer, Operation, Ticket};
 use crate::partition::Partition;
 use crate::report::{Process, Report};
 
-/// When an operation is answered.
+/// The time at which an operation is answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Started {
     /// Its answer was shown.
@@ -28,12 +28,12 @@ pub trait Server {
         see: impl FnOnce(&Answer<'_>),
     ) -> Started;
 
-    /// Says which keys the connection reads next.
+    /// Names the keys that the connection reads next.
     fn ahead<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) {
         let _ = keys;
     }
 
-    /// Says that a client has tried to authenticate.
+    /// Notes that a client has tried to authenticate.
     fn on_authentication(&mut self, is_known: bool) {
         let _ = is_known;
     }

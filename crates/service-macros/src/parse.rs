@@ -1,4 +1,5 @@
-//! Reads a trait with the attribute. Everything that cannot be a service is an error at its place.
+//! Reads a trait with the attribute. Every construct that a service cannot have is an error at its
+//! place.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -29,7 +30,7 @@ pub(crate) struct Service {
 pub(crate) struct Method {
     pub(crate) docs: Vec<Attribute>,
     pub(crate) name: Ident,
-    /// The type that stands for it: `KvGet` for `get` of `Kv`.
+    /// The type for the method: `KvGet` for `get` of `Kv`.
     pub(crate) marker: Ident,
     pub(crate) number: u16,
     pub(crate) one_way: bool,
@@ -77,7 +78,7 @@ impl Service {
             let method = Method::parse(&item.ident, it, options.codec.as_ref());
             match method.and_then(|it| it.beside(&item.ident, &methods)) {
                 Ok(method) => methods.push(method),
-                // Several mistakes are all reported.
+                // The attribute reports all mistakes at once.
                 Err(error) => match &mut wrong {
                     Some(wrong) => wrong.combine(error),
                     None => wrong = Some(error),
@@ -242,7 +243,7 @@ fn in_range(number: &LitInt) -> Result<u16> {
     Err(Error::new_spanned(number, what))
 }
 
-/// Nothing but `fn`, a name, arguments and what is returned.
+/// Accepts only `fn`, a name, arguments and a return type.
 fn plain(signature: &Signature) -> Result<()> {
     let generics = &signature.generics;
     absent(
@@ -304,7 +305,7 @@ fn owned(it: &Type) -> Result<Type> {
     Err(Error::new_spanned(it, what))
 }
 
-/// `Result` with two parameters is what a method that can fail returns.
+/// The output of a method: one that can fail returns a `Result` with two parameters.
 fn output(output: &ReturnType) -> Result<Output> {
     let ReturnType::Type(_, returned) = output else {
         let (value, error) = (parse_quote!(()), None);
@@ -344,7 +345,7 @@ fn docs(attributes: Vec<Attribute>) -> Result<Vec<Attribute>> {
     Ok(attributes)
 }
 
-/// An error at what should not be there.
+/// An error at a construct that must be absent.
 fn absent(found: Option<impl ToTokens>, what: &str) -> Result<()> {
     found.map_or(Ok(()), |it| Err(Error::new_spanned(it, what)))
 }

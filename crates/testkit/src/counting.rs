@@ -1,8 +1,8 @@
 //! A global allocator that counts allocations of the current thread while counting is on.
 //!
-//! Threads of the test harness allocate when they like, so the count belongs to the thread. The
-//! first allocation that is counted leaves its backtrace, which a failed proof prints. Shared with
-//! the tests of the transports.
+//! Threads of the test harness allocate at any time, so the count belongs to the thread. The first
+//! counted allocation leaves its backtrace, which a failed proof prints. Shared with the tests of
+//! the transports.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;

@@ -1,10 +1,9 @@
 //! Two endpoints whose promises must hold, whatever packets, users, faults and clocks do: property
-//! tests and the fuzz target in `fuzz/` run them. And two variants of an endpoint that must have
-//! everything in common that can be seen.
+//! tests and the fuzz target in `fuzz/` run them. Also two variants of an endpoint whose visible
+//! behaviour must be equal.
 //!
-//! The input is a list of steps. Each is one byte that says what, and bytes that say which. The
-//! checkers look on all the time; then the faults end, and everything must complete and be given
-//! back.
+//! The input is a list of steps. Each is one byte for its kind, and bytes for its parameters. The
+//! checkers run all the time; then the faults end, and everything must complete and be given back.
 //!
 //! Header bytes of real packets are changed too, so that tokens are right. An attacker that knows
 //! the token of a session may end its calls or answer them wrongly, and the checkers allow that for
@@ -43,7 +42,7 @@ const SPANS: [Nanos; 8] = [
     Nanos::from_millis(300),
 ];
 
-/// Lives through the steps that the bytes tell, and panics if a promise of the endpoint is broken.
+/// Runs the steps in the bytes, and panics if the endpoint breaks a promise.
 pub fn endpoint(bytes: &[u8]) {
     live(bytes, host::config(), &Recorder::default());
 }

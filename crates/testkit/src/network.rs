@@ -29,7 +29,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// `None`, after saying why, if this machine does not let us.
+    /// `None`, after giving the reason, if this machine does not permit it.
     pub fn new() -> Option<Self> {
         // SAFETY: asks for a number.
         if unsafe { libc::geteuid() } != 0 {
@@ -76,7 +76,7 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         for host in [&self.left, &self.right] {
-            // A namespace that was never made cannot be deleted, and that is all right.
+            // A namespace that was never made cannot be deleted; that is no error.
             let _ = ip(&format!("netns del {}", host.name));
         }
     }
@@ -94,7 +94,7 @@ impl Host {
     /// Packets that this end of the link has sent.
     ///
     /// # Panics
-    /// If the kernel does not say.
+    /// If the kernel does not report the number.
     pub fn sent_packets(&self) -> u64 {
         let path = "/sys/class/net/link0/statistics/tx_packets";
         let text = ip(&format!("netns exec {} cat {path}", self.name)).expect("the link is there");
@@ -127,7 +127,7 @@ impl Host {
     }
 }
 
-/// Its output, or what it complains of.
+/// Its output, or its error message.
 fn ip(arguments: &str) -> Result<String, String> {
     let output = Command::new("ip").args(arguments.split(' ')).output();
     let output = output.map_err(|error| format!("ip: {error}"))?;

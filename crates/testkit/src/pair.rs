@@ -26,9 +26,9 @@ pub const HOLD: ReqType = ReqType(2);
 pub const PANIC: ReqType = ReqType(3);
 /// Its handler returns without an answer.
 pub const SILENT: ReqType = ReqType(4);
-/// Answered by a worker with its own data, unless that names something else to do.
+/// Answered by a worker with its own data, unless that is a command.
 pub const BACKGROUND: ReqType = ReqType(5);
-/// Answered in batches with its own data, unless that names something else to do.
+/// Answered in batches with its own data, unless that is a command.
 pub const BATCH: ReqType = ReqType(6);
 /// Rejected with 42.
 pub const REJECT: ReqType = ReqType(7);
@@ -39,7 +39,7 @@ pub const NESTED: Tag = Tag(u64::MAX);
 /// No handler is registered for it.
 pub const UNKNOWN: ReqType = ReqType(999);
 
-/// The user's state of an endpoint: everything that its functions got.
+/// The user's state of an endpoint: all calls of its functions.
 #[derive(Debug, Default)]
 pub struct App {
     /// The clock of both endpoints.
@@ -54,7 +54,7 @@ pub struct App {
     pub events: Vec<SessionEvent>,
     /// Timers that have fired.
     pub timers: Vec<TimerToken>,
-    /// Requests whose client does not wait any more.
+    /// Number of requests whose client no longer waits.
     pub given_up: usize,
     /// The lengths of batches.
     pub batches: Vec<usize>,
@@ -234,7 +234,7 @@ impl Pair {
         pair
     }
 
-    /// The server accepts a session that the client opens. Returns the server's name for it, and
+    /// Has the server accept a session that the client opens. Returns the server's name for it, and
     /// the answer, which the client has not got.
     pub fn accept(&mut self, session: Session) -> (Session, SessionOffer) {
         let offer = self.client.rpc.lifecycle().offer_of(session);
@@ -246,7 +246,8 @@ impl Pair {
         accepted.expect("a good offer")
     }
 
-    /// The same, and the client gets the answer. Returns the server's name for the session.
+    /// Has the server accept the session and the client get the answer. Returns the server's name
+    /// for it.
     pub fn complete(&mut self, session: Session) -> Session {
         let (back, answer) = self.accept(session);
         self.client
@@ -262,7 +263,7 @@ impl Pair {
         self.call_for(req_type, data, tag, None)
     }
 
-    /// The same with a deadline.
+    /// Issues a call with a deadline at the client.
     pub fn call_for(
         &mut self,
         req_type: ReqType,
@@ -279,7 +280,7 @@ impl Pair {
             .expect("the backlog has room")
     }
 
-    /// Runs both hosts once and delivers what they sent, until nothing moves.
+    /// Runs both hosts and delivers their frames, until no frame moves.
     pub fn run(&mut self) {
         for _ in 0..100 {
             self.step_client();
@@ -326,7 +327,7 @@ impl Pair {
         lost
     }
 
-    /// Lets time pass at the client; what it sends waits for the server.
+    /// Lets time pass at the client; its packets wait for the server.
     pub fn pass_at_client(&mut self, span: Nanos) {
         let end = self.clock.read() + span;
         while self.clock.read() < end {
@@ -352,7 +353,7 @@ impl Pair {
         self.server.workers.run_all();
     }
 
-    /// After everything: no call, no msgbuf, no credit is missing.
+    /// Checks at the end that no call, no msgbuf and no credit is missing.
     pub fn assert_clean(&mut self) {
         // Three seconds, in large steps: every test does this.
         for _ in 0..600 {

@@ -1,7 +1,7 @@
-//! A process that speaks to a control port in bytes, without a nexus: an attacker without a
-//! session, or with as much of one as it likes.
+//! A process that writes bytes to a control port, without a nexus: an attacker without a session,
+//! or with an incomplete one.
 //!
-//! Invariant: nothing here waits for an answer, so a server that does not answer holds up no
+//! Invariant: no code here waits for an answer, so a server that does not answer delays no
 //! attacker. Used by tests of nexus, and by the attackers of `cargo xtask hostile`.
 
 use std::io::{self, Read, Write};
@@ -29,7 +29,7 @@ pub fn frame(message: &Message<'_>) -> Vec<u8> {
     out[..length].to_vec()
 }
 
-/// The first message of a process that speaks this version alone.
+/// The first message of a process that speaks only this version.
 pub fn hello(version: u8) -> Message<'static> {
     Message::Hello(Hello {
         min_version: version,
@@ -57,7 +57,7 @@ pub fn insight_read() -> Vec<u8> {
     frame(&Message::InsightRead(InsightRead { offset: 0, len }))
 }
 
-/// A heartbeat, which is to be acknowledged.
+/// A heartbeat, which its receiver must acknowledge.
 pub fn heartbeat() -> Vec<u8> {
     frame(&Message::Heartbeat { counter: 1 })
 }
@@ -79,7 +79,7 @@ pub struct Flood {
     /// The connections, with the bytes that each has taken.
     streams: Vec<(TcpStream, usize)>,
     question: usize,
-    /// Whole questions, so that a connection which takes half of one goes on where it was.
+    /// Whole questions, so that a connection that takes half of one continues at that place.
     many: Box<[u8]>,
     answers: Vec<u8>,
 }
@@ -95,8 +95,8 @@ impl Flood {
         }
     }
 
-    /// Asks once over each connection, as much as it takes of `most` bytes, and reads answers, or
-    /// does not. The number of bytes that were taken.
+    /// Asks once over each connection, up to `most` bytes, and reads answers or does not. Returns
+    /// the number of bytes that the connections took.
     pub fn turn(&mut self, reads: bool, most: usize) -> usize {
         let mut taken = 0;
         for (stream, sent) in &mut self.streams {

@@ -1,5 +1,5 @@
-//! A transport between two endpoints whose frames lie in the open, where a test delivers, takes or
-//! changes them.
+//! A transport between two endpoints whose frames are accessible, so that a test can deliver, take
+//! or change them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ pub type Queue = Rc<RefCell<VecDeque<Vec<u8>>>>;
 pub struct Wire;
 
 impl Wire {
-    /// The name of each endpoint for the other one.
+    /// The number by which each endpoint knows the other.
     pub const PEER: PeerId = PeerId(7);
     /// Data bytes of a packet.
     pub const DATA_SIZE: u32 = 1024;
@@ -35,14 +35,14 @@ impl Transport for Wire {
     type Tx = WireTx;
 }
 
-/// The handles of one end, by which a test moves it; clones move the same end.
+/// The handles of one end, with which a test controls it; clones control the same end.
 #[derive(Clone, Debug, Default)]
 pub struct End {
     /// Frames that it has sent.
     pub out: Queue,
     /// Frames that it is about to receive.
     pub inbox: Queue,
-    /// While set, nothing is done: the transport still reads every msgbuf.
+    /// While set, no packet is done: the transport still reads every msgbuf.
     pub stuck: Rc<Cell<bool>>,
     /// The place of the data of frames that it receives.
     pub references: Rc<Cell<References>>,
@@ -81,19 +81,19 @@ impl End {
 pub struct WireRx {
     end: End,
     burst: Vec<Vec<u8>>,
-    /// Of the data that the other side has lent.
+    /// The generation of the data that the peer has lent.
     generation: AtomicU32,
 }
 
 /// The place of the data of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum References {
-    /// The packets.
+    /// In the packets.
     #[default]
     None,
-    /// The memory of the sender.
+    /// In the memory of the sender.
     All,
-    /// The same, and the sender has taken it back.
+    /// In the memory of the sender, which has taken it back.
     Revoked,
 }
 
@@ -166,7 +166,7 @@ impl Tx for WireTx {
     fn flush(&mut self) {}
 }
 
-/// Delivers everything, and returns how many frames that was.
+/// Delivers all frames, and returns their number.
 pub fn deliver(from: &Queue, to: &Queue) -> usize {
     let moved = from.borrow().len();
     to.borrow_mut().extend(from.borrow_mut().drain(..));
@@ -176,7 +176,7 @@ pub fn deliver(from: &Queue, to: &Queue) -> usize {
 /// Takes the packets that a host has sent off the wire.
 ///
 /// # Panics
-/// If one is no packet.
+/// If one of them is no packet.
 pub fn take(queue: &Queue) -> Vec<Header> {
     queue
         .borrow_mut()

@@ -8,9 +8,9 @@ use anyhow::{Context, ensure};
 /// A way to build, named as its section of `budget.toml`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub(super) enum Build {
-    /// In the workspace: fat LTO and one codegen unit, as all binaries that are measured.
+    /// In the workspace: fat LTO and one codegen unit, like all measured binaries.
     Measured,
-    /// Outside of it: cargo's default release profile, as a user's program.
+    /// Outside it: cargo's default release profile, like a user's program.
     Plain,
 }
 
@@ -31,7 +31,7 @@ impl Build {
         }
     }
 
-    /// Builds the program; returns where it lies, and a folder for its profiles.
+    /// Builds the program; returns its path, and a folder for its profiles.
     pub(super) fn program(self, root: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
         let metadata = crate::workspaces::metadata(root, "")?;
         let target = metadata["target_directory"].as_str();
@@ -55,7 +55,7 @@ impl Build {
                     .args(["--release", "--manifest-path=xtask/outside/Cargo.toml"])
                     .arg("--target-dir")
                     .arg(&target)
-                    // Set, and so put before the flags of `.cargo/config.toml`: a user has neither.
+                    // Set here to override the flags of `.cargo/config.toml`: a user has neither.
                     .env("RUSTFLAGS", "")
                     .env_remove("CARGO_ENCODED_RUSTFLAGS");
                 target.join("release/dunlin-outside")

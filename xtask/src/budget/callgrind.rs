@@ -1,8 +1,8 @@
-//! Runs the example under callgrind and reads what each side cost: instructions, stores and loads
-//! inside its turns, the functions that they call included.
+//! Runs the example under callgrind and reads the cost of each side: instructions, stores and loads
+//! inside its turns, with the functions that they call.
 //!
-//! Callgrind collects inside `counted` alone, so set-up and warm-up are not in the numbers. The
-//! file that it writes has the cost of each call from there, and so both sides from one run.
+//! Callgrind collects only inside `counted`, so set-up and warm-up do not count. Its file has the
+//! cost of each call from there, and so both sides from one run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Callgrind's names for what is counted, in the order of [`Cost`].
+/// Callgrind's names for these events, in the order of [`Cost`].
 const EVENTS: [&str; 3] = ["Ir", "Dw", "Dr"];
 
-/// Names of what is counted, in the order of [`Cost`].
+/// Names of the counted events, in the order of [`Cost`].
 pub(super) const UNITS: [&str; 3] = ["instructions", "stores", "loads"];
 
 /// Names of the sides, in the order of [`Sides`].
@@ -28,7 +28,7 @@ pub(super) type Cost<T> = [T; 3];
 /// Client and server.
 pub(super) type Sides<T> = [Cost<T>; 2];
 
-/// Counts the instructions of an RPC or iteration at each side. The profile stays in the file
+/// Counts the instructions of an RPC or iteration at each side. The profile remains in the file
 /// `profile`.
 pub(super) fn count(program: &Path, args: &[String], profile: &Path) -> anyhow::Result<Sides<f64>> {
     let mut file = std::ffi::OsString::from("--callgrind-out-file=");
@@ -111,8 +111,7 @@ fn columns(profile: &str) -> anyhow::Result<[usize; 3]> {
     Ok(columns)
 }
 
-/// Adds a line of cost: a position, and then a number for each event; zeros at its end are left
-/// out.
+/// Adds a line of cost: a position, and then a number for each event; trailing zeros are omitted.
 fn add(side: &mut Cost<u64>, line: &str, columns: [usize; 3]) -> anyhow::Result<()> {
     let numbers: Vec<&str> = line.split_whitespace().skip(1).collect();
     for (sum, column) in side.iter_mut().zip(columns) {

@@ -1,7 +1,8 @@
-//! The situations that are counted: a name of `budget.toml` each, and the arguments with which the
+//! The counted situations: for each, a name in `budget.toml` and the arguments with which the
 //! example `shm_rpc` runs it.
 
-/// RPCs or iterations that are counted. What happens once in many RPCs is in the numbers as well.
+/// Number of RPCs or iterations that are counted. Events that happen once in many RPCs are in the
+/// counts as well.
 const COUNT: u64 = 6000;
 
 /// Requests in flight of the rows `batch`.
@@ -12,7 +13,7 @@ const BATCH: u32 = 32;
 pub(super) struct Row {
     pub(super) name: String,
     size: u32,
-    /// 0: the endpoints have nothing to do.
+    /// 0: the endpoints are idle.
     in_flight: u32,
     sessions: u32,
     has_deadline: bool,

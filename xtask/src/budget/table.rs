@@ -8,10 +8,10 @@ use anyhow::{Context, ensure};
 use super::builds::Build;
 use super::callgrind::{SIDES, Sides, UNITS};
 
-/// Where the ceilings stand.
+/// The file with the ceilings.
 pub(super) const FILE: &str = "budget.toml";
 
-/// A ceiling that is made of a count is above it by this part of it.
+/// A new ceiling is above its count by this part of it.
 const MARGIN: f64 = 0.005;
 
 /// A ceiling that is above the count by more than this part could be lowered.
@@ -101,7 +101,7 @@ pub(super) fn excesses(
     numbers.map(text).collect()
 }
 
-/// How many ceilings are so far above their counts that they should be lowered.
+/// The number of ceilings that are so far above their counts that they should be lowered.
 pub(super) fn loose(counts: &Sides<f64>, ceilings: &Ceilings) -> usize {
     let is_loose = |count: f64, ceiling| f64::from(ceiling_for(count)) < ceiling * (1.0 - SLACK);
     let numbers = each(counts, ceilings);

@@ -14,8 +14,8 @@ use crate::workspaces::FOLDERS;
 const FUZZ_SECONDS: u32 = 30;
 
 /// The examples of all crates. An example is a program that ends by itself, with exit code 0, and
-/// prints what the file `NAME.out` beside it says; only `x_server` may run for ever if there is an
-/// `x_client`, which then runs beside it.
+/// prints the content of the file `NAME.out` next to it; only `x_server` may run for ever, if there
+/// is an `x_client`, which then runs at the same time.
 pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     let root = metadata["workspace_root"].as_str().unwrap_or_default();
     let mut steps = Vec::new();
@@ -49,8 +49,8 @@ pub(super) fn examples(metadata: &Value) -> anyhow::Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Runs a client while its server runs. `cargo run` becomes the program that it runs, so the server
-/// is what `kill` ends; the exit code is the client's.
+/// Runs a client while its server runs. `cargo run` replaces itself with the program, so `kill`
+/// ends the server; the exit code is the client's.
 fn beside_its_server(crate_name: &str, pair: &str) -> String {
     let run = format!("cargo run --quiet --locked -p {crate_name} --example {pair}");
     format!(
@@ -78,7 +78,7 @@ pub(super) fn loom(metadata: &Value) -> anyhow::Result<Vec<Step>> {
 }
 
 /// The fuzz targets: `fuzz/fuzz_targets` in every workspace and in every crate. A run begins with
-/// the corpus in the tree, which stays as it is, and puts the inputs that it finds under `target`.
+/// the corpus in the tree, which it does not change, and puts new inputs under `target`.
 pub(super) fn fuzz(root: &Path) -> anyhow::Result<Vec<Step>> {
     let mut homes = Vec::new();
     for workspace in FOLDERS.map(|folder| root.join(folder)) {
@@ -122,7 +122,7 @@ fn fuzzing(folder: &impl Display, name: &str) -> String {
     )
 }
 
-/// Runs commands at the same time, all of them to their end, and fails if one did.
+/// Runs commands at the same time, waits for all of them, and fails if one did.
 fn beside(scripts: Vec<String>) -> String {
     let start = |script| format!("({script}) & started+=($!); ");
     let started: String = scripts.into_iter().map(start).collect();
@@ -152,8 +152,8 @@ fn fuzz_targets(fuzz: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// The commands of the README: every line of its `sh` blocks but comments and the steps that lead
-/// into this folder. A page that is not there is found by tidy, through the links to it.
+/// The commands of the README: every line of its `sh` blocks except comments and the steps that
+/// lead into this folder. Tidy finds a missing page through the links to it.
 pub(super) fn readme(root: &Path) -> anyhow::Result<Vec<Step>> {
     let path = root.join("README.md");
     if !path.exists() {
@@ -166,7 +166,7 @@ pub(super) fn readme(root: &Path) -> anyhow::Result<Vec<Step>> {
         .collect())
 }
 
-/// The commands in the `sh` blocks of a page. A line that ends in a backslash goes on.
+/// The commands in the `sh` blocks of a page. A line that ends in a backslash continues.
 fn commands(page: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut is_shell = false;

@@ -1,5 +1,5 @@
-//! Runs the steps in their order. Untimed steps that follow each other run two at once; any other
-//! step has the machine for itself. Called by `ci`.
+//! Runs the steps in their order. Consecutive untimed steps run two at once; any other step has the
+//! machine to itself. Called by `ci`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) fn run<'a>(root: &Path, steps: &'a [Step]) -> anyhow::Result<Vec<Ran<
     Ok(all)
 }
 
-/// Runs these steps, [`AT_ONCE`] at a time. The output of each is printed when it has ended.
+/// Runs these steps, [`AT_ONCE`] at a time, and prints the output of each when it has ended.
 fn together<'a>(root: &Path, steps: &'a [Step]) -> anyhow::Result<Vec<Ran<'a>>> {
     let logs = logs(root)?;
     let queue = Mutex::new(steps.iter().enumerate());

@@ -1,4 +1,4 @@
-//! Inputs come back as they were; lines that are none are refused.
+//! Inputs come back as they were; invalid lines are refused.
 
 use super::*;
 

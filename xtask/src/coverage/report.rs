@@ -1,13 +1,13 @@
 //! The parts of the receive path that tests reach, from the output of `llvm-cov export`.
 //!
 //! Two things are counted, and both must be enough. An *outcome* is one side of a condition: of an
-//! `if`, a `while`, a guard, or one operand of `&&` and `||`. The compiler makes no conditions of
-//! the arms of a `match`, of `if let` chains without one, and of `?`, so the *regions* are counted
-//! too: each arm, each body and each early return is one.
+//! `if`, a `while`, a guard, or one operand of `&&` and `||`. The compiler makes no conditions for
+//! the arms of a `match`, for `if let` chains without one, and for `?`, so the *regions* are
+//! counted too: each arm, each body and each early return is one.
 //!
-//! A generic function is compiled once for every set of types, and each program has its own copy
-//! of everything. A place in the source that one of them reaches counts once, as reached. Code that
-//! is not built for tests (planted bugs) is not there to be counted; tests stand in other files.
+//! A generic function is compiled once for every set of types, and each program has its own copy of
+//! everything. A place in the source that one copy reaches counts once, as reached. Code that is
+//! not built for tests (planted bugs) does not count; tests are in other files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use serde_json::Value;
 /// Regions of this kind are code; others are gaps, skipped text and calls of macros.
 const CODE: u64 = 0;
 
-/// A piece of source: line and column of its first byte, and those behind its last.
+/// A piece of source: line and column of its first byte, and of the first byte after it.
 type Span = [u64; 4];
 
 /// The counts of one file's places.
@@ -30,7 +30,7 @@ struct File {
     conditions: BTreeMap<Span, [u64; 2]>,
 }
 
-/// A number of places that were reached, out of all.
+/// The number of reached places, and of all.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Share {
     reached: usize,
@@ -54,7 +54,7 @@ impl Share {
         }
     }
 
-    /// Nothing is all of nothing.
+    /// The part of nothing is that of all.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn part(self) -> f64 {
         match self.all {
@@ -124,7 +124,7 @@ impl Report {
         Ok(Self { files })
     }
 
-    /// Whether both figures are at least this.
+    /// Whether both figures are at least `least`.
     pub(super) fn is_enough(&self, least: f64) -> bool {
         self.outcomes().part() >= least && self.regions().part() >= least
     }

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-/// Without this, a file that was moved would be noticed only after everything has been built and
-/// run.
+/// Otherwise a moved file would be noticed only after everything has been built and run.
 #[test]
 fn the_receive_path_names_files_that_exist() {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,4 @@
-//! Outputs that are as expected, and each way in which one can differ.
+//! Outputs that match, and each way in which one can differ.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! The book: every page is in its table of contents, no page links to what is not in the book, and
-//! every page that shows Rust is named by a Rust file, which is the test that compiles it. The
-//! module `links` checks that the target of each link exists.
+//! The book: every page is in its table of contents, no page links out of the book, and every page
+//! that shows Rust is named by a Rust file, which is the test that compiles it. The module `links`
+//! checks that the target of each link exists.
 
 use super::Finding;
 use super::links::{relative, resolve};
@@ -10,7 +10,7 @@ use crate::workspaces;
 const CONTENTS: &str = "docs/SUMMARY.md";
 const README: &str = "README.md";
 
-/// Pages outside of the book whose code is compiled all the same.
+/// Pages outside the book whose code is compiled nevertheless.
 const OTHERS: &str = "gopt/";
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -45,7 +45,7 @@ fn outward(page: &File) -> impl Iterator<Item = Finding> {
     })
 }
 
-/// The first Rust that a page shows, if no test knows the page.
+/// The first Rust code of a page, if no test knows the page.
 fn unchecked(tree: &Tree, page: &File) -> Option<Finding> {
     let mut lines = page.text.lines();
     let line = lines.position(|line| line.trim_start().starts_with("```rust"))?;

@@ -1,10 +1,10 @@
-//! Which lines are new: those whose text stood in no file at a revision before. A line that was
-//! only moved, into another file as well, is old.
+//! Finds the new lines: their text stood in no file at an earlier revision. A line that was only
+//! moved, even into another file, is old.
 //!
-//! The revision is [`BEGIN`], so that any clone with the whole history sees every line that was
-//! written since, whatever its branches are. A shallow clone does not have it: there, and in a
-//! history that was written anew, only lines that are not committed yet are new, and `tidy` says
-//! so. `--since REV` names another one: the commit that `REV` and `HEAD` have in common.
+//! The revision is [`BEGIN`], so that any clone with the whole history finds every line written
+//! since, whatever its branches are. A shallow clone lacks that commit: there, and in a rewritten
+//! history, only lines that are not committed are new, and `tidy` says so. `--since REV` names
+//! another revision: the last commit that `REV` and `HEAD` have in common.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,7 +20,7 @@ const BEGIN: &str = "f605fa8fdcce3d27d0f3927b0865cb2590cf01ec";
 pub(super) struct Old(HashSet<String>);
 
 impl Old {
-    /// Reads the revision before, and says which, if it is not the one that it should be.
+    /// Reads the files of the earlier revision; also returns its name, if it is not the usual one.
     pub(super) fn read(root: &Path, since: Option<&str>) -> anyhow::Result<(Self, Option<String>)> {
         let (revision, note) = match since {
             Some(since) => (common(root, since)?, None),

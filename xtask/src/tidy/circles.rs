@@ -1,10 +1,10 @@
 //! Circles between the files of a crate (convention 18). A folder (with the file of its name) and
 //! another folder or file of the crate's root must not need each other; inside a folder, at most
-//! three files may. A file needs another one if it names something of it: in a `use`, or by a path,
-//! as types in signatures are named.
+//! three files may. A file needs another one if it names an item of it: in a `use`, or by a path,
+//! as in the types of signatures.
 //!
-//! The circles that are there are listed in `xtask/circles.txt`. The list may only shrink: a file
-//! that enters a circle is a finding, and so is a line whose circle is gone.
+//! The existing circles are listed in `xtask/circles.txt`. The list may only shrink: a file that
+//! enters a circle is a finding, and so is a line whose circle is gone.
 
 mod uses;
 
@@ -21,7 +21,7 @@ const KNOWN: &str = "xtask/circles.txt";
 /// Most files of a folder in one circle.
 const FILES: usize = 3;
 
-/// Which file needs which, and a shortest way round for each that is in a circle.
+/// The files that each file needs.
 type Needs = BTreeMap<String, BTreeSet<String>>;
 
 /// A place in a circle that is too large, and the circle.
@@ -58,7 +58,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// How many places of the list there are.
+/// The number of places in the list.
 pub(super) fn count(tree: &Tree) -> usize {
     tree.get(KNOWN).map_or(0, |file| file.text.lines().count())
 }
@@ -68,7 +68,7 @@ pub(super) fn list(tree: &Tree) -> String {
     places(tree).into_keys().map(|place| place + "\n").collect()
 }
 
-/// Every place in a circle that is too large, as the list names it.
+/// Every place in a circle that is too large, by its name in the list.
 fn places(tree: &Tree) -> Places {
     let mut places = Places::new();
     for root in roots(tree) {
@@ -91,7 +91,7 @@ fn roots(tree: &Tree) -> BTreeSet<String> {
     tree.rust().filter(is_root).filter_map(folder).collect()
 }
 
-/// The files that each file of a crate needs. Tests are no part of it.
+/// The files that each file of a crate needs. Tests do not count.
 fn needs(tree: &Tree, root: &str) -> Needs {
     let modules: Vec<Module> = tree
         .rust()

@@ -1,6 +1,5 @@
-//! Kernel UDP that loses some of what comes in: `udp` behind a receiving half that forgets frames.
-//! The transport itself knows nothing of it. A frame is a datagram, or what was a datagram before
-//! the kernel put several together.
+//! Kernel UDP with losses: a receiving half around that of `udp` drops some frames. The transport
+//! itself does not notice. A frame is one datagram, or several that the kernel has merged.
 //!
 //! Invariant: which frames are lost follows from the seed and their order. Called by the event loop
 //! and the nexus of an experiment's processes.
@@ -34,7 +33,7 @@ pub(crate) struct LossyRx {
     udp: UdpRx,
     loss: Ppm,
     rng: Rng,
-    /// Where the frames that are left stand in the burst.
+    /// The places in the burst of the frames that are not dropped.
     kept: [usize; RX_BURST],
 }
 

@@ -1,5 +1,5 @@
-//! A clock that is cheap to read: the time stamp counter where there is one. Its unit is found
-//! out by the run itself, from the standard clock at both ends.
+//! A clock that is cheap to read: the time stamp counter if there is one. The run itself measures
+//! its unit, with the standard clock at both ends.
 
 use std::time::{Duration, Instant};
 

@@ -51,8 +51,8 @@ fn each_line_of_the_table() {
     use Fault::{NotSent, NotTaken, Sent};
     use Repeat::{AtOnce, Later, Never, Paid};
     let code = |code| Sent(RpcError::Rejected(code));
-    // The fault; then, for a precise server, whether a call that may run twice is repeated, and one
-    // that may not; then the same for another server.
+    // The fault; whether a precise server's is repeated, for a call that may run twice and for one
+    // that may not; and the same for another server.
     let table = [
         (NotTaken(CallErrorKind::NoSession), [AtOnce; 2], [AtOnce; 2]),
         (NotTaken(CallErrorKind::Overloaded), [Later; 2], [Later; 2]),

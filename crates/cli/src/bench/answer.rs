@@ -19,7 +19,7 @@ use harness::{seat, sys};
 /// Arguments of the hidden subcommand.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MeasureArgs {
-    /// The experiment, and what is asked of it.
+    /// The experiment, and its parameters.
     words: Vec<String>,
 }
 

@@ -94,7 +94,7 @@ pub(super) enum Command {
 }
 
 impl Args {
-    /// All experiments of `all`, as if nothing but a time was given.
+    /// The arguments for all experiments of `all`, with only a time given.
     pub(super) fn everything(seconds: Option<Duration>) -> Self {
         let usual = crate::Args::parse_from(["dunlin", "bench", "all"]);
         let crate::Command::Bench(usual) = usual.command else {
@@ -103,10 +103,10 @@ impl Args {
         Self { seconds, ..usual }
     }
 
-    /// Options that belong together, which `clap` does not see for itself.
+    /// Checks options that depend on each other, which `clap` cannot.
     ///
     /// # Errors
-    /// Which option the experiment does not have.
+    /// The option that the experiment does not have.
     pub(super) fn check(&self) -> Result<(), clap::Error> {
         let Some(refusal) = self.experiment.refusal(&self.selection) else {
             return Ok(());
@@ -114,12 +114,12 @@ impl Args {
         Err(crate::Args::command().error(ErrorKind::ArgumentConflict, refusal))
     }
 
-    /// Rounds of an experiment. One seed of a long simulation says nearly the same as another.
+    /// Rounds of an experiment. The seeds of a long simulation give nearly equal results.
     pub(super) fn runs(&self, experiment: &Experiment) -> u32 {
         self.runs.unwrap_or(experiment.usual_runs)
     }
 
-    /// How long an experiment takes: what was given, of which each of several has its share.
+    /// The time for an experiment: its share of the given time.
     pub(super) fn budget(&self, experiment: &Experiment) -> Duration {
         let usual = experiment.usual_time;
         match self.seconds {

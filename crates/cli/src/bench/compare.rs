@@ -25,7 +25,7 @@ use notes::Notes;
 use program::Program;
 use tally::{Round, Sample};
 
-/// A case, and what was measured of it.
+/// A case, and its measurements.
 struct Compared {
     case: Case,
     /// False for a program that does not measure this.
@@ -33,7 +33,7 @@ struct Compared {
     rounds: Vec<Round>,
 }
 
-/// The programs and how to measure, which stay the same to the end.
+/// The programs and the way to measure, which stay the same to the end.
 struct Comparison<'a> {
     args: &'a Args,
     this: Program,
@@ -87,7 +87,7 @@ fn cases_of(args: &Args) -> anyhow::Result<Vec<Compared>> {
 }
 
 impl Compared {
-    /// True if no round more is needed.
+    /// True if no further round is needed.
     fn is_done(&self) -> bool {
         let mut others = self.takes_part.iter().enumerate();
         others.all(|(other, takes_part)| !takes_part || tally::is_enough(&self.rounds, other))
@@ -95,7 +95,7 @@ impl Compared {
 }
 
 impl Comparison<'_> {
-    /// Round after round, every case that still needs one.
+    /// Measures round after round, in each every case that still needs one.
     fn measure(&self, compared: &mut [Compared], notes: &mut Notes) -> anyhow::Result<()> {
         let rounds = self.args.rounds;
         let progress = Progress::start(u64::from(rounds) * compared.len() as u64, rounds);
@@ -120,8 +120,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// One round of one case: every program between two ping-pongs, in turns from the first and
-    /// from the last, so that none is always the one that comes first.
+    /// Measures one round of one case: every program between two ping-pongs, in turns from the
+    /// first and from the last, so that none is always first.
     fn round(
         &self,
         number: u32,

@@ -13,7 +13,7 @@ const ALL: &str = "all";
 pub(super) enum Named {
     /// An experiment.
     One(&'static Experiment),
-    /// Those that take a quarter of an hour together.
+    /// The experiments that take a quarter of an hour together.
     All,
 }
 
@@ -38,7 +38,7 @@ impl Named {
         experiments::ALL.iter().filter(is_meant)
     }
 
-    /// Why it cannot be measured with these choices.
+    /// The reason why it cannot be measured with these choices.
     pub(super) fn refusal(self, selection: &Selection) -> Option<String> {
         if selection.sizes().is_some() && !self.experiments().any(Experiment::is_sized) {
             let sized = experiments::ALL.iter().filter(|it| it.is_sized());

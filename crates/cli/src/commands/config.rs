@@ -1,5 +1,5 @@
-//! `dunlin config`: every option that an operator tunes, with its value, the source of the value,
-//! its unit, range and meaning (design §11).
+//! `dunlin config`: every option for operators, with its value, the source of the value, its unit,
+//! range and meaning (design §11).
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ struct Row<'a> {
     range: String,
     meaning: &'a str,
     variable: String,
-    /// The option whose value it has unless it is set.
+    /// The option from which it takes its value unless it is set.
     follows: Option<&'a str>,
 }
 
@@ -74,16 +74,17 @@ enum Place<'a> {
     },
 }
 
-/// Prints what was asked for.
+/// Prints the chosen options.
 ///
 /// # Errors
-/// [`dunlin::settings::SettingsError`]; a name that begins no option's; or the output is closed.
+/// [`dunlin::settings::SettingsError`]; a name with which no option begins; or the output is
+/// closed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.load()?;
     settings.check()?;
     for name in &args.names {
         if !settings.entries().any(|entry| is_in(name, &entry)) {
-            // Says which name is near.
+            // The error names a similar option.
             settings.clone().with_from("NAME", name, "")?;
         }
     }
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// True if the name is that of the option, or of a group that it is in.
+/// True if the name is that of the option, or of a group that contains it.
 fn is_in(name: &str, entry: &Entry) -> bool {
     let rest = entry
         .setting
@@ -172,7 +173,7 @@ fn table(entries: &[Entry]) -> String {
     text
 }
 
-/// A file that says what these entries say, and that can be edited.
+/// A configuration file with these entries, which can be edited.
 fn toml(entries: &[Entry]) -> String {
     let mut text = String::new();
     for entry in entries {

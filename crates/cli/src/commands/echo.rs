@@ -7,8 +7,8 @@ use dunlin::{ReqType, Settings};
 
 use crate::commands::options::OptionArgs;
 
-/// The request type that is answered with the request's own bytes. Far from the small numbers that
-/// programs begin with, so that a ping does not run a handler of another program by accident.
+/// The request type of the echo, far from the small numbers that programs use first, so that a ping
+/// does not run a handler of another program by accident.
 pub(crate) const ECHO: ReqType = ReqType(0x7ec0);
 
 /// The transport of packets.
@@ -49,7 +49,7 @@ pub(crate) struct EndpointArgs {
 }
 
 impl EndpointArgs {
-    /// The options, over which the flags of this command have priority.
+    /// The options, with the flags of this command over them.
     ///
     /// # Errors
     /// An option is wrong.
@@ -63,10 +63,10 @@ impl EndpointArgs {
     }
 }
 
-/// A time as flags have it: a number of seconds, or with a unit.
+/// A time in a flag: a number of seconds, or a number with a unit.
 ///
 /// # Errors
-/// It is none, or is longer than a day.
+/// It is not a time, or is longer than a day.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let start = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(start);
@@ -85,7 +85,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// A time in microseconds, with as many digits as tell something.
+/// A time in microseconds, with only the significant digits.
 pub(crate) fn micros(span: Duration) -> String {
     let micros = span.as_secs_f64() * 1e6;
     match micros {

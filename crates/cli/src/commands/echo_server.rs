@@ -1,5 +1,5 @@
-//! `dunlin echo-server`: answers each request with its own bytes, until Ctrl-C. The other half of
-//! `dunlin ping`, and something to point a first program at.
+//! `dunlin echo-server`: answers each request with its own bytes, until Ctrl-C. `dunlin ping` is
+//! its client, and a first program can use it as a server.
 
 use std::net::SocketAddr;
 use std::ops::AddAssign;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// Clients must know the port, so it is the one that was asked for or none.
+/// Clients must know the port, so it is the requested one or none.
 fn bind(settings: &Settings) -> anyhow::Result<Nexus> {
     let listen = settings.listen();
     let bound = settings.nexus().exact_port(true).bind(listen.as_str());
@@ -101,7 +101,7 @@ fn bind(settings: &Settings) -> anyhow::Result<Nexus> {
     })
 }
 
-/// One thread for each endpoint; this one waits for the signal that ends all.
+/// Runs one thread for each endpoint; this one waits for the signal that ends all.
 fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> anyhow::Result<()> {
     let begin = Instant::now();
     let mut all = Vec::new();
@@ -131,7 +131,7 @@ fn serve<T: Configurable>(args: &Args, settings: &Settings, nexus: &Nexus) -> an
     report(args, &all, begin)
 }
 
-/// Waits until each endpoint is there.
+/// Waits until each endpoint is open.
 fn wait_open(opened: &Receiver<anyhow::Result<()>>, endpoints: u16) -> anyhow::Result<()> {
     for _ in 0..endpoints {
         match opened.recv() {

@@ -1,6 +1,6 @@
-//! The headers of lower layers that a recorded packet gets, so that Wireshark reads it: Ethernet,
-//! IP and UDP, from and to the port of a nexus, which is what the dissector looks for. Used for
-//! frames of the simulator and of running endpoints alike.
+//! The headers of lower layers that a recorded packet gets, so that Wireshark can read it:
+//! Ethernet, IP and UDP, from and to the port of a nexus, by which the dissector recognises it.
+//! Used for frames of the simulator and of running endpoints.
 
 /// The port of every endpoint.
 const PORT: u16 = 31_850;
@@ -8,13 +8,13 @@ const PORT: u16 = 31_850;
 const ECT: u8 = 2;
 const CE: u8 = 3;
 
-/// Bytes of all of them.
+/// Bytes of all headers together.
 pub(crate) const LEN: usize = 14 + 20 + 8;
 
 /// A frame begins with an Ethernet header.
 pub(crate) const ETHERNET: u16 = 1;
 
-/// Those of a packet of `len` bytes. `congestion`: the network has marked it.
+/// The headers of a packet of `len` bytes. `congestion`: the network has marked it.
 pub(crate) fn of(from: [u8; 4], to: [u8; 4], len: usize, congestion: bool) -> [u8; LEN] {
     let mut out = [0; LEN];
     for (place, address) in [(0, to), (6, from)] {

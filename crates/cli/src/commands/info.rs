@@ -29,7 +29,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Looks at the machine and prints what there is.
+/// Prints the features of the machine.
 ///
 /// # Errors
 /// No transport can be opened, or the output is closed.

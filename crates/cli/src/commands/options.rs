@@ -21,7 +21,7 @@ impl OptionArgs {
     /// File, then variables, then `--set`. The caller checks once its own flags are in.
     ///
     /// # Errors
-    /// Everything that is wrong in the first of them that has something wrong.
+    /// All faults of the first of them that has any.
     pub(crate) fn load(&self) -> Result<Settings, SettingsError> {
         let mut settings = match &self.file {
             Some(path) => Settings::load_from(path)?,

@@ -1,5 +1,5 @@
-//! `dunlin ping`: round trips to a Dunlin server, one at a time, as `ping` shows them. A server
-//! that does not answer, dies, comes back, or is none never makes it hang: each ping has a
+//! `dunlin ping`: round trips to a Dunlin server, one at a time, in the style of `ping`. It never
+//! hangs if the server does not answer, dies, comes back, or is another program: each ping has a
 //! deadline.
 
 mod tally;
@@ -65,7 +65,7 @@ pub(crate) struct Args {
 /// Pings until the count is reached or a signal comes.
 ///
 /// # Errors
-/// Nothing has answered; an option is wrong.
+/// No ping was answered; an option is wrong.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.options.settings()?;
     signal::watch()?;
@@ -110,7 +110,7 @@ fn repeat<T: Configurable>(
     for seq in 1..=last {
         let next = Instant::now() + args.interval;
         match pinger.ping(seq, args.deadline, again)? {
-            // It neither counts as answered nor as lost.
+            // It counts neither as answered nor as lost.
             Outcome::Interrupted => break,
             outcome => tally.add(seq, &outcome)?,
         }
@@ -134,7 +134,7 @@ fn advise(error: anyhow::Error, args: &Args) -> anyhow::Error {
     ))
 }
 
-/// A host alone is one at the usual port.
+/// The address of a host, with the usual port if none is given.
 fn resolve(address: &str) -> anyhow::Result<SocketAddr> {
     let bare = address.trim_start_matches('[').trim_end_matches(']');
     let found = match bare.parse::<IpAddr>() {

@@ -1,5 +1,5 @@
 //! `dunlin trace`: the packets of a running process, for Wireshark or as lines (design §11). The
-//! process writes them into a ring in its counters file as long as this asks for them.
+//! process writes them into a ring in its counters file as long as this command asks for them.
 
 mod lines;
 mod pcapng;
@@ -32,9 +32,9 @@ While a process is traced it is a little slower; otherwise it pays nothing.
 Exit codes: 0, it was traced; 1, it cannot be, or has ended; 2, wrong usage; 130, Ctrl-C while
 nothing was to be written to a file.";
 
-/// Time between two words that say that the trace is still wanted.
+/// Time between two signs to the process that the trace is still wanted.
 const WORD_EVERY: Duration = Duration::from_millis(100);
-/// Pause when nothing has come.
+/// Pause when no packet has come.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The arguments of `dunlin trace`.
@@ -71,10 +71,10 @@ enum Sink {
     Pcapng(pcapng::Writer<Box<dyn Write>>),
 }
 
-/// Traces until it was enough.
+/// Traces until its limits are reached.
 ///
 /// # Errors
-/// The process is not there, may not be looked at, or has ended; the output cannot be written.
+/// The process does not exist, may not be read, or has ended; the output cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let found = dunlin_insight::of_process(args.pid)?;
     let mut sink = Sink::open(args)?;
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Hands packets over until there were enough of them, or the time is over.
+/// Passes packets on until there are enough, or the time is over.
 fn follow(args: &Args, traces: &mut [(Found, Trace)], sink: &mut Sink) -> anyhow::Result<u64> {
     let end = args.seconds.map(|span| Instant::now() + span);
     let mut word_due = Instant::now() + WORD_EVERY;

@@ -1,4 +1,4 @@
-//! The command as a user runs it. Spans are short: what is tested is not speed.
+//! The command as a user runs it. Spans are short, because these tests do not judge speed.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -42,7 +42,8 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
-/// One command at a time: processes that spin need the processors that others would take.
+/// Runs one command at a time, because spinning processes would take the processors from each
+/// other.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

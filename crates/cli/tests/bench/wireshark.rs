@@ -1,5 +1,5 @@
-//! `tools/wireshark/dunlin.lua`, run by tshark, finds in frames what `dunlin_wire` finds there: in
-//! the golden vectors, good and bad, and in what `dunlin sim --pcap` writes.
+//! `tools/wireshark/dunlin.lua`, run by tshark, finds the same in frames as `dunlin_wire`: in the
+//! golden vectors, good and bad, and in captures of `dunlin sim --pcap`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,8 +26,8 @@ const FILE: usize = 24;
 const RECORD: usize = 16;
 const LOWER: usize = 14 + 20 + 8;
 
-/// tshark's fields for each frame of a file, of the layer or layers that are named; `None` if there
-/// is no tshark.
+/// tshark's fields for each frame of a file, for the named layers; `None` if tshark is not
+/// installed.
 pub(super) fn dissect(pcap: &Path, layers: &str, options: &[&str]) -> Option<Vec<Value>> {
     let script = format!("lua_script:{ROOT}/tools/wireshark/dunlin.lua");
     let out = Command::new("tshark")
@@ -57,7 +57,7 @@ pub(super) fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A file with these datagrams, to the port each, of which `captured` bytes were captured.
+/// A file with these datagrams, each with its port, cut to `captured` bytes.
 fn pcap(name: &str, datagrams: &[(u16, Vec<u8>)], captured: usize) -> PathBuf {
     let mut out = Vec::new();
     out.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
@@ -146,7 +146,7 @@ fn numbers(value: &Value) -> Vec<u64> {
     }
 }
 
-/// All that a packet says, in the decoder's words and in tshark's.
+/// Compares all fields of a packet from the decoder with those from tshark.
 fn assert_same(name: &str, bytes: &[u8], found: &Value) {
     let header = Header::decode(bytes).unwrap();
     let expect = |field: &str, value: u64| {
@@ -366,7 +366,8 @@ fn wireshark_reads_what_the_simulator_has_captured() {
     sets.for_each(|set| args.extend(["--set", set]));
     let out = run(&args);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    // Data sizes are found out: the scenario's is not said.
+    // The dissector finds the data size out, because the command line does not name that of the
+    // scenario.
     let Some(frames) = dissect(&path, OURS, &[]) else {
         return;
     };

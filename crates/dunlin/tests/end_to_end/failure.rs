@@ -47,7 +47,7 @@ fn killed<T: Named>() {
         assert_eq!(client.rpc.session_count(), 0);
         client.rpc.run_for(Duration::from_millis(5));
         assert_eq!(client.rpc.pool_use().1, bufs, "msgbufs stayed behind");
-        // Another process, the same address.
+        // Another process at the same address.
         server = Server::start::<T>(&address.to_string());
     }
     let session = client.connect(address);

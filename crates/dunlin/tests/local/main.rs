@@ -1,5 +1,5 @@
-//! The asynchronous face (design §11) over shared memory: what futures see of calls, handlers,
-//! deadlines, cancellation and timers, and what their endpoint keeps of them.
+//! The asynchronous face (design §11) over shared memory: calls, handlers, deadlines, cancellation
+//! and timers as futures see them, and the state that remains at their endpoint.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -25,15 +25,15 @@ const NESTED: ReqType = ReqType(3);
 const PANIC: ReqType = ReqType(4);
 const FORGET: ReqType = ReqType(5);
 
-/// Nothing takes this long.
+/// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn local(nexus: &Nexus) -> Local<Shm> {
     Local::new(nexus.endpoint(Tasks::default()).unwrap())
 }
 
-/// Runs `task` while a server as `set_up` makes it runs in another thread; returns what is left of
-/// the server, and what the task returned.
+/// Runs `task` while a server made by `set_up` runs in another thread; returns the state of the
+/// server at its end, and the result of the task.
 fn beside<R, S: Send>(
     set_up: impl FnOnce(&mut Local<Shm>) + Send,
     task: impl FnOnce(SocketAddr) -> R,

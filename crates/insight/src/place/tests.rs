@@ -1,4 +1,4 @@
-//! Places survive the file; words that are no place are refused.
+//! Places are read back as they were written; invalid words are refused.
 
 use super::*;
 

@@ -12,7 +12,7 @@ use crate::layout::{NAME, header};
 /// A counters file.
 #[derive(Debug)]
 pub struct Found {
-    /// Whose it is.
+    /// The process.
     pub pid: u32,
     /// The file, open for reading.
     pub file: File,
@@ -20,18 +20,18 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// Why a process's counters cannot be had.
+/// The reason why a process's counters cannot be read.
 #[derive(Debug)]
 pub enum FindError {
     /// There is none with this number.
     NoProcess(u32),
     /// It belongs to another user.
     Forbidden(u32),
-    /// It has no nexus, or one that does not show itself.
+    /// It has no nexus, or a hidden one.
     Nothing(u32),
-    /// Something else.
+    /// Another error.
     Io {
-        /// Which.
+        /// The process.
         pid: u32,
         /// The system's error.
         source: io::Error,
@@ -71,7 +71,7 @@ impl std::error::Error for FindError {
 /// The counters files of a process, one for each nexus that it has.
 ///
 /// # Errors
-/// There is no such process, it may not be looked at, or it shows nothing.
+/// There is no such process, this user may not read it, or it is hidden.
 pub fn of_process(pid: u32) -> Result<Vec<Found>, FindError> {
     let files = files_of(pid).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => FindError::NoProcess(pid),
@@ -84,7 +84,7 @@ pub fn of_process(pid: u32) -> Result<Vec<Found>, FindError> {
     }
 }
 
-/// Those of all processes that this user may look at, in order of their numbers.
+/// The counters files of all processes that this user may read, in order of their numbers.
 pub fn all() -> Vec<Found> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -93,7 +93,7 @@ pub fn all() -> Vec<Found> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     pids.sort_unstable();
-    // A process that ends meanwhile, or belongs to another user, has none.
+    // A process that has ended, or belongs to another user, has no file.
     pids.into_iter()
         .flat_map(|pid| files_of(pid).unwrap_or_default())
         .collect()
@@ -115,8 +115,8 @@ fn files_of(pid: u32) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// False if the process has only opened, or inherited, the file of another: a reader has it among
-/// its descriptors as well. A file that cannot be understood is not judged.
+/// Whether the file belongs to the process. One that has only opened or inherited it, such as a
+/// reader, has it among its descriptors too. A file that cannot be read passes.
 fn is_of(file: &mut File, pid: u32) -> bool {
     match (read_head(file), own_number(pid)) {
         (Ok(head), Some(own)) => head[header::PID] == own,
@@ -124,7 +124,7 @@ fn is_of(file: &mut File, pid: u32) -> bool {
     }
 }
 
-/// The number by which a process knows itself, in a container another one than outside.
+/// The number by which a process knows itself, which in a container differs from that outside.
 fn own_number(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status

@@ -1,8 +1,8 @@
-//! A histogram as it is read: counts of buckets whose bounds the file tells.
+//! A histogram in a file: counts of buckets whose bounds the file tells.
 
 use std::sync::Arc;
 
-/// Times in nanoseconds, and how often each was seen.
+/// Times in nanoseconds, and the number of each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Histogram {
     /// The smallest value of each bucket, rising.
@@ -12,7 +12,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The next words: the sum, and a count for each bucket.
+    /// Reads the next words: the sum, and a count for each bucket.
     pub(super) fn take(bounds: &[u64], words: &mut impl Iterator<Item = u64>) -> Self {
         Self {
             bounds: bounds.into(),
@@ -21,14 +21,14 @@ impl Histogram {
         }
     }
 
-    /// How many times were seen.
+    /// The number of times.
     pub fn count(&self) -> u64 {
         self.counts
             .iter()
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// All of them together.
+    /// The sum of all times.
     pub const fn sum(&self) -> u64 {
         self.sum
     }
@@ -41,7 +41,7 @@ impl Histogram {
     /// The middle of the bucket below which this part of them lies, of 0 to 1; 0 if there are none.
     pub fn quantile(&self, part: f64) -> u64 {
         let count = self.count();
-        // Counts are far below 2^52, and rounding is what is wanted.
+        // Counts are far below 2^52, and the value is rounded on purpose.
         let rank = (count as f64 * part).ceil().max(1.0);
         let mut seen = 0_u64;
         for (bucket, count) in self.counts.iter().enumerate() {

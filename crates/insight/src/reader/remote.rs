@@ -1,7 +1,7 @@
 //! The counters of a process anywhere: its file, part by part, over the control plane (rule C10).
 //!
-//! Everything here blocks, within time-outs. A connection is used for one reading: no heartbeats
-//! are needed between two.
+//! All calls block, within time-outs. A connection serves one reading, which is too short to need
+//! heartbeats.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct Remote {
     stream: TcpStream,
-    /// Bytes that have come and were not taken.
+    /// Received bytes that belong to no message yet.
     input: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Remote {
             stream,
             input: Vec::new(),
         };
-        // Of no host and listening nowhere: no peer will want to meet it again.
+        // The hello names no host and no port, so that no peer connects back.
         remote.send(&Message::Hello(Hello {
             min_version: VERSION,
             max_version: VERSION,
@@ -72,7 +72,7 @@ impl Remote {
         self.stream.write_all(&frame[..len])
     }
 
-    /// The first message that `take` takes. Others but the end are passed over.
+    /// The first message that `take` accepts. Others are ignored, except a goodbye.
     fn receive<R>(&mut self, mut take: impl FnMut(&Message<'_>) -> Option<R>) -> io::Result<R> {
         loop {
             while let Some(len) = frame_len(&self.input).map_err(not_ours)? {
@@ -130,7 +130,7 @@ impl Source for Remote {
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        // Whether it arrives or not, the connection ends.
+        // The connection ends whether this arrives or not.
         let _ = self.send(&Message::Goodbye {
             reason: GoodbyeReason::Shutdown,
         });

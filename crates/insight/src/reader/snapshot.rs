@@ -1,8 +1,8 @@
-//! The side that reads: what a process showed at a moment, from bytes that may be anything.
+//! The reading side: the state of a process at a moment, from untrusted bytes.
 //!
-//! Invariants: nothing that stands in the file leads to a panic, to a read outside of it, or to
-//! more memory than its limits here allow; a block is taken only if it did not change while it was
-//! read. Called by the command line tool; its tests give it broken files.
+//! Invariants: no content of the file leads to a panic, to a read outside it, or to more memory
+//! than the limits here allow; a block is accepted only if it did not change while it was read.
+//! Called by the command line tool; its tests give it broken files.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -16,7 +16,7 @@ use crate::place::{self, Whereabouts};
 const MAX_BLOCK: u64 = 1 << 20;
 /// Most blocks.
 const MAX_BLOCKS: u64 = 1 << 16;
-/// Readings of a block before it counts as one that is never whole.
+/// Readings of a block after which it counts as never whole.
 const TRIES: usize = 64;
 
 /// Named numbers, in the order in which the process has them.
@@ -28,20 +28,20 @@ pub struct Values(Vec<(String, u64)>);
 pub struct SessionRow {
     /// Its numbers.
     pub numbers: Values,
-    /// Where its other side is.
+    /// The place of its peer.
     pub place: Whereabouts,
 }
 
 /// A process at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
-    /// Its number where it runs.
+    /// Its number in its own namespace.
     pub pid: u64,
     /// When its nexus began, in nanoseconds since 1970.
     pub started_ns: u64,
     /// Name of the program.
     pub program: String,
-    /// Where its nexus listens.
+    /// The address at which its nexus listens.
     pub address: String,
     /// Release of the library that it was built with.
     pub release: String,
@@ -92,7 +92,7 @@ pub struct Endpoint {
 }
 
 impl Values {
-    /// Each with its name.
+    /// Each value with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
@@ -103,7 +103,7 @@ impl Values {
         found.map_or(0, |(_, value)| *value)
     }
 
-    /// All together.
+    /// The sum of all values.
     pub fn total(&self) -> u64 {
         self.0
             .iter()
@@ -116,7 +116,7 @@ impl Values {
 }
 
 impl SessionRow {
-    /// A release that does not know the place has no columns for it: it is not known then.
+    /// A release without places has no columns for them: then the place is not known.
     fn new(names: &[String], values: &mut impl Iterator<Item = u64>) -> Self {
         let mut numbers = Values::new(names, values);
         let place = Whereabouts::of_words(place::COLUMNS.map(|column| numbers.get(column)));
@@ -151,10 +151,10 @@ impl Endpoint {
 }
 
 impl Snapshot {
-    /// Reads what a process shows.
+    /// Reads the state of a process.
     ///
     /// # Errors
-    /// It shows nothing that can be understood.
+    /// The file is not one that this release can read.
     pub fn read(source: &mut dyn Source) -> Result<Self, ReadError> {
         let head = read_head(source)?;
         let text = Text::read(source, head[header::TEXT], head[header::TEXT_LEN])?;
@@ -212,7 +212,7 @@ impl Snapshot {
 }
 
 impl Endpoint {
-    /// `words`: as many as the text says.
+    /// The values in `words`, whose number must be that in the text.
     fn new(words: &[u64], text: &Text) -> Self {
         let transport = words[block::TRANSPORT].to_le_bytes();
         let rows = usize::try_from(words[block::ROWS]).unwrap_or(usize::MAX);
@@ -255,7 +255,7 @@ fn whole_block(source: &mut dyn Source, start: u64, len: usize) -> Result<Vec<u6
                 return Ok(block);
             }
         }
-        // Writing takes a few microseconds, unless the writer does not get a processor.
+        // Writing takes a few microseconds, unless the writer waits for a processor.
         if tries > TRIES / 2 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }

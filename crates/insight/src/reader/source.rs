@@ -1,7 +1,7 @@
-//! Where the bytes of a memory file come from, and how words are read from there. Called by all
-//! files of the side that reads.
+//! The source of the bytes of a memory file, and the reading of words. Called by all files of the
+//! reading side.
 //!
-//! Invariant: a reading is refused, not believed, if the file is of another make or too short.
+//! Invariant: a file of another layout, or one that is too short, is refused.
 
 use std::fmt;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::layout::{self, WORD, header};
 
-/// Something that has the bytes of a memory file.
+/// A source of the bytes of a memory file.
 pub trait Source {
     /// Fills `out` with the bytes from `offset` on.
     ///
@@ -40,7 +40,7 @@ impl Source for &[u8] {
     }
 }
 
-/// Why nothing can be said about a process.
+/// The reason why a file cannot be read.
 #[derive(Debug)]
 pub enum ReadError {
     /// The file does not begin as it should.
@@ -50,9 +50,9 @@ pub enum ReadError {
         /// The version that the file names.
         found: u64,
     },
-    /// It ends before what it says that it has.
+    /// It ends before one of the parts that it announces.
     Truncated {
-        /// Where something should be.
+        /// The place of the missing part.
         at: u64,
     },
     /// Its parts do not fit together.

@@ -1,5 +1,5 @@
-//! The text of a counters file: which values its blocks have, in order, and where a block's parts
-//! therefore lie.
+//! The text of a counters file: the values of its blocks, in order, and so the places of a block's
+//! parts.
 
 use std::str::SplitWhitespace;
 
@@ -59,7 +59,8 @@ impl Text {
         block::HEAD + values + histograms + self.rows * self.sessions.len()
     }
 
-    /// A key that this release does not know is passed over: it stands for nothing in a block.
+    /// Takes one line. A key that this release does not know is ignored, because it adds no words
+    /// to a block.
     fn take_line(&mut self, key: &str, value: &str) -> Result<(), ReadError> {
         let words = value.split_whitespace();
         match key {
@@ -84,12 +85,12 @@ impl Text {
     }
 }
 
-/// The text without characters that a terminal would act on.
+/// The text without the characters that control a terminal.
 fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(256).collect()
 }
 
-/// Names that Prometheus takes as they are.
+/// Names that are valid in Prometheus.
 fn names(words: SplitWhitespace<'_>) -> Result<Vec<String>, ReadError> {
     let names: Vec<String> = words.take(MAX_NAMES + 1).map(str::to_owned).collect();
     let is_name = |name: &String| {

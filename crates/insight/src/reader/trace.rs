@@ -1,8 +1,7 @@
-//! The side that reads traces: it asks a process for its packets, and takes them from the ring in
+//! The reading side of traces: it asks a process for its packets, and takes them from the ring in
 //! the memory file before they are overwritten.
 //!
-//! Invariant: nothing that stands in the file leads to a panic or to more memory than its limits
-//! here allow.
+//! Invariant: no content of the file leads to a panic or to more memory than the limits here allow.
 
 use std::fmt;
 use std::fs::File;
@@ -19,17 +18,17 @@ use crate::layout::{self, WORD, header, slot, trace};
 const MAX_SLOTS: u64 = 1 << 20;
 /// Packets that are read at once.
 const CHUNK: u64 = 512;
-/// Slots in front of the writers that may be overwritten while they are read.
+/// Number of slots that writers may be overwriting while they are read.
 const MARGIN: u64 = 64;
-/// Longest time in which another tracing process changes the word.
+/// Longest time after which another tracing process changes the word.
 const OTHERS: Duration = Duration::from_millis(250);
 
-/// Why there is no trace.
+/// The reason why there is no trace.
 #[derive(Debug)]
 pub enum TraceError {
-    /// The file says nothing that can be understood.
+    /// The file is not one that this release can read.
     Read(ReadError),
-    /// It cannot be asked.
+    /// The process cannot be asked.
     Ask(io::Error),
     /// Another process traces.
     Busy,
@@ -78,17 +77,17 @@ pub struct Packet {
     pub sent: bool,
     /// The network had marked it "congestion experienced".
     pub congestion: bool,
-    /// The other side, as the endpoint's transport knows it.
+    /// The peer, as the endpoint's transport knows it.
     pub peer: Option<u32>,
-    /// Why it, or a part of it, was dropped.
+    /// The reason why the packet, or a part of it, was dropped.
     pub dropped: Option<String>,
-    /// How long it was.
+    /// Its length.
     pub len: u32,
     /// Its first bytes.
     pub bytes: Vec<u8>,
 }
 
-/// A trace that runs. It ends when this is dropped.
+/// A running trace. Dropping it ends it.
 #[derive(Debug)]
 pub struct Trace {
     file: File,
@@ -108,7 +107,7 @@ impl Trace {
     /// Asks a process for the packets of one of its endpoints, or of all; `keep`: bytes of each.
     ///
     /// # Errors
-    /// It does not show itself in a way that this release knows, or is traced already.
+    /// This release cannot read the process's file, or another process traces it already.
     pub fn begin(found: &Found, endpoint: Option<u16>, keep: usize) -> Result<Self, TraceError> {
         let mut file = File::options().read(true).write(true).open(&found.path)?;
         let snapshot = Snapshot::read(&mut file)?;
@@ -146,7 +145,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Says that the trace is still wanted: to be called a few times a second.
+    /// Shows that the trace is still wanted; to be called a few times a second.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -156,7 +155,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Takes what has come since, in order; at most a few hundred packets.
+    /// Takes the packets that have come since, in order; at most a few hundred.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -176,7 +175,7 @@ impl Trace {
             .saturating_add(first * (slot::WORDS * WORD) as u64);
         let count = usize::try_from(len).unwrap_or(0);
         let slots = words(&mut self.file, start, count * slot::WORDS)?;
-        // Slots that the writer has reused meanwhile hold other packets.
+        // The writer may have reused slots for other packets by now.
         let written = self.control_word(trace::WRITTEN)?;
         let mut taken = 0;
         for slot in slots.chunks_exact(slot::WORDS) {
@@ -185,7 +184,7 @@ impl Trace {
             } else if slot[slot::NUMBER] == self.next + 1 {
                 each(self.packet(slot));
             } else {
-                // It is being written.
+                // The slot is being written.
                 break;
             }
             self.next += 1;

@@ -1,8 +1,8 @@
-//! The side that writes: the memory file of a nexus, with one block for each of its endpoints.
+//! The writing side: the memory file of a nexus, with one block for each of its endpoints.
 //!
 //! Invariants: a block has one writer, the thread of its endpoint (the control thread for that of
-//! the nexus); its sequence word is odd while it writes, so a reader finds out that it saw a part.
-//! The writer believes nothing that readers write into the file, except a wish that `recorder.rs`
+//! the nexus); its sequence word is odd while it writes, so a reader notices if it has read a part.
+//! The writer ignores all that readers write into the file, except a wish, which `recorder.rs`
 //! checks.
 
 use std::io;
@@ -18,12 +18,12 @@ use crate::values::{Gauges, Row};
 
 /// Bytes of the text, more than the names need.
 const TEXT_LEN: usize = 8 << 10;
-/// Endpoints of a nexus that can be seen at the same time. Blocks that are not used take no memory.
+/// Most endpoints of a nexus that are visible at the same time. Unused blocks take no memory.
 const BLOCKS: usize = 1024;
 /// Packets that the ring holds. It takes memory only when something is traced.
 const SLOTS: usize = 1 << 15;
 
-/// The names of the values that are written, in their order.
+/// The names of the written values, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Names {
     /// Counters of the control plane.
@@ -46,12 +46,12 @@ pub struct Page {
     memory: SharedWords,
     nexus_values: usize,
     block_words: usize,
-    /// Where the rows of sessions begin in a block.
+    /// The place of the rows of sessions in a block.
     rows: usize,
     nexus: usize,
     blocks: usize,
     trace: usize,
-    /// Whose block is taken.
+    /// By block: whether an endpoint has taken it.
     taken: Mutex<Vec<bool>>,
     /// Sequence word of the nexus's block, which its control thread writes.
     nexus_sequence: AtomicU64,
@@ -65,7 +65,7 @@ pub struct Block {
     sequence: u64,
 }
 
-/// How the block of an endpoint begins.
+/// The beginning of an endpoint's block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head<'a> {
     /// The endpoint's index in its nexus.
@@ -155,7 +155,7 @@ impl Page {
         Some(Block {
             page: Arc::clone(self),
             number,
-            // The owner before may have ended in the middle.
+            // The previous owner may have ended in the middle of writing.
             sequence: sequence.next_multiple_of(2),
         })
     }
@@ -171,13 +171,13 @@ impl Page {
         out.finish();
     }
 
-    /// Copies what is at a place of the file, and says how many bytes there are.
+    /// Copies the bytes at a place of the file, and returns their number.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> usize {
         use std::os::unix::fs::FileExt;
         self.memory.file().read_at(out, offset).unwrap_or(0)
     }
 
-    /// As [`Page::read`], of the counters alone: the file seems to end before the trace, and the
+    /// Like [`Page::read`], but only for counters: the file seems to end before the trace, and the
     /// addresses of peers are zeros.
     pub fn read_counters(&self, offset: u64, out: &mut [u8]) -> usize {
         let end = (self.trace * layout::WORD) as u64;
@@ -204,19 +204,19 @@ impl Page {
         column.is_some_and(|name| COLUMNS.contains(name))
     }
 
-    /// The file, to be read as others read it.
+    /// The file, for reading it as other processes do.
     pub const fn file(&self) -> &std::fs::File {
         self.memory.file()
     }
 
-    /// Whether a trace is wanted, of which endpoint, and how much of each packet.
+    /// The wish for a trace: whether one is wanted, of which endpoint, and how much of each packet.
     pub(super) fn trace_words(&self) -> [u64; 3] {
         [trace::WORD, trace::ENDPOINT, trace::KEEP].map(|place| {
             u64::from_le(self.memory.words()[self.trace + place].load(Ordering::Relaxed))
         })
     }
 
-    /// The number of the next packet of the trace, and where it belongs.
+    /// The number of the next packet of the trace, and its slot.
     pub(super) fn next_slot(&self) -> (u64, &[AtomicU64]) {
         let words = &self.memory.words()[self.trace..];
         let number = words[trace::WRITTEN].fetch_add(1, Ordering::Relaxed);
@@ -226,7 +226,7 @@ impl Page {
         (number, &ring[at..at + slot::WORDS])
     }
 
-    /// Slots that were ever written: a look at others would give them memory.
+    /// Slots that were ever written: reading others would allocate memory for them.
     pub(super) fn used_slots(&self) -> impl Iterator<Item = &[AtomicU64]> {
         let words = &self.memory.words()[self.trace..];
         let written = words[trace::WRITTEN].load(Ordering::Relaxed);
@@ -244,12 +244,12 @@ impl Page {
 }
 
 impl Block {
-    /// Where it belongs.
+    /// The page of the block.
     pub const fn page(&self) -> &Arc<Page> {
         &self.page
     }
 
-    /// Begins to write all of it.
+    /// Begins to write the block.
     pub fn write(&mut self, head: &Head<'_>) -> Writing<'_> {
         let mut transport = [0; layout::WORD];
         for (to, from) in transport.iter_mut().zip(head.transport.bytes()) {
@@ -301,7 +301,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// The next words.
+    /// Writes the next words.
     #[inline]
     pub fn values(&mut self, values: impl IntoIterator<Item = u64>) {
         for value in values {
@@ -309,18 +309,18 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// The next words: the gauges.
+    /// Writes the next words: the gauges.
     pub fn gauges(&mut self, gauges: &Gauges) {
         self.values(gauges.words());
     }
 
-    /// The next words: a histogram, with the sum of its times and a count for each bucket.
+    /// Writes the next words: a histogram, with the sum of its times and a count for each bucket.
     pub fn histogram(&mut self, sum_ns: u64, counts: &[u64]) {
         self.put(sum_ns);
         self.values(counts.iter().copied());
     }
 
-    /// The next words: a session.
+    /// Writes the next words: a session.
     pub fn row(&mut self, row: &Row) {
         self.values(row.words());
     }
@@ -331,7 +331,7 @@ impl<'a> Writing<'a> {
         self.at += 1;
     }
 
-    /// From now on it can be read.
+    /// Ends writing: from now on readers accept the block.
     pub fn finish(self) {
         let whole = (self.sequence + 2).to_le();
         self.words[block::SEQUENCE].store(whole, Ordering::Release);
@@ -358,7 +358,7 @@ fn rows_at(names: &Names) -> usize {
     block::HEAD + values + histograms
 }
 
-/// The lines that say what the file has.
+/// The lines that describe the file.
 fn text(address: SocketAddr, names: &Names) -> String {
     let program = std::env::current_exe().ok();
     let program = program

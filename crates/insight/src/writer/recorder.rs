@@ -1,4 +1,4 @@
-//! The side that writes traces: packets of an endpoint, into a ring in the memory file of its
+//! The writing side of traces: puts packets of an endpoint into a ring in the memory file of its
 //! nexus, as long as a reader asks for them there.
 //!
 //! A reader that wants a trace writes a word that it changes a few times a second; an endpoint
@@ -15,15 +15,15 @@ use dunlin_wire::{HEADER_LEN, Header};
 use super::page::Page;
 use crate::layout::{WORD, slot, trace};
 
-/// A word that does not change for this long was left by a reader that has died. Readers change it
-/// ten times a second. An endpoint that sleeps looks four times a second while it is traced, so the
+/// After this time without a change of the word, its reader counts as dead. Readers change it ten
+/// times a second. A sleeping endpoint checks it four times a second while it is traced, so the
 /// bytes are wiped within a second of the reader's death.
 const LEASE_NS: u64 = 600_000_000;
 
-/// Where the token stands in a packet's header (rule W1).
+/// The place of the token in a packet's header (rule W1).
 const TOKEN: std::ops::Range<usize> = 8..12;
 
-/// Whether an endpoint is to be traced.
+/// Whether an endpoint must be traced.
 #[derive(Debug, Default)]
 pub struct Switch {
     word: u64,
@@ -31,7 +31,7 @@ pub struct Switch {
     on: bool,
 }
 
-/// The next step of an endpoint about its trace.
+/// The next step of an endpoint's trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// Go on as before.
@@ -50,7 +50,7 @@ pub struct Recorder {
     keep: usize,
 }
 
-/// A packet that was sent or received, but for its bytes.
+/// A packet that was sent or received, without its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Passed {
     /// When, in nanoseconds since 1970.
@@ -59,11 +59,11 @@ pub struct Passed {
     pub sent: bool,
     /// The network had marked it "congestion experienced".
     pub congestion: bool,
-    /// The other side, as the endpoint's transport knows it.
+    /// The peer, as the endpoint's transport knows it.
     pub peer: Option<u32>,
     /// The reason for which it was dropped, by its place among those of the file.
     pub dropped: Option<usize>,
-    /// How long it was.
+    /// Its length.
     pub len: usize,
 }
 
@@ -73,7 +73,7 @@ impl Switch {
         self.on
     }
 
-    /// Looks at what readers ask for. `now_ns` is a time of any clock that does not stop.
+    /// Checks the readers' wishes. `now_ns` is a time of any clock that does not stop.
     pub fn look(&mut self, page: &Page, index: u16, now_ns: u64) -> Change {
         let [word, endpoint, keep] = page.trace_words();
         if word != self.word {
@@ -101,8 +101,8 @@ impl Recorder {
         }
     }
 
-    /// Writes one frame, whose bytes are in two pieces. `packet_len` tells how long a packet of it
-    /// is, or `None` if nothing does: then only the packet's header is kept, because what comes
+    /// Writes one frame, whose bytes are in two pieces. `packet_len` returns the length of a packet
+    /// in it, or `None` if it is unknown: then only the packet's header is kept, because the bytes
     /// after it may be the token of another packet.
     pub fn record(
         &self,
@@ -139,8 +139,8 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// Wipes what was recorded. The numbers stay, so that a reader of other endpoints' packets goes
-    /// on after these.
+    /// Wipes the recorded bytes. The numbers stay, so that a reader of other endpoints' packets
+    /// continues after these.
     fn drop(&mut self) {
         for words in self.page.used_slots() {
             let bits = u64::from_le(words[slot::BITS].load(Ordering::Relaxed));
@@ -154,7 +154,8 @@ impl Drop for Recorder {
     }
 }
 
-/// Overwrites the tokens in the beginning of a frame; the number of bytes that may be kept of it.
+/// Overwrites the tokens at the beginning of a frame; returns the number of bytes that may be kept
+/// of it.
 fn mask(frame: &mut [u8], packet_len: &dyn Fn(&Header) -> Option<usize>) -> usize {
     let mut at = 0;
     while let Some(packet) = frame.get_mut(at..).filter(|packet| !packet.is_empty()) {

@@ -1,4 +1,4 @@
-//! Commands of one operation: what they ask of the table.
+//! Commands of one operation, and their operations on the table.
 
 use dunlin_store::{Seconds, Verb, Version};
 
@@ -6,16 +6,16 @@ use crate::command::Topic;
 use crate::meta::{KeyBytes, Meta};
 use crate::operation::{Count, Expiry, Look, Operation, Store};
 
-/// A command that is one operation. How its answer is written stands in `render`.
+/// A command that is one operation. `render` writes its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ask<'a> {
-    /// One key of `get` and its kin.
+    /// One key of `get` and its variants.
     Get {
         key: &'a [u8],
         with_version: bool,
         touch: Option<Expiry>,
     },
-    /// `set` and its kin.
+    /// `set` and its variants.
     Update(Update<'a>),
     /// Commands that change an item without a value.
     Change(Change<'a>),
@@ -73,7 +73,7 @@ pub(crate) struct MetaSet<'a> {
 }
 
 impl Ask<'_> {
-    /// How long the value is that follows the line, if one does.
+    /// The length of the value that follows the line, if one does.
     pub(crate) fn value_len(&self) -> Option<usize> {
         match self {
             Self::Update(update) => Some(update.len),
@@ -116,7 +116,7 @@ impl<'a> Update<'a> {
 }
 
 impl MetaSet<'_> {
-    /// True if it compares the version as `cas` does: a missing item is then another error.
+    /// True if it compares the version like `cas`: then a missing item is another error.
     pub(crate) fn compares(&self) -> bool {
         let is_plain = matches!(self.verb, Verb::Set | Verb::Replace);
         is_plain && self.meta.options().if_version.is_some()

@@ -17,7 +17,8 @@ impl Partition {
             stale_if_older: store.stale_if_older,
             version: store.version,
         };
-        // An item that is out of date when it is written keeps its time, and its writer.
+        // If an item was marked out of date when it is written, the claim on it and its time
+        // remain.
         let mut was_claimed = false;
         if let (true, Some(version)) = (store.stale_if_older, store.if_version)
             && let Some(old) = self.table.peek(&key, now)

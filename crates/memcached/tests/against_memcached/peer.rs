@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use dunlin_memcached::{Alone, Connection, Partition, Process, Users, Wants};
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
 
-/// How long a server may be silent that still has to answer. No script is meant to take so long.
+/// Longest silence of a server that has not sent its whole answer. No script should take this long.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// Makes a server answer that it has read everything.
+/// A last command, whose answer shows that a server has read everything.
 const LAST: &[u8] = b"mg end.of.script k\r\n";
 const LAST_ANSWER: &[u8] = b"EN kend.of.script\r\n";
 
-/// Both servers, which have had the same commands.
+/// Both servers; both have got the same commands.
 pub(crate) struct Pair {
     theirs: Theirs,
     ours: Alone,
@@ -49,8 +49,8 @@ impl Pair {
         Some(Self { theirs, ours })
     }
 
-    /// Runs a script that `write` makes for an attempt on both. If their clock has ticked
-    /// meanwhile, they get another attempt.
+    /// Runs a script on both, which `write` makes for an attempt. If memcached's clock has ticked
+    /// during it, they get another attempt.
     pub(crate) fn run(&mut self, write: impl Fn(u32) -> Vec<u8>) -> (Vec<u8>, Answers) {
         for attempt in 0.. {
             let script = write(attempt);
@@ -65,8 +65,8 @@ impl Pair {
         unreachable!("the last attempt returns")
     }
 
-    /// Runs a script on both. Their answers end as soon as they are enough: after some scripts they
-    /// have no end.
+    /// Runs a script on both. It reads their answers only until `is_enough`, because some answers
+    /// never end.
     pub(crate) fn begin(&mut self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Answers {
         let theirs = self.theirs.ask(script, is_enough);
         let now = self.theirs.now();
@@ -121,8 +121,8 @@ impl Theirs {
         Some(theirs)
     }
 
-    /// Their answers to a script, to the end of the connection or of the script, or until they are
-    /// enough.
+    /// memcached's answers to a script, to the end of the connection or of the script, or until
+    /// there are enough.
     fn ask(&self, script: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let mut socket = UnixStream::connect(self.folder.join("socket")).unwrap();
         socket.set_read_timeout(Some(SILENCE)).unwrap();
@@ -150,7 +150,7 @@ impl Theirs {
         answers
     }
 
-    /// Their clock: seconds since 1970.
+    /// memcached's clock: seconds since 1970.
     fn now(&self) -> Seconds {
         let stats = String::from_utf8(self.ask(b"stats\r\n", |_| false)).unwrap();
         let line = stats

@@ -1,5 +1,5 @@
-//! The commands of an endpoint on their way to the control thread, which gets to them a little
-//! later, in order. Called by `ways` and `control`.
+//! The commands of an endpoint on their way to the control thread, which takes them a little later,
+//! in order. Called by `ways` and `control`.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ impl Commands {
         }
     }
 
-    /// Commands are given at this time from now on.
+    /// Sets the time at which the next commands are given.
     pub(super) const fn on_time(&mut self, now: Nanos) {
         self.now = now;
     }

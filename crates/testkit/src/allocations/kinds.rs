@@ -1,5 +1,5 @@
-//! One round of calls of every kind. Each returns when the round's calls have completed; what they
-//! leave behind (responses that are held, timers) may go on into the next round.
+//! One round of calls of every kind. Each returns when the round's calls have completed; held
+//! responses and timers may remain for the next round.
 
 use dunlin_core::Nanos;
 use dunlin_core::transport::Transport;
@@ -32,7 +32,7 @@ pub fn nested<T: Transport>(world: &mut World<T>) {
     round(world, NESTED, ROUND);
 }
 
-/// Two types and a dispatch handler in one burst, so that the batches have to be gathered.
+/// Two types and a dispatch handler in one burst, so that the batches must be gathered.
 pub fn batch<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(BATCH, None);
@@ -47,7 +47,7 @@ pub fn background<T: Transport>(world: &mut World<T>) {
     round(world, BACKGROUND, ROUND);
 }
 
-/// Rejected, of no known type, and never answered.
+/// Rejected, of an unknown type, and never answered.
 pub fn errors<T: Transport>(world: &mut World<T>) {
     for _ in 0..4 {
         world.call(REJECT, None);
@@ -57,7 +57,7 @@ pub fn errors<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// Handlers that take long, and then others.
+/// Slow handlers, and then others.
 pub fn slow<T: Transport>(world: &mut World<T>) {
     round(world, SLOW, ROUND);
     round(world, ECHO, ROUND);
@@ -79,7 +79,7 @@ pub fn deadlines<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// In flight, in the backlog, in the server's hands.
+/// Cancelled in flight, in the backlog, and while the server has them.
 pub fn cancels<T: Transport>(world: &mut World<T>) {
     let window = 8 * world.sessions.len();
     for turn in 0..window + ROUND {
@@ -95,12 +95,12 @@ pub fn cancels<T: Transport>(world: &mut World<T>) {
     world.exchange();
     answer_held(world);
     world.settle();
-    // What waited has been sent only now.
+    // The waiting calls have been sent only now.
     answer_held(world);
     world.settle();
 }
 
-/// The server's slots are taken for as long as users cancel what waits behind them.
+/// The server's slots stay taken while users cancel the calls that wait for them.
 pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     for _ in 0..8 * world.sessions.len() {
         world.call(HOLD, None);
@@ -115,7 +115,7 @@ pub fn cancels_behind_a_full_window<T: Transport>(world: &mut World<T>) {
     world.settle();
 }
 
-/// A long handler, whose clients ask how it is doing.
+/// A slow handler, for which clients send probes.
 pub fn probes<T: Transport>(world: &mut World<T>) {
     for _ in 0..ROUND {
         world.call(HOLD, None);

@@ -1,5 +1,5 @@
-//! A transport in memory whose buffers are all there from the start, so that
-//! allocations of the endpoint are not mixed up with those of the transport.
+//! A transport in memory whose buffers all exist from the start, so that the counter sees only
+//! allocations of the endpoint.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The proof: ten thousand calls, and not one allocation.
+//! The proof: ten thousand calls without a single allocation.
 
 use dunlin_core::transport::Transport;
 
@@ -51,7 +51,8 @@ macro_rules! prove_every_kind {
             }
         )*
 
-        /// The proofs are worth something only if the counter counts and the calls succeed.
+        /// Checks that the counter counts and that the calls succeed: without that the proofs are
+        /// worthless.
         #[test]
         fn an_allocation_is_seen() {
             use $crate::counting;

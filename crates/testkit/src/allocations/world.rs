@@ -1,5 +1,5 @@
-//! Two endpoints over any transport in one thread, with all kinds of handlers, and time that the
-//! test moves. Nothing in here allocates after [`World::new`].
+//! Two endpoints over any transport in one thread, with all kinds of handlers, and a clock that the
+//! test moves. Nothing here allocates after [`World::new`].
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub(super) const BACKGROUND: ReqType = ReqType(6);
 pub(super) const REJECT: ReqType = ReqType(7);
 /// Kept, and never answered by the handler.
 pub(super) const HOLD: ReqType = ReqType(8);
-/// Kept, and let go at once.
+/// Kept, and dropped at once.
 pub(super) const DROP: ReqType = ReqType(9);
 /// Lets time pass in the handler.
 pub(super) const SLOW: ReqType = ReqType(10);
@@ -41,7 +41,7 @@ const LATER_AFTER: Nanos = Nanos::from_micros(120);
 /// Calls that the tests have under way, at most.
 const CALLS: usize = 512;
 
-/// Runs a job when it is asked for it.
+/// Workers that run a job when the endpoint asks for it.
 struct Inline(VecDeque<Job>);
 
 impl Workers for Inline {
@@ -71,7 +71,7 @@ pub struct App {
     pub completed: u64,
     /// Calls that have ended well.
     pub succeeded: u64,
-    /// By timer token or tag.
+    /// Kept requests, by timer token or tag.
     kept: Vec<Option<DeferredRequest>>,
     free: Vec<usize>,
     /// Requests that wait for an answer.
@@ -111,7 +111,7 @@ pub(super) type TestRpc<T> = Rpc<Lossy<T>, StepClock, App>;
 pub struct World<T: Transport> {
     /// The clock of both.
     pub clock: StepClock,
-    /// One of this many packets is lost, in both directions.
+    /// One in this many packets is lost, in both directions.
     pub loss: Rc<Cell<u64>>,
     /// The endpoint that calls.
     pub client: Rpc<Lossy<T>, StepClock, App>,
@@ -123,7 +123,7 @@ pub struct World<T: Transport> {
 }
 
 impl<T: Transport> World<T> {
-    /// `ends` are the transport's, `peers` what each of them calls the other.
+    /// `ends` are those of the transport, `peers` the number by which each knows the other.
     pub fn new(ends: [Halves<T::Rx, T::Tx>; 2], peers: [PeerId; 2], sessions: usize) -> Self {
         let (clock, loss) = (StepClock::at(Nanos(1_000_000)), Rc::default());
         let [client, server] = ends;
@@ -161,13 +161,13 @@ impl<T: Transport> World<T> {
             .expect("the backlog has room")
     }
 
-    /// Both endpoints once, at a time of its own.
+    /// Runs both endpoints once, at a time of its own.
     pub fn step(&mut self) -> bool {
         self.clock.pass(Nanos(1_000));
         self.client.run_once().busy | self.server.run_once().busy
     }
 
-    /// Lets both run until nothing moves and nothing is due.
+    /// Runs both until no frame moves and nothing is due.
     pub fn exchange(&mut self) {
         while self.step() || self.due() <= self.clock.read() {}
     }
@@ -187,7 +187,7 @@ impl<T: Transport> World<T> {
         }
     }
 
-    /// Until every call has completed.
+    /// Runs until every call has completed.
     pub fn settle(&mut self) {
         let mut rounds = 0;
         self.exchange();

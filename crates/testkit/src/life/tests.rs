@@ -1,5 +1,5 @@
-//! The property of the endpoint under random steps, which the fuzz target goes on with, also under
-//! the steps of the committed corpus; and the proof that its checkers see: planted bugs are found.
+//! The property of the endpoint under random steps, which the fuzz target continues, and under the
+//! steps of the committed corpus; and the proof that its checkers work: they find planted bugs.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -60,7 +60,7 @@ fn a_variant_that_is_a_nanosecond_slower_differs() {
     assert!(difference.contains("wake-up: "), "{difference}");
 }
 
-/// The comparison finds and names each difference that no checker sees.
+/// The comparison finds and names each difference that no checker finds.
 #[cfg(feature = "mutants")]
 #[test]
 fn every_planted_difference_is_found_and_named() {
@@ -106,7 +106,7 @@ fn every_planted_bug_is_found() {
     // stuck ends when its response hold has passed or its peer seems to have failed, which they
     // allow too.
     const FOUND_BY_SIMULATOR: [Mutant; 4] = [
-        // No host here is ever in a handler for long, as the control plane has it.
+        // For the control plane, no host here is in a handler for long.
         Mutant::AbsenceIsFailure,
         Mutant::FutureCreditAccepted,
         Mutant::BitmapOffByOne,
@@ -134,9 +134,9 @@ fn every_planted_bug_is_found() {
     assert!(missed.is_empty(), "not found: {missed:?}");
 }
 
-/// A forger that knows the token makes another length of a large response than it has: the real
-/// packets are dropped for their size, and as they keep coming, the session is never silent. The
-/// account of the other host, which says that the request was answered long ago, ends the call.
+/// A forger that knows the token claims another length for a large response than it has: the client
+/// drops the real packets for their size, and as they keep coming, the session is never silent. The
+/// other host's account that the request was answered long ago ends the call.
 #[test]
 fn a_call_that_a_forger_hangs_ends() {
     let mut bytes = vec![0x60, 0x00, 0x20, 0xf4, 0x41, 0x50, 0x96];

@@ -1,5 +1,5 @@
-//! Two hosts, the frames between them, a control plane that takes its time, and what can be done
-//! to all of it. Every step of an input is one call; none of them can be wrong.
+//! Two hosts, the frames between them, a slow control plane, and the faults that can strike them.
+//! Every step of an input is one call, and all of them are valid.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) struct World {
     opening: VecDeque<(usize, Session, SessionOffer)>,
     /// Sessions whose host has not learned of the end.
     closing: VecDeque<(usize, Session)>,
-    /// Questions that the other host has not got.
+    /// Questions that the other host has not got yet.
     asking: VecDeque<(usize, Question)>,
 }
 
@@ -105,7 +105,7 @@ impl World {
 
     pub(super) fn complete_opening(&mut self) {
         if let Some((host, session, answer)) = self.opening.pop_front() {
-            // It may have been closed in the meantime.
+            // The session may have been closed in the meantime.
             let _ended = self.hosts[host]
                 .rpc
                 .lifecycle()
@@ -227,7 +227,7 @@ impl World {
         self.hosts[host].rpc.run_once();
     }
 
-    /// Runs a host until it has looked at the clock, which idle iterations do every 64th time.
+    /// Runs a host until it has read the clock, which idle iterations do every 64th time.
     pub(super) fn run(&mut self, host: usize) {
         for _ in 0..65 {
             let progress = self.hosts[host].rpc.run_once();
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// Everything arrives, and both hosts run.
+    /// Delivers all frames, and runs both hosts.
     pub(super) fn exchange(&mut self) {
         for host in [0, 1] {
             let flight = std::mem::take(&mut self.hosts[host].out.borrow_mut().flight);
@@ -272,7 +272,7 @@ impl World {
         self.hosts[from].out.borrow_mut().flight.clear();
     }
 
-    /// A frame that was sent some time ago arrives, perhaps again.
+    /// Delivers a frame that was sent some time ago, perhaps again.
     pub(super) fn duplicate(&mut self, from: usize, which: usize) {
         if let Some(bytes) = self.sent(from, which) {
             let congestion = false;
@@ -280,7 +280,7 @@ impl World {
         }
     }
 
-    /// All packets on their way arrive in one frame (rule W11).
+    /// Delivers all packets on their way in one frame (rule W11).
     pub(super) fn pack(&mut self, from: usize) {
         let flight = std::mem::take(&mut self.hosts[from].out.borrow_mut().flight);
         let bytes: Vec<u8> = flight
@@ -299,7 +299,7 @@ impl World {
         (len != 0).then(|| out.history[which % len].clone())
     }
 
-    /// A copy of a frame arrives at `to`, with other header bytes.
+    /// Delivers a copy of a frame at `to`, with changed header bytes.
     pub(super) fn mutate(
         &mut self,
         from: usize,
@@ -321,7 +321,7 @@ impl World {
         self.arrive(to, Datagram { bytes, congestion });
     }
 
-    /// Bytes arrive that no host sent.
+    /// Delivers bytes that no host sent.
     pub(super) fn inject(&mut self, to: usize, bytes: Vec<u8>) {
         let mut ledger = self.ledger.lock().expect("a failed checker ends the run");
         ledger.taint(&bytes);
@@ -360,7 +360,8 @@ impl World {
         }
     }
 
-    /// After every step: credits are conserved, and the control plane learns what has ended.
+    /// Checks after every step that credits are conserved, and tells the control plane which
+    /// sessions have ended.
     pub(super) fn check(&mut self) {
         for me in [0, 1] {
             let rpc = &mut self.hosts[me].rpc;
@@ -397,14 +398,14 @@ impl World {
         }
     }
 
-    /// Records what both hosts count and hold after a step.
+    /// Records the counters and resources of both hosts after a step.
     pub(super) fn note_standing(&mut self) {
         for (me, host) in self.hosts.iter_mut().enumerate() {
             self.record.note_standing(me, || host.standing());
         }
     }
 
-    /// Records all sessions and everything that was measured.
+    /// Records all sessions and all measurements.
     fn note_state(&self) {
         for (me, host) in self.hosts.iter().enumerate() {
             let rpc = &host.rpc;
@@ -417,7 +418,7 @@ impl World {
         }
     }
 
-    /// The faults end. Everything completes, and everything is given back.
+    /// Ends the faults. All calls must complete, and all resources must be given back.
     pub(super) fn finish(mut self) {
         self.note_state();
         for host in [0, 1] {
@@ -443,7 +444,7 @@ impl World {
         panic!("all calls have completed, but the endpoints do not come to rest");
     }
 
-    /// Whatever can happen at this time happens.
+    /// Lets all pending events of this moment happen.
     fn settle(&mut self) {
         loop {
             self.exchange();

@@ -48,8 +48,8 @@ fn a_step_that_hangs_is_ended_with_its_children() {
     );
     let pid = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    // A process that was killed ends soon; it is gone then, or a zombie that no parent has waited
-    // for yet.
+    // A process that was killed ends soon; then it is gone, or a zombie for which no parent has
+    // waited yet.
     let stat = format!("/proc/{}/stat", pid.trim());
     let deadline = Instant::now() + Duration::from_secs(10);
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {

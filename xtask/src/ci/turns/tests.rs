@@ -3,7 +3,7 @@
 use super::super::step::sh;
 use super::*;
 
-/// A step that sees whether another one runs at the same time: it fails if one does not.
+/// A step that checks whether another one runs at the same time, and fails otherwise.
 fn meets(own: &str, other: &str) -> Step {
     let wait =
         format!("for _ in $(seq 500); do [ -e {other} ] && exit 0; sleep 0.01; done; exit 1");

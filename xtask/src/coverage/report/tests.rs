@@ -1,4 +1,4 @@
-//! The figures follow from the export, and what is missing lowers them.
+//! The figures follow from the export, and missing places lower them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{Report, Share};
 
 const FILE: &str = "crates/core/src/packet/receive.rs";
 
-/// A function with one condition and two regions, counted so.
+/// The counts of a function with one condition and two regions.
 fn function(condition: [u64; 2], regions: [u64; 2]) -> Value {
     let [first, second] = regions;
     let [yes, no] = condition;

@@ -1,4 +1,5 @@
-//! Pages that are missing in the contents, links out of the book, and Rust that nothing compiles.
+//! Pages that are missing in the contents, links out of the book, and Rust code that no test
+//! compiles.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Which revision counts as "before", in a repository that the test makes.
+//! The revision that counts as the earlier one, in a repository that the test makes.
 
 use std::path::{Path, PathBuf};
 

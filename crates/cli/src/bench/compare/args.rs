@@ -1,4 +1,4 @@
-//! Options of `bench compare`, and what its help says.
+//! Options of `bench compare`, and its help.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ pub(crate) struct Args {
 const _: () = assert!(ENOUGH == 7);
 
 impl Args {
-    /// Why this cannot be compared.
+    /// The reason why this cannot be compared.
     pub(super) fn refusal(&self) -> Option<String> {
         let mut refusals = self.experiments.iter().map(|named| match named {
             Named::One(one) if one.is_compared => named.refusal(&self.selection),

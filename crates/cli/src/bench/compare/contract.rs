@@ -1,5 +1,5 @@
-//! How `bench compare` asks a program to measure one case, and what the program answers. The page
-//! docs/comparing.md has the same for authors of programs. Plain text on both sides, so any
+//! How `bench compare` asks a program to measure one case, and how the program answers. The page
+//! docs/comparing.md says the same for authors of programs. Both sides use plain text, so any
 //! language will do:
 //!
 //! - The arguments are the experiment, and then words `name=value`: `transport`, every parameter
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use dunlin_bench::harness::selection::word;
 
-/// The hidden subcommand by which a dunlin keeps this contract.
+/// The hidden subcommand with which a dunlin keeps this contract.
 pub(crate) const SUBCOMMAND: &str = "__measure";
 
 /// One case to measure, as the arguments of a program.
@@ -39,13 +39,13 @@ pub(crate) struct Answer {
     /// The figures that were measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) figures: Vec<Figure>,
-    /// Why the program does not measure this case.
+    /// The reason why the program does not measure this case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsupported: Option<String>,
     /// Remarks for a reader of the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
-    /// Which program it is, in whatever form.
+    /// The program's description, in any form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<Value>,
 }
@@ -73,7 +73,7 @@ impl Request {
         words
     }
 
-    /// The request of these arguments; the processors are not looked at.
+    /// The request in these arguments; the processors are ignored.
     ///
     /// # Errors
     /// They are not of this form.
@@ -105,7 +105,7 @@ impl Request {
     }
 }
 
-/// A case's parameters as they are written in arguments.
+/// A case's parameters in the form of arguments.
 pub(crate) fn params(params: &Map<String, Value>) -> BTreeMap<String, String> {
     let words = params
         .iter()
@@ -115,7 +115,8 @@ pub(crate) fn params(params: &Map<String, Value>) -> BTreeMap<String, String> {
 
 impl Answer {
     /// # Errors
-    /// The output is not one JSON object of this form, or it says nothing or too much.
+    /// The output is not one JSON object of this form, or it has neither or both of figures and a
+    /// reason.
     pub(crate) fn parse(output: &str) -> anyhow::Result<Self> {
         let output = output.trim();
         ensure!(!output.is_empty(), "it printed nothing");

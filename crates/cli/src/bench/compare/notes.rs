@@ -1,11 +1,11 @@
-//! Remarks of programs about what they measured. A program may have one in every round, with other
-//! numbers each time, so of each case and program the first stands for all.
+//! Remarks of programs about their measurements. A program may have one in every round, with other
+//! numbers each time, so only the first of each case and program is kept.
 
 use std::collections::BTreeMap;
 
 use super::contract::Answer;
 
-/// The first remark of each case and program, and how many rounds had one.
+/// The first remark of each case and program, and the number of rounds with one.
 #[derive(Debug, Default)]
 pub(super) struct Notes(BTreeMap<[String; 2], (String, usize)>);
 

@@ -30,10 +30,10 @@ const HEADINGS: [&str; 12] = [
     "verdict",
 ];
 
-/// Columns from here on hold numbers, but for the last.
+/// Columns from this one on hold numbers, except the last.
 const FIRST_NUMBER: usize = 5;
 
-/// One figure of this build beside another program's. The fields are the interface of `--json`.
+/// One figure of this build next to another program's. The fields are the interface of `--json`.
 #[derive(Serialize)]
 pub(super) struct Row<'a> {
     experiment: &'a str,
@@ -41,7 +41,7 @@ pub(super) struct Row<'a> {
     params: &'a Map<String, Value>,
     metric: String,
     unit: String,
-    /// The other program, as it was named.
+    /// The other program's name on the command line.
     with: &'a str,
     verdict: Verdict,
     /// This build's figure divided by the other's.
@@ -49,7 +49,7 @@ pub(super) struct Row<'a> {
     this: Option<Range>,
     other: Option<Range>,
     state: Option<State>,
-    /// Rounds that these are taken from.
+    /// Rounds from which these come.
     rounds: usize,
     /// Rounds that were tried.
     tried: usize,
@@ -112,7 +112,7 @@ fn row<'a>(
     }
 }
 
-/// The table, and below it what a reader should know.
+/// The table, and remarks for the reader below it.
 pub(super) fn text(rows: &[Row<'_>], notes: &[String]) -> String {
     let mut text = table::layout(HEADINGS, FIRST_NUMBER, rows.iter().map(cells));
     for note in notes {

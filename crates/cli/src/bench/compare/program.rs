@@ -1,6 +1,7 @@
 //! Programs that take part in a comparison: this build, another one, or any that keeps the
-//! [`contract`](super::contract). Each measurement is a process of its own, which ends with all
-//! that it started: by itself, when it takes too long, on Ctrl-C, and when the comparison ends.
+//! [`contract`](super::contract). Each measurement is a process of its own. It ends by itself, or
+//! is killed with all processes that it started: when it takes too long, on Ctrl-C, and when the
+//! comparison ends.
 
 use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
@@ -16,10 +17,10 @@ use anyhow::{Context, anyhow, bail, ensure};
 use super::contract::{Answer, Request, SUBCOMMAND, beginning};
 use harness::{signal, sys};
 
-/// How often a wait looks whether the user pressed Ctrl-C.
+/// Time between two checks for Ctrl-C during a wait.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// How long a program may take to end after its output has.
+/// Longest time from the end of a program's output to its own end.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Most bytes of output that are read: an answer has a few hundred.
@@ -28,7 +29,7 @@ const MOST: u64 = 1 << 20;
 /// One program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Program {
-    /// As the user wrote it.
+    /// Its name on the command line.
     name: String,
     path: PathBuf,
     is_dunlin: bool,
@@ -56,7 +57,7 @@ impl Program {
     /// This build.
     ///
     /// # Errors
-    /// The system does not say where it lies.
+    /// The system does not tell its path.
     pub(super) fn this() -> anyhow::Result<Self> {
         Ok(Self {
             name: "this build".to_owned(),
@@ -114,7 +115,7 @@ impl Program {
     }
 }
 
-/// The words of a program to the standard error, for a message.
+/// The program's standard error, for a message.
 fn quoted(said: &str) -> String {
     match said.trim() {
         "" => "it said nothing".to_owned(),
@@ -122,12 +123,12 @@ fn quoted(said: &str) -> String {
     }
 }
 
-/// A program that runs, with all that it starts.
+/// A running program, with all processes that it started.
 struct Running {
     child: Child,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
-    /// Its number belongs to nothing of ours any more.
+    /// Its process number may belong to another process now.
     is_buried: bool,
 }
 
@@ -149,7 +150,7 @@ impl Running {
         })
     }
 
-    /// Waits until it ends; returns its output.
+    /// Waits for its end; returns its output.
     fn wait(&mut self, limit: Duration) -> anyhow::Result<String> {
         let deadline = Instant::now() + limit;
         let text = loop {
@@ -177,14 +178,14 @@ impl Running {
         }
     }
 
-    /// Ends it with all that it started. Returns how it ended, and what it said beside its answer.
+    /// Ends it with all processes that it started. Returns its exit status and its standard error.
     fn end(mut self) -> std::io::Result<(ExitStatus, String)> {
         let status = self.bury()?;
         Ok((status, self.stderr.recv_timeout(ENDING).unwrap_or_default()))
     }
 
-    /// The group is killed before its first process is waited for, as long as no other group can
-    /// have its number.
+    /// Kills the group before it waits for the first process, while no other group can have the
+    /// number.
     fn bury(&mut self) -> std::io::Result<ExitStatus> {
         sys::kill_group(&self.child);
         self.is_buried = true;
@@ -195,7 +196,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_buried {
-            // An error means that it has ended, which is what is wanted.
+            // An error means that it has ended, which is the aim.
             let _ = self.bury();
         }
     }
@@ -207,11 +208,11 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // After an error, the bytes before it are all there is.
+            // After an error, only the bytes before it count.
             let _ = pipe.by_ref().take(MOST).read_to_end(&mut bytes);
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
-        // The other end is gone if nothing waits for this any more.
+        // The other end is gone if the comparison no longer waits.
         let _ = tx.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     rx

@@ -1,10 +1,9 @@
-//! The verdict of one case's rounds on this build and another program: plain computing on
-//! numbers.
+//! The verdict on this build and another program from one case's rounds: plain arithmetic.
 //!
 //! A ratio is taken from the two measurements of one round, and a round counts for a pair of
-//! programs only if the four ping-pongs around the two agree. Ratios are summed up for each state
-//! of the machine that gave enough of them, and a verdict needs all of these on one side of 1: if
-//! both programs were equally fast, seven ratios would all be so by chance once in 64 times.
+//! programs only if the four ping-pongs around the two agree. The result covers each state of the
+//! machine with enough ratios, and a verdict needs all of these on one side of 1: for two equally
+//! fast programs, seven ratios are so by chance once in 64 times.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -31,7 +30,7 @@ pub(super) struct Round {
     pub(super) others: Vec<Option<Sample>>,
 }
 
-/// The end of a comparison.
+/// The result of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -39,7 +38,7 @@ pub(super) enum Verdict {
     Better,
     /// It is worse in every round.
     Worse,
-    /// The figure differs, and it is not known which is better.
+    /// The figures differ, and it is unknown which is better.
     Differs,
     /// The spread of the ratios covers 1.
     None,
@@ -48,24 +47,24 @@ pub(super) enum Verdict {
     NotMeasured,
 }
 
-/// One figure of this build beside the same of another program, in one state of the machine.
+/// One figure of this build next to that of another program, in one state of the machine.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Comparison {
     pub(super) metric: String,
     pub(super) unit: String,
     pub(super) verdict: Verdict,
-    /// That of this build divided by the other's, of each round.
+    /// For each round, the figure of this build divided by the other's.
     pub(super) ratio: Option<Spread>,
     pub(super) this: Option<Spread>,
     pub(super) other: Option<Spread>,
     pub(super) state: Option<State>,
-    /// Rounds that the figures are taken from.
+    /// Rounds from which the figures come.
     pub(super) rounds: usize,
     /// The other program, as it describes itself.
     pub(super) other_run: Option<Value>,
 }
 
-/// How many rounds were tried, and in how many the state changed.
+/// The number of rounds tried, and of those in which the state changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tried {
     pub(super) rounds: usize,
@@ -77,7 +76,7 @@ pub(super) fn is_enough(rounds: &[Round], other: usize) -> bool {
     groups(rounds, other).first().is_some_and(suffices)
 }
 
-/// How many rounds were tried for a pair.
+/// The number of rounds tried for a pair.
 pub(super) fn tried(rounds: &[Round], other: usize) -> Tried {
     let steady = pings(rounds, other);
     Tried {
@@ -86,8 +85,8 @@ pub(super) fn tried(rounds: &[Round], other: usize) -> Tried {
     }
 }
 
-/// The comparisons with program `other`: every figure that both have, in every state that has
-/// enough rounds; if none has, in the one with the most, which is no result.
+/// The comparisons with program `other`: every figure that both have, in every state with enough
+/// rounds; if there is none, in the state with most rounds, which gives no verdict.
 pub(super) fn comparisons(rounds: &[Round], other: usize) -> Vec<Comparison> {
     let groups = groups(rounds, other);
     let enough = groups.iter().take_while(|group| suffices(group)).count();
@@ -133,7 +132,7 @@ fn groups(rounds: &[Round], other: usize) -> Vec<Group> {
     states(&pings(rounds, other))
 }
 
-/// The figures that both have, as the first round of the pair has them.
+/// The figures that both have in the first round of the pair.
 fn shared(rounds: &[Round], other: usize) -> Vec<&Figure> {
     let Some((this, other)) = rounds.iter().find_map(|round| pair(round, other)) else {
         return Vec::new();
@@ -186,7 +185,7 @@ fn verdict(ratio: Spread, prefers_less: Option<bool>) -> Verdict {
     }
 }
 
-/// True if less is better of figures with this unit; `None` if that is not known.
+/// True if smaller figures with this unit are better; `None` if that is unknown.
 fn prefers_less(unit: &str) -> Option<bool> {
     match unit {
         "ns" | "us" | "B" | "percent" | "instructions" => Some(true),

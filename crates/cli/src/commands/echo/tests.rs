@@ -1,4 +1,4 @@
-//! Times as flags have them and as lines show them.
+//! Times in flags and in output lines.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Facts about one thing, and how small files of the system are read.
+//! One fact about the machine, and the reading of small system files.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) struct Fact {
     pub(super) advice: Option<String>,
 }
 
-/// Whether something should be done.
+/// Whether the user should act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
@@ -26,7 +26,7 @@ pub(super) enum State {
 }
 
 impl Fact {
-    /// Nothing is to be done.
+    /// A fact that needs no action.
     pub(super) fn good(name: &'static str, value: impl Into<String>) -> Self {
         Self {
             name,
@@ -36,12 +36,12 @@ impl Fact {
         }
     }
 
-    /// Something is worth doing, if the system is not as it should be.
+    /// Adds advice, unless the system is as it should be.
     pub(super) fn advise(self, is_good: bool, advice: impl Into<String>) -> Self {
         self.rate(is_good, State::Improve, advice)
     }
 
-    /// It does not work.
+    /// Makes it a fact about a feature that does not work.
     pub(super) fn missing(self, advice: impl Into<String>) -> Self {
         self.rate(false, State::Missing, advice)
     }
@@ -55,7 +55,7 @@ impl Fact {
     }
 }
 
-/// A file of the system without the end of its line; `None` if there is none.
+/// The content of a system file, without its last line end; `None` if there is no such file.
 pub(super) fn file(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim_end().to_owned())
@@ -73,13 +73,13 @@ pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.trim())
 }
 
-/// The choice of several that stands in brackets, as in `always [madvise] never`.
+/// The choice in brackets, as in `always [madvise] never`.
 pub(super) fn chosen(text: &str) -> Option<&str> {
     let (_, behind) = text.split_once('[')?;
     behind.split_once(']').map(|(word, _)| word)
 }
 
-/// Bytes for people.
+/// A number of bytes in words.
 pub(super) fn size(bytes: u64) -> String {
     const NAMES: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut amount = bytes as f64;

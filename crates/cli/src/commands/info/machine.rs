@@ -1,4 +1,4 @@
-//! Processors, clock, kernel, and what limits a process.
+//! Processors, clock, kernel, and the limits of a process.
 
 use std::thread;
 

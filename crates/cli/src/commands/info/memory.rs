@@ -1,4 +1,4 @@
-//! Memory, huge pages, and what processes may share and lock.
+//! Memory, huge pages, and the limits for sharing and locking memory.
 
 use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};

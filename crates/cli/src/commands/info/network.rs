@@ -66,7 +66,7 @@ fn can_force_buffers() -> bool {
     socket.is_ok_and(|socket| set_socket_recv_buffer_size_force(socket, 1 << 16).is_ok())
 }
 
-/// The limit does not hold for root, nor for a process with `CAP_NET_ADMIN`.
+/// A socket buffer. Its limit does not apply to root, nor to a process with `CAP_NET_ADMIN`.
 fn buffer(name: &'static str, file: &str, wanted: u32) -> Fact {
     let Some(most) = number(format!("/proc/sys/net/core/{file}")) else {
         return Fact::good(name, "the system does not tell its limit");
@@ -104,7 +104,7 @@ fn offload(
     }
 }
 
-/// Where UDP sockets of endpoints and clients' connections get their ports from.
+/// The range of ports for UDP sockets of endpoints and for clients' connections.
 fn ephemeral() -> Fact {
     let range = file("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = range
@@ -127,7 +127,8 @@ fn ephemeral() -> Fact {
     )
 }
 
-/// Processes of two network namespaces on one host meet over UDP alone.
+/// Whether this process has a network namespace of its own: processes of this host outside it can
+/// only use UDP.
 fn namespaces() -> Fact {
     let ours = std::fs::read_link("/proc/self/ns/net").ok();
     let first = std::fs::read_link("/proc/1/ns/net").ok();

@@ -1,4 +1,4 @@
-//! Addresses as people write them.
+//! Addresses in the forms that people write.
 
 use super::*;
 

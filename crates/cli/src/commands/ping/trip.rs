@@ -1,5 +1,5 @@
-//! One ping: a request with a number and a pattern, its answer compared byte by byte, and the time
-//! between. Every wait ends: at the answer, at its deadline, or at a signal.
+//! One ping: it sends a request with a number and a pattern, compares the answer byte by byte, and
+//! measures the time. Every wait ends: at the answer, at its deadline, or at a signal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use dunlin::{
 use crate::commands::echo::ECHO;
 use harness::signal;
 
-/// How often a rest looks for a signal.
+/// Time between two checks for a signal during a rest.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The outcome of a ping.
@@ -24,7 +24,7 @@ pub(super) enum Outcome {
     Answered(Duration),
     /// The server answered that it does not echo.
     Refused(Duration, ErrorCode),
-    /// Something else came back.
+    /// Another answer came back.
     Wrong,
     /// No answer came.
     Lost(String),
@@ -74,7 +74,7 @@ impl<T: Configurable> Pinger<T> {
     /// Makes a session, and waits for it.
     ///
     /// # Errors
-    /// Why there is none; or a signal came.
+    /// The reason why there is none; or a signal came.
     pub(super) fn connect(&mut self, options: &ConnectOptions) -> anyhow::Result<()> {
         let session = self.rpc.connect_with(self.to, options)?;
         loop {
@@ -131,7 +131,7 @@ impl<T: Configurable> Pinger<T> {
         Ok(self.outcome(begin))
     }
 
-    /// Waits for the end of the call. It comes at the deadline, at the latest.
+    /// Waits for the end of the call, which comes at the deadline at the latest.
     fn outcome(&mut self, begin: Nanos) -> Outcome {
         let (done, end) = loop {
             if let Some(end) = self.rpc.app_mut().done.take() {
@@ -165,7 +165,7 @@ impl<T: Configurable> Pinger<T> {
     }
 }
 
-/// Where to bind so that packets reach `to` and come back.
+/// The address to bind so that packets reach `to` and come back.
 fn from(to: IpAddr) -> IpAddr {
     match to {
         _ if to.is_loopback() => to,
@@ -174,7 +174,7 @@ fn from(to: IpAddr) -> IpAddr {
     }
 }
 
-/// Writes the number over the beginning of the pattern, as much of it as there is room for.
+/// Writes the number over the beginning of the pattern, as far as there is room.
 fn number(data: &mut [u8], seq: u64) {
     for (byte, part) in data.iter_mut().zip(seq.to_le_bytes()) {
         *byte = part;

@@ -11,7 +11,7 @@ use super::*;
 const ECHO: ReqType = ReqType(1);
 const CALLS: u64 = 20;
 
-/// A nexus whose two endpoints have exchanged something, as it shows itself.
+/// The snapshot of a nexus whose two endpoints have exchanged RPCs.
 pub(crate) fn snapshot() -> Snapshot {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut server: Rpc<Shm, ()> = nexus.endpoint_builder().index(1).build(()).unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn snapshot() -> Snapshot {
             server.iterate(|_| dunlin::Nanos::ZERO);
         }
     }
-    // Both publish before they block, and at the latest after an interval.
+    // Both publish before they block, and after an interval at the latest.
     for _ in 0..1000 {
         client.run_for(Duration::from_millis(1));
         server.run_for(Duration::from_millis(1));
@@ -85,7 +85,7 @@ fn a_running_process_shows_what_it_did() {
     assert_eq!(session["peer_port"], serde_json::Value::Null, "{session}");
 }
 
-/// The rules of the text format that a scraper relies on.
+/// Checks the rules of the text format on which a scraper relies.
 #[test]
 fn the_text_for_prometheus_is_valid() {
     let text = prometheus::render(&[snapshot(), snapshot()]);
@@ -139,7 +139,7 @@ fn rates_are_those_of_the_time_between() {
         0
     );
     assert_eq!(all[0].histogram("call").count(), 0);
-    // An endpoint that was not there before has done all of it since.
+    // All counts of a new endpoint belong to the time since its start.
     let new = rates::all_between(&[], std::slice::from_ref(&snapshot));
     assert_eq!(
         new[0].growth(dunlin_insight::Group::Counters, "completions"),
@@ -162,7 +162,7 @@ fn a_target_is_a_number_an_address_or_a_path() {
     }
 }
 
-/// A process whose counters began anew is not taken for the one that listened there before.
+/// A process that has taken the address of another is not mistaken for it.
 #[test]
 fn a_process_that_takes_the_address_of_another_ends_the_watch() {
     let shown = Nexus::builder().insight_tcp(InsightTcp::Counters);

@@ -123,7 +123,7 @@ fn what_is_written_is_read() {
     assert_eq!(session.numbers.iter().count(), 12, "{session:?}");
 }
 
-/// A release that shows no places, or more than this one knows.
+/// Releases without places, or with further columns, can be read.
 #[test]
 fn columns_come_and_go_without_another_version() {
     let (page, _block) = page();
@@ -194,7 +194,7 @@ fn other_files_and_other_versions_are_refused() {
 #[test]
 fn a_block_that_is_never_whole_is_reported() {
     let (page, mut block) = page();
-    // The endpoint's thread was stopped here.
+    // Here the endpoint's thread was stopped.
     let _ = block.write(&Head {
         index: 3,
         transport: "shm",
@@ -250,7 +250,7 @@ fn histograms_are_exact_at_powers_of_two() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Broken bytes give an error or numbers, never a panic, and in no time.
+    /// Reading broken bytes gives an error or numbers, never a panic, and quickly.
     #[test]
     fn broken_files_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..64),
@@ -260,7 +260,7 @@ proptest! {
         let (page, _block) = page();
         let mut bytes = file_of(&page);
         for (place, byte) in changes {
-            // Most of what matters is in front.
+            // Most of the important words are near the beginning.
             let place = place.index(bytes.len()) % 2048;
             bytes[place] = byte;
         }

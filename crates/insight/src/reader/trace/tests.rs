@@ -1,4 +1,5 @@
-//! A trace has the packets that an endpoint records, in order, and no longer than wanted.
+//! A trace has the packets that an endpoint records, in order, and ends when it is no longer
+//! wanted.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::writer::{Change, Names, Page, Passed, Recorder, Switch};
 const SESSION: SessionNum = SessionNum(2);
 const DATA_SIZE: u32 = 40;
 
-/// A page, and its file as others find it.
+/// A page, and its file in the form that readers find.
 fn page() -> (Arc<Page>, Found) {
     let names = Names {
         drops: vec!["short", "version"],
@@ -42,7 +43,7 @@ fn receive(recorder: &Recorder, bytes: &[u8], dropped: Option<usize>) {
     recorder.record(&passed, [bytes, &[]], &packet_len);
 }
 
-/// As a session with this many bytes of data in a packet has it.
+/// The length of a packet, for a session with this many bytes of data in each.
 fn packet_len(header: &Header) -> Option<usize> {
     (header.session == SESSION).then_some(header.packet_len(DATA_SIZE)?)
 }
@@ -170,7 +171,7 @@ fn bytes_of_packets_are_wiped_when_their_endpoint_is_traced_no_more() {
     let has = |byte: u8| file.windows(16).any(|bytes| bytes == [byte; 16]);
     assert!(!has(0xA7), "they are still there");
     assert!(has(0xB7), "those of another endpoint stay");
-    // The reader goes on after them.
+    // The reader continues after them.
     let lens: Vec<_> = taken(&mut trace).iter().map(|p| p.bytes.len()).collect();
     assert_eq!(lens, [0, 64, 0, 64, 0, 64]);
 }
@@ -233,7 +234,7 @@ fn two_cannot_trace_at_the_same_time() {
         second.join().unwrap()
     });
     assert!(matches!(second, Err(TraceError::Busy)));
-    // A process that died silently is not waited for.
+    // Another reader does not wait for one that died silently.
     std::mem::forget(first);
     assert!(Trace::begin(&found, None, 40).is_ok());
 }

@@ -1,6 +1,6 @@
-//! The table has a row for every field of every option struct, and each row sets its field and no
-//! other. Fields are found by how the structs print themselves, private ones and those of inner
-//! structs too: one that is added to a struct and has no row fails here.
+//! The table has a row for every field of every option struct, and each row sets only its field.
+//! The test finds fields by the `Debug` output of the structs, private ones and those of inner
+//! structs too, so it fails for a new field without a row.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,12 +12,12 @@ use crate::setting::{Setting, Unit};
 use crate::value::Value;
 use crate::{Settings, table};
 
-/// Fields under the name that rows have, with how they print themselves.
+/// Fields by the names of their rows, each with its `Debug` output.
 type Fields = BTreeMap<String, String>;
 
-/// Fields that are no options of an operator, and why.
+/// Fields that are no options for an operator, with the reason.
 const NO_OPTIONS: [&str; 2] = [
-    // Which of its nexus's endpoints it is: the program that makes several knows.
+    // The index of the endpoint in its nexus, which only the program can choose.
     "builder.index",
     // A planted bug, for tests of the simulator's checkers.
     "endpoint.mutant",
@@ -37,10 +37,11 @@ const RENAMED: [(&str, &str); 10] = [
     ("_us", ""),
 ];
 
-/// Rows whose names end like a unit, as their fields do.
+/// Rows whose names end with a unit that is part of the field's name.
 const KEEPS_ITS_END: [&str; 1] = ["endpoint.pool_bytes"];
 
-/// All fields of a struct that prints itself, each on a line or, of a list, on several.
+/// All fields of a struct by its `Debug` output: each is on one line or, if it is a list, on
+/// several.
 fn fields(name: &str, value: &impl Debug) -> Fields {
     let printed = format!("{value:#?}");
     let mut fields = Fields::new();
@@ -86,7 +87,7 @@ fn row_name(path: &str) -> String {
     })
 }
 
-/// Everything that the builders have been told.
+/// All fields that the builders have got.
 fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     let builder: EndpointBuilder<Auto> = settings.endpoint(nexus);
     let mut all = fields("builder", &builder);

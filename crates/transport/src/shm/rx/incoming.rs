@@ -353,7 +353,7 @@ impl Alone {
     }
 }
 
-/// Copies the cells of a short packet whose bytes begin at `from`, word and all: two moves of 32
+/// Copies the cells of a short packet whose bytes begin at `from`, with the word: two moves of 32
 /// bytes each. Returns the place of the packet's bytes.
 ///
 /// # Safety
@@ -383,8 +383,8 @@ unsafe fn copy_cells(from: NonNull<u8>, to: &mut Short, cells: usize) -> NonNull
     unsafe { to.cast::<u8>().add(WORD) }
 }
 
-/// Copies the cells of a packet whose bytes begin at `from`, word and all. Returns the place of the
-/// packet's bytes.
+/// Copies the cells of a packet whose bytes begin at `from`, with the word. Returns the place of
+/// the packet's bytes.
 ///
 /// # Safety
 /// `from` points just after the word of the first of as many cells in a row as there are lines.

@@ -1,5 +1,5 @@
-//! The tables that are measured, filled with random entries, and random keys for them. The key of
-//! each query is made anew, and no list of keys is read for it, which would cost cache lines.
+//! The measured tables, filled with random entries, and random keys for them. The key of each query
+//! is computed, not read from a list, which would cost cache lines.
 
 use std::io;
 
@@ -18,13 +18,13 @@ use super::options::Lookup;
 
 /// A use of a table.
 pub(super) trait Visit {
-    /// With a table, and what makes keys for it.
+    /// Uses a table; `key` makes keys for it.
     fn table<L>(self, table: &L, key: impl Fn(&mut Random) -> L::Key) -> anyhow::Result<()>
     where
         L: InC,
         L::Value: PartialEq;
 
-    /// With automata, and the patterns that each of them finds.
+    /// Uses automata; `sets` has the patterns that each of them finds.
     fn automata(self, automata: &Automata, sets: &[Vec<Vec<u8>>]) -> anyhow::Result<()>;
 }
 

@@ -1,5 +1,4 @@
-//! Rounds whose figures and ping-pongs are known: which count, in which state, and what is
-//! concluded.
+//! Rounds with known figures and ping-pongs: which rounds count, in which state, and the verdict.
 
 use proptest::prelude::*;
 
@@ -191,7 +190,7 @@ fn in_any_order(rounds: Vec<Round>) -> impl Strategy<Value = (Vec<Round>, Vec<Ro
     (Just(rounds.clone()), Just(rounds).prop_shuffle())
 }
 
-/// The same with the two programs exchanged.
+/// The rounds with the two programs exchanged.
 fn swapped(rounds: &[Round]) -> Vec<Round> {
     let swap = |round: &Round| Round {
         this: round.others[0].clone().unwrap(),

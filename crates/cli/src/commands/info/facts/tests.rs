@@ -1,4 +1,4 @@
-//! How files of the system are read.
+//! System files are read correctly.
 
 use super::{Fact, State, chosen, field, size};
 

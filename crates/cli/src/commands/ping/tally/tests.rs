@@ -1,4 +1,4 @@
-//! The summary of pings that went well, and of those that did not.
+//! The summary of successful pings, and of failed ones.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use dunlin::ErrorCode;
 use super::{Outcome, Tally};
 use crate::{Command, commands};
 
-/// A tally's summary of these outcomes, for machines and for people.
+/// A tally's summary of these outcomes, as JSON and as text.
 fn summary(outcomes: &[Outcome]) -> (serde_json::Value, String) {
     let command = ["dunlin", "ping", "localhost:1", "--flood"];
     let Command::Other(commands::Command::Ping(args)) = crate::Args::parse_from(command).command
@@ -44,7 +44,7 @@ fn times_fall_between_round_numbers() {
     assert!(text.contains("min 3.00, mean 234, p50 4.0"), "{text}");
 }
 
-/// The histogram's own steps have an edge on both of their sides.
+/// The steps of the histogram itself have edges on both sides.
 #[test]
 fn a_time_beside_an_edge_is_counted_once() {
     let spans = [499_970, 499_999, 500_000, 500_100, 999_900, 1_000_010];
