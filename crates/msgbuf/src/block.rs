@@ -1,4 +1,5 @@
-//! The descriptors of blocks: a [`MsgBuf`] points to one, and so does an entry of a free list.
+//! The descriptors of blocks: a [`MsgBuf`](crate::MsgBuf) points to one, and free lists and the
+//! home of dropped msgbufs hold one in its place.
 //!
 //! Invariants: the descriptor of a block is written when the block is carved or split, and used
 //! only by the owner of the block: its msgbuf, or the free list that it is on. It stands in memory
@@ -7,8 +8,8 @@
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicBool;
 
-use crate::buf::MsgBuf;
-use crate::region::RegionPtr;
+use crate::layout::SMALL_CLASSES;
+use crate::region::{RegionBox, RegionPtr};
 
 /// Bits of [`Descriptor::block`] that are the number of the block; the bits above are the number of
 /// the region in its pool.
@@ -31,7 +32,7 @@ pub(crate) struct Descriptor {
     pub(crate) lent: AtomicBool,
 }
 
-/// A block that has been carved and belongs to no msgbuf: an entry of a free list.
+/// A block that has been carved and belongs to no msgbuf: on a free list, or on its way there.
 #[derive(Debug)]
 pub(crate) struct Block(pub(crate) NonNull<Descriptor>);
 
@@ -77,15 +78,23 @@ impl Block {
         Self(place)
     }
 
-    /// A msgbuf of this block, with a message of `len` bytes, which fit.
-    #[inline]
-    pub(crate) fn issue(self, len: u32) -> MsgBuf {
-        MsgBuf::of(self, len)
-    }
-
     /// Place of the region in its pool, then place of the block in the region.
     pub(crate) const fn number(&self) -> u32 {
         // SAFETY: the descriptor was written when the block was carved, and it has no other owner.
         unsafe { self.0.as_ref() }.block
+    }
+
+    /// The size class of the block.
+    #[inline]
+    pub(crate) const fn class(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { self.0.as_ref() }.class as usize
+    }
+
+    /// The region of the block, if the block is the only one there.
+    pub(crate) fn into_own_region(self) -> Option<RegionBox> {
+        // SAFETY: a block of such a class was made in a region that was released to it.
+        (self.class() >= SMALL_CLASSES)
+            .then(|| unsafe { RegionBox::from_released(self.0.as_ref().region) })
     }
 }

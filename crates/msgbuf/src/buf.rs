@@ -1,5 +1,5 @@
-//! Message buffers: [`MsgBuf`], which owns a block of a region, and [`BufRef`], which names bytes
-//! of one in plain integers (design §8, eRPC §4.2).
+//! Message buffers: [`MsgBuf`], which owns a block of a region, and lends its bytes under the name
+//! of a [`BufRef`] (design §8, eRPC §4.2).
 //!
 //! Invariants:
 //! - A block has at most one [`MsgBuf`]; blocks do not overlap; so a [`MsgBuf`] has exclusive
@@ -20,10 +20,11 @@ use std::sync::atomic::Ordering;
 
 use crate::block::{BLOCK_MASK, Block, Descriptor};
 use crate::copy;
+use crate::errors::TooLong;
 use crate::home::Home;
-use crate::layout::{self, Layout, MIN_BLOCK, SMALL_CLASSES, USER_CLASS};
+use crate::layout::{self, Layout, MIN_BLOCK, USER_CLASS};
+use crate::name::BufRef;
 use crate::region::RegionBox;
-use crate::regions::RegionId;
 
 /// A message buffer: up to [`MsgBuf::capacity`] contiguous bytes of a registered region, with room
 /// for packet headers around them. It belongs to the thread that holds it, and goes back to
@@ -63,7 +64,6 @@ use crate::regions::RegionId;
 pub struct MsgBuf(NonNull<Descriptor>);
 
 const _: () = assert!(size_of::<Option<MsgBuf>>() == size_of::<usize>());
-const _: () = assert!(size_of::<BufRef>() <= 24);
 
 // SAFETY: it owns its block and the block's descriptor, and the block's region stays alive,
 // whichever thread it is on.
@@ -72,87 +72,6 @@ unsafe impl Send for MsgBuf {}
 // Concurrent calls of `lend` store equal values into the block's generation and into the mark of
 // the descriptor, which are atomic.
 unsafe impl Sync for MsgBuf {}
-/// Names bytes of a [`MsgBuf`] while they are lent: what core hands to a transport. It keeps
-/// nothing alive; [`regions::resolve`](crate::regions::resolve) and
-/// [`regions::read`](crate::regions::read) find out whether it still holds.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct BufRef {
-    pub(crate) region: RegionId,
-    pub(crate) block: u32,
-    pub(crate) offset: u32,
-    pub(crate) len: u32,
-    pub(crate) generation: u32,
-}
-
-/// A length beyond what a msgbuf holds. Allocate one of that length instead.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooLong {
-    /// The length asked for, in bytes.
-    pub len: usize,
-    /// The longest there is, in bytes.
-    pub capacity: usize,
-}
-
-/// Why there is no msgbuf.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AllocError {
-    /// Longer than [`MAX_MESSAGE`](crate::MAX_MESSAGE). Send it in pieces.
-    TooLarge,
-    /// The pool has reached its `max_bytes`. Give buffers back, or configure more.
-    Limit,
-    /// The system has no memory. Give buffers back, or raise the limit of the process.
-    NoMemory,
-    /// The process has as many regions as there can be. Adopt fewer buffers, or drop some.
-    TooManyRegions,
-}
-
-impl BufRef {
-    /// Names no bytes at all.
-    pub const EMPTY: Self = Self {
-        region: RegionId::NONE,
-        block: 0,
-        offset: 0,
-        len: 0,
-        generation: 0,
-    };
-
-    /// How many bytes it names.
-    #[inline]
-    pub const fn len(self) -> usize {
-        self.len as usize
-    }
-
-    /// Whether it names none.
-    #[inline]
-    pub const fn is_empty(self) -> bool {
-        self.len == 0
-    }
-
-    /// Makes it name no bytes, with one store where [`Self::EMPTY`] takes several.
-    #[inline]
-    pub const fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    /// The region that the bytes lie in.
-    #[inline]
-    pub const fn region(self) -> RegionId {
-        self.region
-    }
-
-    /// Where in the region they begin, in bytes.
-    #[inline]
-    pub const fn offset(self) -> u32 {
-        self.offset
-    }
-
-    /// Which lending of the block it belongs to.
-    #[inline]
-    pub const fn generation(self) -> u32 {
-        self.generation
-    }
-}
-
 impl MsgBuf {
     /// Bytes of the message.
     #[inline]
@@ -320,6 +239,7 @@ impl MsgBuf {
         self.revoke();
         let len = self.len();
         let region = self
+            .into_block()
             .into_own_region()
             .expect("user memory is a region of its own");
         let mut memory = region
@@ -334,7 +254,7 @@ impl MsgBuf {
         let len = u32::try_from(region.get().len).expect("longer memory is not adopted");
         // SAFETY: the region has one block, from its first byte on, and we become its owner.
         let block = unsafe { Block::new(region.release(), 0, 0, len, USER_CLASS) };
-        block.issue(len)
+        Self::of(block, len)
     }
 
     /// The msgbuf of a block, with a message of `len` bytes, which fit.
@@ -376,16 +296,6 @@ impl MsgBuf {
     pub(crate) fn into_block(mut self) -> Block {
         self.revoke();
         Block(ManuallyDrop::new(self).0)
-    }
-
-    /// Takes the msgbuf apart, without sending it home: what is left is its region, if it is the
-    /// only msgbuf of that.
-    pub(crate) fn into_own_region(mut self) -> Option<RegionBox> {
-        self.revoke();
-        let this = ManuallyDrop::new(self);
-        // SAFETY: a msgbuf of such a class was made from a region that was released to it.
-        (this.class() >= SMALL_CLASSES)
-            .then(|| unsafe { RegionBox::from_released(this.at().region) })
     }
 
     /// Whether the block's generation says so too.
@@ -447,15 +357,15 @@ const HEADER: u32 = dunlin_wire::HEADER_LEN as u32;
 impl Drop for MsgBuf {
     fn drop(&mut self) {
         self.revoke();
-        // SAFETY: no field of a msgbuf has drop glue, so after this function only the twin is left.
-        let twin = unsafe { std::ptr::read(self) };
-        if self.at().class == USER_CLASS {
-            return drop(twin.into_own_region());
+        // A msgbuf has nothing else to drop, so after this function only the block is left.
+        let block = Block(self.0);
+        if block.class() == usize::from(USER_CLASS) {
+            return drop(block.into_own_region());
         }
-        // SAFETY: our region lives as long as the twin does, which is until `take`. The clone keeps
-        // the home alive when its last region goes.
+        // SAFETY: our region lives as long as the block does, which is until `take`. The clone
+        // keeps the home alive when its last region goes.
         let home = unsafe { self.at().region.get() }.home.clone();
-        home.take(twin);
+        home.take(block);
     }
 }
 
@@ -468,31 +378,6 @@ impl std::fmt::Debug for MsgBuf {
             .finish_non_exhaustive()
     }
 }
-
-impl std::fmt::Display for TooLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { len, capacity } = self;
-        write!(
-            f,
-            "{len} bytes in a msgbuf of {capacity}; allocate one of that length instead"
-        )
-    }
-}
-
-impl std::error::Error for TooLong {}
-
-impl std::fmt::Display for AllocError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "a message has at most 1 GiB; send it in pieces",
-            Self::Limit => "the pool is at its max_bytes; give msgbufs back or configure more",
-            Self::NoMemory => "the system has no memory for a region; give msgbufs back",
-            Self::TooManyRegions => "too many regions in this process; drop adopted msgbufs",
-        })
-    }
-}
-
-impl std::error::Error for AllocError {}
 
 #[cfg(test)]
 mod tests;

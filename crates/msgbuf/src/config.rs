@@ -1,7 +1,7 @@
 //! The configuration of a pool, and its limits. Read by `pool` alone.
 
-use crate::buf::AllocError;
-use crate::layout::{MAX_BLOCK, MIN_DATA_SIZE};
+use crate::errors::AllocError;
+use crate::layout::{MAX_BLOCK, MAX_REGION, MIN_DATA_SIZE};
 use crate::region::RegionOptions;
 
 /// Whether regions are put into hugepages.
@@ -65,9 +65,6 @@ pub enum PoolError {
     /// The first region could not be made.
     Alloc(AllocError),
 }
-
-/// Largest region that blocks are carved from, in bytes.
-pub(crate) const MAX_REGION: usize = 64 << 20;
 
 impl PoolConfig {
     /// Size of the first region, if a pool can work with this configuration.

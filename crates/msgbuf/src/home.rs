@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::buf::MsgBuf;
+use crate::block::Block;
 use crate::region::RegionBox;
 
 /// The state that a pool shares with its msgbufs.
@@ -22,7 +22,7 @@ pub(crate) struct Home {
 
 #[derive(Debug, Default)]
 struct State {
-    returned: Vec<MsgBuf>,
+    returned: Vec<Block>,
     orphans: Option<Orphans>,
 }
 
@@ -39,26 +39,26 @@ impl Home {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Moves all returned msgbufs into `into`, which is empty and whose memory the list goes on
-    /// using, so that neither side allocates each time.
-    pub(crate) fn collect(&self, into: &mut Vec<MsgBuf>) {
+    /// Moves the blocks of all returned msgbufs into `into`, which is empty and whose memory the
+    /// list goes on using, so that neither side allocates each time.
+    pub(crate) fn collect(&self, into: &mut Vec<Block>) {
         debug_assert!(into.is_empty());
         let mut state = self.lock();
         std::mem::swap(&mut state.returned, into);
         self.waiting.store(0, Ordering::Release);
     }
 
-    /// Takes a msgbuf that was dropped.
-    pub(crate) fn take(&self, buf: MsgBuf) {
+    /// Takes the block of a msgbuf that was dropped.
+    pub(crate) fn take(&self, block: Block) {
         let mut state = self.lock();
         let Some(orphans) = &mut state.orphans else {
-            state.returned.push(buf);
+            state.returned.push(block);
             self.waiting.store(state.returned.len(), Ordering::Release);
             return;
         };
         // Before it counts as back: the thread that brings the last one back frees the regions at
-        // once, and with them what the msgbuf points to.
-        let own = buf.into_own_region();
+        // once, and with them what the block points to.
+        let own = block.into_own_region();
         orphans.outstanding -= 1;
         let regions = if orphans.outstanding == 0 {
             std::mem::take(&mut orphans.regions)
@@ -77,7 +77,7 @@ impl Home {
         let returned = std::mem::take(&mut state.returned);
         let outstanding = outstanding - returned.len();
         // While the regions are certainly there, as above.
-        let own: Vec<_> = returned.into_iter().map(MsgBuf::into_own_region).collect();
+        let own: Vec<_> = returned.into_iter().map(Block::into_own_region).collect();
         let regions = if outstanding == 0 {
             regions
         } else {

@@ -34,6 +34,8 @@ pub(crate) const MIN_BLOCK: usize = 1 << MIN_BLOCK_SHIFT;
 pub(crate) const MIN_BLOCK_SHIFT: u32 = 7;
 /// Largest block that is carved from a region with others; a longer message has its own region.
 pub(crate) const MAX_BLOCK: usize = MIN_BLOCK << (SMALL_CLASSES - 1);
+/// Largest region that blocks are carved from, in bytes.
+pub(crate) const MAX_REGION: usize = 64 << 20;
 /// Size classes of carved blocks: 128 bytes to 64 KiB.
 pub(crate) const SMALL_CLASSES: usize = 10;
 /// Size classes of blocks with a region of their own: 64 KiB to 1 GiB of data, powers of two.

@@ -1,6 +1,6 @@
 //! Regions of other processes, mapped for reading: data that goes by reference (design §12).
 //!
-//! A sender names bytes of its region ([`BufRef::to_bytes`]); the receiver, which has mapped the
+//! A sender names bytes of its region ([`BufRef`]); the receiver, which has mapped the
 //! region, finds them ([`PeerRegion::find`]) and copies them out. The sender may take the bytes
 //! back at any time. So the block's generation, which stands in the same memory, is looked at after
 //! the copy: as in a sequence lock, what was copied counts only if it is still the one that was
@@ -16,34 +16,10 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 
-use crate::buf::BufRef;
-use crate::region::GENERATION;
+use crate::errors::MapError;
+use crate::extent::Extent;
+use crate::name::BufRef;
 use crate::sys::{self, PeerMapping};
-
-/// Bytes of a [`BufRef`] as one process tells it to another.
-pub const REF_LEN: usize = 20;
-
-/// The places of things in the memory of a region.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Extent {
-    /// Bytes of the memory.
-    pub mapped: usize,
-    /// Bytes from its start that blocks lie in. The generations stand behind them.
-    pub bytes: usize,
-    /// How many generations there are.
-    pub generations: usize,
-}
-
-/// Why a region of another process was not mapped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MapError {
-    /// The sizes contradict each other.
-    Extent,
-    /// The descriptor is not memory of that size, or a process could make it shorter.
-    Descriptor,
-    /// The system refuses, for lack of addresses or hugepages.
-    System,
-}
 
 /// A region of another process.
 #[derive(Debug)]
@@ -61,52 +37,6 @@ pub struct PeerBytes<'a> {
     lent: u32,
     generation: NonNull<AtomicU32>,
     _region: PhantomData<&'a PeerRegion>,
-}
-
-impl Extent {
-    /// True if blocks and generations fit into the memory as they should.
-    fn is_sound(self) -> bool {
-        let generations = self.generations.checked_mul(GENERATION);
-        let end = generations.and_then(|len| len.checked_add(self.bytes));
-        self.bytes.is_multiple_of(GENERATION) && end.is_some_and(|end| end <= self.mapped)
-    }
-}
-
-impl BufRef {
-    /// The name without its region, for the process that has mapped that: little-endian block,
-    /// generation, offset, length, and the region's id in front.
-    #[inline]
-    pub fn to_bytes(self) -> [u8; REF_LEN] {
-        let mut bytes = [0; REF_LEN];
-        let words = [
-            self.region.0,
-            self.block,
-            self.generation,
-            self.offset,
-            self.len,
-        ];
-        for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-            *place = word.to_le_bytes();
-        }
-        bytes
-    }
-
-    /// The opposite. It may name anything: only [`PeerRegion::find`] takes it.
-    #[inline]
-    pub fn from_bytes(bytes: [u8; REF_LEN]) -> Self {
-        let mut words = [0; REF_LEN / 4];
-        for (word, place) in words.iter_mut().zip(bytes.as_chunks().0) {
-            *word = u32::from_le_bytes(*place);
-        }
-        let [region, block, generation, offset, len] = words;
-        Self {
-            region: crate::RegionId(region),
-            block,
-            offset,
-            len,
-            generation,
-        }
-    }
 }
 
 impl PeerRegion {
@@ -198,18 +128,6 @@ impl<'a> PeerBytes<'a> {
         unsafe { self.generation.as_ref() }.load(Ordering::Relaxed) == self.lent
     }
 }
-
-impl std::fmt::Display for MapError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Extent => "the sizes of a region contradict each other",
-            Self::Descriptor => "a descriptor is not sealed memory of the size that was told",
-            Self::System => "the system refuses to map a region of a peer",
-        })
-    }
-}
-
-impl std::error::Error for MapError {}
 
 #[cfg(test)]
 mod tests;

@@ -13,13 +13,14 @@
 use std::sync::Arc;
 
 use crate::block::{BLOCK_BITS, BLOCK_MASK, Block};
-use crate::buf::{AllocError, MsgBuf};
-use crate::config::{MAX_REGION, PoolConfig, PoolError};
+use crate::buf::MsgBuf;
+use crate::config::{PoolConfig, PoolError};
+use crate::errors::AllocError;
 use crate::home::Home;
 use crate::large::LargeCache;
 use crate::layout::{
-    self, CLASSES, DATA_OFFSET, Layout, MAX_BLOCK, MAX_MESSAGE, MIN_BLOCK, MIN_BLOCK_SHIFT,
-    SMALL_CLASSES,
+    self, CLASSES, DATA_OFFSET, Layout, MAX_BLOCK, MAX_MESSAGE, MAX_REGION, MIN_BLOCK,
+    MIN_BLOCK_SHIFT, SMALL_CLASSES,
 };
 use crate::region::{RegionBox, RegionOptions};
 
@@ -64,7 +65,7 @@ pub struct Pool {
     max_bytes: usize,
     mapped: usize,
     /// Empty; its memory changes places with the list of the home.
-    collected: Vec<MsgBuf>,
+    collected: Vec<Block>,
 }
 
 const _: () = {
@@ -192,7 +193,7 @@ impl Pool {
         self.out[class] += 1;
         debug_assert!(len <= self.capacity[class] as usize);
         #[expect(clippy::cast_possible_truncation, reason = "the class fits the length")]
-        block.issue(len as u32)
+        MsgBuf::of(block, len as u32)
     }
 
     /// The rest of [`Self::alloc`]: messages of several packets, and classes that have run out.
@@ -230,7 +231,7 @@ impl Pool {
         // SAFETY: the region has one block, of this class, and the msgbuf becomes its owner.
         let block =
             unsafe { Block::new(region.release(), 0, DATA_OFFSET, capacity, as_u16(class)) };
-        Ok(block.issue(as_u32(len)))
+        Ok(MsgBuf::of(block, as_u32(len)))
     }
 
     #[cold]
@@ -241,8 +242,17 @@ impl Pool {
             // User memory, or of another pool.
             return drop(buf);
         }
+        self.take_back(buf.into_block());
+    }
+
+    /// Makes a block of this pool free, which was out.
+    fn take_back(&mut self, block: Block) {
+        let class = block.class();
         self.out[class] -= 1;
-        let region = buf
+        if class < SMALL_CLASSES {
+            return self.free[class].push(block);
+        }
+        let region = block
             .into_own_region()
             .expect("a large class has a region of its own");
         if let Some(surplus) = self.large.push(class, region) {
@@ -257,8 +267,8 @@ impl Pool {
         }
         let mut collected = std::mem::take(&mut self.collected);
         self.home.collect(&mut collected);
-        for buf in collected.drain(..) {
-            self.recycle(buf);
+        for block in collected.drain(..) {
+            self.take_back(block);
         }
         self.collected = collected;
     }

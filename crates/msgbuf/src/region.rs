@@ -2,7 +2,7 @@
 //! msgbufs through [`RegionPtr`], owned by one [`RegionBox`] (design §8).
 //!
 //! Invariants:
-//! - A region is in the table of `regions` from its creation until its [`RegionBox`] is dropped,
+//! - A region is in the table from its creation until its [`RegionBox`] is dropped,
 //!   and a [`RegionBox`] is dropped only when no msgbuf of the region is left. The owner is the
 //!   pool, or the home of the buffers that outlived it, or the only msgbuf of the region.
 //! - Every byte of the memory is initialised.
@@ -16,13 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::block::Descriptor;
-use crate::buf::AllocError;
-use crate::config::MAX_REGION;
+use crate::errors::AllocError;
+use crate::extent::{Extent, GENERATION};
 use crate::home::Home;
-use crate::layout::MIN_BLOCK;
-use crate::peer::Extent;
-use crate::regions::{self, RegionId};
+use crate::layout::{MAX_REGION, MIN_BLOCK};
+use crate::name::RegionId;
 use crate::sys::{self, Backing, Mapping};
+use crate::table::Table;
+
+/// All regions of the process.
+pub(crate) static REGIONS: Table<Region> = Table::new();
 
 /// How a region is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,7 +149,7 @@ impl Region {
     #[cold]
     #[inline(never)]
     fn revoke_from_readers(&self, generation: &AtomicU32, lent: u32) {
-        let _no_reader = regions::lock(self.id);
+        let _no_reader = REGIONS.lock(self.id);
         generation.store(lent.wrapping_add(1), Ordering::Release);
     }
 
@@ -218,9 +221,6 @@ impl RegionPtr {
         unsafe { self.0.as_ref() }
     }
 }
-
-/// Bytes of a generation.
-pub(crate) const GENERATION: usize = size_of::<AtomicU32>();
 
 /// The owner of a region. Dropping it takes the region out of the table and frees the memory.
 #[derive(Debug)]
@@ -330,7 +330,8 @@ impl RegionBox {
     fn publish(region: Region) -> Result<Self, Box<Region>> {
         let raw = NonNull::from(Box::leak(Box::new(region)));
         // SAFETY: the region was just leaked; no other thread knows it until it is in the table.
-        match unsafe { regions::insert(raw) } {
+        let set = |id| unsafe { (*raw.as_ptr()).id = id };
+        match REGIONS.insert(raw, set) {
             true => Ok(Self(RegionPtr(raw))),
             // SAFETY: as above, and the table did not take it.
             false => Err(unsafe { Box::from_raw(raw.as_ptr()) }),
@@ -347,7 +348,7 @@ impl Drop for RegionBox {
 /// Takes a region out of the table and back into a box; its owner calls this and gives it up.
 fn withdraw(region: RegionPtr) -> Box<Region> {
     // SAFETY: the owner calls, so the region is alive.
-    regions::remove(unsafe { region.get() }.id);
+    REGIONS.remove(unsafe { region.get() }.id);
     // SAFETY: the pointer came from a leaked box, the table no longer has it, and the owner, the
     // last to know it, gives it up.
     unsafe { Box::from_raw(region.0.as_ptr()) }

@@ -1,37 +1,19 @@
-//! The table of all regions of the process: region id to region, looked up without a lock.
+//! Looking up regions of this process, and the bytes that names mean.
 //!
 //! Transports find the bytes that a [`BufRef`] names here ([`resolve`]); the simulator copies them
 //! in safe code ([`read`]); a transport that registers memory with a device, or maps it into
 //! another process, asks for its description ([`info`]).
 //!
-//! Invariants: an entry with an id points to the live region of that id. Entries change under the
-//! lock of their slot, which [`read`] and [`info`] hold while they use the region. An id comes back
-//! only after 2³² regions, so a `BufRef` never finds a later region in the place of its own.
+//! Invariant: [`read`] and [`info`] hold the lock of the region's row in the `table` while they use
+//! the region, so they may be called at any time.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::buf::BufRef;
-use crate::peer::Extent;
-use crate::region::Region;
+use crate::extent::Extent;
+use crate::name::{BufRef, RegionId};
+use crate::region::{REGIONS, Region};
 pub use crate::sys::Backing;
-
-/// Names a region of this process; zero names none.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct RegionId(pub u32);
-
-impl RegionId {
-    /// The id of no region.
-    pub const NONE: Self = Self(0);
-
-    /// Several ids share a slot of the table, never two live ones.
-    #[inline]
-    const fn slot(self) -> usize {
-        self.0 as usize % SLOTS
-    }
-}
 
 /// Why [`read`] copied nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,22 +58,6 @@ pub struct RegionInfo {
     pub extent: Option<Extent>,
 }
 
-/// One slot of the table. The id stands next to the pointer, so that a search for one region never
-/// touches another one that has got its slot and that another thread may be about to free.
-struct Entry {
-    id: AtomicU32,
-    region: AtomicPtr<Region>,
-}
-
-/// Most regions alive at once.
-const SLOTS: usize = 1 << 16;
-/// Locks of the table; two regions rarely share one.
-const LOCKS: usize = 64;
-
-static TABLE: [Entry; SLOTS] = [const { Entry::vacant() }; SLOTS];
-static LOCK: [Mutex<()>; LOCKS] = [const { Mutex::new(()) }; LOCKS];
-static NEXT_ID: AtomicU32 = AtomicU32::new(1);
-
 /// Finds the bytes that `buf` names, for the transport that is to send them.
 ///
 /// `None` if the msgbuf is not lent any more, or was never: the caller drops the packet and counts
@@ -118,7 +84,7 @@ static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 /// ```
 #[inline]
 pub unsafe fn resolve(buf: BufRef) -> Option<NonNull<u8>> {
-    let region = TABLE[buf.region.slot()].find(buf.region)?;
+    let region = REGIONS.find(buf.region)?;
     // SAFETY: the entry points to the live region of that id, and the caller promises that it
     // lives on.
     let region = unsafe { region.as_ref() };
@@ -155,10 +121,8 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
     }
     // Before the lock is taken, because the allocator may do anything.
     out.reserve(buf.len());
-    let _region_lives = lock(buf.region);
-    let region = TABLE[buf.region.slot()]
-        .find(buf.region)
-        .ok_or(Stale::Revoked)?;
+    let _region_lives = REGIONS.lock(buf.region);
+    let region = REGIONS.find(buf.region).ok_or(Stale::Revoked)?;
     // SAFETY: the entry points to the live region of that id, which cannot leave the table while
     // we hold its lock, and is not freed before it has left.
     let region = unsafe { region.as_ref() };
@@ -186,8 +150,8 @@ pub fn read(buf: BufRef, out: &mut Vec<u8>) -> Result<(), Stale> {
 /// assert!(lent.offset() as usize + lent.len() <= info.len);
 /// ```
 pub fn info(id: RegionId) -> Option<RegionInfo> {
-    let _region_lives = lock(id);
-    let region = TABLE[id.slot()].find(id)?;
+    let _region_lives = REGIONS.lock(id);
+    let region = REGIONS.find(id)?;
     // SAFETY: as in `read`.
     let region = unsafe { region.as_ref() };
     Some(RegionInfo {
@@ -204,66 +168,7 @@ pub fn info(id: RegionId) -> Option<RegionInfo> {
 
 /// True as long as there is a region of that id.
 pub fn is_alive(id: RegionId) -> bool {
-    TABLE[id.slot()].find(id).is_some()
-}
-
-/// Holds off removal of the region, and in a readable region revocation of its blocks.
-pub(crate) fn lock(id: RegionId) -> MutexGuard<'static, ()> {
-    // There is nothing behind the lock that a panic could leave half done.
-    LOCK[id.slot() % LOCKS]
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Gives a region an id and puts it into the table; `false` if the table is full.
-///
-/// # Safety
-/// The region must be alive, and known to the caller alone. It must stay alive until [`remove`].
-pub(crate) unsafe fn insert(mut region: NonNull<Region>) -> bool {
-    for _ in 0..SLOTS {
-        let id = RegionId(NEXT_ID.fetch_add(1, Ordering::Relaxed));
-        // Slot 0 stays empty: it belongs to `RegionId::NONE`.
-        if id.slot() == 0 {
-            continue;
-        }
-        let _entry_is_ours = lock(id);
-        let entry = &TABLE[id.slot()];
-        if entry.id.load(Ordering::Relaxed) == RegionId::NONE.0 {
-            // SAFETY: no other thread knows the region yet, as the caller promises.
-            unsafe { region.as_mut() }.id = id;
-            entry.region.store(region.as_ptr(), Ordering::Relaxed);
-            entry.id.store(id.0, Ordering::Release);
-            return true;
-        }
-    }
-    false
-}
-
-/// Takes a region out of the table. Afterwards no reader holds it.
-pub(crate) fn remove(id: RegionId) {
-    let _no_reader = lock(id);
-    TABLE[id.slot()]
-        .id
-        .store(RegionId::NONE.0, Ordering::Release);
-}
-
-impl Entry {
-    const fn vacant() -> Self {
-        let region = AtomicPtr::new(std::ptr::null_mut());
-        Self {
-            id: AtomicU32::new(RegionId::NONE.0),
-            region,
-        }
-    }
-
-    /// The region of that id, if this slot has it.
-    #[inline]
-    fn find(&self, id: RegionId) -> Option<NonNull<Region>> {
-        if self.id.load(Ordering::Acquire) != id.0 {
-            return None;
-        }
-        NonNull::new(self.region.load(Ordering::Relaxed))
-    }
+    REGIONS.find(id).is_some()
 }
 
 #[inline]

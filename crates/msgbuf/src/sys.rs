@@ -9,7 +9,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
-use crate::peer::MapError;
+use crate::errors::MapError;
 
 /// Bytes of the hugepages that are tried.
 pub(crate) const HUGEPAGE: usize = 2 << 20;

@@ -1,7 +1,9 @@
 //! Tests of `regions`: look-ups, ids, descriptions, and readers against a writer.
 
 use super::*;
+use crate::table::{ROWS, row_of};
 use crate::{MsgBuf, Pool, PoolConfig};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn pool(readable: bool) -> Pool {
     let config = PoolConfig {
@@ -40,15 +42,15 @@ fn nothing_has_the_id_of_nothing() {
 }
 
 #[test]
-fn a_slot_of_the_table_is_used_again_under_another_id() {
+fn a_row_of_the_table_is_used_again_under_another_id() {
     let mut pool = pool(false);
     let mut last = alloc(&mut pool, 1).lend().region();
-    let rounds = if cfg!(miri) { 20 } else { SLOTS + 20 };
-    let first = pool.adopt(vec![0]).expect("there is a slot").lend();
+    let rounds = if cfg!(miri) { 20 } else { ROWS + 20 };
+    let first = pool.adopt(vec![0]).expect("there is a row").lend();
     for _ in 0..rounds {
-        let buf = pool.adopt(vec![0]).expect("there is a slot");
+        let buf = pool.adopt(vec![0]).expect("there is a row");
         let id = buf.lend().region();
-        assert_ne!(id.slot(), 0);
+        assert_ne!(row_of(id), 0);
         assert_ne!(id, last);
         last = id;
     }
@@ -124,7 +126,7 @@ fn a_reader_never_sees_a_message_change() {
     let mut pool = pool(true);
     let mut buf = alloc(&mut pool, len);
     let newest = std::sync::Mutex::new(BufRef::EMPTY);
-    let finished = std::sync::atomic::AtomicBool::new(false);
+    let finished = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let (mut seen, mut out) = (0, Vec::new());

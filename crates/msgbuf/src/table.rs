@@ -1,0 +1,104 @@
+//! A table of entries by [`RegionId`], looked up without a lock.
+//!
+//! Invariants: a row with an id points to the living entry of that id. Rows change under their
+//! lock. An id comes back only after 2³² others, so a name never finds a later region in the place
+//! of its own. `region` has the only table, of regions.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::name::RegionId;
+
+/// Ids, and what they name.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    rows: [Row<T>; ROWS],
+    locks: [Mutex<()>; LOCKS],
+    next_id: AtomicU32,
+}
+
+/// One row of the table. The id stands next to the pointer, so that a search for one region never
+/// touches another one that has got its row and that another thread may be about to free.
+#[derive(Debug)]
+struct Row<T> {
+    id: AtomicU32,
+    named: AtomicPtr<T>,
+}
+
+/// Most entries at once.
+pub(crate) const ROWS: usize = 1 << 16;
+/// Locks of the table; two rows in use rarely share one.
+const LOCKS: usize = 64;
+
+impl<T> Table<T> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            rows: [const { Row::vacant() }; ROWS],
+            locks: [const { Mutex::new(()) }; LOCKS],
+            next_id: AtomicU32::new(1),
+        }
+    }
+
+    /// The entry of that id, if there is one.
+    #[inline]
+    pub(crate) fn find(&self, id: RegionId) -> Option<NonNull<T>> {
+        let row = &self.rows[row_of(id)];
+        if row.id.load(Ordering::Acquire) != id.0 {
+            return None;
+        }
+        NonNull::new(row.named.load(Ordering::Relaxed))
+    }
+
+    /// Holds off removal of the entry of that id.
+    pub(crate) fn lock(&self, id: RegionId) -> MutexGuard<'_, ()> {
+        // There is nothing under the lock that a panic could leave half done.
+        self.locks[row_of(id) % LOCKS]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters `it` under a new id, which `set` gets before any other thread can find it; `false` if
+    /// the table is full.
+    pub(crate) fn insert(&self, it: NonNull<T>, set: impl Fn(RegionId)) -> bool {
+        for _ in 0..ROWS {
+            let id = RegionId(self.next_id.fetch_add(1, Ordering::Relaxed));
+            // Row 0 stays empty: it belongs to `RegionId::NONE`.
+            if row_of(id) == 0 {
+                continue;
+            }
+            let _row_is_ours = self.lock(id);
+            let row = &self.rows[row_of(id)];
+            if row.id.load(Ordering::Relaxed) == RegionId::NONE.0 {
+                set(id);
+                row.named.store(it.as_ptr(), Ordering::Relaxed);
+                row.id.store(id.0, Ordering::Release);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes an id out of the table. Afterwards no thread that locks it finds it.
+    pub(crate) fn remove(&self, id: RegionId) {
+        let _no_reader = self.lock(id);
+        self.rows[row_of(id)]
+            .id
+            .store(RegionId::NONE.0, Ordering::Release);
+    }
+}
+
+impl<T> Row<T> {
+    const fn vacant() -> Self {
+        Self {
+            id: AtomicU32::new(RegionId::NONE.0),
+            named: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+}
+
+/// Several ids share a row of the table, never two live ones.
+#[inline]
+pub(crate) const fn row_of(id: RegionId) -> usize {
+    id.0 as usize % ROWS
+}
