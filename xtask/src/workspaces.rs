@@ -1,4 +1,5 @@
-//! The workspaces of this repository. Each stands alone; chores look after all of them.
+//! The workspaces of this repository. Each is complete without the others; xtask serves all of
+//! them.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +20,7 @@ pub(crate) fn of(path: &str) -> &'static str {
     deepest.copied().unwrap_or_default()
 }
 
-/// Cargo's description of one workspace, without its dependencies' dependencies.
+/// Cargo's description of one workspace, without indirect dependencies.
 pub(crate) fn metadata(root: &Path, folder: &str) -> anyhow::Result<Value> {
     let out = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1"])

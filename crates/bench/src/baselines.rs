@@ -1,4 +1,4 @@
-//! The machine without the library: nothing here uses it.
+//! The machine without the library: no code here uses it.
 
 mod cells;
 pub(crate) mod clock;

@@ -1,6 +1,6 @@
-//! The experiments: a file for each, or for two that are alike, and one list. A new experiment is a
+//! The experiments: a file for each, or for two similar ones, and one list. A new experiment is a
 //! file here, with its roles in a folder of that name if they are long, and its line in [`ALL`].
-//! Those that the summary is not taken from belong to the feature `full`.
+//! Experiments outside the summary belong to the feature `full`.
 
 #[cfg(feature = "full")]
 mod bandwidth;

@@ -1,5 +1,4 @@
-//! The dunlin command. Exit codes: 0, it did what was asked; 1, it failed; 2, it was asked for
-//! something that it does not know; 130, Ctrl-C stopped it.
+//! The dunlin command. Exit codes: 0, success; 1, failure; 2, wrong usage; 130, Ctrl-C stopped it.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -89,7 +88,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// True if the command was asked for something that cannot be.
+/// True if the error is one of wrong usage.
 fn is_misuse(error: &anyhow::Error) -> bool {
     #[cfg(feature = "full")]
     if error.is::<dunlin::settings::SettingsError>() {

@@ -1,7 +1,6 @@
-//! A request that cannot be carried out in this way: exit code 2, as for an option that is not
-//! known.
+//! A request that cannot be carried out like this: exit code 2, as for an unknown option.
 
-/// Says what was wrong, and what to do instead.
+/// The error, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Misuse(pub(crate) String);

@@ -1,6 +1,6 @@
-//! `dunlin report`: the rows of experiments as one page that needs nothing else: no scripts, no
-//! network. Each measured figure stands next to its baseline and to the figures of the papers;
-//! missing and doubtful rows are named.
+//! `dunlin report`: the rows of experiments as one page that needs no scripts and no network. Each
+//! measured figure stands next to its baseline and to the figures of the papers; missing and
+//! doubtful rows are named.
 
 mod page;
 mod read;
@@ -61,8 +61,8 @@ pub(crate) struct Args {
 /// A file cannot be read or made; a line of it is no row, and the error has its place; or an
 /// experiment failed, after the page of what was measured so far has been written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    // Faults of the rows are reported before any picture is drawn, and a wrong path for the results
-    // before anything is measured.
+    // Faults of the rows are reported before any picture is drawn, and a wrong output path before
+    // any experiment runs.
     let read = match args.from.is_empty() {
         true => None,
         false => Some(read::all(&args.from)?),

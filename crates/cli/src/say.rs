@@ -1,15 +1,15 @@
-//! Output of commands: to the standard output, whose reader may have seen enough, and about errors.
-//! Used by every command that prints.
+//! Output of commands: to the standard output, whose reader may close it early, and of errors. Used
+//! by every command that prints.
 
 use std::io::{self, Write};
 
 use harness::signal::Interrupted;
 
-/// To the standard output, at once: a reader may wait at the other end of a pipe.
+/// Writes to the standard output at once, because a reader may wait at the other end of a pipe.
 ///
 /// # Errors
-/// [`Interrupted`] if the reader has closed the pipe, as `head` does: that ends a command like
-/// Ctrl-C does, without a word. Otherwise what the system said.
+/// [`Interrupted`] if the reader has closed the pipe, as `head` does: that ends a command silently,
+/// like Ctrl-C. Otherwise the system's error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -18,7 +18,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// An error with its causes, none of which is said twice: some errors name theirs themselves.
+/// An error with its causes, each only once: some errors name their causes themselves.
 pub(crate) fn with_causes(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

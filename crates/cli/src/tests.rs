@@ -1,4 +1,4 @@
-//! Every command that the pages and the help texts show is one that `dunlin` knows.
+//! Every command on the pages and in the help texts is one that `dunlin` knows.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::Args;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// How a command begins on a page, and how the program is called.
+/// The beginnings of commands on a page, and the name of the program.
 const BEGINNINGS: [&str; 4] = [
     "dunlin ",
     "cargo run --release -- ",
@@ -50,7 +50,7 @@ fn shown(page: &str) -> Vec<&str> {
     shown
 }
 
-/// The arguments of a command; `None` for what is none, or stands for several.
+/// The arguments of a command; `None` if the text is no command, or stands for several.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let line = line.trim();
     let line = line.strip_prefix("$ ").unwrap_or(line);
@@ -74,7 +74,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
 /// The error in a command.
 fn refusal(line: &str) -> Option<String> {
     let words = arguments(line)?;
-    // `dunlin sim` in a sentence is a name; what the command needs stands elsewhere.
+    // `dunlin sim` in a sentence is a name; its arguments are given elsewhere.
     let is_name = words.len() == 2;
     let error = Args::try_parse_from(words).err()?;
     let is_fine = match error.kind() {

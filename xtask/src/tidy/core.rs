@@ -1,6 +1,6 @@
 //! The core of an endpoint, which brings each event to its parts (convention 20). Its logic belongs
-//! into these: the number of methods of `Core` and of their files is bounded, and a reader of them
-//! sees all of the ways that an event can take.
+//! in the parts: the number of methods of `Core` and of their files is bounded, and a reader of
+//! them sees all paths that an event can take.
 
 use proc_macro2::{TokenStream, TokenTree};
 
@@ -46,7 +46,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// How many methods of `Core` a file has; `None` if it has no `impl` of it.
+/// The number of methods of `Core` in a file; `None` if it has no `impl` of it.
 fn methods(file: &File) -> Option<usize> {
     let tokens: Vec<TokenTree> = file.text.parse::<TokenStream>().ok()?.into_iter().collect();
     let counts = (0..tokens.len()).filter_map(|at| match &tokens[at..] {

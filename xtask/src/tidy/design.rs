@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The number that each heading of the second level begins with, with its line.
+/// The number at the beginning of each heading of the second level, with its line.
 fn sections_of(text: &str) -> impl Iterator<Item = (&str, usize)> {
     text.lines().zip(1..).filter_map(|(line, number)| {
         let section = line.strip_prefix("## ")?.split(' ').next()?;
@@ -45,8 +45,8 @@ fn sections_of(text: &str) -> impl Iterator<Item = (&str, usize)> {
     })
 }
 
-/// Every section that the prose of the file cites, with the line. A citation may go on in the next
-/// line; in backticks it is an example.
+/// Every section that the prose of the file cites, with the line. A citation may continue on the
+/// next line; in backticks it is an example.
 fn citations(file: &File) -> Vec<(String, usize)> {
     let lines = prose::lines(file);
     let mut words = lines

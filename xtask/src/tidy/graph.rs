@@ -1,5 +1,5 @@
 //! The crates that each crate may depend on (`ARCHITECTURE.md`, "The crate graph"), from `cargo
-//! metadata`, and which crates forbid unsafe code (convention 9).
+//! metadata`, and the crates that forbid unsafe code (convention 9).
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use super::tree::Tree;
 /// One crate of ours.
 struct Rule {
     name: &'static str,
-    /// Which crates of ours it may depend on, in builds and in tests.
+    /// The crates of ours on which it may depend, in builds and in tests.
     may_use: &'static [&'static str],
-    /// Which crates of others it may be built from; `None`: any.
+    /// The foreign crates on which it may depend; `None`: any.
     libraries: Option<&'static [&'static str]>,
-    /// Crates, of ours or of others, that only a program with a feature for them compiles.
+    /// Crates, ours or foreign, that are only compiled for a program with a feature for them.
     optional: &'static [&'static str],
 }
 
@@ -57,12 +57,12 @@ const UNDER_FACE: &[&str] = &[
     "dunlin-local",
 ];
 
-/// Any crate may use it, in its tests alone, and a program that is a test.
+/// Any crate may use it, but only in its tests, and so may a program that is a test.
 const FOR_TESTS: &str = "dunlin-testkit";
 
-/// The crates of ours, with their possible users; a crate that is not in the table is a finding.
+/// Our crates, each with its rule; a crate that is not in the table is a finding.
 const RULES: &[Rule] = &[
-    // What every user compiles has few libraries, so that it compiles soon.
+    // Crates that every user compiles have few libraries, so that they compile quickly.
     Rule {
         libraries: Some(&[]),
         ..rule("dunlin-wire", &[])
@@ -163,7 +163,7 @@ const RULES: &[Rule] = &[
         ..rule("dunlin", UNDER_FACE)
     },
     rule("dunlin-proto-example", &["dunlin"]),
-    // It starts a program of a workspace of its own, which uses `dunlin`.
+    // It starts a program of another workspace, which uses `dunlin`.
     rule("peers", &[]),
     Rule {
         libraries: Some(&[]),
@@ -255,7 +255,7 @@ pub(super) fn check(metadata: &[Value]) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// A crate that a rule names must exist.
+/// Checks that each crate named by a rule exists.
 pub(super) fn check_listed(metadata: &[Value]) -> anyhow::Result<Vec<Finding>> {
     let packages = packages(metadata)?;
     let exists = |name: &str| packages.iter().any(|package| package["name"] == name);
@@ -280,14 +280,14 @@ fn packages(metadata: &[Value]) -> anyhow::Result<Vec<&Value>> {
     Ok(packages)
 }
 
-/// Why `rule`'s crate may not have this dependency.
+/// The reason why `rule`'s crate may not have this dependency.
 fn check_edge(rule: &Rule, dependency: &Value, ours: &[&str]) -> Option<String> {
     let name = dependency["name"].as_str()?;
     let is_test = dependency["kind"] == "dev";
     if name == FOR_TESTS && !rule.may_use.contains(&FOR_TESTS) {
         return (!is_test).then(|| format!("`{}` may use `{name}` in tests alone", rule.name));
     }
-    // Tests of a crate may ask it for its own features.
+    // Tests of a crate may enable its own features.
     if is_test && name == rule.name {
         return None;
     }

@@ -1,5 +1,5 @@
-//! How a Rust file looks from outside: its name, its first line, its length, its line lengths
-//! (conventions 1 to 3).
+//! The outside of a Rust file: its name, its first line, its length, its line lengths (conventions
+//! 1 to 3).
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -7,10 +7,10 @@ use super::tree::{File, Tree};
 /// A file must be shorter than this many lines.
 const FILE_LINES: usize = 500;
 
-/// A line may have this many columns.
+/// Most columns of a line.
 const COLUMNS: usize = 100;
 
-/// Names that say nothing about what a file owns.
+/// Names that do not describe the content of a file.
 const EMPTY_NAMES: [&str; 8] = [
     "utils", "util", "helpers", "helper", "common", "manager", "misc", "stuff",
 ];

@@ -1,11 +1,11 @@
-//! Relative links in Markdown files lead to files that exist, and to headings that these have.
+//! Relative links in Markdown files lead to existing files and headings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::tree::{File, Tree};
 
-/// The name by which a link reaches each heading, by page.
+/// The anchors of each page's headings.
 type Anchors = BTreeMap<String, BTreeSet<String>>;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -29,7 +29,7 @@ pub(super) fn relative(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, target)| is_relative(target))
 }
 
-/// The path from the root that `target` means on the page at `page`.
+/// The path from the root to which `target` leads from the page at `page`.
 pub(super) fn resolve(page: &str, target: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -54,7 +54,7 @@ fn check_page(tree: &Tree, anchors: &Anchors, page: &File) -> Vec<Finding> {
         if !tree.paths.contains(&path) {
             return Some(format!("no file `{target}`"));
         }
-        // Only pages have headings; in other files an anchor is for the program that shows them.
+        // Only pages have headings; in other files the viewer interprets an anchor.
         let has_anchor = anchors.get(&path).is_none_or(|it| it.contains(anchor));
         (!anchor.is_empty() && !has_anchor).then(|| format!("no heading `{target}`"))
     };
@@ -92,8 +92,8 @@ fn is_relative(target: &str) -> bool {
     !target.contains("://") && !target.starts_with("mailto:")
 }
 
-/// The anchors of a page's headings, as forges and mdBook make them: small letters, digits, `_`
-/// and `-`, a `-` for each space, and a number behind those that were there before.
+/// The anchors of a page's headings, as forges and mdBook make them: small letters, digits, `_` and
+/// `-`, a `-` for each space, and a number after those that occurred before.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,5 +1,5 @@
 //! The manifests of all workspaces agree: Cargo keeps lints, profiles, edition and versions of
-//! libraries in each of them, and one that is changed alone would be checked by other rules.
+//! libraries in each of them, so a workspace changed alone would be checked by other rules.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use super::Finding;
 use super::tree::Tree;
 use crate::workspaces::FOLDERS;
 
-/// Sections of a manifest: by its heading, the lines that are no comment.
+/// The sections of a manifest: for each heading, the lines that are not comments.
 type Sections<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 
-/// Sections in which workspaces differ: members, and which folder a crate lies in.
+/// Sections in which workspaces differ: the members, and the folders of crates.
 const OWN: [&str; 2] = ["[workspace]", "[workspace.dependencies]"];
 
-/// Sections that begin so differ as well: the look-ups are measured in one unit alone, Dunlin also
-/// as a user builds it.
+/// Sections with such beginnings differ as well: the look-ups are measured only in one unit, Dunlin
+/// also as a user builds it.
 const MEASURED: [&str; 2] = ["[profile.release", "[profile.lto"];
 
 const DEPENDENCIES: &str = "[workspace.dependencies]";
@@ -64,7 +64,7 @@ fn differences(first: &Sections<'_>, other: &Sections<'_>) -> Vec<String> {
     found
 }
 
-/// Names and lines of the libraries of others that a workspace uses.
+/// Names and lines of the foreign libraries that a workspace uses.
 fn libraries<'a>(sections: &Sections<'a>) -> Vec<(&'a str, &'a str)> {
     let lines = sections.get(DEPENDENCIES).into_iter().flatten();
     let lines = lines.filter(|line| !line.contains("path ="));

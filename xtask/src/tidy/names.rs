@@ -9,7 +9,7 @@ use super::tree::Tree;
 
 const ENDINGS: [&str; 2] = [".rs", ".md"];
 
-/// Names that end like a file and are none of ours.
+/// Names that end like a file name, but are none.
 const OTHERS: [&str; 1] = ["docs.rs"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -36,7 +36,7 @@ fn endings(paths: &BTreeSet<String>) -> BTreeSet<&str> {
     endings
 }
 
-/// The file names in a line. Those with a wildcard or with a variable are none.
+/// The file names in a line, except those with a wildcard or a variable.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./*{}<>:".contains(c);
     let words = line.split(move |c| !is_part(c));

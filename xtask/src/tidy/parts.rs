@@ -2,9 +2,9 @@
 //! question to it, is a method with that name, so a reader finds every change of its state in its
 //! own files.
 //!
-//! In a part, tidy refuses fields that others can see, functions for others that return `&mut`,
-//! and, over all parts, more than a few functions of one line that only get or set a field. A
-//! folder or file becomes a part by a line in [`PARTS`].
+//! In a part, tidy refuses fields that are visible outside it, functions visible outside it that
+//! return `&mut`, and, over all parts, more than a few functions of one line that only get or set a
+//! field. A folder or file becomes a part by a line in [`PARTS`].
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -12,11 +12,11 @@ use super::Finding;
 use super::tokens::{braces, is_punct, is_test};
 use super::tree::{File, Tree};
 
-/// A part, and its types that are no state: plain values, and proofs that borrow.
+/// A part, and its types without state: plain values, and proofs that borrow.
 struct Part {
     /// A file; or a folder without a slash at its end, with the file of its name.
     path: &'static str,
-    /// Types whose fields may be seen and whose methods may return `&mut`.
+    /// Types whose fields may be visible and whose methods may return `&mut`.
     values: &'static [&'static str],
 }
 
@@ -133,7 +133,7 @@ impl Walk<'_> {
             .push(Finding::new(&self.file.path, line, what));
     }
 
-    /// Looks at all items; `is_value`: they are methods of a type that is no state.
+    /// Checks all items; `is_value`: they are methods of a type without state.
     fn stream(&mut self, stream: TokenStream, is_value: bool) {
         let tokens: Vec<TokenTree> = stream.into_iter().collect();
         let mut at = 0;
@@ -204,7 +204,7 @@ impl Walk<'_> {
         };
         let signature = &rest[..body];
         let is_arrow = |pair: &[TokenTree]| is_punct(&pair[0], '-') && is_punct(&pair[1], '>');
-        // Arguments are in a group of their own, so an arrow out here is that of the result.
+        // Arguments are in a group of their own, so an arrow outside groups belongs to the result.
         let result = signature.windows(2).rposition(is_arrow);
         let result = result.map_or(&[][..], |at| &signature[at..]);
         if !is_value && has_mutable(result) {
@@ -238,7 +238,7 @@ fn has_mutable(tokens: &[TokenTree]) -> bool {
     is_here || tokens.iter().any(is_inside)
 }
 
-/// Whether a body is only `self.a.b`, perhaps behind `&`, `&mut` or `*`, or `self.a.b = c;`.
+/// Whether a body is only `self.a.b`, perhaps after `&`, `&mut` or `*`, or `self.a.b = c;`.
 fn plain(body: &Group) -> Option<&'static str> {
     let tokens: Vec<TokenTree> = body.stream().into_iter().collect();
     let is_mark =

@@ -1,10 +1,11 @@
-//! No file names a place of the machine that it was written on: others have no such place.
+//! No file names a path of the machine on which it was written, because other machines have none
+//! like it.
 
 use super::Finding;
 use super::tree::Tree;
 
-/// First parts of absolute paths that exist by accident. Written without their slash, so that
-/// this file passes its own check.
+/// First parts of absolute paths that get into a file by accident. They are written without their
+/// slash, so that this file passes its own check.
 const ACCIDENTS: [&str; 4] = ["work", "tmp", "root", "home"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -23,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// True if `/part` stands in the line as the beginning of a path.
+/// True if `/part` stands in the line at the beginning of a path.
 fn has_absolute(line: &str, part: &str) -> bool {
     line.match_indices(part).any(|(at, _)| {
         let Some(before) = line[..at].strip_suffix('/') else {

@@ -1,12 +1,12 @@
 //! The prose of a file: comments of Rust, and pages, without their blocks of code. Called by the
-//! checks that look at words.
+//! checks of words.
 
 use super::tree::File;
 
 /// A line of prose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Line<'a> {
-    /// From 1.
+    /// Its number, from 1.
     pub(super) number: usize,
     pub(super) text: &'a str,
     /// The first line of a doc comment.
@@ -32,7 +32,7 @@ fn page(text: &str) -> Vec<Line<'_>> {
     text.lines().enumerate().map(line).collect()
 }
 
-/// Leaves out what stands between lines that begin with three backticks.
+/// Drops the lines between two that begin with three backticks.
 fn without_code(lines: Vec<Line<'_>>) -> Vec<Line<'_>> {
     let mut is_code = false;
     let is_prose = |line: &Line<'_>| {
@@ -66,7 +66,7 @@ fn comments(text: &str) -> Vec<Line<'_>> {
     lines
 }
 
-/// Each comment with its place, marks included. Text in literals is none.
+/// Each comment with its place, marks included. Text in literals does not count.
 fn raw_comments(text: &str) -> Vec<(usize, &str)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();

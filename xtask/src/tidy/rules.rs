@@ -89,7 +89,8 @@ fn citations(file: &File) -> Vec<(Id, usize)> {
     cited
 }
 
-/// `to` alone, or everything behind `from` up to it: the end of a range with the same letter.
+/// The ids of a range with the same letter, from the one after `from` to `to`; `to` alone if `from`
+/// is `None`.
 fn expand(from: Option<Id>, to: Id) -> impl Iterator<Item = Id> {
     let first = match from {
         Some((letter, number)) if letter == to.0 && number < to.1 => number + 1,

@@ -1,5 +1,6 @@
-//! Whether the Rust code is that of another revision, but for comments: for commits that claim to
-//! change nothing else. Compares the tokens of every Rust file; doc comments are comments as well.
+//! Compares the Rust code with that of another revision, except for comments: for commits that
+//! claim to change nothing else. It compares the tokens of every Rust file; doc comments count as
+//! comments.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use super::tree::{File, Tree};
 
 /// Finds the differences between the working tree and the revision.
 pub(super) fn check(root: &Path, tree: &Tree, revision: &str) -> anyhow::Result<Vec<Finding>> {
-    // Only the files whose text differs can differ in tokens.
+    // Only files whose text differs can differ in tokens.
     let args = [
         "diff",
         "--name-only",
@@ -98,7 +99,7 @@ fn flatten(stream: TokenStream, into: &mut Vec<(String, usize)>) {
     }
 }
 
-/// How many of the first tokens are a doc comment: `#[doc = "…"]` or `#![doc = "…"]`.
+/// The number of first tokens that form a doc comment: `#[doc = "…"]` or `#![doc = "…"]`.
 fn doc_comment(tokens: &[TokenTree]) -> usize {
     let is = |token: &TokenTree, punct: char| super::tokens::is_punct(token, punct);
     let (group, length) = match tokens {

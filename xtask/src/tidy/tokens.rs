@@ -1,6 +1,6 @@
 //! The tokens of a Rust file: lengths of functions, macros that mark unfinished work, `unwrap()`
-//! outside tests, tests that do not stand in a file of their own (conventions 1, 2, 10). Tokens and
-//! not syntax trees, because bodies of macros count too.
+//! outside tests, tests that are not in a file of their own (conventions 1, 2, 10). It reads tokens
+//! and not syntax trees, because bodies of macros count too.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -10,7 +10,7 @@ use super::tree::{File, Tree};
 /// A function must be shorter than this many lines, from `fn` to its closing brace.
 const FUNCTION_LINES: usize = 70;
 
-/// Macros that say "not finished".
+/// Macros that mean "not finished".
 const UNFINISHED: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

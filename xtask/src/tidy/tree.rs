@@ -1,4 +1,4 @@
-//! The files that the checks look at: everything that git tracks or would track, as text.
+//! The files that the checks read: everything that git tracks or would track, as text.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +22,7 @@ pub(super) struct File {
 }
 
 impl Tree {
-    /// Reads the tree under `root`. Files that are not UTF-8 are known by path alone.
+    /// Reads the tree under `root`. For files that are not UTF-8 it keeps only the path.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
         let out = Command::new("git")
             .args([

@@ -1,9 +1,9 @@
 //! The fastest way known from one process to another on a machine: a ring of cells, each one or
 //! more cache lines, with the sequence number inside the cell. The reader waits on the line that
-//! brings the data, so a message costs one cache miss and not two, as it does with separate head
-//! and tail indices.
+//! brings the data, so a message costs one cache miss, where separate head and tail indices cost
+//! two.
 //!
-//! Messages that wait to be sent, or were taken out, lie in lines of our own, a [`Burst`].
+//! Messages before sending or after receiving lie in lines of our own, a [`Burst`].
 //!
 //! Layout of a lane: one line with the number of cells that the reader has given back, then the
 //! cells. A cell begins with the sequence number of the message in it, from 1; 0 is empty.
@@ -22,13 +22,13 @@ pub(crate) const LINE: usize = 64;
 /// Bytes of the sequence number.
 const SEQUENCE: usize = 8;
 
-/// Processors fetch lines in pairs; what two sides write is kept this far apart.
+/// Processors fetch lines in pairs, so lines that two sides write are this far apart.
 const APART: usize = 2 * LINE;
 
 /// Shape of a lane; both ends must use the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
-    /// How many messages fit; a power of two, at least 8.
+    /// The number of messages that fit; a power of two, at least 8.
     pub(crate) cells: usize,
     /// Bytes of a message, a multiple of 8.
     pub(crate) size: usize,
@@ -51,7 +51,7 @@ impl Shape {
 #[repr(C, align(64))]
 struct Line([u8; LINE]);
 
-/// Messages in lines of our own, each as it lies in a cell.
+/// Messages in lines of our own, each in the layout of a cell.
 pub(crate) struct Burst {
     lines: Vec<Line>,
     shape: Shape,
@@ -59,7 +59,7 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    /// An empty one, with room for some messages.
+    /// An empty burst, with room for some messages.
     pub(crate) fn new(shape: Shape, room: usize) -> Self {
         Self {
             lines: vec![Line([0; LINE]); room * shape.lines()],
@@ -68,12 +68,12 @@ impl Burst {
         }
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// One more message, to be filled. Panics if there is no room.
+    /// Adds a message, to be filled. Panics if there is no room.
     #[inline]
     pub(crate) fn push(&mut self) -> &mut [u8] {
         self.len += 1;
@@ -105,14 +105,14 @@ struct End<'a> {
     memory: PhantomData<&'a Shared>,
 }
 
-/// The end that messages go into.
+/// The end into which messages go.
 pub(crate) struct Writer<'a> {
     end: End<'a>,
     /// Cells that the reader had given back when this end last looked.
     given_back: u64,
 }
 
-/// The end that messages come out of.
+/// The end from which messages come.
 pub(crate) struct Reader<'a> {
     end: End<'a>,
 }
@@ -151,9 +151,9 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Writes all messages of a burst, from the last to the first, and shows them to the reader. It
-    /// waits for the first, so it takes no line away that is still written. False if there is no
-    /// room for all; the burst is as it was then, and empty otherwise.
+    /// Writes all messages of a burst, from the last to the first, and shows them to the reader.
+    /// The reader polls the first, so it takes no line that is still being written. False if there
+    /// is no room for all, with the burst unchanged; otherwise the burst is empty afterwards.
     #[inline]
     pub(crate) fn write_run(&mut self, burst: &mut Burst) -> bool {
         let end = &mut self.end;
@@ -214,8 +214,8 @@ impl<'a> Reader<'a> {
         Some(result)
     }
 
-    /// Takes the messages that are there, at most `most`, out of the lane into a burst that held
-    /// others before. False if there are none. The lines are fetched side by side.
+    /// Takes the messages that have come, at most `most`, out of the lane into a burst, whose old
+    /// messages are lost. False if there are none. The processor fetches their lines in parallel.
     #[inline]
     pub(crate) fn read_run(&mut self, burst: &mut Burst, most: usize) -> bool {
         let end = &mut self.end;
@@ -245,7 +245,8 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> End<'a> {
-    /// Panics if the lane does not lie in the memory: both ends are our own code.
+    /// Makes an end. Panics if the lane does not lie in the memory, because both ends are our own
+    /// code.
     fn new(memory: &'a Shared, offset: usize, shape: Shape) -> Self {
         assert!(
             shape.cells.is_power_of_two() && shape.cells >= 8,
@@ -262,12 +263,12 @@ impl<'a> End<'a> {
         }
     }
 
-    /// The reader is done with all messages before `count`. Giving them back costs the writer a
-    /// miss, so it is done for an eighth of the ring at a time.
+    /// Gives the cells of all messages before `count` back. That costs the writer a miss, so it is
+    /// done for an eighth of the ring at a time.
     #[inline]
     fn give_back(&mut self, count: u64) {
         let eighth = self.shape.cells as u64 / 8;
-        // The number of cells is a power of two, so this says whether a multiple was passed.
+        // The number of cells is a power of two, so this finds whether a multiple was passed.
         if (self.count ^ count) >= eighth {
             self.given_back().store(count, Ordering::Release);
         }

@@ -1,4 +1,4 @@
-//! How fast one core copies memory, inside its second-level cache and beyond.
+//! The rate at which one core copies memory, inside its second-level cache and beyond.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,8 +20,8 @@ const METRICS: [Metric; 1] = [Metric {
     against: Against::Baseline(0),
 }];
 
-/// Copies of `size` bytes, in turn between several pairs of buffers: bytes that are copied again
-/// sooner may still lie in a cache.
+/// Copies of `size` bytes, in turn between several pairs of buffers, because bytes that are copied
+/// again soon may still be in a cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy {
     pub(crate) size: u32,

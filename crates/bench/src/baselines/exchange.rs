@@ -1,11 +1,11 @@
-//! Requests and answers between two processes over bare rings, as many in flight and in such
-//! batches as `rate` has them, and with the same contents: the bound that rates of RPCs over shared
-//! memory are shown against.
+//! Requests and answers between two processes over bare rings, with as many in flight, in the same
+//! batches and with the same contents as in `rate`: the bound for rates of RPCs over shared memory.
 //!
-//! How cells are written decides the rate. The first store to a line that the other processor has
-//! read takes some 100 ns, and all later stores wait for it. So messages are made in lines of our
-//! own, and a burst is written into the ring in one run, from its last cell to its first
-//! ([`Writer::write_run`]); a burst has at most 16 messages, or the two sides would take turns.
+//! The way of writing cells decides the rate. The first store to a line that the other processor
+//! has read takes some 100 ns, and all later stores wait for it. So messages are made in lines of
+//! our own, and a burst is written into the ring in one run, from its last cell to its first
+//! ([`Writer::write_run`]); a burst has at most 16 messages, because otherwise the two sides would
+//! take turns.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -26,16 +26,16 @@ use harness::seat::Seats;
 /// Exchanges requests and answers over two rings.
 pub(crate) const ROLE: Role = Role::new("exchange", run);
 
-/// Requests in flight, as `rate` has them.
+/// Requests in flight, as in `rate`.
 const INFLIGHT: u32 = 60;
 
 /// Most messages that are taken from a ring together.
 const BURST: usize = 16;
 
-/// Messages for which a burst of our own has room: all requests at the beginning.
+/// Number of messages for which our own burst has room: all requests at the beginning.
 const ROOM: usize = 64;
 
-/// Cells of a ring; requests and answers of both sides fit four times.
+/// Cells of a ring: four times the requests and answers of both sides.
 const CELLS: usize = 512;
 
 /// Time before the first answer that counts.
@@ -66,7 +66,7 @@ struct Params {
     memory: String,
     size: u16,
     batch: u32,
-    /// Which end this process has.
+    /// Whether this process has the first end.
     is_first: bool,
     /// It makes requests, and reports the rate of their answers.
     issues: bool,
@@ -160,7 +160,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Issues whole batches, as long as enough requests may be in flight.
+    /// Issues whole batches while enough further requests may be in flight.
     fn issue(&mut self) {
         while self.free >= self.batch {
             for _ in 0..self.batch {
@@ -171,7 +171,7 @@ impl Side<'_> {
         }
     }
 
-    /// Takes what has come, answers, makes requests, and sends all of it.
+    /// Takes the messages that have come, answers, makes requests, and sends all of it.
     #[inline]
     fn turn(&mut self) {
         if !self.reader.read_run(&mut self.incoming, BURST) {
@@ -214,7 +214,7 @@ impl Side<'_> {
                 self.turn();
             }
             let elapsed = begin.elapsed();
-            // On a busy machine the other side may have been away for all of a short span.
+            // On a busy machine the other side may not have run for all of a short span.
             if elapsed >= span && self.answered > before {
                 ensure!(self.wrong.is_none(), "answer {:?} is wrong", self.wrong);
                 return Ok((self.answered - before) as f64 / elapsed.as_secs_f64());
@@ -223,14 +223,14 @@ impl Side<'_> {
     }
 }
 
-/// True of answers: their first word is the complement of a sum of small numbers, and that of a
-/// request is a small number.
+/// Whether a message is an answer: its first word is the complement of a sum of small numbers, and
+/// that of a request is a small number.
 #[inline]
 fn is_answer(message: &[u8]) -> bool {
     work::counter(message).is_some_and(|word| word >> 63 == 1)
 }
 
-/// One of the two processes. After its report it serves on until the parent kills it.
+/// One of the two processes. After its report it serves until the parent kills it.
 ///
 /// # Errors
 /// A wrong answer, or the memory cannot be mapped.
@@ -265,7 +265,7 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
     side.issue();
     side.send();
     if params.issues {
-        // The other process may still be on its way.
+        // The other process may not have started yet.
         while side.answered == 0 {
             side.turn();
         }

@@ -1,5 +1,5 @@
 //! Ping-pong of a packet between two processes, over one lane each way: the baseline of round trips
-//! over shared memory, and what tells in which state the machine is ([`harness::state`]).
+//! over shared memory, and the measure of the machine's state ([`harness::state`]).
 
 use std::fs::File;
 use std::hint;
@@ -21,11 +21,11 @@ pub(crate) const PING: Role = Role::new("shm-ping", ping);
 /// Answers them.
 pub(crate) const ECHO: Role = Role::new("shm-echo", echo);
 
-/// Cells of a lane; one is in use at a time, and a ring touches a new one each time as a transport
-/// would.
+/// Cells of a lane; one is in use at a time, but each round trip touches a new one, as with a
+/// transport.
 const CELLS: usize = 64;
 
-/// Says the client to the server when a game is over; no request begins with it.
+/// Tells the server that a game is over; no request begins with it.
 const OVER: u64 = u64::MAX;
 
 /// Round trips of packets of `size` bytes.
@@ -34,7 +34,7 @@ pub(crate) struct ShmRtt {
     pub(crate) size: u32,
 }
 
-/// Two processes that play whenever they are asked to, and sleep between the games.
+/// Two processes that play when they are asked to, and sleep between the games.
 #[derive(Debug)]
 pub(crate) struct PingPong {
     client: Process,

@@ -1,5 +1,5 @@
 //! Small datagrams through the kernel over loopback, one way, as fast as it takes them: 32 in one
-//! system call, and with segmentation, where the kernel carries many as one up to the socket.
+//! system call; and with segmentation, where the kernel carries many as one up to the socket.
 
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Ping-pong of a datagram through the kernel over loopback, both sides spinning: sendto and a
-//! recvfrom that does not wait.
+//! Ping-pong of a datagram through the kernel over loopback, both sides spinning: `sendto`, and a
+//! `recvfrom` that does not wait.
 
 use std::hint;
 use std::io::{self, ErrorKind};
@@ -20,8 +20,8 @@ pub(crate) const PING: Role = Role::new("udp-ping", ping);
 /// Answers them.
 pub(crate) const ECHO: Role = Role::new("udp-echo", echo);
 
-/// How long the client waits for one answer. Loopback loses nothing when one datagram is under
-/// way, so a lost answer is a failure of the measurement.
+/// How long the client waits for one answer. Loopback does not lose a lone datagram, so a lost
+/// answer is a failure of the measurement.
 const LOST: Duration = Duration::from_secs(2);
 
 /// Polls between two looks at the time.

@@ -27,7 +27,7 @@ pub(crate) const ECHO: Role = Role::new("wake-echo", echo);
 /// Bytes of a packet.
 const SIZE: usize = 32;
 
-/// A lane each way, and behind them the word that the server sleeps on.
+/// A lane each way, and after them the word on which the server sleeps.
 const SHAPE: Shape = Shape {
     cells: 8,
     size: SIZE,
@@ -36,7 +36,7 @@ const SHAPE: Shape = Shape {
 /// Bytes of the shared memory.
 const MEMORY: usize = 2 * SHAPE.bytes() + LINE;
 
-/// Longer silences change nothing for a process that sleeps.
+/// A longer silence makes no difference to a sleeping process.
 const LONGEST: Duration = Duration::from_secs(1);
 
 const METRICS: [Metric; 1] = [Metric {
@@ -60,7 +60,7 @@ struct Params {
     samples: u32,
 }
 
-/// Where the server is.
+/// The medium on which the server waits.
 #[derive(Clone, Serialize, Deserialize)]
 enum Medium {
     Memory(String),
@@ -168,7 +168,7 @@ fn ping_memory(name: &str, params: &Params) -> anyhow::Result<f64> {
     })
 }
 
-/// The word that the server sleeps on.
+/// The word on which the server sleeps.
 fn bell(memory: &Shared) -> &AtomicU32 {
     // SAFETY: the offset lies inside the mapping on a cache line behind both lanes; both
     // processes use these bytes as an atomic alone.
@@ -204,7 +204,7 @@ fn ping_udp(server: SocketAddr, params: &Params) -> anyhow::Result<f64> {
     })
 }
 
-/// One trip that does not count, then one after each silence; their median in ns.
+/// The median in ns of one trip after each silence; a first trip does not count.
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds of a trip are far below 2^53"

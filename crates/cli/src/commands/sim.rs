@@ -54,7 +54,7 @@ pub(crate) struct Args {
     pcap: Option<PathBuf>,
 }
 
-/// Runs the scenario that was asked for.
+/// Runs the chosen scenario.
 ///
 /// # Errors
 /// [`signal::Interrupted`], after the results so far have been written; or an error in the file or
@@ -130,7 +130,7 @@ fn check_memory(source: &Source, variant: &Variant) -> anyhow::Result<()> {
     Err(source.blame(&Wrong::new("network.hosts", what), &[]))
 }
 
-/// Bytes that the system can still give out; `None` where it does not say.
+/// Bytes of memory that the system still has; `None` if it does not report them.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text

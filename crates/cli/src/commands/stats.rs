@@ -1,5 +1,5 @@
-//! `dunlin stats`: what a running process counts and measures, read from the memory file in which
-//! it shows that (`dunlin_insight`), without asking it.
+//! `dunlin stats`: the counters and times of a running process, read from the memory file in which
+//! it publishes them (`dunlin_insight`), without asking it.
 
 mod columns;
 mod json;
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     all: bool,
 }
 
-/// Shows what was asked for.
+/// Shows the chosen processes.
 ///
 /// # Errors
 /// There is no such process, or it cannot be read; [`signal::Interrupted`] after Ctrl-C.
@@ -89,14 +89,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// Every process that can be looked at.
+/// Lists every process that this user may read.
 fn list(as_json: bool) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for found in dunlin_insight::all() {
         let mut file = found.file;
         match dunlin_insight::Snapshot::read(&mut file) {
             Ok(snapshot) => rows.push((found.pid, snapshot)),
-            // It may have ended meanwhile.
+            // It may have ended by now.
             Err(_) if !found.path.exists() => {}
             Err(error) => eprintln!("dunlin: process {}: {error}", found.pid),
         }

@@ -1,5 +1,5 @@
 //! `dunlin top`: a running process on the terminal, refreshed: endpoints, their rates and times,
-//! the busiest sessions, and what is dropped and why (design §11).
+//! the busiest sessions, and drops with their reasons (design §11).
 
 mod model;
 mod view;
@@ -41,10 +41,10 @@ pub(crate) struct Args {
     interval: Duration,
 }
 
-/// The request that a key stands for.
+/// The request for which a key stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wish {
-    /// Something was changed: draw.
+    /// Draw again after a change.
     Draw,
     /// End.
     Quit,
@@ -52,10 +52,10 @@ enum Wish {
     Interrupt,
 }
 
-/// Shows a process until it was enough.
+/// Shows a process until the user ends it.
 ///
 /// # Errors
-/// There is no terminal ([`Misuse`]), or the process cannot be looked at or has ended.
+/// There is no terminal ([`Misuse`]), or the process cannot be read or has ended.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         let what =
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     outcome
 }
 
-/// The process that is meant when none is named.
+/// The process that is shown if none is named.
 fn only_process() -> anyhow::Result<Target> {
     let mut pids: Vec<u32> = dunlin_insight::all()
         .iter()

@@ -1,4 +1,4 @@
-//! The page: head, key figures, a section for each experiment that has rows, and what has none.
+//! The page: head, key figures, a section for each experiment with rows, and a list of the others.
 
 mod figures;
 mod tables;
@@ -11,7 +11,7 @@ use harness::draw::{self, escape};
 use harness::machine::Origin;
 use harness::row::Row;
 
-/// The looks of the page around the charts.
+/// The style of the page around the charts.
 const STYLE: &str = include_str!("page/page.css");
 
 /// A part of the page: an experiment that has a section.
@@ -158,7 +158,7 @@ impl Part {
     }
 }
 
-/// Parts that the page does not have, and unexpected events.
+/// A list of missing parts, and of unexpected events.
 fn notes(out: &mut String, missing: &[Part], alarms: &[String]) {
     if !missing.is_empty() {
         *out += "<section id=\"missing\">\n<h2>Not measured</h2>\n<p>There are no rows of these \
@@ -178,7 +178,7 @@ fn notes(out: &mut String, missing: &[Part], alarms: &[String]) {
     }
 }
 
-/// A number of things.
+/// A count with its noun.
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,5 +1,4 @@
-//! Rows from files of JSON lines. Whatever is wrong with a line is said with file and line; empty
-//! lines are passed over.
+//! Rows from files of JSON lines. An error in a line names file and line; empty lines are ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use dunlin_bench::experiments;
 use harness::machine::FORMAT;
 use harness::row::Row;
 
-/// Bytes of a file of rows; all experiments together make less than one.
+/// Most bytes of a file of rows; all experiments together make less than one megabyte.
 const LARGEST: u64 = 256 << 20;
 
 /// All rows of all files.
@@ -102,7 +101,7 @@ fn row(line: &str) -> anyhow::Result<Row> {
     Ok(row)
 }
 
-/// An error without its line, which is always the first.
+/// An error without its line number, which is always 1.
 fn of(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let end = text.rfind(" at line ").unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Lines that are no rows are refused with their place, and the page says what it has.
+//! Lines that are no rows are refused with their place, and the page describes its content.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn sample() -> Row {
     }
 }
 
-/// A file with these lines, and what reading it says.
+/// A file with these lines, and the result of reading it.
 fn read_lines(name: &str, lines: &[&str]) -> (PathBuf, Result<Vec<Row>, String>) {
     let path = std::env::temp_dir().join(format!("dunlin-{}-{name}", std::process::id()));
     std::fs::write(&path, lines.join("\n")).unwrap();
@@ -158,7 +158,7 @@ fn published_figures_have_names_that_people_read() {
     let all = || experiments::ALL.iter().flat_map(|it| it.published);
     for it in all() {
         let label = it.label();
-        // Those of rows have underscores; so do the names of what `factors` switches off.
+        // Metrics of rows have underscores; so do the names of the factors in `factors`.
         assert!(!label.starts_with(it.metric), "{label}");
     }
     let labels: Vec<String> = all().map(|it| it.label()).collect();

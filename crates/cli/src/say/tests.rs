@@ -1,4 +1,4 @@
-//! Causes are said once.
+//! Each cause is printed once.
 
 use anyhow::Context;
 

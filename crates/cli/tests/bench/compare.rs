@@ -1,5 +1,5 @@
-//! `bench compare` as a user runs it: this build beside itself and beside small programs, and what
-//! is said when one of these does not do as it should.
+//! `bench compare` as a user runs it: this build against itself and against small programs, and the
+//! messages about programs that fail.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,7 @@ const ANSWER: &str = r#"{"figures":[{"metric":"rtt_p50","unit":"ns","value":1}]}
 /// A peer that runs this script.
 fn peer(name: &str, script: &str) -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("peer-{name}"));
-    // The file is renamed into place: one that is open for writing cannot be run.
+    // The file is renamed into place, because a file that is open for writing cannot be run.
     let new = path.with_extension("new");
     fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();

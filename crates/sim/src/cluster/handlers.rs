@@ -21,7 +21,8 @@ pub(super) type Endpoint = Rpc<SimTransport, SimClock, App>;
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedPanic;
 
-/// `room`: bytes of the largest answer that batch and background handlers must give.
+/// Registers all handlers. `room`: bytes of the largest answer that batch and background handlers
+/// must give.
 pub(super) fn register(rpc: &mut Endpoint, shared: &Shared, port: PortId, room: usize) {
     rpc.on(Kind::Echo.req_type(), on_echo);
     rpc.on(Kind::Nested.req_type(), on_nested);

@@ -68,7 +68,7 @@ fn one_way_is_no_circle() {
     assert_eq!(found, Vec::<String>::new());
 }
 
-/// A module within a file is part of the file, and what it takes from there is the file's own.
+/// A module within a file is part of the file, so its names count as the file's own.
 #[test]
 fn a_module_within_a_file_takes_its_names_from_that_file() {
     let with = |inner: &str| {
@@ -86,7 +86,7 @@ fn a_module_within_a_file_takes_its_names_from_that_file() {
     }
 }
 
-/// That an item is seen in a module is no need of that.
+/// A path that only limits a visibility is not a use of that module.
 #[test]
 fn a_visibility_is_no_use() {
     let with = |item: &str| {

@@ -15,22 +15,22 @@ const DEPTH: usize = 8;
 pub(super) struct Module {
     /// The file's path from the root of the workspace.
     pub(super) file: String,
-    /// Its names from the root of the crate, which has none.
+    /// Its module names from the root of the crate, which itself has none.
     pub(super) path: Vec<String>,
     /// Every path that it uses, as it is written.
     pub(super) uses: Vec<Vec<String>>,
-    /// Names that a `use` brings in, and their paths.
+    /// Names that a `use` introduces, and their paths.
     names: BTreeMap<String, Vec<String>>,
-    /// How many modules within the file are being read, one in the other.
+    /// The nesting depth of the modules within the file that are being read.
     depth: usize,
 }
 
 impl Module {
-    /// A file of the crate whose source folder this is; `None` for others.
+    /// Reads a file of the crate with this source folder; `None` for other files.
     pub(super) fn read(root: &str, file: &File) -> Option<Self> {
         let inside = file.path.strip_prefix(root)?.strip_prefix('/')?;
         let inside = inside.strip_suffix(".rs")?;
-        // A program of its own.
+        // A program of its own, with other module paths.
         if inside.starts_with("bin/") {
             return None;
         }
@@ -64,7 +64,7 @@ impl Module {
                 self.tree(&rest[1..end], &[]);
                 at += end;
             } else if is_word(&rest[0], "pub") {
-                // `in` names where an item is seen, and needs nothing of that.
+                // `in` limits the visibility of an item, and needs nothing of that module.
                 at += 1 + usize::from(rest.get(1).is_some_and(is_reach));
             } else if let Some(body) = module_body(rest) {
                 self.depth += 1;
@@ -124,7 +124,7 @@ impl Module {
         }
     }
 
-    /// A path of a module within the file, as the file itself would write it.
+    /// A path in a module within the file, in the form that the file itself would write.
     fn outside(&self, mut path: Vec<String>) -> Vec<String> {
         let leading = path.iter().take_while(|word| *word == "super").count();
         path.drain(..leading.min(self.depth));
@@ -153,7 +153,7 @@ impl Module {
     }
 }
 
-/// Whether `#[cfg(test)]` and the like.
+/// Whether these tokens are `#[cfg(test)]` or similar.
 fn is_for_tests(tokens: &[TokenTree]) -> bool {
     let [hash, TokenTree::Group(group), ..] = tokens else {
         return false;
@@ -183,7 +183,7 @@ fn item_length(tokens: &[TokenTree]) -> usize {
         .map_or(tokens.len(), |end| end + 1)
 }
 
-/// `(crate)`, `(in crate::one)` and the like, which say how far a `pub` goes; a tuple is none.
+/// Whether this is `(crate)`, `(in crate::one)` or similar, which limits a `pub`; a tuple is not.
 fn is_reach(token: &TokenTree) -> bool {
     let TokenTree::Group(group) = token else {
         return false;
@@ -197,8 +197,8 @@ fn is_word(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(found) if found == word)
 }
 
-/// The file in which what `path` names is defined, as seen from a module; `None`: in another crate.
-/// Re-exports are followed.
+/// The file that defines the item at `path`, as seen from a module; `None`: another crate does. It
+/// follows re-exports.
 pub(super) fn resolve<'a>(
     modules: &BTreeMap<&[String], &'a Module>,
     from: &'a Module,

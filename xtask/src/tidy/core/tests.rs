@@ -1,4 +1,4 @@
-//! A `Core` within its limits passes; one with a method, a file or a place too many is found.
+//! A `Core` within its limits passes; one with too many methods, files or places is found.
 
 use super::*;
 

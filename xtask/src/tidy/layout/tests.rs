@@ -1,4 +1,4 @@
-//! Every check of the layout sees its bad example, and passes the limit itself.
+//! Every check of the layout finds its bad example, and passes the limit itself.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! State that leaves its part is found; values and proofs may be open.
+//! State that is visible outside its part is found; values and proofs may be visible.
 
 use super::{Part, Tree, check_parts};
 

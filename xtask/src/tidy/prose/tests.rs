@@ -1,4 +1,4 @@
-//! Comments are told from text that only looks like one.
+//! Comments are found, and text that only looks like one is not.
 
 use super::super::tree::File;
 use super::lines;

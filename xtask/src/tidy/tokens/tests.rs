@@ -1,4 +1,4 @@
-//! Every check of the tokens sees its bad example, inside macros too, and nothing in strings.
+//! Every check of the tokens finds its bad example, inside macros too, and nothing in strings.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A lane delivers every message once and in order, never more than fit, at every cell size.
+//! A lane delivers every message once and in order, and never more than fit, at every cell size.
 
 use super::*;
 use crate::baselines::sys;
@@ -74,7 +74,7 @@ fn runs_cross_threads_whole_and_in_order() {
     };
     let (_file, name) = sys::create_shared(shape.bytes()).unwrap();
     const RUNS: u64 = 3_000;
-    // Of one to seven messages, in turns.
+    // Runs of one to seven messages, in turns.
     let len = |run: u64| run % 7 + 1;
     std::thread::scope(|scope| {
         scope.spawn(|| {

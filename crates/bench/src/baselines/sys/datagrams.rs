@@ -9,10 +9,10 @@ use std::{io, mem};
 
 use super::checked;
 
-/// A fixed number of equally large buffers, and the headers that the system wants for them.
+/// A fixed number of equally large buffers, and the headers that the system needs for them.
 ///
-/// `headers[i]` points to `vectors[i]`, which points into `bytes`, and to `peer`: none of the
-/// four is touched after `new`, so the pointers stay good when the value moves.
+/// `headers[i]` points to `vectors[i]`, which points into `bytes`, and to `peer`: none of the four
+/// is reallocated after `new`, so the pointers stay valid when the value moves.
 pub(crate) struct Datagrams {
     headers: Box<[libc::mmsghdr]>,
     _vectors: Box<[libc::iovec]>,
@@ -52,7 +52,7 @@ impl Datagrams {
         }
     }
 
-    /// All buffers, one behind the other.
+    /// All buffers, one after the other.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
@@ -74,7 +74,8 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Takes what has arrived, without waiting; returns how many buffers that filled.
+    /// Takes the datagrams that have arrived, without waiting; returns the number of filled
+    /// buffers.
     ///
     /// # Errors
     /// The system refuses.
@@ -99,7 +100,7 @@ impl Datagrams {
     }
 }
 
-/// Everything written to the socket in one go is cut into datagrams of `size` bytes.
+/// Has the kernel cut each write to the socket into datagrams of `size` bytes.
 ///
 /// # Errors
 /// The kernel is older than 4.18.
@@ -107,7 +108,7 @@ pub fn set_segment_size(socket: &UdpSocket, size: u16) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, size.into())
 }
 
-/// Datagrams of one size that follow each other are received as one.
+/// Has the kernel deliver consecutive datagrams of one size as one.
 ///
 /// # Errors
 /// The kernel is older than 5.0.
@@ -115,7 +116,7 @@ pub fn set_gro(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
-/// The socket may hold this many unread bytes; the system may grant fewer.
+/// Allows the socket this many unread bytes; the system may grant fewer.
 ///
 /// # Errors
 /// The system refuses.
@@ -123,8 +124,8 @@ pub(crate) fn set_receive_buffer(socket: &UdpSocket, bytes: libc::c_int) -> io::
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)
 }
 
-/// The stream may hold this many bytes in each direction, of which the system no longer chooses
-/// how many there are; it may grant fewer.
+/// Allows the stream this many bytes in each direction, instead of letting the system choose; it
+/// may grant fewer.
 ///
 /// # Errors
 /// The system refuses.

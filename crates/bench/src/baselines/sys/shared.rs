@@ -8,8 +8,8 @@ use std::ptr::{self, NonNull};
 
 use super::checked;
 
-/// Makes `len` bytes of zeroed shared memory, and says under which name other processes of the
-/// same user can open it, as long as the file stays open here.
+/// Makes `len` bytes of zeroed shared memory; also returns the name by which other processes of the
+/// same user can open it while the file stays open here.
 ///
 /// # Errors
 /// The system has no memory to give.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::plot;
 pub(super) use harness::output::Target;
 
-/// Opened before the first run, so that a wrong path costs no waiting.
+/// The outputs, opened before the first run, so that a wrong path shows at once.
 pub(super) struct Output {
     json: Option<Box<dyn Write>>,
     /// The standard output is for JSON.
@@ -40,7 +40,7 @@ impl Output {
         })
     }
 
-    /// Writes a run, as soon as it is there.
+    /// Writes a run as soon as it has ended.
     ///
     /// # Errors
     /// The reader closed the other end, or the disk is full.

@@ -1,4 +1,4 @@
-//! Frames as Wireshark reads them: a pcap file with times in nanoseconds. The simulator's frames
+//! Frames in a form for Wireshark: a pcap file with times in nanoseconds. The simulator's frames
 //! have no headers of lower layers, so each gets an Ethernet, an IP and a UDP header with its
 //! sender and its receiver: endpoint 258 has the address 10.0.1.2. A frame with a congestion mark
 //! has it in the IP header.
@@ -14,10 +14,10 @@ use crate::commands::headers;
 
 /// Times are in nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
-/// Bytes of a frame that are kept, which is all of any frame.
+/// Most bytes of a frame that are kept: more than any frame has.
 const LONGEST: u32 = 65_535;
 
-/// A file that frames are written to.
+/// A file to which frames are written.
 pub(crate) struct Capture {
     out: BufWriter<File>,
     failed: Rc<Cell<bool>>,
@@ -39,7 +39,7 @@ impl Capture {
         Ok(Self { out, failed })
     }
 
-    /// Becomes true when a frame could not be written.
+    /// A flag that becomes true when a frame could not be written.
     pub(super) fn failed(&self) -> Rc<Cell<bool>> {
         Rc::clone(&self.failed)
     }
@@ -68,7 +68,7 @@ fn record(frame: &Captured<'_>) -> Vec<u8> {
     out
 }
 
-/// 10.0.0.0 and the number of the endpoint.
+/// The address of an endpoint: 10.0.0.0 plus its number.
 fn address(port: usize) -> [u8; 4] {
     let [_, a, b, c] = u32::try_from(port).unwrap_or(u32::MAX).to_be_bytes();
     [10, a, b, c]

@@ -4,7 +4,7 @@ use dunlin_scenario::{Done, micros, title};
 use dunlin_sim::scenario::Point;
 use harness::draw::{self, Axis, Chart, Kind, Line, Picture, Scale};
 
-/// One chart: what it is called, its unit, and what it shows of a point.
+/// One chart: its name, its unit, and its value for a point.
 type Kept = (&'static str, &'static str, fn(&Point) -> f64);
 
 const CHARTS: [Kept; 2] = [

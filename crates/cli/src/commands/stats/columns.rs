@@ -1,12 +1,13 @@
-//! Tables of text, and numbers for people.
+//! Tables of text, and numbers in a readable form.
 
 use std::fmt::Write;
 
-/// Rows of cells that stand below each other.
+/// Rows of cells in columns.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     rows: Vec<Vec<String>>,
-    /// Columns from the left that hold words; the others hold numbers and stand at the right.
+    /// Number of columns from the left that hold words; the others hold numbers and are aligned to
+    /// the right.
     words: usize,
 }
 
@@ -51,7 +52,7 @@ impl Columns {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with its thousands separated.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -64,13 +65,13 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// Nanoseconds with three digits and the unit that fits.
+/// Nanoseconds with three digits and a fitting unit.
 pub(crate) fn time(ns: u64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     if ns == 0 {
         return "-".into();
     }
-    // Three digits are shown of 53 bits.
+    // A float has 53 bits, and three digits are shown.
     let ns = ns as f64;
     let unit = UNITS.iter().find(|(unit, _)| ns >= *unit);
     let (unit, name) = unit.unwrap_or(&(1.0, "ns"));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::rates::Between;
 
-/// Everything that a process shows.
+/// All values of a process.
 pub(super) fn line(snapshot: &Snapshot) -> String {
     let endpoints: Vec<Value> = snapshot.endpoints.iter().map(endpoint).collect();
     let mut object = head(snapshot);
@@ -14,7 +14,7 @@ pub(super) fn line(snapshot: &Snapshot) -> String {
     format!("{}\n", Value::from(object))
 }
 
-/// A process in the list of all.
+/// The entry of a process in the list of all.
 pub(super) fn summary(pid: u32, snapshot: &Snapshot) -> String {
     let mut object = head(snapshot);
     object.insert("pid".into(), pid.into());
@@ -72,7 +72,7 @@ fn endpoint(endpoint: &Endpoint) -> Value {
     })
 }
 
-/// Its numbers, and where its other side is as far as that is known.
+/// The numbers of a session, and the place of its peer as far as it is known.
 fn session(row: &SessionRow) -> Value {
     let mut object = values(&row.numbers);
     object["peer_nexus"] = row.place.nexus.map(|nexus| nexus.to_string()).into();

@@ -1,14 +1,14 @@
 //! Readings in the text format of Prometheus: every counter as a counter, every histogram with
 //! buckets at powers of two, in seconds.
 //!
-//! Names that the process shows are letters, digits and `_` (the reader refuses others), so they
-//! are valid behind the prefix.
+//! Names of a process's values are letters, digits and `_` (the reader refuses others), so they are
+//! valid after the prefix.
 
 use std::fmt::Write;
 
 use dunlin_insight::{Endpoint, Group, Histogram, Snapshot};
 
-/// The groups of an endpoint, with what stands in their metrics' names.
+/// The groups of an endpoint, with the text for their metrics' names.
 const COUNTED: [(Group, &str, &str); 2] = [
     (Group::Counters, "", "Events at an endpoint since its start"),
     (
@@ -18,7 +18,7 @@ const COUNTED: [(Group, &str, &str); 2] = [
     ),
 ];
 
-/// All of it. The samples of a metric stand together, as the format wants it.
+/// The whole text. The samples of a metric are adjacent, as the format requires.
 pub(super) fn render(snapshots: &[Snapshot]) -> String {
     let mut text = String::new();
     let all: Vec<(&Snapshot, &Endpoint)> = snapshots
@@ -110,7 +110,7 @@ fn sample(text: &mut String, metric: &str, labels: &str, value: u64) {
     let _ = writeln!(text, "{metric}{{{labels}}} {value}");
 }
 
-/// Every bucket, so that they are the same in every reading, and that of infinity.
+/// Writes every bucket, so that all readings have the same ones, and the one for infinity.
 fn histogram(text: &mut String, metric: &str, labels: &str, times: &Histogram) {
     let count = times.count();
     for (up_to, seen) in times.up_to_powers_of_two() {

@@ -7,7 +7,7 @@ use super::columns::{Columns, rate, time};
 /// An endpoint at two moments.
 #[derive(Clone, Debug)]
 pub(crate) struct Between<'a> {
-    /// Of which process.
+    /// The process.
     pub(crate) pid: u64,
     before: Option<&'a Endpoint>,
     /// The later moment.
@@ -17,7 +17,7 @@ pub(crate) struct Between<'a> {
 /// Lines between two headings.
 const PAGE: u64 = 20;
 
-/// Every endpoint of the later readings, with its earlier self if there is one.
+/// Every endpoint of the later readings, with the earlier reading of it if there is one.
 pub(crate) fn all_between<'a>(before: &'a [Snapshot], after: &'a [Snapshot]) -> Vec<Between<'a>> {
     let mut all = Vec::new();
     for snapshot in after {
@@ -36,14 +36,14 @@ pub(crate) fn all_between<'a>(before: &'a [Snapshot], after: &'a [Snapshot]) -> 
 }
 
 impl Between<'_> {
-    /// Seconds between both, on the endpoint's clock; 0 if it has not run meanwhile.
+    /// Seconds between both, on the endpoint's clock; 0 if it has not run in between.
     pub(crate) fn seconds(&self) -> f64 {
         let before = self.before.map_or(0, |before| before.clock_ns);
         // An interval has far fewer than 2^52 nanoseconds.
         self.after.clock_ns.saturating_sub(before) as f64 / 1e9
     }
 
-    /// By how much a number grew.
+    /// The growth of a number.
     pub(crate) fn growth(&self, group: Group, name: &str) -> u64 {
         let before = self
             .before
@@ -51,12 +51,12 @@ impl Between<'_> {
         self.after.group(group).get(name).saturating_sub(before)
     }
 
-    /// The same for a second.
+    /// The growth of a number per second.
     pub(crate) fn rate(&self, group: Group, name: &str) -> f64 {
         self.per_second(self.growth(group, name))
     }
 
-    /// All drops in a second.
+    /// The growth of all drops per second.
     pub(crate) fn drops(&self) -> f64 {
         let before = self.before.map_or(0, |before| before.drops.total());
         self.per_second(self.after.drops.total().saturating_sub(before))
@@ -79,7 +79,8 @@ impl Between<'_> {
     }
 }
 
-/// One line for each endpoint; headings now and then. `shown`: how often lines were shown before.
+/// One line for each endpoint, with headings now and then. `shown`: the number of intervals shown
+/// before.
 pub(super) fn lines(between: &[Between<'_>], shown: u64) -> String {
     let headings = [
         "endpoint",

@@ -1,4 +1,4 @@
-//! One reading of a process as tables for people.
+//! One reading of a process as readable tables.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use dunlin_insight::{Endpoint, SessionRow, Snapshot, Values, Whereabouts};
 
 use super::columns::{Columns, count, rate, time};
 
-/// Everything that a process shows. `all`: counters that are 0 as well.
+/// All values of a process. `all`: also counters that are 0.
 pub(super) fn render(snapshot: &Snapshot, all: bool) -> String {
     let mut text = format!(
         "process {} ({}), nexus at {}, dunlin {}, up {}\n",
@@ -61,7 +61,7 @@ pub(super) fn list(snapshots: &[(u32, Snapshot)]) -> String {
     columns.render("")
 }
 
-/// When the process wrote last.
+/// When the process last published.
 fn newest(snapshot: &Snapshot) -> u64 {
     let written = snapshot
         .endpoints
@@ -159,7 +159,7 @@ pub(crate) fn session_cells(session: &SessionRow) -> Vec<String> {
         .collect()
 }
 
-/// The address of a nexus, and the index of its endpoint behind a slash, if they are known.
+/// The address of a nexus and, after a slash, the index of its endpoint, if they are known.
 fn place(place: &Whereabouts) -> String {
     let nexus = place.nexus.map_or("?".into(), |nexus| nexus.to_string());
     match place.endpoint {

@@ -1,4 +1,4 @@
-//! Whose counters are to be shown, and how they are had.
+//! The process whose counters are shown, and the way to read them.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::{Context, anyhow, bail};
 use dunlin_insight::{Found, ReadError, Remote, Snapshot};
 
-/// Whose.
+/// The process, as the user names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// A process of this host.
@@ -24,21 +24,21 @@ pub(crate) enum Opened {
     Process {
         /// Its number.
         pid: u32,
-        /// A file for each.
+        /// A file for each nexus.
         files: Vec<Found>,
     },
     /// A process anywhere.
     Address {
-        /// Where its nexus listens.
+        /// The address of its nexus.
         address: String,
         /// Its number and its start, once it has answered.
         known: Option<(u64, u64)>,
     },
     /// The saved snapshot.
     Saved {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// The same, open.
+        /// The open file.
         file: File,
     },
 }
@@ -66,7 +66,7 @@ impl FromStr for Target {
 
 impl Opened {
     /// # Errors
-    /// It is not there, or may not be looked at.
+    /// It does not exist, or this user may not read it.
     pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
         Ok(match target {
             Target::Process(pid) => Self::Process {
@@ -84,14 +84,14 @@ impl Opened {
         })
     }
 
-    /// The memory file now, one snapshot for each nexus.
+    /// Reads the memory files now: one snapshot for each nexus.
     ///
     /// # Errors
-    /// It cannot be understood, or the process has ended.
+    /// It cannot be read, or the process has ended.
     pub(crate) fn read(&mut self) -> anyhow::Result<Vec<Snapshot>> {
         match self {
             Self::Process { pid, files } => {
-                // The file outlives its process as long as it is open here.
+                // A file lives on after its process while it is open here.
                 files.retain(|found| found.path.exists());
                 if files.is_empty() {
                     bail!("process {pid} has ended");
@@ -104,7 +104,7 @@ impl Opened {
             }
             Self::Address { address, known } => Ok(vec![read_remote(address, known)?]),
             Self::Saved { path, file } => {
-                // It may lie with a process that has ended meanwhile, as open files do.
+                // The path may belong to a process that has ended, as paths of open files do.
                 if !path.exists() {
                     bail!("{} is gone", path.display());
                 }
@@ -131,7 +131,8 @@ fn read_remote(address: &str, known: &mut Option<(u64, u64)>) -> anyhow::Result<
     })?;
     let now = (snapshot.pid, snapshot.started_ns);
     match known.replace(now) {
-        // Its counters began anew: growth since the last reading would be of nothing.
+        // This is another process, with counters from zero, so growth since the last reading has no
+        // meaning.
         Some(before) if before != now => bail!(
             "process {} at {address} has ended; process {} listens there now",
             before.0,

@@ -6,7 +6,7 @@ use dunlin_insight::{Group, SessionRow, Snapshot};
 
 use crate::commands::stats::{Between, all_between};
 
-/// Rates that are remembered for the picture.
+/// Rates that are kept for the picture.
 const HISTORY: usize = 240;
 
 /// The orders of endpoints.
@@ -21,13 +21,13 @@ pub(super) enum Table {
     Sessions,
 }
 
-/// Everything that a picture is made of.
+/// All values behind a picture.
 #[derive(Debug)]
 pub(super) struct Model {
     before: Vec<Snapshot>,
     /// The latest reading.
     pub(super) after: Vec<Snapshot>,
-    /// The picture stays as it is.
+    /// New readings do not change the picture.
     pub(super) held: bool,
     /// The table that keys act on.
     pub(super) table: Table,
@@ -56,14 +56,14 @@ impl Model {
         }
     }
 
-    /// The next reading.
+    /// Takes the next reading.
     pub(super) fn take(&mut self, reading: Vec<Snapshot>) {
         self.before = std::mem::replace(&mut self.after, reading);
         let rate: f64 = self.endpoints().iter().map(requests).sum();
         if self.history.len() == HISTORY {
             self.history.pop_front();
         }
-        // Fewer than 2^53 requests a second.
+        // There are fewer than 2^53 requests a second.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -81,7 +81,7 @@ impl Model {
         let key = |endpoint: &Between<'_>| match self.orders[0] {
             1 => requests(endpoint),
             2 => endpoint.drops(),
-            // Nanoseconds of far fewer than 2^53.
+            // The nanoseconds are far fewer than 2^53.
             3 => endpoint.histogram("call").quantile(0.99) as f64,
             // The lowest index first.
             _ => -(endpoint.after.index as f64),

@@ -1,4 +1,4 @@
-//! Pictures on a terminal in memory, and what the keys do to them.
+//! Pictures on a terminal in memory, and the effects of keys.
 
 use dunlin::{Nexus, Rpc, Shm};
 use dunlin_insight::Snapshot;

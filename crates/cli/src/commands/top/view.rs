@@ -1,5 +1,5 @@
-//! How `top` looks: a line about the process, the endpoints, the sessions of the chosen one, and
-//! beside them its times, its drops by reason, and the requests of the last minutes.
+//! The picture of `top`: a line about the process, the endpoints, the sessions of the chosen one,
+//! and next to them its times, its drops by reason, and the requests of the last minutes.
 
 use dunlin_insight::{Group, Histogram};
 use ratatui::Frame;
@@ -105,7 +105,7 @@ fn draw_sessions(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     draw_grid(frame, area, &title, &columns, &rows, chosen);
 }
 
-/// As many columns from the left as a width has room for, each with a gap before it.
+/// As many columns from the left as fit into a width, each with a gap before it.
 fn fitting<'a>(columns: &'a [(&'a str, u16)], width: u16) -> &'a [(&'a str, u16)] {
     let mut taken = 0;
     let fits = |(_, width_of): &&(&str, u16)| {
@@ -116,8 +116,7 @@ fn fitting<'a>(columns: &'a [(&'a str, u16)], width: u16) -> &'a [(&'a str, u16)
     &columns[..fitting.max(1)]
 }
 
-/// A table of the columns that have room, with a row that is chosen, and bright if the keys are
-/// for it.
+/// A table of the columns that fit, with the chosen row marked, and bright if keys act on it.
 fn draw_grid(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -144,7 +143,7 @@ fn draw_grid(
         true => Style::new().add_modifier(Modifier::REVERSED),
         false => Style::new().add_modifier(Modifier::UNDERLINED),
     };
-    // The rest of the width is shared out in proportion.
+    // The rest of the width is shared in proportion.
     let widths = columns.iter().map(|(_, width)| Constraint::Fill(*width));
     let grid = Grid::new(rows.iter().map(cells), widths)
         .header(cells(&head).bold())

@@ -1,10 +1,10 @@
-//! A packet as a line for people, or as a JSON object.
+//! A packet as a line of text, or as a JSON object.
 
 use dunlin_insight::Packet;
 use dunlin_wire::Header;
 use serde_json::json;
 
-/// Time, endpoint, direction, peer, and what the first header says.
+/// Time, endpoint, direction, peer, and the fields of the first header.
 pub(super) fn line(packet: &Packet) -> String {
     let (seconds, nanos) = (packet.at_ns / 1_000_000_000, packet.at_ns % 1_000_000_000);
     let arrow = if packet.sent { "->" } else { "<-" };
@@ -33,7 +33,7 @@ pub(super) fn line(packet: &Packet) -> String {
     )
 }
 
-/// The same for machines.
+/// The packet as a JSON object.
 pub(super) fn json(packet: &Packet) -> String {
     let header = Header::decode(&packet.bytes).ok();
     let header = header.map(|header| {
@@ -58,7 +58,7 @@ pub(super) fn json(packet: &Packet) -> String {
     .to_string()
 }
 
-/// As the protocol calls it.
+/// The name of the packet type in the protocol.
 fn name_of(header: &Header) -> String {
     format!("{:?}", header.kind).to_uppercase()
 }

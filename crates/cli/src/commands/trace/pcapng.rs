@@ -11,23 +11,23 @@ use crate::commands::headers;
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const PACKET: u32 = 6;
-/// Tells the order of bytes.
+/// Tells readers the byte order.
 const MAGIC: u32 = 0x1a2b_3c4d;
 
 const END: u16 = 0;
 const COMMENT: u16 = 1;
-/// Of an interface.
+/// Options of an interface.
 const NAME: u16 = 2;
 const RESOLUTION: u16 = 9;
-/// Of a packet.
+/// Options of a packet.
 const FLAGS: u16 = 2;
 const LOST: u16 = 4;
 
-/// Directions, as the flags have them.
+/// Directions in the form of the flags.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
-/// A file that packets are written to.
+/// A file to which packets are written.
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     out: W,
@@ -35,7 +35,7 @@ pub(super) struct Writer<W> {
     longest: u32,
     /// Numbers of the endpoints' interfaces.
     interfaces: BTreeMap<u16, u32>,
-    /// Lost packets that the file has already.
+    /// Number of lost packets that the file reports already.
     lost: u64,
 }
 
@@ -55,7 +55,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// `lost`: packets that were lost until now.
+    /// Writes a packet. `lost`: the number of packets lost until now.
     ///
     /// # Errors
     /// It cannot be written.
@@ -113,7 +113,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// This endpoint and the other side.
+/// The addresses of this endpoint and of its peer.
 fn addresses(packet: &Packet) -> [[u8; 4]; 2] {
     let [high, low] = packet.endpoint.to_be_bytes();
     let peer = packet.peer.map_or([10, 255, 255, 255], |peer| {
@@ -141,7 +141,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// Everything begins at a multiple of 4 bytes.
+/// Pads to a multiple of 4 bytes, at which every field begins.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

@@ -1,4 +1,4 @@
-//! Key figures at the top of the page: those that people ask for first.
+//! Key figures at the top of the page: those that most readers want first.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use harness::draw::escape;
 use harness::figure::figure;
 use harness::row::Row;
 
-/// One of them.
+/// A key figure.
 struct Key {
     name: &'static str,
     /// Experiment, metric, transport.
     what: [&'static str; 3],
     params: &'static [(&'static str, f64)],
-    /// The largest of those that are left counts, and not the first.
+    /// Takes the largest of the matching figures, not the first.
     largest: bool,
 }
 
@@ -56,7 +56,7 @@ const KEYS: [Key; 8] = [
 const SMALL: &[(&str, f64)] = &[("size", 32.0)];
 const LARGE: &[(&str, f64)] = &[("size", 8_388_608.0), ("inflight", 1.0)];
 
-/// All of those that were measured.
+/// Writes the key figures that were measured.
 pub(super) fn tiles(out: &mut String, rows: &[Row]) {
     let found: Vec<(&Key, &Row)> = KEYS
         .iter()

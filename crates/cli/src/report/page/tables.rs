@@ -1,4 +1,4 @@
-//! Tables of a section: what the papers have published beside what was measured, and all rows.
+//! Tables of a section: the published figures next to the measured ones, and all rows.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,17 @@ use harness::draw::escape;
 use harness::figure::figure;
 use harness::row::Row;
 
-/// The published figures of an experiment, each with those of its rows that measure the same.
+/// The published figures of an experiment, each with the figures of the rows that measure the same.
 pub(super) fn published(out: &mut String, all: &[Published], rows: &[&Row]) {
-    // Without any row there is not even a unit for them.
+    // Without any row not even their unit is known.
     if all.is_empty() || rows.is_empty() {
         return;
     }
     *out += "<h3>Beside the papers</h3>\n<div class=\"wide\"><table>\n<thead><tr><th>figure</th>\
              <th>here</th><th class=\"number\">published</th><th>for</th><th>source</th></tr>\
              </thead>\n<tbody>\n";
-    // Those of the same figure stand together, and what was measured here beside them all.
+    // Published values of the same figure are adjacent, with the measured value next to all of
+    // them.
     for same in all.chunk_by(|a, b| a.label() == b.label()) {
         let mut beside: Vec<&Row> = rows.to_vec();
         beside.retain(|row| same[0].is_beside(row));

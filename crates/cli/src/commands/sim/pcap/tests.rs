@@ -25,7 +25,7 @@ fn a_record_has_its_time_its_ends_and_its_bytes() {
         (&[10, 0, 1, 2][..], &[10, 0, 0, 1][..])
     );
     assert_eq!(ip[1] & 3, 3, "congestion experienced");
-    // The checksum of a header with its checksum is 0.
+    // The checksum over a header that includes its checksum is 0.
     let sum: u32 = ip
         .chunks(2)
         .map(|it| u32::from(it[0]) << 8 | u32::from(it[1]))
