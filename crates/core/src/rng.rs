@@ -1,7 +1,9 @@
 //! Randomness as an argument: a small generator, seeded by the endpoint's owner.
 //!
-//! Session tokens therefore come from [`Tokens`], whose sequence cannot be computed in either
-//! direction without the seed. Neither is cryptography (rule W5); the same seed gives the same run.
+//! [`Rng`] serves handlers through `Cx::rng`: a peer that sees some of its numbers can compute the
+//! others. Session tokens therefore come from [`Tokens`], whose sequence cannot be computed in
+//! either direction without the seed. Neither is cryptography (rule W5); the same seed gives the
+//! same run.
 
 use std::hash::{DefaultHasher, Hasher};
 

@@ -33,7 +33,7 @@ impl Caller {
         Call::new(Rc::clone(&self.state), session, req_type, request)
     }
 
-    /// Calls, and leaves it at that: the result is dropped.
+    /// Calls without waiting for the result, which is dropped.
     ///
     /// # Errors
     /// If the call is refused; with the request.
@@ -85,7 +85,7 @@ impl Caller {
         self.sleep_until(self.now() + span.into())
     }
 
-    /// Waits until then, a time of [`Self::now`].
+    /// Waits until this time of the clock that [`Self::now`] reads.
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
         Sleep::new(Rc::clone(&self.state), at)
     }

@@ -1,5 +1,5 @@
-//! All calls of a `Local` that were issued and have not ended for their futures. Called by
-//! `call.rs`, and by `tasks.rs` when a call ends.
+//! The calls of a `Local` whose futures have not taken their results yet. Called by `call.rs`, and
+//! by `tasks.rs` when a call ends.
 
 use std::task::Context;
 
@@ -8,7 +8,7 @@ use dunlin_msgbuf::MsgBuf;
 
 use crate::wake::{Current, WakeBy};
 
-/// All calls that were issued and whose futures do not know of their end.
+/// All calls whose futures have not taken their results yet.
 #[derive(Default)]
 pub(super) struct Calls {
     issued: Vec<Issued>,
@@ -17,17 +17,17 @@ pub(super) struct Calls {
 
 /// A call.
 ///
-/// The msgbufs are not neighbours, lest they be moved together: they come in two pieces, and
-/// reading what was just written in pieces in one stalls.
+/// The msgbufs are not neighbours: the compiler would move them together with one wide load, and a
+/// wide load of bytes that were just written in two pieces stalls.
 #[derive(Default)]
 #[repr(C)]
 struct Issued {
-    /// `Answered`, `Failed`: it is there.
+    /// Present once the call is `Answered` or `Failed`.
     request: Option<MsgBuf>,
     stage: Stage,
-    /// `Waiting`: the future that its end wakes.
+    /// While the call is `Waiting`: the future to wake at its end.
     future: WakeBy,
-    /// As `request`.
+    /// Present when `request` is.
     response: Option<MsgBuf>,
 }
 
@@ -56,7 +56,7 @@ impl Stage {
 }
 
 impl Issued {
-    /// By reference and apart, so that the result of a success is not moved but looked at.
+    /// Takes a reference and is not inlined, so that a successful result is not moved.
     #[cold]
     #[inline(never)]
     const fn fail(&mut self, error: &RpcError) {

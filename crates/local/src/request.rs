@@ -15,7 +15,7 @@ const HERE: &str = "only what consumes a request takes its endpoint";
 /// answers [`ErrorCode::HANDLER_FAILED`].
 #[must_use = "dropping it answers the client with an error"]
 pub struct OwnedRequest {
-    /// Until it is answered, as the next two.
+    /// This and the next two fields are present until the request is answered.
     state: Option<Rc<State>>,
     req_type: ReqType,
     session: Session,
@@ -120,7 +120,7 @@ impl OwnedRequest {
             return Err(Error::Unavailable);
         }
         drop(self.state.take());
-        // Nothing is left in it that could leak, and the way out of here is short.
+        // Every field has been taken, so nothing leaks; dropping would only cost time.
         std::mem::forget(self);
         Ok(())
     }
@@ -156,7 +156,7 @@ impl OwnedRequest {
             }
         });
         if let (None, Some(ticket)) = (told, ticket) {
-            // Within an operation of the endpoint: later.
+            // An operation of the endpoint is under way: the request is given back after it.
             self.state().abandoned.borrow_mut().push(ticket);
         }
     }

@@ -1,5 +1,5 @@
-//! `cluster`: small RPCs of all to all on the paper's 100 hosts, 1 to 10 endpoints each
-//! (eRPC §6.3, figure 5).
+//! `cluster`: every host of the paper's 100 sends small RPCs to all others; each has 1 to 10
+//! endpoints (eRPC §6.3, figure 5).
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ const CLUSTER: (&str, &str) = (
     include_str!("../../../../scenarios/cluster.toml"),
 );
 
-/// Endpoints of a host, and what a run takes, about, in seconds.
+/// Numbers of endpoints of a host, each with the seconds that a run takes, about.
 const ENDPOINTS: [(u32, u64); 4] = [(1, 100), (2, 200), (5, 350), (10, 400)];
 
 const METRICS: [Metric; 6] = [
@@ -113,7 +113,8 @@ fn charts(rows: &[&Row]) -> Vec<Picture> {
         };
         let of: Vec<&Row> = rows.iter().filter(|row| wanted.is(row)).copied().collect();
         let mut lines = vec![measured_line(name, Some(colour), &of, wanted.x)];
-        // In the colour of what they stand beside: there are several in one chart.
+        // One chart has several published values, so each has the colour of the line that it stands
+        // beside.
         let published = wanted.published(PUBLISHED, Beside::Median).into_iter();
         lines.extend(published.map(|line| Line {
             colour: Some(colour),

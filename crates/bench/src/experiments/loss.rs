@@ -1,6 +1,7 @@
-//! `loss` and `reorder`: how fast 8 MB requests go while packets are lost or late. In the
-//! simulator: 100 Gb/s, 6 µs, 4096 bytes a packet; a round is a seed. And over udp, whose ends lose
-//! some of the datagrams that come in. The baseline is the same without faults.
+//! `loss` and `reorder`: the speed of 8 MB requests while packets are lost or late. In the
+//! simulator, the network has 100 Gb/s, 6 µs and 4096 bytes a packet, and each round has a seed of
+//! its own. Over udp, both ends lose some of the datagrams that come in. The baseline is the same
+//! without faults.
 
 use std::time::Duration;
 
@@ -58,8 +59,8 @@ pub(super) const REORDER: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// How many in a million packets are lost, and how many requests it takes to lose a hundred in five
-/// rounds.
+/// Rates of loss: the packets lost in a million, and the requests of a round, so many that five
+/// rounds lose a hundred packets or more.
 const LOSSES: [(u32, u32); 5] = [(0, 10), (10, 1000), (100, 100), (1_000, 20), (10_000, 10)];
 
 /// How many percent of the packets are late, by up to 100 µs.
@@ -152,7 +153,8 @@ impl Probe for Simulated {
         PER_REQUEST * self.bulk.requests
     }
 
-    /// Virtual time does not pass as the clock does, so the span says nothing here.
+    /// The length of a run is a number of requests: the span is of the real clock, and the
+    /// simulator has its own.
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
     fn measure(&mut self, _span: Duration) -> anyhow::Result<Measurement> {
         let report = bulk::run(&self.bulk).map_err(|wrong| anyhow!(wrong))?;

@@ -1,10 +1,11 @@
 //! `sessions`: what many sessions between two endpoints cost, in speed and in memory.
 //!
-//! Memory of a process is its resident pages and the message buffers in use. The memory that
-//! it had before its first session is subtracted; the rest, of both processes together, is divided
-//! by the session sides. Resident pages contain the regions that message buffers are in (unless
-//! those are huge pages), so buffers in use count twice rather than not at all, and so does what
-//! all sessions share: rings, code that ran for the first time, the control plane's connections.
+//! Memory of a process is its resident pages plus the message buffers in use. The memory that it
+//! had before its first session is subtracted; the rest, of both processes together, is divided by
+//! the number of session sides. Resident pages contain the regions of message buffers (unless those
+//! are huge pages), so a buffer in use counts twice; otherwise those in huge pages would not count
+//! at all. Memory that all sessions share is counted as well: rings, code that ran for the first
+//! time, the control plane's connections.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! Opening, accepting and closing sessions, brought to the parts that it concerns (rules S7, S11).
+//! Opening, accepting and closing sessions: each event is brought to the parts that it concerns
+//! (rules S7, S11).
 //!
 //! The control plane handles the handshake's bytes; here are its effects on the endpoint. Called by
 //! `Lifecycle` on behalf of the control plane, and when a peer is silent.

@@ -230,7 +230,8 @@ impl InboundRequest {
         }
     }
 
-    /// Since when the server holds its answer, or since when its client has sent no new packet.
+    /// The time since which the server has held its answer; while the request arrives, the time of
+    /// its last new packet.
     fn held_since(&self) -> Nanos {
         match self.state {
             RequestState::Receiving => self.answered,

@@ -285,7 +285,7 @@ fn a_session_that_waits_can_get_another_token() {
     assert_eq!(offer, dunlin_core::SessionOffer { token, ..old });
     assert_eq!(lifecycle.session_named(old.session, old.token), None);
     assert_eq!(lifecycle.session_named(old.session, token), Some(session));
-    // Packets flow on the other, under the token that it has.
+    // An open session keeps its token, because its packets flow under it.
     assert_eq!(lifecycle.rename(open), None);
 }
 

@@ -22,8 +22,8 @@ pub(super) const MAX_MESSAGE: u32 = 1900;
 pub(super) const PEER: PeerId = PeerId(5);
 /// Jobs that the workers of a host take before they are full.
 pub(super) const JOBS: usize = 3;
-/// This many requests in a row have their data in packets; as many after them leave it with the
-/// sender.
+/// The data of this many requests in a row travels in packets; that of the next as many stays with
+/// the sender.
 const REFERRED: u32 = 64;
 /// Shortest data that stays with its sender.
 pub(super) const REFERRED_LEN: usize = 24;
@@ -92,7 +92,7 @@ impl NetRx {
 /// Packets that a host has sent.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// Handed over and not read yet, with what it was at that time.
+    /// Items that were handed over and not read yet, each with its bytes at that time.
     pending: VecDeque<(TxItem, Vec<u8>)>,
     taken: u64,
     /// The device reads nothing.

@@ -21,8 +21,8 @@ use super::ffi::{self, Errno};
 pub(super) const WINDOW: usize = 128;
 /// Packets up to this size are copied: one piece costs the kernel less than two.
 const COPY_BYTES: usize = 512;
-/// The limit for a packet that is alone in its window: then `sendto` suffices, which saves more
-/// against `sendmmsg` than the copy costs.
+/// The limit for a packet that is alone in its window: copied, it can be sent with `sendto`, and
+/// that saves more than the copy costs.
 const COPY_ALONE_BYTES: usize = 4096;
 const _: () = assert!(COPY_ALONE_BYTES <= WINDOW * COPY_BYTES);
 

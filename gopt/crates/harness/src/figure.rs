@@ -1,5 +1,4 @@
-//! Figures as people read them: with a unit in the size that fits, and no more digits than say
-//! something.
+//! Figures for people: each with a unit of a fitting size and only the digits that matter.
 
 /// A value with three significant digits and its unit.
 pub fn figure(value: f64, unit: &str) -> String {
@@ -15,7 +14,7 @@ pub fn figure(value: f64, unit: &str) -> String {
     joined(&format!("{scaled:.decimals$}"), unit)
 }
 
-/// A round value, as beside an axis: with the digits that it has, up to three.
+/// A round value, as on an axis: its own digits, at most three.
 pub fn short(value: f64, unit: &str) -> String {
     let (scaled, unit) = match unit {
         "B" if value < 1024.0 || value % 1024.0 == 0.0 => binary(value),

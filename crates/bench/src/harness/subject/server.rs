@@ -41,7 +41,7 @@ impl Params {
 /// Most bytes of a response of a background handler.
 const MAX_RESPONSE: usize = 1024;
 
-/// Times that slow handlers have taken, in ns; also worker threads write it.
+/// Times that slow handlers have taken, in ns; worker threads write it as well.
 type Took = Arc<Mutex<Histogram<u64>>>;
 
 struct App {
@@ -61,8 +61,8 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
 fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     let asked = listen_to_parent();
     if params.setting.workers > 0 {
-        // Background handlers sleep; a worker thread takes this over from the thread that starts
-        // it.
+        // Background handlers sleep. Worker threads inherit this setting from the thread that
+        // starts them.
         sys::set_exact_timers()?;
     }
     let took = Took::new(Mutex::new(Histogram::new_with_bounds(1, 1 << 40, 3)?));
@@ -87,7 +87,7 @@ fn serve<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         thread::sleep(handler);
         record(&taken, begin);
         let len = request.data().len();
-        // A request that is too long is answered with an error by this very call.
+        // If the request is too long, `reply` itself answers with an error.
         let _ = request.reply(len, work::answer);
     });
     parent.say(&rpc.nexus().address())?;

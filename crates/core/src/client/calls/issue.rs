@@ -222,7 +222,7 @@ impl Calls {
         self.send_request(idx, line, flags, context);
     }
 
-    /// Tells the server with a request which responses have arrived (rules S9 and W10).
+    /// Sends a request that also tells the server which responses have arrived (rules S9 and W10).
     #[cold]
     fn send_request_with_acks(
         &mut self,

@@ -7,7 +7,7 @@ use super::{Line, all_slots};
 use crate::session::marks::Marks;
 use crate::time::Nanos;
 
-/// Number of idle slots for whose responses an acknowledgement vector is sent: as many as it holds.
+/// An acknowledgement vector is sent once it would be full: for this many idle slots.
 const ACKS_WORTH_SENDING: u32 = 4;
 /// Shortest time between two acknowledgement vectors of a session.
 const ACK_INTERVAL: Nanos = Nanos::from_millis(1);

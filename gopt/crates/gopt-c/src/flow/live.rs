@@ -37,7 +37,7 @@ impl Set {
 /// thousand statements and a thousand variables.
 const LIMIT_BYTES: usize = 256 << 20;
 
-/// Variables that are live at the begin of every point.
+/// Variables that are live at the beginning of each point.
 pub(crate) struct Live {
     sets: Vec<Set>,
     /// For each `foreach`, what is live across some switch of its lanes.
