@@ -56,7 +56,7 @@ impl Picker {
         rng: &mut Rng,
     ) -> Option<AddressId> {
         let avoided = ready.iter().position(|one| Some(one.id) == avoid);
-        // Places are counted without the server to avoid.
+        // Places are counted as if the server to avoid were not in the list.
         let avoided = avoided.filter(|_| ready.len() > 1);
         let count = ready.len() - usize::from(avoided.is_some());
         let at = |place: usize| match avoided {

@@ -286,8 +286,8 @@ impl Config {
         Nanos(self.failure_timeout.0 / 8).min(self.probe_max)
     }
 
-    /// Checks every option by itself. The simulator checks no more than that, because it wants
-    /// responses to be gone.
+    /// Checks every option by itself. The simulator makes only these checks, because it also tests
+    /// responses that are gone too soon.
     pub(crate) fn check_ranges(&self) -> Result<(), ConfigError> {
         if self.max_sessions == 0 || self.max_sessions > MAX_SESSIONS {
             return Err(ConfigError::MaxSessions(self.max_sessions));

@@ -14,15 +14,15 @@
 //! | `client/` | requests that this side issues |
 //! | `server/` | requests that the other side issues |
 //! | `transfer/` | messages of more than one packet |
-//! | `context/` | the moment, what is due, and what the user and the transport are to get |
+//! | `context/` | the moment, the work that is due, notices for the user and the transport |
 //! | `congestion/` | at what rate a session may send, and packets that wait for their time |
 //! | `packet/` | from bytes to packets of open sessions, and packets on their way out |
 //! | `observe/` | what is counted, measured, and shown to a trace |
 //!
 //! Each folder needs only folders that stand below it: endpoint, handler, protocol, server,
 //! transfer, client, congestion, context, session, packet, observe. All may use the files of the
-//! root: `handle.rs` and `call.rs` name what an endpoint has and what a call is, `scheme.rs` what
-//! congestion control there is.
+//! root: `handle.rs` and `call.rs` have the types that name an endpoint's parts and describe a
+//! call; `scheme.rs` lists the schemes of congestion control.
 //!
 //! `config.rs` has every limit; `transport.rs` and `time.rs` describe what a transport and a clock
 //! must do.

@@ -32,7 +32,8 @@ pub struct Call {
     /// `None` once it is over.
     state: Option<Rc<State>>,
     session: Session,
-    /// A [`ReqType`], as wide as processors read it: what was just written narrower stalls.
+    /// A [`ReqType`] in 32 bits: it is read as 32 bits, and such a read stalls just after a
+    /// narrower write.
     req_type: u32,
     /// Its place in `Calls` once it is issued, or [`NEW`].
     slot: u32,
@@ -47,8 +48,8 @@ pub struct Call {
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
 #[repr(C)]
 pub struct Reply {
-    /// All are there until they are taken out together. The msgbufs are no neighbours, as in an
-    /// call of `Calls`.
+    /// All are present until they are taken out together. As in `Calls`, the msgbufs are not
+    /// neighbours.
     request: Option<MsgBuf>,
     state: Option<Rc<State>>,
     response: Option<MsgBuf>,
@@ -104,7 +105,7 @@ impl Call {
         self
     }
 
-    /// Issues the call, and leaves it at that.
+    /// Issues the call without waiting for its result.
     pub(super) fn notify(mut self) -> Result<(), Failed> {
         if self.issue(None) {
             self.state = None;
@@ -123,7 +124,8 @@ impl Call {
         issued == Some(true)
     }
 
-    /// One function for all places that call, with everything behind it inside.
+    /// Not inlined, so that all places that call share one function, into which everything below it
+    /// is inlined.
     #[inline(never)]
     fn issue_on(&mut self, cx: &mut Cx<'_>, state: &State, context: Option<&Context<'_>>) -> bool {
         let response = match self.response.take() {
@@ -155,8 +157,8 @@ impl Call {
         }
     }
 
-    /// Why [`Self::issue`] has returned false. (The reason comes another way than the success, so
-    /// that the latter is not moved in the pieces that an error consists of.)
+    /// Why [`Self::issue`] has returned false. The reason is kept aside, because a result that
+    /// could hold an error would be moved in pieces even on success.
     #[inline(always)]
     fn refused(&mut self) -> Failed {
         let state = self.state.take().expect(OVER);
@@ -252,7 +254,7 @@ impl Reply {
     pub fn into_bufs(mut self) -> (MsgBuf, MsgBuf) {
         let (request, response) = (self.request.take(), self.response.take());
         drop(self.state.take());
-        // Nothing is left in it that could leak, and the way out of here is short.
+        // Every field has been taken, so nothing leaks; dropping would only cost time.
         std::mem::forget(self);
         (request.expect(ENDED), response.expect(ENDED))
     }

@@ -1,5 +1,5 @@
-//! Typed methods for futures, on any executor: they need [`Link`] of an endpoint and [`Incoming`]
-//! of a request.
+//! Typed methods for futures, on any executor: an endpoint implements [`Link`], and its requests
+//! implement [`Incoming`].
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -116,13 +116,14 @@ impl<'a, L: Link, M: Method> Unary<'a, L, M> {
     }
 
     /// Ends the call with an error if no response has come this long after it was issued. The
-    /// server gets it.
+    /// request carries this time to the server.
     pub fn deadline(mut self, span: Duration) -> Self {
         self.options.deadline = Some(span.into());
         self
     }
 
-    /// Like [`Self::deadline`], with the time that is left of a request that is being served.
+    /// Like [`Self::deadline`], for a call that serves a request: `left` is the time that the
+    /// request has left.
     pub fn within(mut self, left: Option<Nanos>) -> Self {
         self.options.deadline = left;
         self

@@ -1,6 +1,6 @@
-//! The processes of a measurement. Each is this program with a hidden command line; it says what it
-//! has to say as one line of JSON on its standard output, and what goes wrong on its standard
-//! error. It ends when the parent drops it, and when the parent dies.
+//! The processes of a measurement. Each is this program with a hidden command line. It reports in
+//! lines of JSON on its standard output, and writes errors to its standard error. It ends when the
+//! parent drops it, and when the parent dies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -175,8 +175,8 @@ impl Drop for Process {
     }
 }
 
-/// Each side has a processor of its own, if there are two: it is not left to chance which threads
-/// share one.
+/// Gives each side a processor of its own, if there are two. Otherwise chance would decide whether
+/// their threads share one.
 fn take_processor(side: &Side) -> anyhow::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let mut allowed = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));

@@ -59,8 +59,8 @@ pub(super) const REORDER: Experiment = Experiment {
     ..Experiment::BASE
 };
 
-/// Rates of loss: the packets lost in a million, and the requests of a round, so many that five
-/// rounds lose a hundred packets or more.
+/// Rates of loss: the packets lost in a million, and the requests of a round, enough for
+/// five rounds to lose a hundred packets.
 const LOSSES: [(u32, u32); 5] = [(0, 10), (10, 1000), (100, 100), (1_000, 20), (10_000, 10)];
 
 /// How many percent of the packets are late, by up to 100 µs.

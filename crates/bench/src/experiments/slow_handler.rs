@@ -57,7 +57,7 @@ const WORKERS: usize = 2;
 /// Bytes of a request and of its response.
 const SIZE: usize = 32;
 
-/// RPCs of each kind that are waited for at least.
+/// Fewest RPCs of each kind that a phase waits for.
 const LEAST: u64 = 5;
 
 /// Iterations of the event loop between two looks at the time.

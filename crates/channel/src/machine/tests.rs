@@ -1,4 +1,4 @@
-//! Single stories of the machine, each in the words of its actions.
+//! Stories of the machine, one for each test, told by its actions.
 
 use dunlin_core::{CallErrorKind, CloseReason, RpcError};
 use dunlin_wire::ErrorCode;

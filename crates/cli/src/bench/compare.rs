@@ -120,8 +120,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Measures one round of one case: every program between two ping-pongs, in turns from the
-    /// first and from the last, so that none is always first.
+    /// Measures one round of one case: every program between two ping-pongs. Every other round goes
+    /// from the last program to the first, so that none is always first.
     fn round(
         &self,
         number: u32,

@@ -44,7 +44,7 @@ fn receive(pair: &mut Pair, header: Header, rest: &[u8]) {
     pair.step_client();
 }
 
-/// A request of so many packets, filled with ones.
+/// A request of `packets` packets, filled with ones.
 fn call_large(pair: &mut Pair, packets: usize, room: usize, tag: u64) {
     let rpc = &mut pair.client.rpc;
     let mut request = rpc.buf(packets * DATA_SIZE as usize).unwrap();
@@ -92,7 +92,7 @@ fn asking_for_packets_of_other_requests_is_answered_like_a_probe() {
         aux: 1,
         ..header(&server_side(pair), PacketType::Rfr, req)
     };
-    // Its response again.
+    // The server sends its response again.
     let again = ask(&mut pair, 0);
     assert_eq!(kinds(&serve(&mut pair, again, &[])), [PacketType::Resp]);
     let (stale, future) = (ask(&mut pair, 8_u32.wrapping_neg()), ask(&mut pair, 8));
@@ -127,7 +127,7 @@ fn a_paced_session_sends_large_and_small_requests() {
         scheme: Some(dunlin_core::Scheme::Timely),
         ..SessionOptions::default()
     };
-    // Without what spares sessions at line rate the wheel and the clock.
+    // Without the bypasses, even a session at line rate uses the wheel and the clock.
     let config = Config {
         bypasses: Bypasses::OFF,
         ..Config::default()
@@ -215,7 +215,7 @@ fn strange_answers_of_one_packet_are_dropped() {
     receive(&mut pair, return_of(1, 8), &[]);
     receive(&mut pair, return_of(1, 1), &[]);
     assert_eq!(pair.client.rpc.counters().drops.unexpected, 2);
-    // One that says nothing of its residence is believed, and gives no sample.
+    // An answer without a residence time completes the call, and gives no round-trip sample.
     let silent = Header {
         aux: Residence::NO_SAMPLE.0,
         ..return_of(1, 0)

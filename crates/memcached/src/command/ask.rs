@@ -116,7 +116,7 @@ impl<'a> Update<'a> {
 }
 
 impl MetaSet<'_> {
-    /// True if it compares the version like `cas`: then a missing item is another error.
+    /// True if it compares the version like `cas`. A missing item then has another error.
     pub(crate) fn compares(&self) -> bool {
         let is_plain = matches!(self.verb, Verb::Set | Verb::Replace);
         is_plain && self.meta.options().if_version.is_some()

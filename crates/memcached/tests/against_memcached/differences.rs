@@ -119,7 +119,7 @@ pub(crate) const ALL: &[Difference] = &[
         "CLIENT_ERROR watch commands not allowed\r\n",
         "OK\r\n",
     ),
-    // Marks of a counter that became longer.
+    // The read mark of a counter that has grown longer.
     Difference(
         "set g 0 0 1\r\n9\r\nmg g\r\nincr g 1\r\nmg g h\r\n",
         "STORED\r\nHD\r\n10\r\nHD h1\r\n",

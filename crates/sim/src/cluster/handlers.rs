@@ -248,7 +248,7 @@ fn time_of(ask: &Ask) -> Nanos {
     Nanos::from_micros(u64::from(ask.param))
 }
 
-/// Panics without the message that a panic prints.
+/// Panics without printing a message.
 fn planned_panic() -> ! {
     resume_unwind(Box::new(PlannedPanic))
 }

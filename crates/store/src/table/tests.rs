@@ -63,7 +63,7 @@ fn a_cache_loses_nothing_before_its_log_wraps() {
     let stats = table.stats();
     assert_eq!(stats.crowded, 0);
     assert!(number > 80_000, "{number} items of 72 bytes in 8 MiB");
-    // The write that has wrapped the log has let the first item leave.
+    // The write that wrapped the log pushed out the first item.
     assert!(lost <= 2, "{lost} of {number} are lost");
 }
 

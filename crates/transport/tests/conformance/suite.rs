@@ -13,7 +13,8 @@ use crate::{harness, lanes, waking};
 /// Transports take turns, because descriptors are counted for the whole process.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs every test of the suite, with packets in the queue and with those staged that can be.
+/// Runs every test of the suite twice: with all packets in the queue, and with packets staged where
+/// they can be.
 pub(crate) fn run_all<H: Harness>() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for staged in [false, true] {

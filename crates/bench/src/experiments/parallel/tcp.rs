@@ -1,5 +1,5 @@
-//! The same messages over TCP: a connection for each session, without Nagle's algorithm, one thread
-//! on each side that looks at all of them and never waits in the kernel.
+//! The same messages over TCP: a connection for each session, without Nagle's algorithm. One thread
+//! on each side serves all connections and never waits in the kernel.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -22,7 +22,7 @@ pub(crate) const CALL: Role = Role::new("tcp-call", call);
 /// Answers them.
 pub(crate) const ANSWER_CALLS: Role = Role::new("tcp-answer", answer);
 
-/// Bytes of buffers that are asked for beside those of the system.
+/// Bytes of buffers to ask for, in the half that does not use those that the system chooses.
 const BUFFERS: i32 = 4 << 20;
 
 /// Messages over TCP.
@@ -32,7 +32,7 @@ pub(super) struct Tcp(pub(super) Messages);
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Setting {
     messages: Messages,
-    /// Bytes of the buffers of each socket, if not what the system gives.
+    /// Bytes of each socket's buffers; `None`: the system chooses.
     buffers: Option<i32>,
 }
 
@@ -56,7 +56,7 @@ impl Probe for Tcp {
         2 * (crate::harness::subject::SET_UP + WARM_UP)
     }
 
-    /// With each kind of buffers for half of the span; the better one counts.
+    /// Measures each of the two buffer sizes for half of the span, and reports the better one.
     fn measure(&mut self, span: Duration) -> anyhow::Result<Measurement> {
         let mut best = 0.0_f64;
         for buffers in [None, Some(BUFFERS)] {

@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub(super) struct Counted {
     pub(super) shape: Shape,
     pub(super) cell: Cell,
-    /// For each look-up, with a share of what the batch costs.
+    /// Instructions of one look-up, including its share of the cost of the batch.
     pub(super) instructions: f64,
 }
 
