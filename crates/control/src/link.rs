@@ -58,6 +58,11 @@ pub(super) struct Link {
     pub(super) local: Option<SocketAddr>,
     /// The other end of a connection that was accepted, if it has an address.
     pub(super) remote: Option<IpAddr>,
+    /// The other end has an address of this host.
+    pub(super) here: bool,
+    /// The number by which the process at the other end is known again on another connection: as
+    /// this side has drawn it, or as the other side has said it.
+    pub(super) nonce: Option<u64>,
     /// The address at which the nexus at the other end listens, if that is known.
     pub(super) nexus: Option<SocketAddr>,
     /// The route that dialled it; `None` if the other side did.
@@ -96,6 +101,7 @@ impl Link {
         let until = now + config.hello_timeout;
         Self {
             origin: Some(origin),
+            here: origin.is_here(),
             ..Self::new(Phase::Fresh, None, origin.carries_fds(), now, until)
         }
     }
@@ -131,6 +137,8 @@ impl Link {
             carries_fds,
             local: None,
             remote: None,
+            here: carries_fds,
+            nonce: None,
             nexus: None,
             route,
             peer: None,

@@ -21,9 +21,11 @@ use super::types::LinkId;
 pub enum Origin {
     /// A process of this host, over the UNIX socket, by its id.
     Process(u32),
-    /// The processes of one user of this host, over TCP: there the kernel does not name the
-    /// process. `None` if it does not name the user either.
-    User(Option<u32>),
+    /// The processes of the user of this one, over TCP: there the kernel does not name the process.
+    /// Those of all users of this host, if it does not name the user either.
+    OwnUser,
+    /// The processes of another user of this host, over TCP.
+    User(u32),
     /// A host, or the hosts that share its address.
     V4(Ipv4Addr),
     /// The hosts of an IPv6 network, by the first 64 bits of their addresses: a host can choose the
@@ -38,6 +40,11 @@ impl Origin {
             IpAddr::V4(ip) => Self::V4(ip),
             IpAddr::V6(ip) => Self::V6(u64::try_from(ip.to_bits() >> 64).unwrap_or_default()),
         }
+    }
+
+    /// Whether the other end has an address of this host.
+    pub(super) const fn is_here(self) -> bool {
+        matches!(self, Self::Process(_) | Self::OwnUser | Self::User(_))
     }
 
     /// Whether this is the origin of a connection over the UNIX socket, which carries descriptors.

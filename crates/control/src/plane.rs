@@ -2,9 +2,10 @@
 //! sessions that are open.
 //!
 //! This file has the tables and the inputs; `plane/links.rs` follows a connection from its
-//! beginning to its end, `plane/admission.rs` has limits, `plane/outgoing.rs` handles the sessions
-//! that this side asks for, `plane/incoming.rs` those that the other side asks for and the end of
-//! all of them, and `plane/inquiries.rs` the questions about requests without an answer.
+//! beginning to its end, `plane/admission.rs` has limits, `plane/upgrade.rs` moves it from TCP to a
+//! UNIX socket, `plane/outgoing.rs` handles the sessions that this side asks for,
+//! `plane/incoming.rs` those that the other side asks for and the end of all of them, and
+//! `plane/inquiries.rs` the questions about requests without an answer.
 //!
 //! Called by the control thread of `dunlin-nexus` and by the simulator.
 
@@ -13,6 +14,7 @@ mod incoming;
 mod inquiries;
 mod links;
 mod outgoing;
+mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -329,6 +331,7 @@ impl<F> Plane<F> {
             Message::Insight(_) => {}
             Message::Inquiry(inquiry) => self.on_inquiry(link, inquiry, now),
             Message::Account(account) => self.on_account(link, account),
+            Message::Nonce { nonce } => return self.on_nonce(link, *nonce, now),
             // The session was forgotten when `Disconnect` was sent.
             Message::DisconnectAck(_) => {}
             Message::Heartbeat { counter } => {

@@ -72,11 +72,23 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Hello for a process of another host. It learns neither boot id nor UNIX socket, with which
+    /// it could lead other processes of this host to this one (rule C3).
+    pub(super) fn hello_elsewhere(&self) -> Hello<'_> {
+        Hello {
+            boot_id: BootId::default(),
+            unix_name: "",
+            ..self.hello()
+        }
+    }
+
     pub(super) fn hello(&self) -> Hello<'_> {
         Hello {
             min_version: VERSION,
             max_version: VERSION,
-            features: Features::INQUIRY.and(Features::FOREIGN),
+            features: Features::INQUIRY
+                .and(Features::FOREIGN)
+                .and(Features::NONCE),
             boot_id: self.boot_id,
             incarnation: self.incarnation,
             port: self.port,

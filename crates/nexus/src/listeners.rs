@@ -6,8 +6,8 @@
 //! queue stays. Owned and called by `reactor.rs`.
 
 use std::io;
-use std::net::{IpAddr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
 use dunlin_control::Origin;
@@ -33,7 +33,7 @@ pub(crate) struct Listeners {
     /// Until then nothing is accepted.
     paused: Option<Nanos>,
     spare: Option<OwnedFd>,
-    /// Finds the users of loopback connections; `None` if the kernel cannot.
+    /// Finds the users of connections of this host with itself; `None` if the kernel cannot.
     sockets: Option<Sockets>,
 }
 
@@ -155,20 +155,31 @@ impl Listeners {
             socket::local_addr(fd.as_fd())?,
             socket::remote_addr(fd.as_fd())?,
         );
-        if !are_of_one_host(ours.ip(), theirs.ip()) {
-            return Some(Origin::of_host(theirs.ip()));
-        }
-        let uid = self
-            .sockets
-            .as_mut()
-            .and_then(|all| all.user_of(theirs, ours));
-        Some(Origin::User(uid))
+        Some(match self.user_of(theirs, ours) {
+            Some(uid) if uid != socket::own_uid() => Origin::User(uid),
+            Some(_) => Origin::OwnUser,
+            None if have_one_address(ours.ip(), theirs.ip()) => Origin::OwnUser,
+            None => Origin::of_host(theirs.ip()),
+        })
+    }
+
+    /// Whether the other end of a connection is a socket of this host.
+    pub(crate) fn is_here(&mut self, socket: BorrowedFd<'_>) -> bool {
+        let ends = socket::local_addr(socket).zip(socket::remote_addr(socket));
+        ends.is_some_and(|(ours, theirs)| {
+            have_one_address(ours.ip(), theirs.ip()) || self.user_of(theirs, ours).is_some()
+        })
+    }
+
+    /// The user of the other end of a connection, if that is a socket of this host.
+    fn user_of(&mut self, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
+        self.sockets.as_mut()?.user_of(theirs, ours)
     }
 }
 
-/// Whether both ends of a TCP connection are on one host: then both have the same address, unless
-/// the program chose another, or the addresses are loopback.
-fn are_of_one_host(local: IpAddr, remote: IpAddr) -> bool {
+/// Whether the ends of a TCP connection have one address: then it is one of a host with itself. It
+/// may have two of the host's addresses as well, and then only the kernel knows.
+fn have_one_address(local: IpAddr, remote: IpAddr) -> bool {
     let (local, remote) = (local.to_canonical(), remote.to_canonical());
     local == remote || (local.is_loopback() && remote.is_loopback())
 }

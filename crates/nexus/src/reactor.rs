@@ -211,6 +211,9 @@ impl Reactor {
         if stream.is_connecting() {
             if stream.on_connected().is_ok() {
                 locate(&mut self.plane, link, stream.fd());
+                if self.listeners.is_here(stream.fd()) {
+                    self.plane.on_here(link);
+                }
                 self.plane.on_dialled(link, now);
             } else {
                 self.broken.push(link);

@@ -103,6 +103,11 @@ pub enum Message<'a> {
     Inquiry(Inquiry<'a>),
     /// Says it (rule C11).
     Account(Account<'a>),
+    /// A number by which a process is known again on another connection (rule C3).
+    Nonce {
+        /// Drawn by the side that opened the connection; the other side says it again.
+        nonce: u64,
+    },
 }
 
 /// Length of the frame at the start of `stream`, or `None` while it is not complete (rule C1).
@@ -203,6 +208,7 @@ impl<'a> Message<'a> {
             Self::Insight(_) => 15,
             Self::Inquiry(_) => 16,
             Self::Account(_) => 17,
+            Self::Nonce { .. } => 18,
         }
     }
 
@@ -234,6 +240,9 @@ impl<'a> Message<'a> {
             15 => Self::Insight(Insight::read(body)?),
             16 => Self::Inquiry(Inquiry::read(body)?),
             17 => Self::Account(Account::read(body)?),
+            18 => Self::Nonce {
+                nonce: body.u64(Field::Nonce)?,
+            },
             _ => return Err(ControlError::Type),
         })
     }
@@ -257,6 +266,7 @@ impl<'a> Message<'a> {
             Self::Insight(part) => part.write(out),
             Self::Inquiry(inquiry) => inquiry.write(out),
             Self::Account(account) => account.write(out),
+            Self::Nonce { nonce } => out.u64(*nonce),
         }
     }
 }

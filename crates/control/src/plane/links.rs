@@ -1,5 +1,5 @@
-//! A connection from its beginning to its end: accepted or dialled, greeted, perhaps replaced by a
-//! UNIX connection, closed; and the consequences of its end.
+//! A connection from its beginning to its end: accepted or dialled, greeted, closed; and the
+//! consequences of its end.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,10 +11,6 @@ use crate::heartbeat::Secret;
 use crate::link::{Greeting, Link, LinkStep};
 use crate::route::{AfterLoss, RouteId, RouteState};
 use crate::types::{Action, Event, LinkId, Target};
-
-/// The prefix that the name of a UNIX socket must have to be dialled: a hello must not lead a
-/// process to other programs' sockets.
-pub(super) const UNIX_PREFIX: &str = "\0dunlin-";
 
 /// The side that ended a connection, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +53,14 @@ impl<F> Plane<F> {
     pub fn on_remote(&mut self, id: LinkId, remote: IpAddr) {
         if let Some(link) = self.links.get_mut(&id) {
             link.remote = Some(remote.to_canonical());
+        }
+    }
+
+    /// Notes that the other end of a dialled connection has an address of this host; to be called
+    /// before [`Self::on_dialled`]. Without it, what a peer says about its host is not believed.
+    pub fn on_here(&mut self, id: LinkId) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.here = true;
         }
     }
 
@@ -205,7 +209,11 @@ impl<F> Plane<F> {
 
     fn say_hello(&mut self, id: LinkId, answer: bool) {
         let us = self.us.clone();
-        let hello = us.hello();
+        let hello = if self.links.get(&id).is_some_and(|link| link.here) {
+            us.hello()
+        } else {
+            us.hello_elsewhere()
+        };
         let message = if answer {
             Message::HelloAck(hello)
         } else {
@@ -236,35 +244,20 @@ impl<F> Plane<F> {
 
     /// Uses a dialled connection on which both sides have said hello.
     fn on_link_up(&mut self, id: LinkId, route_id: RouteId, now: Nanos) {
-        let upgrade_to = self.unix_name_behind(id);
-        let Some(route) = self.routes.get_mut(&route_id) else {
-            return;
-        };
-        match (route.state, upgrade_to) {
-            (RouteState::Dialling(_), Some(name)) => {
-                self.last_id += 1;
-                let unix = LinkId(self.last_id);
-                route.on_upgrade(id, unix);
-                let mut dialling = Link::dialling(route_id, true, now, &self.config);
-                dialling.nexus = self.links.get(&id).and_then(|tcp| tcp.nexus);
-                self.enter_link(unix, dialling);
-                self.actions.push_back(Action::Dial {
-                    link: unix,
-                    to: Target::Unix(name),
-                });
+        let state = self.routes.get(&route_id).map(|route| route.state);
+        match state {
+            Some(RouteState::Dialling(_)) if self.unix_name_behind(id).is_some() => {
+                self.begin_upgrade(id);
             }
-            (RouteState::Upgrading { tcp, unix }, _) if unix == id => {
-                if self.same_process(tcp, unix) {
-                    self.use_link(route_id, id, now);
-                } else {
-                    self.close_link(id, GoodbyeReason::BadMessage, now);
-                }
+            Some(RouteState::Upgrading { tcp, unix }) if unix == id => {
+                self.ask_for_proof(tcp, unix, now);
             }
-            _ => self.use_link(route_id, id, now),
+            Some(_) => self.use_link(route_id, id, now),
+            None => {}
         }
     }
 
-    fn use_link(&mut self, route_id: RouteId, id: LinkId, now: Nanos) {
+    pub(super) fn use_link(&mut self, route_id: RouteId, id: LinkId, now: Nanos) {
         let replaced = self
             .routes
             .get_mut(&route_id)
@@ -274,25 +267,6 @@ impl<F> Plane<F> {
             self.close_link(tcp, GoodbyeReason::Replaced, now);
         }
         self.pump(route_id, id);
-    }
-
-    /// The UNIX socket of the process at the other end of a TCP link, if it is on this host.
-    fn unix_name_behind(&self, id: LinkId) -> Option<String> {
-        let link = self.links.get(&id)?;
-        let peer = link.peer.as_ref()?;
-        let here = !link.carries_fds && peer.boot_id == self.us.boot_id;
-        // A process without a UNIX socket cannot pass descriptors itself.
-        let both = here && !self.us.unix_name.is_empty();
-        (both && peer.unix_name.starts_with(UNIX_PREFIX)).then(|| peer.unix_name.clone())
-    }
-
-    fn same_process(&self, one: LinkId, other: LinkId) -> bool {
-        let incarnation = |id| {
-            let link: Option<&Link> = self.links.get(&id);
-            link.and_then(|link| link.peer.as_ref())
-                .map(|peer| peer.incarnation)
-        };
-        incarnation(one).is_some() && incarnation(one) == incarnation(other)
     }
 
     /// The address at which a process listens, if one of its connections knows it.

@@ -58,7 +58,7 @@ fn break_all() {
     ours.set_nonblocking(true).unwrap();
     let now = reactor.clock.now();
     for _ in 0..links {
-        let link = reactor.plane.on_accepted(Origin::User(None), now);
+        let link = reactor.plane.on_accepted(Origin::OwnUser, now);
         reactor.plane.on_frame(link, &hello(), &mut Vec::new(), now);
         let stream = Stream::new(ours.try_clone().unwrap().into(), false);
         reactor.enter(link, stream);

@@ -2,14 +2,19 @@
 //!
 //! Needs root and `ip`; elsewhere these tests say so and pass, but under `CI`, root must not skip.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use dunlin_core::{CloseReason, Session};
 use dunlin_nexus::{Nexus, Rpc};
 use dunlin_testkit::network::{Host, Network};
+use dunlin_testkit::stranger::{frame, hello};
 use dunlin_transport::auto::Auto;
+use dunlin_wire::control::{BootId, Message, frame_len};
 
 use super::child::Server;
+use super::hostile::connect;
 use super::{App, NEVER, REVERSE, ended_by_failure, endpoint, exchange, finish, issue};
 
 /// The second that is configured, and half of one that a busy machine may keep our threads waiting;
@@ -69,6 +74,103 @@ fn fails_in_time(break_it: impl Fn(&Network) + Sync, mend_it: impl Fn(&Network) 
         mend_it(network);
         let session = rpc.connect_blocking(server.address).unwrap();
         exchange(rpc, session, REVERSE);
+    });
+}
+
+/// The next frame that comes over a connection.
+fn next_frame(stream: &mut TcpStream) -> Vec<u8> {
+    let mut input = Vec::new();
+    while frame_len(&input).unwrap().is_none() {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        input.extend(byte);
+    }
+    input
+}
+
+/// The answer to Hello that a process gives to `host`.
+fn told(host: &Host, server: &Server) -> Vec<u8> {
+    host.run(|| {
+        let mut stream = connect(server.address);
+        stream.write_all(&frame(&hello(1))).unwrap();
+        next_frame(&mut stream)
+    })
+}
+
+fn place_in(answer: &[u8]) -> (BootId, &str) {
+    match Message::decode(answer) {
+        Ok(Message::HelloAck(hello)) => (hello.boot_id, hello.unix_name),
+        other => panic!("no answer to Hello: {other:?}"),
+    }
+}
+
+/// A host that knew both could lead its clients on that host to that socket.
+#[test]
+fn another_host_learns_neither_boot_id_nor_socket() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let server = network.right.run(|| {
+        let address = format!("{}:31850", network.right.address);
+        Server::start_at::<Auto>(&address)
+    });
+    let here = told(&network.right, &server);
+    let (boot_id, name) = place_in(&here);
+    assert!(
+        boot_id != BootId([0; 16]) && name.starts_with("\0dunlin-"),
+        "{name}"
+    );
+    let elsewhere = told(&network.left, &server);
+    assert_eq!(place_in(&elsewhere), (BootId([0; 16]), ""));
+}
+
+/// The first message of a client after it has got `answer` to its Hello, from `from`. A heartbeat
+/// may come before.
+fn reply_to(answer: &[u8], network: &Network, from: &Host) -> Vec<u8> {
+    let listener = from.run(|| TcpListener::bind((from.address, 0)).unwrap());
+    let address = listener.local_addr().unwrap();
+    network.left.run(|| {
+        let nexus = Nexus::bind((network.left.address, 0)).unwrap();
+        let mut rpc = endpoint::<Auto>(&nexus);
+        rpc.connect(address).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        next_frame(&mut stream);
+        stream.write_all(answer).unwrap();
+        loop {
+            let said = next_frame(&mut stream);
+            match Message::decode(&said).unwrap() {
+                Message::Heartbeat { .. } => {}
+                Message::Nonce { .. } => stream.write_all(&said).unwrap(),
+                _ => return said,
+            }
+        }
+    })
+}
+
+/// A process that answers as a server does which the client could reach over a UNIX socket: the
+/// client stays with the process to which it has connected.
+#[test]
+fn a_process_that_says_it_is_another_keeps_its_clients_to_itself() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let mut server = network.left.run(|| {
+        let address = format!("{}:31850", network.left.address);
+        Server::start_at::<Auto>(&address)
+    });
+    let answer = told(&network.left, &server);
+    for from in [&network.right, &network.left] {
+        let said = reply_to(&answer, &network, from);
+        let said = Message::decode(&said).unwrap();
+        assert!(matches!(said, Message::Lookup(_)), "{said:?}");
+    }
+    network.left.run(|| {
+        let nexus = Nexus::bind((network.left.address, 0)).unwrap();
+        let mut rpc = endpoint::<Auto>(&nexus);
+        let session = rpc.connect_blocking(server.address).unwrap();
+        exchange(&mut rpc, session, REVERSE);
+        server.accepted();
+        assert_eq!(nexus.counters().unwrap().upgrades, 1, "the server itself");
     });
 }
 

@@ -162,7 +162,8 @@ impl Control {
         let origin = if local {
             Origin::Process(0)
         } else {
-            Origin::User(None)
+            // No simulated process lies about its host.
+            Origin::OwnUser
         };
         let link = self.plane.on_accepted(origin, now);
         self.act();
@@ -172,7 +173,10 @@ impl Control {
     /// Handles an event of a connection.
     pub(super) fn on_stream(&mut self, event: StreamEvent, now: Nanos) {
         match event {
-            StreamEvent::Dialled(name) => self.plane.on_dialled(LinkId(name), now),
+            StreamEvent::Dialled(name) => {
+                self.plane.on_here(LinkId(name));
+                self.plane.on_dialled(LinkId(name), now);
+            }
             StreamEvent::Frame(name, frame, fds) => {
                 self.on_frame(LinkId(name), &frame, fds, now);
             }

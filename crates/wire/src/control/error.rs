@@ -57,6 +57,8 @@ pub enum Field {
     Counter,
     /// Place, length or bytes of what a process shows of itself.
     Insight,
+    /// The number of a process that is to be known again.
+    Nonce,
     /// Requests of an inquiry.
     Requests,
     /// Time in an account for which an endpoint was away.
@@ -96,6 +98,7 @@ impl Field {
             Self::Reason => "reason",
             Self::Counter => "counter",
             Self::Insight => "insight",
+            Self::Nonce => "nonce",
             Self::Requests => "requests",
             Self::Away => "away",
             Self::Fates => "fates",

@@ -25,6 +25,8 @@ impl Features {
     pub const INQUIRY: Self = Self(1);
     /// A refusal may say that an address is foreign (rule C12).
     pub const FOREIGN: Self = Self(2);
+    /// Nonces are said again (rule C3).
+    pub const NONCE: Self = Self(4);
 
     /// Every ability of either.
     pub const fn and(self, other: Self) -> Self {

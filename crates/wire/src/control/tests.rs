@@ -11,7 +11,7 @@ use crate::{ReqNum, SessionNum, Token, check};
 
 mod limits;
 
-const MESSAGE_TYPES: u8 = 17;
+const MESSAGE_TYPES: u8 = 18;
 
 /// Everything that any message can be made of. Messages borrow from it.
 #[derive(Clone, Debug)]
@@ -198,6 +198,7 @@ impl Material {
             }),
             16 => Message::Inquiry(self.inquiry(session)),
             17 => Message::Account(self.account(session)),
+            18 => Message::Nonce { nonce: counter },
             _ => {
                 let target = EndpointIndex(self.small - 1);
                 let endpoint = EndpointUid(self.id);

@@ -145,6 +145,12 @@ fn connections() -> Named {
             encoded(&Message::HeartbeatAck { counter: u64::MAX }),
         ),
         ("goodbye", encoded(&Message::Goodbye { reason })),
+        (
+            "nonce",
+            encoded(&Message::Nonce {
+                nonce: 0x0102_0304_0506_0708,
+            }),
+        ),
     ]
 }
 
@@ -305,7 +311,7 @@ fn bad_frames() -> Named {
         ("bad-version-0", with("heartbeat", 4, &[0])),
         ("bad-version-2", with("heartbeat", 4, &[2])),
         ("bad-type-0", with("heartbeat", 5, &[0])),
-        ("bad-type-18", with("heartbeat", 5, &[18])),
+        ("bad-type-19", with("heartbeat", 5, &[19])),
         ("bad-heartbeat-short", with_length(9)),
         ("bad-heartbeat-trailing", with_length(11)),
     ]

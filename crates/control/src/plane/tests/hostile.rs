@@ -10,7 +10,7 @@ use dunlin_wire::{SessionNum, Token};
 use super::endpoints::side_of;
 use super::world::{Stream, World};
 use super::{FIRST, PATIENCE, SOON, is_open};
-use crate::Side;
+use crate::{Origin, Side};
 
 pub(super) fn frame(message: &Message<'_>) -> Vec<u8> {
     let mut out = [0; MAX_FRAME];
@@ -212,6 +212,77 @@ fn descriptors_are_not_taken_from_connections_that_cannot_carry_them() {
     });
     world.run(SOON);
     assert!(world.is_closed(stream));
+}
+
+/// The end of a client's TCP connection says which UNIX socket is its own.
+#[test]
+fn a_process_leads_no_client_to_another_process_of_its_host() {
+    for host in [2, 1] {
+        let mut world = World::new(31);
+        let (client, victim) = (world.node(1, 1), world.node(1, 1));
+        let impostor = world.impostor(host, victim);
+        let key = world.connect(client, impostor, FIRST, PATIENCE);
+        world.run(SOON);
+        assert!(is_open(world.seen(client, key)));
+        assert_eq!(world.open(impostor).len(), 1, "over TCP");
+        assert_eq!(world.plane(client).counters().upgrades, 0);
+        assert_eq!(world.plane(victim).link_count(), 0);
+        // It has been dialled if the other end is on its host, and had not got the number.
+        let asked = u64::from(host == 1);
+        assert_eq!(world.plane(victim).counters().bad_messages, asked);
+    }
+}
+
+#[test]
+fn a_number_counts_only_from_the_process_that_says_it_again() {
+    let mut world = World::new(32);
+    let server = world.node(1, 1);
+    let nonce = frame(&Message::Nonce { nonce: 5 });
+    let other = frame(&Message::Nonce { nonce: 6 });
+    let mut greeted = |origin, said: &[u8]| {
+        let stream = world.raw_from(server, origin);
+        world.write(stream, frame(&Message::Hello(hello(1))));
+        world.run(SOON);
+        world.read(stream);
+        world.write(stream, said.to_vec());
+        world.run(SOON);
+        (world.read(stream), world.is_closed(stream))
+    };
+    let unix = Origin::Process(3);
+    let (_, refused) = greeted(unix, &nonce);
+    assert!(refused, "it has got none");
+    for stranger in [Origin::User(7), Origin::V4([10, 0, 0, 2].into())] {
+        let (_, refused) = greeted(stranger, &nonce);
+        assert!(refused, "{stranger:?} could pass it on");
+    }
+    let (_, refused) = greeted(unix, &nonce);
+    assert!(refused, "it has got none from its own user");
+    assert_eq!(
+        greeted(Origin::OwnUser, &nonce).0,
+        std::slice::from_ref(&nonce)
+    );
+    let (_, refused) = greeted(unix, &other);
+    assert!(refused, "it is another");
+    let (said, refused) = greeted(unix, &nonce);
+    assert_eq!((said, refused), (vec![nonce.clone()], false));
+}
+
+#[test]
+fn a_process_of_another_host_learns_neither_boot_id_nor_socket() {
+    let mut world = World::new(33);
+    let server = world.node(1, 1);
+    let elsewhere = Origin::V4([10, 0, 0, 2].into());
+    for (origin, boot, has_name) in [(Origin::OwnUser, 1, true), (elsewhere, 0, false)] {
+        let stream = world.raw_from(server, origin);
+        world.write(stream, frame(&Message::Hello(hello(1))));
+        world.run(SOON);
+        let said = world.read(stream);
+        let Ok(Message::HelloAck(hello)) = Message::decode(&said[0]) else {
+            panic!("no answer to hello")
+        };
+        assert_eq!(hello.boot_id, BootId([boot; 16]));
+        assert_eq!(!hello.unix_name.is_empty(), has_name);
+    }
 }
 
 #[test]

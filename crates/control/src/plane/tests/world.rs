@@ -30,6 +30,8 @@ pub(super) struct Node {
     /// Until then it neither reads nor runs.
     pub(super) stopped_until: Nanos,
     sessions: u32,
+    /// It believes that every process is on its host, and tells it all.
+    lies: bool,
 }
 
 struct End {
@@ -56,7 +58,8 @@ pub(super) struct World {
     pub(super) config: PlaneConfig,
     /// UNIX sockets cannot be reached, as between containers.
     pub(super) no_unix: bool,
-    dialled: Vec<(usize, LinkId, bool)>,
+    /// A node that dialled, its link, and if it was reached, whether the other end is on its host.
+    dialled: Vec<(usize, LinkId, Option<bool>)>,
     delays: Nanos,
     pub(super) last_fd: u64,
     incarnations: u64,
@@ -98,8 +101,22 @@ impl World {
             met: Vec::new(),
             stopped_until: Nanos::ZERO,
             sessions: 0,
+            lies: false,
         });
         self.start(index, endpoints);
+        index
+    }
+
+    /// A process that says Hello, to any host, as another process does.
+    pub(super) fn impostor(&mut self, host: u8, like: usize) -> usize {
+        let us = self.plane(like).identity().clone();
+        let index = self.node(host, 1);
+        let node = &mut self.nodes[index];
+        let port = node.address.port();
+        let mut plane = Plane::new(self.config, Identity { port, ..us }, 1);
+        plane.add_endpoint(None, EndpointUid([77; 16])).unwrap();
+        node.plane = Some(plane);
+        node.lies = true;
         index
     }
 
@@ -208,7 +225,7 @@ impl World {
         let origin = if unix {
             Origin::Process(0)
         } else {
-            Origin::User(None)
+            Origin::OwnUser
         };
         self.raw_from(to, origin)
     }
@@ -358,7 +375,10 @@ impl World {
                 quiet = false;
                 let now = self.now;
                 if let Some(plane) = &mut self.nodes[node].plane {
-                    if made {
+                    if let Some(is_here) = made {
+                        if is_here {
+                            plane.on_here(link);
+                        }
                         plane.on_dialled(link, now)
                     } else {
                         plane.on_closed(link, now)
@@ -393,7 +413,8 @@ impl World {
         }
     }
 
-    fn dial(&mut self, from: usize, link: LinkId, to: &Target) -> bool {
+    /// Whether the other end is on this host; `None` if it is not reached.
+    fn dial(&mut self, from: usize, link: LinkId, to: &Target) -> Option<bool> {
         let (host, now) = (self.nodes[from].host, self.now);
         let (unix, found) = match to {
             Target::Tcp(address) => (
@@ -408,12 +429,14 @@ impl World {
                 (true, here.filter(|_| !self.no_unix))
             }
         };
-        let Some(index) = found else { return false };
-        let Some(plane) = &mut self.nodes[index].plane else {
-            return false;
-        };
+        let index = found?;
+        let node = &mut self.nodes[index];
+        let is_here = node.host == host;
+        let plane = node.plane.as_mut()?;
         let origin = if unix {
             Origin::Process(u32::try_from(from).unwrap())
+        } else if is_here || node.lies {
+            Origin::OwnUser
         } else {
             Origin::of_host(Ipv4Addr::new(10, 0, 0, host).into())
         };
@@ -423,7 +446,7 @@ impl World {
         }
         self.streams
             .push(Stream::between((from, link), (index, theirs)));
-        true
+        Some(is_here)
     }
 
     fn send(&mut self, index: usize, link: LinkId, frame: Vec<u8>, fds: Vec<u64>) {

@@ -50,6 +50,7 @@ pub(super) fn with_fields(block: Block, message: &Message<'_>) -> Block {
             .with("attempt", refuse.attempt.0)
             .with("code", format!("{:?}", refuse.code))
             .with_text("detail", refuse.detail),
+        Message::Nonce { nonce } => block.with("type", "Nonce").with("nonce", nonce),
         Message::Disconnect(session) => with_session(block.with("type", "Disconnect"), session),
         Message::DisconnectAck(session) => {
             with_session(block.with("type", "DisconnectAck"), session)

@@ -1,0 +1,135 @@
+//! From TCP to the UNIX socket of the same process (rule C3). The process at the other end of a TCP
+//! connection says which socket is its own, so it could name that of another process of this host:
+//! it must have an address of this host to be believed, and must know the connection again.
+//!
+//! ```text
+//! TCP greeted ─▶ nonce sent ─said again─▶ UNIX dialled ─▶ greeted ─▶ nonce sent ─said again─▶ used
+//! ```
+//! The side that was dialled keeps the nonces of connections of its own user alone, so a process
+//! of another user cannot pass one on.
+
+use dunlin_core::Nanos;
+use dunlin_wire::control::{Features, GoodbyeReason, Message};
+
+use super::Plane;
+use crate::link::Link;
+use crate::places::Origin;
+use crate::route::{RouteId, RouteState};
+use crate::types::{Action, LinkId, Target};
+
+/// The name of a UNIX socket that is dialled must begin so: a process must not be led to other
+/// programs' sockets by a hello.
+pub(super) const UNIX_PREFIX: &str = "\0dunlin-";
+
+impl<F> Plane<F> {
+    /// The UNIX socket of the process at the other end of a TCP link, if it is on this host.
+    pub(super) fn unix_name_behind(&self, id: LinkId) -> Option<String> {
+        let link = self.links.get(&id)?;
+        let peer = link.peer.as_ref()?;
+        let here = link.here && !link.carries_fds && peer.boot_id == self.us.boot_id;
+        // A process without a UNIX socket cannot pass descriptors itself.
+        let both = here && !self.us.unix_name.is_empty() && peer.features.has(Features::NONCE);
+        (both && peer.unix_name.starts_with(UNIX_PREFIX)).then(|| peer.unix_name.clone())
+    }
+
+    /// The process at the other end of a TCP link gets a number by which it can be known again.
+    pub(super) fn begin_upgrade(&mut self, tcp: LinkId) {
+        let nonce = self.secrets.next_u64();
+        if let Some(link) = self.links.get_mut(&tcp) {
+            link.nonce = Some(nonce);
+            self.send(tcp, &Message::Nonce { nonce }, Vec::new());
+        }
+    }
+
+    /// The process at the UNIX socket has to say the number that the one over TCP got.
+    pub(super) fn ask_for_proof(&mut self, tcp: LinkId, unix: LinkId, now: Nanos) {
+        let nonce = self.links.get(&tcp).and_then(|link| link.nonce);
+        let Some(nonce) = nonce.filter(|_| self.same_process(tcp, unix)) else {
+            return self.close_link(unix, GoodbyeReason::BadMessage, now);
+        };
+        self.links
+            .entry(unix)
+            .and_modify(|link| link.nonce = Some(nonce));
+        self.send(unix, &Message::Nonce { nonce }, Vec::new());
+    }
+
+    pub(super) fn on_nonce(
+        &mut self,
+        id: LinkId,
+        nonce: u64,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        let link = self.links.get(&id).ok_or(GoodbyeReason::BadMessage)?;
+        match link.route {
+            Some(_) if link.nonce != Some(nonce) => Err(GoodbyeReason::BadMessage),
+            Some(route) => self.on_nonce_returned(id, route, now),
+            None => self.on_nonce_got(id, nonce),
+        }
+    }
+
+    /// The other side has said the number again.
+    fn on_nonce_returned(
+        &mut self,
+        id: LinkId,
+        route_id: RouteId,
+        now: Nanos,
+    ) -> Result<(), GoodbyeReason> {
+        let state = self.routes.get(&route_id).map(|route| route.state);
+        match (state, self.unix_name_behind(id)) {
+            (Some(RouteState::Dialling(tcp)), Some(name)) if tcp == id => {
+                self.dial_unix(route_id, tcp, name, now);
+            }
+            (Some(RouteState::Upgrading { unix, .. }), _) if unix == id => {
+                self.use_link(route_id, id, now);
+            }
+            _ => return Err(GoodbyeReason::BadMessage),
+        }
+        Ok(())
+    }
+
+    /// The side that has dialled gives a number, or asks whether this process has got it.
+    fn on_nonce_got(&mut self, id: LinkId, nonce: u64) -> Result<(), GoodbyeReason> {
+        let has_got = self.has_got(id, nonce);
+        let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
+        match link.origin {
+            Some(Origin::OwnUser) => link.nonce = Some(nonce),
+            Some(Origin::Process(_)) if has_got => {}
+            _ => return Err(GoodbyeReason::BadMessage),
+        }
+        self.send(id, &Message::Nonce { nonce }, Vec::new());
+        Ok(())
+    }
+
+    /// The process at the other end has given the number over TCP.
+    fn has_got(&self, unix: LinkId, nonce: u64) -> bool {
+        let knows = |(id, link): (&LinkId, &Link)| {
+            let accepted_tcp = link.route.is_none() && !link.carries_fds;
+            accepted_tcp && link.nonce == Some(nonce) && self.same_process(*id, unix)
+        };
+        self.links.iter().any(knows)
+    }
+
+    fn dial_unix(&mut self, route_id: RouteId, tcp: LinkId, name: String, now: Nanos) {
+        let unix = LinkId(self.fresh_id());
+        let Some(route) = self.routes.get_mut(&route_id) else {
+            return;
+        };
+        route.on_upgrade(tcp, unix);
+        let mut dialling = Link::dialling(route_id, true, now, &self.config);
+        dialling.nexus = self.links.get(&tcp).and_then(|tcp| tcp.nexus);
+        self.enter_link(unix, dialling);
+        self.actions.push_back(Action::Dial {
+            link: unix,
+            to: Target::Unix(name),
+        });
+    }
+
+    fn same_process(&self, one: LinkId, other: LinkId) -> bool {
+        let incarnation = |id| {
+            let link: Option<&Link> = self.links.get(&id);
+            link.and_then(|link| link.peer.as_ref())
+                .map(|peer| peer.incarnation)
+        };
+        incarnation(one).is_some() && incarnation(one) == incarnation(other)
+    }
+}
