@@ -90,8 +90,11 @@ pub enum AddError {
 impl std::fmt::Display for AddError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Taken(EndpointIndex::ANY) => {
+                f.write_str("the index 65535 stands for any endpoint; choose one from 0 to 65534")
+            }
             Self::Taken(index) => write!(f, "another endpoint has the index {}", index.0),
-            Self::TooMany => f.write_str("the process has as many endpoints as there are indices"),
+            Self::TooMany => f.write_str("all 65 535 endpoint indexes are in use"),
         }
     }
 }

@@ -6,6 +6,8 @@ use std::fmt;
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, Ran};
 
+use crate::config::ConfigError;
+
 /// How a call ended without a response. Exactly one of this or a response comes for every call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RpcError {
@@ -166,6 +168,8 @@ pub enum OpenError {
     TooManySessions,
     /// `strict_credits`: the RX queue cannot hold the packets of one more session.
     NoCredits,
+    /// An option of the session is out of range.
+    Options(ConfigError),
     /// The peer's numbers are out of range or do not fit the offer.
     BadOffer,
     /// There is no such session, or it is not waiting for an answer.
@@ -181,6 +185,7 @@ impl fmt::Display for OpenError {
             Self::NoCredits => {
                 "strict_credits: the RX queue is promised to other sessions; ask for fewer credits"
             }
+            Self::Options(wrong) => return wrong.fmt(f),
             Self::BadOffer => "the other side's session parameters are out of range",
             Self::NoSession => "the session is closed or was already answered",
         })

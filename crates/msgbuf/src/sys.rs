@@ -221,14 +221,26 @@ mod os {
         let stat = unsafe { stat.assume_init() };
         // SAFETY: plain integers. Only memory files have seals.
         let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
-        let huge = usize::try_from(stat.st_blksize).is_ok_and(|size| size >= HUGEPAGE);
-        let needed = match huge {
-            true => libc::F_SEAL_SHRINK | libc::F_SEAL_FUTURE_WRITE,
-            false => libc::F_SEAL_SHRINK,
+        let needed = match system_of(fd) {
+            Some(libc::TMPFS_MAGIC) => libc::F_SEAL_SHRINK,
+            Some(libc::HUGETLBFS_MAGIC) => libc::F_SEAL_SHRINK | libc::F_SEAL_FUTURE_WRITE,
+            _ => return false,
         };
         seals >= 0
             && seals & needed == needed
             && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
+    }
+
+    /// The kind of file system that a file lies on. The block size would not tell: a tmpfs that may
+    /// use huge pages has that of hugetlbfs.
+    fn system_of(fd: &OwnedFd) -> Option<libc::__fsword_t> {
+        let mut system = MaybeUninit::<libc::statfs>::uninit();
+        // SAFETY: the structure is the kernel's to fill.
+        if unsafe { libc::fstatfs(fd.as_raw_fd(), system.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: the call has filled it.
+        Some(unsafe { system.assume_init() }.f_type)
     }
 
     /// # Safety

@@ -89,7 +89,10 @@ impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transport(error) => write!(f, "the transport cannot be opened: {error}"),
-            Self::Index(error) => write!(f, "{error}; leave the index out, or choose another"),
+            Self::Index(error @ AddError::Taken(_)) => {
+                write!(f, "{error}; leave the index out, or choose another")
+            }
+            Self::Index(error) => write!(f, "{error}; close an endpoint"),
             Self::Config(error) => error.fmt(f),
             Self::Os(error) => write!(f, "the system refused what an endpoint needs: {error}"),
             Self::NexusGone => f.write_str("the nexus has ended"),

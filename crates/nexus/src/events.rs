@@ -11,12 +11,18 @@ use std::time::Duration;
 
 use dunlin_control::{Action, Command, Event, LinkId, SessionKey, Target, WrongStage};
 use dunlin_core::{Account, CloseReason};
+use dunlin_transport::connect::ConnectError;
 use dunlin_wire::control::{GoodbyeReason, Message};
 use tracing::{Level, debug, enabled, error, info, warn};
 
 /// The plane and an endpoint disagree about a session, which is a bug of the library.
 pub(crate) fn on_wrong_stage(wrong: &WrongStage) {
     error!(endpoint = wrong.key.endpoint.0, "{wrong}");
+}
+
+/// Logs why a process of this host is reached over UDP.
+pub(crate) fn on_fallback(why: &ConnectError) {
+    warn!(%why, "no shared memory with a process of this host, so UDP is used");
 }
 
 /// Logs a command of an endpoint.

@@ -224,6 +224,12 @@ pub trait Connect: Transport {
     /// Notes that the thread is awake again. To be called after every `arm`, whatever it returned.
     fn disarm(rx: &mut Self::Rx, tx: &mut Self::Tx);
 
+    /// The reason why a peer of this host is reached by other means than shared memory, if that
+    /// has just happened for the first time. A transport that does not choose has none.
+    fn take_fallback(_tx: &mut Self::Tx) -> Option<ConnectError> {
+        None
+    }
+
     /// The counters of both halves since the endpoint was opened.
     fn counters(rx: &Self::Rx, tx: &Self::Tx) -> Counters;
 }

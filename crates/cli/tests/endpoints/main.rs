@@ -239,6 +239,7 @@ fn info_says_what_there_is_and_what_to_do() {
     }
     let fact = |name: &str| facts.iter().find(|fact| fact["name"] == name).unwrap();
     assert!(fact("udp")["value"].as_str().unwrap().starts_with("works"));
+    assert_eq!(fact("shm, two processes")["value"], "works");
     assert!(
         fact("cores")["value"]
             .as_str()

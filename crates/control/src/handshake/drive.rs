@@ -288,6 +288,8 @@ where
 const fn code_of(error: OpenError) -> RefuseCode {
     match error {
         OpenError::TooManySessions | OpenError::NoCredits => RefuseCode::TooManySessions,
-        OpenError::BadOffer | OpenError::NoSession => RefuseCode::BadParameters,
+        OpenError::Options(_) | OpenError::BadOffer | OpenError::NoSession => {
+            RefuseCode::BadParameters
+        }
     }
 }

@@ -400,6 +400,30 @@ fn endpoints_get_the_index_they_ask_for_or_the_lowest() {
 }
 
 #[test]
+fn an_index_that_is_not_free_is_refused_with_the_reason() {
+    let mut world = World::new(19);
+    let node = world.node(1, 0);
+    let plane = world.plane(node);
+    let uid = EndpointUid([3; 16]);
+    let says = |added: Result<_, AddError>| added.unwrap_err().to_string();
+    for index in 0..EndpointIndex::ANY.0 {
+        plane.add_endpoint(Some(EndpointIndex(index)), uid).unwrap();
+    }
+    assert_eq!(
+        says(plane.add_endpoint(None, uid)),
+        "all 65 535 endpoint indexes are in use"
+    );
+    assert_eq!(
+        says(plane.add_endpoint(Some(EndpointIndex::ANY), uid)),
+        "the index 65535 stands for any endpoint; choose one from 0 to 65534"
+    );
+    assert_eq!(
+        says(plane.add_endpoint(Some(EndpointIndex(7)), uid)),
+        "another endpoint has the index 7"
+    );
+}
+
+#[test]
 fn look_ups_under_way_are_bounded_and_all_are_answered() {
     let mut world = World::new(26);
     let (client, server) = (world.node(1, 1), world.node(2, 1));

@@ -18,7 +18,7 @@ use crate::transport::PeerId;
 impl Core {
     /// Opens a session that waits for the peer's answer.
     pub(crate) fn open(&mut self, options: &SessionOptions) -> Result<Session, OpenError> {
-        options.check().map_err(|_| OpenError::BadOffer)?;
+        options.check().map_err(OpenError::Options)?;
         let data_size = self.context.limits.data_size;
         let index = self.begin_session(
             &Terms {

@@ -334,3 +334,24 @@ fn a_broken_law_ends_the_sessions_once_and_the_endpoint_goes_on() {
     assert_eq!(pair.server.rpc.session_count(), 1);
     assert_eq!(pair.server.rpc.counters().broken_laws, 1);
 }
+
+#[test]
+fn wrong_options_of_our_own_are_named_with_their_range() {
+    let mut pair = Pair::new();
+    let [window, credits] = [options(3, 64), options(16, 0)].map(|wrong| {
+        pair.client
+            .rpc
+            .lifecycle()
+            .open(&wrong)
+            .unwrap_err()
+            .to_string()
+    });
+    assert_eq!(
+        window,
+        "`session.window` is 3; use a power of two from 1 to 64"
+    );
+    assert!(
+        credits.starts_with("`session.credits` is 0; use 1 to "),
+        "{credits}"
+    );
+}

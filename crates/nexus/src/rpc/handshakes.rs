@@ -10,6 +10,7 @@ use dunlin_transport::connect::Pending;
 use dunlin_wire::control::RefuseCode;
 
 use super::offers::{code_of, info_of, unwrapped, wrapped};
+use crate::events;
 use crate::mailbox::{Mailbox, Request};
 use crate::transports::Open;
 
@@ -18,6 +19,14 @@ pub(super) type Handshakes = Handshake<OwnedFd, Pending>;
 
 /// The transport's peers, and the way to the control thread.
 pub(super) struct Ways<'a>(pub(super) &'a Mailbox<Request>);
+
+/// Tells the operator, once for each endpoint, why processes of this host are not reached over
+/// shared memory, which is many times as fast.
+fn warn_of_fallback<T: Open>(tx: &mut T::Tx) {
+    if let Some(why) = T::take_fallback(tx) {
+        events::on_fallback(&why);
+    }
+}
 
 impl<T: Open> Peering<T> for Ways<'_> {
     type Fd = OwnedFd;
@@ -29,6 +38,7 @@ impl<T: Open> Peering<T> for Ways<'_> {
         peer: &PeerIdentity,
     ) -> Result<(Pending, TransportOffers<OwnedFd>), RefuseCode> {
         let made = T::offer(rx, tx, &info_of(peer));
+        warn_of_fallback::<T>(tx);
         let (pending, offer) = made.map_err(|error| code_of(&error))?;
         Ok((pending, wrapped::<T>(offer)))
     }
@@ -41,6 +51,7 @@ impl<T: Open> Peering<T> for Ways<'_> {
     ) -> Result<(PeerId, TransportOffers<OwnedFd>), RefuseCode> {
         let offer = unwrapped::<T>(offers);
         let taken = offer.and_then(|offer| T::accept(rx, tx, &info_of(peer), offer));
+        warn_of_fallback::<T>(tx);
         let (peer, answer) = taken.map_err(|error| code_of(&error))?;
         Ok((peer, wrapped::<T>(answer)))
     }
@@ -58,6 +69,7 @@ impl<T: Open> Peering<T> for Ways<'_> {
                 Err(error)
             }
         };
+        warn_of_fallback::<T>(tx);
         completed.map_err(|error| code_of(&error))
     }
 

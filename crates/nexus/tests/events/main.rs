@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use dunlin_core::{Done, Tag};
 use dunlin_nexus::{Nexus, Rpc};
-use dunlin_transport::shm::Shm;
+use dunlin_transport::auto::{self, Auto};
+use dunlin_transport::shm::{self, Shm};
 use dunlin_wire::ReqType;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -69,6 +70,52 @@ fn hear(level: Level, words: &str, mut meanwhile: impl FnMut()) {
     panic!("{words} is not among {:#?}", HEARD.lock().unwrap());
 }
 
+/// An endpoint that has room for one peer in shared memory meets two.
+fn fall_back() {
+    let nexuses = [(); 3].map(|()| Nexus::bind("127.0.0.1:0").unwrap());
+    let [client, server, other] = &nexuses;
+    let mut client: Rpc<Auto, ()> = client
+        .endpoint_builder()
+        .transport(|auto: &mut auto::Options| auto.shm.max_peers = 1)
+        .build(())
+        .unwrap();
+    let mut servers: [Rpc<Auto, ()>; 2] = [server, other].map(|nexus| nexus.endpoint(()).unwrap());
+    let words = "no shared memory with a process of this host";
+    for (turn, nexus) in [server, other].into_iter().enumerate() {
+        let session = client.connect(nexus.address()).unwrap();
+        while !client.session_info(session).unwrap().open {
+            client.run_for(Duration::from_micros(100));
+            servers[turn].run_for(Duration::from_micros(100));
+        }
+        let heard = HEARD.lock().unwrap();
+        let warned = heard.iter().filter(|line| line.contains(words)).count();
+        assert_eq!(warned, turn, "{heard:#?}");
+    }
+    hear(Level::WARN, "the endpoint has too many peers", || {});
+}
+
+/// An endpoint of shared memory alone has no other way to the second of two peers.
+#[test]
+fn shared_memory_alone_ends_with_an_error() {
+    let nexuses = [(); 3].map(|()| Nexus::bind("127.0.0.1:0").unwrap());
+    let [client, server, other] = &nexuses;
+    let mut client: Rpc<Shm, ()> = client
+        .endpoint_builder()
+        .transport(|shm: &mut shm::Options| shm.max_peers = 1)
+        .build(())
+        .unwrap();
+    let [mut first, _second]: [Rpc<Shm, ()>; 2] =
+        [server, other].map(|nexus| nexus.endpoint(()).unwrap());
+    let session = client.connect(server.address()).unwrap();
+    while !client.session_info(session).unwrap().open {
+        client.run_for(Duration::from_micros(100));
+        first.run_for(Duration::from_micros(100));
+    }
+    let refused = client.connect_blocking(other.address()).unwrap_err();
+    let says = refused.to_string();
+    assert!(says.ends_with("too many sessions"), "{says}");
+}
+
 #[test]
 fn a_subscriber_hears_what_happens() {
     const PANIC: ReqType = ReqType(1);
@@ -107,6 +154,8 @@ fn a_subscriber_hears_what_happens() {
         client.run_for(Duration::from_micros(100));
         server.run_for(Duration::from_micros(100));
     });
+
+    fall_back();
 
     let mut stranger = TcpStream::connect(here.address()).unwrap();
     stranger.write_all(&[2, 0, 0, 0, 1, 99]).unwrap();

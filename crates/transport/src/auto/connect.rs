@@ -60,7 +60,11 @@ impl Connect for Auto {
                 Ok(accepted) => accepted,
                 // The peer offered an old channel, and will offer a new one.
                 Err(ConnectError::Gone) => return Err(ConnectError::Gone),
-                Err(_) => accept_udp(rx, tx, peer, udp)?,
+                Err(why) => {
+                    let accepted = accept_udp(rx, tx, peer, udp)?;
+                    tx.offered.on_fallback(why);
+                    accepted
+                }
             },
             (Some(shm), None) => accept_shm(rx, tx, peer, shm)?,
             (None, Some(udp)) => accept_udp(rx, tx, peer, udp)?,
@@ -162,6 +166,10 @@ impl Connect for Auto {
         }
     }
 
+    fn take_fallback(tx: &mut AutoTx) -> Option<ConnectError> {
+        tx.offered.take_fallback()
+    }
+
     fn counters(rx: &AutoRx, tx: &AutoTx) -> Counters {
         let udp = Udp::counters(&rx.udp, &tx.udp);
         match (&rx.shm, &tx.shm) {
@@ -184,7 +192,13 @@ fn offer_shm(rx: &mut AutoRx, tx: &mut AutoTx, peer: &PeerInfo) -> Option<(Pendi
         return None;
     }
     let (shm_rx, shm_tx) = shm_halves(rx, tx)?;
-    Shm::offer(shm_rx, shm_tx, peer).ok()
+    match Shm::offer(shm_rx, shm_tx, peer) {
+        Ok(offer) => Some(offer),
+        Err(why) => {
+            tx.offered.on_fallback(why);
+            None
+        }
+    }
 }
 
 fn accept_shm(
@@ -236,6 +250,7 @@ fn complete_shm(
         // The acceptor has chosen already, so this offer is lost. The next one will do without.
         if !matches!(error, ConnectError::Gone) {
             tx.offered.give_up_shm(waiting.endpoint);
+            tx.offered.on_fallback(error);
         }
         ConnectError::Gone
     })

@@ -60,7 +60,7 @@ impl Auto {
     pub fn open(options: &Options) -> io::Result<Halves<AutoRx, AutoTx>> {
         let shm = match Shm::open(options.shm) {
             Ok(shm) => shm,
-            Err(shm::OpenError::Os(_)) => return Self::open_without_shm(&options.udp),
+            Err(shm::OpenError::Os(why)) => return Self::open_without_shm(&options.udp, why),
             Err(wrong) => return Err(io::Error::new(io::ErrorKind::InvalidInput, wrong)),
         };
         let udp = Udp::open(&udp::Options {
@@ -80,9 +80,13 @@ impl Auto {
         })
     }
 
-    fn open_without_shm(options: &udp::Options) -> io::Result<Halves<AutoRx, AutoTx>> {
+    fn open_without_shm(
+        options: &udp::Options,
+        why: io::Error,
+    ) -> io::Result<Halves<AutoRx, AutoTx>> {
         let Halves { rx, tx, limits } = Udp::open(options)?;
-        let (rx, tx) = (AutoRx::new(None, rx), AutoTx::new(None, tx));
+        let (rx, mut tx) = (AutoRx::new(None, rx), AutoTx::new(None, tx));
+        tx.offered.on_fallback(why.into());
         Ok(Halves { rx, tx, limits })
     }
 }

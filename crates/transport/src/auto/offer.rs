@@ -50,6 +50,17 @@ pub(super) struct Offered {
     next: u64,
     /// Endpoints with which shared memory could not be completed.
     without_shm: HashSet<EndpointUid>,
+    fallback: Fallback,
+}
+
+/// The first reason why shared memory with a peer of this host failed.
+#[derive(Debug, Default)]
+enum Fallback {
+    #[default]
+    None,
+    Why(ConnectError),
+    /// It has been given out.
+    Told,
 }
 
 impl Offered {
@@ -82,6 +93,24 @@ impl Offered {
             self.without_shm.clear();
         }
         self.without_shm.insert(endpoint);
+    }
+
+    /// A peer of this host is reached over UDP, for this reason.
+    pub(super) fn on_fallback(&mut self, why: ConnectError) {
+        if matches!(self.fallback, Fallback::None) {
+            self.fallback = Fallback::Why(why);
+        }
+    }
+
+    /// The first of these reasons, once.
+    pub(super) fn take_fallback(&mut self) -> Option<ConnectError> {
+        if !matches!(self.fallback, Fallback::Why(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.fallback, Fallback::Told) {
+            Fallback::Why(why) => Some(why),
+            Fallback::None | Fallback::Told => None,
+        }
     }
 
     /// True unless shared memory with this endpoint has failed before.

@@ -37,8 +37,9 @@ pub(super) fn create_memory(name: &CStr, len: usize) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// True if this is shared memory of `len` bytes in ordinary pages that no process can make shorter,
-/// so that an access to a mapping of it cannot fail.
+/// True if this is shared memory of `len` bytes that no process can make shorter, so that an access
+/// to a mapping of it cannot fail. It lies on a tmpfs, whose pages of any size come into being when
+/// they are touched; the pages of a hugetlbfs may be missing then, which is a bus error.
 pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
     let mut stat = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the structure is the caller's to fill.
@@ -49,14 +50,22 @@ pub(super) fn is_sealed_memory(fd: &OwnedFd, len: usize) -> bool {
     let stat = unsafe { stat.assume_init() };
     // SAFETY: plain integers. Only memory files have seals.
     let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
-    // SAFETY: plain integers.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // Huge pages can run out at the first touch, which is a bus error.
-    let ordinary = i128::from(stat.st_blksize) == i128::from(page);
     seals >= 0
         && seals & libc::F_SEAL_SHRINK != 0
-        && ordinary
+        && is_on_tmpfs(fd)
         && u64::try_from(stat.st_size).is_ok_and(|size| size == len as u64)
+}
+
+/// The block size would not tell: a tmpfs that may use huge pages has that of hugetlbfs.
+fn is_on_tmpfs(fd: &OwnedFd) -> bool {
+    let mut system = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the structure is the caller's to fill.
+    if unsafe { libc::fstatfs(fd.as_raw_fd(), system.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has filled it.
+    let system = unsafe { system.assume_init() };
+    system.f_type == libc::TMPFS_MAGIC
 }
 
 /// Maps shared memory for reading and writing, all pages present.

@@ -2,7 +2,7 @@
 //! peer and checked.
 //!
 //! Invariants: a mapping is as long as it says, starts at a page, and cannot lose pages while it
-//! lives: the size of its file is sealed, and it consists of ordinary pages. It holds only what may
+//! lives: the size of its file is sealed, and the file lies on a tmpfs. It holds only what may
 //! be shared (atomics and `UnsafeCell`s) and is valid whatever bytes are in it.
 
 use std::ffi::CStr;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use dunlin_transport::connect::{Connect, ConnectError, Offer};
 use dunlin_transport::shm::Shm;
@@ -157,4 +158,38 @@ fn a_wake_up_line_that_is_none_never_blocks() {
         }
         assert!(!a.receive().is_empty());
     }
+}
+
+/// The system's setting for huge pages in shared memory, as it was before.
+struct HugePages(String);
+
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+
+impl HugePages {
+    /// `None`: this user cannot change it, or the kernel has none.
+    fn always() -> Option<Self> {
+        let before = std::fs::read_to_string(HUGE_PAGES).ok()?;
+        let (_, rest) = before.split_once('[')?;
+        let (before, _) = rest.split_once(']')?;
+        let before = Self(before.to_owned());
+        std::fs::write(HUGE_PAGES, "always").ok()?;
+        Some(before)
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        let _ = std::fs::write(HUGE_PAGES, &self.0);
+    }
+}
+
+#[test]
+fn memory_that_may_have_huge_pages_is_mapped() {
+    let Some(_always) = HugePages::always() else {
+        return println!("skipped: this user cannot change {HUGE_PAGES}");
+    };
+    let huge = File::from(memory(4 << 20, libc::F_SEAL_SHRINK));
+    assert!(huge.metadata().unwrap().blksize() > 4096);
+    let (mut a, mut b) = (End::new(1), End::new(2));
+    a.connect(&mut b);
 }

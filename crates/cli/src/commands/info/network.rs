@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use dunlin::{Auto, DEFAULT_PORT, Nexus, Open, Settings, Shm, Udp};
 use dunlin_bench::baselines::sys as offloads;
+use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo};
+use dunlin_transport::shm::Options as ShmOptions;
 use dunlin_transport::udp::Options;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
@@ -38,7 +40,39 @@ pub(super) fn try_transports() -> Vec<Fact> {
         opens::<Shm>("shm", &nexus, "peers on this host", what),
         opens::<Udp>("udp", &nexus, "peers everywhere", what),
         opens::<Auto>("auto", &nexus, "both, chosen for each peer", what),
+        between_processes(),
     ]
+}
+
+/// Makes a channel of shared memory as two processes of this host do. If they cannot, endpoints of
+/// `auto` use UDP.
+fn between_processes() -> Fact {
+    let name = "shm, two processes";
+    match channel() {
+        Ok(()) => Fact::good(name, "works"),
+        Err(why) => Fact::good(name, format!("fails, so auto uses UDP: {why}")).advise(
+            false,
+            "memory files must lie on a tmpfs, and `ulimit -n` and `ulimit -v` must leave room",
+        ),
+    }
+}
+
+fn channel() -> anyhow::Result<()> {
+    let [mut client, mut server] = [
+        Shm::open(ShmOptions::default())?,
+        Shm::open(ShmOptions::default())?,
+    ];
+    let of = |number| PeerInfo {
+        endpoint: EndpointUid([number; 16]),
+        same_host: true,
+        same_process: false,
+        local: None,
+        remote: None,
+    };
+    let (pending, offer) = Shm::offer(&mut client.rx, &mut client.tx, &of(1))?;
+    let (_, answer) = Shm::accept(&mut server.rx, &mut server.tx, &of(2), offer)?;
+    Shm::complete(&mut client.rx, &mut client.tx, pending, answer)?;
+    Ok(())
 }
 
 fn opens<T: Open>(name: &'static str, nexus: &Nexus, good: &str, what: &str) -> Fact {
