@@ -1,7 +1,7 @@
 //! A server in a process of its own.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -64,6 +64,19 @@ impl Server {
     pub(super) fn client<T: Named>(server: SocketAddr) -> Self {
         let this = Command::new(std::env::current_exe().unwrap());
         Self::spawn(this, format!("client {} {server}", T::NAME))
+    }
+
+    /// Starts a relay to the server at this address, which says that clients are that server.
+    pub(super) fn relay(server: SocketAddr) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("relay {} {server}", Shm::NAME))
+    }
+
+    /// Starts a client of the relay at this address, which overwrites all memory that it shares
+    /// with the server of this process id while that looks at its requests.
+    pub(super) fn liar(relay: SocketAddr, server: u32) -> Self {
+        let this = Command::new(std::env::current_exe().unwrap());
+        Self::spawn(this, format!("liar {} {relay} {server}", Shm::NAME))
     }
 
     /// Starts a client that makes one call, disconnects, and stays.
@@ -203,6 +216,8 @@ fn play<T: Open>(role: &str, address: SocketAddr, limits: &[&str]) {
         "server" => serve::<T>(address, &Limits::new(limits)),
         "client" => ask::<T>(address),
         "visitor" => visit::<T>(address),
+        "relay" => relay(address),
+        "liar" => lie(address, limits[0].parse().unwrap()),
         _ => load::<T>(address),
     }
 }
@@ -299,6 +314,18 @@ fn visit<T: Open>(server: SocketAddr) {
     }
 }
 
+fn relay(server: SocketAddr) {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    say(&format!("address {}", tcp.local_addr().unwrap()));
+    super::relay::run(&tcp, server);
+}
+
+fn lie(relay: SocketAddr, server: u32) {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    say(&format!("address {}", nexus.address()));
+    super::liar::run(&nexus, relay, server);
+}
+
 fn load<T: Open>(server: SocketAddr) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = endpoint::<T>(&nexus);
@@ -333,7 +360,7 @@ pub(super) fn limit_descriptors(wanted: u64) {
     assert_eq!(done, 0);
 }
 
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     // The parent may be gone, so no process may read this.
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());

@@ -12,8 +12,10 @@ mod floods;
 mod forger;
 mod hostile;
 mod idle;
+mod liar;
 mod network;
 mod reflector;
+mod relay;
 mod sessions;
 mod slow;
 mod stranger;
@@ -35,6 +37,11 @@ const NEVER: ReqType = ReqType(3);
 /// Computes in the endpoint's own thread for as many milliseconds as the request says, and answers
 /// with as many bytes as it says.
 const SLOW: ReqType = ReqType(4);
+
+/// Looks at the request for some time, and says whether it changed meanwhile.
+const LOOK: ReqType = ReqType(5);
+/// The time for which it looks.
+const LOOKING: Duration = Duration::from_millis(400);
 
 /// The state of the endpoints of these tests.
 #[derive(Default)]
@@ -75,6 +82,15 @@ fn serve_all<T: Open>(rpc: &mut Rpc<T, App>) {
         let (millis, len) = (millis.parse().unwrap(), len.parse().unwrap());
         std::thread::sleep(Duration::from_millis(millis));
         request.reply(cx, len, |out| out.fill(7));
+    });
+    rpc.on(LOOK, |_, request, cx| {
+        let data = request.data();
+        let before = data.to_vec();
+        child::say(&format!("looking {}", data.len()));
+        std::thread::sleep(LOOKING);
+        let is_same = std::hint::black_box(data) == before;
+        child::say(["looked changed", "looked the same"][usize::from(is_same)]);
+        request.reply(cx, 0, |_| {});
     });
     rpc.on_completion(|app, done, _| app.done.push(done));
     rpc.on_session(|app, event, _| app.events.push(event));

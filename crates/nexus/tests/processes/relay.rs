@@ -1,0 +1,148 @@
+//! A process between a client and a server of this host, which says Hello as if each client were
+//! the server's own process. It passes on everything else as it comes, descriptors too.
+
+use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
+
+use dunlin_testkit::stranger::{frame, hello};
+use dunlin_wire::control::{Hello, Incarnation, MAX_FRAME, Message, frame_len};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+/// Most descriptors beside a message.
+const MAX_FDS: usize = 16;
+
+/// The server, as it names itself.
+#[derive(Clone, Debug)]
+struct Truth {
+    incarnation: Incarnation,
+    unix_name: String,
+}
+
+/// Passes on connections to the server at this address, at `tcp`.
+pub(super) fn run(tcp: &TcpListener, server: SocketAddr) {
+    let truth = ask(server);
+    let name = format!("dunlin-relay-{}", std::process::id());
+    let unix = UnixListener::bind_addr(&UnixAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let (truth, name) = (&truth, &format!("\0{name}"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for client in unix.incoming() {
+                let there = UnixAddr::from_abstract_name(truth.unix_name.trim_start_matches('\0'));
+                let server = UnixStream::connect_addr(&there.unwrap()).unwrap();
+                pass(client.unwrap().into(), server.into(), truth, name);
+            }
+        });
+        for client in tcp.incoming() {
+            let server = TcpStream::connect(server).unwrap();
+            pass(client.unwrap().into(), server.into(), truth, name);
+        }
+    });
+}
+
+/// The names that a server says to any stranger.
+fn ask(server: SocketAddr) -> Truth {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.write_all(&frame(&hello(1))).unwrap();
+    let mut input = vec![0; MAX_FRAME];
+    let len = stream.read(&mut input).unwrap();
+    match Message::decode(&input[..len]).unwrap() {
+        Message::HelloAck(Hello {
+            incarnation,
+            unix_name,
+            ..
+        }) => Truth {
+            incarnation,
+            unix_name: unix_name.to_owned(),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Begins to pass on what two ends say to each other. The client's Hello has the server's
+/// incarnation, and the server's answer has the relay's own socket.
+fn pass(client: OwnedFd, server: OwnedFd, truth: &Truth, name: &str) {
+    let Truth { incarnation, .. } = *truth;
+    let other = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    std::thread::spawn(move || {
+        copy(&client, &server, |first| match first {
+            Message::Hello(hello) => frame(&Message::Hello(Hello {
+                incarnation,
+                ..hello
+            })),
+            other => frame(&other),
+        })
+    });
+    let name = name.to_owned();
+    std::thread::spawn(move || {
+        copy(&other.0, &other.1, |first| match first {
+            Message::HelloAck(hello) => frame(&Message::HelloAck(Hello {
+                unix_name: &name,
+                ..hello
+            })),
+            other => frame(&other),
+        })
+    });
+}
+
+/// Copies bytes and descriptors until one of the ends closes; the first message is what
+/// `change` makes of it.
+fn copy(from: &OwnedFd, to: &OwnedFd, change: impl Fn(Message<'_>) -> Vec<u8>) {
+    let mut first = Some(Vec::new());
+    let mut bytes = vec![0; 64 << 10];
+    while let Some((len, fds)) = receive(from, &mut bytes).filter(|(len, _)| *len > 0) {
+        let Some(begun) = &mut first else {
+            if send(to, &bytes[..len], &fds).is_none() {
+                return;
+            }
+            continue;
+        };
+        begun.extend_from_slice(&bytes[..len]);
+        if let Some(end) = frame_len(begun).unwrap() {
+            let message = change(Message::decode(&begun[..end]).unwrap());
+            let whole = [&message[..], &begun[end..]].concat();
+            if send(to, &whole, &fds).is_none() {
+                return;
+            }
+            first = None;
+        }
+    }
+    // The other end is to notice, too.
+    let _ = rustix::net::shutdown(to, rustix::net::Shutdown::Both);
+}
+
+fn receive(from: &OwnedFd, bytes: &mut [u8]) -> Option<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(bytes)];
+    let got = recvmsg(from, &mut slices, &mut control, RecvFlags::empty()).ok()?;
+    let mut fds = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    Some((got.bytes, fds))
+}
+
+fn send(to: &OwnedFd, bytes: &[u8], fds: &[OwnedFd]) -> Option<()> {
+    let borrowed: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(&borrowed)));
+    }
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let sent = sendmsg(to, &[IoSlice::new(rest)], &mut control, SendFlags::NOSIGNAL).ok()?;
+        rest = &rest[sent..];
+        control.clear();
+    }
+    Some(())
+}
