@@ -50,7 +50,7 @@ enum Command {
     Bench(bench::Args),
     /// Draws results as a page, beside what the papers have published
     Report(report::Args),
-    /// All others, which measuring does not need.
+    /// The other commands, for which no measurement is needed.
     #[cfg(feature = "full")]
     #[command(flatten)]
     Other(commands::Command),

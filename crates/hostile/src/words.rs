@@ -65,11 +65,11 @@ impl Deeds {
     }
 }
 
-/// The healthy client is to say what it has seen since it was asked last.
+/// Asks the healthy client for its observations since the last `Ask`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ask;
 
-/// The sight of the healthy client.
+/// The observations of the healthy client.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Stats {
     /// Calls that ended as they must.

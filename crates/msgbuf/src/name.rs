@@ -93,8 +93,8 @@ impl BufRef {
         bytes
     }
 
-    /// The opposite. It may name anything: only [`PeerRegion::find`](crate::PeerRegion::find)
-    /// takes it.
+    /// Reads the bytes of [`Self::to_bytes`]. The name may be a forged one: only
+    /// [`PeerRegion::find`](crate::PeerRegion::find) takes it.
     #[inline]
     pub fn from_bytes(bytes: [u8; REF_LEN]) -> Self {
         let mut words = [0; REF_LEN / 4];

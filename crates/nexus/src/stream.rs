@@ -173,7 +173,7 @@ impl Stream {
     }
 }
 
-/// Whether the stream has nothing now, and perhaps later.
+/// Whether the error only means that nothing can be read or written at the moment.
 fn is_of_now(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -16,7 +16,7 @@ use crate::setting::{Lens, Place};
 
 /// A transport whose options settings can change.
 pub trait Configurable: Open {
-    /// Writes what is set into the options of an endpoint.
+    /// Writes the options that are set into those of an endpoint.
     fn configure(settings: &Settings, options: &mut Self::Options);
 }
 
@@ -133,7 +133,7 @@ impl Settings {
         for set in &self.set {
             if let Some(lens) = pick(set.setting.place) {
                 let written = lens(options).write(&set.value);
-                // A row whose range its field does not hold is found by a test.
+                // A test finds rows whose range is larger than their field.
                 debug_assert!(written.is_ok(), "{set:?}");
             }
         }

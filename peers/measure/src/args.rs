@@ -1,4 +1,4 @@
-//! The command line, and the errors in one. The program that builds this one reads it, too
+//! The command line, and its check. The program that builds this one reads the command line too
 //! (`peers/src/main.rs`), so that help and mistakes need no minutes of building.
 
 use std::path::PathBuf;

@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// One turn more is done.
+    /// Notes that one more measurement of a round is done.
     pub(crate) fn advance(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);

@@ -7,7 +7,7 @@ use crate::world::driver::{Attempt, Call, Driver};
 use crate::world::state::World;
 use crate::{AttemptId, CallEnd, CallId, Fault, LinkId, Outcome, State, Why};
 
-/// The longest pause before a repeat, and a little.
+/// The longest pause before a repeat, plus a millisecond.
 const PAUSE: Nanos = Nanos::from_millis(101);
 
 pub(super) struct Judge<'a> {

@@ -184,7 +184,7 @@ fn the_future_of_a_handler_goes_when_its_client_gives_up() {
                 drop(futures::future::select(call, nap).await);
                 wait_for_dropped(&cx, session, 2).await;
             });
-            // And with a session that ends.
+            // The end of a session drops the futures as well.
             let other = local.connect(address).unwrap();
             local.block_on(|cx| async move {
                 cx.connected(other).await.unwrap();
@@ -310,7 +310,7 @@ fn an_operation_within_an_operation_is_refused() {
                     refused = cx.buf(1).err() == Some(AsyncError::Unavailable);
                     out[0] = u8::from(refused);
                 })?;
-                // And behind it, the endpoint is there again.
+                // After it, the endpoint can be used again.
                 cx.buf(1).map(drop)
             });
         },

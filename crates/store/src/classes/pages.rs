@@ -45,8 +45,8 @@ impl Pages {
         Some(self.top - 1)
     }
 
-    /// Takes a page back; it and the free ones below it are the index's again if it was the
-    /// topmost.
+    /// Takes a page back. If it was the topmost, it and the free pages directly below it go back to
+    /// the index.
     pub(super) fn give(&mut self, memory: &mut Region, page: u32) {
         let next = self.free.map_or(0, |next| u64::from(next) + 1);
         memory.set_word(start(page), FREE | next);

@@ -29,9 +29,9 @@ pub struct Options {
     /// channel's memory through `/proc`. Channels within this process need no trust: their memory
     /// has no descriptor, and the control plane carries only their name.
     pub trust_peer: bool,
-    /// Data of this many bytes or more, in one packet, is not written into the ring: the packet
-    /// names its place, and the receiver, which has mapped the sender's regions, copies it from
-    /// there. So is data that would take more than half of a ring.
+    /// If a packet has data of this many bytes or more, or data that would take more than half of a
+    /// ring, the data is not written into the ring: the packet names its place, and the receiver,
+    /// which has mapped the sender's regions, copies it from there.
     pub by_reference: u32,
     /// Bytes of one peer's memory that this endpoint maps to copy data from. Data beyond this limit
     /// comes through the ring, which is slower.

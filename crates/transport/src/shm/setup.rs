@@ -368,8 +368,8 @@ fn start(
     Ok(())
 }
 
-/// Frees the channels that we left and that the other side has left since, or whose other side has
-/// died.
+/// Frees the channels that both sides have left, and those that this side has left and whose other
+/// side has died.
 fn free_left(rx: &mut ShmRx, tx: &mut ShmTx) {
     drain_lines(rx, tx);
     while let Some(peer) = tx.channels.next_over() {

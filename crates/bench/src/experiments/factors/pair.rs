@@ -35,13 +35,14 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// Fewest slices of a measurement.
 const FEWEST: u64 = 4;
 
-/// A process gives up if for this time it has not run in a slice of each kind.
+/// A process gives up this long after the last slice, if it has not run in two neighbouring slices.
 const STUCK: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Params {
     setting: Setting,
-    /// The server to connect to; a process without one listens, and issues when the other does.
+    /// The server to connect to. A process without one listens, and issues requests when the other
+    /// process does.
     server: Option<SocketAddr>,
     off: Factor,
     slices: u64,

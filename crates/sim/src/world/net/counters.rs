@@ -23,7 +23,8 @@ pub struct NetCounters {
     pub checksum: u64,
     /// Dropped at a cable that is down or a direction that is blocked.
     pub cut: u64,
-    /// Dropped by a switch whose memory was full, or of whose memory the queue had its share.
+    /// Dropped by a switch whose memory was full, or whose queue had used up its share of the
+    /// memory.
     pub queue_full: u64,
     /// Dropped by a NIC whose memory was full.
     pub nic_full: u64,

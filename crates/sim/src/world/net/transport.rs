@@ -41,7 +41,7 @@ pub struct SimRx {
 pub struct SimTx {
     half: Half,
     channels: Channels,
-    /// The packets of a burst with staged ones, as items.
+    /// Items of a burst that has staged packets.
     row: Vec<TxItem>,
 }
 
@@ -125,7 +125,7 @@ impl SimTx {
         &self.channels
     }
 
-    /// The packets, with those to peers that are gone sent to no process.
+    /// The packets; those whose peers are gone are addressed to no process.
     fn reached<'a>(&self, items: &'a [TxItem]) -> Cow<'a, [TxItem]> {
         let reaches = |item: &TxItem| self.channels.reaches(item.peer);
         if items.iter().all(reaches) {
