@@ -42,7 +42,8 @@ pub(crate) struct Full;
 pub(crate) struct Index {
     /// The end of the region.
     end: usize,
-    /// Buckets at the start are two to this power; the tag begins at this bit of the hash.
+    /// Binary logarithm of the number of buckets at the start; the tag begins at this bit of the
+    /// hash.
     first_bits: u32,
     /// All buckets below two to this power exist.
     level: u32,
@@ -159,7 +160,7 @@ impl Index {
         self.spare.is_some() || self.last(memory, Self::first(self.bucket(hash))).2 < SLOTS
     }
 
-    /// Adds an entry for an item of which there is none.
+    /// Adds an entry for an item that has none.
     pub(crate) fn insert(
         &mut self,
         memory: &mut Region,
@@ -178,7 +179,7 @@ impl Index {
         self.remove_from(memory, self.bucket(hash), at);
     }
 
-    /// As [`Index::remove`], of a bucket.
+    /// As [`Index::remove`], for an entry of this bucket.
     pub(crate) fn remove_from(&mut self, memory: &mut Region, bucket: u64, at: Slot) {
         self.pull(memory, Self::first(bucket), at);
         self.entries -= 1;

@@ -1,5 +1,5 @@
-//! The endpoint checks its own laws (`law.rs`): between sessions, calls, requests, transfers,
-//! reassembly and pacer.
+//! The endpoint checks its own laws (`law.rs`), which relate sessions, calls, requests, transfers,
+//! reassembly and pacer to each other.
 
 use crate::client::calls::Calls;
 use crate::congestion::pacer::Pacer;
@@ -21,8 +21,8 @@ pub(crate) struct Laws {
     next: u32,
     /// Frames since everything was checked.
     events: u32,
-    /// Broken laws. Each ends the sessions only once: otherwise sessions that come later would end
-    /// for the wreckage that is left.
+    /// Broken laws. Each ends the sessions only once: what it leaves broken must not end later
+    /// sessions.
     broken: u32,
 }
 

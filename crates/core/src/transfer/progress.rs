@@ -1,6 +1,5 @@
 //! Progress of a large message: how many packets had arrived at the last look, and since when that
-//! number has stood still (rule S11). So packets pay nothing for the question whether their message
-//! makes progress.
+//! number has stood still (rule S11). Only looks cost time, not packets.
 //!
 //! Called by `transfer/scoreboard.rs`.
 

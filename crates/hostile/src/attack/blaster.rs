@@ -24,7 +24,7 @@ use crate::words::{Deeds, Orders};
 
 pub(crate) const ROLE: Role = Role::new("blaster", run);
 
-/// Packets a second: 10⁸ in the time that a run of two hours attacks.
+/// Packets a second: 10⁸ during the attacks of a run of two hours.
 const RATE: u32 = 24_000;
 /// Packets that are sent with one system call.
 const BATCH: usize = 64;

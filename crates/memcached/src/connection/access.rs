@@ -1,5 +1,5 @@
-//! A connection that has yet to say which user it is. It takes a `set` with any key, whose value is
-//! name and password, and refuses everything else.
+//! A connection whose user is not known yet. It accepts a `set` with any key and a name and
+//! password as the value, and refuses everything else.
 
 use crate::connection::{Connection, Phase};
 use crate::limits::MAX_TOKEN;

@@ -34,7 +34,7 @@ impl Probe for Memory {
         let Messages { size, inflight } = self.0;
         let pairs = inflight;
         let mut copied = Copy { size, pairs }.measure(span)?;
-        // From gigabytes.
+        // Gigabytes become gigabits.
         copied.values[0] *= 8.0;
         Ok(copied)
     }

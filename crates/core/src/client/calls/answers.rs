@@ -24,7 +24,7 @@ pub(crate) struct Answered {
 /// An answer and its call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
-    /// It ends the call, whose completion is left.
+    /// It ends the call, which must still be completed.
     Ends(Answered),
     /// Nothing more has to be done.
     Taken,
@@ -108,7 +108,7 @@ impl Calls {
         }
     }
 
-    /// Records how long a call that its user waits for took.
+    /// Records the duration of an answered call whose user still waits for it.
     #[inline(always)]
     pub(super) fn note_answered(&self, idx: CallIdx, context: &mut Context) {
         let took = context.moment.came().since(self.at(idx).first_sent);
