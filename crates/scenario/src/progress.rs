@@ -33,7 +33,7 @@ impl Progress {
         }
     }
 
-    /// The run has come so far, in virtual time.
+    /// Shows that the run has reached this virtual time.
     pub(crate) fn reached(&mut self, at: Nanos) {
         if let Some(bar) = &self.bar {
             bar.set_position(at.0 / 1000);

@@ -1,5 +1,5 @@
-//! The text of a scenario file: what `--set` and `[sweep]` change in it, and which line of it is to
-//! blame for what is wrong.
+//! The text of a scenario file: the changes that `--set` and `[sweep]` make, and the line at which
+//! each fault lies.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ impl Source {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or no scenario is written like this.
+    /// The file cannot be read, or is not a valid scenario.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
@@ -48,9 +48,9 @@ impl Source {
     /// Reads the text of a file that is called `name`.
     ///
     /// # Errors
-    /// No scenario is written like this: which key, in which line.
+    /// The text is not a valid scenario: the error names key and line.
     pub fn parse(name: String, text: String) -> anyhow::Result<Self> {
-        // Read as what it is before anything is changed, so that what is wrong has a line.
+        // The text is read unchanged first, so that an error has its line.
         let unreadable = |why: toml::de::Error| anyhow!("{name}: {}", why.to_string().trim_end());
         toml::from_str::<File>(&text).map_err(unreadable)?;
         let table = text.parse().map_err(unreadable)?;

@@ -39,8 +39,8 @@ impl Stretch {
         self.instant.elapsed()
     }
 
-    /// Nanoseconds per tick, from the beginning to now. A stretch of a few milliseconds is right
-    /// within a per mille.
+    /// Nanoseconds per tick, from the beginning to now. Over a few milliseconds, the error is less
+    /// than one in a thousand.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a few ticks in 2^53 do not matter"

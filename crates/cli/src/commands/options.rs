@@ -18,10 +18,11 @@ pub(crate) struct OptionArgs {
 }
 
 impl OptionArgs {
-    /// File, then variables, then `--set`. The caller checks once its own flags are in.
+    /// Loads the file, then variables, then `--set`. The caller checks the settings after it has
+    /// added its own flags.
     ///
     /// # Errors
-    /// All faults of the first of them that has any.
+    /// The faults of the first of these sources that has any.
     pub(crate) fn load(&self) -> Result<Settings, SettingsError> {
         let mut settings = match &self.file {
             Some(path) => Settings::load_from(path)?,

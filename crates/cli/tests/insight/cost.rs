@@ -1,5 +1,5 @@
-//! The cost for an endpoint of showing itself, and of being looked at. It prints, so it is run by
-//! hand.
+//! The cost for an endpoint when it shows its counters, and when they are read. The results are
+//! printed for people, so it is run by hand.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ fn what_being_looked_at_costs() {
     // The first calls connect.
     hidden.rate();
     shown.rate();
-    // In turn, so that all ways meet the same machine.
+    // The ways take turns, so that each meets the machine in the same state.
     for _ in 0..RUNS {
         rates[0].push(hidden.rate());
         rates[1].push(shown.rate());

@@ -132,8 +132,8 @@ impl Default for Line {
 
 /// Opening and closing; see the state diagram.
 impl Line {
-    /// Begins a session that waits for the peer's answer, or is joined next because the peer asked.
-    /// `terms.peer` is not known yet.
+    /// Begins a session that waits for the peer's answer, or one that the peer asked for, which is
+    /// joined next. `terms.peer` is not known yet.
     pub(super) fn begin(&mut self, token: Token, slots: u32, terms: &Terms, accepted: bool) {
         let window = terms.window;
         // Generation 0 belongs to `Session::NONE`.

@@ -6,8 +6,8 @@ use super::driver::Difference;
 use crate::Table;
 
 impl Table {
-    /// Each entry names an item with the entry's bucket, no two items overlap or have one key, all
-    /// of them are below the index, and the figures are those of what is there.
+    /// Checks that each entry names an item of the entry's bucket, that no two items overlap or
+    /// have one key, that all of them are below the index, and that the counts are right.
     pub(crate) fn audit(&self) -> Result<(), Difference> {
         let mut keys = BTreeSet::new();
         let mut ranges = Vec::new();

@@ -101,12 +101,11 @@ fn every_planted_bug_is_found() {
     use dunlin_core::mutant::Mutant;
 
     const INPUTS: usize = 20_000;
-    // The simulator finds these. A sender of a forged CR whose fields are right, but for its
-    // numbers, could as well end the call, so the checkers here allow it; and a request that is
-    // stuck ends when its response hold has passed or its peer seems to have failed, which they
-    // allow too.
+    // The simulator finds these. If a CR is forged and only its numbers are wrong, its sender could
+    // as well have ended the call, so the checkers here allow it. They also allow that a stuck
+    // request ends when its response hold has passed or its peer seems to have failed.
     const FOUND_BY_SIMULATOR: [Mutant; 4] = [
-        // For the control plane, no host here is in a handler for long.
+        // No host here is in a handler for so long that the control plane would notice.
         Mutant::AbsenceIsFailure,
         Mutant::FutureCreditAccepted,
         Mutant::BitmapOffByOne,

@@ -7,7 +7,7 @@
 //! | 3 | version of everything the two sides share: these bytes, memory layout, ring |
 //! | 4 | kind |
 //! | 5 | binary logarithm of the cells of a ring |
-//! | 6–7 | bit of the receiver of this in the sender's doorbell |
+//! | 6–7 | bit of the receiver of this message in the sender's doorbell |
 //! | 8–11 | the sender's data size |
 //! | 12–27 | name of the channel |
 //!
@@ -51,7 +51,7 @@ pub(super) struct Message {
     pub(super) kind: Kind,
     /// Cells of each ring, a power of two.
     pub(super) cells: u32,
-    /// The bit that the receiver of this sets in the sender's doorbell.
+    /// The bit that the receiver of this message sets in the sender's doorbell.
     pub(super) bit: u16,
     /// Most data bytes of a packet that the sender accepts.
     pub(super) data_size: u32,

@@ -12,7 +12,7 @@ use super::form::{Cell, Form};
 /// Packets of a batch, as in the paper (§5.3).
 const PACKETS: usize = 8192;
 
-/// Bytes of a packet: the least, and the most that are added to it.
+/// Bytes of a packet: the fewest, and the bound of the random number that is added.
 const BYTES: [usize; 2] = [64, 600];
 
 /// Packets that consist of beginnings of patterns, each with the automaton that searches it.

@@ -12,12 +12,13 @@ const KEPT: [&str; 3] = ["foreach", "g_expensive", "FPP_EXPENSIVE"];
 /// The compiler that preprocesses if `CC` names none.
 const COMPILER: &str = "cc";
 
-/// The compiler that preprocesses. Headers make other text for each, so it compiles that, too.
+/// The compiler that preprocesses. It also compiles the result, because headers expand differently
+/// for each compiler.
 pub(super) fn compiler() -> String {
     std::env::var("CC").unwrap_or_else(|_| COMPILER.to_owned())
 }
 
-/// The text that the compiler would see, in which loops and marks still stand.
+/// The text that the compiler would see, except that loops and marks are not expanded.
 ///
 /// # Errors
 /// There is no compiler, or it finds something wrong, which it says.
@@ -26,7 +27,7 @@ pub(super) fn preprocess(input: &Path, flags: &[String]) -> anyhow::Result<Strin
     let header = super::check::Folder::with_header()?;
     let mut command = Command::new(&compiler);
     command.arg("-E");
-    // Each becomes itself, and a header that sees a definition makes none.
+    // Each word is defined as itself; the header defines none that is defined already.
     command.args(KEPT.map(|word| format!("-D{word}={word}")));
     command.args(flags).arg("-idirafter").arg(header.path());
     let output = command.arg(input).stdin(Stdio::null()).output();
