@@ -36,7 +36,7 @@ pub struct Config {
     pub settled: Nanos,
     /// Time between two look-ups of names; `None`: the addresses never change.
     pub lookup: Option<Nanos>,
-    /// Least time from one look-up to the next, which a loss causes.
+    /// Least time between a look-up and the next one that a lost link causes.
     pub lookup_pause: Nanos,
     /// Most links to one server.
     pub links_per_server: usize,

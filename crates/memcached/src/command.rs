@@ -1,4 +1,4 @@
-//! Lines of text as commands. What is wrong with a line is decided here, with memcached's words.
+//! Lines of text as commands. Faults of a line are found here, and answered in memcached's words.
 
 mod ask;
 mod meta;
@@ -57,7 +57,7 @@ pub(crate) struct Skip<'a> {
     pub(crate) is_quiet: bool,
     /// Bytes of the value, without the end of its line.
     pub(crate) len: u32,
-    /// The item of this key goes, because the client has meant to replace it.
+    /// The item of this key is deleted, because the client wanted to replace it.
     pub(crate) deletes: Option<crate::meta::KeyBytes<'a>>,
 }
 

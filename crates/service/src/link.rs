@@ -196,7 +196,7 @@ fn encoded<L: Link, M: Method>(
 /// Reads a request: the message and the metadata.
 ///
 /// # Errors
-/// If it is no such message.
+/// If the request is not a valid message of this method.
 pub fn open<M: Method, R: Incoming>(request: &R) -> Result<(ViewOf<'_, M>, Context), DecodeError> {
     let mut data = request.data();
     let mut deadline = None;

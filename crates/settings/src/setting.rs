@@ -20,11 +20,11 @@ pub struct Setting {
     pub(super) name: &'static str,
     pub(super) unit: Unit,
     pub(super) numbers: Numbers,
-    /// Words that it may be instead of a number. The first stands for `None`, if the field has
-    /// that.
+    /// Words that are allowed in place of a number. The first stands for `None`, if the field can
+    /// be `None`.
     pub(super) words: &'static [&'static str],
     pub(super) meaning: &'static str,
-    /// The option whose value it has unless it is set itself.
+    /// The option whose value this one takes if it is not set.
     pub(super) follows: Option<&'static str>,
     pub(super) place: Place,
 }
@@ -38,7 +38,7 @@ pub(super) enum Unit {
     Word,
     /// A plain number.
     Count,
-    /// Nanoseconds of a plain number, and of one in the field.
+    /// Nanoseconds in one unit of a plain number, and in one unit of the field.
     Time { plain: u64, field: u64 },
     /// Bytes.
     Bytes,
@@ -134,7 +134,7 @@ impl Setting {
         }
     }
 
-    /// The option whose value it has unless it is set itself, if there is one.
+    /// The option whose value this one takes if it is not set, if there is such an option.
     pub const fn follows(&self) -> Option<&'static str> {
         self.follows
     }
@@ -151,7 +151,7 @@ impl Setting {
         }
     }
 
-    /// A row of which nothing but its name, unit and field is special.
+    /// A row with a name, a unit and a field, and with defaults for the rest.
     pub(super) const fn new(
         name: &'static str,
         unit: Unit,
@@ -206,7 +206,7 @@ impl Numbers {
         self.least <= number && number <= self.most && fits
     }
 
-    /// The one that is nearest to a number; the smaller of two.
+    /// The allowed number that is nearest to `number`; of two, the smaller.
     pub(super) fn nearest(&self, number: u64) -> u64 {
         let number = number.clamp(self.least, self.most);
         let (below, above) = match self.shape {

@@ -1,5 +1,5 @@
-//! Which cases of an experiment are measured: over which transports, with messages of which sizes,
-//! and of all these only some. Used by `bench` and by `bench compare`.
+//! Chooses the cases of an experiment that are measured: transports, sizes of messages, and values
+//! of other parameters. Used by `bench` and by `bench compare`.
 
 use clap::Args;
 use serde_json::Value;

@@ -234,7 +234,7 @@ impl Agenda {
             .map(|(_, id)| id)
     }
 
-    /// Begins the sweep in one interval: some time it must give a held response back.
+    /// Begins the sweep in one interval, because there is now a response to give back at some time.
     #[inline]
     pub(crate) fn expect_sweep(&mut self, interval: impl FnOnce() -> Nanos, now: Nanos) {
         if self.next_sweep == Nanos::MAX {

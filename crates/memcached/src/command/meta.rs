@@ -38,7 +38,7 @@ fn get(words: Words<'_>, now: Seconds) -> Command<'_> {
     }
 }
 
-/// After a length that is a number, a refused command's value is thrown away.
+/// If the length is a number, the value of a refused command is thrown away.
 fn set(words: Words<'_>, now: Seconds) -> Command<'_> {
     if words.len() > crate::limits::MAX_META_WORDS {
         return Command::Say(TOO_MANY);

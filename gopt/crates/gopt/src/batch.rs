@@ -130,7 +130,8 @@ impl<const CAP: usize> Batch<CAP> {
         F: Future,
     {
         let mut written = 0;
-        // The places are counted first, so that no item is taken which has none.
+        // The places come first in the pair of iterators, so that no item is taken for which there
+        // is no place.
         let items = (0..out.len()).zip(items).map(|(_, item)| item);
         self.for_each(items, lookup, |index, value| {
             out[index] = value;

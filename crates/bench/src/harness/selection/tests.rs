@@ -1,4 +1,4 @@
-//! Options choose cases, and what is no choice is refused.
+//! Options choose cases, and values that choose nothing are refused.
 
 use super::*;
 use crate::experiments;

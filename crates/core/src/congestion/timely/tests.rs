@@ -14,8 +14,8 @@ fn link(base: Nanos) -> Link {
     }
 }
 
-/// A session on an empty round trip of 10 µs: T_low is 50 µs, T_high 500 µs, and from 36 µs on the
-/// gradient counts.
+/// A session whose round trip through the empty network takes 10 µs: T_low is 50 µs, T_high 500 µs,
+/// and from 36 µs on the gradient counts.
 struct Session {
     timely: Timely,
     now: Nanos,
@@ -117,7 +117,8 @@ fn the_fifth_good_round_trip_makes_larger_steps() {
         assert_close(next, rate + 0.000_125);
         rate = next;
     }
-    // Five steps of 1/8000 where a queue stands; a sixteenth where none does.
+    // The fifth sample takes five steps of 1/8000, because a queue stands; without a queue it takes
+    // a sixteenth.
     let next = session.sample(40);
     assert_close(next, rate + 0.000_625);
     assert_close(session.sample(19), next + next / 16.0);
@@ -186,14 +187,15 @@ fn patched() -> Session {
 #[test]
 fn the_patch_weighs_a_step_up_against_a_step_down() {
     let mut session = patched();
-    // No gradient: half of each. The round trip is once T_low too long.
+    // Without a gradient, both steps weigh one half. The round trip is too long by T_low.
     let rate = session.sample(100);
     assert_close(rate, 1.0 - 0.008 * 0.5 + 0.5 * 0.000_125);
     // +1 µs: 0.875 × 1 µs / 10 µs = 0.0875, so the step down weighs 0.675; the error is 1.02.
     let next = session.sample(101);
     let down = 1.0 - 0.008 * 0.675 * 1.02;
     assert_close(next, rate * down + 0.325 * 0.000_125);
-    // A steep fall is all step up, a steep rise all step down: 81 µs are 0.62 too long.
+    // After a steep fall only the step up counts, after a steep rise only the step down: 81 µs are
+    // too long by 0.62 of T_low.
     let risen = session.sample(71);
     assert_close(risen, next + 0.000_125);
     session.sample(71);
