@@ -9,8 +9,8 @@ use dunlin_store::Seconds;
 use crate::command::Ask;
 use crate::operation::Answer;
 
-/// Appends the answer to a command of one operation. For `get` and its kin that is one item; the
-/// end of the list is the connection's.
+/// Appends the answer to a command of one operation. For `get` and its variants that is one item;
+/// the connection writes the end of the list.
 pub(crate) fn render(ask: &Ask<'_>, answer: &Answer<'_>, now: Seconds, out: &mut Vec<u8>) {
     match ask {
         Ask::Get {

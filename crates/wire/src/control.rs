@@ -101,7 +101,7 @@ pub enum Message<'a> {
     Insight(Insight<'a>),
     /// Asks what has become of requests (rule C11).
     Inquiry(Inquiry<'a>),
-    /// Says it (rule C11).
+    /// Answers an inquiry (rule C11).
     Account(Account<'a>),
     /// A number by which a process is known again on another connection (rule C3).
     Nonce {

@@ -1,5 +1,5 @@
-//! The order of measurements: in every round each peer has its turn at each size, so that what
-//! else happens on the machine happens to all of them.
+//! The order of measurements: in every round each peer has its turn at each size, so that other
+//! work on the machine disturbs all of them alike.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::row::{self, Row};
 /// Calls in flight where the rate is measured.
 const MANY: usize = 60;
 
-/// How long a process may take for what is not the measurement.
+/// How long a process may take beside the measurement itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The measurements to make.

@@ -54,7 +54,7 @@ impl Channel {
 }
 
 impl Channels {
-    /// Something is known of an endpoint, with which there may be no channel yet.
+    /// Notes the address and the index of an endpoint, with which there may be no channel yet.
     pub(super) fn meet(&mut self, peer: &PeerIdentity) {
         let channel = self.of.entry(peer.endpoint).or_default();
         channel.nexus = peer.nexus.or(channel.nexus);

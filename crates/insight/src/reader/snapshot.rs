@@ -16,7 +16,7 @@ use crate::place::{self, Whereabouts};
 const MAX_BLOCK: u64 = 1 << 20;
 /// Most blocks.
 const MAX_BLOCKS: u64 = 1 << 16;
-/// Readings of a block after which it counts as never whole.
+/// A block that changed during this many readings in a row is given up.
 const TRIES: usize = 64;
 
 /// Named numbers, in the order in which the process has them.

@@ -164,7 +164,7 @@ fn a_client_that_never_reads_holds_one_value_and_the_mark() {
     }
     assert!(taken <= INPUT_MARK && connection.room() == 0, "{taken}");
     assert!(connection.output().len() <= OUTPUT_MARK + value.len() + 100);
-    // What the client takes makes room for the next answer, and no more.
+    // Each part of the output that the client takes makes room for the next answer only.
     connection.sent(connection.output().len());
     assert_eq!(connection.run(&mut server, NOW), Wants::Output);
     assert!(connection.output().len() > value.len());
@@ -256,7 +256,7 @@ fn credentials_have_a_limit() {
     assert!(connection.is_over());
 }
 
-/// A server whose keys that begin with `f` are in another thread's partition.
+/// A server in which another thread's partition has all keys that begin with `f`.
 struct Far {
     near: Alone,
     sent: Vec<(Ticket, String)>,

@@ -1,4 +1,4 @@
-//! Counters, which an operation may make.
+//! Counters: operations that change one, and may create it.
 
 use dunlin_store::{CounterError, Delta, Key, Seconds, Verb, Write};
 

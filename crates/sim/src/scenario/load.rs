@@ -60,7 +60,7 @@ pub enum Arrivals {
         think: Nanos,
     },
     /// An open loop: requests arrive as a Poisson process, whether others have ended or not. A
-    /// request that finds `in_flight` others under way waits, and its time has begun.
+    /// request that finds `in_flight` others under way waits; the wait is part of its latency.
     Open {
         /// The mean of the times between two arrivals.
         gap: Nanos,

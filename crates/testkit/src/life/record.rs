@@ -1,8 +1,8 @@
 //! Everything that two endpoints and their users can see of a life, in its order, to be compared
 //! with that of another variant.
 //!
-//! Invariant: a record changes nothing of the life that it is of. Written by `host`, `ledger`,
-//! `net` and `world`; read by `life`.
+//! Invariant: recording a life does not change it. Written by `host`, `ledger`, `net` and `world`;
+//! read by `life`.
 
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,7 +30,7 @@ pub(super) enum Fact {
     Ran(usize, Vec<u8>),
     /// A call ended: its tag, how, and the bytes of its response.
     Ended(usize, u64, String, Vec<u8>),
-    /// Something that a sentence says: an event, an answer of the endpoint.
+    /// A fact in words: an event, or an answer of the endpoint.
     Told(usize, String),
     /// Counters or holdings of the endpoint have changed.
     Stands(usize, Vec<(&'static str, u64)>),

@@ -31,7 +31,8 @@ pub(super) const fn cells_of(len: u32) -> u32 {
     (len + ROUND_UP) / 64
 }
 
-/// The number of cells for a packet that needs several, so that the compiler knows that there are.
+/// The number of cells for a packet that needs several, computed so that the compiler knows that it
+/// is more than one.
 #[inline(always)]
 pub(super) const fn cells_of_long(len: u32) -> usize {
     const { assert!(ONE_CELL == 56 && CELL == 64) };
@@ -63,7 +64,7 @@ impl Default for Cell {
     }
 }
 
-/// A power of two of cells in a row.
+/// A row of cells, whose number is a power of two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cells {
     first: NonNull<Cell>,

@@ -23,7 +23,7 @@ pub(super) fn to_file(input: &Path, path: &Path, text: &str) -> anyhow::Result<(
         if !to.is_file() {
             return fs::write(path, text).with_context(|| format!("cannot write {name}"));
         }
-        // Through a link, so that the link stays one.
+        // If the path is a link, the file behind it is replaced, and the link stays.
         return replace(&to, text).with_context(|| format!("cannot write {name}"));
     }
     replace(path, text).with_context(|| format!("cannot write {name}"))
