@@ -111,6 +111,7 @@ impl Core {
     pub(crate) fn is_waiting(&self) -> bool {
         self.transfers.is_waiting()
             || self.reassembly.is_waiting()
+            || self.requests.is_waiting()
             || self.context.outbox.is_waiting()
             || self.context.notices.is_waiting()
     }

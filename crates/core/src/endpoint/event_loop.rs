@@ -325,6 +325,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         self.core.resume_stalled();
         let (transfers, mut lent) = self.core.transfers();
         transfers.send_large(&mut lent);
+        self.core.server().send_asked();
         self.core.context.agenda.on_drained(self.core.is_waiting());
     }
 

@@ -33,7 +33,12 @@ use crate::time::{Clock, Nanos};
 use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 
 /// An endpoint over transport `T` with clock `C` and the user's state `App`.
+///
+/// The RX half comes first in memory, so an idle iteration, which looks at little else, finds it
+/// where the endpoint is. Left alone, the compiler orders the two by their sizes: with another one
+/// it puts the RX half last, and that iteration takes five instructions more.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Rpc<T: Transport, C, App> {
     pub(crate) rx: T::Rx,
     pub(crate) engine: Engine<T::Tx, C, App>,

@@ -195,6 +195,14 @@ impl Server<'_> {
     }
 }
 
+/// Packets that clients have asked for.
+impl Server<'_> {
+    /// Sends some of them (rule S13).
+    pub(crate) fn send_asked(&mut self) {
+        self.requests.send_asked(self.sessions, self.context);
+    }
+}
+
 /// Handlers, and requests that end without them.
 impl Server<'_> {
     /// Answers with a response of `len` bytes that `write` fills.
@@ -252,6 +260,7 @@ impl Server<'_> {
             let effect = self.requests.on_session_closed(at as usize, self.context);
             self.apply(effect);
         }
+        self.requests.forget_asked(session);
         self.reassembly.forget_session(session);
     }
 }

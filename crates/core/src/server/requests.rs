@@ -14,10 +14,12 @@
 //! State is private. `requests/slots.rs` knows which request is a slot's current one,
 //! `requests/packets.rs` handles packets, `requests/plain.rs` a request and its reply if nothing
 //! about them is unusual, `requests/answers.rs` replies, `requests/parts.rs` messages of more than
-//! one packet, `requests/endings.rs` the end of requests. The endpoint's core routes events here.
-//! The only code of the user that runs here is the function that writes a response.
+//! one packet, `requests/asked.rs` the packets that clients ask for, `requests/endings.rs` the end
+//! of requests. The endpoint's core routes events here. The only code of the user that runs here is
+//! the function that writes a response.
 
 mod answers;
+mod asked;
 mod endings;
 mod laws;
 mod packets;
@@ -35,6 +37,7 @@ use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::transport::TxSeq;
 
+use asked::Asked;
 use slots::Slot;
 
 /// The state of a request; see the diagram above.
@@ -251,6 +254,7 @@ impl InboundRequest {
 pub(crate) struct Requests {
     table: Slab<RequestIdx, InboundRequest>,
     slots: Vec<Slot>,
+    asked: Asked,
 }
 
 /// Questions about a request.

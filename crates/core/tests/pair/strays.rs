@@ -365,3 +365,60 @@ fn an_item_of_a_batch_that_was_kept_and_answered_needs_no_other_buffer() {
     }
     pair.assert_clean();
 }
+
+/// 50 RFRs for everything in one burst: what they bring is one session's credits, and a session
+/// that has asked for a little is not behind all of it.
+#[test]
+fn a_flood_of_rfrs_is_held_to_credits_and_waits_for_its_turn() {
+    const PACKETS: u16 = 100;
+    let mut pair = Pair::new();
+    let second = pair.client.open(&SessionOptions::default());
+    let back = pair.complete(second);
+    let first = pair.session;
+    for session in [first, second] {
+        pair.session = session;
+        call_large(
+            &mut pair,
+            PACKETS.into(),
+            usize::from(PACKETS) * DATA_SIZE as usize,
+            1,
+        );
+        pair.pass(Nanos::from_millis(10));
+    }
+    assert_eq!(pair.done().len(), 2);
+    pair.session = first;
+    let flooded = server_side(&mut pair);
+    let quiet = pair.server.rpc.lifecycle().offer_of(back).unwrap();
+    let ask = |to: &SessionOffer, count| Header {
+        aux: count,
+        size: Header::arrivals(PktNum(0), 0),
+        ..header(to, PacketType::Rfr, 0)
+    };
+    for _ in 0..50 {
+        let frame = ask(&flooded, PACKETS).encode().to_vec();
+        pair.server.inbox.borrow_mut().push_back(frame);
+    }
+    let last = ask(&quiet, 4).encode().to_vec();
+    pair.server.inbox.borrow_mut().insert(1, last);
+    let mut sent = Vec::new();
+    for _ in 0..4 {
+        pair.step_server();
+        sent.extend(take(&pair.server.out));
+    }
+    let client = client_side(&mut pair);
+    let is_flooded = |answer: &&Header| answer.session == client.session;
+    let credits = flooded.credits;
+    // The burst that the wire shows at once, and the rest in the next.
+    let floods = u32::try_from(sent.iter().filter(is_flooded).count()).unwrap();
+    assert!(
+        (credits..=2 * credits).contains(&floods),
+        "{floods} packets"
+    );
+    let before = sent
+        .iter()
+        .position(|answer| answer.session != client.session);
+    assert!(before.unwrap() <= 16, "{before:?} packets went first");
+    let drops = pair.server.rpc.counters().drops;
+    assert_eq!(drops.packet_number, 50);
+    pair.assert_clean();
+}

@@ -1,7 +1,8 @@
 //! A peer that tries to have its answers sent to a third host (rule C12).
 
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use dunlin_nexus::Nexus;
 use dunlin_transport::udp::Udp;
@@ -9,8 +10,10 @@ use dunlin_wire::control::{Features, RefuseCode};
 use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum};
 
 use super::child::Server;
+use super::floods::Ending;
+use super::hostile::Scene;
 use super::stranger::{Granted, Stranger};
-use super::{REVERSE, endpoint, exchange};
+use super::{REVERSE, SLOW, endpoint, exchange};
 
 /// A third host, as far as a connection from 127.0.0.1 can tell.
 fn third() -> UdpSocket {
@@ -93,4 +96,85 @@ fn an_operator_allows_networks_and_a_refusal_names_the_option() {
     assert!(error.contains("allow_peers"), "{error}");
     first.join().unwrap();
     second.join().unwrap();
+}
+
+/// RFRs that arrive in a second.
+const ASKED_EACH_MS: u32 = 22;
+
+/// The 99th percentile of what an exchange takes.
+fn p99(scene: &mut Scene) -> Duration {
+    let mut took: Vec<_> = (0..1_000)
+        .map(|_| {
+            let begun = Instant::now();
+            exchange(&mut scene.rpc, scene.session, REVERSE);
+            begun.elapsed()
+        })
+        .collect();
+    took.sort_unstable();
+    took[took.len() - took.len() / 100]
+}
+
+/// Asks for as many packets of a response of 8 MiB as an RFR can, 22 000 times a second.
+fn ask_without_end(address: SocketAddr, over: &AtomicBool, asks: &AtomicBool) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut stranger = Stranger::greet(address, Features::FOREIGN);
+    let granted = stranger.ask(socket.local_addr().unwrap()).unwrap();
+    let header = Header {
+        kind: PacketType::Req,
+        flags: Flags::NONE,
+        aux: SLOW.0,
+        session: granted.session,
+        token: granted.token,
+        size: 9,
+        pkt: PktNum(0),
+        req: ReqNum(0),
+    };
+    let to = ("127.0.0.1", granted.port);
+    let request = [header.encode().as_slice(), b"0 8388608"].concat();
+    socket.send_to(&request, to).unwrap();
+    let rfr = |first: u32| Header {
+        kind: PacketType::Rfr,
+        aux: 256,
+        size: Header::arrivals(PktNum(1), 0),
+        pkt: PktNum(first),
+        ..header
+    };
+    let mut turn = 0;
+    while !over.load(Ordering::Relaxed) {
+        stranger.answer_heartbeats();
+        if asks.load(Ordering::Relaxed) {
+            for _ in 0..ASKED_EACH_MS {
+                turn += 1;
+                let rfr = rfr(1 + turn % 2 * 256);
+                socket.send_to(&rfr.encode(), to).unwrap();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// One that asks for everything 22 000 times a second delays others by no more than its share.
+#[test]
+fn a_bystander_of_a_flood_of_rfrs_is_served() {
+    let mut scene = Scene::new();
+    let address = scene.address();
+    let (over, asks) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let _ending = Ending(&over);
+        scope.spawn(|| ask_without_end(address, &over, &asks));
+        // Other work on the machine makes single rounds slow.
+        let mut rounds = Vec::new();
+        for _ in 0..8 {
+            asks.store(false, Ordering::Relaxed);
+            scene.rpc.run_for(Duration::from_millis(100));
+            let alone = p99(&mut scene);
+            asks.store(true, Ordering::Relaxed);
+            scene.rpc.run_for(Duration::from_millis(100));
+            rounds.push((alone, p99(&mut scene)));
+        }
+        eprintln!("alone, and beside the flood: {rounds:?}");
+        let served = |(alone, flooded): &(Duration, Duration)| *flooded <= 3 * *alone;
+        let count = rounds.iter().filter(|round| served(round)).count();
+        assert!(2 * count >= rounds.len(), "{rounds:?}");
+    });
 }

@@ -18,6 +18,9 @@ use super::hostile::connect;
 pub(super) const NUMBER: SessionNum = SessionNum(7);
 pub(super) const TOKEN: Token = Token(0x5eed);
 
+/// Data bytes in a packet, as over loopback.
+pub(super) const DATA_SIZE: u32 = 16_320;
+
 /// A connection on which both sides have said hello.
 pub(super) struct Stranger {
     stream: TcpStream,
@@ -78,8 +81,8 @@ impl Stranger {
                 token: TOKEN,
                 window_log2: 3,
                 credits: 32,
-                data_size: 1440,
-                max_message: 1 << 20,
+                data_size: DATA_SIZE,
+                max_message: 1 << 24,
                 first_req: ReqNum(0),
                 offers: Offers::new(&offers).unwrap(),
             },
@@ -93,6 +96,21 @@ impl Stranger {
                 Message::Refuse(refuse) if refuse.attempt == attempt => return Err(refuse.code),
                 Message::Heartbeat { counter } => self.say(&Message::HeartbeatAck { counter }),
                 _ => {}
+            }
+        }
+    }
+
+    /// Answers what has come and asks whether this process lives.
+    pub(super) fn answer_heartbeats(&mut self) {
+        self.stream.set_nonblocking(true).unwrap();
+        let mut bytes = [0; 4096];
+        let count = self.stream.read(&mut bytes).unwrap_or(0);
+        self.stream.set_nonblocking(false).unwrap();
+        self.read.extend_from_slice(&bytes[..count]);
+        while let Some(len) = frame_len(&self.read).unwrap() {
+            let frame: Vec<u8> = self.read.drain(..len).collect();
+            if let Ok(Message::Heartbeat { counter }) = Message::decode(&frame) {
+                self.say(&Message::HeartbeatAck { counter });
             }
         }
     }
@@ -117,7 +135,7 @@ fn offer_of(to: SocketAddr) -> Vec<u8> {
         panic!("{to} is not of IPv4");
     };
     let mut offer = vec![1];
-    offer.extend(1440_u32.to_le_bytes());
+    offer.extend(DATA_SIZE.to_le_bytes());
     offer.extend(65_535_u32.to_le_bytes());
     offer.extend([1, 4]);
     offer.extend(to.port().to_le_bytes());

@@ -8,7 +8,7 @@ use dunlin_wire::ErrorCode;
 use super::{Marks, RequestState, Requests};
 use crate::config::{Config, SWEEP_LIMIT, SWEEP_PARTS};
 use crate::context::Context;
-use crate::handle::RequestIdx;
+use crate::handle::{RequestIdx, SessionIdx};
 use crate::server::inbound::Effect;
 use crate::session::table::Sessions;
 use crate::time::Nanos;
@@ -67,6 +67,13 @@ impl Requests {
         request.marks.set(Marks::ORPHAN);
         self.vacate(at);
         given_up
+    }
+}
+
+impl Requests {
+    /// The session closes: no client waits for what was asked for on it.
+    pub(crate) fn forget_asked(&mut self, session: SessionIdx) {
+        self.asked.forget(session);
     }
 }
 

@@ -135,7 +135,7 @@ impl Requests {
         if header.aux != 0
             && let Some(idx) = self.current(packet.slot(), header.req, RequestState::Done)
         {
-            self.send_asked(idx, packet, sessions, context);
+            self.on_asked(idx, packet, sessions, context);
             return Effect::None;
         }
         self.on_repeated(packet, sessions, context)

@@ -2,17 +2,17 @@
 //! packets the client asks for (rules S7, S13, S14; eRPC §5).
 
 use dunlin_msgbuf::BufRef;
-use dunlin_wire::{Flags, Header, PacketType, PktNum, Residence};
+use dunlin_wire::{Flags, Header, PacketType, Residence};
 
-use super::{Marks, RequestState, Requests};
+use super::asked::{Asked, Asking, ITERATION_BYTES, TURN_BYTES};
+use super::{InboundRequest, Marks, RequestState, Requests};
 use crate::context::Context;
-use crate::handle::{AssemblyIdx, RequestIdx};
+use crate::handle::{AssemblyIdx, RequestId, RequestIdx};
 use crate::observe::counters::DropReason;
 use crate::server::inbound::{Effect, Large, Partial, Received};
 use crate::session::table::Sessions;
 use crate::transfer::reassembly::{CreditReturn, Taken};
 use crate::transfer::scoreboard::packets_of;
-use crate::transport::TxSeq;
 
 impl Requests {
     /// Handles a packet of a request that does not fit into one.
@@ -116,25 +116,18 @@ impl Requests {
     }
 
     /// Handles an RFR that asks for packets of a response (rule S13).
-    pub(super) fn send_asked(
+    pub(super) fn on_asked(
         &mut self,
         idx: RequestIdx,
         packet: &Received<'_>,
         sessions: &Sessions,
         context: &mut Context,
     ) {
-        let (line, header) = (packet.line, packet.header);
-        let terms = line.terms();
+        let (id, header, terms) = (self.id(idx), packet.header, packet.line.terms());
         let request = self.at_mut(idx);
-        let Some(response) = request
-            .response
-            .as_ref()
-            .filter(|_| !request.marks.has(Marks::FAILED))
-        else {
+        let Some(packets) = request.packets_of_response(terms.data_size) else {
             return self.send_answer(idx, Flags::RETRANSMISSION, sessions, context);
         };
-        let size = u32::try_from(response.len()).unwrap_or(u32::MAX);
-        let packets = packets_of(size, terms.data_size);
         let (first, count) = (header.pkt.0, u32::from(header.aux));
         let Some(after) = first.checked_add(count).filter(|after| *after <= packets) else {
             context.stats.on_drop(DropReason::PacketNumber);
@@ -142,25 +135,93 @@ impl Requests {
         };
         // A client that asks is still alive.
         request.answered = context.moment.now();
-        let mut end = TxSeq(0);
-        for packet_num in first..after {
-            let start = packet_num as usize * terms.data_size as usize;
-            let len = (response.len() - start).min(terms.data_size as usize);
-            let mut answer = line.header(PacketType::Resp, request.req);
-            answer.flags = Flags(header.flags.0 & Flags::RETRANSMISSION.0);
-            if packet.congestion {
-                answer.flags = answer.flags.with(Flags::ECN_ECHO);
+        let flags = Flags(header.flags.0 & Flags::RETRANSMISSION.0);
+        let flags = match packet.congestion {
+            true => flags.with(Flags::ECN_ECHO),
+            false => flags,
+        };
+        let asking = Asking::new(id, first..after, flags, context.moment.burst_time());
+        if !self.asked.ask(packet.session, &asking, terms.credits) {
+            context.stats.on_drop(DropReason::PacketNumber);
+        }
+        context.agenda.call_attention();
+    }
+
+    /// Sends what clients have asked for, session by session, as much as an iteration may.
+    pub(crate) fn send_asked(&mut self, sessions: &Sessions, context: &mut Context) {
+        let mut sent = 0;
+        while sent < ITERATION_BYTES && !self.asked.is_empty() {
+            sent += self.take_turn(sessions, context);
+            self.asked.end_turn();
+        }
+    }
+
+    /// Clients have asked for packets that have not been sent.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// A session's turn: how many bytes it took.
+    fn take_turn(&mut self, sessions: &Sessions, context: &mut Context) -> usize {
+        let mut sent = 0;
+        let Some((session, ..)) = self.asked.first() else {
+            return 0;
+        };
+        let of_turn = |asked: &Asked| asked.first().filter(|(whose, ..)| *whose == session);
+        while let Some((_, id, part)) = of_turn(&self.asked) {
+            let data_size = sessions.at(session).terms().data_size;
+            let Some(request) = self.response_to(id, data_size) else {
+                self.asked.on_gone();
+                continue;
+            };
+            sent += request.send_part(&part, sessions, context);
+            self.asked.on_sent();
+            if sent >= TURN_BYTES {
+                break;
             }
-            answer.aux = Residence::NO_SAMPLE.0;
-            answer.size = size;
-            answer.pkt = PktNum(packet_num);
-            let data = response.lend_range(start, len).unwrap_or(BufRef::EMPTY);
-            end = context.outbox.push(terms.peer, &answer, data);
         }
-        request.on_sent(end);
-        if count != 0 {
+        sent
+    }
+
+    /// The request that was asked about, if it has its response still.
+    fn response_to(&mut self, id: RequestId, data_size: u32) -> Option<&mut InboundRequest> {
+        let is_it = self.table.get(id.index).is_some() && self.id(id.index) == id;
+        let request = self.table.get_mut(id.index).filter(|_| is_it)?;
+        let is_there = request.packets_of_response(data_size).is_some();
+        (request.state == RequestState::Done && is_there).then_some(request)
+    }
+}
+
+impl InboundRequest {
+    /// How many packets the response has; `None` if the answer is an error.
+    fn packets_of_response(&self, data_size: u32) -> Option<u32> {
+        let response = self.response.as_ref();
+        let response = response.filter(|_| !self.marks.has(Marks::FAILED))?;
+        let size = u32::try_from(response.len()).unwrap_or(u32::MAX);
+        Some(packets_of(size, data_size))
+    }
+
+    /// Sends the next packet that was asked for: how many bytes of data it has.
+    fn send_part(&mut self, part: &Asking, sessions: &Sessions, context: &mut Context) -> usize {
+        let Some(response) = &self.response else {
+            return 0;
+        };
+        let line = sessions.at(self.session);
+        let terms = line.terms();
+        let mut answer = line.header(PacketType::Resp, self.req);
+        answer.aux = Residence::NO_SAMPLE.0;
+        answer.size = u32::try_from(response.len()).unwrap_or(u32::MAX);
+        part.mark(&mut answer);
+        let start = answer.pkt.0 as usize * terms.data_size as usize;
+        let len = response.len().saturating_sub(start);
+        let len = len.min(terms.data_size as usize);
+        let data = response.lend_range(start, len).unwrap_or(BufRef::EMPTY);
+        let end = context.outbox.push(terms.peer, &answer, data);
+        self.on_sent(end);
+        if let Some(came) = part.measured_from() {
             let burst_time = context.moment.burst_time();
-            context.outbox.measure(burst_time, burst_time);
+            context.outbox.measure(came, burst_time);
         }
+        len.max(1)
     }
 }

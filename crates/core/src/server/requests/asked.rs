@@ -1,0 +1,187 @@
+//! Packets of responses that clients have asked for by RFR, until they are sent (rule S13): the
+//! sessions have turns, so one that asks for more than its share delays itself.
+//!
+//! Invariants: a session has at most as many packets here as it has credits, which an honest client
+//! never exceeds; no packet is here twice; a session has a turn if and only if it has packets here.
+//! Memory is kept for later, so asking allocates nothing after a while.
+//!
+//! Owned by [`Requests`](super::Requests), which knows whether the response is still there.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use dunlin_wire::{Flags, Header, PktNum};
+
+use crate::handle::{RequestId, SessionIdx};
+use crate::time::Nanos;
+
+/// Bytes of asked packets that leave in an iteration, or one packet: a request that comes meanwhile
+/// waits for some 20 µs of sending over loopback UDP, which is what these bytes take there.
+pub(super) const ITERATION_BYTES: usize = 64 << 10;
+
+/// Bytes of a session's turn, or one packet.
+pub(super) const TURN_BYTES: usize = 16 << 10;
+
+/// Packets of one response, next to each other, asked for by one RFR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Asking {
+    request: RequestId,
+    /// The first that has not been sent.
+    next: u32,
+    /// One more than the last.
+    after: u32,
+    /// Of the answers.
+    flags: Flags,
+    /// When the RFR came.
+    came: Nanos,
+}
+
+/// The packets that one session has asked for.
+#[derive(Debug, Default)]
+struct Queue {
+    parts: VecDeque<Asking>,
+    packets: u32,
+}
+
+/// The packets that all sessions have asked for.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    turns: VecDeque<SessionIdx>,
+    /// By the index of the session.
+    queues: Vec<Queue>,
+}
+
+impl Asking {
+    /// The packets that an RFR asks for, which came at `came`.
+    pub(super) fn new(request: RequestId, packets: Range<u32>, flags: Flags, came: Nanos) -> Self {
+        Self {
+            request,
+            next: packets.start,
+            after: packets.end,
+            flags,
+            came,
+        }
+    }
+
+    /// Completes the header of the first packet that has not been sent.
+    pub(super) fn mark(&self, answer: &mut Header) {
+        answer.flags = self.flags;
+        answer.pkt = PktNum(self.next);
+    }
+
+    /// When the RFR came, if the last of its packets is next: that one says how long it stayed.
+    pub(super) fn measured_from(&self) -> Option<Nanos> {
+        (self.next + 1 == self.after).then_some(self.came)
+    }
+}
+
+impl Asked {
+    /// A client asks. What is here already is not asked for again. False if the session has `limit`
+    /// packets here: the rest is dropped.
+    pub(super) fn ask(&mut self, session: SessionIdx, asking: &Asking, limit: u32) -> bool {
+        let index = session.0 as usize;
+        if self.queues.len() <= index {
+            self.queues.resize_with(index + 1, Queue::default);
+        }
+        let queue = &mut self.queues[index];
+        let was_empty = queue.parts.is_empty();
+        let fits = queue.add(asking, limit);
+        if was_empty && !queue.parts.is_empty() {
+            self.turns.push_back(session);
+        }
+        fits
+    }
+
+    /// No session waits for its turn.
+    pub(super) fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
+    /// The session whose turn it is, the request that it asks about first, and the packets.
+    pub(super) fn first(&self) -> Option<(SessionIdx, RequestId, Asking)> {
+        let session = *self.turns.front()?;
+        let part = self.queues[session.0 as usize].parts.front();
+        part.map(|part| (session, part.request, *part))
+    }
+
+    /// The first packet of the session whose turn it is was sent.
+    pub(super) fn on_sent(&mut self) {
+        if let Some(queue) = self.current() {
+            queue.packets -= 1;
+            let done = queue.parts.front_mut().is_some_and(|part| {
+                part.next += 1;
+                part.next == part.after
+            });
+            if done {
+                queue.parts.pop_front();
+            }
+        }
+    }
+
+    /// The response that the session whose turn it is has asked for is gone.
+    pub(super) fn on_gone(&mut self) {
+        if let Some(queue) = self.current()
+            && let Some(part) = queue.parts.pop_front()
+        {
+            queue.packets -= part.after - part.next;
+        }
+    }
+
+    /// The turn of the session is over: the next one is that of another.
+    pub(super) fn end_turn(&mut self) {
+        if let Some(session) = self.turns.pop_front()
+            && !self.queues[session.0 as usize].parts.is_empty()
+        {
+            self.turns.push_back(session);
+        }
+    }
+
+    /// The session has ended.
+    pub(super) fn forget(&mut self, session: SessionIdx) {
+        if let Some(queue) = self.queues.get_mut(session.0 as usize)
+            && !queue.parts.is_empty()
+        {
+            queue.parts.clear();
+            queue.packets = 0;
+            self.turns.retain(|other| *other != session);
+        }
+    }
+
+    fn current(&mut self) -> Option<&mut Queue> {
+        let session = *self.turns.front()?;
+        self.queues.get_mut(session.0 as usize)
+    }
+}
+
+impl Queue {
+    fn add(&mut self, asking: &Asking, limit: u32) -> bool {
+        let mut next = asking.next;
+        while next < asking.after {
+            let same = |part: &&Asking| part.request == asking.request;
+            let mut parts = self.parts.iter().filter(same);
+            if let Some(part) = parts.find(|part| (part.next..part.after).contains(&next)) {
+                next = part.after;
+                continue;
+            }
+            let room = limit.saturating_sub(self.packets);
+            if room == 0 {
+                return false;
+            }
+            let later = self.parts.iter().filter(same);
+            let later = later.map(|part| part.next).filter(|start| *start > next);
+            let after = later.min().unwrap_or(u32::MAX).min(asking.after);
+            let after = after.min(next.saturating_add(room));
+            self.packets += after - next;
+            self.parts.push_back(Asking {
+                next,
+                after,
+                ..*asking
+            });
+            next = after;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

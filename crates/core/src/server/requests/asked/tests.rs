@@ -1,0 +1,96 @@
+//! Turns of sessions, and what is not queued: a packet twice, and more than a session's credits.
+
+use dunlin_wire::{Flags, ReqNum};
+
+use super::{Asked, Asking};
+use crate::handle::{RequestId, RequestIdx, SessionIdx};
+use crate::time::Nanos;
+
+fn asking(request: u32, packets: std::ops::Range<u32>) -> Asking {
+    let id = RequestId {
+        index: RequestIdx(request),
+        generation: 0,
+        req: ReqNum(request),
+    };
+    Asking::new(id, packets, Flags::NONE, Nanos(1))
+}
+
+/// Sends one packet in each turn: session, request and packet.
+fn drain(asked: &mut Asked) -> Vec<(u32, u32, u32)> {
+    let mut sent = Vec::new();
+    while let Some((session, id, part)) = asked.first() {
+        sent.push((session.0, id.index.0, part.next));
+        asked.on_sent();
+        asked.end_turn();
+    }
+    assert!(asked.is_empty());
+    sent
+}
+
+#[test]
+fn sessions_have_turns_however_much_one_asks_for() {
+    let mut asked = Asked::default();
+    assert!(asked.ask(SessionIdx(4), &asking(1, 0..4), 32));
+    assert!(asked.ask(SessionIdx(4), &asking(2, 7..9), 32));
+    assert!(asked.ask(SessionIdx(2), &asking(3, 5..7), 32));
+    let expected = [
+        (4, 1, 0),
+        (2, 3, 5),
+        (4, 1, 1),
+        (2, 3, 6),
+        (4, 1, 2),
+        (4, 1, 3),
+        (4, 2, 7),
+        (4, 2, 8),
+    ];
+    assert_eq!(drain(&mut asked), expected);
+}
+
+#[test]
+fn a_packet_that_waits_is_not_asked_for_again() {
+    let mut asked = Asked::default();
+    let session = SessionIdx(0);
+    assert!(asked.ask(session, &asking(1, 4..6), 32));
+    assert!(asked.ask(session, &asking(1, 8..9), 32));
+    assert!(asked.ask(session, &asking(1, 3..10), 32));
+    // Another request has packets of the same numbers.
+    assert!(asked.ask(session, &asking(2, 4..5), 32));
+    let mut sent = drain(&mut asked);
+    sent.sort_unstable();
+    let first: Vec<_> = (3..10).map(|packet| (0, 1, packet)).collect();
+    assert_eq!(sent, [first, vec![(0, 2, 4)]].concat());
+    // It has left, so it may be asked for.
+    assert!(asked.ask(session, &asking(1, 4..5), 32));
+    assert_eq!(drain(&mut asked), [(0, 1, 4)]);
+}
+
+#[test]
+fn a_session_has_no_more_packets_here_than_credits() {
+    let mut asked = Asked::default();
+    let session = SessionIdx(1);
+    assert!(asked.ask(session, &asking(1, 0..3), 4));
+    assert!(!asked.ask(session, &asking(1, 2..9), 4));
+    assert!(!asked.ask(session, &asking(2, 0..1), 4));
+    assert!(asked.ask(SessionIdx(0), &asking(3, 0..1), 4), "another one");
+    assert_eq!(drain(&mut asked).len(), 5);
+    assert!(asked.ask(session, &asking(1, 2..6), 4));
+}
+
+#[test]
+fn a_session_that_ends_and_a_response_that_goes_leave_nothing() {
+    let mut asked = Asked::default();
+    for session in [0, 1] {
+        assert!(asked.ask(SessionIdx(session), &asking(session, 0..4), 4));
+    }
+    asked.forget(SessionIdx(0));
+    asked.forget(SessionIdx(9));
+    assert_eq!(
+        asked.first().map(|(session, ..)| session),
+        Some(SessionIdx(1))
+    );
+    asked.on_gone();
+    asked.end_turn();
+    assert!(asked.is_empty());
+    assert!(asked.ask(SessionIdx(0), &asking(0, 0..4), 4));
+    assert!(asked.ask(SessionIdx(1), &asking(1, 0..4), 4));
+}
