@@ -3,6 +3,8 @@
 
 #[doc = include_str!("../../../docs/async.md")]
 mod futures {}
+#[doc = include_str!("../../../docs/channel.md")]
+mod channels {}
 #[doc = include_str!("../../../docs/configuration.md")]
 mod configuration {}
 #[doc = include_str!("../../../docs/getting-started.md")]

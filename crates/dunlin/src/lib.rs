@@ -50,6 +50,11 @@ mod book;
 
 pub use dunlin_local::{Call, Caller, Failed, Local, OwnedRequest, Reply, Sleep, Tasks};
 
+pub use dunlin_hub::{
+    Answer, Channel, ChannelBuilder, ChannelError, ChannelOptions, ChannelState, Hub, HubBuilder,
+    HubError, Outgoing, Watch,
+};
+
 /// Every option that an operator tunes, from a file, from the environment, and from the program.
 #[cfg(feature = "settings")]
 pub use dunlin_settings as settings;
@@ -83,6 +88,11 @@ pub use dunlin_transport::shm::Shm;
 pub use dunlin_transport::udp::Udp;
 pub use dunlin_wire::control::RefuseCode;
 pub use dunlin_wire::{ErrorCode, Ran, ReqType};
+
+/// Parts of the options and of the states of a [`Channel`].
+pub mod channel {
+    pub use dunlin_hub::{AddressError, AddressState, Backoff, Pick, Reasons, Retry, State};
+}
 
 /// Options of the transports.
 pub mod transport {

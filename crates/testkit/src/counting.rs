@@ -7,11 +7,17 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// To be installed with `#[global_allocator]`.
 pub struct Counting;
 
+/// Counts of the threads that are watched.
+static ALL_ARMED: AtomicBool = AtomicBool::new(false);
+static ALL: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
     static ARMED: Cell<bool> = const { Cell::new(false) };
     static COUNT: Cell<u64> = const { Cell::new(0) };
     static FIRST: RefCell<Option<Backtrace>> = const { RefCell::new(None) };
@@ -45,6 +51,9 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 fn count() {
+    if WATCHED.get() && ALL_ARMED.load(Ordering::Relaxed) {
+        ALL.fetch_add(1, Ordering::Relaxed);
+    }
     if !ARMED.get() {
         return;
     }
@@ -54,6 +63,20 @@ fn count() {
         ARMED.set(true);
     }
     COUNT.set(COUNT.get() + 1);
+}
+
+/// From now on [`allocations_of_watched_threads_in`] counts this thread.
+pub fn watch_this_thread() {
+    WATCHED.set(true);
+}
+
+/// How often threads that are watched allocate while `work` runs.
+pub fn allocations_of_watched_threads_in(work: impl FnOnce()) -> u64 {
+    ALL.store(0, Ordering::Relaxed);
+    ALL_ARMED.store(true, Ordering::SeqCst);
+    work();
+    ALL_ARMED.store(false, Ordering::SeqCst);
+    ALL.load(Ordering::Relaxed)
 }
 
 /// How often `work` allocates.

@@ -55,6 +55,7 @@ const UNDER_FACE: &[&str] = &[
     "dunlin-nexus",
     "dunlin-service",
     "dunlin-local",
+    "dunlin-hub",
 ];
 
 /// Any crate may use it, but only in its tests, and so may a program that is a test.
@@ -147,6 +148,27 @@ const RULES: &[Rule] = &[
             ],
         )
     },
+    Rule {
+        libraries: Some(&[]),
+        ..rule("dunlin-mailbox", &[])
+    },
+    Rule {
+        libraries: Some(&[]),
+        ..rule(
+            "dunlin-hub",
+            &[
+                "dunlin-wire",
+                "dunlin-msgbuf",
+                "dunlin-core",
+                "dunlin-control",
+                "dunlin-channel",
+                "dunlin-mailbox",
+                "dunlin-transport",
+                "dunlin-nexus",
+                "dunlin-service",
+            ],
+        )
+    },
     rule(
         "dunlin-settings",
         &[
@@ -155,6 +177,7 @@ const RULES: &[Rule] = &[
             "dunlin-control",
             "dunlin-transport",
             "dunlin-nexus",
+            "dunlin-hub",
         ],
     ),
     Rule {
@@ -208,6 +231,8 @@ const SAFE: &[&str] = &[
     "crates/core/src/lib.rs",
     "crates/control/src/lib.rs",
     "crates/channel/src/lib.rs",
+    "crates/mailbox/src/lib.rs",
+    "crates/hub/src/lib.rs",
     "crates/sim/src/lib.rs",
     "crates/scenario/src/lib.rs",
     "crates/service/src/lib.rs",

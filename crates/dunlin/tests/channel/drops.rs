@@ -1,0 +1,110 @@
+//! Calls that are dropped at each stage, channels that are, and hubs.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use crate::server::{Role, Server};
+use crate::{ECHO, HOLD, WAYS, Way, block_on, until};
+
+/// Polls a call once, and drops it.
+fn poll_and_drop(call: dunlin::Outgoing) {
+    let mut call = pin!(call);
+    block_on(poll_fn(|context| {
+        assert!(call.as_mut().poll(context).is_pending());
+        Poll::Ready(())
+    }));
+}
+
+#[test]
+fn a_call_is_dropped_at_each_stage() {
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Holds);
+        let (seen, channel) = (
+            &server.seen,
+            way.channel(server.address).queue(8).open().unwrap(),
+        );
+        let held = || seen.held.load(Ordering::Relaxed);
+        // Before it is polled.
+        drop(channel.call(HOLD, b""));
+        block_on(channel.call(ECHO, b"")).unwrap();
+        assert_eq!(held(), 0, "it was not sent");
+        // While the server holds it.
+        for round in 1..=20 {
+            let call = channel.call(HOLD, b"");
+            let ran = held() + 1;
+            let mut call = Box::pin(call);
+            block_on(poll_fn(|context| {
+                assert!(call.as_mut().poll(context).is_pending());
+                Poll::Ready(())
+            }));
+            until(|| held() == ran);
+            drop(call);
+            until(|| seen.given_up.load(Ordering::Relaxed) == round);
+        }
+        // On its way to the endpoint's thread, or shortly after.
+        for _ in 0..200 {
+            poll_and_drop(channel.call(HOLD, b""));
+        }
+        // After its end, of which the task does not know.
+        for _ in 0..20 {
+            let mut call = Box::pin(channel.call(ECHO, b"unseen"));
+            let waker = std::task::Waker::noop();
+            let poll = call
+                .as_mut()
+                .poll(&mut std::task::Context::from_waker(waker));
+            assert!(poll.is_pending());
+            block_on(channel.call(ECHO, b"seen")).unwrap();
+        }
+        // The channel has all of its places again.
+        let calls: Vec<_> = (0..8).map(|_| channel.call(ECHO, b"all")).collect();
+        for end in block_on(futures::future::join_all(calls)) {
+            assert_eq!(end.unwrap().data(), b"all");
+        }
+    }
+}
+
+#[test]
+fn calls_that_wait_for_a_server_are_dropped_without_a_trace() {
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().to_string()
+    };
+    let channel = Way::Shm.open(&port);
+    for _ in 0..50 {
+        poll_and_drop(channel.call(HOLD, b""));
+    }
+    let server = Server::start(Way::Shm, &port, Role::Answers);
+    block_on(channel.call(ECHO, b"")).unwrap();
+    assert_eq!(server.seen.held.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn the_last_channel_and_its_last_call_end_the_sessions() {
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Holds);
+        let sessions = || server.seen.sessions.load(Ordering::Relaxed);
+        let channel = way.open(server.address);
+        let hub = channel.hub().clone();
+        let call = channel.clone().call(ECHO, b"goes on");
+        block_on(channel.ready()).unwrap();
+        until(|| sessions() == 1);
+        drop(channel);
+        assert_eq!(block_on(call).unwrap().data(), b"goes on");
+        until(|| sessions() == 0);
+        drop(hub);
+    }
+}
+
+#[test]
+fn the_last_handle_ends_the_threads_of_a_hub() {
+    let server = Server::start(Way::Shm, "127.0.0.1:0", Role::Answers);
+    let channel = Way::Shm.open(server.address);
+    block_on(channel.ready()).unwrap();
+    let at = channel.hub().nexus().address();
+    drop(channel);
+    // Its nexus listens no more.
+    until(|| std::net::TcpListener::bind(at).is_ok());
+    until(|| server.seen.sessions.load(Ordering::Relaxed) == 0);
+}

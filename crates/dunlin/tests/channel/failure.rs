@@ -1,0 +1,100 @@
+//! Servers that end, and come back.
+
+use std::sync::atomic::Ordering;
+
+use dunlin::{Answer, Channel, ChannelError, Ran};
+use futures::future::join_all;
+
+use crate::process::Process;
+use crate::server::{Role, Server};
+use crate::{ECHO, HOLD, WAYS, Way, block_on, until};
+
+/// More than all sessions with one server take at once.
+const CALLS: usize = 100;
+
+/// Calls that a server holds, sessions over, and others in the channel; every third is idempotent.
+fn begin(channel: &Channel) -> std::thread::JoinHandle<Vec<Result<Answer, ChannelError>>> {
+    let calls: Vec<_> = (0..CALLS)
+        .map(|number| {
+            let call = channel.call(HOLD, &number.to_le_bytes());
+            call.idempotent(number % 3 == 0)
+        })
+        .collect();
+    std::thread::spawn(|| block_on(join_all(calls)))
+}
+
+/// The calls after another server, which answers, has taken the place of the first.
+fn check(way: Way, ends: Vec<Result<Answer, ChannelError>>) {
+    let (mut answered, mut unknown) = (0, 0);
+    for (number, end) in ends.into_iter().enumerate() {
+        match end {
+            Ok(answer) => {
+                assert_eq!(answer.data(), number.to_le_bytes());
+                answered += usize::from(number % 3 != 0);
+            }
+            Err(error) => {
+                assert_ne!(number % 3, 0, "an idempotent call is repeated: {error}");
+                assert_eq!(error.ran(), Ran::Unknown, "{error}");
+                unknown += 1;
+            }
+        }
+    }
+    assert!(unknown > 0, "{way:?}: some were held");
+    assert!(
+        answered > 0,
+        "{way:?}: some were never sent, and are repeated"
+    );
+}
+
+#[test]
+fn calls_live_through_a_restart_of_their_server() {
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Holds);
+        let address = server.address.to_string();
+        let channel = way.open(&address);
+        block_on(channel.call(ECHO, b"")).unwrap();
+        let calls = begin(&channel);
+        until(|| server.seen.held.load(Ordering::Relaxed) >= 8);
+        let first = std::sync::Arc::clone(&server.seen);
+        drop(server);
+        let server = Server::start(way, &address, Role::Answers);
+        let ends = calls.join().unwrap();
+        let unknown = ends.iter().filter(|end| end.is_err()).count();
+        check(way, ends);
+        let ran = [&first, &server.seen].map(|seen| seen.held.load(Ordering::Relaxed));
+        // Those that the first server ran and that are not idempotent are not run by the second.
+        assert_eq!(ran[1], CALLS - unknown, "{way:?}, {ran:?}");
+    }
+}
+
+#[test]
+fn calls_live_through_a_kill_of_their_server() {
+    for way in WAYS {
+        let server = Process::start(way, "127.0.0.1:0", Role::Holds);
+        let address = server.address();
+        let channel = way.open(&address);
+        block_on(channel.call(ECHO, b"")).unwrap();
+        let calls = begin(&channel);
+        server.wait_for("held");
+        server.kill();
+        let server = Process::start(way, &address, Role::Answers);
+        check(way, calls.join().unwrap());
+        drop(server);
+    }
+}
+
+#[test]
+fn calls_wait_for_a_server_that_starts_later() {
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().to_string()
+    };
+    let channel = Way::Shm.open(&port);
+    let waiting = channel.clone();
+    let call = std::thread::spawn(move || block_on(waiting.call(ECHO, b"early")));
+    let ready = std::thread::spawn(move || block_on(channel.ready()));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let _server = Server::start(Way::Shm, &port, Role::Answers);
+    assert_eq!(call.join().unwrap().unwrap().data(), b"early");
+    ready.join().unwrap().unwrap();
+}

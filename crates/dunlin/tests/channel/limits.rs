@@ -1,0 +1,96 @@
+//! A channel that is full, patience, deadlines, and addresses that are none.
+
+use std::time::{Duration, Instant};
+
+use dunlin::{AsyncError, Channel, ChannelError, Ran, RpcError};
+use futures::future::join_all;
+
+use crate::server::{Role, Server};
+use crate::{ECHO, HOLD, WAYS, Way, block_on};
+
+/// An address where nothing listens.
+const NOWHERE: &str = "127.0.0.1:1";
+
+#[test]
+fn a_full_channel_says_so_and_takes_calls_again() {
+    let server = Server::start(Way::Shm, "127.0.0.1:0", Role::Holds);
+    let channel = Way::Shm.channel(server.address).queue(3).open().unwrap();
+    let short = |_| channel.call(HOLD, b"").deadline(Duration::from_millis(100));
+    let ends = block_on(join_all((0..5).map(short)));
+    let full = |end: &&Result<_, ChannelError>| matches!(end, Err(ChannelError::Full));
+    assert_eq!(ends.iter().filter(full).count(), 2);
+    assert!(ends.iter().filter(full).all(|end| match end {
+        Err(error) => error.ran() == Ran::No,
+        Ok(_) => false,
+    }));
+    assert_eq!(
+        block_on(channel.call(ECHO, b"again")).unwrap().data(),
+        b"again"
+    );
+}
+
+#[test]
+fn a_call_waits_as_long_as_the_channel_is_patient() {
+    for way in WAYS {
+        let patience = Duration::from_millis(400);
+        let channel = way.channel(NOWHERE).patience(patience).open().unwrap();
+        let begin = Instant::now();
+        let error = block_on(channel.call(ECHO, b"")).unwrap_err();
+        assert!(begin.elapsed() >= patience);
+        assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains(NOWHERE) && text.contains("could be reached"),
+            "{text}"
+        );
+        let error = block_on(channel.ready()).unwrap_err();
+        assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
+    }
+}
+
+#[test]
+fn without_patience_a_call_fails_at_once() {
+    let channel = Way::Shm.channel(NOWHERE).patience(Duration::ZERO);
+    let channel = channel.open().unwrap();
+    let error = block_on(channel.call(ECHO, b"")).unwrap_err();
+    assert!(matches!(error, ChannelError::NoServer(_)), "{error}");
+}
+
+fn assert_late(end: Result<dunlin::Answer, ChannelError>, ran: Ran) {
+    let error = end.map(|_| ()).unwrap_err();
+    let late = AsyncError::Rpc(RpcError::DeadlinePassed);
+    assert!(
+        matches!(error, ChannelError::Call { error, ran: it } if error == late && it == ran),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_deadline_ends_a_call_wherever_it_is() {
+    let span = Duration::from_millis(100);
+    let channel = Way::Shm.channel(NOWHERE).deadline(span).open().unwrap();
+    assert_late(block_on(channel.call(ECHO, b"")), Ran::No);
+    for way in WAYS {
+        let server = Server::start(way, "127.0.0.1:0", Role::Holds);
+        let channel = way.open(server.address);
+        let begin = Instant::now();
+        assert_late(
+            block_on(channel.call(HOLD, b"").deadline(span)),
+            Ran::Unknown,
+        );
+        assert!(begin.elapsed() >= span);
+    }
+}
+
+#[test]
+fn what_is_no_address_is_refused() {
+    for wrong in ["", "nowhere", "host:port", "tcp://host:1"] {
+        let error = Channel::builder().address(wrong).open().unwrap_err();
+        assert!(
+            matches!(&error, ChannelError::Address(it) if it == wrong),
+            "{error}"
+        );
+    }
+    let error = Channel::builder().open().unwrap_err();
+    assert!(matches!(error, ChannelError::Address(_)), "{error}");
+}

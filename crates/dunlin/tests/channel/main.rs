@@ -1,0 +1,96 @@
+//! Channels over real endpoints, shared memory and UDP: calls of several threads, servers that
+//! restart or are killed, calls that are dropped, limits, and a runtime.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod calls;
+mod drops;
+mod failure;
+mod limits;
+mod process;
+mod runtime;
+mod server;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use dunlin::{Channel, ChannelBuilder, Hub, Nexus, ReqType};
+
+/// Answers with the request.
+const ECHO: ReqType = ReqType(1);
+/// Answers with the request, or never, as the server's role is.
+const HOLD: ReqType = ReqType(2);
+
+/// Nothing takes this long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The way between client and server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Shm,
+    Udp,
+}
+
+const WAYS: [Way; 2] = [Way::Shm, Way::Udp];
+
+impl Way {
+    fn nexus(self) -> dunlin::NexusBuilder {
+        Nexus::builder()
+            .exact_port(true)
+            .without_unix(self == Self::Udp)
+            .failure_timeout(Duration::from_millis(500))
+    }
+
+    /// A channel of a hub of its own.
+    fn channel(self, address: impl ToString) -> ChannelBuilder {
+        let hub = Hub::builder().listen("127.0.0.1:0").nexus(self.nexus());
+        let hub = hub.start().unwrap();
+        hub.channel()
+            .patience(PATIENCE)
+            .address(address.to_string())
+    }
+
+    fn open(self, address: impl ToString) -> Channel {
+        self.channel(address).open().unwrap()
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// The least executor that there can be.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    let begin = Instant::now();
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        assert!(begin.elapsed() < 3 * PATIENCE, "a future is never woken");
+        std::thread::park_timeout(PATIENCE);
+    }
+}
+
+/// Waits until it is so.
+fn until(mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "it never comes to pass");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Not a test: the life of a process that a test starts.
+#[test]
+fn child() {
+    process::main_if_asked();
+}

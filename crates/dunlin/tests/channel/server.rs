@@ -1,0 +1,117 @@
+//! A server in a thread of the test.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use dunlin::{Auto, DeferredRequest, Rpc, SessionEvent, Ticket};
+
+use crate::{ECHO, HOLD, Way};
+
+/// The ends of requests of the type `HOLD`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Answers,
+    Holds,
+}
+
+/// Counts that the test reads.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Requests of the type `HOLD`.
+    pub(crate) held: AtomicUsize,
+    /// Requests that their client gave up.
+    pub(crate) given_up: AtomicUsize,
+    pub(crate) sessions: AtomicUsize,
+}
+
+struct App {
+    role: Role,
+    held: Vec<(Ticket, DeferredRequest)>,
+    seen: Arc<Seen>,
+}
+
+/// Its sessions fail, or say goodbye, when it is dropped.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: Arc<Seen>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub(crate) fn start(way: Way, address: &str, role: Role) -> Self {
+        let (seen, stop) = (Arc::<Seen>::default(), Arc::<AtomicBool>::default());
+        let (ours, stopped) = (Arc::clone(&seen), Arc::clone(&stop));
+        let (started, at) = std::sync::mpsc::channel();
+        let address = address.to_owned();
+        let thread = std::thread::spawn(move || {
+            serve(way, &address, role, ours, &stopped, |at| {
+                started.send(at).unwrap();
+            });
+        });
+        Self {
+            address: at.recv().unwrap(),
+            seen,
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || std::thread::panicking());
+    }
+}
+
+/// Serves until it is stopped.
+pub(crate) fn serve(
+    way: Way,
+    address: &str,
+    role: Role,
+    seen: Arc<Seen>,
+    stopped: &AtomicBool,
+    started: impl FnOnce(SocketAddr),
+) {
+    let nexus = way.nexus().bind(address).unwrap();
+    let app = App {
+        role,
+        held: Vec::new(),
+        seen,
+    };
+    let mut rpc: Rpc<Auto, App> = nexus.endpoint(app).unwrap();
+    rpc.on(ECHO, |_, request, cx| {
+        let body = request.data().to_vec();
+        request.reply_bytes(cx, &body);
+    });
+    rpc.on(HOLD, |app, request, cx| {
+        app.seen.held.fetch_add(1, Ordering::Relaxed);
+        match app.role {
+            Role::Answers => {
+                let body = request.data().to_vec();
+                request.reply_bytes(cx, &body);
+            }
+            Role::Holds => {
+                let ticket = request.ticket(cx);
+                app.held.push((ticket, request.defer(cx)));
+            }
+        }
+    });
+    rpc.on_given_up(|app, ticket, _| {
+        app.seen.given_up.fetch_add(1, Ordering::Relaxed);
+        app.held.retain(|(held, _)| *held != ticket);
+    });
+    rpc.on_session(|app, event, _| {
+        match event {
+            SessionEvent::Accepted(_) => app.seen.sessions.fetch_add(1, Ordering::Relaxed),
+            SessionEvent::Closed { .. } => app.seen.sessions.fetch_sub(1, Ordering::Relaxed),
+            SessionEvent::Connected(_) => 0,
+        };
+    });
+    started(nexus.address());
+    rpc.run_until(|_| stopped.load(Ordering::Relaxed));
+}

@@ -1,0 +1,166 @@
+//! Where the endpoint's thread shows how a channel does, and the tasks that wait for a change.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+use dunlin_channel::State;
+use dunlin_core::Nanos;
+
+use crate::error::{AddressError, Reasons};
+
+/// How a channel does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChannelState {
+    /// All of it.
+    pub state: State,
+    /// Its addresses. Of a name, those that the last look-up found.
+    pub addresses: Vec<AddressState>,
+}
+
+/// How an address does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AddressState {
+    /// Host and port.
+    pub address: String,
+    /// How it does.
+    pub state: State,
+    /// The last thing that went wrong, even if all is well again.
+    pub last_error: Option<AddressError>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Board {
+    shown: Mutex<Shown>,
+}
+
+#[derive(Debug)]
+struct Shown {
+    version: u64,
+    state: ChannelState,
+    is_closed: bool,
+    /// The times until then have passed, on the clock of the endpoint's thread.
+    passed: Nanos,
+    waiting: Vec<Waiting>,
+    /// The next name of a task that waits.
+    next: u64,
+}
+
+/// A task that waits for a change, or for a time.
+#[derive(Debug)]
+struct Waiting {
+    name: u64,
+    until: Nanos,
+    waker: Waker,
+}
+
+/// The board, as a task that waits sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) version: u64,
+    pub(crate) state: ChannelState,
+    pub(crate) is_closed: bool,
+    pub(crate) passed: Nanos,
+}
+
+impl ChannelState {
+    /// Each address with its last error.
+    pub(crate) fn reasons(&self) -> Reasons {
+        let addresses = self.addresses.iter();
+        Reasons(
+            addresses
+                .map(|it| (it.address.clone(), it.last_error))
+                .collect(),
+        )
+    }
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        let state = ChannelState {
+            state: State::Connecting,
+            addresses: Vec::new(),
+        };
+        let shown = Shown {
+            version: 0,
+            state,
+            is_closed: false,
+            passed: Nanos::ZERO,
+            waiting: Vec::new(),
+            next: 0,
+        };
+        Self {
+            shown: Mutex::new(shown),
+        }
+    }
+}
+
+impl Board {
+    pub(crate) fn see(&self) -> Seen {
+        let shown = self.lock();
+        Seen {
+            version: shown.version,
+            state: shown.state.clone(),
+            is_closed: shown.is_closed,
+            passed: shown.passed,
+        }
+    }
+
+    /// A task waits for the next change, or until then. `name` is that of its last wait.
+    pub(crate) fn wait(&self, name: &mut Option<u64>, until: Nanos, context: &Context<'_>) {
+        let mut shown = self.lock();
+        let name = *name.get_or_insert_with(|| {
+            shown.next += 1;
+            shown.next
+        });
+        shown.waiting.retain(|waiting| waiting.name != name);
+        shown.waiting.push(Waiting {
+            name,
+            until,
+            waker: context.waker().clone(),
+        });
+    }
+
+    /// A task waits no longer.
+    pub(crate) fn forget(&self, name: u64) {
+        self.lock().waiting.retain(|waiting| waiting.name != name);
+    }
+
+    // Of the endpoint's thread.
+
+    pub(crate) fn show(&self, state: ChannelState) {
+        let mut shown = self.lock();
+        shown.version += 1;
+        shown.state = state;
+        wake(shown, |_| true);
+    }
+
+    pub(crate) fn close(&self) {
+        let mut shown = self.lock();
+        shown.version += 1;
+        shown.is_closed = true;
+        shown.state.state = State::Gone;
+        wake(shown, |_| true);
+    }
+
+    /// Wakes the tasks whose time has come; returns the next time of the others.
+    pub(crate) fn on_time(&self, now: Nanos) -> Option<Nanos> {
+        let mut shown = self.lock();
+        shown.passed = now;
+        wake(shown, |until| until <= now);
+        let shown = self.lock();
+        let times = shown.waiting.iter().map(|waiting| waiting.until);
+        times.filter(|until| *until != Nanos::MAX).min()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Wakes tasks without the lock: a waker may be anything.
+fn wake(mut shown: MutexGuard<'_, Shown>, which: impl Fn(Nanos) -> bool) {
+    let due = shown.waiting.extract_if(.., |waiting| which(waiting.until));
+    let due: Vec<Waker> = due.map(|waiting| waiting.waker).collect();
+    drop(shown);
+    due.into_iter().for_each(Waker::wake);
+}

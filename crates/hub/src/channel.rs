@@ -1,0 +1,318 @@
+//! The handle of a channel, and how one is opened.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use dunlin_channel::{Pick, Retry, State};
+use dunlin_core::{Clock, Nanos};
+use dunlin_mailbox::Slot;
+use dunlin_nexus::TscClock;
+use dunlin_wire::ReqType;
+
+use crate::board::{Board, ChannelState, Seen};
+use crate::error::ChannelError;
+use crate::hub::Hub;
+use crate::inbox::Post;
+use crate::letter::Mailbox;
+use crate::orders::Order;
+use crate::outgoing::Outgoing;
+use crate::plan::{ChannelOptions, Plan};
+
+/// A client of one or more servers, for async programs: any task of any runtime calls, and a thread
+/// of the [`Hub`] sends. It connects by itself, again and again, and repeats calls that provably
+/// have not run. Clones are handles of the same channel, whose sessions end with the last of them
+/// and of its calls.
+///
+/// ```
+/// use dunlin_hub::{Channel, ChannelError};
+/// use dunlin_wire::ReqType;
+///
+/// async fn greet(channel: &Channel) -> Result<Vec<u8>, ChannelError> {
+///     let answer = channel.call(ReqType(1), b"world").await?;
+///     Ok(answer.to_vec())
+/// }
+///
+/// fn open() -> Result<Channel, ChannelError> {
+///     Channel::builder().address("127.0.0.1:31850").open()
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Channel {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    id: u32,
+    post: Arc<Post>,
+    board: Arc<Board>,
+    options: ChannelOptions,
+    /// Slots that its calls hold.
+    calls: AtomicUsize,
+    /// Its threads end with the last channel.
+    hub: Hub,
+}
+
+/// How to open a channel.
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct ChannelBuilder {
+    /// `None`: the hub of the process, unless that cannot be started.
+    hub: Option<Hub>,
+    addresses: Vec<String>,
+    options: ChannelOptions,
+    pick: Option<Pick>,
+    retry: Option<Retry>,
+    hedge: Option<Duration>,
+}
+
+/// Shows each change of a channel's state, or the last of several.
+#[derive(Debug)]
+pub struct Watch {
+    channel: Channel,
+    seen: Option<u64>,
+}
+
+/// A task that waits at a board; dropped, it waits no longer.
+struct Waiter<'a> {
+    board: &'a Board,
+    name: Option<u64>,
+}
+
+impl ChannelBuilder {
+    pub(crate) fn new(hub: Option<Hub>, options: ChannelOptions) -> Self {
+        Self {
+            hub,
+            addresses: Vec::new(),
+            options,
+            pick: None,
+            retry: None,
+            hedge: None,
+        }
+    }
+
+    /// A server, as `host:port`; again for more. Names are looked up every 30 s, and after a loss.
+    pub fn address(mut self, address: impl Into<String>) -> Self {
+        self.addresses.push(address.into());
+        self
+    }
+
+    /// Chooses how a server is picked for a call: the one of two that has fewer calls, unless said
+    /// otherwise.
+    pub fn pick(mut self, pick: Pick) -> Self {
+        self.pick = Some(pick);
+        self
+    }
+
+    /// Chooses how calls are repeated.
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// Sends an idempotent call without an answer to a second server as well, after this time.
+    pub fn hedge(mut self, after: Duration) -> Self {
+        self.hedge = Some(after);
+        self
+    }
+
+    /// Time for which a call waits for a server to be ready; zero: it fails at once.
+    pub fn patience(mut self, span: Duration) -> Self {
+        self.options.patience = span;
+        self
+    }
+
+    /// Time that a call without a deadline of its own has.
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.options.deadline = Some(span);
+        self
+    }
+
+    /// Calls that have not ended; a further one fails with [`ChannelError::Full`].
+    pub fn queue(mut self, calls: usize) -> Self {
+        self.options.queue = calls;
+        self
+    }
+
+    /// Opens the channel, which connects after it.
+    ///
+    /// # Errors
+    /// An address is not one, there is none, or the hub of the process cannot be started.
+    pub fn open(self) -> Result<Channel, ChannelError> {
+        let mut plan = Plan::new(&self.options);
+        plan.addresses = self.addresses;
+        plan.config.pick = self.pick.unwrap_or(plan.config.pick);
+        plan.config.retry = self.retry.unwrap_or(plan.config.retry);
+        plan.config.hedge = self.hedge.map(Nanos::from);
+        plan.check()?;
+        let hub = match self.hub {
+            Some(hub) => hub,
+            None => Hub::of_process()?,
+        };
+        let (id, post) = hub.place();
+        let board = Arc::<Board>::default();
+        let order = Order::Open(id, Box::new(plan), Arc::clone(&board));
+        post.orders.send(order);
+        Ok(Channel {
+            inner: Arc::new(Inner {
+                id,
+                post,
+                board,
+                options: self.options,
+                calls: AtomicUsize::new(0),
+                hub,
+            }),
+        })
+    }
+}
+
+impl Channel {
+    /// A channel of the process's hub, which starts with its first channel.
+    pub fn builder() -> ChannelBuilder {
+        ChannelBuilder::new(None, ChannelOptions::default())
+    }
+
+    /// Calls: awaiting it gives the response or an error, dropping it cancels. The request is
+    /// copied at once, so `body` is needed no longer.
+    pub fn call(&self, req_type: ReqType, body: &[u8]) -> Outgoing {
+        Outgoing::new(self.clone(), req_type, body)
+    }
+
+    /// Waits until a server is ready.
+    ///
+    /// # Errors
+    /// [`ChannelError::NoServer`] after the channel's patience, and [`ChannelError::Closed`].
+    pub async fn ready(&self) -> Result<(), ChannelError> {
+        let until = TscClock::new().now() + self.inner.options.patience.into();
+        let mut waiter = self.waiter();
+        let mut is_ordered = false;
+        std::future::poll_fn(|context| {
+            waiter.wait(until, context);
+            let Seen {
+                state,
+                is_closed,
+                passed,
+                ..
+            } = self.inner.board.see();
+            if is_closed {
+                return Poll::Ready(Err(ChannelError::Closed));
+            }
+            if matches!(state.state, State::Ready | State::Degraded) {
+                return Poll::Ready(Ok(()));
+            }
+            if passed.max(TscClock::new().now()) >= until {
+                return Poll::Ready(Err(ChannelError::NoServer(state.reasons())));
+            }
+            if !std::mem::replace(&mut is_ordered, true) {
+                let order = Order::Wait(self.inner.id, until);
+                self.inner.post.orders.send(order);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The hub whose thread sends its calls.
+    pub fn hub(&self) -> &Hub {
+        &self.inner.hub
+    }
+
+    /// How the channel does now.
+    pub fn state(&self) -> ChannelState {
+        self.inner.board.see().state
+    }
+
+    /// Follows the channel's state.
+    pub fn watch(&self) -> Watch {
+        Watch {
+            channel: self.clone(),
+            seen: None,
+        }
+    }
+
+    fn waiter(&self) -> Waiter<'_> {
+        Waiter {
+            board: &self.inner.board,
+            name: None,
+        }
+    }
+
+    // Of calls.
+
+    pub(crate) fn id(&self) -> u32 {
+        self.inner.id
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        self.inner.options.deadline
+    }
+
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.inner.post.mailbox
+    }
+
+    /// A slot for a call. `None`: the channel has as many calls as it may have.
+    pub(crate) fn hold(&self) -> Option<Slot> {
+        let calls = &self.inner.calls;
+        let has_room = calls.fetch_add(1, Ordering::Relaxed) < self.inner.options.queue;
+        let slot = has_room.then(|| self.mailbox().hold()).flatten();
+        if slot.is_none() {
+            calls.fetch_sub(1, Ordering::Relaxed);
+        }
+        slot
+    }
+
+    pub(crate) fn release(&self, slot: Slot) {
+        self.mailbox().release(slot);
+        self.inner.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn give_up(&self, slot: Slot) {
+        self.mailbox().give_up(slot);
+        self.inner.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.post.orders.send(Order::Close(self.id));
+    }
+}
+
+impl Watch {
+    /// The state now, the first time; after that, waits until it is another one than the last.
+    /// `None`: the hub has ended.
+    pub async fn changed(&mut self) -> Option<ChannelState> {
+        let channel = self.channel.clone();
+        let mut waiter = channel.waiter();
+        std::future::poll_fn(|context| {
+            waiter.wait(Nanos::MAX, context);
+            let seen = channel.inner.board.see();
+            if seen.is_closed {
+                return Poll::Ready(None);
+            }
+            if self.seen == Some(seen.version) {
+                return Poll::Pending;
+            }
+            self.seen = Some(seen.version);
+            Poll::Ready(Some(seen.state))
+        })
+        .await
+    }
+}
+
+impl Waiter<'_> {
+    fn wait(&mut self, until: Nanos, context: &std::task::Context<'_>) {
+        self.board.wait(&mut self.name, until, context);
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = self.name {
+            self.board.forget(name);
+        }
+    }
+}

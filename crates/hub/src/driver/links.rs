@@ -1,0 +1,228 @@
+//! The links of a channel: sessions, the attempts that wait for one, and their reasons to end.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use dunlin_channel::{AddressId, AddressView, AttemptId, LinkId, Opened, Reason};
+use dunlin_core::{CloseReason, RpcError, Session};
+use dunlin_nexus::{ConnectError, ConnectOptions};
+
+use super::{Around, Driver, put};
+use crate::board::{AddressState, ChannelState};
+use crate::error::AddressError;
+
+#[derive(Debug)]
+struct Link {
+    id: LinkId,
+    address: AddressId,
+    endpoint: u32,
+    session: Session,
+    /// Calls that the session takes at once; zero until it is open.
+    window: u32,
+    issued: u32,
+    waiting: VecDeque<AttemptId>,
+}
+
+#[derive(Debug)]
+pub(super) struct Links {
+    /// By the index of the link.
+    all: Vec<Option<Link>>,
+    /// By the index of the address: why its last link ended.
+    errors: Vec<Option<(AddressId, AddressError)>>,
+    attempt: Duration,
+}
+
+impl Links {
+    pub(super) const fn new(attempt: Duration) -> Self {
+        Self {
+            all: Vec::new(),
+            errors: Vec::new(),
+            attempt,
+        }
+    }
+
+    fn get(&self, id: LinkId) -> Option<&Link> {
+        let link = self.all.get(id.index())?.as_ref();
+        link.filter(|link| link.id == id)
+    }
+
+    fn get_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        let link = self.all.get_mut(id.index())?.as_mut();
+        link.filter(|link| link.id == id)
+    }
+
+    fn remove(&mut self, id: LinkId) -> Option<Link> {
+        let link = self.all.get_mut(id.index())?;
+        link.take_if(|link| link.id == id)
+    }
+
+    pub(super) fn session(&self, id: LinkId) -> Option<Session> {
+        self.get(id).map(|link| link.session)
+    }
+
+    /// True if a call would be transmitted at once, or if the link is gone, which the call learns.
+    pub(super) fn takes(&self, id: LinkId) -> bool {
+        self.get(id).is_none_or(|link| link.issued < link.window)
+    }
+
+    pub(super) fn on_issue(&mut self, id: LinkId) {
+        if let Some(link) = self.get_mut(id) {
+            link.issued += 1;
+        }
+    }
+
+    /// A call of the session has ended.
+    pub(super) fn on_done(&mut self, id: LinkId) {
+        if let Some(link) = self.get_mut(id) {
+            link.issued = link.issued.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn wait(&mut self, id: LinkId, attempt: AttemptId) {
+        if let Some(link) = self.get_mut(id) {
+            link.waiting.push_back(attempt);
+        }
+    }
+
+    pub(super) fn next_waiting(&mut self, id: LinkId) -> Option<AttemptId> {
+        self.get_mut(id)?.waiting.pop_front()
+    }
+
+    pub(super) fn stop_waiting(&mut self, id: LinkId, attempt: AttemptId) {
+        if let Some(link) = self.get_mut(id) {
+            link.waiting.retain(|waiting| *waiting != attempt);
+        }
+    }
+
+    fn on_error(&mut self, address: AddressId, error: AddressError) {
+        put(&mut self.errors, address.index(), (address, error));
+    }
+
+    /// The last thing that went wrong at an address, in more words than the machine has.
+    fn error(&self, view: &AddressView<'_>) -> Option<AddressError> {
+        let reason = match view.last_error? {
+            Reason::Draining => return Some(AddressError::Draining),
+            Reason::Closed(reason) => reason,
+        };
+        let error = self.errors.get(view.id.index()).copied().flatten();
+        let error = error.filter(|(id, _)| *id == view.id);
+        Some(error.map_or(AddressError::Session(reason), |(_, error)| error))
+    }
+}
+
+/// Events of links.
+impl Driver {
+    /// The session of a link is ready.
+    pub(crate) fn on_connected(&mut self, id: LinkId, around: &mut Around<'_>) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        let Some(info) = around.rpc.session_info(link.session) else {
+            return;
+        };
+        link.window = info.window;
+        let (address, endpoint) = (link.address, link.endpoint);
+        let view = self.machine.addresses().find(|view| view.id == address);
+        let mut server = DefaultHasher::new();
+        view.map(|view| view.name).hash(&mut server);
+        let opened = Opened {
+            server: server.finish(),
+            endpoint,
+            endpoints: 1,
+            window: info.window,
+            // No server says yet that it uses error codes as the protocol has them, nor that it
+            // drains.
+            precise: false,
+            draining: false,
+        };
+        self.machine.on_opened(id, &opened, around.now);
+    }
+
+    /// The session of a link has ended, or was never made.
+    pub(crate) fn on_closed(&mut self, id: LinkId, reason: CloseReason, around: &mut Around<'_>) {
+        let Some(link) = self.links.remove(id) else {
+            return;
+        };
+        around.sessions.remove(&link.session);
+        let error = match around.rpc.failure(link.session) {
+            Some(failure) if link.window == 0 => AddressError::Connect(failure),
+            _ => AddressError::Session(reason),
+        };
+        self.links.on_error(link.address, error);
+        self.machine.on_closed(id, reason, around.now);
+        for attempt in link.waiting {
+            self.never_sent(attempt, RpcError::SessionClosed(reason), around.now);
+        }
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        id: LinkId,
+        address: AddressId,
+        endpoint: Option<u32>,
+        around: &mut Around<'_>,
+    ) {
+        let view = self.machine.addresses().find(|view| view.id == address);
+        let Some(name) = view.map(|view| view.name.to_owned()) else {
+            return;
+        };
+        // No server says yet which of its endpoints serve; the first one does.
+        let endpoint = endpoint.unwrap_or(0);
+        let options = ConnectOptions {
+            endpoint: Some(u16::try_from(endpoint).unwrap_or(u16::MAX - 1)),
+            patience: self.links.attempt,
+            ..ConnectOptions::default()
+        };
+        match around.rpc.connect_with(name.as_str(), &options) {
+            Ok(session) => {
+                around.sessions.insert(session, (self.id, id));
+                let link = Link {
+                    id,
+                    address,
+                    endpoint,
+                    session,
+                    window: 0,
+                    issued: 0,
+                    waiting: VecDeque::new(),
+                };
+                put(&mut self.links.all, id.index(), link);
+            }
+            Err(error) => {
+                if let ConnectError::Failed(failure) = error {
+                    self.links.on_error(address, AddressError::Connect(failure));
+                }
+                self.machine.on_closed(id, CloseReason::Refused, around.now);
+            }
+        }
+    }
+
+    pub(super) fn disconnect(&mut self, id: LinkId, around: &mut Around<'_>) {
+        if let Some(link) = self.links.remove(id) {
+            around.sessions.remove(&link.session);
+            around.rpc.disconnect(link.session);
+            let closed = RpcError::SessionClosed(CloseReason::Disconnected);
+            for attempt in link.waiting {
+                self.never_sent(attempt, closed, around.now);
+            }
+        }
+    }
+
+    /// How the channel does.
+    pub(super) fn state(&self) -> ChannelState {
+        let addresses = self.machine.addresses().map(|view| AddressState {
+            address: view.name.to_owned(),
+            state: view.state,
+            last_error: self.links.error(&view),
+        });
+        ChannelState {
+            state: self.machine.state(),
+            addresses: addresses.collect(),
+        }
+    }
+
+    pub(super) fn show(&mut self) {
+        self.shown = Some(self.machine.version());
+        self.board.show(self.state());
+    }
+}

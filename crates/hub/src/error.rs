@@ -1,0 +1,152 @@
+//! How a channel, a hub, or a call over a channel fails.
+
+use std::fmt;
+use std::io;
+
+use dunlin_channel::{Failure, Fault, Why};
+use dunlin_control::ConnectFailure;
+use dunlin_core::{CloseReason, RpcError};
+use dunlin_nexus::{EndpointError, NexusError};
+use dunlin_service::Error;
+use dunlin_wire::Ran;
+
+/// Why a call over a channel has no answer, or why there is no channel.
+#[derive(Debug)]
+pub enum ChannelError {
+    /// No server was ready in time. The call has not run.
+    NoServer(Reasons),
+    /// The channel has as many calls as it may have. This one has not run.
+    Full,
+    /// An address is not a host and a port.
+    Address(String),
+    /// The hub has ended. The call has not run.
+    Closed,
+    /// The hub of the process could not be started.
+    Hub(Box<HubError>),
+    /// The call was sent, or could not be, and is not repeated.
+    Call {
+        /// The last attempt's error.
+        error: Error,
+        /// If a handler ran, in any of the attempts.
+        ran: Ran,
+    },
+}
+
+/// Each address of a channel with its last error.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reasons(pub Vec<(String, Option<AddressError>)>);
+
+/// The last thing that went wrong at an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressError {
+    /// No session could be made.
+    Connect(ConnectFailure),
+    /// A session was lost, or could not be opened at this side.
+    Session(CloseReason),
+    /// The server drains.
+    Draining,
+}
+
+/// Why a hub could not be started.
+#[derive(Debug)]
+pub enum HubError {
+    /// Its nexus.
+    Nexus(NexusError),
+    /// One of its endpoints.
+    Endpoint(EndpointError),
+    /// One of its threads.
+    Thread(io::Error),
+}
+
+impl ChannelError {
+    /// If a handler ran. `No` is certain: the call may be made again, whatever it does.
+    pub const fn ran(&self) -> Ran {
+        match self {
+            Self::Call { ran, .. } => *ran,
+            Self::NoServer(_) | Self::Full | Self::Address(_) | Self::Closed | Self::Hub(_) => {
+                Ran::No
+            }
+        }
+    }
+
+    /// The end of a call as its caller sees it. `reasons` is asked if there was no server.
+    pub(crate) fn of(failure: Failure, reasons: impl FnOnce() -> Reasons) -> Self {
+        let Failure { why, ran } = failure;
+        let error = match why {
+            Why::NoServer if matches!(ran, Ran::No) => return Self::NoServer(reasons()),
+            Why::Closed if matches!(ran, Ran::No) => return Self::Closed,
+            Why::NoServer => Error::NoSession,
+            Why::Closed => Error::GONE,
+            Why::DeadlinePassed => Error::Rpc(RpcError::DeadlinePassed),
+            Why::Attempt(Fault::NotTaken(kind)) => Error::Refused(kind),
+            Why::Attempt(Fault::NotSent(error) | Fault::Sent(error)) => Error::Rpc(error),
+        };
+        Self::Call { error, ran }
+    }
+}
+
+impl fmt::Display for ChannelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoServer(reasons) => write!(f, "no server is ready: {reasons}"),
+            Self::Full => f.write_str("the channel has too many calls; wait for one to end"),
+            Self::Address(address) => write!(f, "{address:?} is not a host and a port"),
+            Self::Closed => f.write_str("the hub of the channel has ended"),
+            Self::Hub(error) => error.fmt(f),
+            Self::Call { error, ran } => {
+                let ran = match ran {
+                    Ran::No => "has not run",
+                    Ran::Yes => "has run",
+                    Ran::Unknown => "may have run",
+                };
+                write!(f, "{error} (the call {ran})")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ChannelError {}
+
+impl fmt::Display for Reasons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (address, error)) in self.0.iter().enumerate() {
+            let comma = if place == 0 { "" } else { ", " };
+            match error {
+                Some(error) => write!(f, "{comma}{address} ({error})")?,
+                None => write!(f, "{comma}{address} (no answer yet)")?,
+            }
+        }
+        if self.0.is_empty() {
+            f.write_str("its names have no address")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(failure) => failure.fmt(f),
+            Self::Session(reason) => reason.fmt(f),
+            Self::Draining => f.write_str("the server shuts down"),
+        }
+    }
+}
+
+impl fmt::Display for HubError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nexus(error) => error.fmt(f),
+            Self::Endpoint(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "a thread of the hub cannot be started: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for HubError {}
+
+impl From<HubError> for ChannelError {
+    fn from(error: HubError) -> Self {
+        Self::Hub(Box::new(error))
+    }
+}

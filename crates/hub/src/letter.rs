@@ -1,0 +1,62 @@
+//! The content of a call's slot: its request on the way to the endpoint's thread, and its end on
+//! the way back.
+
+use dunlin_channel::Terms;
+use dunlin_msgbuf::MsgBuf;
+use dunlin_wire::ReqType;
+
+use crate::error::ChannelError;
+use crate::orders::Doorbell;
+use dunlin_mailbox as mailbox;
+
+/// Slots keep the memory of a request for the next one, up to this many bytes.
+const KEPT: usize = 16 << 10;
+
+/// A request, and how its call ended.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    /// The channel.
+    pub(crate) channel: u32,
+    pub(crate) req_type: ReqType,
+    /// Bytes for the response.
+    pub(crate) room: usize,
+    pub(crate) terms: Terms,
+    pub(crate) body: Vec<u8>,
+    pub(crate) end: Option<Result<MsgBuf, ChannelError>>,
+}
+
+/// The mailbox of an endpoint's thread.
+pub(crate) type Mailbox = mailbox::Mailbox<Letter, Doorbell>;
+
+impl Default for Letter {
+    fn default() -> Self {
+        Self {
+            channel: 0,
+            req_type: ReqType(0),
+            room: 0,
+            terms: Terms::default(),
+            body: Vec::new(),
+            end: None,
+        }
+    }
+}
+
+impl Letter {
+    /// A request is written into the slot.
+    pub(crate) fn on_call(&mut self, channel: u32, req_type: ReqType, body: &[u8]) {
+        self.channel = channel;
+        self.req_type = req_type;
+        self.end = None;
+        self.body.clear();
+        if self.body.capacity() > KEPT && body.len() <= KEPT {
+            self.body = Vec::new();
+        }
+        self.body.extend_from_slice(body);
+    }
+}
+
+impl mailbox::Letter for Letter {
+    fn on_closed(&mut self) {
+        self.end = Some(Err(ChannelError::Closed));
+    }
+}

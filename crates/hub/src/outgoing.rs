@@ -1,0 +1,174 @@
+//! A call over a channel, as a future that any thread may poll.
+
+use std::ops::Deref;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use dunlin_channel::Terms;
+use dunlin_core::{Clock, Nanos};
+use dunlin_mailbox::Slot;
+use dunlin_msgbuf::MsgBuf;
+use dunlin_nexus::TscClock;
+use dunlin_wire::ReqType;
+
+use crate::channel::Channel;
+use crate::error::ChannelError;
+use crate::letter::Letter;
+
+/// Room for a response, in bytes, if the caller does not say otherwise.
+const ROOM: usize = 4096;
+
+const OVER: &str = "a call is not polled after its end";
+
+/// A call that was made and perhaps sent. It is sent when it is polled first; dropped, it is
+/// cancelled, or never sent.
+///
+/// The request is copied twice, into the slot of its call and from there into a msgbuf of the
+/// endpoint's thread: msgbufs of a pool are allocated by its thread alone. The response is copied
+/// by the transport alone: the [`Answer`] is its msgbuf.
+#[must_use = "a call that is not awaited is not made"]
+#[derive(Debug)]
+pub struct Outgoing {
+    channel: Channel,
+    deadline: Option<Duration>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Not polled yet. Without a slot: the channel was full.
+    New(Option<Slot>),
+    Posted(Slot),
+    Over,
+}
+
+/// A response: a msgbuf, which goes back to its endpoint when this is dropped, on any thread.
+#[derive(Debug)]
+pub struct Answer(MsgBuf);
+
+impl Outgoing {
+    pub(crate) fn new(channel: Channel, req_type: ReqType, body: &[u8]) -> Self {
+        let slot = channel.hold();
+        let call = Self {
+            deadline: channel.deadline(),
+            stage: Stage::New(slot),
+            channel,
+        };
+        let id = call.channel.id();
+        call.write(|letter| {
+            letter.on_call(id, req_type, body);
+            letter.room = ROOM;
+            letter.terms = Terms::default();
+        });
+        call
+    }
+
+    /// Ends the call if it has no answer this long after its first poll, repeats included.
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.deadline = Some(span);
+        self
+    }
+
+    /// The call may run twice, and late: only such calls are repeated after an end that leaves open
+    /// if they ran, and hedged.
+    pub fn idempotent(self, is_idempotent: bool) -> Self {
+        self.write(|letter| letter.terms.idempotent = is_idempotent);
+        self
+    }
+
+    /// Makes room for a response of this length; 4096 bytes without this.
+    pub fn room(self, bytes: usize) -> Self {
+        self.write(|letter| letter.room = bytes);
+        self
+    }
+
+    /// The key whose server gets the call, for [`Pick::Hash`](crate::Pick::Hash).
+    pub fn hash(self, key: u64) -> Self {
+        self.write(|letter| letter.terms.key = Some(key));
+        self
+    }
+
+    /// Sends the call to this endpoint of the server that is picked; without it, to the first.
+    pub fn endpoint(self, index: u16) -> Self {
+        self.write(|letter| letter.terms.endpoint = Some(index.into()));
+        self
+    }
+
+    fn write(&self, change: impl FnOnce(&mut Letter)) {
+        if let Stage::New(Some(slot)) = self.stage {
+            self.channel.mailbox().with(slot, change);
+        }
+    }
+
+    fn post(&mut self, context: &Context<'_>) -> Poll<Result<Answer, ChannelError>> {
+        let Stage::New(Some(slot)) = self.stage else {
+            self.stage = Stage::Over;
+            return Poll::Ready(Err(ChannelError::Full));
+        };
+        let end = |span: Duration| TscClock::new().now() + span.into();
+        let deadline = self.deadline.map(end).filter(|end| *end != Nanos::MAX);
+        self.write(|letter| letter.terms.deadline = deadline);
+        self.stage = Stage::Posted(slot);
+        self.channel.mailbox().post(slot, context);
+        self.poll_end(slot, context)
+    }
+
+    fn poll_end(
+        &mut self,
+        slot: Slot,
+        context: &Context<'_>,
+    ) -> Poll<Result<Answer, ChannelError>> {
+        let mailbox = self.channel.mailbox();
+        if mailbox.poll_end(slot, context).is_pending() {
+            return Poll::Pending;
+        }
+        let end = mailbox.with(slot, |letter| letter.end.take());
+        self.channel.release(slot);
+        self.stage = Stage::Over;
+        Poll::Ready(end.expect("a call that has ended says how").map(Answer))
+    }
+}
+
+impl Future for Outgoing {
+    type Output = Result<Answer, ChannelError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.stage {
+            Stage::New(_) => self.post(context),
+            Stage::Posted(slot) => self.poll_end(slot, context),
+            Stage::Over => panic!("{OVER}"),
+        }
+    }
+}
+
+impl Drop for Outgoing {
+    /// A few atomic operations, whatever stage the call is in.
+    fn drop(&mut self) {
+        match self.stage {
+            Stage::New(Some(slot)) => self.channel.release(slot),
+            Stage::Posted(slot) => self.channel.give_up(slot),
+            Stage::New(None) | Stage::Over => {}
+        }
+    }
+}
+
+impl Answer {
+    /// The bytes of the response.
+    pub fn data(&self) -> &[u8] {
+        self.0.data()
+    }
+
+    /// The msgbuf of the response.
+    pub fn into_buf(self) -> MsgBuf {
+        self.0
+    }
+}
+
+impl Deref for Answer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.data()
+    }
+}

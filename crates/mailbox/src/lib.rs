@@ -1,0 +1,272 @@
+//! The way of calls from any thread to the thread of an endpoint, and of their ends back.
+//!
+//! Each call has a slot. Calls that are posted or dropped are linked into a list, which the owner,
+//! the endpoint's thread, takes as a whole. Posting, dropping and ending are a few atomic
+//! operations: no thread waits for another one, so a caller that the kernel has stopped holds up no
+//! other. Slots are used again, so after the first calls nothing is allocated.
+//!
+//! | state of a slot | its content belongs to | from it |
+//! |---|---|---|
+//! | held | the caller | posted: posted; released: free |
+//! | posted | the list | the owner takes it: taken; dropped: dropped |
+//! | taken | the owner | it ends: ended; dropped: dropped, and into the list again |
+//! | ended | the caller | released: free; dropped: dropped, and into the list again |
+//! | dropped | the owner | the owner takes it out of the list: free |
+//!
+//! Invariants: a slot is in the list at most once. Content is reached by its owner alone, so its
+//! lock is always free; a thread that found it taken would panic. There is no unsafe code.
+//!
+//! No wake-up is lost: a caller puts its slot into the list and rings then; the owner looks at the
+//! list after it has taken the bell, and before it sleeps. Every call rings, not only the first of
+//! a burst: if the first caller is stopped between list and bell, the next one's ring does. The
+//! bell itself costs a system call only if the owner sleeps.
+
+#![forbid(unsafe_code)]
+
+mod slots;
+mod sync;
+mod wakeup;
+
+use std::task::{Context, Poll};
+
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
+use slots::{NONE, Slots};
+
+pub use slots::Slot;
+
+/// How the owner is woken.
+pub trait Bell {
+    /// There is something to take.
+    fn ring(&self);
+}
+
+/// The content of a slot.
+pub trait Letter: Default {
+    /// The owner is gone; the call ends.
+    fn on_closed(&mut self);
+}
+
+/// Something that the owner finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum News {
+    /// A call begins. It is the owner's until [`Mailbox::end`].
+    Posted(Slot),
+    /// A call is no longer wanted. The owner releases the slot after it has forgotten the call.
+    Dropped(Slot),
+}
+
+const HELD: u32 = 0;
+const POSTED: u32 = 1;
+const TAKEN: u32 = 2;
+const ENDED: u32 = 3;
+const DROPPED: u32 = 4;
+
+/// Planted bugs, to prove that loom's tests see.
+#[cfg(all(test, loom))]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Flaw {
+    None,
+    /// The bell rings before the slot is in the list.
+    RingsFirst,
+    /// A caller that drops its call uses the slot again, without waiting for the owner.
+    ReleasesTaken,
+}
+
+/// Calls on their way to the owner, and their ends. The crate's page says how it works.
+#[derive(Debug)]
+pub struct Mailbox<L, B> {
+    slots: Slots<L>,
+    /// The last slot that was put into the list.
+    head: AtomicU32,
+    is_closed: AtomicBool,
+    bell: B,
+    #[cfg(all(test, loom))]
+    flaw: Flaw,
+}
+
+impl<L: Letter, B: Bell> Mailbox<L, B> {
+    /// A mailbox of at most `limit` calls.
+    pub fn new(bell: B, limit: u32) -> Self {
+        Self {
+            slots: Slots::new(limit),
+            head: AtomicU32::new(NONE),
+            is_closed: AtomicBool::new(false),
+            bell,
+            #[cfg(all(test, loom))]
+            flaw: Flaw::None,
+        }
+    }
+
+    // The caller's side.
+
+    /// A slot for a call, which is not posted yet. `None`: there are as many as there may be.
+    pub fn hold(&self) -> Option<Slot> {
+        self.slots.take()
+    }
+
+    /// Reads or writes the content of a slot that is the caller's, or of the owner.
+    pub fn with<R>(&self, slot: Slot, run: impl FnOnce(&mut L) -> R) -> R {
+        let content = &self.slots.entry(slot).content;
+        let mut content = content.try_lock().expect("a slot has one owner");
+        run(&mut content)
+    }
+
+    /// Posts a call that is held. `context` is woken at its end.
+    pub fn post(&self, slot: Slot, context: &Context<'_>) {
+        let entry = self.slots.entry(slot);
+        entry.wakeup.register(context.waker());
+        entry.state.store(POSTED, Ordering::Release);
+        self.push(slot);
+    }
+
+    /// Ready once the call has ended: then its content is the caller's again.
+    pub fn poll_end(&self, slot: Slot, context: &Context<'_>) -> Poll<()> {
+        let entry = self.slots.entry(slot);
+        let has_ended = || entry.state.load(Ordering::Acquire) == ENDED;
+        if has_ended() {
+            return Poll::Ready(());
+        }
+        entry.wakeup.register(context.waker());
+        match has_ended() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    /// A slot that is held, that has ended, or that the owner has taken as dropped is used again.
+    pub fn release(&self, slot: Slot) {
+        self.slots.entry(slot).state.store(HELD, Ordering::Relaxed);
+        self.slots.give_back(slot);
+    }
+
+    /// The caller does not want a posted call any more.
+    pub fn give_up(&self, slot: Slot) {
+        let state = &self.slots.entry(slot).state;
+        #[cfg(all(test, loom))]
+        if self.flaw == Flaw::ReleasesTaken && change(state, TAKEN, HELD) {
+            return self.slots.give_back(slot);
+        }
+        // It is in the list, and the owner sees it there.
+        if change(state, POSTED, DROPPED) {
+            return;
+        }
+        if change(state, TAKEN, DROPPED) || change(state, ENDED, DROPPED) {
+            self.push(slot);
+        }
+    }
+
+    // The owner's side.
+
+    /// True if there is nothing to take.
+    pub fn is_empty(&self) -> bool {
+        self.head.load(Ordering::Acquire) == NONE
+    }
+
+    /// Takes everything that is in the list, the oldest first.
+    pub fn take(&self, mut each: impl FnMut(News)) {
+        if self.is_empty() {
+            return;
+        }
+        let mut next = self.reversed(self.head.swap(NONE, Ordering::AcqRel));
+        while next != NONE {
+            let slot = Slot(next);
+            let entry = self.slots.entry(slot);
+            // Before the slot may be used again.
+            next = entry.next.load(Ordering::Relaxed);
+            match change(&entry.state, POSTED, TAKEN) {
+                true => each(News::Posted(slot)),
+                false => each(News::Dropped(slot)),
+            }
+        }
+    }
+
+    /// A call that was taken has ended, and its content says how. False: it has been dropped, and
+    /// will be found in the list; its content stays the owner's.
+    pub fn end(&self, slot: Slot) -> bool {
+        let entry = self.slots.entry(slot);
+        let is_wanted = change(&entry.state, TAKEN, ENDED);
+        if is_wanted {
+            // The slot may be another call's by now, which then wakes once for nothing.
+            entry.wakeup.wake();
+        }
+        is_wanted
+    }
+
+    /// Nothing is taken any more: calls that are in the list, and that are posted from now on, end.
+    /// Those that were taken have to be ended before.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.refuse();
+    }
+
+    // Inside.
+
+    fn push(&self, slot: Slot) {
+        #[cfg(all(test, loom))]
+        if self.flaw == Flaw::RingsFirst {
+            self.bell.ring();
+        }
+        let next = &self.slots.entry(slot).next;
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            next.store(head, Ordering::Relaxed);
+            let pushed =
+                self.head
+                    .compare_exchange_weak(head, slot.0, Ordering::AcqRel, Ordering::Relaxed);
+            match pushed {
+                Ok(_) => break,
+                Err(now) => head = now,
+            }
+        }
+        #[cfg(all(test, loom))]
+        if self.flaw == Flaw::RingsFirst {
+            return;
+        }
+        self.bell.ring();
+        // Either `refuse` has taken the slot, or it came before: then the exchange above has read
+        // what it left in `head`, and this thread sees that the mailbox is closed.
+        if self.is_closed.load(Ordering::Relaxed) {
+            self.refuse();
+        }
+    }
+
+    /// Ends everything in the list. Any thread may.
+    #[cold]
+    fn refuse(&self) {
+        let mut next = self.head.swap(NONE, Ordering::AcqRel);
+        while next != NONE {
+            let slot = Slot(next);
+            let entry = self.slots.entry(slot);
+            next = entry.next.load(Ordering::Relaxed);
+            if change(&entry.state, POSTED, TAKEN) {
+                self.with(slot, L::on_closed);
+                self.end(slot);
+            } else {
+                self.release(slot);
+            }
+        }
+    }
+
+    /// Turns a list round; returns its last slot.
+    fn reversed(&self, mut from: u32) -> u32 {
+        let mut before = NONE;
+        while from != NONE {
+            let next = &self.slots.entry(Slot(from)).next;
+            let after = next.load(Ordering::Relaxed);
+            next.store(before, Ordering::Relaxed);
+            (before, from) = (from, after);
+        }
+        before
+    }
+}
+
+fn change(state: &AtomicU32, from: u32, to: u32) -> bool {
+    state
+        .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+        .is_ok()
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

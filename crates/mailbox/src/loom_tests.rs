@@ -1,0 +1,267 @@
+//! The mailbox under loom: every interleaving of a few steps, and planted bugs that it finds.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test -p dunlin-mailbox --lib loom
+//! ```
+
+use std::sync::Arc as StdArc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use loom::sync::Arc;
+use loom::sync::atomic::fence;
+use loom::thread;
+
+use super::*;
+use crate::sync::AtomicU32 as Count;
+
+/// The bell of an endpoint's thread (`crates/nexus/src/doorbell.rs`), with a count for its
+/// descriptor. Loom orders fences, but not loads and stores, sequentially.
+struct Door {
+    rung: AtomicBool,
+    asleep: AtomicBool,
+    signals: Count,
+}
+
+impl Door {
+    fn new() -> Self {
+        Self {
+            rung: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            signals: Count::new(0),
+        }
+    }
+
+    fn take(&self) -> bool {
+        self.rung.load(Ordering::Relaxed) && self.rung.swap(false, Ordering::SeqCst)
+    }
+
+    fn sleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        !self.rung.load(Ordering::SeqCst)
+    }
+}
+
+impl Bell for Door {
+    fn ring(&self) {
+        let was_rung = self.rung.swap(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if !was_rung && self.asleep.load(Ordering::SeqCst) {
+            self.signals.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Call {
+    request: u32,
+    end: Option<u32>,
+}
+
+const CLOSED: u32 = 99;
+
+impl Letter for Call {
+    fn on_closed(&mut self) {
+        self.end = Some(CLOSED);
+    }
+}
+
+type Box = Mailbox<Call, Door>;
+
+fn mailbox(flaw: Flaw) -> Arc<Box> {
+    let mut mailbox = Mailbox::new(Door::new(), 4);
+    mailbox.flaw = flaw;
+    Arc::new(mailbox)
+}
+
+fn post(mailbox: &Box, request: u32) -> Slot {
+    let slot = mailbox.hold().expect("there are four");
+    mailbox.with(slot, |call| *call = Call { request, end: None });
+    mailbox.post(slot, &Context::from_waker(Waker::noop()));
+    slot
+}
+
+/// The owner's steps before it blocks. True: it blocks.
+fn falls_asleep(mailbox: &Box, looks: bool) -> bool {
+    mailbox.bell.take();
+    let is_idle = !looks || mailbox.is_empty();
+    is_idle && mailbox.bell.sleep()
+}
+
+fn sleeps_and_wakes(flaw: Flaw, looks: bool) {
+    loom::model(move || {
+        let mailbox = mailbox(flaw);
+        let caller = mailbox.clone();
+        let calling = thread::spawn(move || post(&caller, 1));
+        let sleeps = falls_asleep(&mailbox, looks);
+        calling.join().expect("a model that panics has failed");
+        let is_woken = mailbox.bell.signals.load(Ordering::SeqCst) == 1;
+        assert!(!sleeps || is_woken, "a wake-up was lost");
+    });
+}
+
+#[test]
+fn no_wakeup_is_lost_between_mailbox_and_park() {
+    sleeps_and_wakes(Flaw::None, true);
+}
+
+#[test]
+#[should_panic(expected = "a wake-up was lost")]
+fn a_bell_that_rings_too_early_is_found() {
+    sleeps_and_wakes(Flaw::RingsFirst, true);
+}
+
+#[test]
+#[should_panic(expected = "a wake-up was lost")]
+fn an_owner_that_does_not_look_again_is_found() {
+    sleeps_and_wakes(Flaw::None, false);
+}
+
+#[test]
+fn a_burst_wakes_once() {
+    loom::model(|| {
+        let mailbox = mailbox(Flaw::None);
+        assert!(falls_asleep(&mailbox, true));
+        let caller = mailbox.clone();
+        let calling = thread::spawn(move || post(&caller, 1));
+        post(&mailbox, 2);
+        calling.join().expect("a model that panics has failed");
+        assert_eq!(mailbox.bell.signals.load(Ordering::SeqCst), 1);
+        let mut taken = 0;
+        mailbox.take(|_| taken += 1);
+        assert_eq!(taken, 2);
+    });
+}
+
+/// The owner's table of calls.
+#[derive(Default)]
+struct Owner {
+    running: Vec<(Slot, u32)>,
+    dropped: u32,
+}
+
+impl Owner {
+    fn take(&mut self, mailbox: &Box) {
+        mailbox.take(|news| match news {
+            News::Posted(slot) => {
+                let request = mailbox.with(slot, |call| call.request);
+                self.running.push((slot, request));
+            }
+            News::Dropped(slot) => {
+                self.running.retain(|(running, _)| *running != slot);
+                self.dropped += 1;
+                mailbox.release(slot);
+            }
+        });
+    }
+
+    /// The oldest call ends with its own request.
+    fn end(&mut self, mailbox: &Box) {
+        if !self.running.is_empty() {
+            let (slot, request) = self.running.remove(0);
+            mailbox.with(slot, |call| call.end = Some(request));
+            mailbox.end(slot);
+        }
+    }
+}
+
+/// If the second call has ended, it has its own response.
+fn assert_own_end(mailbox: &Box, second: Slot) -> bool {
+    let context = &Context::from_waker(Waker::noop());
+    let has_ended = mailbox.poll_end(second, context).is_ready();
+    if has_ended {
+        let end = mailbox.with(second, |call| call.end);
+        assert_eq!(
+            end,
+            Some(2),
+            "a call got the response of one that was dropped"
+        );
+    }
+    has_ended
+}
+
+/// A call is dropped at any time, and another one follows.
+fn drops_and_calls(flaw: Flaw) {
+    loom::model(move || {
+        let mailbox = mailbox(flaw);
+        let ours = mailbox.clone();
+        let owning = thread::spawn(move || {
+            let mut owner = Owner::default();
+            owner.take(&ours);
+            owner.take(&ours);
+            owner.end(&ours);
+            owner
+        });
+        let first = post(&mailbox, 1);
+        mailbox.give_up(first);
+        let second = post(&mailbox, 2);
+        assert_own_end(&mailbox, second);
+        let mut owner = owning.join().expect("a model that panics has failed");
+        for _ in 0..2 {
+            owner.take(&mailbox);
+            owner.end(&mailbox);
+        }
+        owner.take(&mailbox);
+        assert!(assert_own_end(&mailbox, second), "a call never ends");
+        if flaw == Flaw::None {
+            assert_eq!(owner.dropped, 1, "a drop was lost");
+        }
+    });
+}
+
+#[test]
+fn a_dropped_call_is_seen_and_never_answered() {
+    drops_and_calls(Flaw::None);
+}
+
+#[test]
+#[should_panic(expected = "a call got the response of one that was dropped")]
+fn a_response_after_the_drop_is_found() {
+    drops_and_calls(Flaw::ReleasesTaken);
+}
+
+struct Woken(Count);
+
+impl Wake for Woken {
+    fn wake(self: StdArc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_task_that_waits_is_woken_by_the_end() {
+    loom::model(|| {
+        let mailbox = mailbox(Flaw::None);
+        let slot = post(&mailbox, 1);
+        mailbox.take(|_| ());
+        let owner = mailbox.clone();
+        let ending = thread::spawn(move || {
+            owner.with(slot, |call| call.end = Some(1));
+            owner.end(slot)
+        });
+        let woken = StdArc::new(Woken(Count::new(0)));
+        let waker = Waker::from(woken.clone());
+        let context = Context::from_waker(&waker);
+        let polled = [(); 2].map(|()| mailbox.poll_end(slot, &context));
+        assert!(ending.join().expect("a model that panics has failed"));
+        let is_woken = woken.0.load(Ordering::SeqCst) > 0;
+        assert!(
+            polled[1] != Poll::Pending || is_woken,
+            "a task sleeps for ever"
+        );
+    });
+}
+
+#[test]
+fn a_call_that_meets_the_end_of_its_owner_ends() {
+    loom::model(|| {
+        let mailbox = mailbox(Flaw::None);
+        let caller = mailbox.clone();
+        let calling = thread::spawn(move || post(&caller, 1));
+        mailbox.close();
+        let slot = calling.join().expect("a model that panics has failed");
+        let context = &Context::from_waker(Waker::noop());
+        assert!(mailbox.poll_end(slot, context).is_ready());
+        assert_eq!(mailbox.with(slot, |call| call.end), Some(CLOSED));
+    });
+}

@@ -1,0 +1,133 @@
+//! The slots of a mailbox, and those of them that are free. Slots stand in blocks that are made
+//! when they are needed first and stay where they are, so a slot is reached by its number alone.
+//!
+//! Invariant: the upper half of `free` changes with every change of the list of free slots, so a
+//! thread that was stopped between reading the first free slot and taking it takes nothing that has
+//! been taken and given back meanwhile.
+
+use std::sync::OnceLock;
+
+use super::wakeup::Wakeup;
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+
+/// No slot: the end of a list.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The first block has this many slots, and each further one twice as many as the one before.
+const FIRST: u32 = 64;
+
+const BLOCKS: usize = 16;
+
+/// The number of a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slot(pub(super) u32);
+
+impl Slot {
+    /// A small number, for tables of the owner's.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Entry<L> {
+    pub(super) state: AtomicU32,
+    /// The slot after this one in the list that it is in.
+    pub(super) next: AtomicU32,
+    pub(super) wakeup: Wakeup,
+    pub(super) content: Mutex<L>,
+}
+
+#[derive(Debug)]
+pub(super) struct Slots<L> {
+    blocks: [OnceLock<Box<[Entry<L>]>>; BLOCKS],
+    /// A count of changes, and the first free slot.
+    free: AtomicU64,
+    /// Slots that have ever been used.
+    used: AtomicU32,
+    limit: u32,
+}
+
+impl<L: Default> Slots<L> {
+    pub(super) fn new(limit: u32) -> Self {
+        let blocks: [_; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
+        // Loom does not see that a `OnceLock` publishes what it holds.
+        #[cfg(loom)]
+        blocks[0].get_or_init(|| (0..limit).map(|_| Entry::default()).collect());
+        Self {
+            blocks,
+            free: AtomicU64::new(u64::from(NONE)),
+            used: AtomicU32::new(0),
+            limit: limit.min(FIRST << (BLOCKS - 1)),
+        }
+    }
+
+    pub(super) fn entry(&self, slot: Slot) -> &Entry<L> {
+        let (block, place) = place_of(slot);
+        let block = self.blocks[block].get().expect("slots are made once");
+        &block[place]
+    }
+
+    /// A slot that nothing uses.
+    pub(super) fn take(&self) -> Option<Slot> {
+        let mut free = self.free.load(Ordering::Acquire);
+        loop {
+            let first = first_of(free);
+            if first == NONE {
+                return self.grow();
+            }
+            let next = self.entry(Slot(first)).next.load(Ordering::Relaxed);
+            match self.change_free(free, next) {
+                Ok(()) => return Some(Slot(first)),
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    pub(super) fn give_back(&self, slot: Slot) {
+        let mut free = self.free.load(Ordering::Relaxed);
+        loop {
+            let next = &self.entry(slot).next;
+            next.store(first_of(free), Ordering::Relaxed);
+            match self.change_free(free, slot.0) {
+                Ok(()) => return,
+                Err(now) => free = now,
+            }
+        }
+    }
+
+    fn change_free(&self, from: u64, first: u32) -> Result<(), u64> {
+        let count = (from >> 32).wrapping_add(1);
+        let to = count << 32 | u64::from(first);
+        self.free
+            .compare_exchange_weak(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .map(drop)
+    }
+
+    #[cold]
+    fn grow(&self) -> Option<Slot> {
+        let more = |used| (used < self.limit).then_some(used + 1);
+        let used = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let slot = Slot(used.ok()?);
+        let (block, _) = place_of(slot);
+        self.blocks[block].get_or_init(|| {
+            let count = FIRST.min(self.limit) << block;
+            (0..count).map(|_| Entry::default()).collect()
+        });
+        Some(slot)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+const fn first_of(free: u64) -> u32 {
+    free as u32
+}
+
+/// The block of a slot, and its place there.
+const fn place_of(slot: Slot) -> (usize, usize) {
+    let block = (slot.0 / FIRST + 1).ilog2();
+    let before = FIRST * ((1 << block) - 1);
+    (block as usize, (slot.0 - before) as usize)
+}

@@ -1,0 +1,109 @@
+//! The mailbox in one thread: order, limits, and slots that are used again.
+
+use std::cell::Cell;
+use std::task::{Context, Waker};
+
+use super::*;
+
+#[derive(Default)]
+struct Rings(Cell<u32>);
+
+impl Bell for Rings {
+    fn ring(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[derive(Default)]
+struct Call(u32);
+
+impl Letter for Call {
+    fn on_closed(&mut self) {
+        self.0 = 99;
+    }
+}
+
+fn mailbox(limit: u32) -> Mailbox<Call, Rings> {
+    Mailbox::new(Rings::default(), limit)
+}
+
+fn context() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+fn post(mailbox: &Mailbox<Call, Rings>, number: u32) -> Slot {
+    let slot = mailbox.hold().expect("there is room");
+    mailbox.with(slot, |call| call.0 = number);
+    mailbox.post(slot, &context());
+    slot
+}
+
+fn taken(mailbox: &Mailbox<Call, Rings>) -> Vec<News> {
+    let mut taken = Vec::new();
+    mailbox.take(|news| taken.push(news));
+    taken
+}
+
+#[test]
+fn calls_come_in_their_order_over_several_blocks() {
+    let mailbox = mailbox(1000);
+    let slots: Vec<Slot> = (0..500).map(|number| post(&mailbox, number)).collect();
+    let expected: Vec<News> = slots.iter().copied().map(News::Posted).collect();
+    assert_eq!(taken(&mailbox), expected);
+    let numbers = slots.iter().map(|slot| mailbox.with(*slot, |call| call.0));
+    assert!(numbers.eq(0..500));
+    assert!(mailbox.is_empty());
+}
+
+#[test]
+fn there_are_as_many_slots_as_the_limit_and_free_ones_are_used_again() {
+    let mailbox = mailbox(100);
+    let slots: Vec<Slot> = (0..100).filter_map(|_| mailbox.hold()).collect();
+    assert_eq!(slots.len(), 100);
+    assert_eq!(mailbox.hold(), None);
+    mailbox.release(slots[7]);
+    assert_eq!(mailbox.hold(), Some(slots[7]));
+    assert_eq!(mailbox.hold(), None);
+}
+
+#[test]
+fn a_call_is_dropped_at_each_stage() {
+    let mailbox = mailbox(4);
+    // Before it is taken: it is found once, as dropped.
+    let slot = post(&mailbox, 1);
+    mailbox.give_up(slot);
+    assert_eq!(taken(&mailbox), [News::Dropped(slot)]);
+    mailbox.release(slot);
+    // While it runs: its end is not delivered.
+    let slot = post(&mailbox, 2);
+    assert_eq!(taken(&mailbox), [News::Posted(slot)]);
+    mailbox.give_up(slot);
+    assert!(!mailbox.end(slot));
+    assert_eq!(taken(&mailbox), [News::Dropped(slot)]);
+    mailbox.release(slot);
+    // After its end: the owner gets what it holds.
+    let slot = post(&mailbox, 3);
+    taken(&mailbox);
+    assert!(mailbox.poll_end(slot, &context()).is_pending());
+    assert!(mailbox.end(slot));
+    assert!(mailbox.poll_end(slot, &context()).is_ready());
+    mailbox.give_up(slot);
+    assert_eq!(taken(&mailbox), [News::Dropped(slot)]);
+    assert_eq!(
+        mailbox.bell.0.get(),
+        5,
+        "three calls, and two drops of what was not listed"
+    );
+}
+
+#[test]
+fn a_closed_mailbox_ends_every_call() {
+    let mailbox = mailbox(4);
+    let before = post(&mailbox, 1);
+    mailbox.close();
+    let after = post(&mailbox, 2);
+    for slot in [before, after] {
+        assert!(mailbox.poll_end(slot, &context()).is_ready());
+        assert_eq!(mailbox.with(slot, |call| call.0), 99);
+    }
+}

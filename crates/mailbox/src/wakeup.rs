@@ -1,0 +1,64 @@
+//! The waker of a task that waits for its call. One thread at a time leaves it, any wakes it, and
+//! neither waits for the other.
+//!
+//! Invariant: a wake that comes while a waker is being left is not lost; the thread that leaves it
+//! wakes the task itself.
+
+use std::task::Waker;
+
+use crate::sync::{AtomicU32, Mutex, Ordering};
+
+const LEAVING: u32 = 1;
+const WAKING: u32 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Wakeup {
+    /// The threads that use the waker: one that leaves it, one that wakes, or none.
+    busy: AtomicU32,
+    /// Its lock is free for the thread that `busy` gives it to.
+    waker: Mutex<Option<Waker>>,
+}
+
+const ALONE: &str = "one thread has it";
+
+impl Wakeup {
+    /// Leaves a waker, in place of the one before.
+    pub(super) fn register(&self, waker: &Waker) {
+        let alone = self
+            .busy
+            .compare_exchange(0, LEAVING, Ordering::Acquire, Ordering::Acquire);
+        if alone.is_err() {
+            // The task is being woken, perhaps by the waker before this one.
+            return waker.wake_by_ref();
+        }
+        let before = {
+            let mut place = self.waker.try_lock().expect(ALONE);
+            match &*place {
+                Some(before) if before.will_wake(waker) => None,
+                _ => place.replace(waker.clone()),
+            }
+        };
+        let done = self
+            .busy
+            .compare_exchange(LEAVING, 0, Ordering::AcqRel, Ordering::Acquire);
+        if done.is_err() {
+            // A wake came meanwhile.
+            let waker = self.waker.try_lock().expect(ALONE).take();
+            self.busy.store(0, Ordering::Release);
+            waker.inspect(Waker::wake_by_ref);
+        }
+        drop(before);
+    }
+
+    /// Wakes the task, if there is one.
+    pub(super) fn wake(&self) {
+        if self.busy.fetch_or(WAKING, Ordering::AcqRel) != 0 {
+            return;
+        }
+        let waker = self.waker.try_lock().expect(ALONE).take();
+        self.busy.fetch_and(!WAKING, Ordering::Release);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
