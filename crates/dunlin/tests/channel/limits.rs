@@ -23,6 +23,11 @@ fn a_full_channel_says_so_and_takes_calls_again() {
         Err(error) => error.ran() == Ran::No,
         Ok(_) => false,
     }));
+    // Calls count from when they are made.
+    let made = [0; 3].map(|_| channel.call(HOLD, b""));
+    let end = block_on(channel.call(ECHO, b"one too many"));
+    assert!(matches!(end, Err(ChannelError::Full)));
+    drop(made);
     assert_eq!(
         block_on(channel.call(ECHO, b"again")).unwrap().data(),
         b"again"
