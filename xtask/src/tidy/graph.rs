@@ -177,7 +177,6 @@ const RULES: &[Rule] = &[
             "dunlin-control",
             "dunlin-transport",
             "dunlin-nexus",
-            "dunlin-hub",
         ],
     ),
     Rule {
