@@ -97,7 +97,7 @@ pub struct Config {
     /// networks.
     pub scheme: Option<Scheme>,
     /// Steps left out for sessions without congestion (eRPC §5.2.2). Can be changed later with
-    /// [`Rpc::set_bypasses`](crate::Rpc::set_bypasses).
+    /// [`Endpoint::set_bypasses`](crate::Endpoint::set_bypasses).
     pub bypasses: Bypasses,
     /// Width of a slot of the timing wheel: a paced packet is at most this late.
     pub wheel_slot: Nanos,

@@ -60,7 +60,7 @@ pub use congestion::{CongestionControl, Sample};
 pub use endpoint::event_loop::Progress;
 pub use endpoint::lifecycle::Lifecycle;
 pub use endpoint::register::Register;
-pub use endpoint::rpc::Rpc;
+pub use endpoint::rpc::Endpoint;
 pub use error::{CallError, CallErrorKind, CloseReason, OpenError, RpcError};
 pub use handle::{CallId, Session, Ticket, TimerToken};
 pub use handler::background::{BackgroundRequest, Job, Workers};

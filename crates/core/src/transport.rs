@@ -148,7 +148,7 @@ pub trait Tx {
     fn flush(&mut self);
 }
 
-/// A transport as a pair of types, so that `Rpc<T, …>` is monomorphic (eRPC §6, "static
+/// A transport as a pair of types, so that `Endpoint<T, …>` is monomorphic (eRPC §6, "static
 /// polymorphism"). The owner of the endpoint adds the peers: see `Connect` in `dunlin-transport`,
 /// and the simulator.
 pub trait Transport {

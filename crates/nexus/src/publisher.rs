@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use dunlin_control::PlaneCounters;
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Counters, Drops, Histogram, Histograms, Nanos, Rpc, Session, SessionInfo};
+use dunlin_core::{Counters, Drops, Endpoint, Histogram, Histograms, Nanos, Session, SessionInfo};
 use dunlin_insight::Whereabouts;
 use dunlin_insight::writer::{Block, Change, Gauges, Head, Names, ROWS, Recorder, Row, Switch};
 use dunlin_transport::counters::Counters as TransportCounters;
@@ -76,7 +76,7 @@ impl Publisher {
     #[inline(never)]
     pub(crate) fn publish<T: Open, App>(
         &mut self,
-        rpc: &mut Rpc<T, TscClock, App>,
+        rpc: &mut Endpoint<T, TscClock, App>,
         index: u16,
         places: impl Fn(PeerId) -> Whereabouts,
     ) {
@@ -131,7 +131,7 @@ impl Publisher {
     }
 
     /// Looks at a few more sessions, and keeps the busiest of these and of the listed ones.
-    fn choose<T: Open, App>(&mut self, rpc: &Rpc<T, TscClock, App>) {
+    fn choose<T: Open, App>(&mut self, rpc: &Endpoint<T, TscClock, App>) {
         self.listed.truncate(ROWS);
         self.listed.retain_mut(|(session, info)| {
             let fresh = rpc.session_info(*session);

@@ -21,7 +21,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use dunlin_control::{ConnectFailure, Event, Wish};
-use dunlin_core::{Nanos, Progress, Rpc as Engine, Session, SessionOptions};
+use dunlin_core::{Endpoint as Engine, Nanos, Progress, Session, SessionOptions};
 use dunlin_transport::connect::Arm;
 use dunlin_transport::counters::Counters;
 use dunlin_wire::control::EndpointIndex;

@@ -4,8 +4,9 @@
 use std::ops::Deref;
 
 use dunlin_core::{
-    BackgroundRequest, CallId, CallOptions, Config, Cx, DeferredRequest, Done, Nanos, Request, Rpc,
-    RpcError, Session, SessionEvent, SessionOffer, SessionOptions, Tag, TimerToken, Workers,
+    BackgroundRequest, CallId, CallOptions, Config, Cx, DeferredRequest, Done, Endpoint, Nanos,
+    Request, RpcError, Session, SessionEvent, SessionOffer, SessionOptions, Tag, TimerToken,
+    Workers,
 };
 use dunlin_wire::{ErrorCode, Header, ReqType};
 
@@ -61,7 +62,7 @@ pub struct App {
 }
 
 /// An endpoint of a pair.
-pub type TestRpc = Rpc<Wire, StepClock, App>;
+pub type TestRpc = Endpoint<Wire, StepClock, App>;
 
 /// An endpoint, with the handles of its end of the wire.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ fn host(clock: &StepClock, config: Config, seed: u64) -> Host {
         ..App::default()
     };
     let shared: Box<dyn Workers> = Box::new(workers.clone());
-    let mut rpc: TestRpc = Rpc::new(
+    let mut rpc: TestRpc = Endpoint::new(
         app,
         clock.clone(),
         end.halves(clock),

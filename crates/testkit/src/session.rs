@@ -1,7 +1,7 @@
 //! Sessions between two endpoints of one thread, without a control plane.
 
 use dunlin_core::transport::{PeerId, Transport};
-use dunlin_core::{Clock, Rpc, Session, SessionOptions};
+use dunlin_core::{Clock, Endpoint, Session, SessionOptions};
 
 /// Options of a session with `window` slots and `credits` credits.
 pub const fn options(window: u32, credits: u32) -> SessionOptions {
@@ -18,8 +18,8 @@ pub const fn options(window: u32, credits: u32) -> SessionOptions {
 /// # Panics
 /// If one of them refuses.
 pub fn connect<T: Transport, C: Clock, A, B>(
-    client: &mut Rpc<T, C, A>,
-    server: &mut Rpc<T, C, B>,
+    client: &mut Endpoint<T, C, A>,
+    server: &mut Endpoint<T, C, B>,
     peers: [PeerId; 2],
     options: &SessionOptions,
 ) -> [Session; 2] {

@@ -19,7 +19,7 @@
 
 use dunlin_core::transport::{Halves, PeerId};
 use dunlin_core::{
-    CallOptions, Clock, Config, Cx, Done, Nanos, Request, Rpc, Session, SessionOptions, Tag,
+    CallOptions, Clock, Config, Cx, Done, Endpoint, Nanos, Request, Session, SessionOptions, Tag,
 };
 use dunlin_msgbuf::MsgBuf;
 use dunlin_testkit::session::connect;
@@ -59,8 +59,8 @@ struct Client {
 }
 
 type End = (Halves<ShmRx, ShmTx>, PeerId);
-type ClientRpc = Rpc<Shm, Ticks, Client>;
-type ServerRpc = Rpc<Shm, Ticks, ()>;
+type ClientRpc = Endpoint<Shm, Ticks, Client>;
+type ServerRpc = Endpoint<Shm, Ticks, ()>;
 
 struct Plan {
     in_flight: usize,
@@ -164,10 +164,10 @@ fn connected<const SIZE: usize, const DEADLINE: bool>(
         ..Config::default()
     };
     let clock = || Ticks(Nanos::ZERO);
-    let mut client = Rpc::new(Client::default(), clock(), here, config.clone(), 1, None)
+    let mut client = Endpoint::new(Client::default(), clock(), here, config.clone(), 1, None)
         .expect("the options are in range");
     let mut server =
-        Rpc::new((), clock(), there, config, 2, None).expect("the options are in range");
+        Endpoint::new((), clock(), there, config, 2, None).expect("the options are in range");
     server.on(SUM, answer::<SIZE>);
     client.on_completion(complete::<SIZE, DEADLINE>);
     // No call waits for a slot: each session has room for all of its calls.

@@ -297,7 +297,7 @@ impl Peer {
     }
 }
 
-type Rpc<C> = dunlin_core::Rpc<Shm, C, Peer>;
+type Rpc<C> = dunlin_core::Endpoint<Shm, C, Peer>;
 
 /// Makes an endpoint answer, and go on when it is answered.
 fn register<C: Clock>(rpc: &mut Rpc<C>) {

@@ -4,7 +4,9 @@
 //! Invariant: when a function here returns, no step is left. Called by both adapters.
 
 use dunlin_core::transport::{PeerId, Transport};
-use dunlin_core::{Clock, Nanos, OpenError, Report, Rpc, Session, SessionOffer, SessionOptions};
+use dunlin_core::{
+    Clock, Endpoint, Nanos, OpenError, Report, Session, SessionOffer, SessionOptions,
+};
 use dunlin_wire::control::RefuseCode;
 
 use super::{Answer, Completion, Handshake, Step, Wish, WrongStage};
@@ -78,7 +80,7 @@ impl<F, P> Handshake<F, P> {
     /// Core has no room for it, or the options are out of range.
     pub fn connect<T, C, App>(
         &mut self,
-        rpc: &mut Rpc<T, C, App>,
+        rpc: &mut Endpoint<T, C, App>,
         ways: &mut impl Peering<T, Fd = F, Pending = P>,
         options: &SessionOptions,
         wish: Wish,
@@ -107,7 +109,7 @@ impl<F, P> Handshake<F, P> {
     /// As for [`Self::on_event`].
     pub fn hear<T, C, App>(
         &mut self,
-        rpc: &mut Rpc<T, C, App>,
+        rpc: &mut Endpoint<T, C, App>,
         ways: &mut impl Peering<T, Fd = F, Pending = P>,
         event: Event<F>,
         now: Nanos,
@@ -124,7 +126,7 @@ impl<F, P> Handshake<F, P> {
     /// Passes on core's reports to the plane: sessions that have ended, and questions.
     pub fn report<T, C, App>(
         &mut self,
-        rpc: &mut Rpc<T, C, App>,
+        rpc: &mut Endpoint<T, C, App>,
         ways: &mut impl Peering<T, Fd = F, Pending = P>,
         report: Report,
         now: Nanos,
@@ -148,7 +150,7 @@ impl<F, P> Handshake<F, P> {
 
     fn drive<T, C, App>(
         &mut self,
-        rpc: &mut Rpc<T, C, App>,
+        rpc: &mut Endpoint<T, C, App>,
         ways: &mut impl Peering<T, Fd = F, Pending = P>,
         now: Nanos,
     ) where
@@ -205,7 +207,7 @@ impl<F, P> Handshake<F, P> {
 
     fn make_offer<T, C, App>(
         &mut self,
-        rpc: &mut Rpc<T, C, App>,
+        rpc: &mut Endpoint<T, C, App>,
         ways: &mut impl Peering<T, Fd = F, Pending = P>,
         key: SessionKey,
         via: LinkId,
@@ -231,7 +233,7 @@ impl<F, P> Handshake<F, P> {
 /// Opens a session that was granted, unless the peer exceeds the limits of this side's request
 /// (rule C5).
 fn open<T, C, App, W>(
-    rpc: &mut Rpc<T, C, App>,
+    rpc: &mut Endpoint<T, C, App>,
     ways: &W,
     key: SessionKey,
     peer: PeerId,
@@ -255,7 +257,7 @@ where
 
 /// Takes an offer and makes this side of the session.
 fn answer<T, C, App, W>(
-    rpc: &mut Rpc<T, C, App>,
+    rpc: &mut Endpoint<T, C, App>,
     ways: &mut W,
     peer: &PeerIdentity,
     mut side: Side<W::Fd>,

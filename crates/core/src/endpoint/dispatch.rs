@@ -7,7 +7,7 @@ use dunlin_msgbuf::{MsgBuf, Pool};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use crate::config::MAX_BATCH;
-use crate::endpoint::rpc::{Engine, Rpc};
+use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::{RequestIdx, Session};
 use crate::handler::background::{Job, JobResult};
 use crate::handler::batch::{Answer, Batch, BatchEntry};
@@ -303,7 +303,7 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
     }
 }
 
-impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// Runs the batch handlers on their requests of the burst, one type after the other.
     #[inline(never)]
     pub(crate) fn run_batches(&mut self) {

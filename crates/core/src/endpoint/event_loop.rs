@@ -32,7 +32,7 @@ use dunlin_wire::{PacketType, peek_session};
 use crate::config::{IDLE_CLOCK_GAP, IDLE_CLOCK_MASK};
 use crate::context::Context;
 use crate::endpoint::dispatch::{Dispatched, Position, suspect_slow};
-use crate::endpoint::rpc::{Engine, Rpc};
+use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::SessionIdx;
 use crate::handler::context::Cx;
 use crate::handler::table::Handlers;
@@ -61,7 +61,7 @@ pub struct Progress {
     pub busy: bool,
 }
 
-impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// One iteration. Never blocks.
     pub fn run_once(&mut self) -> Progress {
         let frames = self.rx.burst();

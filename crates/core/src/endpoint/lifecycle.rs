@@ -1,7 +1,7 @@
 //! The control plane's handle to an endpoint: it opens and closes sessions through it, and adds
 //! peers to the transport (rules C4 to C6).
 //!
-//! It only borrows the endpoint, so a program never meets these methods on the page of `Rpc`.
+//! It only borrows the endpoint, so a program never meets these methods on the page of `Endpoint`.
 //! Called by the adapters of `dunlin-control` in the nexus and in the simulator, and by tests that
 //! connect two endpoints without a control plane.
 
@@ -9,7 +9,7 @@ use dunlin_wire::control::Fate;
 use dunlin_wire::{ReqNum, SessionNum, Token};
 
 use crate::config::SessionOptions;
-use crate::endpoint::rpc::Rpc;
+use crate::endpoint::rpc::Endpoint;
 use crate::error::{CloseReason, OpenError};
 use crate::handle::Session;
 use crate::session::lifecycle::{Account, Report, SessionOffer};
@@ -18,10 +18,10 @@ use crate::transport::{PeerId, Transport};
 
 /// An endpoint as the control plane sees it.
 pub struct Lifecycle<'a, T: Transport, C, App> {
-    rpc: &'a mut Rpc<T, C, App>,
+    rpc: &'a mut Endpoint<T, C, App>,
 }
 
-impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// The handle of the control plane, through which sessions begin and end.
     #[inline]
     pub fn lifecycle(&mut self) -> Lifecycle<'_, T, C, App> {

@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use dunlin_wire::{HEADER_LEN, PLAIN_RESPONSE};
 
 use crate::endpoint::dispatch::{Dispatched, Position};
-use crate::endpoint::rpc::{Engine, Rpc};
+use crate::endpoint::rpc::{Endpoint, Engine};
 use crate::handle::RequestIdx;
 use crate::handler::context::Cx;
 use crate::handler::request::Request;
@@ -81,7 +81,7 @@ impl Drop for Blame<'_> {
     }
 }
 
-impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// Handles every packet of every frame, the ordinary ones on the common path. One guard against
     /// panics serves the whole burst.
     #[inline(always)]

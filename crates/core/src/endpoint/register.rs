@@ -1,20 +1,20 @@
-//! Registration of handlers on behalf of services. [`Rpc`] implements it, and so does each endpoint
+//! Registration of handlers on behalf of services. [`Endpoint`] implements it, and so does each endpoint
 //! that is built on one.
 
 use dunlin_wire::ReqType;
 
-use crate::endpoint::rpc::Rpc;
+use crate::endpoint::rpc::Endpoint;
 use crate::handler::table::DispatchFn;
 use crate::time::Clock;
 use crate::transport::Transport;
 
 /// An endpoint with the user's state `App`, on which handlers can be registered.
 pub trait Register<App> {
-    /// Registers a handler, as [`Rpc::on`] does.
+    /// Registers a handler, as [`Endpoint::on`] does.
     fn register(&mut self, req_type: ReqType, run: DispatchFn<App>);
 }
 
-impl<T: Transport, C: Clock, App> Register<App> for Rpc<T, C, App> {
+impl<T: Transport, C: Clock, App> Register<App> for Endpoint<T, C, App> {
     fn register(&mut self, req_type: ReqType, run: DispatchFn<App>) {
         self.on(req_type, run);
     }

@@ -39,7 +39,7 @@ use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 /// it puts the RX half last, and that iteration takes five instructions more.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Rpc<T: Transport, C, App> {
+pub struct Endpoint<T: Transport, C, App> {
     pub(crate) rx: T::Rx,
     pub(crate) engine: Engine<T::Tx, C, App>,
 }
@@ -114,7 +114,7 @@ impl<X, C, App> std::fmt::Debug for Engine<X, C, App> {
     }
 }
 
-impl<T: Transport, C: Clock, App> Rpc<T, C, App> {
+impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     /// An endpoint without sessions. `seed` determines its tokens and random numbers.
     ///
     /// # Errors

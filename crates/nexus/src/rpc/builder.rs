@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use dunlin_control::Event;
-use dunlin_core::{Config, Rpc as Engine, Workers};
+use dunlin_core::{Config, Endpoint as Engine, Workers};
 use dunlin_insight::Whereabouts;
 use dunlin_insight::writer::Page;
 use dunlin_wire::control::{EndpointIndex, EndpointUid};

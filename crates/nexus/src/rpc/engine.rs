@@ -3,8 +3,8 @@
 
 use dunlin_core::{
     BackgroundRequest, BatchFn, Bypasses, CallError, CallId, CallOptions, CompletionFn,
-    CongestionControl, Counters, Cx, DispatchFn, GivenUpFn, Histograms, Nanos, Register,
-    Rpc as Engine, Scheme, Session, SessionFn, SessionInfo, Tag, TimerFn,
+    CongestionControl, Counters, Cx, DispatchFn, Endpoint as Engine, GivenUpFn, Histograms, Nanos,
+    Register, Scheme, Session, SessionFn, SessionInfo, Tag, TimerFn,
 };
 use dunlin_msgbuf::{AllocError, MsgBuf};
 use dunlin_wire::ReqType;

@@ -9,7 +9,7 @@ use dunlin_channel::{
     Action, AttemptId, CallEnd, CallId, Counters, Fault, LinkId, Machine, Opened, Outcome, State,
     Terms,
 };
-use dunlin_core::{CallOptions, CloseReason, Cx, Done, Nanos, Rpc, RpcError, Session, Tag};
+use dunlin_core::{CallOptions, CloseReason, Cx, Done, Endpoint, Nanos, RpcError, Session, Tag};
 
 use dunlin_wire::ErrorCode;
 
@@ -46,7 +46,7 @@ struct Link {
 }
 
 pub(super) struct Client {
-    rpc: Rpc<SimTransport, SimClock, Inbox>,
+    rpc: Endpoint<SimTransport, SimClock, Inbox>,
     machine: Machine,
     port: PortId,
     desk: Desk,
@@ -82,7 +82,7 @@ impl Client {
         let halves = SimTransport::open(net, port);
         let clock = net.borrow().clock(port);
         let seed = rng.next_u64();
-        let mut rpc = Rpc::new(
+        let mut rpc = Endpoint::new(
             Inbox::default(),
             clock,
             halves,
@@ -163,7 +163,7 @@ impl Client {
         self.rpc.next_wakeup().min(own.unwrap_or(Nanos::MAX))
     }
 
-    pub(super) fn rpc(&mut self) -> &mut Rpc<SimTransport, SimClock, Inbox> {
+    pub(super) fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, Inbox> {
         &mut self.rpc
     }
 

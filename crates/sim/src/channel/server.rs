@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dunlin_core::{Cx, DeferredRequest, Nanos, Request, Rpc, TimerToken};
+use dunlin_core::{Cx, DeferredRequest, Endpoint, Nanos, Request, TimerToken};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::ledger::Shared;
@@ -13,7 +13,7 @@ use crate::world::rng::Rng;
 
 pub(super) const CALL: ReqType = ReqType(1);
 
-pub(super) type ServerRpc = Rpc<SimTransport, SimClock, Server>;
+pub(super) type ServerRpc = Endpoint<SimTransport, SimClock, Server>;
 
 /// The state of a server's handlers.
 pub(super) struct Server {
@@ -44,7 +44,7 @@ pub(super) fn boot(
         kept: BTreeMap::new(),
         timers: 0,
     };
-    let mut rpc = Rpc::new(app, clock, halves, plan::endpoint(), seed, None)
+    let mut rpc = Endpoint::new(app, clock, halves, plan::endpoint(), seed, None)
         .expect("the defaults are within their ranges");
     rpc.on(CALL, on_call);
     rpc.on_timer(on_timer);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use dunlin_channel::{LinkId, Opened};
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Account, CloseReason, Nanos, Report, Rpc, Session, SessionOptions};
+use dunlin_core::{Account, CloseReason, Endpoint, Nanos, Report, Session, SessionOptions};
 
 use super::client::Client;
 use super::desk::{Desk, Order};
@@ -23,7 +23,7 @@ use crate::world::{Cluster, Node, ProcessId, World};
 
 /// Takes an endpoint's reports. The stage ends sessions itself, and has no control connection that
 /// a question could take: only silence counts, as with a peer of an older release.
-pub(super) fn take_reports<App>(rpc: &mut Rpc<SimTransport, SimClock, App>) {
+pub(super) fn take_reports<App>(rpc: &mut Endpoint<SimTransport, SimClock, App>) {
     while let Some(report) = rpc.lifecycle().take_report() {
         if let Report::Question(question) = report {
             rpc.lifecycle()

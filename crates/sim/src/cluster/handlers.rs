@@ -5,7 +5,7 @@
 
 use std::panic::resume_unwind;
 
-use dunlin_core::{BackgroundRequest, Batch, BatchItem, Cx, Nanos, Request, Rpc, Session};
+use dunlin_core::{BackgroundRequest, Batch, BatchItem, Cx, Nanos, Request, Session};
 
 use super::app::App;
 use super::fact::EndpointFact;
@@ -15,7 +15,7 @@ use crate::world::clock::SimClock;
 use crate::world::net::{PortId, SimTransport};
 
 /// The endpoint of a simulated process.
-pub(super) type Endpoint = Rpc<SimTransport, SimClock, App>;
+pub(super) type Endpoint = dunlin_core::Endpoint<SimTransport, SimClock, App>;
 
 /// The value with which a handler panics on purpose.
 #[derive(Clone, Copy, Debug)]

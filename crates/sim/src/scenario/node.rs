@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use dunlin_core::{Counters, Cx, Done, Nanos, Request, Rpc, Session, Tag, TimerToken};
+use dunlin_core::{Counters, Cx, Done, Endpoint, Nanos, Request, Session, Tag, TimerToken};
 use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::{ErrorCode, ReqType};
 
@@ -47,7 +47,7 @@ pub(super) struct Role {
 
 /// An endpoint.
 pub(super) struct Member {
-    rpc: Rpc<SimTransport, SimClock, App>,
+    rpc: Endpoint<SimTransport, SimClock, App>,
     /// When it last ran.
     ran: Nanos,
 }
@@ -104,7 +104,7 @@ impl Cluster for Members {
         };
         let config = self.scenario.endpoint.clone();
         let seed = self.seeds.next_u64();
-        let mut rpc = Rpc::new(app, clock, halves, config, seed, None)
+        let mut rpc = Endpoint::new(app, clock, halves, config, seed, None)
             .expect("the configuration was checked before");
         rpc.on(CALL, on_call);
         rpc.on_completion(on_completion);
@@ -275,7 +275,7 @@ fn last_word(bytes: &[u8]) -> u64 {
 impl Process for Member {
     type App = App;
 
-    fn rpc(&mut self) -> &mut Rpc<SimTransport, SimClock, App> {
+    fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, App> {
         &mut self.rpc
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions between simulated endpoints, without a control plane. Called by `build` and `bulk`.
 
 use dunlin_core::transport::PeerId;
-use dunlin_core::{Rpc, Session, SessionOptions};
+use dunlin_core::{Endpoint, Session, SessionOptions};
 
 use crate::world::clock::SimClock;
 use crate::world::net::{PortId, SimTransport};
@@ -12,7 +12,7 @@ pub(super) trait Process: Node {
     /// The state of its user.
     type App;
 
-    fn rpc(&mut self) -> &mut Rpc<SimTransport, SimClock, Self::App>;
+    fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, Self::App>;
 }
 
 /// Opens a session from one process to another. `None` without memory for it. Returns the client's

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use dunlin_core::transport::{Halves, PeerId, Transport};
 use dunlin_core::{
-    CallId, CallOptions, Config, Cx, DeferredRequest, Done, Job, Nanos, Request, Rpc, Session,
+    CallId, CallOptions, Config, Cx, DeferredRequest, Done, Endpoint, Job, Nanos, Request, Session,
     SessionOptions, Tag, TimerToken, Workers,
 };
 use dunlin_msgbuf::MsgBuf;
@@ -105,7 +105,7 @@ impl App {
     }
 }
 
-pub(super) type TestRpc<T> = Rpc<Lossy<T>, StepClock, App>;
+pub(super) type TestRpc<T> = Endpoint<Lossy<T>, StepClock, App>;
 
 /// Two endpoints with sessions between them.
 pub struct World<T: Transport> {
@@ -114,9 +114,9 @@ pub struct World<T: Transport> {
     /// One in this many packets is lost, in both directions.
     pub loss: Rc<Cell<u64>>,
     /// The endpoint that calls.
-    pub client: Rpc<Lossy<T>, StepClock, App>,
+    pub client: Endpoint<Lossy<T>, StepClock, App>,
     /// The endpoint that answers, and calls back.
-    pub server: Rpc<Lossy<T>, StepClock, App>,
+    pub server: Endpoint<Lossy<T>, StepClock, App>,
     /// The sessions of the client.
     pub sessions: Vec<Session>,
     next: usize,
@@ -211,7 +211,7 @@ fn endpoint<T: Transport>(
     };
     let workers = Box::new(Inline(VecDeque::with_capacity(CALLS)));
     let app = App::new(clock);
-    let mut rpc = Rpc::new(app, clock.clone(), halves, config, seed, Some(workers))
+    let mut rpc = Endpoint::new(app, clock.clone(), halves, config, seed, Some(workers))
         .expect("the options are in range");
     register(&mut rpc);
     rpc

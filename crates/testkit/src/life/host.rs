@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use dunlin_core::{
-    BackgroundRequest, Batch, CallId, Config, Cx, DeferredRequest, Done, Nanos, Request, Rpc,
+    BackgroundRequest, Batch, CallId, Config, Cx, DeferredRequest, Done, Endpoint, Nanos, Request,
     Session, Tag,
 };
 use dunlin_wire::{ErrorCode, ReqType};
@@ -80,7 +80,7 @@ impl App {
 }
 
 pub(super) struct Host {
-    pub(super) rpc: Rpc<Net, StepClock, App>,
+    pub(super) rpc: Endpoint<Net, StepClock, App>,
     pub(super) inbox: Inbox,
     pub(super) out: Rc<RefCell<Outgoing>>,
     pub(super) jobs: StepWorkers,
@@ -115,7 +115,7 @@ impl Host {
             in_a_hurry: false,
         };
         let workers = Box::new(jobs.clone());
-        let mut rpc = Rpc::new(app, clock.clone(), halves, config, me as u64, Some(workers))
+        let mut rpc = Endpoint::new(app, clock.clone(), halves, config, me as u64, Some(workers))
             .expect("the options are in range");
         register(&mut rpc, me, ledger);
         Self {
@@ -165,7 +165,7 @@ pub(super) fn config() -> Config {
     }
 }
 
-fn register(rpc: &mut Rpc<Net, StepClock, App>, me: usize, ledger: &SharedLedger) {
+fn register(rpc: &mut Endpoint<Net, StepClock, App>, me: usize, ledger: &SharedLedger) {
     for kind in [DISPATCH, 4, 5, 6] {
         rpc.on(req_type(kind), dispatch);
     }

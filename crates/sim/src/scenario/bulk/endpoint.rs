@@ -3,7 +3,7 @@
 //!
 //! Invariant: the first failure is kept. Called by `bulk` and by the world.
 
-use dunlin_core::{CallOptions, Config, Cx, Done, Nanos, Request, Rpc, Session, Tag};
+use dunlin_core::{CallOptions, Config, Cx, Done, Endpoint, Nanos, Request, Session, Tag};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::Bulk;
@@ -32,7 +32,7 @@ impl Pair {
 
 /// A process.
 pub(super) struct Bulky {
-    rpc: Rpc<SimTransport, SimClock, App>,
+    rpc: Endpoint<SimTransport, SimClock, App>,
 }
 
 pub(in crate::scenario) struct App {
@@ -75,7 +75,7 @@ impl Cluster for Pair {
             failure: None,
         };
         let seed = self.0.seed + process.port.0 as u64;
-        let mut rpc = Rpc::new(app, clock, halves, config(), seed, None)
+        let mut rpc = Endpoint::new(app, clock, halves, config(), seed, None)
             .expect("the configuration is within its ranges");
         rpc.on(BULK, on_bulk);
         rpc.on(SMALL, |_, req, cx| {
@@ -219,7 +219,7 @@ fn is_answer(name: u64, bytes: &[u8]) -> bool {
 impl Process for Bulky {
     type App = App;
 
-    fn rpc(&mut self) -> &mut Rpc<SimTransport, SimClock, App> {
+    fn rpc(&mut self) -> &mut Endpoint<SimTransport, SimClock, App> {
         &mut self.rpc
     }
 }
