@@ -280,7 +280,10 @@ impl<T: Open, App> Rpc<T, App> {
         self.events.doorbell.take();
         while let Some(event) = self.events.receive() {
             let (now, ways) = (self.engine.now(), &mut Ways(&self.requests));
-            if let Err(wrong) = self.handshakes.hear(&mut self.engine, ways, event, now) {
+            if let Err(wrong) = self
+                .handshakes
+                .handle_event(&mut self.engine, ways, event, now)
+            {
                 on_wrong_stage(&wrong);
             }
         }

@@ -107,7 +107,7 @@ impl<F, P> Handshake<F, P> {
     ///
     /// # Errors
     /// As for [`Self::on_event`].
-    pub fn hear<T, C, App>(
+    pub fn handle_event<T, C, App>(
         &mut self,
         rpc: &mut Endpoint<T, C, App>,
         ways: &mut impl Peering<T, Fd = F, Pending = P>,

@@ -1,5 +1,5 @@
-//! Registration of handlers on behalf of services. [`Endpoint`] implements it, and so does each endpoint
-//! that is built on one.
+//! Registration of handlers on behalf of services. [`Endpoint`] implements it, and so does each
+//! type that is built on one.
 
 use dunlin_wire::ReqType;
 

@@ -196,7 +196,7 @@ impl Control {
     }
 
     /// Gives the plane's events to the endpoint.
-    pub(super) fn attend(&mut self, rpc: &mut Endpoint, now: Nanos) {
+    pub(super) fn deliver_events(&mut self, rpc: &mut Endpoint, now: Nanos) {
         self.ways.commands.on_time(now);
         while let Some(event) = self.events.pop_front() {
             let asked = match &event {
@@ -206,7 +206,7 @@ impl Control {
                 )),
                 _ => None,
             };
-            let fits = self.handshake.hear(rpc, &mut self.ways, event, now);
+            let fits = self.handshake.handle_event(rpc, &mut self.ways, event, now);
             self.judge.on_event(fits);
             if let Some((ticket, by)) = asked
                 && self.ways.commands.ends_with_grant(ticket)

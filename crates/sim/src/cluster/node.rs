@@ -294,7 +294,7 @@ impl Node for RpcNode {
     fn run_once(&mut self) {
         let now = self.net.borrow().now();
         self.workers.advance(self.clock.read());
-        self.control.attend(&mut self.rpc, now);
+        self.control.deliver_events(&mut self.rpc, now);
         self.open_due();
         self.pace();
         let progress = self.rpc.run_once();
