@@ -1,4 +1,5 @@
-//! Compiles the messages with `protox`, which is Rust: `protoc` need not be installed.
+//! Compiles the messages with `protox`, which is written in Rust, so `protoc` need not be
+//! installed.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=greeter.proto");

@@ -1,5 +1,5 @@
-//! Any bytes as a stream of control messages, and as one of them (rules C1 to C9). The properties
-//! stand in `dunlin_wire::check`, which the property tests of the wire crate share.
+//! Reads any bytes as a stream of control messages, and as one message (rules C1 to C9). The
+//! properties are in `dunlin_wire::check`; the property tests of the wire crate check them too.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! Any bytes as steps in the life of two endpoints: calls, packets, faults, clocks. The checks
-//! stand in `dunlin_testkit::life`, and property tests run them too.
+//! Reads any bytes as steps in the life of two endpoints: calls, packets, faults, clocks. The
+//! checks are in `dunlin_testkit::life`, and property tests run them too.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,6 +1,6 @@
-//! Any bytes in a shared-memory ring, its consumer's line and a doorbell, between the steps of both
-//! ends. The properties stand in `dunlin_transport::shm::check`, which the property tests of the
-//! transport crate share.
+//! Puts any bytes into a shared-memory ring, its consumer's line and a doorbell, between the steps
+//! of both ends. The properties are in `dunlin_transport::shm::check`; the property tests of the
+//! transport crate check them too.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|program: &[u8]| {

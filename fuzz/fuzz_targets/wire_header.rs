@@ -1,5 +1,5 @@
-//! Any bytes as a packet (rules W1 to W12). The properties stand in `dunlin_wire::check`, which
-//! the property tests of the wire crate share.
+//! Reads any bytes as a packet (rules W1 to W12). The properties are in `dunlin_wire::check`; the
+//! property tests of the wire crate check them too.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

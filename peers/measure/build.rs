@@ -3,7 +3,7 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=echo.proto");
     let service = protox::compile(["echo.proto"], ["."])?;
-    // Large fields are shared, not copied.
+    // Cloning a large field shares its bytes instead of copying them.
     tonic_prost_build::configure()
         .bytes(".")
         .compile_fds(service)?;

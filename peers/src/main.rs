@@ -1,11 +1,12 @@
 //! Builds and runs `measure`, which compares Dunlin with other ways to call another process
 //! (`docs/peers.md`): `cargo run --release -p peers`.
 //!
-//! The program proper is a workspace of its own, because it is made of more libraries than all of
-//! Dunlin. In this one they would stand in the `Cargo.lock` of every contributor, and the features
-//! that they ask of shared libraries would have the crates of Dunlin compiled anew.
+//! The measuring program is a workspace of its own, because it uses more libraries than all of
+//! Dunlin. In this workspace they would stand in the `Cargo.lock` of every contributor, and the
+//! features that they need in shared libraries would make cargo compile Dunlin's crates again.
 //!
-//! Exit codes: those of the program; 1, it cannot be built; 2, wrong arguments; 130, Ctrl-C.
+//! Exit codes: those of the measuring program; 1, it cannot be built; 2, wrong arguments; 130,
+//! Ctrl-C.
 #![forbid(unsafe_code)]
 
 #[path = "../measure/src/args.rs"]
@@ -26,7 +27,7 @@ use crate::args::Args;
 const STOPPED: u8 = 130;
 
 fn main() -> ExitCode {
-    // Help and mistakes come before minutes of building.
+    // Prints help and mistakes before minutes of building.
     Args::parse();
     run().unwrap_or_else(|error| {
         eprintln!("peers: {error:#}");
@@ -34,13 +35,13 @@ fn main() -> ExitCode {
     })
 }
 
-/// Returns if it cannot be built.
+/// Returns only if cargo cannot build or start the program.
 fn run() -> anyhow::Result<ExitCode> {
     let target = target()?;
     let built = cargo("build", &target).status();
     let built = built.context("cannot start cargo")?;
     if !built.success() {
-        // A signal has ended it.
+        // The build has ended without an exit code: a signal ended it.
         if built.code().is_none() {
             return Ok(ExitCode::from(STOPPED));
         }
@@ -49,7 +50,8 @@ fn run() -> anyhow::Result<ExitCode> {
              the network, for tonic, tarpc, quinn and what they are made of"
         );
     }
-    // This process becomes cargo, and cargo the program: signals and the exit code are its own.
+    // Replaces this process by cargo, and cargo by the program, so signals and the exit code are
+    // the program's own.
     let error = cargo("run", &target)
         .args(["--quiet", "--"])
         .args(std::env::args_os().skip(1))
@@ -68,7 +70,7 @@ fn cargo(verb: &str, target: &Path) -> Command {
     cargo
 }
 
-/// Beside this program's own folder in the target directory, wherever that is.
+/// A folder next to this program's own folder in the target directory, wherever that is.
 fn target() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot tell where this program lies")?;
     let target = program.ancestors().nth(2);

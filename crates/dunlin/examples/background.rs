@@ -1,5 +1,6 @@
-//! A slow handler beside a fast one. A handler that takes milliseconds must not run in the thread
-//! that moves packets, or all other requests wait for it; worker threads run it instead.
+//! A slow handler next to a fast one. A handler that takes milliseconds must not run in the thread
+//! that moves packets, because every other request would wait for it; worker threads run it
+//! instead.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use dunlin::{Auto, Done, MsgBuf, Nexus, ReqType, Rpc, Session, Tag};
 
-/// Runs in the dispatch thread: for what takes well under a microsecond.
+/// Runs in the dispatch thread, where a handler should take well under a microsecond.
 const ECHO: ReqType = ReqType(1);
 /// Runs in a worker thread.
 const GRIND: ReqType = ReqType(2);
@@ -46,7 +47,7 @@ fn serve(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
         while Instant::now() < end {
             rounds += 1;
         }
-        // The only error is a response above those 8 bytes; the client would get an error.
+        // `reply` fails only if the response exceeds those 8 bytes; then the client gets an error.
         let _ = request.reply(8, |_, out| out.copy_from_slice(&rounds.to_le_bytes()));
     });
     rpc.run_until(|_| stop.load(Ordering::Relaxed));

@@ -18,7 +18,8 @@ const REQUESTS: u64 = 20_000;
 
 struct Server {
     table: Vec<u64>,
-    /// Where the answers of the current batch lie. It is reused, so a batch allocates nothing.
+    /// Places of the answers of the current batch. The `Vec` is reused, so a batch allocates
+    /// nothing.
     places: Vec<Option<usize>>,
     batches: u64,
     largest: usize,
@@ -61,7 +62,7 @@ fn serve(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
             match place {
                 Some(place) => {
                     let value = server.table[*place].to_le_bytes();
-                    // The only error is a response above the 8 bytes that were asked for.
+                    // `reply` fails only if the response exceeds the 8 bytes that were asked for.
                     let _ = item.reply(8, |out| out.copy_from_slice(&value));
                 }
                 None => item.reject(ErrorCode::application(1)),

@@ -61,7 +61,7 @@ async fn wait(local: &mut Local<Auto>, descriptor: &AsyncFd<OwnedFd>) -> anyhow:
     std::future::poll_fn(|context| {
         use std::task::Poll;
         if parked.is_some() {
-            // Whatever woke this task: it is time to look.
+            // Something woke this task, so the driver runs the endpoint again.
             return Poll::Ready(());
         }
         parked = local.park(context.waker());
@@ -72,7 +72,7 @@ async fn wait(local: &mut Local<Auto>, descriptor: &AsyncFd<OwnedFd>) -> anyhow:
         let ready = timer.as_mut().poll(context).is_ready();
         match readable.as_mut().poll(context) {
             Poll::Ready(Ok(mut guard)) => {
-                // It is level-triggered; tokio is to look again the next time.
+                // The descriptor is level-triggered, so tokio must check it again the next time.
                 guard.clear_ready();
                 Poll::Ready(())
             }

@@ -1,5 +1,6 @@
 //! RPCs of 32 bytes each way between two endpoints over shared memory, in one thread, by the poll
-//! API or as futures: what the faces cost on both sides together, without the way between cores.
+//! API or as futures. It measures the cost of each face on both sides together; no packet moves
+//! between cores.
 //!
 //! ```text
 //! cargo run --release -p dunlin --example faces_rpc -- [poll|async] [RPCS]
@@ -24,7 +25,7 @@ use dunlin::{
 const SUM: ReqType = ReqType(1);
 /// Bytes of a request and of a response.
 const SIZE: usize = 32;
-/// Numbers in one.
+/// Numbers in a request or a response.
 const WORDS: usize = SIZE / 8;
 const IN_FLIGHT: usize = 32;
 const SESSIONS: usize = 4;
@@ -55,7 +56,8 @@ fn client_turn(mut turn: impl FnMut()) {
 /// The server's work for them.
 #[inline(never)]
 fn server_turn(mut turn: impl FnMut()) {
-    // Else this is the same function as above, where both sides turn the same way.
+    // Without this, the compiler could merge the function with the one above where both sides run
+    // the same code.
     black_box("server");
     turn();
 }

@@ -39,7 +39,7 @@ fn serve_storage(nexus: &Nexus, stopped: oneshot::Receiver<()>) -> anyhow::Resul
         log += 1;
         let position = log;
         async move {
-            // As if it wrote to a disk. The endpoint serves others meanwhile.
+            // Stands for a write to a disk. The endpoint serves others meanwhile.
             cx.sleep(Duration::from_micros(100)).await;
             request.reply(position.to_le_bytes())
         }
@@ -83,12 +83,12 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
             let position = u64::from_le_bytes(reply.data().try_into()?);
             println!("number {position} in the log");
         }
-        // An error is the server's code here; the msgbuf comes back with it.
+        // Here the error is the code that the server returned; the msgbuf comes back with it.
         let refused = cx.call(session, PUT, cx.buf(0)?).await;
         let failed = refused.err().map(|failed| failed.error);
         let expected = AsyncError::Rpc(RpcError::Rejected(ErrorCode::application(1)));
         anyhow::ensure!(failed == Some(expected), "{failed:?}");
-        // The call that loses the race is cancelled by being dropped.
+        // Dropping the call that loses the race cancels it.
         let patience = cx.sleep(Duration::from_secs(5));
         match select(cx.call(session, PUT, cx.copy(b"three")?), patience).await {
             Either::Left((reply, _)) => println!("three: {} bytes", reply?.data().len()),

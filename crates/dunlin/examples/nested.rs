@@ -1,7 +1,8 @@
 //! A handler that must ask another process before it can answer: it keeps the request, calls, and
 //! answers when the nested call has completed. Meanwhile its thread serves others.
 //!
-//! Three endpoints, a thread each: a client, a front that it talks to, and the storage behind.
+//! Three endpoints, a thread each: a client, a front that the client calls, and the storage that
+//! the front calls.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -58,8 +59,8 @@ fn serve_front(nexus: &Nexus, storage: SocketAddr, stop: &AtomicBool) -> anyhow:
         let Some(storage) = front.storage else {
             return request.reject(cx, ErrorCode::OVERLOADED);
         };
-        // The request's bytes lie in the receive frame and are gone when this handler returns, so
-        // what the nested call sends must be a copy.
+        // The request's bytes lie in the receive frame, which is reused when this handler returns,
+        // so the nested call sends a copy.
         let (Ok(body), Ok(answer)) = (cx.copy(request.data()), cx.buf(8)) else {
             return request.reject(cx, ErrorCode::OVERLOADED);
         };
@@ -105,7 +106,7 @@ fn ask(nexus: &Nexus, front: SocketAddr) -> anyhow::Result<()> {
         rpc.call(session, PUT, request, response, Tag(tag))?;
     }
     rpc.run_until(|rpc| rpc.app().len() == words.len());
-    // Requests of one session may complete in any order; the tag says which is which.
+    // Requests of one session may complete in any order; the tag tells them apart.
     for done in rpc.app_mut().drain(..) {
         done.result?;
         let position = u64::from_le_bytes(done.response.data().try_into()?);

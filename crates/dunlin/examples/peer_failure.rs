@@ -1,7 +1,7 @@
 //! A server dies in the middle of requests. Every one of them ends with an error in time, none
 //! hangs; and when a new server listens at the address, the client connects again.
 //!
-//! It starts itself as the server, and kills that process without warning (SIGKILL).
+//! The program starts itself as the server, and kills that process without warning (SIGKILL).
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -16,8 +16,8 @@ const ECHO: ReqType = ReqType(1);
 /// Never answered: a request that is under way when the server dies.
 const WAIT: ReqType = ReqType(2);
 
-/// A dead peer is found within this time. Shorter is quicker, and more easily deceived by a
-/// process that merely got no processor for a while.
+/// The client finds a dead peer within this time. A shorter time is quicker, but more easily
+/// mistakes a process that got no processor for a while for a dead one.
 const FAILURE_TIMEOUT: Duration = Duration::from_millis(800);
 
 fn main() -> anyhow::Result<()> {
@@ -46,7 +46,7 @@ fn main() -> anyhow::Result<()> {
     for _ in 0..waiting {
         call(&mut rpc, session, WAIT)?;
     }
-    // They are to be under way, not still in this process.
+    // The requests must be under way, not still in this process.
     rpc.run_for(Duration::from_millis(20));
     let killed = Instant::now();
     drop(first);
@@ -63,7 +63,8 @@ fn main() -> anyhow::Result<()> {
     anyhow::ensure!(ended.iter().all(failed), "with another error");
 
     // A session belongs to one life of its server. The new server knows nothing of it, so that no
-    // request can run twice: the client makes a new session, and decides itself what to repeat.
+    // request can run twice. The client opens a new session, and decides itself which requests to
+    // repeat.
     let _second = Server::start(&address.to_string())?;
     let session = rpc.connect_blocking(address)?;
     call(&mut rpc, session, ECHO)?;
@@ -132,7 +133,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Nothing can be done about a process that has ended already.
+        // `kill` fails only if the process has ended already, which does no harm.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

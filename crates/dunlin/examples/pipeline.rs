@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<()> {
 fn serve(nexus: &Nexus, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut rpc: Rpc<Auto, ()> = nexus.endpoint(())?;
     rpc.on(ADD_ONE, |(), request, cx| {
-        // A length that the client chose is checked like everything that it sends.
+        // The server checks a length that the client chose, like everything that the client sends.
         match <[u8; 8]>::try_from(request.data()) {
             Ok(bytes) => {
                 let sum = u64::from_le_bytes(bytes).wrapping_add(1);
@@ -58,8 +58,8 @@ impl Client {
         match cx.call(session, ADD_ONE, request, response, Tag(self.issued)) {
             Ok(_) => self.issued += 1,
             Err(refused) => {
-                // The backlog has a bound, and `Overloaded` says that it is reached: the next
-                // completion is the moment to go on. Anything else means that the session ended.
+                // The backlog has a bound. `Overloaded` means that it is full, so we go on at the
+                // next completion. Any other error means that the session ended.
                 if refused.kind != CallErrorKind::Overloaded {
                     self.session = None;
                 }

@@ -1,7 +1,7 @@
 //! Two processes on one host: the nexus finds that they share a kernel, and `Auto` takes shared
 //! memory. With the server on another host, the same program runs over UDP.
 //!
-//! It starts itself a second time as the server, which ends when its client has gone.
+//! The program starts itself a second time as the server, which ends when its client has gone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ fn main() -> anyhow::Result<()> {
     BufReader::new(output).read_line(&mut address)?;
     let asked = ask(address.trim());
     if asked.is_err() {
-        // Without a client it would wait for ever.
+        // Without a client the server would wait for ever.
         server.kill()?;
     }
     let ended = server.wait()?;
@@ -39,7 +39,7 @@ struct Server {
 }
 
 fn serve() -> anyhow::Result<()> {
-    // Port 0: any that is free. A real server has one that its clients know.
+    // Port 0 is any free port. A real server has a port that its clients know.
     let nexus = Nexus::bind("127.0.0.1:0")?;
     let mut rpc: Rpc<Auto, Server> = nexus.endpoint(Server::default())?;
     rpc.on(PROCESS_ID, |_, request, cx| {
@@ -76,7 +76,7 @@ fn ask(server: &str) -> anyhow::Result<()> {
     );
     println!("process {us} was answered by process {them}");
     anyhow::ensure!(us != them, "there should be two processes");
-    // A clean end: the server gets `Disconnected`, and does not have to find out that we died.
+    // A clean end: the server gets `Disconnected` at once, and need not time out.
     rpc.disconnect(session);
     Ok(())
 }

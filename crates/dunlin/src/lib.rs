@@ -3,7 +3,7 @@
 //!
 //! One [`Nexus`] per process listens for other processes. Each thread that serves or calls has an
 //! endpoint, an [`Rpc`]: handlers are registered on it by request type, calls are issued on
-//! sessions, and nothing happens but in [`Rpc::run_once`].
+//! sessions, and all work happens in [`Rpc::run_once`].
 //!
 //! ```
 //! use dunlin::{Done, Nexus, ReqType, Rpc, Shm, Tag};

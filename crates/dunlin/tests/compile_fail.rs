@@ -1,5 +1,5 @@
 //! Programs that must not compile (design §11): the types carry the rules of ownership, so the
-//! compiler finds a program that breaks one, and not a corrupt message.
+//! compiler refuses a program that breaks one, before it can corrupt a message.
 //!
 //! The compiler's message is pinned in a file next to each program. After a change of the
 //! toolchain, `TRYBUILD=overwrite cargo test -p dunlin --test compile_fail` renews it; read the

@@ -16,12 +16,12 @@ const ECHO: ReqType = ReqType(1);
 
 /// Data bytes per packet, by default.
 const SHM_DATA: u32 = 32 << 10;
-/// Over a loopback address it depends on the receive buffer that the system grants.
+/// Over a loopback address, the size depends on the receive buffer that the system grants.
 const UDP_DATA: std::ops::RangeInclusive<u32> = 1440..=16_320;
 /// A message of more than one packet over UDP, and of one packet over shared memory.
 const BEYOND_UDP: u32 = 20_000;
 
-/// Nothing takes this long.
+/// No wait takes this long unless a test fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Client<T> = Rpc<T, Vec<Done>>;
@@ -90,13 +90,13 @@ fn nexus(at: &str) -> Nexus {
     Nexus::bind(at).unwrap()
 }
 
-/// They meet, packets have up to one of these `sizes` in bytes, and messages of any size are
+/// The two connect, packets have up to one of these `sizes` in bytes, and messages of any size are
 /// exchanged.
 fn meet<C: Open, S: Open>(sizes: std::ops::RangeInclusive<u32>) {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
     with_server::<S, _>(&server, || {
         let mut rpc = client::<C>(&client_nexus);
-        // The second session goes over what the first has made.
+        // The second session reuses the connection that the first has made.
         for _ in 0..2 {
             let session = rpc.connect_blocking(server.address()).unwrap();
             let data = rpc.session_info(session).unwrap().data_size;
@@ -150,7 +150,7 @@ fn pass_by<C: Open, S: Open>(server: NexusBuilder) {
 fn endpoints_without_a_common_transport_get_that_error() {
     pass_by::<Shm, Udp>(Nexus::builder());
     pass_by::<Udp, Shm>(Nexus::builder());
-    // Descriptors cannot be passed, and there is nothing else.
+    // `Auto` cannot pass descriptors without a UNIX socket, and the peer has only shared memory.
     pass_by::<Auto, Shm>(Nexus::builder().without_unix(true));
     pass_by::<Shm, Auto>(Nexus::builder().without_unix(true));
 }
@@ -188,7 +188,7 @@ fn what_waits_for_a_session_and_is_too_large_for_it_ends() {
     with_endpoint(|| endpoint.build(()).unwrap(), task);
 }
 
-/// Sizes that differ at the two sides: the smaller one of what carries the packets holds.
+/// The data sizes of the two sides differ; packets carry the smaller one.
 #[test]
 fn the_smaller_data_size_of_the_common_transport_holds() {
     let (server, client_nexus) = (nexus("127.0.0.1:0"), nexus("127.0.0.1:0"));
@@ -256,7 +256,7 @@ fn a_nexus_of_every_address_is_reached_by_both_families() {
 fn peers_get_the_address_that_the_operator_advertises() {
     let everywhere = Nexus::builder().advertise("127.0.0.9".parse().unwrap());
     let at_one = everywhere.clone();
-    // The socket of the second is not at the address that its peers get.
+    // The second server's socket is not at the address that its peers get.
     let servers = [
         (everywhere.bind("0.0.0.0:0").unwrap(), true),
         (at_one.bind("127.0.0.1:0").unwrap(), false),

@@ -1,5 +1,5 @@
-//! A program can name, through `dunlin` alone, every type that it gets or gives: here it writes its
-//! functions down with their signatures.
+//! A program can name, through `dunlin` alone, every type that it gets or gives: this one writes
+//! its functions down with their signatures.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -69,7 +69,7 @@ fn batch(_: &mut App, mut batch: Batch<'_>, _: &mut Cx<'_>) {
     assert_eq!(unanswered(&mut batch).count(), 0);
 }
 
-/// The iterator borrows the batch, whatever the batch borrows.
+/// The iterator borrows the batch, whatever the batch itself borrows.
 fn unanswered<'b>(batch: &'b mut Batch<'_>) -> impl Iterator<Item = BatchItem<'b>> + use<'b> {
     batch.iter_mut()
 }
@@ -148,7 +148,7 @@ impl CongestionControl for Free {
     }
 }
 
-/// The kind of error, as a program might tell its operator apart.
+/// Whether an operator must act, as a program might decide from the kind of error.
 fn is_for_the_operator(error: &ConnectError) -> bool {
     let ConnectError::Failed(ConnectFailure::Refused(code)) = error else {
         return false;

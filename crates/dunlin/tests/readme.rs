@@ -38,7 +38,8 @@ fn the_readme_shows_the_examples_as_they_are() {
 #[test]
 fn the_book_begins_with_the_examples_as_they_are() {
     let shown = blocks(&page("docs/getting-started.md"), "rust,no_run");
-    // Without the first line of each example, because the page itself describes it.
+    // The comparison leaves out the first line of each example, because the page itself describes
+    // it.
     let code = |example| {
         source(example)
             .split_once('\n')
@@ -58,7 +59,7 @@ fn the_readme_shows_the_two_commands() {
     }
 }
 
-/// A program that is ended when the test is.
+/// A program that ends with the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -68,7 +69,7 @@ impl Drop for Running {
     }
 }
 
-/// Cargo builds the examples of a package with its tests, beside them.
+/// Cargo builds the examples of a package with its tests, in a folder next to them.
 fn example(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().expect("this program has a path");
     path.pop();

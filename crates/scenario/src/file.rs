@@ -1,5 +1,5 @@
 //! Scenario files: the keys of one, in the units that people write, and the scenario that they
-//! describe. Every key has a default, except those of a load that name its callers and their
+//! describe. Every key has a default, except the keys of a load that name its callers and their
 //! partners.
 
 mod idle;
@@ -42,21 +42,21 @@ struct Network {
     cable_ns: u64,
     /// Data bytes of a packet, without its header.
     packet_bytes: u32,
-    /// Bytes that a frame takes on a cable in addition to ours: Ethernet, IP, UDP, checksum,
+    /// Bytes that a frame takes on a cable in addition to the packet: Ethernet, IP, UDP, checksum,
     /// preamble, gap.
     overhead_bytes: u32,
     /// Frames that an endpoint's RX queue holds.
     rx_queue: u32,
     /// Kilobytes that the NIC of a host holds.
     nic_kb: f64,
-    /// Its treatment of frames that it has no room for.
+    /// The NIC's treatment of frames that it has no room for.
     nic: Nic,
     /// Whether hosts know the round trip of an empty network.
     base_rtt: BaseRtt,
     /// Time from the hand-over of a frame until the NIC reads it from memory.
     dma_ns: u64,
     racks: usize,
-    /// Hosts in a row that hang on the same rack.
+    /// Number of consecutive hosts on one rack.
     neighbours: usize,
     spines: usize,
     /// Cables from each rack to each spine.
@@ -68,10 +68,10 @@ struct Network {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Nic {
-    /// They wait in the queues of their endpoints.
+    /// The frames wait in the queues of their endpoints.
     #[default]
     Waits,
-    /// They are lost.
+    /// The NIC drops them.
     Drops,
 }
 
@@ -79,10 +79,10 @@ enum Nic {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum BaseRtt {
-    /// They do, as a NIC does that knows its fabric.
+    /// Hosts know it, as a NIC does that knows its fabric.
     #[default]
     Told,
-    /// They take the smallest that they have seen.
+    /// Hosts take the smallest round trip that they have seen.
     Measured,
 }
 
@@ -102,7 +102,7 @@ struct Switch {
     mark_percent: f64,
 }
 
-/// Costs of work, for a thread.
+/// Costs of work in a thread.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Cpu {
@@ -127,7 +127,7 @@ struct Endpoint {
     rto_initial_us: u64,
 }
 
-/// Of a million frames, how many each fault meets.
+/// How many frames of a million each fault affects.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Faults {
@@ -228,7 +228,7 @@ impl Default for Endpoint {
 }
 
 impl File {
-    /// The scenario that it describes. [`Scenario::check`] decides whether that can run.
+    /// The scenario that the file describes. [`Scenario::check`] decides whether it can run.
     ///
     /// # Errors
     /// A key whose value means nothing.

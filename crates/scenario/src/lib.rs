@@ -1,6 +1,6 @@
 //! Scenario files of the simulator (`scenarios/hello.toml` explains every key): [`Source`] reads
-//! one, changes keys in it and makes its runs, [`run`] makes one of them, and [`text`] prints the
-//! results.
+//! one, changes keys in it and makes its runs, [`run`] carries out one of them, and [`text`] prints
+//! the results.
 //!
 //! Used by `dunlin sim`, and by the experiments of `dunlin bench` that are simulated.
 #![forbid(unsafe_code)]

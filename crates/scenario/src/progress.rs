@@ -1,4 +1,5 @@
-//! Progress of a run on the standard error: a bar on a terminal, now and then a line elsewhere.
+//! Progress of a run on the standard error: a bar on a terminal, a line from time to time
+//! elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -8,9 +8,9 @@ use crate::progress::Progress;
 use crate::source::Variant;
 use crate::text::title;
 
-/// One run that was made.
+/// One finished run.
 pub struct Done {
-    /// The run that was asked for.
+    /// The variant that ran.
     pub variant: Variant,
     /// Its results.
     pub report: Report,

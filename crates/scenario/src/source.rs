@@ -1,5 +1,5 @@
-//! The text of a scenario file: the changes that `--set` and `[sweep]` make, and the line at which
-//! each fault lies.
+//! The text of a scenario file: the changes that `--set` and `[sweep]` make, and the line of each
+//! mistake.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use crate::file::File;
 
-/// A scenario file as it was read.
+/// A scenario file.
 pub struct Source {
     /// The file's name in messages.
     name: String,
@@ -25,7 +25,7 @@ pub struct Source {
 pub struct Variant {
     /// The scenario's name in the report.
     pub name: String,
-    /// Parameters that only this run has.
+    /// Parameters that this run sets, and other runs of the file set differently.
     pub params: Vec<(String, Json)>,
     /// The scenario itself.
     pub scenario: Scenario,
@@ -50,7 +50,7 @@ impl Source {
     /// # Errors
     /// The text is not a valid scenario: the error names key and line.
     pub fn parse(name: String, text: String) -> anyhow::Result<Self> {
-        // The text is read unchanged first, so that an error has its line.
+        // The unchanged text is read first, so that an error has its line.
         let unreadable = |why: toml::de::Error| anyhow!("{name}: {}", why.to_string().trim_end());
         toml::from_str::<File>(&text).map_err(unreadable)?;
         let table = text.parse().map_err(unreadable)?;
@@ -63,7 +63,7 @@ impl Source {
         })
     }
 
-    /// `--set key=value`.
+    /// Applies `--set key=value`.
     ///
     /// # Errors
     /// There is no value, or no place for the key.
@@ -74,13 +74,13 @@ impl Source {
         self.set_value(key, value_of(value))
     }
 
-    /// The same with a value.
+    /// Sets a key to a value.
     ///
     /// # Errors
     /// There is no place for the key.
     pub fn set_value(&mut self, key: &str, value: Value) -> anyhow::Result<()> {
         put(&mut self.table, key, value.clone()).with_context(|| format!("--set {key}"))?;
-        // A key that the command line sets is not swept any more.
+        // The sweep leaves out a key that the command line sets.
         if let Some(Value::Table(sweep)) = self.table.get_mut("sweep") {
             sweep.remove(key);
         }
@@ -88,10 +88,10 @@ impl Source {
         Ok(())
     }
 
-    /// Every run that it asks for, checked.
+    /// Every run that the file asks for, checked.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its key and line.
+    /// The first mistake, with its key and line.
     pub fn variants(&self) -> anyhow::Result<Vec<Variant>> {
         let mut variants = vec![Vec::new()];
         for (key, values) in &self.file(&self.table)?.sweep {
@@ -142,7 +142,7 @@ impl Source {
     }
 
     fn file(&self, table: &Table) -> anyhow::Result<File> {
-        // The file itself was read before; only what was set can be at fault.
+        // The file itself was read before, so only keys that were set can be wrong.
         let keys = self.sets.iter().map(|(key, _)| key.as_str());
         let keys = keys.collect::<Vec<_>>().join(", ");
         let file = table.clone().try_into::<File>();
@@ -167,7 +167,7 @@ impl Source {
         }
     }
 
-    /// File and line of a key, or of what it would stand in.
+    /// File and line of a key, or of the table that would contain it.
     fn place(&self, parts: &[&str]) -> String {
         let line = line_of(&self.text, parts);
         line.map_or_else(|| self.name.clone(), |line| format!("{}:{line}", self.name))

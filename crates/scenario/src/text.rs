@@ -20,7 +20,7 @@ pub fn title(variant: &Variant) -> String {
     }
 }
 
-/// A run for people.
+/// The text of a run for people.
 pub fn text(done: &Done) -> String {
     let (report, end) = (&done.report, done.variant.scenario.end);
     let mut out = format!(
@@ -108,7 +108,7 @@ fn stage_text(out: &mut String, load: &LoadReport, what: &str, stage: &Stage) {
     }
 }
 
-/// The clients that got least and most across.
+/// The clients with the lowest and the highest throughput.
 fn extremes(stage: &Stage) -> Option<[&Client; 2]> {
     let by_rate = |a: &&Client, b: &&Client| a.gbps_across.total_cmp(&b.gbps_across);
     let least = stage.clients.iter().min_by(by_rate)?;

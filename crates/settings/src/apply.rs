@@ -64,7 +64,7 @@ impl Settings {
         }
     }
 
-    /// Where the nexus is to listen: `nexus.listen`.
+    /// The address at which the nexus listens: `nexus.listen`.
     #[must_use]
     pub fn listen(&self) -> String {
         self.nexus_options().listen
@@ -91,7 +91,7 @@ impl Settings {
         }
     }
 
-    /// How sessions are made: the options of `session`.
+    /// Options for new sessions: those of `session`.
     #[must_use]
     pub fn connect_options(&self) -> ConnectOptions {
         let mut options = ConnectOptions::default();
@@ -133,13 +133,13 @@ impl Settings {
         for set in &self.set {
             if let Some(lens) = pick(set.setting.place) {
                 let written = lens(options).write(&set.value);
-                // A test finds rows whose range is larger than their field.
+                // A test finds rows whose range exceeds their field.
                 debug_assert!(written.is_ok(), "{set:?}");
             }
         }
     }
 
-    /// The contradiction between options of an endpoint, if there is one.
+    /// The contradiction between options of an endpoint, if they have one.
     pub(super) fn check_endpoint(&self) -> Option<Problem> {
         let mut config = Config {
             failure_timeout: self.nexus_options().plane.heartbeat.timeout,

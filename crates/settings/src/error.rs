@@ -1,4 +1,4 @@
-//! Why settings are refused: every place that is wrong, and what was expected there.
+//! Why settings are refused: every wrong place, and the value expected there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub enum Source {
     },
     /// An environment variable of this name.
     Variable(String),
-    /// The program itself; the text is what it calls the place, such as `--set`.
+    /// The program itself; the text is the program's name for the place, such as `--set`.
     Program(Arc<str>),
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// One thing that is wrong.
+/// One mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Where.
@@ -50,7 +50,7 @@ pub struct SettingsError {
 }
 
 impl SettingsError {
-    /// Everything that is wrong, in the order in which it was found.
+    /// All mistakes, in the order in which they were found.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }

@@ -181,7 +181,7 @@ impl Field for Option<Scheme> {
     }
 
     fn write(&mut self, value: &Value) -> Result<(), Misfit> {
-        // A word that is no scheme is the first of the row.
+        // A word that names no scheme is the row's first word.
         *self = value.word()?.parse().ok();
         Ok(())
     }

@@ -8,10 +8,10 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{SettingsError, Source};
 
-/// A key, where it stands, and what was given to it.
+/// A key, its place, and its value.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// With all of its tables, joined by dots.
+    /// The key with all of its tables, joined by dots.
     pub(super) key: String,
     pub(super) key_at: Source,
     pub(super) value_at: Source,
@@ -70,7 +70,7 @@ fn flatten(table: &DeTable<'_>, prefix: &str, places: &Places<'_>, out: &mut Vec
     }
 }
 
-/// The value as text, as a variable would have it.
+/// The value as text, in the form that a variable has.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -78,11 +78,11 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         DeValue::Integer(number) => {
             let digits = number.as_str().replace('_', "");
-            // A number that no field could hold is refused as what it was written.
+            // A number beyond every field is refused in the form in which the user wrote it.
             let known = u64::from_str_radix(&digits, number.radix()).ok();
             Some(known.map_or(digits, |number| number.to_string()))
         }
-        // No option but a list takes the brackets.
+        // Only an option that is a list accepts the brackets.
         DeValue::Array(values) => {
             let values = values.iter().map(|value| match value.get_ref() {
                 DeValue::String(text) => Some(text.to_string()),

@@ -1,7 +1,7 @@
-//! The name that a user probably meant: the fewest letters that are added, left out, changed, or
-//! swapped with their neighbour.
+//! The name that a user probably meant: the one with the fewest letters added, left out, changed,
+//! or swapped with their neighbour.
 
-/// The candidate that is nearest to `wrong`; the first of several. Letters' case does not count.
+/// The candidate nearest to `wrong`; of several, the first. Upper and lower case count as equal.
 pub(super) fn nearest<'a>(
     wrong: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -10,11 +10,11 @@ pub(super) fn nearest<'a>(
     candidates.min_by_key(|candidate| distance(&wrong, &candidate.to_lowercase()))
 }
 
-/// Edits between two words, a swap of neighbours being one.
+/// Edits between two words; a swap of neighbours counts as one.
 pub(super) fn distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
-    // Three rows of the table of distances between beginnings.
+    // Three rows of the table of edits between the beginnings of both words.
     let mut before = vec![0; to.len() + 1];
     let mut last = (0..=to.len()).collect::<Vec<_>>();
     for i in 1..=from.len() {

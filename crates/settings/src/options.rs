@@ -1,4 +1,4 @@
-//! The options of a nexus as one struct with fields, which its builder has not.
+//! The options of a nexus as one struct with fields; the nexus's builder has no such struct.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use dunlin_control::PlaneConfig;
 use dunlin_nexus::{DEFAULT_PORT, InsightTcp, WorkerOptions};
 use dunlin_transport::networks::Networks;
 
-/// Options of a [`NexusBuilder`](dunlin_nexus::NexusBuilder), and where it is to listen.
+/// Options of a [`NexusBuilder`](dunlin_nexus::NexusBuilder), and the address to listen at.
 #[derive(Clone, Debug)]
 pub(super) struct NexusOptions {
     pub(super) listen: String,

@@ -20,8 +20,8 @@ pub struct Setting {
     pub(super) name: &'static str,
     pub(super) unit: Unit,
     pub(super) numbers: Numbers,
-    /// Words that are allowed in place of a number. The first stands for `None`, if the field can
-    /// be `None`.
+    /// Words that are allowed in place of a number. If the field can be `None`, the first word
+    /// stands for that.
     pub(super) words: &'static [&'static str],
     pub(super) meaning: &'static str,
     /// The option whose value this one takes if it is not set.
@@ -34,7 +34,7 @@ pub struct Setting {
 pub(super) enum Unit {
     /// On or off.
     Switch,
-    /// One of the words.
+    /// A time: the nanoseconds of one unit of a plain number, and of one unit of the field.
     Word,
     /// A plain number.
     Count,
@@ -60,7 +60,7 @@ pub(super) struct Numbers {
     pub(super) shape: Shape,
 }
 
-/// Which of the numbers between the smallest and the largest.
+/// The allowed numbers between the smallest and the largest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Shape {
     Any,
@@ -71,7 +71,7 @@ pub(super) enum Shape {
 /// A field of a struct of options.
 pub(super) type Lens<S> = fn(&mut S) -> &mut dyn Field;
 
-/// Where an option lives.
+/// The place of an option.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     Nexus(Lens<NexusOptions>),
@@ -113,12 +113,12 @@ impl Setting {
         format!("DUNLIN_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// Its effect, in one sentence.
+    /// The option's effect, in one sentence.
     pub const fn meaning(&self) -> &'static str {
         self.meaning
     }
 
-    /// The unit of a plain number; empty for values that are no numbers.
+    /// The unit of a plain number; empty if values are not numbers.
     pub const fn unit(&self) -> &'static str {
         match self.unit {
             Unit::Switch | Unit::Word | Unit::Ip | Unit::Address | Unit::Networks => "",
@@ -134,7 +134,7 @@ impl Setting {
         }
     }
 
-    /// The option whose value this one takes if it is not set, if there is such an option.
+    /// The option whose value this one takes if it is not set, if it follows one.
     pub const fn follows(&self) -> Option<&'static str> {
         self.follows
     }
@@ -173,7 +173,7 @@ impl Setting {
         }
     }
 
-    /// Which numbers it may be.
+    /// Limits the number to a range.
     pub(super) const fn within(mut self, range: RangeInclusive<u64>) -> Self {
         self.numbers.least = *range.start();
         self.numbers.most = *range.end();
@@ -206,7 +206,7 @@ impl Numbers {
         self.least <= number && number <= self.most && fits
     }
 
-    /// The allowed number that is nearest to `number`; of two, the smaller.
+    /// The allowed number nearest to `number`; of two, the smaller.
     pub(super) fn nearest(&self, number: u64) -> u64 {
         let number = number.clamp(self.least, self.most);
         let (below, above) = match self.shape {

@@ -1,5 +1,5 @@
-//! The options that are set, in layers, and the errors of setting one. The parts of this crate come
-//! together here.
+//! The options that are set, in layers, and the errors of setting one. This file joins the parts of
+//! this crate.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,7 +16,7 @@ const CONFIG: &str = "DUNLIN_CONFIG";
 /// The first letters of variables of options.
 const PREFIX: &str = "DUNLIN_";
 
-/// Variables of that prefix that are no options: the file, and those for tests of this project.
+/// Variables with that prefix that are not options: the file, and those for tests of this project.
 const OTHER_VARIABLES: [&str; 4] = [CONFIG, "DUNLIN_NO_SKIP", "DUNLIN_BLESS", "DUNLIN_KILLS"];
 
 /// Options that are set, with their sources.
@@ -48,7 +48,7 @@ pub struct Entry {
 }
 
 impl Settings {
-    /// The file that `DUNLIN_CONFIG` names, if it names one, and then the variables `DUNLIN_*`.
+    /// Loads the file that `DUNLIN_CONFIG` names, if it is set, and then the variables `DUNLIN_*`.
     ///
     /// # Errors
     /// All errors in them.
@@ -59,7 +59,7 @@ impl Settings {
         }
     }
 
-    /// This file, and then the variables `DUNLIN_*` but for `DUNLIN_CONFIG`.
+    /// Loads this file, and then the variables `DUNLIN_*`, except `DUNLIN_CONFIG`.
     ///
     /// # Errors
     /// All errors in them.
@@ -67,7 +67,7 @@ impl Settings {
         Self::default().with_file(path)?.with_environment()
     }
 
-    /// Adds a file, which has priority over what was added before.
+    /// Adds a file. Its values have priority over earlier layers.
     ///
     /// # Errors
     /// It cannot be read, is not TOML, sets an unknown option, or gives one a wrong value.
@@ -83,7 +83,7 @@ impl Settings {
         }
     }
 
-    /// Adds a text in the form of a file; `name` is what messages call it.
+    /// Adds a text in the form of a file; messages call it `name`.
     ///
     /// # Errors
     /// It is not TOML, sets an unknown option, or gives one a wrong value.
@@ -140,7 +140,7 @@ impl Settings {
         self.unless(problems)
     }
 
-    /// Sets one option from within the program, over everything that was added before.
+    /// Sets one option from within the program. The value has priority over earlier layers.
     ///
     /// # Errors
     /// There is no such option, or it cannot have this value.
@@ -148,8 +148,8 @@ impl Settings {
         self.with_from("the program", name, value)
     }
 
-    /// Like [`Self::with`]; messages and [`Self::entries`] call the place `origin`: a command
-    /// names its flag.
+    /// Like [`Self::with`], but messages and [`Self::entries`] call the place `origin`, for example
+    /// a command's flag.
     ///
     /// # Errors
     /// There is no such option, or it cannot have this value.
@@ -179,8 +179,9 @@ impl Settings {
 
     /// Compares the options that are set with each other.
     ///
-    /// [`Self::load`] and [`Self::load_from`] have checked what they loaded; a program that goes on
-    /// with [`Self::with`] may check again. The builders refuse what cannot work in any case.
+    /// [`Self::load`] and [`Self::load_from`] have checked the options that they loaded; a program
+    /// that then calls [`Self::with`] may check again. The builders refuse impossible options in
+    /// any case.
     ///
     /// # Errors
     /// The contradictions, with the sources of the values.
@@ -239,13 +240,13 @@ impl Settings {
         }
     }
 
-    /// The value of an option that is not set.
+    /// The value that an option has if it is not set, and its source.
     fn followed(&self, setting: &Setting, default: &str) -> (String, Source) {
         let Some(set) = setting.follows.and_then(|name| self.find(name)) else {
             return (default.to_owned(), Source::Default);
         };
         let value = match &set.value {
-            // Of an address with a port, UDP binds the first part.
+            // UDP binds the host of an address with a port.
             Value::Text(listen) if setting.unit == Unit::Ip => host(listen).to_owned(),
             value => setting.show(value),
         };
@@ -277,7 +278,7 @@ impl Settings {
         })
     }
 
-    /// An option with its value and place, for a sentence.
+    /// An option with its value and place, as part of a sentence.
     pub(crate) fn place(&self, setting: &'static Setting) -> String {
         let entry = self.entry(setting);
         format!("`{}` = {} ({})", setting.name, entry.value, entry.source)
@@ -298,7 +299,7 @@ fn host(listen: &str) -> &str {
     host.trim_matches(['[', ']'])
 }
 
-/// True if names of options begin with these words.
+/// True if names of options begin with this key and a dot.
 pub(crate) fn is_group(name: &str) -> bool {
     let within = |setting: &Setting| {
         let rest = setting.name.strip_prefix(name);
@@ -307,7 +308,8 @@ pub(crate) fn is_group(name: &str) -> bool {
     table::all().any(within)
 }
 
-/// No option has this name. It may be near to a name, to a name without its group, or to a group.
+/// The message for a key that no option has. The key may be close to a name, to a name without its
+/// group, or to a group.
 fn unknown(key: &str) -> String {
     let groups = table::GROUPS.into_iter().filter_map(|group| group.first());
     let groups = groups.filter_map(|setting| setting.name.split_once('.'));
@@ -335,7 +337,7 @@ fn unknown_variable(name: &str) -> String {
 fn wrong(setting: &Setting, text: &str) -> String {
     let expected = setting.expected();
     let start = format!("`{}` cannot be `{text}`; expected {expected}", setting.name);
-    // A number is not nearly a word.
+    // A text that begins with a digit gets no word as its nearest value.
     let word = setting.nearest_word(text).map(str::to_owned);
     let word = word.filter(|_| text.starts_with(|c: char| c.is_alphabetic()));
     match word.or_else(|| setting.nearest_number(text)) {

@@ -1,5 +1,5 @@
 //! The registry: every option that an operator tunes, one row each. Names are those of the fields,
-//! without the unit that a field's name may end in.
+//! without the unit with which a field's name may end.
 //!
 //! Invariant, kept by `tests.rs`: every field of the option structs has a row here, and a row sets
 //! its field and nothing else. A new field without a row fails that test. Ranges are those that
@@ -22,14 +22,14 @@ pub(super) const GROUPS: [&[Setting]; 5] = [
 
 /// Pairs of options of which the first must not be more than the second.
 pub(super) const NOT_MORE_THAN: [(&str, &str); 4] = [
-    // A link whose peer has sent Hello must not lose its place to half-open ones.
+    // A link whose peer has sent Hello must not lose its place to half-open links.
     ("nexus.max_half_open", "nexus.max_links"),
-    // One connection must not be able to fill an endpoint's queue alone.
+    // One connection alone must not be able to fill an endpoint's queue.
     (
         "nexus.max_pending_per_link",
         "nexus.max_pending_per_endpoint",
     ),
-    // All look-ups of a connection may become requests at the other side.
+    // Every look-up of a connection may become a request at the other side.
     ("nexus.max_lookups", "nexus.max_pending_per_link"),
     ("nexus.backoff_min", "nexus.backoff_max"),
 ];

@@ -1,7 +1,7 @@
 //! Values as people write them: `5 ms`, `64 MiB`, `25 Gbit/s`, `on`, or a plain number in the unit
 //! of the option.
 //!
-//! Invariant: what [`Setting::show`] writes, [`Setting::parse`] reads back as the same value.
+//! Invariant: [`Setting::parse`] reads the output of [`Setting::show`] as the same value.
 //! Numbers are exact: a fraction that the field cannot hold is refused, not rounded. Called by
 //! `settings.rs`.
 
@@ -13,7 +13,7 @@ use dunlin_transport::networks::Networks;
 use crate::setting::{HOUR, MS, NANOS, S, Setting, Shape, US, Unit};
 use crate::value::Value;
 
-/// Names of times in nanoseconds, the one that is shown first of those that mean the same.
+/// Names of times in nanoseconds; of names for the same time, the one to show comes first.
 const TIMES: [(&str, u64); 8] = [
     ("h", HOUR),
     ("min", 60 * S),
@@ -51,7 +51,7 @@ const ON: [&str; 4] = ["on", "true", "yes", "1"];
 const OFF: [&str; 4] = ["off", "false", "no", "0"];
 
 impl Setting {
-    /// Reads a value; `None` if it is not one of this option.
+    /// Reads a value; `None` if the option cannot have it.
     pub(super) fn parse(&self, text: &str) -> Option<Value> {
         let text = text.trim();
         if let Some(word) = self.word(text) {
@@ -62,7 +62,8 @@ impl Setting {
             Unit::Word => None,
             Unit::Ip => {
                 let ip: IpAddr = text.parse().ok()?;
-                // Where the row has a word for none, it is an address that peers send to.
+                // If the row has no word for a missing address, peers send to the address, so it
+                // must name a host.
                 let fits = self.words.is_empty() || !ip.is_unspecified();
                 fits.then_some(Value::Ip(ip))
             }
@@ -95,7 +96,7 @@ impl Setting {
         }
     }
 
-    /// Which values there are, in words that fit behind "expected".
+    /// The values that the option can have, in words that fit after "expected".
     pub fn range(&self) -> String {
         let mut text = match self.unit {
             Unit::Switch => "on or off".to_owned(),
@@ -127,7 +128,7 @@ impl Setting {
         text
     }
 
-    /// The range, and how a value is written.
+    /// The range, and an example of the form of a value.
     pub(super) fn expected(&self) -> String {
         let range = self.range();
         match self.unit {
@@ -144,8 +145,8 @@ impl Setting {
         crate::nearest::nearest(text, self.words.iter().copied())
     }
 
-    /// The value nearest to a number in the text, as it is shown; `None` if it is no number in a
-    /// unit of this option.
+    /// The allowed value nearest to a number in the text, in the form that is shown; `None` if the
+    /// text is not a number in a unit of this option.
     pub(super) fn nearest_number(&self, text: &str) -> Option<String> {
         if matches!(
             self.unit,
@@ -181,7 +182,7 @@ impl Setting {
             .then(|| u64::try_from(amount / divisor).ok())?
     }
 
-    /// A number with its unit, as a fraction of what the field counts.
+    /// A number with its unit, as a fraction of the field's unit.
     fn amount(&self, text: &str) -> Option<(u128, u128)> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_');
         let (digits, name) = text.split_at(end.unwrap_or(text.len()));
@@ -204,7 +205,7 @@ impl Setting {
         let fits = |(_, unit): &&(&str, u64)| amount != 0 && amount.is_multiple_of(*unit);
         match self.scale().iter().find(fits) {
             Some((name, unit)) => format!("{} {name}", amount / unit),
-            // Nothing is a plain number, and so is what has no unit.
+            // Zero is shown as a plain number, and so is a number without a unit.
             None => number.to_string(),
         }
     }
@@ -219,7 +220,7 @@ impl Setting {
         }
     }
 
-    /// The amount that one in the field stands for.
+    /// The size of one unit of the field.
     const fn grain(&self) -> u64 {
         match self.unit {
             Unit::Time { field, .. } => field,
@@ -269,7 +270,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether this is a host and a port. Whether the host exists is found out when it is used.
+/// True if this is a host and a port. Only its user finds out whether the host exists.
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;

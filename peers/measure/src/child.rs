@@ -1,6 +1,6 @@
-//! The processes of a measurement. Each is this program with a hidden command line. It reports in
-//! lines of JSON on its standard output, and writes errors to its standard error. It ends when the
-//! parent drops it, and when the parent dies.
+//! The processes of a measurement. Each is this program with a hidden command line. A process
+//! reports in lines of JSON on its standard output, and writes errors to its standard error. It
+//! ends when the parent drops its handle, and when the parent dies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -23,7 +23,7 @@ use crate::load::{Load, Order};
 /// The first word of a child's command line.
 pub(crate) const SUBCOMMAND: &str = "__task";
 
-/// How often a wait looks whether the user pressed Ctrl-C.
+/// Time between two checks, during a wait, whether the user pressed Ctrl-C.
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// The task of a child.
@@ -35,9 +35,9 @@ pub(crate) struct Task {
 
 #[derive(Debug, Subcommand)]
 enum Side {
-    /// Answers, and says where it does.
+    /// Answers, and prints its address.
     Serve { peer: Name },
-    /// Calls, and says what it has seen.
+    /// Calls, and prints its report.
     Call {
         peer: Name,
         address: String,
@@ -92,7 +92,7 @@ impl Process {
         )
     }
 
-    /// Starts a client of the server that said `address`.
+    /// Starts a client of the server that printed `address`.
     pub(crate) fn call(
         peer: Name,
         address: &str,
@@ -108,7 +108,8 @@ impl Process {
     }
 
     fn spawn(what: String, task: &[&str]) -> anyhow::Result<Self> {
-        // A process group of its own keeps the terminal's Ctrl-C away: the parent ends it.
+        // A process group of its own keeps the terminal's Ctrl-C away, because the parent ends the
+        // child.
         let mut child = Command::new(std::env::current_exe()?)
             .arg(SUBCOMMAND)
             .args(task)
@@ -136,7 +137,7 @@ impl Process {
     /// The child's next line, within `limit`; `None`: the user has stopped everything.
     ///
     /// # Errors
-    /// The child has ended, says nothing, or says something else.
+    /// The child has ended, prints nothing, or prints something else.
     pub(crate) fn receive<T: DeserializeOwned>(
         &mut self,
         limit: Duration,
@@ -169,7 +170,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Errors mean that the child has ended already, which is what is wanted.
+        // An error means that the child has ended already, as it should.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

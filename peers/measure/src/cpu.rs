@@ -4,8 +4,8 @@ use std::fs;
 
 use anyhow::Context;
 
-/// Nanoseconds that all threads of the process have run; those that have ended are not counted.
-/// It may be behind by a tick of the scheduler, which is 4 ms or less.
+/// Nanoseconds for which all live threads of the process have run; threads that have ended are not
+/// counted. The figure may lag by one tick of the scheduler, which is 4 ms or less.
 ///
 /// # Errors
 /// If there is no such process.

@@ -1,5 +1,5 @@
-//! The work of a client of any peer: a number of calls in flight, each with work that is checked,
-//! for a span of time, and then a report.
+//! The work of a client of any peer: for a span of time it keeps a number of calls in flight and
+//! checks each answer, and then it reports.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{cpu, work};
 
-/// Time before the first call that counts: connections have their windows by then, and branches
-/// are known.
+/// Time before the first call that counts: by then connections have grown their windows, and the
+/// processor predicts the branches.
 const WARM_UP: Duration = Duration::from_millis(100);
 
-/// Calls between two looks at the clock, less one, if more than one is in flight.
+/// One less than the number of calls between two looks at the clock, if more than one call is in
+/// flight.
 const MASK: u64 = 31;
 
 /// Orders for a client.
@@ -29,13 +30,13 @@ pub(crate) struct Order {
 /// The report of a client.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// Round trips, if one call was in flight.
+    /// Median of the round trips, if one call was in flight.
     pub(crate) median_ns: f64,
     pub(crate) p99_ns: f64,
     pub(crate) calls_per_s: f64,
     /// Seconds of processor time for a million calls, both processes together.
     pub(crate) cpu_s: f64,
-    /// Calls that were issued again, because nothing came back.
+    /// Calls that the client issued again, because no answer came.
     pub(crate) lost: u64,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Load {
     report: Option<Report>,
 }
 
-/// Where counting began.
+/// The values at the moment when counting began.
 #[derive(Clone, Copy)]
 struct Mark {
     at: Instant,
@@ -87,7 +88,7 @@ impl Load {
         self.order.inflight
     }
 
-    /// Writes the next request, and returns its number; `None`: there are enough.
+    /// Writes the next request, and returns its number; `None` once the load has enough.
     #[inline]
     pub(crate) fn next(&mut self, request: &mut [u8]) -> Option<u64> {
         if self.report.is_some() {
@@ -102,7 +103,7 @@ impl Load {
         Some(number)
     }
 
-    /// A call has ended with this response.
+    /// Notes that a call has ended with this response.
     #[inline]
     pub(crate) fn end(&mut self, number: u64, response: &[u8]) -> anyhow::Result<()> {
         let is_right = response.len() == self.order.size && work::is_answer(response, number);
@@ -117,17 +118,17 @@ impl Load {
         self.look()
     }
 
-    /// Issues this many calls again.
+    /// Counts these calls as lost; the client issues them again.
     pub(crate) fn lose(&mut self, calls: u64) {
         self.lost += calls;
     }
 
-    /// The report, once [`Self::next`] has answered that there are enough.
+    /// The report, once [`Self::next`] has returned `None`.
     pub(crate) fn report(&self) -> Option<Report> {
         self.report
     }
 
-    /// Looks at the clock: is it time to count, or to end?
+    /// Looks at the clock, and begins to count, or ends, if it is time.
     fn look(&mut self) -> anyhow::Result<()> {
         let now = Instant::now();
         match self.counting {
@@ -158,7 +159,7 @@ impl Load {
             median_ns: self.times.value_at_quantile(0.5) as f64,
             p99_ns: self.times.value_at_quantile(0.99) as f64,
             calls_per_s: completed / (now - mark.at).as_secs_f64(),
-            // Nanoseconds a call are milliseconds a million calls.
+            // Nanoseconds for one call are milliseconds for a million calls.
             cpu_s: cpu_ns / completed / 1e3,
             lost: self.lost,
         })

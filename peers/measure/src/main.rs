@@ -1,7 +1,7 @@
 //! Measures the same echo over Dunlin and over other ways to call another process: one table from
 //! one run (`docs/peers.md`). Client and server are two processes with a thread each; the peers
-//! take turns in every round, so that what else happens on the machine happens to all of them.
-//! Exit codes: 0, all were measured; 1, one was not; 2, wrong arguments; 130, Ctrl-C stopped it.
+//! take turns in every round, so that other work on the machine disturbs all of them alike. Exit
+//! codes: 0, all were measured; 1, one was not; 2, wrong arguments; 130, Ctrl-C stopped it.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -52,7 +52,8 @@ fn measure(args: &Args) -> anyhow::Result<ExitCode> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    // Opened first: a place that cannot be written is known before minutes of measuring.
+    // The file is opened first, so that a place that cannot be written is known before minutes of
+    // measuring.
     let file = match &args.json {
         Some(path) if path.as_os_str() != "-" => {
             let named = || format!("cannot write {}", path.display());
@@ -74,7 +75,7 @@ fn measure(args: &Args) -> anyhow::Result<ExitCode> {
             file.write_all(json.as_bytes())?;
             print!("{text}");
         }
-        // The reader of the JSON does not want a table in it.
+        // A program that reads the JSON does not want a table in it.
         (None, Some(_)) => {
             print!("{json}");
             eprint!("{text}");

@@ -1,4 +1,4 @@
-//! The peers: one file each, and what they have in common. A server has one thread and answers
+//! The peers: one file each, and their common code. A server has one thread and answers
 //! until it is killed; a client has one thread and one connection, and keeps the given number of
 //! calls in flight. Each is written as its own documentation shows it, with the options that make
 //! it fast (`docs/peers.md` names them).
@@ -21,18 +21,18 @@ pub(crate) use crate::args::LARGEST;
 use crate::args::Name;
 use crate::load::Load;
 
-/// Bytes of a socket's buffers, as Dunlin asks for. TCP finds its own.
+/// Bytes of a socket's buffers, the same as Dunlin asks for. TCP chooses its own size.
 const BUFFER: usize = 4 << 20;
 
 /// A way to call another process.
 pub(crate) trait Peer {
-    /// Serves, and says where before the first call comes.
+    /// Serves. Passes its address to `ready` before the first call comes.
     fn serve(&self, ready: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()>;
 
-    /// Calls the server that said this, until `load` has enough.
+    /// Calls the server at `address`, until `load` has enough.
     fn call(&self, address: &str, load: &mut Load) -> anyhow::Result<()>;
 
-    /// Calls of this size that it may have in flight, if not as many as wanted.
+    /// Calls of this size that the peer may have in flight, if fewer than wanted.
     fn inflight(&self, _size: usize, wanted: usize) -> usize {
         wanted
     }
@@ -76,7 +76,7 @@ async fn drive<R: AsRef<[u8]>>(
         .map(drop)
 }
 
-/// A socket with room for what is on its way; the kernel may grant less.
+/// A socket with large buffers; the kernel may grant less.
 fn roomy<S: AsFd>(socket: S) -> io::Result<S> {
     set_socket_recv_buffer_size(&socket, BUFFER)?;
     set_socket_send_buffer_size(&socket, BUFFER)?;

@@ -14,7 +14,7 @@ use crate::row::{self, Row};
 /// Calls in flight where the rate is measured.
 const MANY: usize = 60;
 
-/// How long a process may take beside the measurement itself.
+/// How long a process may take in addition to the measurement itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The measurements to make.
@@ -30,7 +30,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place {
     pub(crate) size: usize,
-    /// In the order of the table.
+    /// Index in the order of the table.
     pub(crate) peer: usize,
     pub(crate) inflight: usize,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
     /// Failures, each once.
     pub(crate) failures: Vec<String>,
-    /// Rounds that came to their end.
+    /// Complete rounds.
     pub(crate) rounds: u32,
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn json(rows: &[Row]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Of an even number of values, the mean of the two in the middle.
+/// The median; of an even number of values, the mean of the two in the middle.
 fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     Some(match sorted.len() % 2 {

@@ -6,7 +6,7 @@ use std::fs;
 use crate::plan::Results;
 use crate::row::Row;
 
-/// The table, with what went wrong below it.
+/// The table, with the failures below it.
 pub(crate) fn render(results: &Results) -> String {
     let mut text = heading(results);
     let mut size = None;

@@ -1,6 +1,6 @@
-//! The content of requests and responses, so that no measurement is of empty work: every word of a
-//! request comes from a fresh counter, the server answers with a function of all of them, and the
-//! client checks every word of the answer. Sizes are multiples of eight bytes.
+//! The content of requests and responses, so that every measurement includes real work: every word
+//! of a request comes from a fresh counter, the server answers with a function of all of them, and
+//! the client checks every word of the answer. Sizes are multiples of eight bytes.
 
 /// Writes request number `counter`.
 #[inline]
@@ -8,7 +8,7 @@ pub(crate) fn fill(request: &mut [u8], counter: u64) {
     write(request, counter);
 }
 
-/// Reads the whole request and writes the response to it, which is as long.
+/// Reads the whole request, and writes a response of the same length.
 #[inline]
 pub(crate) fn answer(request: &[u8], response: &mut [u8]) {
     let words = request
@@ -19,14 +19,14 @@ pub(crate) fn answer(request: &[u8], response: &mut [u8]) {
     write(response, !words.fold(0, u64::wrapping_add));
 }
 
-/// True if `response` answers request number `counter`, which was as long.
+/// True if `response` answers request number `counter`, which had the same length.
 #[inline]
 pub(crate) fn is_answer(response: &[u8], counter: u64) -> bool {
     let words = response.len() as u64 / 8;
     let steps = words * words.saturating_sub(1) / 2;
     let first = !counter.wrapping_mul(words).wrapping_add(steps);
     let (chunks, _) = response.as_chunks();
-    // Every word is looked at, without a branch for each.
+    // The loop compares every word, without a branch for each.
     let differs =
         |(chunk, index): (&[u8; 8], u64)| u64::from_le_bytes(*chunk) ^ first.wrapping_add(index);
     let wrong = chunks.iter().zip(0..).map(differs);

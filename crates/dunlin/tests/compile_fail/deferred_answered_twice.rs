@@ -1,4 +1,4 @@
-//! A request that was kept has one answer, too.
+//! A deferred request, too, has one answer.
 
 use dunlin::{Cx, DeferredRequest, ErrorCode};
 

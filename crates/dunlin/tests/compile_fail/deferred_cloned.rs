@@ -1,4 +1,4 @@
-//! Nor can it be doubled first.
+//! A deferred request cannot be cloned to be answered twice.
 
 use dunlin::{Cx, DeferredRequest};
 

@@ -1,4 +1,4 @@
-//! A request lies in a receive frame that is used again when its handler has returned.
+//! A request lies in a receive frame that the endpoint reuses when the handler has returned.
 
 use dunlin::{Cx, Request};
 

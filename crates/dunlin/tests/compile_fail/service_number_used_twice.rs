@@ -1,4 +1,4 @@
-//! Method numbers are what both sides agree on: two methods cannot have the same.
+//! Both sides know a method by its number, so two methods cannot have the same.
 
 use dunlin::service;
 use dunlin::service::Fixed;

@@ -12,9 +12,9 @@ use crate::server::{MARK, STATS, Stats, answer_to};
 
 /// The default time within which a failed peer is found.
 pub(crate) const FAILURE: Duration = Duration::from_secs(1);
-/// Time that a busy machine may add to it.
+/// Time that a busy machine may add to the failure time-out.
 pub(crate) const MARGIN: Duration = Duration::from_millis(700);
-/// Nothing else takes this long.
+/// No wait takes this long unless a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl<T: Named> Client<T> {
         Self::of(builder.transport(|options| T::set_udp_port(options, udp_port)))
     }
 
-    /// A client whose endpoint is not as by default.
+    /// A client whose endpoint differs from the default.
     pub(crate) fn with(change: impl FnOnce(EndpointBuilder<T>) -> EndpointBuilder<T>) -> Self {
         let nexus = Nexus::bind("127.0.0.1:0").unwrap();
         Self::of(change(nexus.endpoint_builder()))
@@ -68,7 +68,7 @@ impl<T: Named> Client<T> {
         called.unwrap();
     }
 
-    /// A MARK that no other has the number of.
+    /// Issues a MARK with a number that no other call has.
     pub(crate) fn mark(&mut self, session: Session) {
         self.next_mark += 1;
         self.call(session, MARK, &self.next_mark.to_le_bytes(), self.next_mark);

@@ -18,7 +18,7 @@ const ASLEEP: Duration = Duration::from_millis(20);
 const NO_PROBES: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 9;
 
-/// A server thread that gives every request away.
+/// A server thread that passes every request on to another thread.
 fn give_away<T: Named>(
     nexus: Nexus,
     held: Sender<DeferredRequest>,
@@ -34,7 +34,7 @@ fn give_away<T: Named>(
     })
 }
 
-/// A thread that drops what it gets once the server sleeps, and says when it did.
+/// A thread that drops the requests it gets once the server sleeps, and reports when it did.
 fn drop_later(held: Receiver<DeferredRequest>, dropped: Sender<Instant>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for held in held {

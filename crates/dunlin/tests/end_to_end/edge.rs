@@ -1,9 +1,9 @@
-//! Packets that come just when their receiver falls asleep, on both sides: no wake-up is lost
+//! Packets that arrive just when their receiver falls asleep, on both sides: no wake-up is lost
 //! (design §10).
 //!
-//! Only a wake-up or the end of the longest block, 50 ms, ends the sleep of an endpoint here:
-//! time-outs are far away. So a lost wake-up costs some 50 ms. A busy machine can cost as much; but
-//! the kernel reports for how long our threads have waited for a processor, and for how long
+//! Only a wake-up or the end of the longest block, 50 ms, ends the sleep of an endpoint here,
+//! because all time-outs are far away. So a lost wake-up costs about 50 ms. A busy machine can cost
+//! as much, but the kernel reports how long our threads have waited for a processor, and how long
 //! another virtual machine had it.
 
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use dunlin::{Auto, Idle, Nexus, ReqType, Rpc, Session, Shm, Udp};
 use crate::Named;
 use crate::client::{Client, PATIENCE};
 
-/// Answers after as many nanoseconds as the request says.
+/// Answers after the number of nanoseconds that the request states.
 const LATER: ReqType = ReqType(1);
 /// How long both sides spin: longer than it takes to wake the other, so that one of them is awake.
 const SPIN: Duration = Duration::from_micros(100);
-/// The longest pause, well beyond that.
+/// The longest pause, well beyond the time for which a side spins.
 const LONGEST_PAUSE: Duration = Duration::from_micros(250);
 /// A pause differs from the one before by this.
 const STEP: Duration = Duration::from_nanos(250);
@@ -28,7 +28,7 @@ const SPAN: Duration = Duration::from_secs(2);
 const NEVER: Duration = Duration::from_secs(60);
 /// Number of RPCs for which the kernel is asked once how long our threads have waited.
 const ASK_EVERY: u32 = 50;
-/// Half of what a lost wake-up costs; far more than a wake-up takes.
+/// Half of the cost of a lost wake-up; far more than a wake-up takes.
 const LATE: Duration = Duration::from_millis(25);
 
 /// The threads of both endpoints: the files in which the kernel reports their waits.
@@ -37,12 +37,12 @@ struct Threads([String; 2]);
 impl Threads {
     /// The file of the calling thread.
     fn own() -> String {
-        // SAFETY: it has no arguments and cannot fail.
+        // SAFETY: the call has no arguments and cannot fail.
         let thread = unsafe { libc::gettid() };
         format!("/proc/self/task/{thread}/schedstat")
     }
 
-    /// For how long they could not run although they were ready.
+    /// How long the threads could not run although they were ready.
     fn kept_waiting(&self) -> Duration {
         // Time on a processor, time of waiting for one, both in nanoseconds, and a count.
         let waited = self.0.iter().filter_map(|path| number(path, 1)).sum();
@@ -104,7 +104,7 @@ impl Aim {
 }
 
 /// Makes RPCs, some after a pause of the client, some with a pause of the server. Returns the times
-/// of those that took too long without the machine as an excuse.
+/// of those that took too long although the machine was not busy.
 fn ask<T: Named>(client: &mut Client<T>, session: Session, threads: &Threads) -> Vec<Duration> {
     let (begin, mut count) = (Instant::now(), 0);
     let (mut longest, mut lost) = (Duration::ZERO, Vec::new());
@@ -130,8 +130,8 @@ fn ask<T: Named>(client: &mut Client<T>, session: Session, threads: &Threads) ->
             true => server.adjust(counters.wakeups_sent),
             false => own.adjust(counters.wakeups_received),
         }
-        // Asking the kernel takes so long that the server falls asleep, so it is not asked each
-        // time.
+        // Asking the kernel takes long enough for the server to fall asleep, so we do not ask it
+        // each time.
         if took >= LATE || count % ASK_EVERY == 0 {
             let now = threads.kept_waiting();
             if took >= LATE + now.saturating_sub(waited) {

@@ -12,7 +12,7 @@ use crate::server::HOLD;
 /// Requests under way or in the backlog when the server dies: more than the window holds.
 const CALLS: usize = 40;
 
-/// How long a server is stopped: until long after it has been given up.
+/// How long a server is stopped: its clients give it up long before this time ends.
 const STOPPED: Duration = Duration::from_secs(5);
 
 fn killed<T: Named>() {

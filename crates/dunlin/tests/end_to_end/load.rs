@@ -1,5 +1,5 @@
 //! Clients that are killed at random points of their lives, under load: another client notices
-//! nothing, and the server gets everything back.
+//! nothing, and the server gets all its resources back.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::server::{BACKGROUND, ECHO, HOLD};
 
 /// Sessions of one client.
 const SESSIONS: usize = 4;
-/// Requests that it keeps under way on each: more than the window.
+/// Requests that a client keeps under way on each session: more than the window.
 const CALLS: u64 = 12;
 /// Set it to 1000 for the long run.
 const KILLS: &str = "DUNLIN_KILLS";
@@ -36,7 +36,8 @@ pub(crate) fn run<T: Named>(server: SocketAddr) {
     }
 }
 
-/// A mixture; a slot in four sessions stays with a request that is never answered.
+/// A mixture of types. One slot of a client's four sessions stays with a request that is never
+/// answered.
 fn kind_of(tag: u64) -> ReqType {
     match tag {
         0 => HOLD,

@@ -1,6 +1,6 @@
 //! Whole programs over real transports: processes that are killed and stopped, networks that break,
 //! and senders of nonsense (design §6, §9). A fault that one crate alone can show is tested in that
-//! crate; here programs run as a user builds them.
+//! crate; these programs use all of them, as a user's does.
 //!
 //! A test that needs another process starts this program again with a role in the environment;
 //! the test `child` then is that process (`process.rs`).

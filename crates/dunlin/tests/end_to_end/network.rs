@@ -1,5 +1,5 @@
-//! A network that breaks between client and server: the link goes down, or packets get through in
-//! one direction alone. Both sides must notice in time, and connect again when it is mended.
+//! A network that breaks between client and server: the link goes down, or packets arrive in one
+//! direction only. Both sides must notice in time, and connect again when the network is mended.
 
 use std::time::{Duration, Instant};
 
@@ -105,7 +105,7 @@ fn loss_towards_the_server_alone_is_noticed_on_both_sides() {
     broken::<Auto>(&network, &NOTHING_TO_THE_SERVER);
 }
 
-/// Neither side says at which address it is: each learns it from its control connection.
+/// Neither side advertises an address: each learns the other's from the control connection.
 fn everywhere<C: Named, S: Named>(network: &Network) {
     let server = network.right.run(|| Server::start::<S>("0.0.0.0:0"));
     let address = (network.right.address, server.address.port());

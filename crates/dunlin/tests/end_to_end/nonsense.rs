@@ -52,7 +52,7 @@ impl Listener {
             dunlin_testkit::skip("listening to what others receive needs root");
             return None;
         }
-        // SAFETY: a descriptor that the system has just given to us alone.
+        // SAFETY: the system has just given this descriptor to us alone.
         let socket = UdpSocket::from(unsafe { OwnedFd::from_raw_fd(socket) });
         socket.set_nonblocking(true).unwrap();
         Some(Self(socket))
@@ -63,7 +63,7 @@ impl Listener {
         let mut buffer = [0; 2048];
         let mut heard = Vec::new();
         while let Ok(length) = self.0.recv(&mut buffer) {
-            // IPv4 (RFC 791) says how long its header is; that of UDP has 8 bytes (RFC 768).
+            // IPv4 (RFC 791) states the length of its header; that of UDP has 8 bytes (RFC 768).
             let udp = &buffer[usize::from(buffer[0] & 0xF) * 4..length];
             if udp[2..4] == port.to_be_bytes() {
                 heard.push(udp[8..].to_vec());
@@ -105,7 +105,7 @@ fn datagrams<T: Named>() {
     let exchanges = u64::from(DATAGRAMS / BURST);
     assert_eq!(stats.marked, exchanges, "a forged request ran");
     assert_eq!(client.rpc.session_count(), 1);
-    // A few are empty, and the kernel may lose some.
+    // Some datagrams are empty and not counted, and the kernel may lose some.
     let most = u64::from(DATAGRAMS / 10 * 9);
     assert!(
         stats.drops > most && drops.total() > most,
@@ -118,7 +118,7 @@ fn datagrams_without_sense_are_counted_and_disturb_no_session_over_udp() {
     datagrams::<Udp>();
 }
 
-/// On one host it uses shared memory; its UDP port is open all the same.
+/// On one host the session uses shared memory; its UDP port is open all the same.
 #[test]
 fn datagrams_without_sense_are_counted_and_disturb_no_session_over_auto() {
     datagrams::<Auto>();

@@ -1,4 +1,4 @@
-//! Options that do not go together are refused before an endpoint exists.
+//! Options that contradict each other are refused before an endpoint exists.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use crate::{load, server};
 
 const ROLE: &str = "DUNLIN_END_TO_END";
 
-/// A child starts, or says something, within this time, however busy the machine is.
+/// A child starts, or prints a line, within this time, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running child; killed when dropped.
@@ -41,7 +41,7 @@ impl Process {
         Self { child, lines }
     }
 
-    /// A client that keeps the server busy with everything that it has.
+    /// A client that loads the server as much as it can.
     pub(crate) fn load<T: Named>(server: SocketAddr) -> Self {
         Self::start(&format!("load {} {server} 0", T::NAME))
     }
@@ -62,7 +62,8 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: i32) {
         let id = i32::try_from(self.child.id()).unwrap();
-        // SAFETY: the child is ours and has not been waited for, so its number is its own.
+        // SAFETY: the child is ours and has not been waited for, so no other process has its
+        // number.
         assert_eq!(unsafe { libc::kill(id, signal) }, 0);
     }
 
@@ -114,7 +115,7 @@ impl std::ops::Deref for Server {
     }
 }
 
-/// The lines that the child prints with our mark, without it.
+/// The lines that the child prints with our mark; the mark is removed.
 fn lines_of(output: ChildStdout) -> Receiver<String> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -130,14 +131,14 @@ fn lines_of(output: ChildStdout) -> Receiver<String> {
     receive
 }
 
-/// Tells the parent.
+/// Prints a line for the parent.
 pub(crate) fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     // The parent may be gone.
     let _ = writeln!(out, "#{text}").and_then(|()| out.flush());
 }
 
-/// The child's whole life, if this process is one.
+/// The child's whole life, if this process is a child.
 pub(crate) fn main_if_asked() {
     let Ok(role) = std::env::var(ROLE) else {
         return;

@@ -15,7 +15,7 @@ pub(crate) const MARK: ReqType = ReqType(1);
 pub(crate) const ECHO: ReqType = ReqType(2);
 /// The same from a worker thread.
 pub(crate) const BACKGROUND: ReqType = ReqType(3);
-/// No answer, as long as the session lives.
+/// Never answered while the session lives.
 pub(crate) const HOLD: ReqType = ReqType(4);
 /// Ends the session.
 pub(crate) const LEAVE: ReqType = ReqType(5);
@@ -135,7 +135,7 @@ fn register<T: Named>(rpc: &mut Rpc<T, App>) {
     rpc.on_session(|app, event, _| app.events.push(event));
 }
 
-/// Forgets the held requests of sessions that have ended, and reports.
+/// Drops the held requests of sessions that have ended, and reports the events.
 fn on_events<T: Named>(rpc: &mut Rpc<T, App>) {
     for event in std::mem::take(&mut rpc.app_mut().events) {
         match event {

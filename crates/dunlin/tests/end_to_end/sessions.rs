@@ -1,5 +1,5 @@
-//! Sessions that begin before their server does, and that end in order: both sides get events of
-//! it.
+//! Sessions that begin before their server does, and sessions that end in order: both sides get
+//! events of them.
 
 use std::time::Duration;
 

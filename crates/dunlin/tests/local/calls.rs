@@ -52,7 +52,7 @@ fn calls_of_one_future_run_together() {
                     }
                 });
                 join_all(calls).await;
-                // Two that the same context polls.
+                // Two calls that the same context polls.
                 let calls = [b"a", b"b"].map(|word| cx.call(session, ECHO, cx.copy(word).unwrap()));
                 let [first, second] = calls;
                 let (first, second) = futures::join!(first, second);
@@ -102,7 +102,7 @@ fn dropping_a_call_cancels_it_and_its_msgbufs_return() {
                 });
             }
             assert!(local.counters().cancels >= 100);
-            // Not awaited is not issued.
+            // A call that is not awaited is not issued.
             local
                 .block_on(|cx| async move { drop(cx.call(session, ECHO, cx.copy(b"z").unwrap())) });
             local

@@ -89,7 +89,7 @@ fn a_panic_ends_one_request() {
     assert_eq!(panics, 6);
 }
 
-/// A future that does not let go of its request when it panics, as those of `async` do.
+/// A future that keeps its request when it panics; a future of `async` drops it.
 struct Bomb {
     request: OwnedRequest,
     polls: usize,
@@ -129,7 +129,7 @@ fn a_future_that_panics_is_dropped_with_what_it_holds() {
     assert_eq!(panics, 2);
 }
 
-/// Says when it is dropped.
+/// Counts when it is dropped.
 struct Noted(Rc<Cell<u32>>);
 
 impl Drop for Noted {
@@ -138,7 +138,8 @@ impl Drop for Noted {
     }
 }
 
-/// A server whose `NEVER` waits for ever, and whose `ECHO` says how many such futures were dropped.
+/// A server whose `NEVER` waits for ever, and whose `ECHO` answers how many such futures were
+/// dropped.
 fn count_dropped(local: &mut Local<Shm>) {
     let dropped = Rc::new(Cell::new(0));
     let told = Rc::clone(&dropped);

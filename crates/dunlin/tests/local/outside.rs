@@ -60,7 +60,7 @@ fn a_future_that_outlives_its_endpoint_ends() {
     );
 }
 
-/// Everything that needs the endpoint says that it is gone.
+/// Every operation that needs the endpoint fails with the error that it is gone.
 fn without_endpoint(cx: &Caller, request: dunlin::MsgBuf, session: dunlin::Session) {
     assert!(cx.buf(10).is_err() && cx.copy(b"x").is_err());
     let waker = noop_waker();

@@ -16,7 +16,8 @@ fn timers_fire_in_order_and_not_early() {
     let fired = Rc::new(RefCell::new(Vec::new()));
     let told = Rc::clone(&fired);
     local.block_on(|cx| async move {
-        // Futures of their own: those that a busy machine lets fire together run in order, too.
+        // Each timer is a future of its own. Timers that a busy machine lets fire together run in
+        // order, too.
         for ms in [5, 1, 3] {
             let (clock, fired) = (cx.clone(), Rc::clone(&told));
             cx.spawn(async move {

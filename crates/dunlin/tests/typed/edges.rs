@@ -1,5 +1,5 @@
 //! Rarely used features of a typed service: deadlines that are passed on, answers that cannot be
-//! encoded, requests that are kept, msgbufs that serve again.
+//! encoded, deferred requests, msgbufs that are reused.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
 
 const FAILED: AsyncError = AsyncError::Rpc(RpcError::Rejected(ErrorCode::HANDLER_FAILED));
 
-/// A server gets the time that is left when the request comes, by its own clock, which began long
+/// A server gets the time that is left when the request arrives, by its own clock, which began long
 /// before.
 async fn pass_deadlines(cx: Caller, session: Session) {
     let span = Duration::from_millis(200);
@@ -25,7 +25,7 @@ async fn pass_deadlines(cx: Caller, session: Session) {
     let left = loop {
         match kv.patience(&()).deadline(span).await {
             Ok(left) => break left.get(),
-            // The machine was busy for all of the deadline.
+            // The machine was too busy to answer within the deadline.
             Err(failure) => assert!(failure.is_uncertain(), "{failure:?}"),
         }
     };
@@ -42,7 +42,7 @@ async fn shout(cx: Caller, session: Session) {
         kv.shout(&"nothing".into()).await,
         Err(Failure::Call(FAILED))
     );
-    // This fits into the room that the codec asks for.
+    // This answer fits into the room that the codec asks for.
     assert!(kv.shout(&"a".repeat(4096)).await == Ok("A".repeat(4096)));
     let large = "a".repeat(50_000);
     let too_large = |error| matches!(error, RpcError::ResponseTooLarge { .. });
@@ -115,7 +115,7 @@ fn msgbufs_come_back_with_a_value_that_cannot_be_sent_and_serve_again_with_optio
     });
 }
 
-/// Names of methods may be words of the language.
+/// Names of methods may be keywords.
 #[service(codec = Postcard)]
 trait Words {
     #[method(0x7FFF)]

@@ -1,4 +1,4 @@
-//! Old clients with new servers, and the reverse: what `docs/services.md` promises.
+//! Old clients with new servers, and the reverse: the promises of `docs/services.md`.
 
 use dunlin::service::{Context, DecodeError, Failure, Fixed, Growing, Grown, Postcard};
 use dunlin::{AsyncError, CloseReason, Cx, Local, RpcError, Session, Shm, service};
@@ -16,7 +16,7 @@ struct Item {
     id: U32,
 }
 
-/// The same, a version later.
+/// The item, a version later.
 #[derive(
     FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, PartialEq, Debug,
 )]
@@ -54,7 +54,7 @@ trait Old {
 
 #[service(codec = Fixed)]
 trait New {
-    /// Written by clients that know `Item` alone, too.
+    /// Also called by clients that know `Item` alone.
     #[method(1, codec = Growing::<4>)]
     fn weigh(item: Item2) -> Item2;
 

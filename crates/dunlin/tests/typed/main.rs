@@ -27,7 +27,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Nothing takes this long.
+/// No wait takes this long unless a test fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(
@@ -45,7 +45,7 @@ enum Trouble {
     Busy,
 }
 
-/// Text as it is: a codec of the user's own.
+/// Text, unchanged: a codec of the user's own.
 struct Text;
 
 impl Codec<String> for Text {
@@ -79,7 +79,7 @@ trait Kv {
     #[method(10)]
     fn put(pair: Pair) -> Result<U64, u8>;
 
-    /// Where in memory the handler saw the message, from the frame's begin on.
+    /// The address at which the handler saw the message, counted from the start of the frame.
     #[method(11)]
     fn sum(pair: Pair) -> U64;
 
@@ -99,7 +99,7 @@ trait Kv {
     #[method(16)]
     fn sleep(nothing: ()) -> ();
 
-    /// How often it was touched.
+    /// How often `touch` was called.
     #[method(17)]
     fn touches(nothing: ()) -> U64;
 }
@@ -113,7 +113,7 @@ fn left_us(context: &Context, now: Nanos) -> U64 {
     U64::new(context.left(now).map_or(0, |left| left.0 / 1000))
 }
 
-/// In capitals; the codec cannot encode what is answered to "nothing".
+/// The text in capitals; the codec cannot encode the answer to "nothing".
 fn shouted(text: &str) -> String {
     match text {
         "nothing" => "\0".to_owned(),
@@ -219,7 +219,7 @@ impl KvPoll for Polled {
     }
 }
 
-/// Runs `task` beside a thread that serves as `serve` does, until the receiver gets a message.
+/// Runs `task` while a thread serves as `serve` does, until the receiver gets a message.
 fn beside(serve: impl FnOnce(&Nexus, oneshot::Receiver<()>) + Send, task: impl FnOnce(SocketAddr)) {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let address = nexus.address();
@@ -227,7 +227,7 @@ fn beside(serve: impl FnOnce(&Nexus, oneshot::Receiver<()>) + Send, task: impl F
     std::thread::scope(|scope| {
         scope.spawn(move || serve(&nexus, stopped));
         task(address);
-        // Also when the task panics: the sender is dropped then.
+        // Stops the server also when the task panics, because the sender is dropped then.
         drop(stop);
     });
 }
@@ -344,7 +344,7 @@ fn the_poll_api_calls_a_typed_service() {
             (done.tag, KvStub::put_response(&done)),
             (Tag(1), Ok(&U64::new(5)))
         );
-        // The msgbufs serve again, also for a longer request.
+        // The msgbufs are reused, also for a longer request.
         let options = dunlin::CallOptions {
             deadline: Some(PATIENCE.into()),
         };
@@ -364,7 +364,7 @@ fn the_poll_api_calls_a_typed_service() {
     });
 }
 
-/// The response of 500 numbers does not fit into the msgbuf of a shorter one.
+/// A msgbuf that was made for a shorter response has no room for one of 500 numbers.
 fn too_large(done: &Done) -> Failure<Trouble> {
     let Err(error @ RpcError::ResponseTooLarge { .. }) = done.result else {
         panic!("{:?}", done.result);
@@ -372,7 +372,7 @@ fn too_large(done: &Done) -> Failure<Trouble> {
     Failure::Call(AsyncError::Rpc(error))
 }
 
-/// A request of a fixed layout is seen where it was received.
+/// A handler sees a request of a fixed layout in the frame that received it.
 #[test]
 fn a_fixed_layout_is_not_copied() {
     #[derive(Default)]

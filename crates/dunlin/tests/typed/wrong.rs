@@ -1,4 +1,4 @@
-//! Bytes that are no message, from clients and servers that are not of this library's typed layer.
+//! Bytes that are no message, from clients and servers that do not use this library's typed layer.
 
 use dunlin::service::{DecodeError, Failure, META};
 use dunlin::{AsyncError, Caller, ErrorCode, ReqType, RpcError, Session};
@@ -11,7 +11,7 @@ async fn send(cx: &Caller, session: Session, req_type: u16, bytes: &[u8]) -> Asy
     failed.expect_err("that is no message").error
 }
 
-/// Messages that are cut or senseless, with and without metadata, to one method of each codec.
+/// Sends truncated and random messages, with and without metadata, to one method of each codec.
 async fn send_nonsense(cx: Caller, session: Session) {
     let undecodable = AsyncError::Rpc(RpcError::Rejected(ErrorCode::UNDECODABLE));
     let unknown = AsyncError::Rpc(RpcError::Rejected(ErrorCode::UNKNOWN_TYPE));
@@ -32,7 +32,7 @@ async fn send_nonsense(cx: Caller, session: Session) {
     for method in [1, 99, META, META | 99, u16::MAX] {
         assert_eq!(send(&cx, session, method, b"whatever").await, unknown);
     }
-    // And it still serves.
+    // The server still serves.
     let kv = KvClient::new(cx, session);
     assert!(kv.sum(&pair(1, 2)).await.is_ok());
 }

@@ -1,5 +1,5 @@
-//! Keys of a scenario file that have no effect, because another key is missing: a file that sets
-//! one means something that would not happen, so it is refused.
+//! Keys of a scenario file that have no effect, because another key is missing. A file that sets
+//! such a key is refused, because its author expects an effect.
 
 use dunlin_sim::scenario::Wrong;
 
@@ -97,7 +97,7 @@ impl File {
         Ok(())
     }
 
-    /// A key that every load sets for itself has no effect among the endpoints.
+    /// A key of `[endpoint]` that every load sets for itself has no effect.
     fn refuse_idle_endpoint(&self) -> Result<(), Wrong> {
         let (endpoint, usual) = (&self.endpoint, Endpoint::default());
         let all =
@@ -152,7 +152,8 @@ fn idle(key: &str, is_idle: bool, needed: &str) -> Result<(), Wrong> {
     }
 }
 
-/// Both were written or are defaults: nothing was computed that could be off by a rounding.
+/// True if the values differ at all. Both were written or are defaults, so no computation has
+/// rounded them.
 fn differ(value: f64, usual: f64) -> bool {
     value.to_bits() != usual.to_bits()
 }

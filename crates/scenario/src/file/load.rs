@@ -1,4 +1,4 @@
-//! A `[[load]]` of a scenario file, and the load that it means.
+//! A `[[load]]` of a scenario file, and the load that it describes.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -21,10 +21,10 @@ pub(super) struct LoadSection {
     servers: String,
     #[serde(default = "one")]
     endpoints: usize,
-    /// `"drawn"` for each request, or `"fixed"`.
+    /// `"drawn"` anew for each request, or `"fixed"`.
     #[serde(default)]
     partners: PartnersText,
-    /// In place of those of all sessions.
+    /// The load's own scheme, in place of the one of `[endpoint]`.
     pub(super) cc: Option<String>,
     pub(super) credits: Option<u32>,
     pub(super) window: Option<u32>,
@@ -32,21 +32,21 @@ pub(super) struct LoadSection {
     response_bytes: u32,
     #[serde(default = "one")]
     in_flight: u32,
-    /// Of a closed loop.
+    /// Only in a closed loop.
     pub(super) batch: Option<u32>,
-    /// The same: the mean of the pauses between two batches.
+    /// Only in a closed loop: the mean of the pauses between two batches.
     pub(super) think_us: Option<f64>,
-    /// Of an open loop: requests of a client that arrive in a second.
+    /// Only in an open loop: requests of a client that arrive in a second.
     pub(super) rate_per_s: Option<f64>,
     #[serde(default)]
     start_us: f64,
     #[serde(default)]
     spread_us: f64,
-    /// Clients leave then.
+    /// The time at which clients leave.
     stop_us: Option<f64>,
 }
 
-/// [`Partners`] as a file has it.
+/// [`Partners`] in the words of a file.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum PartnersText {
@@ -59,7 +59,7 @@ fn one<N: From<u8>>() -> N {
     1.into()
 }
 
-/// One host can be written as a number: `--set load.0.clients=1` does.
+/// Lets a file write one host as a number: `--set load.0.clients=1` does.
 fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     #[derive(Deserialize)]
     #[serde(
@@ -77,7 +77,7 @@ fn text_or_number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error
 }
 
 impl LoadSection {
-    /// The load of this number in the list, where `all` hosts have the options of `endpoint`.
+    /// The load at this index of the list, where `all` hosts have the options of `endpoint`.
     pub(super) fn load(
         &self,
         index: usize,
@@ -119,8 +119,8 @@ impl LoadSection {
         })
     }
 
-    /// The options of its sessions. An error names the key that set the value: the load's own, or
-    /// that of `[endpoint]`.
+    /// The options of the load's sessions. An error names the key that set the value: the load's
+    /// own, or that of `[endpoint]`.
     fn session(&self, index: usize, endpoint: &Endpoint) -> Result<SessionOptions, Wrong> {
         let blame = |is_own: bool, name: &str, why: &dyn ToString| {
             let key = match is_own {
@@ -147,12 +147,12 @@ impl LoadSection {
 
 /// The mean time between two arrivals.
 fn gap(key: &str, per_second: f64) -> Result<Nanos, Wrong> {
-    // Refused is what is negative; of 0 the time has no end.
+    // A negative rate is refused; for a rate of 0 the time has no end.
     amount(key, per_second)?;
     amount(key, 1e9 / per_second.abs()).map(Nanos)
 }
 
-/// Some of `all` hosts.
+/// The range of hosts that the text names, of `all` hosts.
 fn hosts(text: &str, all: usize) -> Option<Range<usize>> {
     let until = |last: &str| last.parse::<usize>().ok()?.checked_add(1);
     if text == "all" {

@@ -66,7 +66,7 @@ fn what_is_set_is_not_swept() {
     assert_eq!(all[0].scenario.seed, 9);
 }
 
-/// A change of the file, and what the complaint names: key and line.
+/// A change of the file, and the key and line that the complaint names.
 const COMPLAINTS: &[[&str; 4]] = &[
     ["gbps = 25.0", "gbps = 0", "network.gbps", "x.toml:5"],
     ["gbps = 25.0", "gbps = -1", "network.gbps", "x.toml:5"],
@@ -232,7 +232,7 @@ fn complaints_name_the_key_and_the_line() {
     }
 }
 
-/// A change of the file, the key that has no effect then, and the one that it needs.
+/// A change of the file, the key that then has no effect, and the key that it needs.
 const IDLE: &[[&str; 4]] = &[
     [
         "gbps = 25.0",

@@ -1,6 +1,6 @@
-//! Layers, refusals with places and nearest names, and what reaches the builders. That the table
-//! has every field of the option structs is in `tests/complete.rs`, and that the page about options
-//! has every row in `tests/page.rs`.
+//! Layers, refusals with places and nearest names, and the values that reach the builders.
+//! `tests/complete.rs` tests that the table has every field of the option structs, and
+//! `tests/page.rs` that the page about options has every row.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -61,7 +61,7 @@ fn a_wrong_key_is_refused_with_its_place_and_the_nearest_name() {
     let end = |toml: &str| refused(toml).rsplit(' ').next().unwrap().to_owned();
     assert_eq!(end("cels = 64"), "`shm.cells`");
     assert_eq!(end("sesion = 64"), "`session`");
-    // Without its group.
+    // The group is missing.
     let bare = refused("rto_floor = 5");
     assert!(
         bare.ends_with("the nearest is `endpoint.rto_floor`"),
@@ -176,7 +176,8 @@ fn a_number_that_cannot_be_is_refused_with_the_nearest_that_can() {
     }
 }
 
-/// A combination of the program with a file is refused under the names that the file has.
+/// A refusal of two options that contradict each other, one from the program and one from a file,
+/// uses the names that the file has.
 #[test]
 fn a_wrong_value_of_a_builder_is_refused_by_its_key() {
     let settings = Settings::default()

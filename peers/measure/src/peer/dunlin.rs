@@ -17,7 +17,7 @@ use crate::work;
 
 const ECHO: ReqType = ReqType(1);
 
-/// Calls in flight and packets on their way; the defaults are 8 and 32.
+/// A window for calls in flight and credits for packets; the defaults are 8 and 32.
 const SESSION: SessionOptions = SessionOptions {
     window: 64,
     credits: 64,
@@ -108,7 +108,7 @@ impl Client<'_> {
         }
     }
 
-    /// The continuation: checks the answer, and issues the next request.
+    /// The continuation, which checks the answer and issues the next request.
     #[inline]
     fn on_done(&mut self, done: Done, cx: &mut Cx<'_>) {
         let checked = match done.result {

@@ -22,7 +22,7 @@ use service::Words;
 use service::echo_client::EchoClient;
 use service::echo_server::{Echo, EchoServer};
 
-/// Bytes that may be on their way, of a call and of all.
+/// Window for unacknowledged bytes, of one call and of all together.
 const WINDOW: u32 = 16 << 20;
 
 /// Bytes of a frame.

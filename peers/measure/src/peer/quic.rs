@@ -1,8 +1,8 @@
 //! QUIC by quinn: one connection with large windows and socket buffers, a bidirectional stream for
-//! each call, a task for each stream, and no fair shares among streams, which many small ones have
-//! no use for. It is the only peer that encrypts; it cannot do without. Its packets have the size
-//! of a usual network: with 16 KiB, which the loopback interface takes, large messages lose packets
-//! and are slower.
+//! each call, and a task for each stream. Fair shares among streams are off, because many small
+//! streams do not need them. It is the only peer that encrypts, because QUIC always does. Its
+//! packets have the size of a usual network: with 16 KiB, which the loopback interface takes, large
+//! messages lose packets and are slower.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::work;
 /// The name that the certificate is for.
 const HOST: &str = "localhost";
 
-/// Bytes that may be on their way.
+/// Bytes that may be in flight.
 const WINDOW: u32 = 16 << 20;
 
 /// Streams that a client may have open.
@@ -75,10 +75,10 @@ impl Peer for Quic {
     }
 }
 
-/// Answers every stream, until the client has gone.
+/// Answers every stream until the client closes the connection.
 async fn serve_connection(connection: Connection) {
     while let Ok((send, receive)) = connection.accept_bi().await {
-        // A stream that breaks is one call; its client sees it.
+        // A broken stream ends one call; its client reports the error.
         tokio::spawn(serve_stream(send, receive));
     }
 }
@@ -109,7 +109,7 @@ fn transport() -> Arc<TransportConfig> {
     Arc::new(transport)
 }
 
-/// The certificate as text: the client gets it with the address.
+/// The certificate as text. The client gets it with the address.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

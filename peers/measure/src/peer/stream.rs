@@ -1,7 +1,7 @@
-//! A byte stream, TCP or a UNIX socket, with a length before each message: what a program does
-//! without a library. Blocking system calls; one call writes all requests that are ready, one reads
-//! whatever has come. The client never waits to write while responses wait to be read, so that two
-//! full sockets cannot stop each other.
+//! A byte stream, TCP or a UNIX socket, with a length before each message: the usual program
+//! without a library. System calls block; one call writes all requests that are ready, one reads
+//! all bytes that have arrived. The client never waits to write while responses wait to be read, so
+//! that two full sockets cannot block each other.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -50,7 +50,7 @@ impl Peer for Tcp {
 
 impl Peer for Unix {
     fn serve(&self, ready: &mut dyn FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        // A name without a file, which goes with this process.
+        // A name without a file; the name ends with this process.
         let name = format!("dunlin-peers-{}", std::process::id());
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         ready(&name)?;
@@ -66,7 +66,7 @@ impl Peer for Unix {
     }
 }
 
-/// Bytes that have come and are not complete messages yet.
+/// Received bytes that are not complete messages yet.
 struct Input {
     bytes: Vec<u8>,
     begin: usize,
@@ -82,7 +82,7 @@ impl Input {
         }
     }
 
-    /// Where the next bytes go.
+    /// The place for the next bytes.
     fn room(&mut self) -> &mut [u8] {
         if self.begin == self.end {
             (self.begin, self.end) = (0, 0);
@@ -97,7 +97,7 @@ impl Input {
         self.end += count;
     }
 
-    /// The next message, if all of it has come.
+    /// The next message, if all of it has arrived.
     fn message(&mut self) -> anyhow::Result<Option<&[u8]>> {
         let Some((prefix, rest)) = self.bytes[self.begin..self.end].split_first_chunk() else {
             return Ok(None);
@@ -122,7 +122,7 @@ fn push<R>(output: &mut Vec<u8>, len: usize, write: impl FnOnce(&mut [u8]) -> R)
     write(&mut output[begin..])
 }
 
-/// A client that has enough goes while answers are on their way to it.
+/// A client that has enough closes its socket while answers are on their way to it.
 fn serve_client(stream: impl Read + Write) {
     if let Err(error) = answer_all(stream)
         && !error.is::<std::io::Error>()
@@ -131,7 +131,7 @@ fn serve_client(stream: impl Read + Write) {
     }
 }
 
-/// The server: until the client has gone.
+/// Answers until the client closes the connection.
 fn answer_all(mut stream: impl Read + Write) -> anyhow::Result<()> {
     let mut input = Input::new();
     let mut output = Vec::new();
@@ -183,7 +183,7 @@ fn call_over(stream: &impl AsFd, load: &mut Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds the next request, if there is one.
+/// Adds the next request, if `load` has one.
 fn issue(output: &mut Vec<u8>, load: &mut Load) {
     let len = output.len();
     let size = load.size();
@@ -192,7 +192,7 @@ fn issue(output: &mut Vec<u8>, load: &mut Load) {
     }
 }
 
-/// Writes what the socket takes.
+/// Writes as many bytes as the socket takes.
 fn give(stream: &impl AsFd, bytes: &[u8]) -> anyhow::Result<usize> {
     if bytes.is_empty() {
         return Ok(0);

@@ -21,7 +21,7 @@ pub(crate) struct Tarpc;
 /// The experiment's work as a service.
 #[tarpc::service]
 trait Echo {
-    /// A function of all words. Bytes go as they are, not one by one.
+    /// A function of all words. `ByteBuf` encodes the bytes as a block, not one by one.
     async fn answer(words: ByteBuf) -> ByteBuf;
 }
 

@@ -1,8 +1,8 @@
 //! UDP sockets and nothing else: a datagram for each request, one for its response, a system call
-//! for each of them. A message that does not fit into a datagram goes as several, which the
-//! receiver puts together. There are no acknowledgements; if no datagram comes for a while, the
-//! client sends all requests in flight again and counts them as lost. A socket must hold all large
-//! messages in flight, so there are few.
+//! for each of them. The sender splits a message that exceeds a datagram, and the receiver puts it
+//! together. There are no acknowledgements; if no datagram arrives for a while, the client sends
+//! all requests in flight again and counts them as lost. A socket must have room for all large
+//! messages in flight, so their number is small.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -18,11 +18,11 @@ use crate::work;
 /// Bytes of a message in one datagram, which has 65507 at most.
 const PART: usize = 32 << 10;
 
-/// Before each part: the slot of the call in the client, the number of the call, where the part
-/// begins, and the length of the message; four bytes each.
+/// The header of each part: the slot of the call in the client, the number of the call, the offset
+/// of the part, and the length of the message; four bytes each.
 const HEAD: usize = 16;
 
-/// Slots of a client at most.
+/// Most slots of a client.
 const SLOTS: usize = 1024;
 
 /// Silence after which the requests in flight count as lost.
@@ -69,15 +69,15 @@ impl Peer for Udp {
     }
 }
 
-/// Bytes for which a socket here has room. The kernel charges up to twice the size of a datagram.
+/// Bytes that a socket's buffer holds here. The kernel charges up to twice the size of a datagram.
 fn room() -> usize {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(roomy);
     let room = socket.and_then(|socket| Ok(socket_recv_buffer_size(socket)?));
-    // Without an answer only one is in flight.
+    // If the kernel does not answer, only one call is in flight.
     room.unwrap_or_default()
 }
 
-/// The header of each part.
+/// The fields of the header of each part.
 #[derive(Clone, Copy)]
 struct Head {
     slot: u32,
@@ -94,7 +94,7 @@ struct Slots(Vec<Slot>);
 struct Slot {
     call: u32,
     bytes: Vec<u8>,
-    /// How many of them have come.
+    /// Bytes of the message that have arrived.
     came: usize,
 }
 
@@ -135,7 +135,8 @@ impl Client {
             let Some((number, request)) = self.calls.get_mut(slot) else {
                 continue;
             };
-            // A request that was sent twice may be answered twice.
+            // A request that was sent twice may be answered twice, so this answer may be an old
+            // one.
             if head.call != low(*number) {
                 continue;
             }
@@ -148,7 +149,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends the request of a slot, once more if need be.
+    /// Sends the request of a slot, for the first time or again.
     fn send(&mut self, slot: usize) -> anyhow::Result<()> {
         let (number, request) = &self.calls[slot];
         let head = Head {
@@ -211,7 +212,7 @@ fn fill<'a>(frame: &'a mut [u8], (head, part): (Head, &[u8])) -> &'a [u8] {
     &frame[..HEAD + part.len()]
 }
 
-/// The part of a call's number that a datagram carries.
+/// The low bits of a call's number, which a datagram carries.
 fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).expect("it was cut")
 }

@@ -1,4 +1,4 @@
-//! Scenario files and what they mean.
+//! Scenario files and the scenarios that they describe.
 
 use super::hosts;
 

@@ -15,7 +15,7 @@ use crate::{Settings, table};
 /// Fields by the names of their rows, each with its `Debug` output.
 type Fields = BTreeMap<String, String>;
 
-/// Fields that are no options for an operator, with the reason.
+/// Fields that are not options for an operator, with the reason.
 const NO_OPTIONS: [&str; 2] = [
     // The index of the endpoint in its nexus, which only the program can choose.
     "builder.index",
@@ -23,7 +23,7 @@ const NO_OPTIONS: [&str; 2] = [
     "endpoint.mutant",
 ];
 
-/// The fields of structs whose names are not those of their rows.
+/// Fields whose names differ from those of their rows.
 const RENAMED: [(&str, &str); 10] = [
     ("builder.config.", "endpoint."),
     ("builder.idle", "endpoint.idle"),
@@ -60,7 +60,8 @@ fn fields(name: &str, value: &impl Debug) -> Fields {
         }
         let mut value = value.to_owned();
         if value.ends_with(['{', '(']) {
-            // A number with a name, or an `Option`: it ends where the field began.
+            // A struct with a name, or an `Option`, ends at the indentation at which the field
+            // began.
             let end = " ".repeat(depth * 4);
             for line in lines.by_ref() {
                 value += line.trim();
@@ -91,7 +92,7 @@ fn row_name(path: &str) -> String {
 fn told(settings: &Settings, nexus: &Nexus) -> Fields {
     let builder: EndpointBuilder<Auto> = settings.endpoint(nexus);
     let mut all = fields("builder", &builder);
-    // The nexus itself is no option of the endpoint.
+    // The nexus itself is not an option of the endpoint.
     all.retain(|name, _| !name.starts_with("builder.nexus"));
     all.extend(fields("nexus", &settings.nexus()));
     all.extend(fields("connect", &settings.connect_options()));

@@ -1,4 +1,4 @@
-//! `docs/configuration.md` lists what the table has. After a change of the table,
+//! `docs/configuration.md` lists every row of the table. After a change of the table,
 //! `DUNLIN_BLESS=1 cargo test -p dunlin-settings --lib` writes the list anew.
 
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use crate::{Settings, table};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
 
-/// The list stands behind this line, to the end of the page.
+/// The list follows this line, to the end of the page.
 const BEGIN: &str = "## Every option\n";
 
 /// All options as tables, one for each group.
