@@ -1,5 +1,5 @@
-//! A call as a future. It is issued when it is polled first, ends in exactly one way, and is
-//! cancelled by dropping it.
+//! A call as a future. The first poll issues it, it ends in exactly one way, and dropping it
+//! cancels it.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -25,22 +25,22 @@ const ROOM: usize = 4096;
 /// The place of a [`Call`] before it is issued.
 const NEW: u32 = u32::MAX;
 
-/// A call that has been made and perhaps issued. Awaiting it gives the response, or an error, and
-/// in both cases the msgbufs. Dropping it cancels the call.
+/// A call, issued by its first poll. Awaiting it gives the response or an error, and in both cases
+/// the msgbufs. Dropping it cancels the call.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
-    /// `None` once it is over.
+    /// `None` once the call is over.
     state: Option<Rc<State>>,
     session: Session,
-    /// A [`ReqType`] in 32 bits: it is read as 32 bits, and such a read stalls just after a
-    /// narrower write.
+    /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it: such a read stalls
+    /// just after a narrower write.
     req_type: u32,
     /// Its place in `Calls` once it is issued, or [`NEW`].
     slot: u32,
     room: usize,
-    /// As a span; [`Nanos::MAX`]: none.
+    /// The time from issue to deadline; [`Nanos::MAX`] is no deadline.
     deadline: Nanos,
-    /// Until it is issued.
+    /// Present until the call is issued.
     request: Option<MsgBuf>,
     response: Option<MsgBuf>,
 }
@@ -48,8 +48,8 @@ pub struct Call {
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
 #[repr(C)]
 pub struct Reply {
-    /// All are present until they are taken out together. As in `Calls`, the msgbufs are not
-    /// neighbours.
+    /// All fields are present until they are taken out together. As in `Calls`, the two msgbufs are
+    /// not neighbours.
     request: Option<MsgBuf>,
     state: Option<Rc<State>>,
     response: Option<MsgBuf>,
@@ -114,8 +114,9 @@ impl Call {
         Err(self.refused())
     }
 
-    /// Issues the call for a future that polls with `context`; without one, no future waits for its
-    /// end. False if it is refused: then the msgbufs are where they were.
+    /// Issues the call for a future that is polled with `context`; without a context, no future
+    /// waits for its end. Returns false if the endpoint refuses the call; the msgbufs are then back
+    /// in their fields.
     #[inline]
     fn issue(&mut self, context: Option<&Context<'_>>) -> bool {
         let state = self.state.take().expect(OVER);
@@ -124,8 +125,8 @@ impl Call {
         issued == Some(true)
     }
 
-    /// Not inlined, so that all places that call share one function, into which everything below it
-    /// is inlined.
+    /// Not inlined: all callers share this one function, and everything below it is inlined into
+    /// it.
     #[inline(never)]
     fn issue_on(&mut self, cx: &mut Cx<'_>, state: &State, context: Option<&Context<'_>>) -> bool {
         let response = match self.response.take() {
@@ -157,8 +158,8 @@ impl Call {
         }
     }
 
-    /// Why [`Self::issue`] has returned false. The reason is kept aside, because a result that
-    /// could hold an error would be moved in pieces even on success.
+    /// The failure after [`Self::issue`] has returned false. `State` keeps the reason, because a
+    /// result that could hold an error would be moved in pieces even on success.
     #[inline(always)]
     fn refused(&mut self) -> Failed {
         let state = self.state.take().expect(OVER);
@@ -176,14 +177,15 @@ impl Call {
         ReqType(self.req_type as u16)
     }
 
-    /// The future is dropped before its call has ended, or before it has seen the end.
+    /// Gives up a call whose future is dropped before the call has ended, or before the future has
+    /// seen the end.
     #[cold]
     #[inline(never)]
     fn cancel(state: &State, slot: u32) {
         let abandoned = state.calls.borrow_mut().abandon(slot);
         match abandoned {
             Abandoned::Running(id) => {
-                // If the endpoint is gone, so is the call.
+                // If the endpoint is gone, so is the call, and there is nothing to cancel.
                 state.with(|cx| cx.cancel(id));
             }
             Abandoned::Ended(bufs) => {

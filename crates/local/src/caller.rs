@@ -1,5 +1,5 @@
-//! A future's way to its endpoint: [`Caller`]. It is a handle of a few bytes, to be cloned into
-//! whatever needs it on this thread.
+//! How a future reaches its endpoint: [`Caller`], a handle of a few bytes, which any code of this
+//! thread may clone.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -27,16 +27,16 @@ impl Caller {
         Self { state }
     }
 
-    /// Calls: awaiting it gives the response or an error, and the msgbufs. Dropping it cancels.
+    /// Makes a call: awaiting it gives the response or an error, and the msgbufs. Dropping it
+    /// cancels the call.
     #[inline]
     pub fn call(&self, session: Session, req_type: ReqType, request: MsgBuf) -> Call {
         Call::new(Rc::clone(&self.state), session, req_type, request)
     }
 
-    /// Calls without waiting for the result, which is dropped.
+    /// Makes a call and drops its result.
     ///
-    /// # Errors
-    /// If the call is refused; with the request.
+    /// # Errors If the endpoint refuses the call; the error holds the request.
     pub fn notify(
         &self,
         session: Session,
@@ -75,7 +75,7 @@ impl Caller {
         self.state.with(|cx| cx.recycle(bufs));
     }
 
-    /// The time now, on the endpoint's clock; for futures that are polled together, the same.
+    /// The time now, on the endpoint's clock. Futures that are polled together read the same time.
     pub fn now(&self) -> Nanos {
         self.state.with(|cx| cx.now()).unwrap_or(Nanos::MAX)
     }
@@ -85,12 +85,13 @@ impl Caller {
         self.sleep_until(self.now() + span.into())
     }
 
-    /// Waits until this time of the clock that [`Self::now`] reads.
+    /// Waits until the clock that [`Self::now`] reads shows this time.
     pub fn sleep_until(&self, at: Nanos) -> Sleep {
         Sleep::new(Rc::clone(&self.state), at)
     }
 
-    /// Runs another future beside this one. It takes an allocation; its end is not reported.
+    /// Runs another future concurrently with this one. That takes an allocation; the end of the
+    /// future is not reported.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         let state = &self.state;
         state.spawned.borrow_mut().push(Box::pin(future));
@@ -120,8 +121,8 @@ impl Caller {
         .await
     }
 
-    /// Ends a session. Its calls end with an error; the other side gets an event. False if it had
-    /// ended.
+    /// Ends a session. Its calls end with an error; the other side gets an event. Returns false if
+    /// the session had already ended.
     pub fn disconnect(&self, session: Session) -> bool {
         self.state
             .with(|cx| cx.disconnect(session))

@@ -25,7 +25,7 @@ struct Issued {
     /// Present once the call is `Answered` or `Failed`.
     request: Option<MsgBuf>,
     stage: Stage,
-    /// While the call is `Waiting`: the future to wake at its end.
+    /// The future to wake at the end of the call, while the call is `Waiting`.
     future: WakeBy,
     /// Present when `request` is.
     response: Option<MsgBuf>,
@@ -56,7 +56,7 @@ impl Stage {
 }
 
 impl Issued {
-    /// Takes a reference and is not inlined, so that a successful result is not moved.
+    /// Takes the error by reference and is not inlined, so that a successful result is not moved.
     #[cold]
     #[inline(never)]
     const fn fail(&mut self, error: &RpcError) {
@@ -80,7 +80,7 @@ impl Calls {
         self.issued.iter().filter(goes_on).count()
     }
 
-    /// A place for a call that is about to be issued.
+    /// Returns a place for a call that is about to be issued.
     #[inline]
     pub(super) fn reserve(&mut self) -> u32 {
         match self.free.pop() {
@@ -89,13 +89,14 @@ impl Calls {
         }
     }
 
-    /// A reserved place is not needed: the call was refused.
+    /// Takes back a reserved place whose call was refused.
     #[inline]
     pub(super) fn give_back(&mut self, slot: u32) {
         self.free.push(slot);
     }
 
-    /// The call in a reserved place was issued; without a context, no future waits for its end.
+    /// Records that the call in a reserved place was issued; without a context, no future waits for
+    /// its end.
     #[inline]
     pub(super) fn begin(
         &mut self,
@@ -127,7 +128,7 @@ impl Calls {
         slot
     }
 
-    /// A call has ended; returns the future to wake for it.
+    /// Records that a call has ended; returns the future to wake for it.
     #[inline]
     pub(super) fn end(&mut self, done: Done, cx: &mut Cx<'_>) -> WakeBy {
         let call = usize::try_from(done.tag.0).ok();
@@ -155,7 +156,7 @@ impl Calls {
         cx.recycle([done.request, done.response]);
     }
 
-    /// Frees the place of a call that has ended.
+    /// Frees the place of a call that has ended, and returns its msgbufs.
     #[inline]
     pub(super) fn take(&mut self, slot: u32) -> (Option<MsgBuf>, Option<MsgBuf>) {
         self.free.push(slot);
@@ -164,7 +165,7 @@ impl Calls {
         (call.request.take(), call.response.take())
     }
 
-    /// The future of a call is dropped.
+    /// Gives up a call whose future is dropped.
     pub(super) fn abandon(&mut self, slot: u32) -> Abandoned {
         let call = &mut self.issued[slot as usize];
         if let Stage::Waiting(id) = call.stage {
@@ -177,7 +178,7 @@ impl Calls {
     }
 }
 
-/// Fills an empty place. Saying that it is empty spares looking whether something must be dropped.
+/// Fills an empty place. The compiler then knows that there is no old value to drop.
 #[inline]
 fn put(place: &mut Option<MsgBuf>, buf: MsgBuf) {
     debug_assert!(place.is_none(), "a call that waits has no msgbufs here");

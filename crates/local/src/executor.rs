@@ -1,14 +1,14 @@
-//! All futures of a `Local`, and how one is polled: with the endpoint lent to it, under a task
-//! whose number it notes where it waits, and with its panics caught.
+//! All futures of a `Local`, and how the executor polls one: it lends the endpoint to the future,
+//! notes its task's number, which the future leaves where it waits, and catches its panics.
 //!
-//! Nanosecond budget of a call or a request beside what the poll API takes for it, at 2.1 GHz:
+//! Budget of a call or a request, in nanoseconds at 2.1 GHz, on top of what the poll API takes:
 //!
 //! | step | ns |
 //! |---|---|
-//! | find the task, lend the endpoint, call through the table of the future | 10 |
+//! | find the task, lend the endpoint, call through the future's vtable | 10 |
 //! | the future's own state: msgbufs into it and out of it | 15 |
 //! | request: its copy, its place | 15 |
-//! | call: its entry in `Calls`, there and back | 10 |
+//! | call: its entry in `Calls`, in and out | 10 |
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -23,20 +23,20 @@ use crate::spawn::Handlers;
 use crate::state::State;
 use crate::task::{MAIN, Origin, Spawned, Task, TaskTable};
 
-/// See the file.
+/// The futures of a `Local`, in their tasks.
 #[derive(Default)]
 pub(super) struct Executor {
     served: Vec<Served>,
-    /// Index in `served`, by request type.
+    /// Indices into `served`, by request type.
     by_type: Vec<u32>,
     tasks: TaskTable,
-    /// Tasks for spawned futures that have none.
+    /// Tasks for spawned futures that have no future now.
     vacant: Vec<u32>,
-    /// Kept between rounds for its memory.
+    /// Kept between rounds so that its memory is reused.
     queue: Vec<u32>,
 }
 
-/// The handlers of a type, and the tasks of their places.
+/// The handlers of a request type, and the tasks of their places.
 struct Served {
     handlers: Box<dyn Handlers>,
     tasks: Vec<u32>,
@@ -69,7 +69,8 @@ impl Executor {
         self.by_type[index] = place;
     }
 
-    /// Makes the future of a request, and polls it. While the `Local` goes away, nothing is served.
+    /// Makes the future of a request, and polls it. While the `Local` is being dropped, it serves
+    /// no requests.
     #[inline]
     pub(super) fn begin(
         &mut self,
@@ -149,13 +150,14 @@ impl Executor {
         match polled {
             Some(Poll::Pending) => {}
             Some(Poll::Ready(())) => self.vacate(task),
-            // The future is dropped with all that it holds, such as a request without an answer.
+            // Dropping the future drops all that it holds, such as a request without an answer.
             None => self.remove(task, state, cx),
         }
     }
 
-    /// Drops the future of a handler whose client does not wait any more, and with it what it calls
-    /// and holds. A future that was made for another request since then stays.
+    /// Drops the future of a handler whose client does not wait any more, and so the calls and
+    /// requests that the future holds. If the task has a future for a newer request by now, that
+    /// one stays.
     pub(super) fn give_up(&mut self, ticket: Ticket, state: &State, cx: &mut Cx<'_>) {
         if let Some(task) = self.tasks.of(ticket) {
             self.remove(task, state, cx);
@@ -181,7 +183,7 @@ impl Executor {
         }
     }
 
-    /// The future of a task is gone.
+    /// Notes that the future of a task is gone.
     #[inline]
     fn vacate(&mut self, task: u32) {
         match self.tasks.at(task).place {
@@ -191,7 +193,7 @@ impl Executor {
         }
     }
 
-    /// Polls the tasks that were woken. True if the task of `block_on` is one of them.
+    /// Polls the tasks that were woken. Returns true if the task of `block_on` is one of them.
     pub(super) fn poll_ready(&mut self, state: &State, cx: &mut Cx<'_>) -> bool {
         let mut queue = std::mem::take(&mut self.queue);
         {
@@ -214,7 +216,7 @@ impl Executor {
         is_main_ready
     }
 
-    /// Polls the future of `block_on`, whose panics go to the caller of that.
+    /// Polls the future of `block_on`. Its panics go to the caller of `block_on`.
     pub(super) fn poll_main(
         &mut self,
         state: &State,
@@ -228,7 +230,7 @@ impl Executor {
     }
 }
 
-/// Polls, or drops, a future of a task. `None`: it has panicked, which is counted.
+/// Polls, or drops, a task's future. Returns `None` if the future panicked; the panic is counted.
 #[inline]
 fn guarded<R>(
     state: &State,
@@ -248,7 +250,7 @@ fn guarded<R>(
     caught.ok()
 }
 
-/// Polls a spawned future; ready: it is dropped.
+/// Polls a spawned future, and drops it when it is ready.
 #[inline]
 fn poll_spawned(future: &mut Option<Spawned>, context: &mut Context<'_>) -> Poll<()> {
     let Some(running) = future else {

@@ -5,18 +5,18 @@ use dunlin_service::Error;
 
 /// A call that failed, with its msgbufs.
 ///
-/// In memory it begins as a [`Reply`](crate::Reply) does and ends with the error, so that a result
-/// of both moves in whole words.
+/// Its memory begins like that of a [`Reply`](crate::Reply) and ends with the error, so that a
+/// `Result` of the two moves in whole words.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Failed {
     /// The request, unchanged.
     pub request: MsgBuf,
-    /// Where a reply has its endpoint.
+    /// Takes the place that the endpoint's pointer has in a `Reply`.
     pub(super) unused: usize,
     /// The buffer for the response, if there was one.
     pub response: Option<MsgBuf>,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 

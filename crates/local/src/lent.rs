@@ -2,10 +2,10 @@
 //! face.
 //!
 //! A poll has no parameter for a [`Cx`], so the executor leaves a pointer to it here for as long as
-//! the poll lasts. A user takes it out meanwhile, so that there is one at a time.
+//! the poll lasts. A user of the pointer takes it out meanwhile, so only one user has it at a time.
 //!
-//! Invariant: the pointer is here only within [`Lent::lend`], which has its `Cx` borrowed and does
-//! not use it before the pointer is gone again.
+//! Invariant: the pointer is here only during [`Lent::lend`], which borrows its `Cx` and does not
+//! use it before the pointer is gone again.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -16,14 +16,14 @@ use dunlin_core::Cx;
 #[derive(Default)]
 pub(super) struct Lent(Cell<Option<NonNull<Cx<'static>>>>);
 
-/// The pointer that was taken out of the place; dropping this puts it back, also if a poll panics.
+/// The pointer, taken out of its place. Dropping this puts the pointer back, even if a poll panics.
 struct PutBack<'a> {
     place: &'a Lent,
     content: Option<NonNull<Cx<'static>>>,
 }
 
 impl Lent {
-    /// Runs `run`, within which [`Self::with`] has this `cx`.
+    /// Runs `run`, during which [`Self::with`] finds this `cx`.
     #[inline]
     pub(super) fn lend<R>(&self, cx: &mut Cx<'_>, run: impl FnOnce() -> R) -> R {
         debug_assert!(
@@ -40,13 +40,14 @@ impl Lent {
         result
     }
 
-    /// Whether [`Self::with`] would run something.
+    /// Whether [`Self::with`] would run its argument.
     #[inline]
     pub(super) fn is_there(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Calls `run` with the lent `Cx`. `None`: none is lent, or it is in use further up the stack.
+    /// Calls `run` with the lent `Cx`. Returns `None` if no `Cx` is lent, or if it is in use
+    /// further up the stack.
     #[inline]
     pub(super) fn with<R>(&self, run: impl FnOnce(&mut Cx<'_>) -> R) -> Option<R> {
         let mut pointer = self.0.take()?;

@@ -30,12 +30,12 @@
 //! # }
 //! ```
 //!
-//! One turn is an iteration of the endpoint, whose handlers and continuations poll the future that
-//! waits for their event, with the endpoint lent to it (`tasks.rs`). Then, with the endpoint at
-//! rest, the tasks that other events woke are polled (`executor.rs`); their calls leave with the
-//! next iteration.
+//! One turn is an iteration of the endpoint. For each event, the endpoint calls a handler or
+//! continuation, which polls the future that waits for the event and lends the endpoint to it
+//! (`tasks.rs`). After the iteration, the tasks that other events woke are polled (`executor.rs`);
+//! their calls leave with the next iteration.
 
-// But for `lent.rs`.
+// `lent.rs` alone is excepted.
 #![deny(unsafe_code)]
 
 mod call;

@@ -21,7 +21,7 @@ use crate::state::{Port, State};
 use crate::task::MAIN;
 use crate::tasks::{self, Tasks};
 
-/// Iterations for which a `Local` that is dropped waits for its calls to end.
+/// Iterations for which a `Local` that is being dropped waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
 
 /// An endpoint until its `Local` is dropped.
@@ -69,13 +69,13 @@ impl<T: Open> Local<T> {
         Caller::new(Rc::clone(&self.state))
     }
 
-    /// Registers an asynchronous handler: called for each request of this type, its future runs
-    /// until it ends. If that is with an error, or the request is dropped, or the handler panics,
-    /// the client gets an error.
+    /// Registers an asynchronous handler. It is called for each request of this type, and its
+    /// future runs until it ends. If the future ends with an error or drops the request, or if the
+    /// handler panics, the client gets an error.
     ///
-    /// If the client cancels the request, or its deadline passes, or its session closes, the future
-    /// is dropped where it waits, and with it the calls that it waits for. A task that must run to
-    /// its end is spawned ([`Caller::spawn`]).
+    /// If the client cancels the request, its deadline passes or its session closes, the future is
+    /// dropped where it waits, together with the calls that it waits for. Spawn a task that must
+    /// run to its end ([`Caller::spawn`]).
     pub fn serve<H, F>(&mut self, req_type: ReqType, handler: H)
     where
         H: FnMut(OwnedRequest, Caller) -> F + 'static,
@@ -88,8 +88,8 @@ impl<T: Open> Local<T> {
         });
     }
 
-    /// Serves a typed service: all its methods, each request as a future. `KvServer(service)` of
-    /// the attribute `service` is one.
+    /// Serves a typed service: all its methods, each request as a future. `KvServer(service)`,
+    /// which the attribute `service` makes, is such a service.
     pub fn serve_typed<S: AsyncService<OwnedRequest>>(&mut self, service: S) {
         let service = Rc::new(service);
         for number in S::METHODS {
@@ -102,7 +102,7 @@ impl<T: Open> Local<T> {
         }
     }
 
-    /// Runs a future until it ends, and with it everything that was spawned and is served. While
+    /// Runs a future until it ends, and meanwhile all spawned futures and all handlers. While
     /// nothing happens, the thread blocks as the endpoint's `Idle` says.
     pub fn block_on<F: Future>(&mut self, begin: impl FnOnce(Caller) -> F) -> F::Output {
         let mut main = pin!(begin(self.caller()));
@@ -120,15 +120,15 @@ impl<T: Open> Local<T> {
         }
     }
 
-    /// One round, which does not block: for a thread that has its own loop. True if it did
-    /// something.
+    /// Runs one round, without blocking: for a thread that has its own loop. Returns true if the
+    /// round did something.
     pub fn turn(&mut self) -> bool {
         self.round(Nanos::ZERO, |_| {})
     }
 
-    /// Prepares a wait of the caller: until the descriptor is readable, until `driver` is woken, or
-    /// for the span that this returns, whichever ends first. `None`: there is something to do
-    /// already. After the wait, call [`Self::unpark`].
+    /// Prepares a wait of the caller. The caller waits until the descriptor is readable, until
+    /// `driver` is woken, or for the span that this returns, whichever comes first. `None` means
+    /// that there is something to do already. After the wait, call [`Self::unpark`].
     pub fn park(&mut self, driver: &Waker) -> Option<Duration> {
         if !self.state.is_idle() {
             return None;
@@ -140,7 +140,7 @@ impl<T: Open> Local<T> {
     /// A descriptor that becomes readable when something comes for a parked endpoint.
     ///
     /// # Errors
-    /// If the process has as many descriptors as it may.
+    /// If the process has no descriptor left.
     pub fn descriptor(&self) -> io::Result<OwnedFd> {
         self.endpoint(|endpoint| endpoint.as_fd().try_clone_to_owned())
     }
@@ -171,28 +171,29 @@ impl<T: Open> Local<T> {
         self.endpoint(|endpoint| endpoint.connect_with(address, options))
     }
 
-    /// Counts so far.
+    /// The endpoint's counters.
     pub fn counters(&self) -> Counters {
         self.endpoint(|endpoint| *endpoint.counters())
     }
 
-    /// The endpoint itself, for what a `Local` has no function for: counters of the transport,
-    /// options of a session. Its functions (`on_completion` and so on) belong to the `Local`.
+    /// Shows the endpoint itself to `look`, for what a `Local` has no function for: counters of the
+    /// transport, options of a session. `on_completion` and its other functions for events belong
+    /// to the `Local`.
     pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
         self.endpoint(look)
     }
 
-    /// Futures of handlers and spawned ones that ended with a panic.
+    /// The number of futures, of handlers or spawned, that ended with a panic.
     pub fn panics(&self) -> u64 {
         self.state.panics.get()
     }
 
-    /// Bytes of msgbufs that are in use, and how many there are.
+    /// The bytes of msgbufs in use, and the number of msgbufs.
     pub fn pool_use(&self) -> (usize, usize) {
         self.endpoint(|endpoint| endpoint.pool_use())
     }
 
-    /// Timers that are kept, those of dropped futures included.
+    /// The number of timers that are kept, including those of dropped futures.
     pub fn timers(&self) -> usize {
         self.state.timers.borrow().len()
     }
@@ -207,7 +208,7 @@ impl<T: Open> Local<T> {
         run(endpoint.as_mut().expect("the endpoint stays until the end"))
     }
 
-    /// See the file. `main` polls the future of `block_on`.
+    /// Runs one round; `main` polls the future of `block_on`.
     fn round(&mut self, limit: Nanos, main: impl FnOnce(&mut Context<'_>)) -> bool {
         let progress = self.endpoint(|endpoint| {
             endpoint.iterate(|tasks| match tasks.state.is_idle() {
@@ -226,8 +227,8 @@ impl<T: Open> Local<T> {
         true
     }
 
-    /// Drops all futures that this has; their requests are answered with an error, their calls
-    /// cancelled.
+    /// Drops all futures of this `Local`. Their requests are answered with an error, and their
+    /// calls are cancelled.
     fn drop_futures(&mut self) {
         let spawned = self.state.spawned.take();
         self.endpoint(|endpoint| {
@@ -254,7 +255,8 @@ impl<T: Open> Drop for Local<T> {
                 break;
             }
         }
-        // Timers and sessions never end now, so the futures that wait for one must look.
+        // Timers will not fire and sessions will not end now, so the futures that wait for one must
+        // look.
         self.state.wake_all();
         let endpoint = self.hub.0.borrow_mut().take();
         self.state.wake_others();

@@ -1,5 +1,5 @@
-//! Which tasks are to be polled: a queue for this thread, without atomics, and one behind a lock
-//! for wakers, which may be anywhere.
+//! The tasks to poll next: a queue of this thread, without atomics, and a queue under a lock for
+//! wakers, which may be on any thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct Remote {
 #[derive(Debug)]
 pub(super) struct TaskWaker {
     task: u32,
-    /// It waits in `Remote::queue`.
+    /// True while the task waits in `Remote::queue`.
     queued: AtomicBool,
     remote: Arc<Remote>,
 }
@@ -45,14 +45,14 @@ impl Ready {
         }
     }
 
-    /// Takes the tasks that are ready now in exchange for an empty queue: a task that is woken
-    /// during a poll waits for the next round, so the network is not starved.
+    /// Takes the tasks that are ready now, and leaves the empty `queue` in exchange. A task that is
+    /// woken during a poll waits for the next round, so futures do not starve the network.
     pub(super) fn take(&mut self, queue: &mut Vec<u32>) {
         debug_assert!(queue.is_empty());
         std::mem::swap(&mut self.queue, queue);
     }
 
-    /// The task is about to be polled: from here on it can be queued again.
+    /// Notes that the task is about to be polled: from here on it can be queued again.
     pub(super) fn forget(&mut self, task: u32) {
         self.queued[task as usize] = false;
     }
@@ -69,12 +69,12 @@ impl Remote {
         let _ = self.doorbell.set(waker);
     }
 
-    /// Moves what is here to the thread's own queue.
+    /// Moves the tasks that are here to the thread's own queue.
     pub(super) fn drain(&self, wakers: &[Arc<TaskWaker>], ready: &mut Ready) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         self.any.store(false, Ordering::Relaxed);
         for task in queue.drain(..) {
-            // Acquires what was done before the waking.
+            // Acquires the writes that the waking thread made before it woke the task.
             wakers[task as usize].queued.swap(false, Ordering::AcqRel);
             ready.push(task);
         }
@@ -105,7 +105,7 @@ impl Wake for TaskWaker {
         queue.push(self.task);
         remote.any.store(true, Ordering::Relaxed);
         drop(queue);
-        // Last: the thread that it wakes looks at `any`.
+        // Last, because the thread that it wakes looks at `any`.
         if let Some(doorbell) = remote.doorbell.get() {
             doorbell.wake_by_ref();
         }

@@ -1,4 +1,4 @@
-//! A request as an asynchronous handler has it: with a copy of its bytes, for as long as it likes.
+//! A request as an asynchronous handler gets it: with its own copy of the bytes, which it may keep.
 
 use std::rc::Rc;
 
@@ -11,8 +11,8 @@ use crate::state::State;
 
 const HERE: &str = "only what consumes a request takes its endpoint";
 
-/// A request that belongs to its handler. It is answered once; dropped without an answer, it
-/// answers [`ErrorCode::HANDLER_FAILED`].
+/// A request that its handler owns. It is answered once; if it is dropped without an answer, the
+/// client gets [`ErrorCode::HANDLER_FAILED`].
 #[must_use = "dropping it answers the client with an error"]
 pub struct OwnedRequest {
     /// This and the next two fields are present until the request is answered.
@@ -56,7 +56,7 @@ impl OwnedRequest {
         self.session
     }
 
-    /// A msgbuf with a copy of the request's bytes, to pass them on.
+    /// Copies the request's bytes into a msgbuf, to pass them on.
     ///
     /// # Errors
     /// If there is no memory.
@@ -65,7 +65,7 @@ impl OwnedRequest {
         Ok(copied.ok_or(Error::Unavailable)??)
     }
 
-    /// Takes the msgbuf with the request's bytes, to pass them on without a copy. From here on the
+    /// Takes the msgbuf with the request's bytes, to pass them on without a copy. After that the
     /// request has no bytes.
     ///
     /// # Errors
@@ -74,8 +74,8 @@ impl OwnedRequest {
         self.body.take().ok_or(Error::Unavailable)
     }
 
-    /// Whether the client has cancelled the request, or its session has closed: an answer is
-    /// dropped.
+    /// Whether the client has cancelled the request, or its session has closed. An answer would
+    /// then be dropped.
     pub fn is_cancelled(&self) -> bool {
         let asked = self
             .state()
@@ -110,7 +110,7 @@ impl OwnedRequest {
             if let Some(ticket) = *ticket {
                 cx.reply(ticket, len, write);
             }
-            // Not before: if `write` panics, dropping this answers.
+            // Only now: if `write` panics, dropping this request must still answer it.
             *ticket = None;
             if let Some(body) = body.take() {
                 cx.recycle([body]);
@@ -145,7 +145,7 @@ impl OwnedRequest {
         self.state.as_deref().expect(HERE)
     }
 
-    /// Answers with an error, if it was not answered, and gives the msgbuf back.
+    /// Answers with an error, if there was no answer yet, and gives the msgbuf back.
     #[cold]
     fn abandon(&mut self) {
         let (ticket, body) = (self.ticket.take(), self.body.take());
@@ -156,7 +156,7 @@ impl OwnedRequest {
             }
         });
         if let (None, Some(ticket)) = (told, ticket) {
-            // An operation of the endpoint is under way: the request is given back after it.
+            // An operation of the endpoint is under way; the request is given back after it.
             self.state().abandoned.borrow_mut().push(ticket);
         }
     }

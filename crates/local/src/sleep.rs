@@ -1,4 +1,4 @@
-//! A timer as a future. Its time stands in `timers.rs`.
+//! A timer as a future. `timers.rs` keeps its time.
 
 use std::pin::Pin;
 use std::rc::Rc;

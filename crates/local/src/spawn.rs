@@ -1,5 +1,5 @@
-//! Where the futures of handlers live: in a slab for each type that is served, whose places are
-//! used again, so that a request allocates nothing.
+//! The futures of handlers. Each request type has a slab for them, and its places are reused, so
+//! that a request allocates nothing.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,10 +9,10 @@ use dunlin_service::Error;
 use crate::caller::Caller;
 use crate::request::OwnedRequest;
 
-/// The futures of the handlers of one type. A place that is empty is never ready.
+/// The futures of the handlers of one type. Polling an empty place is never ready.
 pub(super) trait Handlers {
-    /// Makes the future of a request and polls it for the first time. The place is empty, and one
-    /// of those there are or the next.
+    /// Makes the future of a request and polls it for the first time. The place is empty: an
+    /// existing one, or the one after the last.
     fn begin(
         &mut self,
         slot: usize,
@@ -21,10 +21,10 @@ pub(super) trait Handlers {
         context: &mut Context<'_>,
     ) -> Poll<()>;
 
-    /// Polls the future in this place; ready: the place is empty from here on.
+    /// Polls the future in this place. If it is ready, the place is empty from here on.
     fn poll(&mut self, slot: usize, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Drops what is in this place. False if nothing is.
+    /// Drops the future in this place. Returns false if the place is empty.
     fn remove(&mut self, slot: usize) -> bool;
 }
 

@@ -1,5 +1,5 @@
 //! State that futures and their executor share, on one thread: calls that wait for their end,
-//! timers, tasks to poll, and the way to the endpoint. No code of the user runs while one of these
+//! timers, tasks to poll, and access to the endpoint. No code of the user runs while one of these
 //! cells is borrowed.
 //!
 //! While a future is polled, the endpoint is lent to it (`lent.rs`), which costs one write of a
@@ -24,8 +24,8 @@ use crate::wake::{Current, WakeBy};
 
 /// An endpoint that is at rest.
 pub(super) trait Port {
-    /// Runs `run` with the endpoint, after a new look at the clock. False if the endpoint is gone,
-    /// or in use up the stack.
+    /// Calls `run` with the endpoint, after reading the clock anew. Returns false if the endpoint
+    /// is gone, or in use further up the stack.
     fn with(&self, run: &mut dyn FnMut(&mut Cx<'_>)) -> bool;
 }
 
@@ -34,17 +34,18 @@ pub(super) trait Port {
 pub(super) struct State {
     /// The endpoint, while futures are polled.
     pub(super) lent: Lent,
-    /// The way to the endpoint at other times.
+    /// Access to the endpoint at other times.
     pub(super) port: OnceCell<Weak<dyn Port>>,
     pub(super) calls: RefCell<Calls>,
     pub(super) timers: RefCell<Timers>,
     pub(super) ready: RefCell<Ready>,
     pub(super) remote: Arc<Remote>,
-    /// Requests that were dropped while the endpoint was in use.
+    /// Tickets of requests that were dropped while the endpoint was in use.
     pub(super) abandoned: RefCell<Vec<Ticket>>,
     /// Futures that were spawned, which the executor has not taken over yet.
     pub(super) spawned: RefCell<Vec<Spawned>>,
-    /// Wakers of other executors: they run foreign code, so they wait until the iteration ends.
+    /// Wakers of other executors. They run foreign code, so they are called only after the
+    /// iteration.
     others: RefCell<Vec<Waker>>,
     /// Futures that wait for a session to open or close.
     sessions: RefCell<Vec<WakeBy>>,
@@ -52,9 +53,9 @@ pub(super) struct State {
     pub(super) current: Current,
     /// The reason why the last call was refused.
     pub(super) refused: Cell<Option<Error>>,
-    /// The waiting task that runs this face, if a foreign executor does.
+    /// The waker of the task that runs this face on a foreign executor, while that task waits.
     pub(super) driver: RefCell<Option<Waker>>,
-    /// Futures that panicked.
+    /// The number of futures that panicked.
     pub(super) panics: Cell<u64>,
 }
 
@@ -89,14 +90,14 @@ impl State {
             && !self.remote.any()
     }
 
-    /// Keeps the reason of a call that is refused, for its future. Returns false.
+    /// Keeps the reason why a call was refused, for its future. Returns false.
     #[cold]
     pub(super) fn refuse(&self, error: Error) -> bool {
         self.refused.set(Some(error));
         false
     }
 
-    /// Has a task that waits for one of our events polled soon.
+    /// Has the task that waits for one of our events polled soon.
     #[inline]
     pub(super) fn wake(&self, future: WakeBy) {
         match future {
@@ -106,7 +107,7 @@ impl State {
         }
     }
 
-    /// Wakes the futures whose wakers are not ours.
+    /// Wakes the futures of other executors.
     pub(super) fn wake_others(&self) {
         loop {
             let waker = self.others.borrow_mut().pop();
@@ -123,7 +124,7 @@ impl State {
         }
     }
 
-    /// Wakes the futures that wait for a timer or a session, because the endpoint goes away.
+    /// Wakes the futures that wait for a timer or a session, because the endpoint is going away.
     pub(super) fn wake_all(&self) {
         while let Some(future) = self.timers.borrow_mut().pop_due(Nanos::MAX) {
             self.wake(future);
@@ -131,8 +132,8 @@ impl State {
         self.wake_for_sessions();
     }
 
-    /// Wakes all futures that wait for sessions, because one has opened or closed; each checks
-    /// whether it is its own.
+    /// Wakes all futures that wait for sessions, because a session has opened or closed; each
+    /// future checks whether it waits for that one.
     pub(super) fn wake_for_sessions(&self) {
         for future in self.sessions.borrow_mut().drain(..) {
             self.wake(future);

@@ -1,5 +1,5 @@
-//! The tasks of a `Local`: places for futures that are polled, each with its waker for ever, and
-//! which request a handler's future was made for.
+//! The tasks of a `Local`: places for futures. Each keeps its waker for ever, and the ticket of the
+//! request for which a handler's future was made.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ pub(super) type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 /// The task that `block_on` runs.
 pub(super) const MAIN: u32 = 0;
 
-/// See the file.
+/// A place for a future.
 pub(super) struct Task {
     pub(super) waker: Waker,
     pub(super) place: Origin,
-    /// The request that its future was made for, if that outlived the first poll.
+    /// The request for which the future was made, if the first poll did not end that request.
     ticket: Option<Ticket>,
 }
 
-/// Where the future of a task is.
+/// Where a task's future is stored.
 pub(super) enum Origin {
-    /// With `block_on`.
+    /// In `block_on`.
     Main,
     Handler {
         served: usize,
@@ -34,7 +34,7 @@ pub(super) enum Origin {
     Spawned(Option<Spawned>),
 }
 
-/// All tasks, by number. None ever goes.
+/// All tasks, by number. Tasks are never removed.
 #[derive(Default)]
 pub(super) struct TaskTable {
     tasks: Vec<Task>,
@@ -74,7 +74,7 @@ impl TaskTable {
         &self.wakers
     }
 
-    /// Notes which task goes on with a request.
+    /// Notes which task continues a request.
     #[inline]
     pub(super) fn assign(&mut self, ticket: Ticket, task: u32) {
         let index = ticket.index();
@@ -85,7 +85,7 @@ impl TaskTable {
         self.tasks[task as usize].ticket = Some(ticket);
     }
 
-    /// The task whose future was made for this request. `None`: it has another one now.
+    /// The task whose future was made for this request; `None` if that task has another future now.
     pub(super) fn of(&self, ticket: Ticket) -> Option<u32> {
         let task = *self.by_ticket.get(ticket.index())?;
         (self.tasks[task as usize].ticket == Some(ticket)).then_some(task)

@@ -22,14 +22,13 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Polls tasks that were woken otherwise than by packets; `main` polls the future of
-    /// `block_on`.
+    /// Polls tasks that something other than a packet woke; `main` polls the future of `block_on`.
     pub(super) fn poll_ready(&mut self, cx: &mut Cx<'_>, main: impl FnOnce(&mut Context<'_>)) {
         let Self { state, executor } = self;
         for ticket in state.abandoned.borrow_mut().drain(..) {
             cx.abandon(ticket);
         }
-        // Tasks that these spawn wait for the next round.
+        // Tasks that these futures spawn wait for the next round.
         for future in state.spawned.take() {
             executor.adopt(future, state, cx);
         }
@@ -39,8 +38,8 @@ impl Tasks {
     }
 }
 
-/// The handler of all types that are served: makes the request's future, and polls it. A
-/// request that the first poll answers keeps no ticket, like one of a dispatch handler.
+/// The handler of all types that are served: makes the request's future, and polls it. A request
+/// that is answered during the first poll keeps no ticket, as with a dispatch handler.
 pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
     let Ok(body) = cx.copy(request.data()) else {
@@ -52,12 +51,12 @@ pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_
     request.keep(cx);
 }
 
-/// The client gave this request up: its handler's future is dropped.
+/// Drops the handler's future of a request that the client has given up.
 pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
     tasks.executor.give_up(ticket, &tasks.state, cx);
 }
 
-/// The continuation: passes the call that has ended to its future.
+/// The continuation: passes a call that has ended to the call's future.
 pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
     let future = state.calls.borrow_mut().end(done, cx);

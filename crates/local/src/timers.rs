@@ -1,5 +1,5 @@
-//! The times that futures wait for. A heap of them, because dropped ones must not pile up; one
-//! timer of the endpoint wakes for the earliest.
+//! The times that futures wait for, in a heap, because entries of dropped timers must not pile up.
+//! One timer of the endpoint wakes for the earliest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,17 +9,17 @@ use dunlin_core::{Cx, Nanos, TimerToken};
 
 use crate::wake::{Current, WakeBy};
 
-/// Dropped timers that may lie in the heap before it is swept, besides as many as are live.
+/// Stale entries that the heap may hold, beyond the number of live timers, before it is swept.
 const SWEEP: usize = 64;
 
 /// All timers of a `Local`.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    /// Times with the place and the generation of their waiter.
+    /// Times, each with the place and the generation of its waiter.
     heap: BinaryHeap<Reverse<(Nanos, usize, u32)>>,
     waiters: Vec<Waiter>,
     free: Vec<usize>,
-    /// When the endpoint's timers fire that were set for these; the earliest is the last.
+    /// The times for which timers of the endpoint are set. The earliest is the last.
     armed: Vec<Nanos>,
 }
 
@@ -31,7 +31,7 @@ struct Waiter {
 }
 
 impl Timers {
-    /// How many lie in the heap.
+    /// The number of entries in the heap.
     pub(super) fn len(&self) -> usize {
         self.heap.len()
     }
@@ -78,7 +78,7 @@ impl Timers {
         self.waiters[slot].future.note(current, context);
     }
 
-    /// The next timer that is due fires; returns the future to wake for it.
+    /// Takes the next timer that is due; returns the future to wake for it.
     pub(super) fn pop_due(&mut self, now: Nanos) -> Option<WakeBy> {
         loop {
             let Reverse((at, slot, generation)) = *self.heap.peek()?;
@@ -94,8 +94,9 @@ impl Timers {
         }
     }
 
-    /// Sets a timer of the endpoint for the earliest, if none fires before that. So they are few,
-    /// although they cannot be cancelled: each is earlier than all that were set before it.
+    /// Sets a timer of the endpoint for the earliest time, if no timer fires before it. Timers of
+    /// the endpoint cannot be cancelled, but they stay few: each is set for an earlier time than
+    /// all before it.
     pub(super) fn arm(&mut self, cx: &mut Cx<'_>) {
         while self.armed.last().is_some_and(|at| *at <= cx.now()) {
             self.armed.pop();

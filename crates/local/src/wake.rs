@@ -1,5 +1,5 @@
-//! The future that an event wakes. A waiting future notes the number of its task if a task polls
-//! it, and the waker otherwise. Called by everything that futures wait for.
+//! The future that an event wakes. A waiting future leaves its task's number if a task of ours
+//! polls it, and its waker otherwise. Everything that a future can wait for calls this.
 
 use std::cell::Cell;
 use std::task::{Context, Waker};
@@ -13,13 +13,13 @@ pub(super) enum WakeBy {
     Waker(Waker),
 }
 
-/// The task that was polled last, and what its waker points to. A task has one waker for ever, so
-/// this never becomes wrong.
+/// The task that was polled last, and the pointer in its waker. A task keeps one waker for ever, so
+/// the pair stays right.
 #[derive(Debug, Default)]
 pub(super) struct Current(Cell<Option<(u32, *const ())>>);
 
 impl Current {
-    /// Notes that this task is polled now: the events that it waits for note its number.
+    /// Notes that this task is polled now, so that the events that it waits for keep its number.
     #[inline]
     pub(super) fn set(&self, task: u32, waker: &Waker) {
         self.0.set(Some((task, waker.data())));
@@ -27,7 +27,7 @@ impl Current {
 }
 
 impl WakeBy {
-    /// Notes the future that is polled with this context, if that is not noted already.
+    /// Notes the future that is polled with this context, unless it is noted already.
     #[inline]
     pub(super) fn note(&mut self, current: &Current, context: &Context<'_>) {
         let waker = context.waker();

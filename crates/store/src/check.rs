@@ -1,9 +1,9 @@
-//! A table beside a model of it (a `BTreeMap`), operation by operation.
+//! A table, compared with a model of it (a `BTreeMap`) operation by operation.
 //!
-//! The model does not know when memory is used up. It learns from the table which items leave, and
-//! holds that against what may happen: only a cache evicts, only what has expired expires, and what
-//! is gone is never seen again. Everything else the model predicts: each result, each value, each
-//! mark, each version. At the end, the table's own structure is walked (`audit.rs`).
+//! The model does not know when memory is used up. The table reports which items leave, and the
+//! model checks that they may: only a cache evicts, only an expired item expires, and an item that
+//! is gone is never seen again. The model predicts everything else: each result, each value, each
+//! mark, each version. At the end, `audit.rs` walks the table's own structure.
 
 mod audit;
 mod driver;

@@ -1,14 +1,14 @@
 //! The memory of the store mode: pages of 16 KiB from the start of the region upwards, each for
 //! items of one size class, or for 16 KiB of one long value.
 //!
-//! Invariants: the pages of a class are full but for the last one, because an item that leaves is
-//! replaced by the last item of its class. So no class keeps more than one page that it does not
-//! need, whatever was deleted or overwritten before, and there are no lists of free slots. Pages
-//! that nothing uses are in one list, but the topmost used page is never free: what is above it is
-//! the index's to take.
+//! Invariants: the pages of a class are full except for the last one, because the last item of the
+//! class takes the place of an item that leaves. So a class has at most one page that it does not
+//! need, whatever was deleted or overwritten before, and there are no lists of free slots. Unused
+//! pages are in one list. The topmost page is always in use: the index may take the memory above
+//! it.
 //!
 //! The first word of a page is its link, plus one: to the page before it in its class, or to the
-//! next free page. A free page has a mark in it, and its second word links back.
+//! next free page. A free page is marked in that word, and its second word links back.
 
 mod pages;
 
@@ -17,7 +17,7 @@ use crate::memory::{Region, STEP};
 
 use pages::Pages;
 
-/// Bytes of a page that a value has for itself.
+/// Bytes that a page of a long value holds.
 pub(crate) const CHUNK: usize = STEP - LINK;
 
 /// The largest slot: two to a page.
@@ -26,7 +26,7 @@ pub(crate) const MAX_SLOT: usize = CHUNK / 2 / 8 * 8;
 /// Every multiple of eight up to here is a class.
 const FINE: usize = 256;
 
-/// Above, a class is at least an eighth larger than the one before.
+/// Above `FINE`, a class is at least an eighth larger than the one before.
 const COARSE_RATIO: usize = 8;
 
 /// The link at the start of a page.
@@ -41,9 +41,9 @@ pub(crate) struct Classes {
 /// The items of one size.
 #[derive(Debug)]
 struct Class {
-    /// Bytes an item.
+    /// Bytes for each item.
     slot: usize,
-    /// Where the next item goes, if this page has room.
+    /// The page of the next item, if it has room.
     last: Option<u32>,
     /// Items in that page.
     used: usize,
@@ -79,7 +79,7 @@ impl Classes {
         self.pages.top()
     }
 
-    /// True if items of both sizes have slots of one size.
+    /// True if the slots for items of these two sizes have the same size.
     pub(crate) fn is_same(&self, one: usize, other: usize) -> bool {
         self.class(one) == self.class(other)
     }
@@ -103,7 +103,7 @@ impl Classes {
         Some(slot_at(last, class.slot, class.used - 1))
     }
 
-    /// Frees the slot of an item of `size` bytes, and moves the last item of its class there.
+    /// Frees the slot of an item of `size` bytes, and moves the last item of its class into it.
     pub(crate) fn free(&mut self, memory: &mut Region, hole: Place, size: usize) -> Option<Moved> {
         let number = self.class(size);
         let class = &mut self.classes[number];

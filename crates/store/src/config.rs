@@ -15,12 +15,13 @@ pub const MIN_MEMORY: usize = 64 * 1024;
 /// Buckets that one operation moves at most while the index grows.
 pub const MOST_SPLITS: usize = 8;
 
-/// Items that one write moves ahead at most before the oldest leaves all the same, and their bytes.
+/// Items that one write moves ahead at most, and their bytes; after that, the oldest leaves even if
+/// it was read.
 pub(crate) const MOST_MOVES: usize = 16;
 pub(crate) const MOST_MOVED_BYTES: usize = SLICE;
 
-/// Keys that [`Table::ahead`](crate::Table::ahead) looks at together: their lines, three a key,
-/// stay in a first-level cache of 32 KiB.
+/// Keys that [`Table::ahead`](crate::Table::ahead) looks up together. Their cache lines, three a
+/// key, stay in a first-level cache of 32 KiB.
 pub const BATCH: usize = 32;
 
 /// Memory for each bucket that the index has at the start: a 64th of the region.
@@ -29,7 +30,7 @@ pub(crate) const BYTES_PER_FIRST_BUCKET: usize = 4096;
 /// The index takes at most this part of the region.
 pub(crate) const INDEX_SHARE: usize = 2;
 
-/// Which promise a table keeps when its memory is used up.
+/// How a table behaves when its memory is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// The oldest items leave: a write never fails for lack of memory.
@@ -41,12 +42,13 @@ pub enum Mode {
 /// How a table is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// The promise that it keeps.
+    /// How it behaves when its memory is used up.
     pub mode: Mode,
     /// The secret of the hash that chooses buckets.
     pub seed: crate::Seed,
-    /// The version that the first write gets. A server that restarts gives one that it has never
-    /// used, such as the time in nanoseconds, or a client's compare-and-set could hit another item.
+    /// The version that the first write gets. A server that restarts must give one that it has
+    /// never used, such as the time in nanoseconds; otherwise a client's compare-and-set could hit
+    /// another item.
     pub first_version: u64,
 }
 
@@ -54,6 +56,6 @@ const _: () = {
     assert!(MAX_KEY <= u8::MAX as usize);
     assert!(SLICE < MAX_VALUE);
     assert!(MIN_MEMORY >= 2 * crate::memory::STEP);
-    // The first index leaves the rest of the smallest region to items.
+    // The first index leaves room for items even in the smallest region.
     assert!(MIN_MEMORY / BYTES_PER_FIRST_BUCKET * 512 / 7 < MIN_MEMORY / INDEX_SHARE);
 };

@@ -1,20 +1,21 @@
-//! `SipHash` with one round a block and three at the end, in two uses that must not be mixed up:
-//! with a public key it routes keys to partitions, with a secret one it chooses buckets and tags.
+//! `SipHash` with one round a block and three at the end, in two uses that must stay apart: a
+//! public key routes keys to partitions, a secret one chooses buckets and tags.
 //!
-//! Clients aim at partitions, so they and the servers must agree on [`route`]; a client that could
-//! aim at a bucket could make one chain as long as it likes, so a [`Seed`] is drawn at start and
-//! kept. `SipHash`: Aumasson and Bernstein, "`SipHash`: a fast short-input PRF", 2012.
+//! Clients choose partitions, so they and the servers must agree on [`route`]. A client that could
+//! choose a bucket could make one chain as long as it likes, so the server draws a [`Seed`] at
+//! start and keeps it secret. `SipHash`: Aumasson and Bernstein, "`SipHash`: a fast short-input
+//! PRF", 2012.
 
 /// The secret of one table: 128 bits that no client knows.
 #[derive(Clone, Copy)]
 pub struct Seed([u64; 2]);
 
-/// Names the function that routes keys, for the partition map: a client that finds another number
-/// there must not route.
+/// The version of the function that routes keys, in the partition map: a client that finds another
+/// version there must not route.
 pub const ROUTE_VERSION: u16 = 1;
 
 impl Seed {
-    /// Takes the secret from the caller, which has drawn it from the system.
+    /// Takes the secret, which the caller has drawn from the system.
     ///
     /// ```
     /// let table = dunlin_store::Seed::new([0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344]);

@@ -1,9 +1,9 @@
-//! The index: which item has which key, in buckets of one cache line, grown a bucket at a time.
+//! The index maps keys to items, in buckets of one cache line, and grows a bucket at a time.
 //!
 //! It lies at the end of the region and grows downwards. Its lines come in groups of eight: seven
-//! are buckets, the eighth goes to whichever bucket needs a second line. It grows by linear hashing
-//! (Litwin, VLDB 1980): one bucket is split at a time, in order, so growth never pauses and never
-//! needs a second index; and because a tag has the bits of the hash that the next splits ask for, a
+//! are buckets, and the eighth goes to any bucket that needs a second line. It grows by linear
+//! hashing (Litwin, VLDB 1980): one bucket is split at a time, in order, so growth never pauses and
+//! never needs a second index. A tag has the bits of the hash that the next splits ask for, so a
 //! split reads no item.
 //!
 //! Invariants: bucket `b` is line `b + b / 7`; the chains are dense (`chain.rs`); a line is in
@@ -29,9 +29,9 @@ const GROUP_BUCKETS: u64 = 7;
 /// The step by which the index grows, in bytes.
 pub(crate) const GROUP: usize = 512;
 
-/// Entries a bucket, on average, above which the index grows. Of the load that linear hashing
-/// leaves on buckets that are not split yet, 10 to 18 % overflow at 5; where the spare lines are
-/// too few for that, the index grows earlier.
+/// Entries a bucket, on average, above which the index grows. At 5, 10 to 18 % of the buckets
+/// overflow, because linear hashing loads the buckets that are not split yet more. Where the spare
+/// lines are too few for that, the index grows earlier.
 const LOAD: u64 = 5;
 
 /// A chain needs another line, and there is none.
@@ -106,7 +106,7 @@ impl Index {
         hash >> self.first_bits & ((1 << TAG_BITS) - 1)
     }
 
-    /// The line with which a bucket begins.
+    /// The first line of a bucket.
     #[inline]
     fn first(bucket: u64) -> Line {
         let line = bucket + bucket / GROUP_BUCKETS;
@@ -119,7 +119,7 @@ impl Index {
         memory.prefetch(self.byte(Self::first(self.bucket(hash))));
     }
 
-    /// Where the items lie whose tag is that of `hash`, in the first line of its bucket.
+    /// Shows `see` the places of items with the tag of `hash`, in the first line of its bucket.
     #[inline]
     pub(crate) fn likely_places(&self, memory: &Region, hash: u64, mut see: impl FnMut(Place)) {
         let line = self.line(memory, Self::first(self.bucket(hash)));
@@ -130,7 +130,7 @@ impl Index {
         }
     }
 
-    /// Finds the entry of an item: the first with the tag of `hash` of which `is_it` says yes.
+    /// Finds the entry of an item: the first with the tag of `hash` for which `is_it` returns true.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -155,7 +155,7 @@ impl Index {
         }
     }
 
-    /// True if an entry for `hash` has a place in its chain.
+    /// True if the chain of `hash` has room for another entry.
     pub(crate) fn has_room(&self, memory: &Region, hash: u64) -> bool {
         self.spare.is_some() || self.last(memory, Self::first(self.bucket(hash))).2 < SLOTS
     }
@@ -174,7 +174,7 @@ impl Index {
         Ok(())
     }
 
-    /// Takes an entry out that was found for `hash`. Other slots of the chain change.
+    /// Removes an entry that was found for `hash`. Other slots of the chain change.
     pub(crate) fn remove(&mut self, memory: &mut Region, hash: u64, at: Slot) {
         self.remove_from(memory, self.bucket(hash), at);
     }
@@ -216,8 +216,8 @@ impl Index {
     }
 }
 
-/// Which slots of a line have the tag, as bits. All seven are compared, because a jump that depends
-/// on where the match is would be mispredicted most of the time.
+/// The slots of a line that have the tag, as bits. All seven are compared, because a jump that
+/// depends on the place of the match would be mispredicted most of the time.
 #[inline]
 fn matching(line: &[u64; 8], tag: u64) -> u32 {
     let mut matches = 0;

@@ -8,9 +8,9 @@
 //! then     key, numbers of the pages that hold the value's beginning (4 bytes each), rest of it
 //! ```
 //!
-//! Only long values of the store mode are cut into pages. Where each part is follows from the two
-//! lengths and the mode, so [`Shape`] computes it. A stamp is the number of one write of this
-//! table: two reads that see the same stamp see bytes of one write.
+//! Only long values of the store mode are cut into pages. [`Shape`] computes where each part is
+//! from the two lengths and the mode. A stamp is the number of one write of this table: two reads
+//! that see the same stamp see bytes of one write.
 
 use crate::classes::{CHUNK, MAX_SLOT};
 use crate::config::{Mode, SLICE};
@@ -31,21 +31,21 @@ pub struct Seconds(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Version(pub u64);
 
-/// Tells the writes of a long value apart: a table never gives one twice.
+/// Tells the writes of a long value apart: a table gives each stamp once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp(u64);
 
 /// Marks of an item.
 pub(crate) mod mark {
-    /// It was read since it was written.
+    /// The item was read since it was written.
     pub(crate) const READ: u8 = 1;
-    /// Its writer has said that it is out of date.
+    /// Its writer has marked it as out of date.
     pub(crate) const STALE: u8 = 2;
-    /// Some client is about to write a new one.
+    /// A client is about to write a new value.
     pub(crate) const CLAIMED: u8 = 4;
 }
 
-/// All about an item but its key and value.
+/// All of an item except its key and value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) version: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Shape {
     pub(crate) list_at: usize,
     /// How many pages hold the value's beginning.
     pub(crate) chunks: usize,
-    /// Where the rest of the value is, and how long.
+    /// Where the rest of the value is, and its length.
     pub(crate) tail_at: usize,
     pub(crate) tail_len: usize,
     /// All bytes at the item's place: a multiple of eight.
@@ -147,7 +147,7 @@ impl Shape {
         Self::cut(key_at, list_at, value_len)
     }
 
-    /// The shape of a value of which a part lies in pages of its own.
+    /// The shape of a value that lies partly in pages of its own.
     #[cold]
     fn cut(key_at: usize, list_at: usize, value_len: usize) -> Self {
         let chunks = value_len.saturating_sub(TAIL).div_ceil(CHUNK).max(1);
@@ -211,7 +211,7 @@ impl<'a> Value<'a> {
         chunks.chain(std::iter::once(self.tail))
     }
 
-    /// Copies the bytes from `from` on to `out`, as many as both have, and returns how many.
+    /// Copies the bytes after the first `from` to `out`, until either ends, and returns how many.
     pub fn copy_from(&self, from: usize, out: &mut [u8]) -> usize {
         let (mut skip, mut done) = (from, 0);
         for part in self.parts() {
@@ -257,7 +257,7 @@ impl PartialEq<[u8]> for Value<'_> {
     }
 }
 
-/// Where the bytes of a page that a value has for itself begin.
+/// Where the bytes begin in a page of a long value.
 #[inline]
 pub(crate) fn chunk_at(page: u32) -> usize {
     page as usize * STEP + 8

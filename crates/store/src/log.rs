@@ -1,14 +1,14 @@
 //! The memory of the cache mode: a circular log from the start of the region up to the index.
 //!
 //! Items are appended at the head; when there is no room, the oldest one, at the tail, leaves. The
-//! log knows where items begin, not what they are: the table asks [`Log::step`], lets the oldest
-//! item leave, and asks again.
+//! log knows only where items begin. The table asks [`Log::step`], lets the oldest item leave, and
+//! asks again.
 //!
 //! Invariants: before the first wrap, and whenever the tail has passed the end, there is one lap:
-//! items from [`START`] to the head. Otherwise there are two: newer items from [`START`] to the
-//! head, older ones from the tail to the end of their lap, and nothing between. Items are never cut
-//! by the end. No byte at or above the limit is used; the limit only falls, and what is above is
-//! the index's.
+//! items from [`START`] to the head. Otherwise there are two laps: newer items from [`START`] to
+//! the head, older ones from the tail to the end of their lap, and nothing between. The end never
+//! cuts an item. No byte at or above the limit is used. The limit only falls, and the index owns
+//! the memory above it.
 
 /// Where the first item lies; a place of 0 would look like an empty slot in a picture of memory.
 pub(crate) const START: usize = 8;
@@ -19,8 +19,8 @@ pub(crate) struct Log {
     /// The tail, and the end of its lap.
     older: Option<Older>,
     limit: usize,
-    /// Bytes that have been appended, and bytes of them that have left: names of places that do not
-    /// come again.
+    /// Bytes that were appended so far, and bytes that have left. As names of places, these counts
+    /// never repeat.
     appended: u64,
     left: u64,
     laps: u64,
@@ -54,8 +54,8 @@ impl Log {
         }
     }
 
-    /// The largest item that the log takes: with three of them, one can be read while the next one
-    /// replaces it.
+    /// The largest item that the log takes. Three of them fit, so one can be read while the next
+    /// one replaces it.
     pub(crate) fn most_item(&self) -> usize {
         (self.limit - START) / 4
     }
@@ -65,7 +65,7 @@ impl Log {
         self.limit
     }
 
-    /// How often the head has come back to the start.
+    /// How often the head has returned to the start.
     pub(crate) fn laps(&self) -> u64 {
         self.laps
     }
@@ -75,7 +75,7 @@ impl Log {
         self.older.map(|older| self.limit - older.tail)
     }
 
-    /// How far an item is from leaving: the least is the oldest.
+    /// How far an item is from leaving; the oldest item has the least distance.
     pub(crate) fn distance(&self, at: usize) -> usize {
         match self.older {
             Some(older) if at >= older.tail => at - older.tail,
@@ -83,7 +83,7 @@ impl Log {
         }
     }
 
-    /// Whether an item of `len` bytes fits now; otherwise, which item is in the way.
+    /// Whether an item of `len` bytes fits now; otherwise, the item that is in the way.
     #[inline]
     pub(crate) fn step(&mut self, len: usize) -> Step {
         loop {
@@ -104,7 +104,7 @@ impl Log {
         self.laps += 1;
     }
 
-    /// Makes an item of `len` bytes, which fits, the newest, and returns where it lies.
+    /// Makes an item of `len` bytes, which fits, the newest, and returns its place.
     #[inline]
     pub(crate) fn append(&mut self, len: usize) -> usize {
         let at = self.head;
@@ -124,19 +124,20 @@ impl Log {
         }
     }
 
-    /// Where the oldest item is, of those that leave before the head comes to the start again.
+    /// The place of the oldest item, among those that leave before the head next returns to the
+    /// start.
     pub(crate) fn oldest(&self) -> Option<usize> {
         self.older.map(|older| older.tail)
     }
 
-    /// Gives up the last `len` bytes, or as many of them as the newest lap leaves. There is only
-    /// that one.
+    /// Gives up the last `len` bytes, or fewer where the newest lap's items begin. The log has one
+    /// lap when the table calls this.
     pub(crate) fn give_end(&mut self, len: usize) {
         debug_assert!(self.older.is_none());
         self.limit = self.head.max(self.limit.saturating_sub(len));
     }
 
-    /// Gives up the memory from `to` on, unless there are items.
+    /// Gives up the memory from `to` on, unless items lie there.
     pub(crate) fn lower_limit(&mut self, to: usize) -> bool {
         let used = self.older.map_or(self.head, |older| older.end);
         let may = used <= to;

@@ -7,16 +7,16 @@
 use std::io;
 use std::ops::{Deref, DerefMut};
 
-/// The smallest piece that memory is given in: a page of the store mode.
+/// The unit of a region's length: a page of the store mode.
 pub(crate) const STEP: usize = 16 * 1024;
 
-/// How often [`Region::touch`] reports, in bytes.
+/// The bytes between two reports of [`Region::touch`].
 const REPORT: usize = 64 << 20;
 
-/// The least that the processor maps.
+/// The smallest page of the processor.
 const SMALL_PAGE: usize = 4096;
 
-/// Miri has no huge pages, and maps what it is asked to map too slowly.
+/// Miri has no huge pages, and its `mmap` is too slow for regions of this size.
 #[cfg(miri)]
 type Bytes = Vec<u8>;
 #[cfg(not(miri))]
@@ -111,7 +111,8 @@ impl DerefMut for Region {
     }
 }
 
-/// Pages that the administrator has set aside; else ordinary ones, which the kernel may join.
+/// Maps huge pages that the administrator has set aside; else ordinary ones, which the kernel may
+/// join.
 #[cfg(not(miri))]
 fn map(len: usize) -> io::Result<Bytes> {
     use memmap2::MmapOptions;

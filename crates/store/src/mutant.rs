@@ -1,7 +1,7 @@
-//! Planted bugs, which the runs beside the model must find. Without the feature `mutants` there are
-//! none, and the compiler drops the questions.
+//! Planted bugs, which the runs against the model must find. Without the feature `mutants` there
+//! are none, and the compiler removes the checks for them.
 
-/// A bug.
+/// A planted bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
     /// Every get misses.

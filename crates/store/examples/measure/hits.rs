@@ -1,5 +1,5 @@
-//! Hit ratios on one trace, with memcached beside. A miss is followed by a set, as in a program
-//! that reads through its cache.
+//! Hit ratios on one trace, of the table and of a memcached. A miss is followed by a set, as in a
+//! program that reads through its cache.
 
 use std::io::{Read, Write as _};
 use std::os::unix::net::UnixStream;
@@ -9,11 +9,11 @@ use dunlin_store::{Mode, Table, Write};
 use super::workload::{Random, Zipf, key};
 use super::{NOW, Outcome};
 
-/// Requests before hits are counted, and after.
+/// Requests before hits are counted, and requests that are counted.
 const WARM_UP: u64 = 3_000_000;
 const COUNTED: u64 = 2_000_000;
 
-/// Something that caches.
+/// A cache under test.
 trait Cache {
     fn has(&mut self, key: &[u8]) -> std::io::Result<bool>;
     fn set(&mut self, key: &[u8], value: &[u8]) -> std::io::Result<()>;
@@ -54,7 +54,7 @@ impl Memcached {
 
 impl Cache for Memcached {
     fn has(&mut self, key: &[u8]) -> std::io::Result<bool> {
-        // No value is asked for: `HD` or `EN`.
+        // The command asks for no value: the answer is `HD` or `EN`.
         self.0.write_all(&[b"mg ", key, b" h\r\n"].concat())?;
         Ok(self.answer()? == b'H')
     }
@@ -102,7 +102,7 @@ fn replay(cache: &mut dyn Cache, zipf: &Zipf, items: u64, scans: u64) -> std::io
     let value = vec![7; 16 << 10];
     for request in 0..WARM_UP + COUNTED {
         let number = if random.below(100) < scans {
-            // A key that is asked for once, and never again.
+            // A key of the scan: asked for once, and never again.
             scanned += 1;
             scanned
         } else {
@@ -124,7 +124,7 @@ fn hexadecimal(number: u64) -> Vec<u8> {
     format!("{key:016x}").into_bytes()
 }
 
-/// The length of a key's value: always the same one.
+/// The length of a key's value, which never changes.
 fn len_of(number: u64) -> usize {
     let mut random = Random(number);
     let power = 4.0 + 10.0 * random.unit();

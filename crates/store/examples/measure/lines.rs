@@ -1,10 +1,10 @@
-//! The machine's own rate: random cache lines, asked for in groups and then read.
+//! The machine's own rate: random cache lines, prefetched in groups and then read.
 
 use dunlin_store::Region;
 
 use super::workload::Random;
 
-/// The best rate over the sizes of a group, in lines a second.
+/// The best rate over several sizes of a group, in lines a second.
 pub(crate) fn best_rate(memory: &Region, random: &mut Random, lines: usize) -> f64 {
     let rates = [8, 16, 32, 64].map(|group| rate(memory, random, group, lines));
     rates.into_iter().fold(0.0, f64::max)

@@ -1,6 +1,6 @@
-//! Measures the table by itself:
-//! `cargo run --release -p dunlin-store --example measure -- ` and one of these; without any, rates
-//! of a small table, each measured once.
+//! Measures the table by itself: `cargo run --release -p dunlin-store --example measure -- `,
+//! followed by one of the lines below. Without arguments, it measures rates of a small table, each
+//! once.
 //!
 //! ```text
 //! rates [GIB] [store|cache]   gets, batched and not, beside random cache lines
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table};
 
-/// The table that is measured without arguments, once: that shows the form of the output.
+/// Size of the table that is measured without arguments, once, to show the form of the output.
 const SMALL_GIB: f64 = 0.01;
 
 /// Samples of each rate, taken in turns.
@@ -64,7 +64,7 @@ fn usage() -> Outcome {
     Err("rates [GIB] [store|cache], memory, or hits SOCKET MIB".into())
 }
 
-/// A table with all of its memory touched.
+/// Makes a table with all of its memory touched.
 fn table(memory: usize, mode: Mode) -> Result<Table, Box<dyn std::error::Error>> {
     let mut region = Region::new(memory)?;
     region.touch(|_| ());
@@ -76,8 +76,9 @@ fn table(memory: usize, mode: Mode) -> Result<Table, Box<dyn std::error::Error>>
     Ok(Table::new(region, config)?)
 }
 
-/// Processor time of `work`: on a busy machine, a wall clock would count other programs too. The
-/// kernel brings it up to date a few hundred times a second, so `work` takes a tenth of one.
+/// Measures the processor time of `work`: on a busy machine, a wall clock would count other
+/// programs too. The kernel updates that time a few hundred times a second, so `work` takes a tenth
+/// of a second.
 fn seconds(work: impl FnOnce()) -> f64 {
     let begin = processor_seconds();
     work();

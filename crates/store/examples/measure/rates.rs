@@ -23,13 +23,13 @@ enum Popularity {
 #[derive(Clone, Copy)]
 struct Form {
     popularity: Popularity,
-    /// Gets of a hundred operations; the others are sets.
+    /// Percentage of gets; the other operations are sets.
     gets: u64,
-    /// Keys looked at together; 1: none.
+    /// Keys looked up together; 1 is no batch.
     batch: usize,
 }
 
-/// Prints each rate: the median of as many samples as there are rounds.
+/// Prints each rate: the median of `rounds` samples.
 pub(crate) fn run(gib: f64, mode: Mode, rounds: usize) -> Outcome {
     let payload = gib * f64::from(1 << 30);
     #[expect(
@@ -45,7 +45,7 @@ pub(crate) fn run(gib: f64, mode: Mode, rounds: usize) -> Outcome {
         table.stats()
     );
     let mut bare = Region::new(memory.next_multiple_of(2 << 20))?;
-    // No two pages alike, or a hypervisor might keep them once.
+    // Pages must differ, or a hypervisor might keep equal ones once.
     for (number, page) in bare.chunks_mut(4096).enumerate() {
         page[..8].copy_from_slice(&number.to_le_bytes());
     }
@@ -91,12 +91,12 @@ fn fill(table: &mut Table, items: u64) {
     }
 }
 
-/// Keys of a sample; the highest bit of the number asks for a set.
+/// Draws the keys of a sample, each with true for a get, or false for a set.
 fn draw(form: Form, items: u64, zipf: &Zipf, random: &mut Random) -> Vec<([u8; 16], bool)> {
     let mut draw = || {
         let number = match form.popularity {
             Popularity::Uniform => random.below(items),
-            // Popular keys lie anywhere.
+            // Spreads popular keys over the whole table.
             Popularity::Zipf => zipf.draw(random).wrapping_mul(0x9e37_79b9_7f4a_7c15) % items,
         };
         (key(number), random.below(100) < form.gets)

@@ -10,13 +10,13 @@ impl Random {
         mix(self.0)
     }
 
-    /// Evenly below `end`.
+    /// An even draw below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         let wide = u128::from(self.next()) * u128::from(end);
         u64::try_from(wide >> 64).expect("the upper half")
     }
 
-    /// Evenly from 0 to 1.
+    /// An even draw from 0 to 1.
     pub(crate) fn unit(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
         (self.next() >> 11) as f64 / STEPS

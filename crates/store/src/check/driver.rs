@@ -26,7 +26,7 @@ pub(super) struct Driver {
     versions: BTreeSet<u64>,
 }
 
-/// Fails with the two sides unless they are the same.
+/// Fails, and shows both sides, unless they are the same.
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, table: T, model: T) -> Result<(), Difference> {
     if table == model {
         return Ok(());
@@ -57,7 +57,7 @@ impl Driver {
         }
     }
 
-    /// Runs all operations, then looks at every item of both sides.
+    /// Runs all operations, then compares every item of both sides.
     pub(super) fn run(&mut self, operations: &[Operation]) -> Result<(), Difference> {
         for (number, operation) in operations.iter().enumerate() {
             let done = self.step(operation);
@@ -141,7 +141,8 @@ impl Driver {
         Ok(())
     }
 
-    /// The slices of a value are of one write, whatever is written between them.
+    /// Checks that all slices of a value come from one write, whatever is written between the
+    /// reads.
     fn slices(&mut self, bytes: &[u8], other: u16) -> Result<(), Difference> {
         let mut out = vec![0; SLICE];
         let first = self.table.get(&self.key(bytes), self.now).and_then(|item| {
@@ -181,7 +182,7 @@ impl Driver {
         same("slices", out == expected, true)
     }
 
-    /// The model's item, in the form in which the table's is compared.
+    /// The model's item, in the form in which it is compared with the table's.
     fn seen(&self, key: &[u8]) -> Option<Thing> {
         let flushes = 0;
         self.model.get(key).map(|thing| Thing {
@@ -253,7 +254,7 @@ impl Driver {
         }
     }
 
-    /// No two writes have one version.
+    /// Checks that no two writes get the same version.
     fn new_version(&mut self, version: Version) -> Result<u64, Difference> {
         same("a new version", self.versions.insert(version.0), true)?;
         Ok(version.0)
@@ -287,7 +288,7 @@ impl Driver {
                 same("number", number, wanted)?;
                 self.take_gone(before.as_ref().map(|old| (bytes, old.version)))?;
                 let version = self.new_version(version)?;
-                // A write of its own, which resets what is known about reads.
+                // A count is a write of its own, which resets what is known about reads.
                 let thing = Thing { version, ..thing };
                 self.model.put(bytes, thing);
                 self.take_new_gone()
@@ -335,8 +336,8 @@ impl Driver {
         same("claim", claimed, self.model.claim(bytes))
     }
 
-    /// Holds what has left against what may. `rewritten` is the key that an operation has written,
-    /// and the version that it had before: that item may leave for the new one.
+    /// Checks that the items that have left were allowed to leave. `rewritten` is the key that an
+    /// operation has written, with its version before: that item may leave for the new one.
     fn take_gone(&mut self, rewritten: Option<(&[u8], u64)>) -> Result<(), Difference> {
         let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
         for (key, version, reason) in gone {
@@ -360,7 +361,7 @@ impl Driver {
         Ok(())
     }
 
-    /// After a write has happened nothing more leaves.
+    /// Checks that nothing leaves once a write has happened.
     fn take_new_gone(&mut self) -> Result<(), Difference> {
         let gone = std::mem::take(&mut *self.gone.lock().expect("nothing panics with it"));
         same("departures after a write", gone, Vec::new())

@@ -16,7 +16,7 @@ pub(super) struct Thing {
     pub(super) was_read: bool,
     pub(super) is_stale: bool,
     pub(super) is_claimed: bool,
-    /// Which flush it was written after.
+    /// The number of flushes before it was written.
     pub(super) flushes: u32,
 }
 
@@ -55,7 +55,7 @@ impl Model {
         }
     }
 
-    /// The item that a client sees.
+    /// The item, if a client may see it.
     pub(super) fn get(&self, key: &[u8]) -> Option<&Thing> {
         self.things.get(key).filter(|thing| self.is_there(thing))
     }
@@ -77,12 +77,12 @@ impl Model {
         !self.is_flushed(thing) && !self.is_expired(thing)
     }
 
-    /// All items that a client sees.
+    /// All items that a client may see.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Vec<u8>, &Thing)> {
         self.things.iter().filter(|(_, thing)| self.is_there(thing))
     }
 
-    /// The item of a key, whether it is still there for a client or not.
+    /// The item of a key, whether or not a client may still see it.
     pub(super) fn any(&self, key: &[u8]) -> Option<&Thing> {
         self.things.get(key)
     }
@@ -99,7 +99,7 @@ impl Model {
         }
     }
 
-    /// Whether the write happens, and what the item is then, but for its version.
+    /// Decides whether the write happens, and computes the item after it, except for its version.
     pub(super) fn judge(&self, key: &[u8], write: &Write<'_>) -> Result<Thing, WriteError> {
         let old = self.get(key);
         let mut thing = Thing {
@@ -155,7 +155,7 @@ impl Model {
         true
     }
 
-    /// The item as it is after it was invalidated, but for its version.
+    /// The item after it was invalidated, except for its version.
     pub(super) fn invalidated(
         &self,
         key: &[u8],
@@ -178,7 +178,7 @@ impl Model {
         is_first
     }
 
-    /// The item as it is after it was counted, but for its version, and its number.
+    /// The number and the item after it was counted, except for its version.
     pub(super) fn counted(&self, key: &[u8], delta: Delta) -> Result<(u64, Thing), CounterError> {
         let mut thing = self.get(key).ok_or(CounterError::Absent)?.clone();
         let text = std::str::from_utf8(&thing.value).map_err(|_| CounterError::NotANumber)?;

@@ -1,4 +1,4 @@
-//! Each planted bug is found by the runs that are held against the model.
+//! The runs that are compared with the model find each planted bug.
 
 use proptest::test_runner::{Config as RunnerConfig, RngAlgorithm, TestRng, TestRunner};
 
@@ -10,7 +10,7 @@ use crate::mutant::Mutant;
 /// Runs until one fails.
 const RUNS: u32 = 100;
 
-/// True if some run, of those that a fixed seed gives, differs from its model.
+/// True if one of the runs that a fixed seed gives differs from its model.
 fn is_found(mutant: Option<Mutant>, mode: Mode, memory: usize, longest: usize) -> bool {
     let options = RunnerConfig {
         cases: RUNS,

@@ -8,11 +8,11 @@ use crate::Verb;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Condition {
     None,
-    /// The version that the model's item has.
+    /// The version of the model's item.
     Current,
-    /// One below it.
+    /// One less than that.
     Older,
-    /// One that no item has.
+    /// A version that no item has.
     Wrong,
 }
 

@@ -19,7 +19,7 @@ fn check(mode: Mode, memory: usize, operations: &[Operation]) -> Result<(), Test
     driver.run(operations).map_err(TestCaseError::fail)
 }
 
-/// Few keys meet each other often; many fill memory.
+/// Operations on few keys, which meet each other often, or on many, which fill memory.
 pub(super) fn operations(longest: usize) -> impl Strategy<Value = Vec<Operation>> {
     prop_oneof![Just(20_u16), Just(400), Just(4000)]
         .prop_flat_map(move |keys| proptest::collection::vec(operation(keys, longest), 1..1500))

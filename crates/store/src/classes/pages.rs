@@ -3,7 +3,7 @@
 use super::LINK;
 use crate::memory::{Region, STEP};
 
-/// In the first word of a free page.
+/// The mark in the first word of a free page.
 const FREE: u64 = 1 << 63;
 
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl Pages {
         Some(self.top - 1)
     }
 
-    /// Takes a page back. If it was the topmost, it and the free pages directly below it go back to
-    /// the index.
+    /// Takes a page back. If it was the topmost, the index gets it and the free pages directly
+    /// below it.
     pub(super) fn give(&mut self, memory: &mut Region, page: u32) {
         let next = self.free.map_or(0, |next| u64::from(next) + 1);
         memory.set_word(start(page), FREE | next);

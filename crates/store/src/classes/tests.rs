@@ -30,7 +30,7 @@ fn classes_grow_by_an_eighth_or_so_up_to_half_a_page() {
     }
 }
 
-/// Items as a table has them: their places change when another one leaves.
+/// Items as a table keeps them: an item may move when another one leaves.
 struct Slots {
     memory: Region,
     classes: Classes,

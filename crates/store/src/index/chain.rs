@@ -1,7 +1,8 @@
 //! The lines of the index, and the chains that they form.
 //!
-//! A line has seven entries and a header: the next line of its chain (lower half; 0 is none), and,
-//! in the first line of a chain, how many flushes the bucket has seen (upper half).
+//! A line has seven entries and a header. The header's lower half is the next line of the chain (0
+//! is none); its upper half, in the first line of a chain, counts the flushes that the bucket has
+//! seen.
 //!
 //! Invariant: a chain is dense. Its entries fill it from the front, only its last line has empty
 //! slots, and only a chain of one line is empty. So a search ends at the first empty slot, and a
@@ -13,7 +14,7 @@ use crate::memory::Region;
 /// Entries of a line.
 pub(super) const SLOTS: usize = 7;
 
-/// Where the header stands.
+/// The word of the header.
 const HEADER: usize = 7;
 
 /// A line's number, counted from the end of the region.
@@ -81,7 +82,7 @@ impl Index {
         memory.set_word(self.byte(at.line) + 8 * at.slot, entry.word());
     }
 
-    /// The last line of a chain, the one before it, and how many entries the last one has.
+    /// The last line of a chain, the line before it, and the number of entries in the last line.
     pub(super) fn last(&self, memory: &Region, first: Line) -> (Line, Option<Line>, usize) {
         let (mut at, mut before) = (first, None);
         loop {
@@ -96,7 +97,7 @@ impl Index {
         }
     }
 
-    /// Puts an entry at the end of a chain.
+    /// Appends an entry to a chain.
     pub(super) fn push(
         &mut self,
         memory: &mut Region,
@@ -129,7 +130,7 @@ impl Index {
         }
     }
 
-    /// A line for a chain that is full, empty and without a next one.
+    /// Takes an empty line, without a next line, for a chain that is full.
     fn take_spare(&mut self, memory: &mut Region) -> Option<Line> {
         let spare = self.spare?;
         let line = self.line(memory, spare);

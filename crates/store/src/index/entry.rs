@@ -1,5 +1,5 @@
-//! One entry of a bucket: eight bytes that say where an item lies, and enough about it that most
-//! questions are answered without its line.
+//! One entry of a bucket: eight bytes with the place of an item, and enough about it that most
+//! questions are answered without reading the item.
 //!
 //! From the lowest bit: 40 bits of place, one that tells an entry from an empty slot, one that says
 //! that the item expires, three of heat, and 19 of tag. The tag is the part of the hash above the
@@ -26,7 +26,7 @@ pub(crate) const TAG_BITS: u32 = 19;
 const _: () = assert!(TAG_SHIFT + TAG_BITS == u64::BITS);
 
 impl Place {
-    /// Of an offset in bytes that is a multiple of eight.
+    /// The place at an offset in bytes, which is a multiple of eight.
     #[inline]
     pub(crate) fn at(byte: usize) -> Self {
         debug_assert!(byte.is_multiple_of(8));

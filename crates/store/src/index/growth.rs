@@ -5,7 +5,8 @@ use super::{GROUP_BUCKETS, Index, LOAD};
 use crate::memory::Region;
 
 impl Index {
-    /// True if the next entries would make chains longer than they should be.
+    /// True if the load is too high or no spare line is left, and tags have bits left for another
+    /// split.
     pub(crate) fn wants_growth(&self) -> bool {
         let is_loaded = self.entries > LOAD * self.buckets();
         (is_loaded || self.spare.is_none()) && self.level < self.most_level()
@@ -17,7 +18,7 @@ impl Index {
         self.first_bits + super::TAG_BITS - LEFT
     }
 
-    /// Groups that the index lacks to have the load that it should have.
+    /// Groups that the index lacks for the load that it should have.
     pub(crate) fn deficit(&self) -> u64 {
         let wanted = self.entries.div_ceil(LOAD).div_ceil(GROUP_BUCKETS);
         wanted.saturating_sub(self.groups)
@@ -28,7 +29,7 @@ impl Index {
         self.buckets() == self.groups * GROUP_BUCKETS
     }
 
-    /// Takes the memory below the index, which the caller has made free.
+    /// Takes the memory below the index, which the caller has freed.
     pub(crate) fn add_group(&mut self, memory: &mut Region) {
         let line = |of: u64| {
             Line(u32::try_from(self.groups * 8 + of).expect("a table has fewer than 2^32 lines"))
@@ -46,8 +47,8 @@ impl Index {
         self.split
     }
 
-    /// Splits that bucket. The caller has seen to it that both halves have seen `epoch` flushes,
-    /// and that the new bucket has memory.
+    /// Splits that bucket. The caller has made sure that both halves have seen `epoch` flushes, and
+    /// that the new bucket has memory.
     pub(crate) fn split(&mut self, memory: &mut Region, epoch: u32) {
         debug_assert!(!self.needs_group());
         let (old, new) = (self.split, (1 << self.level) + self.split);
@@ -63,7 +64,7 @@ impl Index {
             } else {
                 new_line
             };
-            // Two dense chains have at most one line more than one of the same entries.
+            // Two dense chains have at most one line more than one chain of the same entries.
             let pushed = self.push(memory, to, entry);
             pushed.expect("the lines of the old chain are spare");
         }
@@ -74,8 +75,8 @@ impl Index {
         }
     }
 
-    /// Takes a chain apart: its entries are in `moving`, its further lines are spare, its first one
-    /// is empty.
+    /// Takes a chain apart: its entries go to `moving`, its further lines become spare, and its
+    /// first line is empty.
     fn detach(&mut self, memory: &mut Region, first: Line) {
         self.moving.clear();
         let mut at = Some(first);

@@ -65,7 +65,7 @@ fn removed_entries_leave_dense_chains_and_no_line_is_lost() {
     let mut memory = region(64 << 10);
     let mut index = Index::new(&mut memory, 3);
     let spares = index.spares;
-    // All in one bucket, so that chains are long: the bits above choose nothing yet.
+    // All hashes are in one bucket, so that chains are long: the higher bits choose nothing yet.
     let hashes: Vec<u64> = (0..14).map(|at| 5 | at << 40).collect();
     for (place, hash) in hashes.iter().enumerate() {
         let inserted = index.insert(&mut memory, *hash, Place::at(8 * place), false);

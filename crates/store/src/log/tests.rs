@@ -54,7 +54,7 @@ fn memory_is_given_up_only_above_the_items() {
     assert!(!log.lower_limit(4000));
     assert!(log.lower_limit(6000));
     assert_eq!(log.bytes(), 6000);
-    // It wraps: what does not fit below the limit goes to the start.
+    // The log wraps: an item that does not fit below the limit goes to the start.
     assert_eq!(log.step(2000), Step::Leave(START));
     assert!(!log.lower_limit(4000));
     assert!(log.lower_limit(5000));

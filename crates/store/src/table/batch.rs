@@ -1,8 +1,8 @@
-//! Batches: what the next operations will need is on its way while others are looked at.
+//! Batches: memory for the next operations is already on its way while earlier ones run.
 //!
-//! Looking ahead only asks for cache lines. The operations then run one after the other, in order,
-//! so a get after a set of the same key sees it whatever the batch looks like; MICA's own batches,
-//! which look all keys up first, miss it.
+//! Looking ahead only prefetches cache lines. The operations then run one after the other, in
+//! order, so a get after a set of the same key sees the new value, batched or not. MICA's own
+//! batches look up all keys first, so such a get misses the value.
 
 use crate::config::BATCH;
 use crate::item::Seconds;
@@ -12,7 +12,7 @@ use crate::table::read::Item;
 
 impl Table {
     /// Brings the buckets and items of up to [`BATCH`] keys into the cache, all at the same time
-    /// (HERD §4.1.1; G-Opt §3). Whatever is done with these keys next does not wait for memory.
+    /// (HERD §4.1.1; G-Opt §3). The next operations on these keys do not wait for memory.
     pub fn ahead(&self, keys: &[Key<'_>]) {
         let keys = &keys[..keys.len().min(BATCH)];
         gopt::Batch::<BATCH>::new().for_each(keys, |key| self.look_ahead(key.hash()), |_, ()| ());
@@ -33,7 +33,8 @@ impl Table {
         }
     }
 
-    /// Asks for a key's bucket, lets the others do so, and asks for the items that it may be.
+    /// Prefetches a key's bucket, lets the other keys do so, and prefetches the items that may be
+    /// the key's.
     #[inline]
     async fn look_ahead(&self, hash: u64) {
         self.index.prefetch(&self.memory, hash);

@@ -1,9 +1,9 @@
-//! The parts of a table, and the steps that all calls have in common.
+//! The parts of a table, and the steps that all calls share.
 //!
 //! Invariants: each entry of the index names an item that lies whole in the log or in the slots,
-//! and whose key has the entry's bucket and tag; no two entries have one key; in the store mode
-//! each item in a slot has an entry. So an item that leaves the log is alive exactly if an entry
-//! names its place, and there are no entries to check when memory is used again.
+//! and whose key has the entry's bucket and tag; no two entries have the same key; in the store
+//! mode each item in a slot has an entry. So an item that leaves the log is alive if and only if an
+//! entry names its place, and no entries need a check when its memory is used again.
 
 use std::fmt;
 
@@ -29,13 +29,13 @@ pub struct Table {
     pub(super) seed: Seed,
     pub(super) next_version: u64,
     pub(super) next_stamp: u64,
-    /// How many flushes there were; a bucket that has seen fewer is emptied when it is next used.
+    /// The number of flushes so far; a bucket that has seen fewer is emptied when it is next used.
     pub(super) epoch: u32,
     flush_at: Option<Seconds>,
     /// The bucket that the sweep visits next.
     pub(super) swept: u64,
     pub(super) stats: Stats,
-    /// Values while they are put together. Allocated once.
+    /// A buffer for values that are put together. Allocated once.
     pub(super) joined: Vec<u8>,
     watcher: Watcher,
     #[cfg(feature = "mutants")]
@@ -65,7 +65,7 @@ pub(super) struct Found {
 }
 
 impl Table {
-    /// A table in `memory`, which is zero: as [`Region::new`] makes it.
+    /// Makes a table in `memory`, which must be zero, as [`Region::new`] makes it.
     ///
     /// # Errors
     /// [`SizeError`] if the region has less than [`MIN_MEMORY`] or more than 8 TiB.
@@ -122,14 +122,14 @@ impl Table {
         is_planted
     }
 
-    /// Which promise it keeps.
+    /// How it behaves when its memory is used up.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Hashes a key with the table's secret; `None` unless it has 1 to [`MAX_KEY`] bytes. Only this
-    /// table finds anything with it.
+    /// Hashes a key with the table's secret; `None` unless the key has 1 to [`MAX_KEY`] bytes. The
+    /// result is of use to this table only.
     #[inline]
     #[must_use]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Option<Key<'a>> {
@@ -137,13 +137,13 @@ impl Table {
         is_key.then(|| Key::new(bytes, self.seed.hash(bytes)))
     }
 
-    /// Shows every item that leaves by itself to `see`, before it is gone. An item that is deleted
-    /// or overwritten does not leave by itself.
+    /// Shows every item that leaves by itself to `see`, before it is gone. Items that a client
+    /// deletes or overwrites do not leave by themselves.
     pub fn watch(&mut self, see: impl FnMut(Departure<'_>) + Send + 'static) {
         self.watcher = Watcher::new(see);
     }
 
-    /// The figures now.
+    /// The figures at this moment.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let (items, laps) = match &self.storage {
@@ -160,8 +160,8 @@ impl Table {
         }
     }
 
-    /// Forgets all items that were written before `at`, which takes no time now: each bucket is
-    /// emptied when it is next used or swept. A flush that is not due yet is replaced.
+    /// Forgets all items that were written before `at`. The call itself takes no time: each bucket
+    /// is emptied when it is next used or swept. A flush that is not due yet is replaced.
     pub fn flush(&mut self, at: Seconds, now: Seconds) {
         self.settle(now);
         self.flush_at = Some(at);
@@ -179,8 +179,8 @@ impl Table {
         }
     }
 
-    /// Finds a key's item, after the work that is due for its bucket. An item that has expired is
-    /// gone.
+    /// Finds a key's item, after doing the work that is due for its bucket. Removes an item that
+    /// has expired, and returns `None` for it.
     #[inline]
     pub(super) fn find(&mut self, key: &Key<'_>, now: Seconds) -> Option<Found> {
         self.settle(now);
@@ -216,7 +216,7 @@ impl Table {
         })
     }
 
-    /// Removes an item. With a reason, it leaves by itself, and the watcher learns of it.
+    /// Removes an item. With a reason, it leaves by itself, and the watcher sees it.
     pub(super) fn remove(&mut self, hash: u64, found: &Found, reason: Option<Reason>) {
         self.report(found, reason);
         self.index.remove(&mut self.memory, hash, found.slot);
@@ -254,7 +254,7 @@ impl Table {
         self.index.refresh(&mut self.memory, bucket, self.epoch);
     }
 
-    /// Gives the memory of an item back that has no entry any more.
+    /// Gives back the memory of an item that has no entry any more.
     pub(super) fn release(&mut self, place: Place, header: &Header) {
         let shape = header.shape(self.mode);
         // The log takes its bytes back when the tail passes them.
@@ -270,7 +270,7 @@ impl Table {
         }
     }
 
-    /// Lets the entry of an item that has moved name its new place.
+    /// Points the entry of an item that has moved to its new place.
     fn follow(&mut self, moved: Moved) {
         if self.has(Mutant::LostMove) {
             return;
@@ -284,7 +284,7 @@ impl Table {
         self.index.set_entry(&mut self.memory, slot, entry);
     }
 
-    /// The number of the next write. 0 is none, so the one after the last is 1.
+    /// The number of the next write. 0 means no version, so the highest number is followed by 1.
     pub(super) fn take_version(&mut self) -> u64 {
         let version = self.next_version;
         if self.has(Mutant::OldVersion) && version.is_multiple_of(16) {

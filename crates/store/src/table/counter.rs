@@ -13,7 +13,7 @@ const DIGITS: usize = 20;
 /// By how much a counter changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delta {
-    /// Up; beyond the largest number it goes on at 0.
+    /// Up; past the largest number, the count continues from 0.
     Up(u64),
     /// Down, to 0 at least.
     Down(u64),
@@ -28,16 +28,16 @@ pub enum CounterError {
     VersionDiffers,
     /// Its value is no decimal number below 2^64.
     NotANumber,
-    /// The number has a digit more now, and there is no memory for it.
+    /// The number is now a digit longer, and there is no memory for it.
     NoMemory,
 }
 
 impl Table {
-    /// Changes a counter, if it has that version or any, and returns its number and new version. A
-    /// number that becomes shorter is filled up with spaces, as memcached does.
+    /// Changes a counter, if it has the given version (or any, with `None`), and returns its number
+    /// and new version. A number that becomes shorter is padded with spaces, as in memcached.
     ///
     /// # Errors
-    /// [`CounterError`]; the item, if there is one, is then as before.
+    /// [`CounterError`]; the item, if there is one, stays as it was.
     pub fn count(
         &mut self,
         key: &Key<'_>,
@@ -82,7 +82,7 @@ impl Table {
     }
 }
 
-/// The number that a value is: digits, then spaces.
+/// Reads a value as a number: digits, then spaces.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii_end();
     if digits.is_empty() {

@@ -1,11 +1,11 @@
-//! Items that leave by themselves: the events that a checker of histories needs, without which a
-//! miss would look like a lost write.
+//! Items that leave by themselves. A checker of histories needs these events: without them, a miss
+//! would look like a lost write.
 
 use std::fmt;
 
 use crate::item::Version;
 
-/// Why an item left that no client deleted.
+/// Why an item left although no client deleted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The log needed its memory, and it was the oldest.
@@ -14,7 +14,7 @@ pub enum Reason {
     Crowded,
     /// Its time was up.
     Expired,
-    /// A flush has forgotten it.
+    /// A flush forgot it.
     Flushed,
 }
 
@@ -31,7 +31,7 @@ pub struct Departure<'a> {
 
 type See = dyn FnMut(Departure<'_>) + Send;
 
-/// The function that sees departures, if there is one.
+/// The function that is shown departures, if there is one.
 #[derive(Default)]
 pub(super) struct Watcher(Option<Box<See>>);
 

@@ -31,8 +31,7 @@ impl<'a> Item<'a> {
         Value::read(self.memory, self.place, &self.header, self.mode)
     }
 
-    /// For a value longer than a [`SLICE`]: the write that it is of, for
-    /// [`Table::read_slice`].
+    /// For a value longer than a [`SLICE`]: the stamp of its write, for [`Table::read_slice`].
     #[must_use]
     pub fn stamp(&self) -> Option<Stamp> {
         self.header.stamp(self.memory, self.place)
@@ -56,13 +55,13 @@ impl<'a> Item<'a> {
         (self.header.expiry != 0).then_some(Seconds(self.header.expiry))
     }
 
-    /// When it was read before this get, or written.
+    /// When it was last read before this get, or else written.
     #[must_use]
     pub const fn last_access(&self) -> Seconds {
         Seconds(self.header.last_access)
     }
 
-    /// True if it was read before this get, since it was written.
+    /// True if it was read between its last write and this get.
     #[must_use]
     pub const fn was_read(&self) -> bool {
         self.header.marks & mark::READ != 0
@@ -110,8 +109,8 @@ impl Table {
     }
 
     /// Copies bytes of a long value from `from` on to `out`, at most [`SLICE`] of them, and returns
-    /// how many; `None` if the value of `stamp` is not there any more. Between two slices the table
-    /// does whatever else it is asked; the slices are of one value, or the last one is `None`.
+    /// how many; `None` if the value of `stamp` is gone. Between two slices the table may do other
+    /// work: all slices come from one value, or a later call returns `None`.
     pub fn read_slice(
         &mut self,
         key: &Key<'_>,
@@ -137,8 +136,8 @@ impl Table {
         }
     }
 
-    /// Records a read. A read that is recorded already is not written again: a cache line that
-    /// is only read need not go back to memory.
+    /// Records a read. If it is recorded already, nothing is written: a cache line that is only
+    /// read need not go back to memory.
     #[inline]
     fn mark_read(&mut self, found: &Found, now: Seconds) {
         let entry = found.entry.warmer();

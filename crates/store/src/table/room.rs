@@ -11,7 +11,7 @@ use crate::table::departure::Reason;
 use crate::table::key::Key;
 use crate::table::write::WriteError;
 
-/// The part of the log that goes to the index at most in one lap.
+/// The index takes at most this part of the log in one lap.
 const CEDED_SHARE: usize = 16;
 
 /// The items that a write may still move ahead.
@@ -21,8 +21,8 @@ struct Budget {
 }
 
 impl Table {
-    /// Writes an item; `found` is the one that has the key now. The header's version and length are
-    /// set here.
+    /// Writes an item; `found` is the item that has the key now. This sets the header's version and
+    /// length.
     pub(super) fn put(
         &mut self,
         key: &Key<'_>,
@@ -37,7 +37,7 @@ impl Table {
             ..header
         };
         let shape = header.shape(self.mode);
-        // The table's own version is taken only by a write that happens.
+        // Only a write that happens takes one of the table's own versions.
         let mut number = |table: &mut Self| {
             header.version = version.map_or_else(|| table.take_version(), |version| version.0);
             header
@@ -70,7 +70,7 @@ impl Table {
         }
     }
 
-    /// Memory for an item of that shape, and the item that has its key then.
+    /// Takes memory for an item of that shape, and returns the item that has its key after that.
     fn take_place(
         &mut self,
         key: &Key<'_>,
@@ -88,7 +88,7 @@ impl Table {
         Ok((found, place))
     }
 
-    /// Gives a new item its entry, which is the old item's if there is one.
+    /// Gives a new item an entry: the old item's, if there is one.
     fn enter(&mut self, key: &Key<'_>, found: Option<Found>, place: Place, header: &Header) {
         let expires = header.expiry != 0;
         match found {
@@ -108,7 +108,7 @@ impl Table {
         }
     }
 
-    /// Writes an item's bytes. The list of pages is there.
+    /// Writes an item's bytes. Its list of pages is already written.
     fn fill(&mut self, place: Place, header: &Header, key: &[u8], value: &[u8]) {
         let shape = header.shape(self.mode);
         let at = place.byte();
@@ -133,7 +133,7 @@ impl Table {
         }
     }
 
-    /// A slot and pages, with the list of pages written; or nothing at all.
+    /// Takes a slot and pages, and writes the list of pages; or takes nothing at all.
     fn take_slot(&mut self, shape: &Shape) -> Option<Place> {
         let Storage::Classes(classes) = &mut self.storage else {
             return None;
@@ -147,7 +147,7 @@ impl Table {
                     let page = page_of(&self.memory, list, taken);
                     classes.free_page(&mut self.memory, page);
                 }
-                // It is the last of its class, so no other item moves.
+                // The slot is the last of its class, so no other item moves.
                 classes.free(&mut self.memory, place, shape.size);
                 return None;
             };
@@ -157,7 +157,7 @@ impl Table {
         Some(place)
     }
 
-    /// Appends to the log, after the oldest items have left.
+    /// Appends to the log, once the oldest items have left.
     fn take_log(
         &mut self,
         key: &Key<'_>,
@@ -171,12 +171,12 @@ impl Table {
         if shape.size > log.most_item() {
             return Err(WriteError::TooLong);
         }
-        // First the index, which may take memory from the log.
+        // The index first, because it may take memory from the log.
         if found.is_none() {
             self.make_index_room(key.hash())?;
         }
         self.make_log_room(shape.size, now);
-        // The item that had the key may have moved; or left, and with it its entry.
+        // The item that had the key may have moved, or it may have left together with its entry.
         let found = self.look_up(key);
         let Storage::Log(log) = &mut self.storage else {
             return Err(WriteError::NoMemory);
@@ -198,7 +198,7 @@ impl Table {
         }
     }
 
-    /// The oldest item leaves, or moves ahead if it was read (MICA: approximate LRU).
+    /// Lets the oldest item leave, or moves it ahead if it was read (MICA: approximate LRU).
     fn oldest_leaves(&mut self, at: usize, budget: &mut Budget, now: Seconds) {
         let place = Place::at(at);
         let header = Header::read(&self.memory, place);
@@ -224,8 +224,8 @@ impl Table {
         self.log_leaves(size);
     }
 
-    /// How often an item must have been read in a lap to stay for another one. One that takes the
-    /// memory of many must be worth more gets.
+    /// The reads in a lap for which an item may stay for another lap. A large item, which takes the
+    /// memory of many, must be read more often.
     fn reads_to_stay(&self, size: usize) -> u64 {
         let items = self.stats.items.max(1);
         let mean = self.memory.len() as u64 / items;
@@ -239,7 +239,7 @@ impl Table {
         !found.header.is_expired(now) && self.index.is_fresh(&self.memory, bucket, self.epoch)
     }
 
-    /// Removes the oldest item for the reason that it has.
+    /// Removes the oldest item, and reports why it left.
     fn evict(&mut self, found: &Found, hash: u64, now: Seconds) {
         let bucket = self.index.bucket(hash);
         if !self.index.is_fresh(&self.memory, bucket, self.epoch) {
@@ -259,14 +259,14 @@ impl Table {
         }
     }
 
-    /// Copies the oldest item to the head, and takes off the reads that this has cost.
+    /// Copies the oldest item to the head, and subtracts the reads that paid for this.
     fn move_ahead(&mut self, found: &Found, size: usize, reads: u64) {
         let Storage::Log(log) = &mut self.storage else {
             return;
         };
         let from = found.entry.place().byte();
         log.leave(size);
-        // There is room: the head is below the tail, or the lap before was used up.
+        // There is room: the head is below the tail, or the lap before is used up.
         let to = log.append(size);
         self.memory.copy_within(from..from + size, to);
         let entry = found.entry.moved_to(Place::at(to)).cooled_by(reads);
@@ -276,7 +276,7 @@ impl Table {
         self.stats.moved_ahead += 1;
     }
 
-    /// Gives the end of the log to the index, if that is too small, when the tail is near: items
+    /// If the index is too small, gives it the end of the log when the tail is near: the items
     /// there are the oldest, so they leave in their order, a few for each write.
     fn cede_end(&mut self, budget: &mut Budget, now: Seconds) {
         for _ in 0..MOST_MOVES {
@@ -299,14 +299,14 @@ impl Table {
         }
     }
 
-    /// By how much the index is smaller than it should be, if it may grow.
+    /// The bytes that the index lacks, if it may grow.
     fn missing_index_bytes(&self) -> usize {
         let most = self.memory.len() / INDEX_SHARE;
         let missing = usize::try_from(self.index.deficit()).expect("it is less than memory");
         (missing * GROUP).min(most.saturating_sub(self.index.bytes()))
     }
 
-    /// Sees to it that an entry for `hash` has a place in its chain.
+    /// Makes room for an entry for `hash` in its chain.
     fn make_index_room(&mut self, hash: u64) -> Result<(), WriteError> {
         self.grow();
         if self.index.has_room(&self.memory, hash) {
@@ -337,7 +337,7 @@ impl Table {
         self.stats.most_splits = self.stats.most_splits.max(splits as u64);
     }
 
-    /// Gives the index the memory below it, if no item is there.
+    /// Gives the index the memory below it, if no item lies there.
     fn add_group(&mut self) -> bool {
         if self.index.bytes() + GROUP > self.memory.len() / INDEX_SHARE {
             return false;
@@ -373,7 +373,7 @@ impl Table {
 }
 
 impl Budget {
-    /// True if another item of `size` bytes may move, which is then counted.
+    /// Counts a move of `size` bytes, and returns true, if the budget allows it.
     fn allows(&mut self, size: usize) -> bool {
         let may = self.items > 0 && self.bytes >= size;
         if may {

@@ -9,12 +9,12 @@ use crate::table::read::Item;
 pub struct Cursor(u64);
 
 impl Table {
-    /// Shows the items of the next `buckets` buckets to `see`, which count as not read, and returns
-    /// where to go on; `None` at the end. A scan begins with `Cursor::default()`.
+    /// Shows the items of the next `buckets` buckets to `see`, without counting them as read, and
+    /// returns where to continue; `None` at the end. A scan begins with `Cursor::default()`.
     ///
-    /// A scan sees each item that is there from its beginning to its end. Items that come or go
-    /// meanwhile may be seen or not; and if the index grows, some items are seen twice, because
-    /// growth moves them to later buckets, never to earlier ones.
+    /// A scan sees each item that stays from its beginning to its end. Items that come or go
+    /// meanwhile may be seen or not. If the index grows, some items are seen twice, because growth
+    /// moves them to later buckets, never to earlier ones.
     pub fn scan(
         &mut self,
         cursor: Cursor,

@@ -3,11 +3,11 @@
 use crate::item::Header;
 use crate::table::departure::Reason;
 
-/// Figures of a table. Those without a word about time count since it was made.
+/// Figures of a table. A figure without "now" counts since the table was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Stats {
-    /// Items now. Those that have expired, or that a flush has forgotten, count until they are
-    /// found.
+    /// Items now. An item that has expired, or that a flush has forgotten, counts until the table
+    /// finds it.
     pub items: u64,
     /// Bytes of their keys and values now.
     pub item_bytes: u64,
@@ -29,7 +29,7 @@ pub struct Stats {
     pub moved_ahead: u64,
     /// Buckets that growth has split.
     pub splits: u64,
-    /// The most that one call has split.
+    /// The most buckets that one call has split.
     pub most_splits: u64,
     /// Buckets now.
     pub buckets: u64,

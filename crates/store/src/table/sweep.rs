@@ -1,4 +1,4 @@
-//! The sweep: finds items that are gone but that no client asks for.
+//! The sweep finds items that are gone but that no client asks for.
 
 use crate::index::Entry;
 use crate::item::{Header, Seconds};
@@ -6,8 +6,8 @@ use crate::table::body::{Found, Table};
 use crate::table::departure::Reason;
 
 impl Table {
-    /// Visits the next buckets in turn, removes items that have expired or that a flush has
-    /// forgotten, and returns how many. Only items that can expire are read, so a bucket without
+    /// Visits the next `buckets` buckets, removes items that have expired or that a flush has
+    /// forgotten, and returns how many. It reads only items that can expire, so a bucket without
     /// any costs one cache line. The caller chooses how often to sweep.
     pub fn sweep(&mut self, buckets: usize, now: Seconds) -> usize {
         self.settle(now);

@@ -1,4 +1,4 @@
-//! The promises of a table, each by itself. `crate::check` compares it with a model.
+//! The promises of a table, one in each test. `crate::check` compares the table with a model.
 
 use crate::{
     Config, MAX_VALUE, MOST_SPLITS, Mode, Region, Seconds, Seed, Table, Version, Write, WriteError,
@@ -148,7 +148,7 @@ fn a_caller_may_choose_a_version() {
     assert_eq!(table.delete(&key, Some(Version(77)), NOW), Ok(()));
 }
 
-/// Keys that a client has chosen for one value of the public hash are random to the table.
+/// To the table, keys that a client has chosen for one value of the public hash are random.
 #[test]
 fn keys_aimed_at_one_routing_value_make_no_long_chain() {
     let keys = if cfg!(miri) { 50 } else { 100_000 };

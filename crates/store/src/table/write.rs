@@ -1,4 +1,4 @@
-//! Writing an item: which writes happen, and what is then written.
+//! Writing an item: whether a write happens, and what it writes.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::table::key::Key;
 /// Buckets that a write sweeps when it finds no memory, before it tries once more.
 const RESCUE: usize = 64;
 
-/// When a write happens, and what it does with a value that is there.
+/// When a write happens, and what it does with an existing value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
     /// Always; the value is replaced.
@@ -20,9 +20,9 @@ pub enum Verb {
     Add,
     /// Only if there is an item; its value is replaced.
     Replace,
-    /// Only if there is an item; the bytes come after its value. It keeps flags and expiry.
+    /// Only if there is an item; the bytes go after its value. The item keeps flags and expiry.
     Append,
-    /// Only if there is an item; the bytes come before its value. It keeps flags and expiry.
+    /// Only if there is an item; the bytes go before its value. The item keeps flags and expiry.
     Prepend,
 }
 
@@ -42,14 +42,14 @@ pub struct Write<'a> {
     pub value: &'a [u8],
     /// Kept with the item.
     pub flags: u32,
-    /// When the item is gone; `None`: never. Second 0 counts as second 1.
+    /// When the item expires; `None`: never. Second 0 counts as second 1.
     pub expiry: Option<Seconds>,
-    /// Only if there is an item with this version: compare-and-set.
+    /// If given, the write happens only if the item has this version: compare-and-set.
     pub if_version: Option<Version>,
-    /// If the item's version is above `if_version`, writes all the same, and marks the item as
-    /// stale.
+    /// If the item's version is above `if_version`, the write happens all the same, and marks the
+    /// item as stale.
     pub stale_if_older: bool,
-    /// The item's version; `None`: the table's next one.
+    /// The version that the item gets; `None`: the table's next one.
     pub version: Option<Version>,
 }
 
@@ -78,7 +78,7 @@ pub enum DeleteError {
 }
 
 impl<'a> Write<'a> {
-    /// Sets a value, without flags, for ever.
+    /// A write that sets a value, without flags or expiry.
     #[must_use]
     pub const fn set(value: &'a [u8]) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Table {
     /// Writes an item and returns its version.
     ///
     /// # Errors
-    /// [`WriteError`]; the item is then as before.
+    /// [`WriteError`]; the item stays as it was.
     pub fn write(
         &mut self,
         key: &Key<'_>,
@@ -148,7 +148,7 @@ impl Table {
         Ok(version)
     }
 
-    /// Writes the old value between two pieces.
+    /// Puts the old value between two pieces.
     fn join(
         &mut self,
         found: &Found,
@@ -176,10 +176,10 @@ impl Table {
         version
     }
 
-    /// Deletes an item, if it has that version or any.
+    /// Deletes an item, if it has the given version (or any, with `None`).
     ///
     /// # Errors
-    /// [`DeleteError`]; the item, if there is one, is then as before.
+    /// [`DeleteError`]; the item, if there is one, stays as it was.
     pub fn delete(
         &mut self,
         key: &Key<'_>,
@@ -191,11 +191,11 @@ impl Table {
         Ok(())
     }
 
-    /// Marks an item as stale, if it has that version or any, gives it a new version, lets another
-    /// client claim it, and changes when it expires, if `expiry` is given.
+    /// Marks an item as stale, if it has the given version (or any, with `None`). The item gets a
+    /// new version, another client may claim it, and its expiry changes if `expiry` is given.
     ///
     /// # Errors
-    /// [`DeleteError`]; the item, if there is one, is then as before.
+    /// [`DeleteError`]; the item, if there is one, stays as it was.
     pub fn invalidate(
         &mut self,
         key: &Key<'_>,
@@ -215,8 +215,8 @@ impl Table {
         Ok(Version(version))
     }
 
-    /// Claims to write an item anew. True for the first caller after it was written or invalidated;
-    /// false for later ones, and if there is no item.
+    /// Claims the right to write an item anew. True for the first caller after the item was written
+    /// or invalidated; false for later ones, and if there is no item.
     pub fn claim(&mut self, key: &Key<'_>, now: Seconds) -> bool {
         let unclaimed = |found: &Found| found.header.marks & mark::CLAIMED == 0;
         let Some(found) = self.find(key, now).filter(unclaimed) else {
@@ -258,7 +258,7 @@ impl Table {
         true
     }
 
-    /// Finds an item if it has that version, or any.
+    /// Finds an item, if it has the given version (or any, with `None`).
     fn find_version(
         &mut self,
         key: &Key<'_>,
@@ -272,7 +272,7 @@ impl Table {
         Ok(found)
     }
 
-    /// Changes what is known about an item, but for its lengths.
+    /// Replaces an item's header, except for its lengths.
     pub(super) fn change(&mut self, found: &Found, header: Header) {
         let entry = found.entry.expiring(header.expiry != 0);
         if entry != found.entry {
@@ -282,7 +282,7 @@ impl Table {
     }
 }
 
-/// Whether a write happens, and the marks that the item then has.
+/// Decides whether a write happens, and which marks the item then has.
 fn judge(found: Option<&Found>, write: &Write<'_>) -> Result<u8, WriteError> {
     let is_conditional = write.if_version.is_some();
     let needs_item = is_conditional || !matches!(write.verb, Verb::Set | Verb::Add);
@@ -304,7 +304,7 @@ fn judge(found: Option<&Found>, write: &Write<'_>) -> Result<u8, WriteError> {
     Err(WriteError::VersionDiffers)
 }
 
-/// An expiry as it lies in memory.
+/// The word that stores an expiry.
 fn expiry_word(expiry: Option<Seconds>) -> u32 {
     expiry.map_or(0, |at| at.0.max(1))
 }
